@@ -331,7 +331,7 @@ class MemoryClient(KubeClient):
     """Writes, reads and watches ``cluster`` without a network."""
 
     def __init__(self, cluster: MemoryCluster) -> None:
-        nowhere = Credentials("http://nowhere", ssl.create_default_context(), str)
+        nowhere = Credentials("http://nowhere", ssl.create_default_context, str)
         super().__init__(nowhere, field_manager="bench")
         self._cluster = cluster
 

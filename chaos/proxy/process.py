@@ -127,7 +127,7 @@ async def serve(cluster: LocalCluster) -> None:
     tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     tls.load_cert_chain(cluster.pki_file("apiserver.crt"), cluster.pki_file("apiserver.key"))
     trusted = ssl.create_default_context(cafile=cluster.pki_file("ca.crt"))
-    upstream = Credentials(f"https://{API_ADDRESS}:{API_PORT}", trusted, lambda: None)
+    upstream = Credentials(f"https://{API_ADDRESS}:{API_PORT}", lambda: trusted, lambda: None)
     writes = Counter[str]()
     proxy = ApiProxy(upstream, carried_out=lambda call: writes.update((str(call),)))
     async with proxy.serving(SERVICE_ADDRESS, API_PORT, tls=tls):

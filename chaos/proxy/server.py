@@ -47,7 +47,7 @@ class ApiProxy:
         self, host: str, port: int, *, tls: ssl.SSLContext | None = None
     ) -> AsyncIterator["ApiProxy"]:
         """Serves until the end of the block; port 0 takes a free one, which ``url`` then names."""
-        connector = aiohttp.TCPConnector(ssl=self.upstream.tls, limit=0)
+        connector = aiohttp.TCPConnector(ssl=self.upstream.tls(), limit=0)
         app = web.Application(client_max_size=_LARGEST_BODY)
         app.router.add_route("*", "/{path:.*}", self._serve)
         self._runner = web.AppRunner(app, handler_cancellation=True, access_log=None, shutdown_timeout=0.1)

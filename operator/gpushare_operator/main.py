@@ -22,7 +22,7 @@ from gpushare_core.kube import paths
 from gpushare_core.kube.backoff import Backoff
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import Credentials, NoCredentialsError
-from gpushare_core.kube.errors import ApiError, UnreachableError
+from gpushare_core.kube.errors import ApiError, UnreachableError, asked_to_wait
 from gpushare_core.log import configure_logging
 from gpushare_core.version import VERSION
 from gpushare_core.whole_number import whole_number
@@ -206,7 +206,7 @@ async def own_deployment(credentials: Credentials, namespace: str) -> Json:
             try:
                 return await client.get(path)
             except (ApiError, UnreachableError) as error:
-                delay = backoff.next_delay()
+                delay = backoff.next_delay(asked_to_wait(error))
                 _log.warning("cannot read the own Deployment yet, again in %.1f s: %s", delay, error)
                 await asyncio.sleep(delay)
 

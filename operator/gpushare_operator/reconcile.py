@@ -11,7 +11,7 @@ from gpushare_core.api.enums import LogLevel
 from gpushare_core.json_object import Json
 from gpushare_core.kube import paths
 from gpushare_core.kube.client import Page
-from gpushare_core.kube.errors import ApiError
+from gpushare_core.kube.errors import ApiError, asked_to_wait
 from gpushare_core.log import change_level, most_verbose
 from gpushare_operator.apply import Applier, Failure, Writer
 from gpushare_operator.cluster.cache import Cache, Listing
@@ -79,7 +79,8 @@ class UnfinishedError(PartlyFailedError):
     """Some actions failed; the key is to be tried again."""
 
     def __init__(self, failures: Sequence[Failure], retry_after: float | None) -> None:
-        super().__init__("; ".join(str(failure) for failure in failures[:SHOWN_FAILURES]), retry_after)
+        shown = "; ".join(str(failure) for failure in failures[:SHOWN_FAILURES])
+        super().__init__(shown, retry_after, max(asked_to_wait(each.error) for each in failures))
 
 
 @dataclass(slots=True)

@@ -13,7 +13,7 @@ from gpushare_core.json_object import Json
 from gpushare_core.kube import paths
 from gpushare_core.kube.backoff import Backoff
 from gpushare_core.kube.client import KubeClient
-from gpushare_core.kube.errors import ApiError, UnreachableError
+from gpushare_core.kube.errors import ApiError, UnreachableError, asked_to_wait
 from gpushare_core.kube.follow import Changed, Collection, Listed, follow
 
 Report = Callable[[str], None]
@@ -100,7 +100,7 @@ class _Policies:
                 if isinstance(error, ApiError) and (error.is_not_found or error.is_conflict):
                     return  # another one has its name by now, or none
                 self.report(f"cannot delete policy {name} yet: {error}")
-                await backoff.wait()
+                await backoff.wait(asked_to_wait(error))
 
 
 def _message(policy: Json) -> str:

@@ -6,7 +6,8 @@ import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
-from gpushare_core.kube.backoff import Jitter, backoff_delay, jittered
+from gpushare_core.kube.backoff import Jitter, backoff_delay, heeding, jittered
+from gpushare_core.kube.errors import asked_to_wait
 
 _log = logging.getLogger(__name__)
 
@@ -24,11 +25,13 @@ BEAT_SECONDS = 15.0
 
 class PartlyFailedError(Exception):
     """Raised by work of which something failed, and the rest is due again by itself after ``retry_after``
-    seconds, if at all: that does not wait for the backoff."""
+    seconds, if at all: that does not wait for the backoff. What failed is not tried again before
+    ``asked_to_wait`` seconds."""
 
-    def __init__(self, message: str, retry_after: float | None = None) -> None:
+    def __init__(self, message: str, retry_after: float | None = None, asked_to_wait: float = 0.0) -> None:
         super().__init__(message)
         self.retry_after = retry_after
+        self.asked_to_wait = asked_to_wait
 
 
 @dataclass(slots=True)
@@ -126,8 +129,9 @@ class WorkQueue:
         try:
             retry_after = await work(key)
         except Exception as error:
-            self._retry(key)
-            retry_after = error.retry_after if isinstance(error, PartlyFailedError) else None
+            partly = error if isinstance(error, PartlyFailedError) else None
+            self._retry(key, partly.asked_to_wait if partly else asked_to_wait(error))
+            retry_after = partly.retry_after if partly else None
         else:
             self._failures.pop(key, None)
         if retry_after is not None:
@@ -138,9 +142,9 @@ class WorkQueue:
         self._paces = {name: pace for name, pace in self._paces.items() if pace.rounds_at(now)}
         self._paces.setdefault(key, _Pace()).note(now)
 
-    def _retry(self, key: str) -> None:
+    def _retry(self, key: str, least: float) -> None:
         failures = self._failures[key] = self._failures.get(key, 0) + 1
         backoff = backoff_delay(failures, first=self.first_backoff, most=self.longest_backoff)
-        delay = jittered(backoff, self.jitter)
+        delay = heeding(least, jittered(backoff, self.jitter), self.jitter)
         _log.warning("%s failed %d times, again in %.1f s", key, failures, delay, exc_info=failures == 1)
         self.add(key, delay=delay)

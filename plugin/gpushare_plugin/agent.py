@@ -97,6 +97,7 @@ class Agent:
             reservations=reservations,
             after_reading=self._after_reading,
         )
+        self._client = client
         self._pod_watch = PodWatch(self.state, client, ended=self._assignment_reader.read_soon)
         self._share_node_watch = ShareNodeWatch(self.state, client, level=settings.log_level)
         self._registrars = {name: self._new_registrar(name, reservations) for name in RESOURCES}
@@ -256,7 +257,7 @@ class Agent:
                 due = self._reconciler.seconds_until_due()
                 await self._wait_until_changed(PERIOD if due is None else min(PERIOD, due))
             else:
-                await self._wait_until_changed(backoff.next_delay())
+                await self._wait_until_changed(backoff.next_delay(self._client.asked_to_wait))
 
     async def _wait_until_changed(self, seconds: float) -> None:
         """Returns after ``seconds`` at the latest."""

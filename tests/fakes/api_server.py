@@ -8,7 +8,6 @@ import asyncio
 import copy
 import json
 import re
-import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -16,6 +15,7 @@ from typing import Any
 
 from aiohttp import web
 from aiohttp.test_utils import TestServer
+from tests.fakes.system_tls import system_tls
 
 from gpushare_core.json_object import Json
 from gpushare_core.kube import paths
@@ -146,7 +146,7 @@ class FakeApi:
     def credentials(self) -> Credentials:
         assert self.server is not None
         url = str(self.server.make_url("")).rstrip("/")
-        return Credentials(url, ssl.create_default_context(), lambda: self.bearer)
+        return Credentials(url, system_tls, lambda: self.bearer)
 
     def fail(self, method: str, path: str, *answers: Answer, watch: bool = False) -> None:
         """The next requests of ``method`` for ``path`` get ``answers``, one each, in order."""

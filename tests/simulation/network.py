@@ -6,10 +6,12 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
 import msgspec
+from tests.fakes.system_tls import system_tls
 from tests.simulation.api_server import ApiServer, visible
 from tests.simulation.virtual_time import seconds
 
 from gpushare_core.kube.client import KubeClient, Request
+from gpushare_core.kube.credentials import Credentials
 from gpushare_core.kube.errors import ApiError, NotSentError, UnreachableError
 
 CALL = 0.004
@@ -42,9 +44,8 @@ class SimulatedClient(KubeClient):
     """``KubeClient`` with a link in place of a socket."""
 
     def __init__(self, server: ApiServer, link: Link, *, field_manager: str = "gpushare") -> None:
+        super().__init__(Credentials("http://nowhere", system_tls, lambda: None), field_manager=field_manager)
         self._server, self._link = server, link
-        self._timeout = 15.0
-        self._managed = {"fieldManager": field_manager}
 
     async def _exchange(self, request: Request) -> bytes:
         link, timeout = self._link, request.timeout or self._timeout

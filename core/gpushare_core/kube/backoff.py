@@ -26,6 +26,12 @@ def jittered(delay: float, jitter: Jitter) -> float:
     return delay * (0.5 + jitter() / 2)
 
 
+def heeding(least: float, delay: float, jitter: Jitter) -> float:
+    """Returns ``delay``, or what a server asks for that is longer: ``least`` seconds, and up to half of that
+    more, for it asks many clients at once."""
+    return max(delay, least * (1.0 + jitter() / 2)) if least else delay
+
+
 @dataclass(slots=True)
 class Backoff:
     """The delays of one caller, in seconds. ``sleep`` and ``jitter`` are replaced in tests."""
@@ -46,11 +52,12 @@ class Backoff:
         """The last attempt succeeded: the next delay is the first one again."""
         self._failures = 0
 
-    def next_delay(self) -> float:
-        """Counts one more failed attempt and returns the seconds to wait."""
+    def next_delay(self, least: float = 0.0) -> float:
+        """Counts one more failed attempt and returns the seconds to wait, not less than ``least``."""
         self._failures += 1
-        return jittered(backoff_delay(self._failures, first=self.first, most=self.most), self.jitter)
+        own = jittered(backoff_delay(self._failures, first=self.first, most=self.most), self.jitter)
+        return heeding(least, own, self.jitter)
 
-    async def wait(self) -> None:
-        """Counts one more failed attempt and waits."""
-        await self.sleep(self.next_delay())
+    async def wait(self, least: float = 0.0) -> None:
+        """Counts one more failed attempt and waits, not less than ``least`` seconds."""
+        await self.sleep(self.next_delay(least))

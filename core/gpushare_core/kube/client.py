@@ -1,11 +1,12 @@
 """Calls to the API server: JSON in, JSON out."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+import time
+from collections.abc import AsyncIterator, Awaitable, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Annotated, TypeVar
 from urllib.parse import urlencode
 
 import aiohttp
@@ -14,7 +15,13 @@ from aiohttp.http import SERVER_SOFTWARE
 
 from gpushare_core.json_object import UNREADABLE_JSON, Json
 from gpushare_core.kube.credentials import Credentials
-from gpushare_core.kube.errors import ApiError, NotSentError, UnreachableError
+from gpushare_core.kube.errors import (
+    ApiError,
+    EndlessEventError,
+    NotSentError,
+    UnreachableError,
+    retry_after_seconds,
+)
 from gpushare_core.kube.http_calls import HttpAnswer, HttpCalls, HttpServer, NotConnectedError
 
 T = TypeVar("T")
@@ -27,6 +34,10 @@ METADATA = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"
 
 CALL_TIMEOUT = 15.0
 """Seconds for one call that is no watch."""
+GIVE_UP_SECONDS = 0.1
+"""After which aiohttp is told again that a call is given up."""
+LONGEST_EVENT = 16 * 2**20
+"""Bytes. Source: client-go reads no longer one (``streaming.NewDecoder``); etcd takes objects of 1.5 MiB."""
 
 _FAILURES = (aiohttp.ClientError, asyncio.TimeoutError, OSError)
 
@@ -46,6 +57,19 @@ class Request:
 
     def __str__(self) -> str:
         return f"{self.method} {self.path}"
+
+
+class ListMetadata(msgspec.Struct):
+    """Of objects, too. No list of the API server's is without a version: taken for one, such an answer would
+    say that all is gone. An event without one would have its watch resumed from anywhere."""
+
+    resource_version: Annotated[str, msgspec.Meta(min_length=1)] = msgspec.field(name="resourceVersion")
+    next_page: str = msgspec.field(name="continue", default="")
+
+
+class _Page(msgspec.Struct):
+    metadata: ListMetadata
+    items: list[Json] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +101,22 @@ class KubeClient:
         self._connections = connections
         self._timeout = timeout
         self._managed = {"fieldManager": field_manager} if field_manager else {}
+        self._clock = time.monotonic
+        self._left_alone_until = float("-inf")
+
+    @property
+    def asked_to_wait(self) -> float:
+        """Seconds before which the server does not want to be asked again, as any of its answers has said.
+
+        For those who try a whole round again, and do not know which call has failed.
+        """
+        return max(0.0, self._left_alone_until - self._clock())
 
     async def __aenter__(self) -> "KubeClient":
-        connector = aiohttp.TCPConnector(ssl=self._credentials.tls, limit=self._connections)
+        connector = aiohttp.TCPConnector(limit=self._connections)
         self._session = aiohttp.ClientSession(connector=connector, auto_decompress=True)
+        # Else it sends a PUT or DELETE again of which nobody knows whether it was heard.
+        self._session._retry_connection = False
         credentials = self._credentials
         server = HttpServer.at(credentials.server, credentials.tls, credentials.server_name)
         self._calls = HttpCalls(server, self._connections)
@@ -108,9 +144,9 @@ class KubeClient:
         selectors = {"labelSelector": label_selector, "fieldSelector": field_selector}
         params = {"limit": str(limit), **{name: value for name, value in selectors.items() if value}}
         while True:
-            answer = await self.send(Request(path=path, params=params))
-            yield Page(answer.get("items") or [], answer["metadata"]["resourceVersion"])
-            if not (token := answer["metadata"].get("continue")):
+            answer = await self.read(Request(path=path, params=params), shape=_Page)
+            yield Page(answer.items or [], answer.metadata.resource_version)
+            if not (token := answer.metadata.next_page):
                 return
             params = {**params, "continue": token}
 
@@ -157,14 +193,18 @@ class KubeClient:
 
         Raises:
             ApiError: the watch was refused.
-            UnreachableError: the connection broke, or nothing came for ``idle`` seconds.
+            UnreachableError: the connection broke, or no line came for ``idle`` seconds.
+            EndlessEventError: a line is longer than ``LONGEST_EVENT``.
         """
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=self._timeout, sock_read=idle)
         try:
-            async with self._open(request, timeout) as response:
+            async with asyncio.timeout(idle):
+                response = await self._open(request, timeout)
+            async with response:
                 if response.status != HTTPStatus.OK:
-                    raise _refusal(response.status, await response.read())
-                async for line in _lines(response.content):
+                    async with asyncio.timeout(idle):
+                        raise self._refusal(await _answer(response))
+                async for line in _lines(response.content, idle):
                     yield line
         except (*_FAILURES, ValueError) as error:
             raise UnreachableError(f"watch {request.path}: {_reason(error)}") from error
@@ -177,7 +217,9 @@ class KubeClient:
             raise NotSentError(f"{request}: {_reason(error)}") from error
         except _FAILURES as error:
             raise UnreachableError(f"{request}: {_reason(error)}") from error
-        return _accepted(answer.status, answer.content)
+        if answer.status >= HTTPStatus.MULTIPLE_CHOICES:
+            raise self._refusal(answer)
+        return answer.content
 
     async def _exchange_directly(self, request: Request) -> HttpAnswer:
         """Raises ``NotConnectedError``, ``OSError``, or ``ValueError`` for what cannot be sent."""
@@ -189,14 +231,29 @@ class KubeClient:
         )
 
     async def _exchange_by_proxy(self, request: Request) -> HttpAnswer:
-        """Raises ``aiohttp.ClientError``, ``OSError``, or ``ValueError`` for what cannot be sent."""
-        timeout = aiohttp.ClientTimeout(total=request.timeout or self._timeout)
-        async with self._open(request, timeout) as response:
-            return HttpAnswer(response.status, await response.read())
+        """Raises ``aiohttp.ClientError``, ``OSError``, or ``ValueError`` for what cannot be sent.
 
-    def _open(self, request: Request, timeout: aiohttp.ClientTimeout) -> Any:
-        """Redirects are not followed: a write would become a GET, whose answer looks as if all were done."""
-        return self._session.request(
+        As with direct calls, reading is tried once more where a kept connection ends.
+        """
+        async with asyncio.timeout(request.timeout or self._timeout):
+            try:
+                return await self._answer_by_proxy(request)
+            except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError) as error:
+                if request.method != "GET" or isinstance(error, aiohttp.ClientConnectorError):
+                    raise
+            return await self._answer_by_proxy(request)
+
+    async def _answer_by_proxy(self, request: Request) -> HttpAnswer:
+        async with await self._open(request, aiohttp.ClientTimeout(total=None)) as response:
+            return await _answer(response)
+
+    async def _open(self, request: Request, timeout: aiohttp.ClientTimeout) -> aiohttp.ClientResponse:
+        """Redirects are not followed: a write would become a GET, whose answer looks as if all were done.
+
+        aiohttp, too, forgets that it is given up at the moment one of several addresses is won: it is told so
+        until it obeys.
+        """
+        opening = self._session.request(
             request.method,
             self._credentials.server.rstrip("/") + request.path,
             data=_content(request),
@@ -204,9 +261,25 @@ class KubeClient:
             headers=self._headers(request),
             timeout=timeout,
             server_hostname=self._credentials.server_name,
+            ssl=self._credentials.tls(),
             proxy=self._credentials.proxy,
             allow_redirects=False,
         )
+        task = asyncio.create_task(_awaited(opening))
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            while not task.done():
+                task.cancel()
+                await asyncio.wait([task], timeout=GIVE_UP_SECONDS)
+            if not task.cancelled() and not task.exception():
+                task.result().close()
+            raise
+
+    def _refusal(self, answer: HttpAnswer) -> ApiError:
+        error = _api_error(answer)
+        self._left_alone_until = max(self._left_alone_until, self._clock() + error.retry_after)
+        return error
 
     def _headers(self, request: Request) -> dict[str, str]:
         """Raises ``NotSentError`` where the token cannot be read."""
@@ -225,21 +298,39 @@ def _content(request: Request) -> bytes | None:
     return None if request.body is None else msgspec.json.encode(request.body)
 
 
-async def _lines(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:
-    """Yields whole lines of any length; aiohttp's own readline refuses long ones."""
-    unfinished = bytearray()
-    async for chunk in content.iter_any():
-        unfinished += chunk
-        *whole, unfinished = unfinished.split(b"\n")
-        for line in whole:
-            if line:
-                yield bytes(line)
+async def _awaited(opening: Awaitable[T]) -> T:
+    return await opening
 
 
-def _accepted(status: int, content: bytes) -> bytes:
-    if status < HTTPStatus.MULTIPLE_CHOICES:
-        return content
-    raise _refusal(status, content)
+async def _answer(response: aiohttp.ClientResponse) -> HttpAnswer:
+    return HttpAnswer(response.status, await response.read(), response.headers.get("Retry-After", ""))
+
+
+async def _lines(content: aiohttp.StreamReader, idle: float) -> AsyncIterator[bytes]:
+    """Yields whole lines; aiohttp's own readline refuses long ones. Blank ones are no sign of the server: a
+    proxy may send them for as long as anybody listens.
+
+    Raises:
+        TimeoutError: none came for ``idle`` seconds.
+        EndlessEventError: one is longer than ``LONGEST_EVENT``.
+    """
+    loop = asyncio.get_running_loop()
+    unfinished, due = bytearray(), loop.time() + idle
+    while chunk := await _within(due, content):
+        for end, more in enumerate(chunk.split(b"\n")):
+            if end and unfinished:
+                line, unfinished = bytes(unfinished), bytearray()
+                yield line
+                due = loop.time() + idle
+            unfinished += more
+            if len(unfinished) > LONGEST_EVENT:
+                raise EndlessEventError(f"more than {LONGEST_EVENT >> 20} MiB came without the end of a line")
+
+
+async def _within(due: float, content: aiohttp.StreamReader) -> bytes:
+    """Returns what comes next; nothing at the end. Raises ``TimeoutError`` at ``due``."""
+    async with asyncio.timeout_at(due):
+        return await content.readany()
 
 
 def _decoded(request: Request, content: bytes, shape: type[T]) -> T:
@@ -256,10 +347,12 @@ def _reason(error: BaseException) -> str:
     return f"{name}: {error}" if str(error) else name
 
 
-def _refusal(status: int, content: bytes) -> ApiError:
+def _api_error(answer: HttpAnswer) -> ApiError:
     """Source: ``metav1.Status``. Proxies between answer with other bodies."""
     try:
-        answer = msgspec.json.decode(content)
-        return ApiError(status, str(answer.get("reason", "")), str(answer.get("message", "")))
+        told = msgspec.json.decode(answer.content)
+        reason, message = str(told.get("reason", "")), str(told.get("message", ""))
     except (*UNREADABLE_JSON, AttributeError):
-        return ApiError(status, "", content[:300].decode(errors="replace"))
+        reason, message = "", answer.content[:300].decode(errors="replace")
+    after = retry_after_seconds(answer.status, answer.retry_after)
+    return ApiError(answer.status, reason, message, retry_after=after)

@@ -1,9 +1,8 @@
 """How to reach an API server and who we are there."""
 
 import base64
+import logging
 import os
-import ssl
-import tempfile
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -11,21 +10,27 @@ from pathlib import Path
 from typing import Any
 
 from gpushare_core.kube.http_calls import checked_host, checked_server
+from gpushare_core.kube.tls import RENEW_SECONDS, Pem, RenewedTls, TlsParts, TlsSource
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 LONGEST_KUBECONFIG = 2**20
 """Characters. Nobody but its owner writes it, and with keys in it each of dozens of clusters takes 6 KiB."""
 
-TOKEN_SECONDS = 10.0
-"""For which a token that was read is used; reading costs as much as a small call."""
+TOKEN_SECONDS = RENEW_SECONDS
 
 TokenSource = Callable[[], str | None]
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
 class RenewedToken:
     """The token in a file that the kubelet writes anew long before it expires; client-go reads it once a
-    minute. Source: KEP-1205."""
+    minute. Source: KEP-1205.
+
+    A file that cannot be read for the moment, or is empty, changes nothing: without a token a call would be
+    one of nobody, who may do nothing.
+    """
 
     file: Path
     clock: Callable[[], float] = time.monotonic
@@ -34,10 +39,22 @@ class RenewedToken:
     _good_until: float = field(default=float("-inf"), init=False)
 
     def __call__(self) -> str:
-        """Raises ``OSError`` where there is no such file."""
+        """Raises ``OSError`` or ``ValueError`` where there has been no token yet."""
         if self.clock() >= self._good_until:
-            self._token, self._good_until = self.file.read_text(), self.clock() + TOKEN_SECONDS
+            self._token, self._good_until = self._read(), self.clock() + TOKEN_SECONDS
         return self._token
+
+    def _read(self) -> str:
+        try:
+            token = self.file.read_text()
+            if not token.strip():
+                raise ValueError(f"{self.file} is empty")
+        except (OSError, ValueError) as error:
+            if not self._token:
+                raise
+            _log.warning("going on with the token before, the one there now cannot be read: %s", error)
+            return self._token
+        return token
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +65,7 @@ class Credentials:
     """
 
     server: str
-    tls: ssl.SSLContext
+    tls: TlsSource
     token: TokenSource
     server_name: str | None = None
     """What the server's certificate has to name, where that is not the host in ``server``."""
@@ -71,8 +88,8 @@ def in_cluster(environment: Mapping[str, str] = os.environ, folder: Path = SERVI
         raise NoCredentialsError("not in a pod with a ServiceAccount: give --kubeconfig")
     name = f"[{host}]" if ":" in host else host
     try:
-        tls = ssl.create_default_context(cafile=str(folder / "ca.crt"))
-    except OSError as error:
+        tls = RenewedTls(TlsParts(authority=folder / "ca.crt"))
+    except (OSError, ValueError) as error:
         raise NoCredentialsError(f"cannot use {folder / 'ca.crt'}: {error}") from error
     return Credentials(f"https://{name}:{port}", tls, RenewedToken(folder / "token"))
 
@@ -142,24 +159,18 @@ def _text(entry: Mapping[str, Any], name: str) -> str | None:
     return text
 
 
-def _tls(cluster: Mapping[str, Any], user: Mapping[str, Any], folder: Path) -> ssl.SSLContext:
-    authority = _material(cluster, "certificate-authority", folder)
-    tls = ssl.create_default_context(cadata=authority.decode() if authority else None)
-    if cluster.get("insecure-skip-tls-verify"):
-        tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE
-    if certificate := _material(user, "client-certificate", folder):
-        _load_client(tls, certificate + b"\n" + (_material(user, "client-key", folder) or b""))
-    return tls
+def _tls(cluster: Mapping[str, Any], user: Mapping[str, Any], folder: Path) -> TlsSource:
+    return RenewedTls(
+        TlsParts(
+            authority=_pem(cluster, "certificate-authority", folder),
+            certificate=_pem(user, "client-certificate", folder),
+            key=_pem(user, "client-key", folder),
+            is_verified=not cluster.get("insecure-skip-tls-verify"),
+        )
+    )
 
 
-def _load_client(tls: ssl.SSLContext, chain: bytes) -> None:
-    with tempfile.NamedTemporaryFile() as file:  # the ssl module only loads certificates from files
-        file.write(chain)
-        file.flush()
-        tls.load_cert_chain(file.name)
-
-
-def _material(entry: Mapping[str, Any], name: str, folder: Path) -> bytes | None:
+def _pem(entry: Mapping[str, Any], name: str, folder: Path) -> Pem:
     if data := entry.get(f"{name}-data"):
         return base64.b64decode(data)
-    return (folder / entry[name]).read_bytes() if entry.get(name) else None
+    return folder / entry[name] if entry.get(name) else None

@@ -15,8 +15,8 @@ import msgspec
 
 from gpushare_core.json_object import UNREADABLE_JSON, Json
 from gpushare_core.kube.backoff import Backoff, Jitter
-from gpushare_core.kube.client import JSON, METADATA, METADATA_LIST, KubeClient, Request
-from gpushare_core.kube.errors import ApiError, UnreachableError
+from gpushare_core.kube.client import JSON, METADATA, METADATA_LIST, KubeClient, ListMetadata, Request
+from gpushare_core.kube.errors import ApiError, EndlessEventError, UnreachableError, asked_to_wait
 from gpushare_core.whole_number import version_number
 
 Clock = Callable[[], float]
@@ -100,13 +100,8 @@ class _Point:
     """When the server last showed that it knows it."""
 
 
-class _Version(msgspec.Struct):
-    resource_version: str = msgspec.field(name="resourceVersion", default="")
-    next_page: str = msgspec.field(name="continue", default="")
-
-
 class _Page(msgspec.Struct):
-    metadata: _Version
+    metadata: ListMetadata
     items: list[msgspec.Raw] | None = None
 
 
@@ -116,7 +111,7 @@ class _Event(msgspec.Struct):
 
 
 class _Versioned(msgspec.Struct):
-    metadata: _Version
+    metadata: ListMetadata
 
 
 class _Status(msgspec.Struct):
@@ -158,14 +153,16 @@ async def follow(
     """
     run = _Follow(client, collection, read, follower or Follower())
     while True:
+        least = 0.0
         try:
             async for event in run.list_and_watch():
                 events = [event]
                 del event  # else a list would be held here until something changes
                 yield events.pop()
-        except (ApiError, UnreachableError, *UNREADABLE_JSON) as error:
+        except (ApiError, UnreachableError, EndlessEventError, *UNREADABLE_JSON) as error:
             _log.warning("lost sight of %s, listing again: %s", collection.path, error)
-        await run.follower.backoff.wait()
+            least = asked_to_wait(error)
+        await run.follower.backoff.wait(least)
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +175,8 @@ class _Follow(Generic[T]):
     follower: Follower
 
     async def list_and_watch(self) -> AsyncIterator[Listed[T] | Changed[T]]:
-        """Raises ``ApiError``, ``UnreachableError`` or one of ``UNREADABLE_JSON`` when the thread is lost."""
+        """Raises ``ApiError``, ``UnreachableError``, ``EndlessEventError`` or one of ``UNREADABLE_JSON`` when
+        the thread is lost."""
         begun = self.follower.clock()
         self.follower.list_begins()
         items, version = await self._list()
@@ -206,10 +204,12 @@ class _Follow(Generic[T]):
         Raises:
             ApiError: the server has forgotten that point, or has not come to it, or an error came within the
                 stream.
+            EndlessEventError: what comes next is no event.
         """
         point = _Point(version, self.follower.clock())
         while True:
             self.follower.pulse()
+            least = 0.0
             try:
                 async for event in self._watch_once(point):
                     self._see(event, point)
@@ -217,7 +217,8 @@ class _Follow(Generic[T]):
                         yield Changed(event.type, self.read(event.object))
             except UnreachableError as error:
                 _log.info("watch of %s broke, resuming: %s", self.collection.path, error)
-            await self.follower.backoff.wait()
+                least = asked_to_wait(error)
+            await self.follower.backoff.wait(least)
 
     def _see(self, event: _Event, point: _Point) -> None:
         """Moves ``point`` behind ``event``. Raises ``ApiError`` for an error within the stream."""
@@ -238,7 +239,7 @@ class _Follow(Generic[T]):
             if error.is_final:
                 raise
             # Overloaded for the moment: the point is still good.
-            raise UnreachableError(str(error)) from error
+            raise UnreachableError(str(error), retry_after=error.retry_after) from error
 
     async def _confirm(self, point: _Point) -> None:
         """Raises ``ApiError`` where the server has not come to ``point`` yet."""

@@ -16,6 +16,8 @@ import aiohappyeyeballs
 import httptools
 from aiohappyeyeballs import AddrInfoType
 
+from gpushare_core.kube.tls import TlsSource
+
 IDLE_SECONDS = 15.0
 """A connection is kept for so long without a call: those of one burst cost memory."""
 NEXT_ADDRESS_SECONDS = 0.25
@@ -55,6 +57,8 @@ class HttpAnswer(NamedTuple):
 
     status: int
     content: bytes
+    retry_after: str = ""
+    """What the header ``Retry-After`` says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +71,12 @@ class HttpServer:
     """As the server calls itself in a request."""
     folder: str = ""
     """What all paths there begin with."""
-    tls: ssl.SSLContext | None = None
+    tls: TlsSource | None = None
     name: str | None = None
     """What its certificate has to name, where that is not ``host``."""
 
     @classmethod
-    def at(cls, url: str, tls: ssl.SSLContext, name: str | None = None) -> "HttpServer":
+    def at(cls, url: str, tls: TlsSource, name: str | None = None) -> "HttpServer":
         """Raises ``ValueError`` for what is no URL of a server."""
         host, parts = checked_server(url)
         is_encrypted = parts.scheme == "https"
@@ -132,8 +136,7 @@ class HttpCalls:
         connection = None
         try:
             async with asyncio.timeout(seconds), self._slots:
-                if self._idle:
-                    connection = self._idle.popitem()[0]
+                if connection := self._kept():
                     try:
                         return await self._call_on(connection, message)
                     except BrokenError:
@@ -154,6 +157,17 @@ class HttpCalls:
         for connection in [*self._idle]:
             connection.close()
         self._idle.clear()
+
+    def _kept(self) -> "_Connection | None":
+        """Returns the connection that was used last. The API server looks at the certificate of one at each
+        call: from before it was renewed none is used any more."""
+        tls = self.server.tls and self.server.tls()
+        while self._idle:
+            connection = self._idle.popitem()[0]
+            if connection.tls is tls:
+                return connection
+            connection.close()
+        return None
 
     async def _call_on(self, connection: "_Connection", message: bytes) -> HttpAnswer:
         try:
@@ -188,11 +202,12 @@ class HttpCalls:
 
     async def _opened(self, reached: socket.socket) -> "_Connection":
         server = self.server
+        tls = server.tls and server.tls()
         _, connection = await asyncio.get_running_loop().create_connection(
-            lambda: _Connection(self._lost),
+            lambda: _Connection(self._lost, tls),
             sock=reached,
-            ssl=server.tls,
-            server_hostname=(server.name or server.host) if server.tls else None,
+            ssl=tls,
+            server_hostname=(server.name or server.host) if tls else None,
         )
         return connection
 
@@ -229,13 +244,16 @@ async def _addresses(host: str, port: int) -> Sequence[AddrInfoType]:
 class _Connection(asyncio.Protocol):
     """One call at a time. Its parser calls the methods that are named as in ``httptools``."""
 
-    def __init__(self, lost: "Callable[[_Connection], None]") -> None:
+    def __init__(self, lost: "Callable[[_Connection], None]", tls: ssl.SSLContext | None) -> None:
+        self.tls = tls
+        """By which it was made."""
         self._lost = lost
         self._parser = httptools.HttpResponseParser(self)
         self._transport: asyncio.Transport | None = None
         self._answer: asyncio.Future[HttpAnswer] | None = None
         self._parts: list[bytes] = []
         self._has_headers = self._says_length = False
+        self._retry_after = ""
         self.is_reusable = False
         """Whether the last answer was complete and the server goes on."""
 
@@ -287,10 +305,14 @@ class _Connection(asyncio.Protocol):
         if self._answer is None or self._answer.done():
             raise BrokenError("an answer that nobody has asked for")
         self._has_headers = self._says_length = False
+        self._retry_after = ""
 
-    def on_header(self, name: bytes, _: bytes) -> None:
-        if name.lower() in (b"content-length", b"transfer-encoding"):
+    def on_header(self, name: bytes, text: bytes) -> None:
+        lowered = name.lower()
+        if lowered in (b"content-length", b"transfer-encoding"):
             self._says_length = True
+        elif lowered == b"retry-after":
+            self._retry_after = text.decode("ascii", "replace")
 
     def on_headers_complete(self) -> None:
         self._has_headers = True
@@ -304,7 +326,7 @@ class _Connection(asyncio.Protocol):
             self._has_headers = False
         elif self._answer and not self._answer.done():
             self.is_reusable = self._parser.should_keep_alive()
-            self._answer.set_result(HttpAnswer(status, b"".join(self._parts)))
+            self._answer.set_result(HttpAnswer(status, b"".join(self._parts), self._retry_after))
             self._parts = []  # else a page of a list would be kept as long as the connection
 
     def _break(self, why: str) -> None:

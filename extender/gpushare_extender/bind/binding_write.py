@@ -43,6 +43,8 @@ class BindingWrite:
     none whose outcome is not known."""
     _failure: str = field(default="", init=False)
     """The last one, for people."""
+    _asked_to_wait: float = field(default=0.0, init=False)
+    """Seconds before which the API server does not want to be asked again."""
 
     async def ensure_bound(self) -> None:
         """Returns once the pod is surely bound by this Binding.
@@ -55,13 +57,18 @@ class BindingWrite:
         """
         backoff = Backoff(sleep=self.timing.sleep)
         while not (await self._send() or await self._is_bound()):
-            await backoff.wait()
+            await backoff.wait(self._seconds_to_heed())
+
+    def _seconds_to_heed(self) -> float:
+        """As long as the API server asks for, and half of the time that is left at most: then there is time
+        for one more attempt."""
+        return min(self._asked_to_wait, max(0.0, self.answer_due - self.timing.clock()) / 2)
 
     async def _send(self) -> bool:
         """Returns whether the API server says that the pod is bound now."""
         if not await self._may_send():
             return False
-        sent = self.timing.clock()
+        sent, self._asked_to_wait = self.timing.clock(), 0.0
         try:
             await self.client.send(self._request())
         except NotSentError as error:
@@ -104,7 +111,7 @@ class BindingWrite:
 
     def _handle_refusal(self, error: ApiError, sent: float) -> None:
         """A conflict needs a look at the pod: an earlier Binding of ours may be what stands in the way."""
-        self._failure = str(error)
+        self._failure, self._asked_to_wait = str(error), error.retry_after
         if error.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
             self._set_uncertain(error, sent)
         elif error.is_final and not error.is_conflict:

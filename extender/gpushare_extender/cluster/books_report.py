@@ -22,7 +22,7 @@ from gpushare_core.audit.extender_report import (
 from gpushare_core.json_object import Json
 from gpushare_core.kube.backoff import Backoff
 from gpushare_core.kube.client import KubeClient
-from gpushare_core.kube.errors import ApiError, UnreachableError
+from gpushare_core.kube.errors import ApiError, UnreachableError, asked_to_wait
 from gpushare_core.kube.paths import lease_path
 
 APART_SECONDS = 10.0
@@ -98,7 +98,7 @@ class BooksReport:
                 if not found and isinstance(error, ApiError) and error.is_forbidden:
                     self._stands = False  # manifests of an earlier version: nobody ever wrote there
                     return
-                await backoff.wait()
+                await backoff.wait(asked_to_wait(error))
             else:
                 return
 

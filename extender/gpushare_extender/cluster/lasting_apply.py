@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from gpushare_core.json_object import Json
 from gpushare_core.kube.backoff import Backoff
 from gpushare_core.kube.client import KubeClient
-from gpushare_core.kube.errors import ApiError, UnreachableError
+from gpushare_core.kube.errors import ApiError, UnreachableError, asked_to_wait
 
 FIRST_RETRY = 1.0
 LONGEST_RETRY = 60.0
@@ -31,14 +31,15 @@ class LastingApply:
     async def run(self, before_another: Callable[[], object] = lambda: None) -> None:
         """Returns when the server has it. Each attempt asks for the body anew, after ``before_another``."""
         backoff = Backoff(first=FIRST_RETRY, most=LONGEST_RETRY, sleep=self.sleep)
-        while not await self._succeeds():
-            await backoff.wait()
+        while failure := await self._failure():
+            await backoff.wait(asked_to_wait(failure))
             before_another()
 
-    async def _succeeds(self) -> bool:
+    async def _failure(self) -> ApiError | UnreachableError | None:
+        """Applies once. Returns why the server does not have it, or None."""
         try:
             await self.client.apply(self.path, self.body())
         except (ApiError, UnreachableError) as error:
             _log.warning("cannot %s: %s", self.purpose, error)
-            return False
-        return True
+            return error
+        return None

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from gpushare_core.dialects.table import RESOURCES
 from gpushare_core.kube.backoff import Backoff
 from gpushare_core.kube.client import KubeClient, Request
-from gpushare_core.kube.errors import ApiError, UnreachableError
+from gpushare_core.kube.errors import ApiError, UnreachableError, asked_to_wait
 from gpushare_core.kube.paths import pod_path
 from gpushare_core.placement.requests import PodRequest
 from gpushare_extender.decide.pod import Pod
@@ -75,7 +75,7 @@ class LegacyPodReader:
                 problem = error
             message = "cannot read a pod of the replaced system, trying again: %s"
             _log.warning(message, problem, extra={"pod": str(legacy.pod)})
-            await backoff.wait()
+            await backoff.wait(asked_to_wait(problem))
 
     async def _read_pod(self, legacy: LegacyPod) -> tuple[str, PodRequest] | None:
         request = Request(path=pod_path(legacy.pod.namespace, legacy.pod.name))

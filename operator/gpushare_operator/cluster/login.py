@@ -1,6 +1,7 @@
 """Who the operator is at the API server: kubernetes-asyncio reads that, core's client uses it."""
 
-import ssl
+import logging
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -11,6 +12,9 @@ from kubernetes_asyncio.client import Configuration
 from yaml import YAMLError
 
 from gpushare_core.kube.credentials import Credentials, NoCredentialsError
+from gpushare_core.kube.tls import RenewedTls, TlsParts
+
+_log = logging.getLogger(__name__)
 
 
 async def login(kubeconfig: Path | None) -> Credentials:
@@ -22,7 +26,7 @@ async def login(kubeconfig: Path | None) -> Credentials:
     configuration = await _from_kubeconfig(kubeconfig) if kubeconfig else _in_cluster()
     try:
         return credentials_of(configuration)
-    except OSError as error:
+    except (OSError, ValueError) as error:
         raise NoCredentialsError(
             f"the certificates for {configuration.host} cannot be used: {error}"
         ) from error
@@ -50,7 +54,7 @@ def credentials_of(configuration: Configuration) -> Credentials:
     """Returns credentials that ask ``configuration`` for its token at every request.
 
     Raises:
-        OSError: certificates that cannot be read or used.
+        OSError, ValueError: certificates that cannot be read or used.
     """
 
     # Within a cluster it reads the token anew that the kubelet renews on disk.
@@ -58,13 +62,13 @@ def credentials_of(configuration: Configuration) -> Credentials:
 
     def token() -> str | None:
         if refresh:
-            refresh(configuration)
+            _refresh(refresh, configuration)
         header = configuration.api_key.get("BearerToken")
         return header.removeprefix("Bearer ") if header else None
 
     return Credentials(
         server=str(configuration.host),
-        tls=_tls(configuration),
+        tls=RenewedTls(_tls_parts(configuration)),
         token=token,
         server_name=configuration.tls_server_name,
         proxy=configuration.proxy or _proxy_of_environment(str(configuration.host)),
@@ -77,12 +81,24 @@ def _proxy_of_environment(server: str) -> str | None:
     return None if proxy_bypass(url.hostname or "") else getproxies().get(url.scheme)
 
 
-def _tls(configuration: Configuration) -> ssl.SSLContext:
-    tls = ssl.create_default_context(cafile=configuration.ssl_ca_cert)
-    if configuration.cert_file:
-        tls.load_cert_chain(configuration.cert_file, configuration.key_file)
-    if not configuration.verify_ssl:
-        tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE
-    if configuration.disable_strict_ssl_verification:
-        tls.verify_flags &= ~ssl.VERIFY_X509_STRICT
-    return tls
+def _refresh(refresh: Callable[[Configuration], None], configuration: Configuration) -> None:
+    """A token that cannot be read for the moment leaves the one before, as with core's own."""
+    try:
+        refresh(configuration)
+    except (config.ConfigException, OSError) as error:
+        _log.warning("going on with the token before, the one there now cannot be read: %s", error)
+
+
+def _tls_parts(configuration: Configuration) -> TlsParts:
+    """By names of files: what stands in a kubeconfig itself was written into temporary ones."""
+    return TlsParts(
+        authority=_path(configuration.ssl_ca_cert),
+        certificate=_path(configuration.cert_file),
+        key=_path(configuration.key_file),
+        is_verified=configuration.verify_ssl,
+        is_strict=not configuration.disable_strict_ssl_verification,
+    )
+
+
+def _path(name: str | None) -> Path | None:
+    return Path(name) if name else None

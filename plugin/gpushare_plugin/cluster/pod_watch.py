@@ -76,7 +76,7 @@ class PodWatch:
             await self.read_specs(self._without_spec(), timeout=SPECS_TIMEOUT)
             self.synced.set()
             if self._without_spec():
-                await backoff.wait()
+                await backoff.wait(self._client.asked_to_wait)
                 self._arrived.set()
             else:
                 backoff.reset()

@@ -113,7 +113,7 @@ async def way() -> AsyncIterator[Way]:
     app.router.add_post(PODS, server.create)
     app.router.add_get(PODS, server.read)
     async with TestServer(app, shutdown_timeout=0.1) as real:
-        upstream = Credentials(str(real.make_url("")).rstrip("/"), TLS, lambda: "secret")
+        upstream = Credentials(str(real.make_url("")).rstrip("/"), lambda: TLS, lambda: "secret")
         carried_out: list[Call] = []
         proxy = ApiProxy(upstream, carried_out=carried_out.append)
         async with (

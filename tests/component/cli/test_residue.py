@@ -1,12 +1,12 @@
 """``kubectl gpushare audit --residue`` against an API server and the files of a host."""
 
 import json
-import ssl
 from pathlib import Path
 
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
+from tests.fakes.system_tls import system_tls
 
 from gpushare_cli.arguments import parse
 from gpushare_cli.decide.report import ExitCode
@@ -34,7 +34,7 @@ async def run(
     app.router.add_get("/{rest:.*}", answer)
     async with TestServer(app) as server:
         url = str(server.make_url("")).rstrip("/")
-        credentials = Credentials(url, ssl.create_default_context(), lambda: None)
+        credentials = Credentials(url, system_tls, lambda: None)
         async with KubeClient(credentials) as client:
             return await find_residue(client, parse(["audit", "--residue", *arguments], {}))
 

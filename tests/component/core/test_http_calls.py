@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import socket
-import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,6 +10,7 @@ from pathlib import Path
 import pytest
 from tests.fakes.black_hole import black_hole
 from tests.fakes.extender_keys import KeyFolder, caller_tls
+from tests.fakes.system_tls import system_tls
 
 from gpushare_core.kube.http_calls import BrokenError, HttpCalls, HttpServer, NotConnectedError
 
@@ -77,7 +77,8 @@ async def calls_to(
     """Encrypted where there are ``keys``."""
     server = await asyncio.start_server(peer.serve, "127.0.0.1", 0, ssl=keys.files.load() if keys else None)
     url = f"{'https' if keys else 'http'}://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-    calls = HttpCalls(HttpServer.at(url, caller_tls()), most, idle)
+    tls = caller_tls()
+    calls = HttpCalls(HttpServer.at(url, lambda: tls), most, idle)
     try:
         yield calls
     finally:
@@ -101,7 +102,7 @@ async def test_calls_one_after_another_share_a_connection() -> None:
     peer = peer_with(lambda it: it.answering(FINE, FINE, FINE))
     async with calls_to(peer) as calls:
         for _ in range(3):
-            assert await calls.call(get(calls), seconds=5) == (200, b"{}")
+            assert await calls.call(get(calls), seconds=5) == (200, b"{}", "")
     assert (peer.connections, len(peer.requests)) == (1, 3)
 
 
@@ -124,8 +125,8 @@ async def test_calls_one_after_another_share_a_connection() -> None:
 async def test_an_answer_is_complete_however_it_is_written(sent: bytes, content: bytes) -> None:
     peer = peer_with(lambda it: it.answering(sent, FINE))
     async with calls_to(peer) as calls:
-        assert await calls.call(get(calls), seconds=5) == (201, content)
-        assert await calls.call(get(calls), seconds=5) == (200, b"{}")
+        assert await calls.call(get(calls), seconds=5) == (201, content, "")
+        assert await calls.call(get(calls), seconds=5) == (200, b"{}", "")
     assert peer.connections == 1
 
 
@@ -133,9 +134,17 @@ async def test_an_answer_of_a_proxy_may_end_with_the_connection() -> None:
     refusal = b"HTTP/1.0 503 Service Unavailable\r\nContent-Type: text/html\r\n\r\n<p>away"
     peer = peer_with(lambda it: it.ending(refusal), lambda it: it.answering(FINE))
     async with calls_to(peer) as calls:
-        assert await calls.call(get(calls), seconds=5) == (503, b"<p>away")
-        assert await calls.call(get(calls), seconds=5) == (200, b"{}")
+        assert await calls.call(get(calls), seconds=5) == (503, b"<p>away", "")
+        assert await calls.call(get(calls), seconds=5) == (200, b"{}", "")
     assert peer.connections == 2
+
+
+async def test_when_to_come_again_is_said_by_a_header() -> None:
+    refusal = b"HTTP/1.1 429 Too Many Requests\r\nretry-after: 7\r\nContent-Length: 0\r\n\r\n"
+    peer = peer_with(lambda it: it.answering(refusal, FINE))
+    async with calls_to(peer) as calls:
+        assert await calls.call(get(calls), seconds=5) == (429, b"", "7")
+        assert await calls.call(get(calls), seconds=5) == (200, b"{}", "")
 
 
 async def test_a_server_that_ends_the_connection_after_its_answer_is_believed() -> None:
@@ -143,7 +152,7 @@ async def test_a_server_that_ends_the_connection_after_its_answer_is_believed() 
     peer = peer_with(lambda it: it.answering(last), lambda it: it.answering(FINE))
     async with calls_to(peer) as calls:
         for _ in range(2):
-            assert await calls.call(get(calls), seconds=5) == (200, b"{}")
+            assert await calls.call(get(calls), seconds=5) == (200, b"{}", "")
     assert peer.connections == 2
 
 
@@ -183,7 +192,7 @@ async def test_what_may_be_repeated_is_sent_again_where_a_kept_connection_ends()
     peer = peer_with(lambda it: it.ending(FINE, b""), lambda it: it.answering(FINE))
     async with calls_to(peer) as calls:
         for _ in range(2):
-            assert await calls.call(get(calls), seconds=5, is_repeatable=True) == (200, b"{}")
+            assert await calls.call(get(calls), seconds=5, is_repeatable=True) == (200, b"{}", "")
     assert (peer.connections, len(peer.requests)) == (2, 3)
 
 
@@ -201,8 +210,8 @@ async def test_what_nobody_has_asked_for_is_no_answer_to_the_next_call() -> None
     peer = peer_with(lambda it: it.answering(FINE + forged), lambda it: it.answering(FINE))
     async with calls_to(peer) as calls:
         with contextlib.suppress(BrokenError):
-            assert await calls.call(get(calls), seconds=5) == (200, b"{}")
-        assert await calls.call(get(calls), seconds=5) == (200, b"{}")
+            assert await calls.call(get(calls), seconds=5) == (200, b"{}", "")
+        assert await calls.call(get(calls), seconds=5) == (200, b"{}", "")
     assert peer.connections == 2
 
 
@@ -211,7 +220,7 @@ async def test_an_answer_that_comes_too_late_is_no_answer_to_the_next_call() -> 
     async with calls_to(peer) as calls:
         with pytest.raises(TimeoutError):
             await calls.call(get(calls), seconds=0.2)
-        assert await calls.call(get(calls), seconds=5) == (200, b"{}")
+        assert await calls.call(get(calls), seconds=5) == (200, b"{}", "")
     assert peer.connections == 2
 
 
@@ -222,7 +231,7 @@ async def test_nothing_is_sent_on_a_connection_that_was_seen_to_end(tmp_path: Pa
     peer = peer_with(lambda it: it.ending(FINE))
     async with calls_to(peer, keys=keys) as calls:
         for _ in range(20):
-            assert await calls.call(get(calls), seconds=5) == (200, b"{}")
+            assert await calls.call(get(calls), seconds=5) == (200, b"{}", "")
     assert peer.connections == 20
 
 
@@ -240,7 +249,7 @@ async def test_who_waits_too_long_for_his_turn_has_sent_nothing() -> None:
 
 async def test_nor_has_who_waits_too_long_for_a_connection() -> None:
     with black_hole() as (host, port):
-        server = HttpServer.at(f"http://{host}:{port}", ssl.create_default_context())
+        server = HttpServer.at(f"http://{host}:{port}", system_tls)
         with pytest.raises(NotConnectedError):
             await HttpCalls(server, 1).call(server.message("POST", "/", {}, b"{}"), seconds=0.1)
 
@@ -257,8 +266,8 @@ async def test_an_address_that_does_not_answer_is_not_waited_for(monkeypatch: py
                 return found
 
             monkeypatch.setattr(loop, "getaddrinfo", addresses)
-            several = HttpCalls(HttpServer.at("http://api.example:1", ssl.create_default_context()), 1)
-            assert await several.call(get(several), seconds=5) == (200, b"{}")
+            several = HttpCalls(HttpServer.at("http://api.example:1", system_tls), 1)
+            assert await several.call(get(several), seconds=5) == (200, b"{}", "")
             several.close()
 
 
@@ -268,7 +277,7 @@ async def test_nothing_is_kept_once_they_are_closed() -> None:
         under_way = asyncio.create_task(calls.call(get(calls), seconds=5))
         await asyncio.sleep(0)
         calls.close()
-        assert await under_way == (200, b"{}")
+        assert await under_way == (200, b"{}", "")
         await peer.all_ended()
     assert peer.connections == 1
 
@@ -277,7 +286,7 @@ async def test_not_more_go_on_at_a_time_than_allowed() -> None:
     peer = peer_with(lambda it: it.answering(FINE, FINE, FINE, FINE))
     async with calls_to(peer, most=2) as calls:
         found = await asyncio.gather(*(calls.call(get(calls), seconds=5) for _ in range(8)))
-    assert found == [(200, b"{}")] * 8
+    assert found == [(200, b"{}", "")] * 8
     assert peer.connections <= 2
 
 
@@ -290,13 +299,13 @@ async def test_connections_that_nobody_uses_are_ended() -> None:
 
 
 async def test_without_a_connection_nothing_was_sent(unused_tcp_port: int) -> None:
-    server = HttpServer.at(f"http://127.0.0.1:{unused_tcp_port}", ssl.create_default_context())
+    server = HttpServer.at(f"http://127.0.0.1:{unused_tcp_port}", system_tls)
     with pytest.raises(NotConnectedError):
         await HttpCalls(server, 1).call(server.message("GET", "/", {}, None), seconds=5)
 
 
 def test_a_request_is_written_as_http_wants_it() -> None:
-    server = HttpServer.at("https://[::1]:6443/clusters/a/", ssl.create_default_context(), "kubernetes")
+    server = HttpServer.at("https://[::1]:6443/clusters/a/", system_tls, "kubernetes")
     assert (server.host, server.port, server.name) == ("::1", 6443, "kubernetes")
     assert server.message("POST", "/api/v1/x y?a=b", {"Accept": "*/*"}, b"{}") == (
         b"POST /clusters/a/api/v1/x%20y?a=b HTTP/1.1\r\n"
@@ -306,7 +315,7 @@ def test_a_request_is_written_as_http_wants_it() -> None:
 
 @pytest.mark.parametrize("text", ["a\r\nX: y", "a\nX: y", "a\rX"])
 def test_nothing_makes_two_headers_of_one(text: str) -> None:
-    server = HttpServer.at("http://api", ssl.create_default_context())
+    server = HttpServer.at("http://api", system_tls)
     with pytest.raises(ValueError, match="one line"):
         server.message("GET", "/", {"Authorization": text}, None)
     assert text.encode() not in server.message("GET", f"/{text}", {}, None)
@@ -317,13 +326,13 @@ def test_nothing_makes_two_headers_of_one(text: str) -> None:
 )
 def test_what_is_no_url_is_refused(url: str) -> None:
     with pytest.raises(ValueError, match="no URL"):
-        HttpServer.at(url, ssl.create_default_context())
+        HttpServer.at(url, system_tls)
 
 
 @pytest.mark.parametrize("step", range(12))
 async def test_a_call_that_is_given_up_while_it_connects_leaves_no_socket_open(step: int) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
-        calls = HttpCalls(HttpServer.at(f"http://127.0.0.1:{listening.getsockname()[1]}", caller_tls()), 1)
+        calls = HttpCalls(HttpServer.at(f"http://127.0.0.1:{listening.getsockname()[1]}", system_tls), 1)
         calling = asyncio.create_task(calls.call(get(calls), seconds=5))
         for _ in range(step):
             await asyncio.sleep(0)
@@ -356,7 +365,7 @@ async def test_a_call_is_given_up_also_while_one_of_several_addresses_is_won(
 
         monkeypatch.setattr(loop, "getaddrinfo", addresses)
         monkeypatch.setattr(loop, "sock_connect", seen_to_connect)
-        calls = HttpCalls(HttpServer.at("http://api.example:1", caller_tls()), 1)
+        calls = HttpCalls(HttpServer.at("http://api.example:1", system_tls), 1)
         calling = asyncio.create_task(calls.call(get(calls), seconds=60))
         await tried.wait()
         for _ in range(step):

@@ -1,6 +1,8 @@
 """The API client against a real socket: answers, refusals, silence."""
 
 import asyncio
+import contextlib
+import socket
 import ssl
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -9,10 +11,11 @@ from pathlib import Path
 import msgspec
 import pytest
 from aiohttp import web
-from tests.fakes.api_server import PODS, Answer, FakeApi, cut, fake_api, status, stream
+from tests.fakes.api_server import PODS, Answer, FakeApi, cut, fake_api, json_answer, status, stream
 from tests.fakes.black_hole import black_hole
+from tests.fakes.system_tls import system_tls
 
-from gpushare_core.kube.client import JSON, KubeClient, Request
+from gpushare_core.kube.client import JSON, LONGEST_EVENT, KubeClient, Request
 from gpushare_core.kube.credentials import (
     TOKEN_SECONDS,
     Credentials,
@@ -20,7 +23,13 @@ from gpushare_core.kube.credentials import (
     TokenSource,
     in_cluster,
 )
-from gpushare_core.kube.errors import ApiError, NotSentError, UnreachableError
+from gpushare_core.kube.errors import (
+    LONGEST_RETRY_AFTER,
+    ApiError,
+    EndlessEventError,
+    NotSentError,
+    UnreachableError,
+)
 
 
 @pytest.fixture
@@ -78,6 +87,31 @@ async def test_a_refusal_tells_what_the_server_told(
     assert (caught.value.status, caught.value.is_final) == (code, final)
 
 
+@pytest.mark.parametrize(
+    ("code", "told", "seconds"),
+    [
+        pytest.param(429, "7", 7.0, id="of 429"),
+        pytest.param(503, " 1 ", 1.0, id="of 503"),
+        pytest.param(503, "86400", LONGEST_RETRY_AFTER, id="too long"),
+        pytest.param(409, "7", 0.0, id="of what time does not help"),
+        pytest.param(503, "Wed, 25 Nov 2026 07:28:00 GMT", 0.0, id="a date"),
+        pytest.param(503, "-1", 0.0, id="no number"),
+    ],
+)
+@pytest.mark.parametrize("way", ["call", "by a proxy", "watch"])
+async def test_a_refusal_tells_when_to_come_again(
+    api: FakeApi, way: str, code: int, told: str, seconds: float
+) -> None:
+    credentials = api.credentials()
+    proxy = credentials.server if way == "by a proxy" else None
+    api.fail("GET", PODS, status(code, **{"Retry-After": told}), watch=way == "watch")
+    async with KubeClient(replace(credentials, proxy=proxy)) as client:
+        with pytest.raises(ApiError) as caught:
+            await (lines_of(client) if way == "watch" else client.get(PODS))
+        assert seconds - 1 < client.asked_to_wait <= seconds
+    assert caught.value.retry_after == seconds
+
+
 async def test_a_refusal_by_a_proxy_is_quoted(api: FakeApi, client: KubeClient) -> None:
     async def page(_: web.Request) -> web.Response:
         return web.Response(status=502, text="<h1>Bad Gateway</h1>")
@@ -122,7 +156,7 @@ async def test_a_call_may_have_a_timeout_of_its_own(api: FakeApi) -> None:
 
 
 async def test_a_refused_connection_means_that_nothing_was_sent(unused_tcp_port: int) -> None:
-    nobody = Credentials(f"http://127.0.0.1:{unused_tcp_port}", ssl.create_default_context(), lambda: None)
+    nobody = Credentials(f"http://127.0.0.1:{unused_tcp_port}", system_tls, lambda: None)
     async with KubeClient(nobody) as client:
         with pytest.raises(NotSentError, match=PODS):
             await client.get(PODS)
@@ -156,6 +190,78 @@ async def test_a_write_that_is_sent_elsewhere_is_not_done(api: FakeApi) -> None:
             await client.create(PODS, {})
     assert caught.value.status == 302
     assert [each.method for each in api.seen] == ["POST"]
+
+
+@pytest.mark.parametrize("method", ["PUT", "DELETE", "PATCH"])
+async def test_a_write_of_which_nobody_knows_is_sent_once(api: FakeApi, method: str) -> None:
+    """By a proxy PUT and DELETE went out again: the second answer was a conflict with what was done."""
+    api.fail(method, PODS, cut)
+    async with KubeClient(replace(api.credentials(), proxy=api.credentials().server)) as client:
+        await client.get(PODS)
+        with pytest.raises(UnreachableError):
+            await client.send(Request(method=method, path=PODS, body={}))
+    assert [each.method for each in api.seen] == ["GET", method]
+
+
+async def test_reading_by_a_proxy_is_tried_once_more_where_a_connection_ends(api: FakeApi) -> None:
+    async with KubeClient(replace(api.credentials(), proxy=api.credentials().server)) as client:
+        api.fail("GET", PODS, cut)
+        await client.get(PODS)
+        api.fail("GET", PODS, cut, cut)
+        with pytest.raises(UnreachableError):
+            await client.get(PODS)
+    assert len(api.seen) == 4
+
+
+async def test_a_call_by_a_proxy_ends_in_time_also_where_it_is_tried_again(api: FakeApi) -> None:
+    api.fail("GET", PODS, cut, hang)
+    async with KubeClient(replace(api.credentials(), proxy=api.credentials().server), timeout=0.3) as client:
+        async with asyncio.timeout(5):
+            with pytest.raises(UnreachableError):
+                await client.get(PODS)
+
+
+@pytest.mark.parametrize("step", range(8))
+@pytest.mark.parametrize("way", ["by a proxy", "watch"])
+async def test_a_call_is_given_up_also_while_one_of_several_addresses_is_won(
+    way: str, step: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A watch that was begun anew held up who had ended it, until the server spoke."""
+    loop, tried = asyncio.get_running_loop(), asyncio.Event()
+    sock_connect = loop.sock_connect
+    with socket.create_server(("127.0.0.1", 0)) as silent, black_hole() as dead:
+
+        async def addresses(*_: object, **__: object) -> object:
+            return [
+                (socket.AF_INET, socket.SOCK_STREAM, 6, "", each) for each in (dead, silent.getsockname())
+            ]
+
+        async def seen_to_connect(connecting: socket.socket, address: tuple[str, int]) -> None:
+            if address != dead:
+                tried.set()
+            await sock_connect(connecting, address)
+
+        monkeypatch.setattr(loop, "getaddrinfo", addresses)
+        monkeypatch.setattr(loop, "sock_connect", seen_to_connect)
+        named = Credentials("http://api.example:1", system_tls, lambda: None)
+        proxied = replace(named, proxy="http://proxy.example:1")
+        async with KubeClient(proxied if way == "by a proxy" else named, timeout=60) as client:
+            calling = asyncio.create_task(
+                client.get(PODS) if way == "by a proxy" else lines_of(client, idle=60.0)
+            )
+            await tried.wait()
+            for _ in range(step):
+                await asyncio.sleep(0)
+            calling.cancel()
+            await asyncio.wait([calling], timeout=1)
+            assert calling.cancelled()
+
+
+async def test_what_has_no_version_is_no_list(api: FakeApi, client: KubeClient) -> None:
+    """Such as a Status that something between answers with 200. It raised a KeyError."""
+    api.fail("GET", PODS, json_answer({"kind": "Status", "metadata": {}, "code": 500}))
+    with pytest.raises(UnreachableError, match="resourceVersion"):
+        [page async for page in client.pages(PODS, limit=5)]
 
 
 async def test_a_server_may_be_named_with_a_slash_at_its_end(api: FakeApi) -> None:
@@ -200,6 +306,31 @@ def test_a_renewed_token_is_read_again_after_a_while(tmp_path: Path) -> None:
     assert [token(), token()] == ["first", "second"]
 
 
+@pytest.mark.parametrize("content", [None, "", "\n"], ids=["gone", "empty", "blank"])
+def test_a_token_that_cannot_be_read_for_the_moment_leaves_the_one_before(
+    tmp_path: Path, content: str | None
+) -> None:
+    """An empty one made calls of nobody, who is forbidden everything."""
+    now = 0.0
+    token = RenewedToken(tmp_path / "token", lambda: now)
+    (tmp_path / "token").write_text("first")
+    assert token() == "first"
+    now += TOKEN_SECONDS
+    (tmp_path / "token").unlink()
+    if content is not None:
+        (tmp_path / "token").write_text(content)
+    assert token() == "first"
+    now += TOKEN_SECONDS
+    (tmp_path / "token").write_text("second")
+    assert token() == "second"
+
+
+def test_an_empty_token_is_none(tmp_path: Path) -> None:
+    (tmp_path / "token").touch()
+    with pytest.raises(ValueError, match="token is empty"):
+        RenewedToken(tmp_path / "token")()
+
+
 async def test_a_stream_yields_lines_however_they_are_cut(api: FakeApi, client: KubeClient) -> None:
     long = b'{"x":"' + b"y" * 1_000_000 + b'"}'
     api.fail("GET", PODS, stream(b'{"a"', b":1}\n\n{}\n" + long, b"\n"), watch=True)
@@ -218,6 +349,90 @@ async def test_a_refused_stream_raises_what_the_server_told(api: FakeApi, client
     assert caught.value.status == 410
 
 
+def dripping(drop: bytes, *, begins: bytes = b"") -> Answer:
+    """A watch that sends ``begins``, and ``drop`` again and again."""
+
+    async def drip(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        await response.write(begins)
+        for _ in range(1000):
+            await response.write(drop)
+            await asyncio.sleep(0.02)
+        return response
+
+    return drip
+
+
+@pytest.mark.parametrize("drop", [b"\n", b"x"], ids=["blank lines", "half a line"])
+async def test_what_is_no_event_is_no_sign_of_the_server(
+    api: FakeApi, client: KubeClient, drop: bytes
+) -> None:
+    """Such a watch was listened to for ever."""
+    api.fail("GET", PODS, dripping(drop, begins=b"{}\n"), watch=True)
+    lines = client.stream(Request(path=PODS, params={"watch": "1"}), idle=0.3)
+    assert await anext(lines) == b"{}"
+    async with asyncio.timeout(5):
+        with pytest.raises(UnreachableError, match="TimeoutError"):
+            await anext(lines)
+
+
+async def test_events_may_come_as_slowly_as_they_are_taken(api: FakeApi, client: KubeClient) -> None:
+    api.fail("GET", PODS, stream({"a": 1}, {"b": 1}), watch=True)
+    taken = 0
+    async for _ in client.stream(Request(path=PODS, params={"watch": "1"}), idle=0.2):
+        taken += 1
+        await asyncio.sleep(0.3)
+    assert taken == 2
+
+
+async def test_a_line_without_end_ends_the_watch(
+    api: FakeApi, client: KubeClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All of it was kept."""
+    assert LONGEST_EVENT >= 10 * 2**20, "etcd takes 1.5 MiB, and each byte may be six of JSON"
+    monkeypatch.setattr("gpushare_core.kube.client.LONGEST_EVENT", 2**20)
+    sent = 0
+
+    async def endless(request: web.Request) -> web.StreamResponse:
+        nonlocal sent
+        response = web.StreamResponse()
+        await response.prepare(request)
+        await response.write(b"{}\n")
+        for _ in range(500):
+            await response.write(b"x" * 2**16)
+            sent += 2**16
+        return response
+
+    api.fail("GET", PODS, endless, watch=True)
+    with pytest.raises(EndlessEventError, match="without the end of a line"):
+        await lines_of(client)
+    assert sent < 16 * 2**20
+
+
+async def test_headers_that_never_end_are_not_waited_for() -> None:
+    """Each byte was a sign."""
+    ended = asyncio.Event()
+
+    async def drip(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        with contextlib.suppress(ConnectionError):
+            for letter in b"HTTP/1.1 200 OK\r\nX: " + b"x" * 1000:
+                writer.write(bytes([letter]))
+                await writer.drain()
+                await asyncio.sleep(0.02)
+        writer.close()
+        ended.set()
+
+    server = await asyncio.start_server(drip, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    async with server, asyncio.timeout(5):
+        async with KubeClient(Credentials(url, system_tls, lambda: None)) as client:
+            with pytest.raises(UnreachableError, match="TimeoutError"):
+                await lines_of(client, idle=0.3)
+        await ended.wait()
+
+
 async def test_a_silent_stream_is_given_up(api: FakeApi, client: KubeClient) -> None:
     api.version = 1  # nothing to tell
     with pytest.raises(UnreachableError, match=PODS):
@@ -227,7 +442,7 @@ async def test_a_silent_stream_is_given_up(api: FakeApi, client: KubeClient) -> 
 async def test_a_stream_does_not_wait_for_a_connection_as_long_as_the_kernel_does() -> None:
     """Two minutes, in which another server of the cluster might have been asked."""
     with black_hole() as (host, port):
-        nobody = Credentials(f"http://{host}:{port}", ssl.create_default_context(), lambda: None)
+        nobody = Credentials(f"http://{host}:{port}", system_tls, lambda: None)
         async with asyncio.timeout(5), KubeClient(nobody, timeout=0.1) as client:
             with pytest.raises(UnreachableError, match=PODS):
                 await lines_of(client, idle=60.0)

@@ -14,6 +14,7 @@ from tests.fakes.api_server import (
     cut,
     error_event,
     fake_api,
+    json_answer,
     status,
     stream,
 )
@@ -32,6 +33,7 @@ from gpushare_core.kube.follow import (
     follow,
 )
 
+NO_BOOKMARK = {"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": ""}}}
 COLLECTION = Collection(PODS, field_selector="spec.nodeName!=", metadata_only=True)
 
 
@@ -269,11 +271,20 @@ async def test_what_comes_from_before_the_point_lists_again(api: FakeApi, seen: 
         pytest.param(stream(error_event(500)), id="500 within the stream"),
         pytest.param(status(403, "forbidden"), id="403"),
         pytest.param(stream("<html>"), id="garbage"),
+        pytest.param(stream(b"x" * 2**20), id="a line without end"),
+        pytest.param(stream({"type": "ADDED", "object": pod("x")}), id="an event without a version"),
+        pytest.param(
+            stream(NO_BOOKMARK),
+            id="a bookmark of an empty version",
+        ),
         pytest.param(stream('{"type":"ADDED"}'), id="an event without an object"),
         pytest.param(stream('{"type":"ADDED","object":{"metadata":{"x":' + "[" * 5000), id="nested for ever"),
     ],
 )
-async def test_a_lost_watch_lists_again(api: FakeApi, seen: Seen, fault: Answer) -> None:
+async def test_a_lost_watch_lists_again(
+    api: FakeApi, seen: Seen, fault: Answer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gpushare_core.kube.client.LONGEST_EVENT", 2**19)
     api.fail("GET", PODS, fault, watch=True)
     assert await seen.listed() == ["first"]
     api.put(PODS, pod("second"))
@@ -293,6 +304,37 @@ async def test_a_failed_list_is_tried_again(api: FakeApi, seen: Seen, delays: De
     api.fail("GET", PODS, fault, fault, fault)
     assert await seen.listed() == ["first"]
     assert delays.taken == [0.2, 0.4, 0.8]
+
+
+@pytest.mark.parametrize("code", [429, 503])
+async def test_the_server_says_when_to_list_again(
+    api: FakeApi, seen: Seen, delays: Delays, code: int
+) -> None:
+    api.fail("GET", PODS, status(code, **{"Retry-After": "5"}), status(code))
+    assert await seen.listed() == ["first"]
+    assert delays.taken == [7.5, 0.4]
+
+
+async def test_the_server_says_when_to_resume_a_watch(api: FakeApi, seen: Seen, delays: Delays) -> None:
+    api.fail("GET", PODS, status(429, **{"Retry-After": "5"}), status(503), watch=True)
+    await seen.listed()
+    api.put(PODS, pod("second"))
+    await seen.changed()
+    assert delays.taken == [7.5, 0.4]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        pytest.param({"metadata": {}, "items": []}, id="an empty list"),
+        pytest.param({"metadata": {"resourceVersion": ""}, "items": None}, id="of an empty version"),
+        pytest.param({"kind": "Status", "metadata": {}, "code": 500}, id="a Status, as if all were well"),
+    ],
+)
+async def test_what_has_no_version_is_no_list(api: FakeApi, seen: Seen, answer: Json) -> None:
+    """It said that all is gone."""
+    api.fail("GET", PODS, json_answer(answer))
+    assert await seen.listed() == ["first"]
 
 
 async def test_a_list_cut_off_is_tried_again(api: FakeApi, seen: Seen) -> None:

@@ -272,6 +272,15 @@ async def test_refused_for_now_and_unbound_releases(
     assert used(ledger) == 0
 
 
+async def test_the_server_is_left_alone_as_it_asks_while_kube_scheduler_waits(
+    api: FakeApi, binder: Binder, clock: FakeClock
+) -> None:
+    sent = clock.now
+    api.fail("POST", BINDING, status(503, "starting", **{"Retry-After": "30"}))
+    assert await binder.bind(reference(), "n1") == ""
+    assert sent + 1.0 <= clock.now <= sent + 1.5, "half of the time that is left, and one more attempt"
+
+
 async def test_units_stay_reserved_as_long_as_a_binding_may_still_land(
     api: FakeApi, binder: Binder, ledger: Ledger, clock: FakeClock
 ) -> None:

@@ -5,7 +5,6 @@ import asyncio
 import os
 import signal
 import socket
-import ssl
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
@@ -15,6 +14,7 @@ import aiohttp
 import pytest
 from tests.fakes.operator_cluster import NAMESPACE, Cluster
 from tests.fakes.operator_server import Server, serving
+from tests.fakes.system_tls import system_tls
 
 from gpushare_core.kube import paths
 from gpushare_core.kube.credentials import Credentials
@@ -81,7 +81,7 @@ def options(port: int) -> argparse.Namespace:
 
 def idle() -> App:
     """One that does not run."""
-    nowhere = Credentials("https://nowhere", ssl.create_default_context(), str)
+    nowhere = Credentials("https://nowhere", system_tls, str)
     return App(Installation(image="x"), nowhere, Leadership.of(nowhere, NAMESPACE, identity="idle"))
 
 
@@ -319,7 +319,7 @@ async def test_the_image_and_how_it_is_pulled_are_those_of_the_own_deployment_on
 
 
 async def test_an_image_that_is_named_is_taken_as_it_is() -> None:
-    nowhere = Credentials("https://nowhere", ssl.create_default_context(), str)
+    nowhere = Credentials("https://nowhere", system_tls, str)
     assert await installed(nowhere, parser().parse_args(["--image", "mine"])) == Installation(image="mine")
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 from kubernetes_asyncio.client import Configuration
+from kubernetes_asyncio.config import ConfigException
 from tests.fakes.operator_server import kubeconfig_for
 
 from gpushare_core.json_object import Json
@@ -26,6 +27,18 @@ def test_a_token_that_was_renewed_is_used_for_the_next_request() -> None:
     assert [credentials.token(), credentials.token()] == ["first", "second"]
 
 
+def test_a_token_that_cannot_be_read_for_the_moment_leaves_the_one_before() -> None:
+    """It ended whatever asked for the request, as nothing that a call may end with."""
+
+    def refresh(_: Configuration) -> None:
+        raise ConfigException("Token file exists but empty.")
+
+    configuration = Configuration(host="https://10.0.0.1")
+    configuration.api_key["BearerToken"] = "Bearer before"
+    configuration.refresh_api_key_hook = refresh
+    assert credentials_of(configuration).token() == "before"
+
+
 async def test_a_kubeconfig_gives_server_token_and_trust(tmp_path: Path) -> None:
     kubeconfig = tmp_path / "kubeconfig"
     cluster = {"server": "https://10.0.0.1:6443", "insecure-skip-tls-verify": True}
@@ -33,7 +46,7 @@ async def test_a_kubeconfig_gives_server_token_and_trust(tmp_path: Path) -> None
     kubeconfig.write_text(yaml.safe_dump(config))
     credentials = await login(kubeconfig)
     assert (credentials.server, credentials.token()) == ("https://10.0.0.1:6443", "secret")
-    assert credentials.tls.verify_mode is ssl.CERT_NONE
+    assert credentials.tls().verify_mode is ssl.CERT_NONE
 
 
 def test_a_password_is_sent_as_it_is() -> None:

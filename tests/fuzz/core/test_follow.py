@@ -2,19 +2,20 @@
 
 import asyncio
 import json
-import ssl
 from collections.abc import AsyncIterator
 from typing import Any
 
 from hypothesis import example, given
 from hypothesis import strategies as st
+from tests.fakes.system_tls import system_tls
 from tests.fuzz.fuzzing import fuzzes
 from tests.fuzz.strategies.odd_json import encoded, mutated, nested
 
 from gpushare_core.kube.backoff import Backoff
-from gpushare_core.kube.client import KubeClient, Request, _refusal
+from gpushare_core.kube.client import KubeClient, Request, _api_error
 from gpushare_core.kube.credentials import Credentials
 from gpushare_core.kube.follow import Changed, Collection, Follower, Listed, follow
+from gpushare_core.kube.http_calls import HttpAnswer
 
 POD = {"metadata": {"name": "a", "namespace": "default", "uid": "uid-a", "resourceVersion": "7"}}
 LIST = {"metadata": {"resourceVersion": "5", "continue": ""}, "items": [POD]}
@@ -37,7 +38,7 @@ class ScriptedClient(KubeClient):
     """Its server answers the first list and the first watch oddly, and well from then on."""
 
     def __init__(self, page: bytes, events: list[bytes]) -> None:
-        super().__init__(Credentials("http://127.0.0.1", ssl.create_default_context(), lambda: None))
+        super().__init__(Credentials("http://127.0.0.1", system_tls, lambda: None))
         self._pages = [page]
         self._events = [events]
 
@@ -75,7 +76,7 @@ def test_whatever_was_sent_the_good_state_is_followed_afterwards(page: bytes, ev
     asyncio.run(asyncio.wait_for(_until_the_last(page, events), 30))
 
 
-@fuzzes(_refusal)
+@fuzzes(_api_error)
 @given(
     st.integers(400, 599), encoded(mutated({"reason": "Conflict", "message": "m"})) | st.binary(max_size=400)
 )
@@ -83,5 +84,5 @@ def test_whatever_was_sent_the_good_state_is_followed_afterwards(page: bytes, ev
 @example(500, nested(100_000))
 @example(500, b"[]")
 def test_every_refusal_says_why(status: int, content: bytes) -> None:
-    error = _refusal(status, content)
+    error = _api_error(HttpAnswer(status, content))
     assert str(status) in str(error)

@@ -51,3 +51,13 @@ def test_its_delays_never_end_and_begin_anew_for_everybody() -> None:
     assert [next(delays) for _ in range(9)] == [0.5, 1, 2, 4, 8, 16, 30, 30, 30]
     assert all(next(delays) == 30 for _ in range(1000))
     assert next(iter(backoff)) == backoff.next_delay() == 0.5
+
+
+@given(st.floats(0, 1), st.integers(1, 40), st.floats(0.001, 30))
+def test_what_a_server_asks_for_is_waited_for_and_half_of_it_more_at_most(
+    jitter: float, failures: int, least: float
+) -> None:
+    backoff = Backoff(first=1.0, most=60.0, jitter=lambda: jitter)
+    delays = [backoff.next_delay(least) for _ in range(failures)]
+    own = backoff_delay(failures, first=1.0, most=60.0)
+    assert max(least, own / 2) <= delays[-1] <= max(least * 1.5, own)

@@ -36,7 +36,7 @@ def test_a_kubeconfig_names_the_server_and_the_token(tmp_path: Path) -> None:
     path = written(tmp_path, json.dumps(kubeconfig(user={"token": "secret"})))
     found = find_credentials(path)
     assert (found.server, found.token()) == ("https://127.0.0.1:6443", "secret")
-    assert found.tls.verify_mode is ssl.CERT_REQUIRED
+    assert found.tls().verify_mode is ssl.CERT_REQUIRED
 
 
 def test_a_kubeconfig_may_name_a_proxy_and_what_the_certificate_says(tmp_path: Path) -> None:
@@ -52,7 +52,7 @@ def test_files_in_a_kubeconfig_are_named_from_where_it_lies(tmp_path: Path) -> N
     path = written(tmp_path, json.dumps(kubeconfig(cluster={"certificate-authority": "ca.pem"}, user=user)))
     found = from_kubeconfig(path)
     assert found.token() == "in a file"
-    assert len(found.tls.get_ca_certs()) == 1
+    assert len(found.tls().get_ca_certs()) == 1
 
 
 def test_a_kubeconfig_may_have_many_clusters(tmp_path: Path) -> None:
@@ -64,7 +64,7 @@ def test_a_kubeconfig_may_have_many_clusters(tmp_path: Path) -> None:
 
 def test_a_server_is_trusted_blindly_only_where_the_kubeconfig_says_so(tmp_path: Path) -> None:
     path = written(tmp_path, json.dumps(kubeconfig(cluster={"insecure-skip-tls-verify": True})))
-    assert from_kubeconfig(path).tls.verify_mode is ssl.CERT_NONE
+    assert from_kubeconfig(path).tls().verify_mode is ssl.CERT_NONE
 
 
 @pytest.mark.parametrize(

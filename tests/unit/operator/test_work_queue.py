@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from gpushare_core.kube.errors import ApiError
 from gpushare_operator import work_queue
 from gpushare_operator.work_queue import FREE_ROUNDS, STEADY_SECONDS, PartlyFailedError, Work, WorkQueue
 
@@ -230,3 +231,23 @@ async def test_an_idle_queue_shows_that_it_lives(monkeypatch: pytest.MonkeyPatch
     await asyncio.wait_for(lived.wait(), 5)
     running.cancel()
     assert queue.last_beat > 1
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        pytest.param(ApiError(429, "TooManyRequests", "slow down", retry_after=20.0), id="by itself"),
+        pytest.param(PartlyFailedError("the test's failure", asked_to_wait=20.0), id="of some actions"),
+    ],
+)
+async def test_what_failed_waits_as_long_as_the_server_asks(error: Exception) -> None:
+    now, tries = 100.0, list[str]()
+    queue = WorkQueue(clock=lambda: now, jitter=lambda: 1.0)
+
+    async def work(key: str) -> None:
+        tries.append(key)
+        raise error
+
+    queue.add("a", delay=0)
+    await run_until(queue, work, lambda: bool(tries))
+    assert queue._due["a"] == 130.0

@@ -1,0 +1,120 @@
+"""The TLS context of calls to the API server, made anew once the files that it is made of have changed.
+
+Client certificates and authorities are renewed on disk, by the kubelet among others; who is not taken for its
+bearer any more cannot read or write anything until it starts again.
+"""
+
+import logging
+import ssl
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+RENEW_SECONDS = 10.0
+"""For which files that were read are used; reading one costs as much as a small call."""
+
+TlsSource = Callable[[], ssl.SSLContext]
+"""Returns the same context as long as nothing has changed."""
+Pem = Path | bytes | None
+"""Of a file, or its content."""
+
+_log = logging.getLogger(__name__)
+
+
+class TlsContents(NamedTuple):
+    """What a context is made of."""
+
+    authority: bytes | None
+    chain: bytes | None
+    """Certificate and key."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TlsParts:
+    """Whom a client trusts, and how it proves who it is."""
+
+    authority: Pem = None
+    """None: those that the system trusts."""
+    certificate: Pem = None
+    key: Pem = None
+    """None where it stands beside the certificate."""
+    is_verified: bool = True
+    is_strict: bool = True
+    """As far as this version of Python is."""
+
+    def read(self) -> TlsContents:
+        """Raises ``OSError``."""
+        certificate = _content(self.certificate)
+        chain = None if certificate is None else certificate + b"\n" + (_content(self.key) or b"")
+        return TlsContents(_content(self.authority), chain)
+
+    def context(self, contents: TlsContents) -> ssl.SSLContext:
+        """Raises ``OSError`` or ``ValueError`` for what is no such PEM, or no key of the certificate."""
+        # What stands between certificates may be in any script, and OpenSSL skips it.
+        authority = None if contents.authority is None else contents.authority.decode("ascii", "ignore")
+        if authority is not None and not authority.strip():
+            raise ValueError("the certificate of the authority is empty")
+        tls = ssl.create_default_context(cadata=authority)
+        if not self.is_verified:
+            tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE
+        if not self.is_strict:
+            tls.verify_flags &= ~ssl.VERIFY_X509_STRICT
+        if contents.chain is not None:
+            _load_client(tls, contents.chain)
+        return tls
+
+
+@dataclass(slots=True)
+class RenewedTls:
+    """The context for new connections. While files cannot be used, such as a certificate whose key is still
+    the one before, the context before stays in force.
+
+    Raises:
+        OSError, ValueError: there is none to begin with.
+    """
+
+    parts: TlsParts
+    clock: Callable[[], float] = time.monotonic
+    """In steady seconds."""
+    _contents: TlsContents = field(init=False)
+    _context: ssl.SSLContext = field(init=False)
+    _good_until: float = field(init=False)
+    _problem: str = field(default="", init=False)
+    """Why what is there by now cannot be used."""
+
+    def __post_init__(self) -> None:
+        self._good_until = self.clock() + RENEW_SECONDS
+        self._contents = self.parts.read()
+        self._context = self.parts.context(self._contents)
+
+    def __call__(self) -> ssl.SSLContext:
+        if self.clock() >= self._good_until:
+            self._good_until = self.clock() + RENEW_SECONDS
+            self._renew()
+        return self._context
+
+    def _renew(self) -> None:
+        before, self._problem = self._problem, ""
+        try:
+            contents = self.parts.read()
+            if contents != self._contents:
+                self._context, self._contents = self.parts.context(contents), contents
+                _log.info("certificates for calls to the API server were renewed")
+        except (OSError, ValueError) as error:
+            self._problem = f"going on with the certificates before, those there now cannot be used: {error}"
+            if self._problem != before:
+                _log.warning("%s", self._problem)
+
+
+def _content(pem: Pem) -> bytes | None:
+    return pem.read_bytes() if isinstance(pem, Path) else pem
+
+
+def _load_client(tls: ssl.SSLContext, chain: bytes) -> None:
+    with tempfile.NamedTemporaryFile() as file:  # the ssl module only loads certificates from files
+        file.write(chain)
+        file.flush()
+        tls.load_cert_chain(file.name, password="")  # else it asks for one on the terminal
