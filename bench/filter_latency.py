@@ -1,4 +1,4 @@
-"""How long the extender's filter takes, serially over one connection with mutual TLS as kube-scheduler does.
+"""How long the extender's filter takes, call after call on one connection of HTTP/2 with mutual TLS.
 
 Every answer is checked against the layout that filled the cluster. On a host that hostctl has edited,
 ``PEMS`` is its folder of the scheduler's files:
@@ -7,18 +7,22 @@ Every answer is checked against the layout that filled the cluster. On a host th
 
 import argparse
 import contextlib
-import http.client
 import json
+import socket
 import ssl
 import time
 import uuid
 from dataclasses import dataclass
 from pathlib import Path
+from socket import create_connection as connect
 from urllib.parse import urlsplit
 
 from bench.cluster_objects import Layout, node_name, pending_pod
 from bench.percentiles import Percentiles
 from bench.process_use import mebibytes
+from jh2.config import H2Configuration
+from jh2.connection import H2Connection
+from jh2.events import ConnectionTerminated, DataReceived, StreamEnded, StreamReset
 
 from gpushare_core.api.names import EXTENDER_PORT
 from gpushare_core.dialects.gpushare import GPUSHARE
@@ -27,6 +31,9 @@ from gpushare_core.placement.node_ranking import CANDIDATES
 
 DEADLINE = 60.0
 """Seconds to wait for the first right answer."""
+READ_AT_ONCE = 2**16
+"""Bytes."""
+_CLIENT = H2Configuration(client_side=True, header_encoding=None, validate_outbound_headers=False)
 
 
 class WrongAnswerError(Exception):
@@ -48,38 +55,124 @@ class FilterLatency:
 
 
 def mutual_tls(*, client: Path, authorities: Path) -> ssl.SSLContext:
-    """Returns what shows ``client`` (a key and its certificate in one file) and trusts ``authorities``."""
+    """Returns what shows ``client`` (a key and its certificate in one file) and trusts ``authorities``, for
+    HTTP/2."""
     context = ssl.create_default_context(cafile=authorities)
     context.load_cert_chain(client)
+    context.set_alpn_protocols(["h2"])
     return context
 
 
 class Caller:
-    """One connection, kept alive."""
+    """One connection of HTTP/2, kept open: as kube-scheduler calls."""
 
     def __init__(self, url: str, tls: ssl.SSLContext, *, timeout: float = 30.0) -> None:
         parts = urlsplit(url)
         if parts.hostname is None or parts.scheme != "https":
             raise ValueError(f"{url!r} is no URL such as https://127.0.0.1:{EXTENDER_PORT}")
-        self._connection = http.client.HTTPSConnection(
-            parts.hostname, parts.port, timeout=timeout, context=tls
-        )
+        self._host, self._port = parts.hostname, parts.port or 443
+        self._tls = tls
+        self._timeout = timeout
+        self._connection: _Http2Connection | None = None
 
     def filter(self, body: bytes) -> tuple[float, bytes]:
-        """Returns the milliseconds that the call took, and the answer."""
+        """Returns the milliseconds from when the call was ready to be sent until all of its answer was there,
+        and the answer: what it takes Python to write a request down is no cost of the extender's."""
+        connection = self._connected()
+        ready = connection.prepared("POST", "/gpushare/filter", body)
         begun = time.perf_counter()
-        self._connection.request("POST", "/gpushare/filter", body, {"Content-Type": "application/json"})
-        answer = self._connection.getresponse().read()
+        answer = connection.answer(ready)
         return (time.perf_counter() - begun) * 1e3, answer
 
     def inspect(self, node: str) -> Json:
         """Returns what the extender's ledger has of ``node``."""
-        self._connection.request("GET", f"{GPUSHARE.inspect_path}/{node}")
-        found: Json = json.loads(self._connection.getresponse().read())
+        connection = self._connected()
+        ready = connection.prepared("GET", f"{GPUSHARE.inspect_path}/{node}")
+        found: Json = json.loads(connection.answer(ready))
         return found
 
     def close(self) -> None:
-        self._connection.close()
+        """The next call opens another connection."""
+        if self._connection:
+            self._connection.close()
+        self._connection = None
+
+    def _connected(self) -> "_Http2Connection":
+        if self._connection is None:
+            connected = connect((self._host, self._port), self._timeout)
+            self._connection = _Http2Connection(self._tls.wrap_socket(connected, server_hostname=self._host))
+        return self._connection
+
+
+@dataclass(frozen=True, slots=True)
+class _Ready:
+    """A request that is to be sent: what goes out at once, and the rest of its body."""
+
+    stream: int
+    parts: tuple[bytes, ...]
+    """Each is written by itself, as Go's client writes headers and body."""
+    rest: bytes
+
+
+class _Http2Connection:
+    """One call at a time. Raises ``OSError`` where no answer comes."""
+
+    def __init__(self, encrypted: ssl.SSLSocket) -> None:
+        if encrypted.selected_alpn_protocol() != "h2":
+            encrypted.close()
+            raise ConnectionError("the extender does not speak HTTP/2")
+        self._socket = encrypted
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._http2 = H2Connection(_CLIENT)
+        self._http2.initiate_connection()
+
+    def prepared(self, method: str, path: str, body: bytes = b"") -> _Ready:
+        """Returns a call; only one is to be under way."""
+        http2, stream = self._http2, self._http2.get_next_available_stream_id()
+        length = [("content-type", "application/json"), ("content-length", str(len(body)))] if body else []
+        target = [(":method", method), (":scheme", "https"), (":authority", "extender"), (":path", path)]
+        http2.send_headers(stream, target + length, end_stream=not body)
+        headers = http2.data_to_send()
+        rest = self._add(stream, body)
+        return _Ready(stream, (headers, http2.data_to_send()), rest)
+
+    def answer(self, ready: _Ready) -> bytes:
+        for part in ready.parts:
+            self._socket.sendall(part)
+        answer, rest = bytearray(), ready.rest
+        while not self._receive(answer):
+            rest = self._add(ready.stream, rest)
+            self._socket.sendall(self._http2.data_to_send())
+        return bytes(answer)
+
+    def close(self) -> None:
+        self._socket.close()
+
+    def _add(self, stream: int, body: bytes) -> bytes:
+        """Has sent what the extender takes now. Returns the rest."""
+        http2 = self._http2
+        while body:
+            room = min(http2.local_flow_control_window(stream), http2.max_outbound_frame_size)
+            if room <= 0:
+                break
+            http2.send_data(stream, body[:room], end_stream=room >= len(body))
+            body = body[room:]
+        return body
+
+    def _receive(self, answer: bytearray) -> bool:
+        """Returns whether the answer is complete."""
+        data = self._socket.recv(READ_AT_ONCE)
+        if not data:
+            raise ConnectionError("the extender has ended the connection")
+        has_ended = False
+        for event in self._http2.receive_data(data):
+            if isinstance(event, DataReceived):
+                answer += event.data
+                self._http2.acknowledge_received_data(event.flow_controlled_length, event.stream_id)
+            elif isinstance(event, StreamReset | ConnectionTerminated):
+                raise ConnectionError(f"the extender gives no answer: {event}")
+            has_ended = has_ended or isinstance(event, StreamEnded)
+        return has_ended
 
 
 def filter_request(names: list[str], *, units: int) -> bytes:
@@ -133,7 +226,7 @@ def wait_for_right_answer(
 
     Raises:
         WrongAnswerError: the last answer was wrong.
-        OSError, HTTPException: there was none.
+        OSError: there was none.
     """
     offered = [node_name(index) for index in range(names)]
     fitting = _fitting(layout, names=names, units=units)
@@ -161,7 +254,7 @@ def _wait_for_right_answer(
         try:
             body = filter_request(offered, units=units)
             return _check(caller.filter(body)[1], fitting, passing=passing)
-        except (WrongAnswerError, OSError, http.client.HTTPException):
+        except (WrongAnswerError, OSError):
             caller.close()
             if time.monotonic() > deadline:
                 raise

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import http.client
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -60,7 +59,7 @@ async def memory(workplace: Workplace) -> list[Figure]:
 
 
 async def filters(workplace: Workplace) -> list[Figure]:
-    """The filter over one connection with mutual TLS; each answer is checked."""
+    """The filter over one connection of HTTP/2 with mutual TLS; each answer is checked."""
     async with running(workplace, layout_of(workplace.size)) as extender:
         nodes = extender.layout.nodes
         sample = min(SAMPLE, nodes)
@@ -120,7 +119,7 @@ async def _first_right_answer(caller: filter_latency.Caller, layout: Layout, log
             units=UNITS,
             seconds=filter_latency.DEADLINE + layout.nodes / LISTED_A_SECOND,
         )
-    except (filter_latency.WrongAnswerError, OSError, http.client.HTTPException) as error:
+    except (filter_latency.WrongAnswerError, OSError) as error:
         raise TimeoutError(f"no right answer ({error}); the extender said last: {last_words(log)}") from error
 
 

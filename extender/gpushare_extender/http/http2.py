@@ -38,6 +38,8 @@ WRITTEN_AT_ONCE = 2**14
 """Bytes of answers, before it is seen whether the transport has enough."""
 PART = 64
 """Bytes that each part of a request takes besides what is in it."""
+MAKING_ROOM = frozenset({WindowUpdated, RemoteSettingsChanged})
+"""Events after which more of an answer may go out."""
 CONNECTION = 0
 """No stream has this number. Source: RFC 9113, 5.1.1."""
 
@@ -108,6 +110,8 @@ class Http2Requests(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._port, self._is_proven = 0, False
         self._streams: dict[int, _Stream] = {}
+        self._opened: list[int] = []
+        """Since the last data came."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._is_paused = self._is_draining = False
         self._untaken = 0
@@ -150,8 +154,7 @@ class Http2Requests(asyncio.Protocol):
             self.end()
             return
         self._take_all(found)
-        for number in self._incomplete():
-            self._begin_timer(number, self._limits.read)
+        self._begin_read_timers()
         self._hold_unread()
         self._flush()
 
@@ -170,7 +173,8 @@ class Http2Requests(asyncio.Protocol):
 
     def _take_all(self, events: list[Event]) -> None:
         """For h2 a stream is over that was reset after what is told first: nothing can be said on it."""
-        if any(isinstance(each, ConnectionTerminated) for each in events):
+        kinds = {type(each) for each in events}
+        if ConnectionTerminated in kinds:
             self.end()
             return
         ended = {each.stream_id for each in events if isinstance(each, StreamReset)}
@@ -179,9 +183,7 @@ class Http2Requests(asyncio.Protocol):
         for event in events:
             if self._transport:
                 self._take(event, ended)
-        if self._transport and any(
-            isinstance(each, WindowUpdated | RemoteSettingsChanged) for each in events
-        ):
+        if self._transport and not kinds.isdisjoint(MAKING_ROOM):
             self._send_unsent()  # once: each look at all streams costs as much as thousands of such frames
 
     def _take(self, event: Event, ended: Collection[int]) -> None:
@@ -203,6 +205,7 @@ class Http2Requests(asyncio.Protocol):
         method = headers.get(b":method", b"")
         stream = _Stream(method.decode("latin-1"), path.decode("latin-1"))
         self._streams[number] = stream
+        self._opened.append(number)
         self._unfinished.hold(self, number, stream.held)
 
     def _receive(self, number: int, data: bytes, window: int) -> None:
@@ -334,10 +337,13 @@ class Http2Requests(asyncio.Protocol):
 
     # How long it takes
 
-    def _incomplete(self) -> list[int]:
-        """Returns the requests that are not complete, and that nobody waits for yet."""
-        found = self._streams.items()
-        return [number for number, each in found if not each.is_read and each.timer is None]
+    def _begin_read_timers(self) -> None:
+        """Of the requests that have begun with this data, and have not come in full with it."""
+        opened, self._opened = self._opened, []
+        for number in opened:
+            stream = self._streams.get(number)
+            if stream and not stream.is_read:
+                self._begin_timer(number, self._limits.read)
 
     def _begin_timer(self, number: int, seconds: float) -> None:
         loop = asyncio.get_running_loop()
