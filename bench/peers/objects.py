@@ -124,8 +124,12 @@ class Objects:
         return kind, new
 
     def remove(self, place: Place) -> Stored | None:
+        """Returns what was there, of the resource version at which it went: one of before would look to
+        watches as if etcd had been restored."""
         self.version += 1
-        return self._found.get(place.collection, {}).pop((place.namespace, place.name), None)
+        if (gone := self._found.get(place.collection, {}).pop((place.namespace, place.name), None)) is None:
+            return None
+        return stored(msgspec.json.decode(gone.content), self.version, node=gone.node)
 
     def selected(self, wanted: Wanted, collection: str) -> list[Stored]:
         return [item for item in self._found.get(collection, {}).values() if wanted.takes(item)]

@@ -105,3 +105,14 @@ def test_a_merge_patch_removes_what_is_null() -> None:
         "d": [2],
         "e": {},
     }
+
+
+def test_what_goes_has_the_version_at_which_it_went() -> None:
+    """A watch takes an earlier one for a restored etcd, and lists everything anew."""
+    objects = Objects()
+    _, stored = objects.put(PODS, pod("gone", "n1"))
+    gone = objects.remove(Place(PODS, "default", "gone"))
+    assert gone is not None
+    assert gone.version == objects.version > stored.version
+    assert json.loads(gone.content)["metadata"]["resourceVersion"] == str(gone.version)
+    assert (gone.node, selected(objects)) == ("n1", [])
