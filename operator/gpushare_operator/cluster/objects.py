@@ -122,9 +122,14 @@ class ShareNodeObject:
     def differs_in_figures_only(self, other: "ShareNodeObject") -> bool:
         """Returns whether ``other`` says the same of everything but what is allocated and used; conditions in
         other words, too: nothing is decided by a message."""
-        figures = {"units": self.units, "resources": self.resources, "memory": self.memory}
         is_same = _without_messages(self.conditions) == _without_messages(other.conditions)
-        return is_same and self == replace(other, conditions=self.conditions, **figures)
+        return is_same and self == replace(
+            other,
+            units=self.units,
+            resources=self.resources,
+            memory=self.memory,
+            conditions=self.conditions,
+        )
 
     @property
     def units_by_kind(self) -> Mapping[str, UnitTotals]:
