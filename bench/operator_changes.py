@@ -211,9 +211,9 @@ async def change(
 ) -> None:
     chance, begun = random.Random(1), time.monotonic()  # noqa: S311
     for number in range(math.ceil(options.rate * options.seconds)):
-        message = f"change {number}" if is_decisive else ""
+        reason = f"Change{number}" if is_decisive else ""  # in other words alone a condition decides nothing
         node, card, units = chance.randrange(options.nodes), chance.randrange(8), chance.randrange(17)
-        operator.cluster.place_pod(node, card, units, message=message)
+        operator.cluster.place_pod(node, card, units, reason=reason)
         await asyncio.sleep(begun + (number + 1) / options.rate - time.monotonic())
     await asyncio.sleep(1.5)
 

@@ -54,7 +54,7 @@ class _Share:
     version: int
     allocated: list[int] | None = None
     """Of each card; None: the plugin has not answered."""
-    message: str = "as it should be"
+    reason: str = "Bench"
     """Of a condition."""
 
 
@@ -204,11 +204,11 @@ class MemoryCluster:
         }
         if share.allocated is None:
             return body
-        status = self._status(name, share.allocated, share.message)
+        status = self._status(name, share.allocated, share.reason)
         body["metadata"]["managedFields"].append(_status_fields(status))
         return {**body, "status": status}
 
-    def _status(self, name: str, allocated: list[int], message: str) -> Json:
+    def _status(self, name: str, allocated: list[int], reason: str) -> Json:
         layout = self.layout
         total = layout.cards * layout.card_units
         return {
@@ -218,7 +218,7 @@ class MemoryCluster:
             "memoryUnit": "1Gi",
             "conditions": [
                 _condition("Registered"),
-                _condition("CardsHealthy", message),
+                _condition("CardsHealthy", reason),
                 _condition("LedgerInSync"),
             ],
             "units": {"total": total, "allocated": sum(allocated)},
@@ -302,14 +302,14 @@ class MemoryCluster:
         self._change(paths.SHARE_NODES, node_name(index), applied)
         self.publish(paths.SHARE_NODES, node_name(index), "ADDED")
 
-    def place_pod(self, index: int, card: int, units: int, *, message: str = "") -> None:
-        """The plugin writes what a card has given away, and another message of a condition if given."""
+    def place_pod(self, index: int, card: int, units: int, *, reason: str = "") -> None:
+        """The plugin writes what a card has given away, and another reason of a condition if given."""
         with self._apart():
             name = node_name(index)
             share = self._shares[name]
             if share.allocated is not None:
                 share.allocated[card] = units
-            share.message = message or share.message
+            share.reason = reason or share.reason
             self.publish(paths.SHARE_NODES, name, "MODIFIED")
 
     def size_of(self, collection: str, name: str) -> int:
@@ -403,12 +403,12 @@ def _owned_field(name: str, value: Any) -> Json:
     }
 
 
-def _condition(kind: str, message: str = "as it should be") -> Json:
+def _condition(kind: str, reason: str = "Bench") -> Json:
     return {
         "type": kind,
         "status": "True",
-        "reason": "Bench",
-        "message": message,
+        "reason": reason,
+        "message": "as it should be",
         "lastTransitionTime": MOMENT,
         "observedGeneration": 1,
     }

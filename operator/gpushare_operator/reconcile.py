@@ -228,7 +228,8 @@ class Reconciler:
             self._enqueue_later(name)  # the backoff of what failed may be longer
         stale = seconds_until_reports_end(snapshot, self.now())
         self._conclude(outcome, _earliest(plan.retry_after, stale))
-        return _earliest(plan.retry_after, outcome.retry_after, unreported, stale)
+        at_once = 0.0 if outcome.is_cut else None
+        return _earliest(plan.retry_after, outcome.retry_after, unreported, stale, at_once)
 
     async def _perform(self, key: str, snapshot: Snapshot, plan: Plan) -> "_Outcome":
         """Does what of ``plan`` may be done now; what has no lasting effect has to wait."""

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from itertools import takewhile
 
 from gpushare_core.kube.backoff import backoff_delay
 from gpushare_operator.decide.actions import (
@@ -119,6 +120,7 @@ class Repetitions:
     """Attempts by object. ``key`` says on whose behalf something is done, as in the queue."""
 
     _entries: dict[tuple[str, str], _Entry] = field(default_factory=dict)
+    """The one that was noted last comes last."""
     _wanted: Wishes = field(default_factory=dict)
     """Of each thing that entries are about: what was asked of it last."""
     _refused: set[tuple[str, str]] = field(default_factory=set)
@@ -162,6 +164,7 @@ class Repetitions:
         attempts = entry.attempts + 1 if entry else 1
         said = rival or (entry.rival if entry else "")
         turns = former.turns_at(now) + (entry is None) if former else 0.0
+        self._entries.pop(target(action), None)
         self._entries[target(action)] = entry = _Entry(
             key, action, digest(action), wishes(action), attempts, now, error, said, turns
         )
@@ -223,8 +226,9 @@ class Repetitions:
         if self._swept and now - self._swept < SWEEP:
             return
         self._swept = now
-        old = now - MEMORY
-        gone = [name for name, entry in self._entries.items() if entry.last < old and entry.is_over(now)]
+        # After a roll-out there are thousands, and for a minute none of them is old.
+        aged = takewhile(lambda each: each[1].last < now - MEMORY, self._entries.items())
+        gone = [name for name, entry in aged if entry.is_over(now)]
         for name in gone:
             del self._entries[name]
         if gone:

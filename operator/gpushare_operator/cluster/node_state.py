@@ -79,7 +79,9 @@ class Journal:
         oldest = self.end - len(self._names)
         if not oldest <= begin <= end:
             return None
-        return dict.fromkeys(islice(self._names, begin - oldest, end - oldest))
+        # From the newest back: mostly the last few are asked for, behind thousands.
+        back = islice(reversed(self._names), self.end - end, self.end - begin)
+        return dict.fromkeys(reversed([*back]))
 
 
 class States(dict[str, NodeState]):

@@ -120,8 +120,16 @@ class ShareNodeObject:
         return str(self.spec.get("policy", ""))
 
     def differs_in_figures_only(self, other: "ShareNodeObject") -> bool:
-        """Returns whether ``other`` says the same of everything but what is allocated and used."""
-        return self == replace(other, units=self.units, resources=self.resources, memory=self.memory)
+        """Returns whether ``other`` says the same of everything but what is allocated and used; conditions in
+        other words, too: nothing is decided by a message."""
+        is_same = _without_messages(self.conditions) == _without_messages(other.conditions)
+        return is_same and self == replace(
+            other,
+            units=self.units,
+            resources=self.resources,
+            memory=self.memory,
+            conditions=self.conditions,
+        )
 
     @property
     def units_by_kind(self) -> Mapping[str, UnitTotals]:
@@ -130,6 +138,10 @@ class ShareNodeObject:
         if len(kinds) > 1 and len(kinds) == len(self.resources):
             return dict(zip(kinds, self.resources.values(), strict=True))
         return {self.unit: self.units} if self.unit else {}
+
+
+def _without_messages(conditions: Mapping[str, ConditionState]) -> Mapping[str, tuple[str, str]]:
+    return {type_: (each.status, each.reason) for type_, each in conditions.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -77,8 +77,11 @@ class PolicyNodes:
         It is asked once for all nodes of which the same is to be said: while plugins start, those are
         thousands, and a status asks a dozen such questions.
         """
-        groups = ((what(report), names) for report, names in self.index.groups.items())
-        return {name: answer for answer, names in groups if answer for name in names}
+        said: dict[str, T] = {}
+        for report, names in self.index.groups.items():
+            if answer := what(report):
+                said.update(dict.fromkeys(names, answer))
+        return said
 
     @property
     def lost(self) -> Mapping[str, str]:

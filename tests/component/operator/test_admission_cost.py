@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
+from gpushare_core.api.names import SCHEDULER_LABEL
 from gpushare_core.dialects.dialect import OWN_VARIABLES
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.dialects.table import DIALECTS, RESOURCES, SHARED_RESOURCES
@@ -90,6 +91,34 @@ def test_the_events_of_kubelets_are_not_even_converted() -> None:
         if {"events", "*"} & set(rule["resources"])
     ]
     assert groups == [["events.k8s.io"]]
+
+
+def test_the_labels_of_a_policy_are_not_looked_at_closer() -> None:
+    """Nodes were converted three times more for them. In one expression with who asks: a second condition
+    would be evaluated for every kubelet's status, too."""
+    (condition,) = conditions("gpushare-operator-nodes")
+    who, nothing_else = condition.split("&& !(")
+    assert "request.userInfo" in who
+    (listed,) = re.findall(r"key in \[('[^\[\]]+)\]", nothing_else)
+    labels = {*re.findall(r"'([^']+)'", listed)}
+    assert labels == variable("gpushare-operator-nodes", "ourLabels") - {SCHEDULER_LABEL}
+
+
+def test_who_changes_anything_else_of_a_node_than_its_labels_is_looked_at() -> None:
+    """What a condition leaves out is allowed unseen."""
+    (condition,) = conditions("gpushare-operator-nodes")
+    _, nothing_else = condition.split("&& !(")
+    assert "||" not in re.sub(r"\.all\(key, .*?\]\)", "", nothing_else, flags=re.S), (
+        "only the labels have a choice"
+    )
+    compared = {*re.findall(r"&& object\.([A-Za-z.?]+?)(?:\.orValue\(\S+\))? == oldObject", nothing_else)}
+    assert compared == {
+        "metadata.?annotations",
+        "metadata.?finalizers",
+        "metadata.?ownerReferences",
+        "spec",
+        "?status",
+    }
 
 
 CARD_VARIABLES = {*OWN_VARIABLES, *(name for each in DIALECTS.values() for name in each.card_variables)}

@@ -48,6 +48,19 @@ async def test_a_roll_out_over_many_nodes_takes_several_rounds(cluster: Cluster)
         assert operator.asked >= {"default", CLUSTER}, "the rest is asked for, and others have their turn"
 
 
+async def test_the_rest_of_a_roll_out_does_not_wait(cluster: Cluster) -> None:
+    """Each round of a roll-out over thousands of nodes was followed by the debounce, in which nothing was
+    written."""
+    operator = Operator(cluster)
+    await operator.resync()
+    await operator.work("default")  # the finalizer
+    work, waits = operator.reconciler.work, list[float | None]()
+    for _ in range(2 * len(NODES)):
+        waits.append(await work("default"))
+    assert waits[0] == 0.0
+    assert waits[-1] != 0.0, "nothing is left, and the policy is at rest"
+
+
 async def test_all_of_it_is_done_in_the_end(cluster: Cluster) -> None:
     await converge(cluster)
     assert sorted(cluster.api.of(paths.SHARE_NODES)) == sorted(NODES)

@@ -374,6 +374,15 @@ def test_what_the_journal_has_forgotten_is_found_all_the_same(monkeypatch: pytes
     assert sorted(index.remarks) == ["c", "d"]
 
 
+def test_the_journal_says_what_changed_between_two_numbers_in_order() -> None:
+    journal = Journal()
+    journal.note(["a", "b", "a", "c", "d"])
+    assert [*(journal.between(1, 4) or ())] == ["b", "a", "c"]
+    assert [*(journal.between(0, 3) or ())] == ["a", "b"]
+    assert [*(journal.between(4, 5) or ())] == ["d"]
+    assert [*(journal.between(5, 5) or ())] == []
+
+
 def test_states_of_another_journal_or_of_later_are_compared() -> None:
     journal, other = Journal(), Journal()
     early = States({}, journal)
@@ -462,6 +471,13 @@ def test_a_plugin_that_is_ready_counts_before_one_that_goes() -> None:
 
 CARD: Json = {"uuid": "GPU-0", "index": 0, "memory": "32Gi", "units": 32, "allocatedUnits": 0}
 HALF: Json = {**CARD, "allocatedUnits": 8, "pods": [{"namespace": "n", "name": "p", "uid": "u", "units": 8}]}
+REGISTERED: Json = {
+    "type": "Registered",
+    "status": "True",
+    "reason": "Registered",
+    "message": "words",
+    "lastTransitionTime": "2026-01-01T00:00:00Z",
+}
 
 
 @pytest.mark.parametrize(
@@ -473,6 +489,15 @@ HALF: Json = {**CARD, "allocatedUnits": 8, "pods": [{"namespace": "n", "name": "
         pytest.param({"memory": {"total": "32Gi", "used": "1Gi"}}, Change.FIGURES, id="used"),
         pytest.param({"observedGeneration": 2}, Change.ALL, id="answered"),
         pytest.param({"dialect": "aliyun.com"}, Change.ALL, id="dialect"),
+        pytest.param(
+            {"conditions": [{**REGISTERED, "message": "other words"}]}, Change.FIGURES, id="other words"
+        ),
+        pytest.param({"conditions": [{**REGISTERED, "reason": "Other"}]}, Change.ALL, id="reason"),
+        pytest.param({"conditions": [{**REGISTERED, "status": "False"}]}, Change.ALL, id="status"),
+        pytest.param({"conditions": []}, Change.ALL, id="said no more"),
+        pytest.param(
+            {"conditions": [REGISTERED, {**REGISTERED, "type": "Other"}]}, Change.ALL, id="said besides"
+        ),
         pytest.param({}, Change.NOTHING, id="nothing"),
     ],
 )
@@ -482,7 +507,7 @@ def test_what_is_only_summed_up_is_told_from_what_decides(patch: Json, change: C
         return {
             "metadata": metadata,
             "spec": {"policy": "default"},
-            "status": {"units": {"total": 32}, "cards": [CARD], **status},
+            "status": {"units": {"total": 32}, "cards": [CARD], "conditions": [REGISTERED], **status},
         }
 
     cache = Cache()

@@ -16,7 +16,7 @@ from gpushare_operator.decide.actions import (
     SetCounts,
     SetFinalizers,
 )
-from gpushare_operator.repetitions import Repetitions
+from gpushare_operator.repetitions import CONTESTED_FROM, Repetitions
 
 APPLY = ApplyDaemonSet("a", {"spec": {"x": 1}})
 CLEAR = ClearCapacity("gpu-2", "uid", ("gpushare.io/memory",), CapacityLeft.BY_KUBELET)
@@ -164,6 +164,18 @@ def test_a_fight_that_ended_is_forgotten() -> None:
     _, repetitions = attempts(APPLY, 60)
     assert repetitions.due([], NOW + timedelta(seconds=400)).actions == []
     assert repetitions.contested("default") == []
+
+
+def test_what_was_asked_again_keeps_nothing_else_from_being_forgotten() -> None:
+    """Only what was asked longest ago is looked at: of a roll-out thousands of entries are younger."""
+    _, repetitions = attempts(APPLY, 1)
+    other = LabelNode("gpu-1", "uid", {"gpushare.io/mode": "Memory"})
+    for _ in range(CONTESTED_FROM - 1):
+        repetitions.note("default", other, NOW + timedelta(seconds=1))
+    assert repetitions.is_contested(other)
+    repetitions.note("default", APPLY, NOW + timedelta(seconds=300))
+    repetitions.due([], NOW + timedelta(seconds=301))
+    assert not repetitions.is_contested(other)
 
 
 def test_a_policy_that_comes_and_goes_fights_nobody() -> None:
