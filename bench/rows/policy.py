@@ -10,7 +10,7 @@ from bench.audit_log import counted
 from bench.bench_cluster import BenchCluster
 from bench.cluster_objects import MOMENT, TAINT
 from bench.concurrency import for_each
-from bench.figures import Figure, at_most, ratio
+from bench.figures import Figure, NotMeasuredError, at_most, ratio
 from bench.fill_cluster import create_node
 from bench.once import Once
 from bench.rows.pods import require, settled
@@ -27,6 +27,7 @@ CHANGES = 20
 """GPUShareNode changes a second."""
 APPLIED_SECONDS = 900.0
 POLL_SECONDS = 0.2
+QUIET_SECONDS = 2.0
 PAGE = 1000
 
 
@@ -83,6 +84,7 @@ async def changes(cluster: PolicyCluster) -> list[Figure]:
     """What the operator makes of plugins that report all the time."""
     await cluster.applied()
     bench = cluster.bench
+    await _until_rolled_out(bench.client, bench.size.policy_nodes)
     await settled(bench)
     before = await bench.footprint("operator")
     begun = time.monotonic()
@@ -209,6 +211,22 @@ async def missing(client: KubeClient, count: int) -> str:
         return f"{share_nodes} of {count} GPUShareNodes are there"
     labelled = await _count(client, paths.NODES, f"{POLICY_LABEL}={NAME}")
     return "" if labelled >= count else f"{labelled} of {count} nodes are labelled"
+
+
+async def _until_rolled_out(client: KubeClient, count: int) -> None:
+    """Returns once there is a pod of the plugin for each node: they are others' changes, which the operator
+    hears of as well, and a controller makes them by and by. Raises ``NotMeasuredError``."""
+    deadline = time.monotonic() + APPLIED_SECONDS
+    while (made := await _rolled_out(client)) < count:
+        if time.monotonic() > deadline:
+            raise NotMeasuredError(f"the plugin has {made} of {count} pods after {APPLIED_SECONDS:g} s")
+        await asyncio.sleep(QUIET_SECONDS)
+
+
+async def _rolled_out(client: KubeClient) -> int:
+    pages = client.pages(paths.daemon_sets(NAMESPACE), limit=PAGE)
+    statuses = [each.get("status") or {} async for page in pages for each in page.items]
+    return sum(each.get("currentNumberScheduled", 0) for each in statuses)
 
 
 async def _count(client: KubeClient, path: str, label_selector: str) -> int:
