@@ -3,7 +3,6 @@
 import json
 import shutil
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any
 
