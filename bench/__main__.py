@@ -46,7 +46,7 @@ def measure(chosen: Iterable[Stage[Any]]) -> int:
     except KeyboardInterrupt:
         interrupted = True
         print("\ninterrupted: the rows that are not shown are not measured")
-    print(f"\n{summary(outcomes)}\n\nIt took {time.monotonic() - begun:.0f} s: {durations(outcomes)}.")
+    print(f"\n{summary(outcomes)}\n\n{durations(outcomes, time.monotonic() - begun)}")
     print(speed)
     return 1 if interrupted else exit_code(outcomes)
 

@@ -34,10 +34,10 @@ def script(name: str) -> Path:
 
 @asynccontextmanager
 async def program(
-    command: str | Path, *arguments: object, log: Path, announces: bool = False
+    command: str | Path, *arguments: object, log: Path, announces: bool = False, killed: bool = False
 ) -> AsyncIterator[asyncio.subprocess.Process]:
     """Runs ``command`` while entered; what it logs goes to ``log``. ``announces``: it prints what is to be
-    read."""
+    read. ``killed``: nothing is to be seen of how it stops."""
     with log.open("ab") as file:
         process = await asyncio.create_subprocess_exec(
             command,
@@ -50,6 +50,8 @@ async def program(
     try:
         yield process
     finally:
+        if killed and process.returncode is None:
+            process.kill()
         await _end(process)
 
 

@@ -55,11 +55,11 @@ class PluginUse:
     offered: float
     """MiB resident when nobody holds anything."""
     loaded: float
-    """MiB resident with all pods admitted and reported."""
+    """MiB resident with all pods admitted and reported, once nothing happens any more."""
     cpu: float
     """Milliseconds of processor for each pod, with all that follows until the status has it."""
-    idle: float
-    """Percent of a core while nothing happens."""
+    idle: float | None
+    """Percent of a core while nothing happens; None where that is not measured."""
     pods: int
 
 
@@ -75,14 +75,17 @@ async def measure_plugin(folder: Path, node: PluginNode, size: Size) -> PluginUs
         offered = process_use.of_process(pid)
         taken = [await _admitted(client, kubelet, node, number) for number in range(pods)]
         await _until_reported(client, units=pods * node.each)
-        loaded = process_use.of_process(pid)
+        cpu = process_use.of_process(pid).cpu - offered.cpu
         await asyncio.sleep(SETTLE_SECONDS)
-        before = process_use.of_process(pid)
-        await asyncio.sleep(size.idle_seconds)
-        after = process_use.of_process(pid)
-    idle = 100 * (after.cpu - before.cpu) / size.idle_seconds
-    cpu = 1e3 * (loaded.cpu - offered.cpu) / pods
-    return PluginUse(Percentiles.of(taken), offered.resident, after.resident, cpu, idle, pods)
+        idle = await _idle(pid, size.idle_seconds) if node == COARSE else None
+        loaded = process_use.of_process(pid)
+    return PluginUse(Percentiles.of(taken), offered.resident, loaded.resident, 1e3 * cpu / pods, idle, pods)
+
+
+async def _idle(pid: int, seconds: float) -> float:
+    before = process_use.exact_cpu(pid)
+    await asyncio.sleep(seconds)
+    return 100 * (process_use.exact_cpu(pid) - before) / seconds
 
 
 @asynccontextmanager
