@@ -80,14 +80,11 @@ class AssignedDevices:
         return chain.from_iterable(self.holdings())
 
     def holdings(self) -> Iterator["array[int]"]:
-        """Yields the units of each container, of some of them more than once: not of those, nearly all, of
-        which list and checkpoint share the numbers. Asked for in each admission."""
-        listed = set[int]()
+        """Yields the units of each container, of some of them more than once."""
         for assignment in self.pods.values():
             yield from assignment.containers.values()
-            listed.update(map(id, assignment.containers.values()))
         for containers in self.stored.values():
-            yield from (entry.numbers for entry in containers.values() if id(entry.numbers) not in listed)
+            yield from (entry.numbers for entry in containers.values())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

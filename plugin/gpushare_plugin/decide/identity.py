@@ -104,9 +104,8 @@ def _identified(
             yield from _apart([*every.values()], uids, [*former.values()], pod).items()
         else:
             (found,) = every.values()
-            if not (uid := _told_uid(found, uids, former.values())):
-                lost = _may_have_lost(name, listed, before)
-                uid = _untold_uid(found, uids, former, pod, lost=lost, remembered=remembered.get(name, ""))
+            lost = _may_have_lost(name, listed, before)
+            uid = _uid(found, uids, former, pod, lost=lost, remembered=remembered.get(name, ""))
             only = found.with_uid(uid)
             only = _instead_of(only, former.values(), pod)
             key = _key(only, former, pod)
@@ -172,7 +171,7 @@ def _key(only: PodAssignment, former: Mapping[PodName, PodAssignment], pod: Pod 
     return next((key for key, each in former.items() if each.uid == only.uid), only.name)
 
 
-def _untold_uid(
+def _uid(
     assignment: PodAssignment,
     uids: Mapping[Units, str],
     former: Mapping[PodName, PodAssignment],
@@ -181,7 +180,9 @@ def _untold_uid(
     lost: bool,
     remembered: str,
 ) -> str:
-    """Returns the UID of a pod that its units do not tell. ``lost``: as ``_may_have_lost``."""
+    """``lost``: as ``_may_have_lost``."""
+    if told := _told_uid(assignment, uids, former.values()):
+        return told
     if pod is not None:
         newer = (each.uid for each in former.values() if lost and each.is_unheard_of(pod))
         return next(newer, pod.kubelet_uid)
