@@ -1,7 +1,7 @@
 """Rows ``allocate`` and ``plugin``: what a plugin costs the kubelet and the node."""
 
 from bench.figures import Figure, at_most
-from bench.rows.plugin_node import COARSE, FINE, PluginNode, PluginUse
+from bench.rows.plugin_node import COARSE, FINE, PluginNode
 from bench.rows.workplace import Workplace
 
 LARGEST_MIB = 64.0
@@ -34,10 +34,5 @@ async def footprint(workplace: Workplace) -> list[Figure]:
         Figure(
             f"plugin, {FINE.units:,} units and {fine.pods} pods", fine.loaded, "MiB", at_most(LARGEST_MIB)
         ),
-        *_idle(coarse),
+        Figure(f"plugin when idle, {coarse.pods} pods", coarse.idle, "% of a core", at_most(LARGEST_IDLE)),
     ]
-
-
-def _idle(use: PluginUse) -> list[Figure]:
-    what = f"plugin when idle, {use.pods} pods"
-    return [Figure(what, use.idle, "% of a core", at_most(LARGEST_IDLE))] if use.idle is not None else []

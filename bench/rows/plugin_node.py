@@ -29,6 +29,8 @@ STATUS_SECONDS = 60.0
 """Until the status has what was admitted."""
 SETTLE_SECONDS = 2.0
 """After the status: what comes next is what a plugin does when nothing happens."""
+REST_SECONDS = 15.0
+"""Of a node of which no row asks what its plugin does meanwhile: it reads the kubelet's books once more."""
 POLL_SECONDS = 0.1
 
 
@@ -58,8 +60,8 @@ class PluginUse:
     """MiB resident with all pods admitted and reported, once nothing happens any more."""
     cpu: float
     """Milliseconds of processor for each pod, with all that follows until the status has it."""
-    idle: float | None
-    """Percent of a core while nothing happens; None where that is not measured."""
+    idle: float
+    """Percent of a core while nothing happens."""
     pods: int
 
 
@@ -77,7 +79,7 @@ async def measure_plugin(folder: Path, node: PluginNode, size: Size) -> PluginUs
         await _until_reported(client, units=pods * node.each)
         cpu = process_use.of_process(pid).cpu - offered.cpu
         await asyncio.sleep(SETTLE_SECONDS)
-        idle = await _idle(pid, size.idle_seconds) if node == COARSE else None
+        idle = await _idle(pid, size.idle_seconds if node == COARSE else min(size.idle_seconds, REST_SECONDS))
         loaded = process_use.of_process(pid)
     return PluginUse(Percentiles.of(taken), offered.resident, loaded.resident, 1e3 * cpu / pods, idle, pods)
 

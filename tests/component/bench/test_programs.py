@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 from bench.programs import ProgramEndedError, message_of, program, script, seconds_to_end, while_running
 from bench.rows import extender_books, plugin, program_starts
-from bench.rows.plugin_node import FINE
 from bench.rows.workplace import Workplace
 from bench.size import QUICK
 
@@ -48,7 +47,6 @@ async def test_a_plugin_admits_pods_and_is_measured_once_for_two_rows(workplace:
     footprint = {each.what: each for each in await plugin.footprint(workplace)}
     assert footprint["plugin, 256,000 units"].measured > 10
     assert 0 <= footprint["plugin when idle, 3 pods"].measured < 100
-    assert (await workplace.plugin(FINE)).idle is None, "no row asks for it"
     assert len(folders) == 2, "one node of many units, one of few"
 
 
