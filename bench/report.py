@@ -33,7 +33,7 @@ def summary(outcomes: Sequence[Outcome]) -> str:
 def durations(outcomes: Sequence[Outcome], seconds: float) -> str:
     """Returns how long each row took, in stages, out of ``seconds`` that all took."""
     rest = seconds - sum(each.seconds for each in outcomes)
-    took = f"{_by_stage(outcomes)}; to start and to stop what they are measured on {rest:.0f} s"
+    took = f"{_by_stage(outcomes)}; besides the rows, such as to start clusters, {rest:.0f} s"
     return f"It took {seconds:.0f} s: {took}."
 
 
