@@ -17,6 +17,9 @@ from bench.rows.table import stages
 from bench.runner import Selection, Stage, names, run, selected, unknown
 from bench.size import SIZES
 
+LOOK_SECONDS = 10.0
+"""Between two looks at the machine, which take 0.7 s each: several rows are measured in less."""
+
 
 def main(arguments: Sequence[str]) -> int:
     """Returns the exit code: 0, or 1 when a row could not be measured."""
@@ -35,18 +38,22 @@ def measure(chosen: Iterable[Stage[Any]]) -> int:
     begun, outcomes, interrupted = time.monotonic(), list[Outcome](), False
     speed = MachineSpeed()
     speed.look()
+    looked = time.monotonic()
 
     def tell(outcome: Outcome) -> None:
+        nonlocal looked
         outcomes.append(outcome)
         print(f"\n{markdown(outcome)}", flush=True)
-        speed.look()
+        if time.monotonic() - looked > LOOK_SECONDS:
+            speed.look()
+            looked = time.monotonic()
 
     try:
         asyncio.run(run(chosen, tell))
     except KeyboardInterrupt:
         interrupted = True
         print("\ninterrupted: the rows that are not shown are not measured")
-    print(f"\n{summary(outcomes)}\n\nIt took {time.monotonic() - begun:.0f} s: {durations(outcomes)}.")
+    print(f"\n{summary(outcomes)}\n\n{durations(outcomes, time.monotonic() - begun)}")
     print(speed)
     return 1 if interrupted else exit_code(outcomes)
 

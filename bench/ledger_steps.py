@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 from bench.cluster_objects import Layout, PlacedPod, node_name, share_node, share_node_status
 from bench.filter_cost import encoded, filtered, metadata, timed
 from bench.filter_latency import filter_request
-from bench.rows.extender_books import SAMPLE, UNITS
+from bench.rows.extender_process import SAMPLE, UNITS
 from bench.rows.scale_extender import sampled
 
 from gpushare_core.audit.lasting import LASTING_SECONDS

@@ -1,18 +1,21 @@
 """Programs started as processes of their own, beside stand-ins for what they talk to."""
 
 import asyncio
+import base64
 import json
 import socket
 import sys
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 
 from gpushare_core.json_object import Json
+from gpushare_hostctl.decide import key_pairs
 
 ROOT = Path(__file__).resolve().parent.parent
 START_SECONDS = 120.0
@@ -34,10 +37,10 @@ def script(name: str) -> Path:
 
 @asynccontextmanager
 async def program(
-    command: str | Path, *arguments: object, log: Path, announces: bool = False
+    command: str | Path, *arguments: object, log: Path, announces: bool = False, killed: bool = False
 ) -> AsyncIterator[asyncio.subprocess.Process]:
     """Runs ``command`` while entered; what it logs goes to ``log``. ``announces``: it prints what is to be
-    read."""
+    read. ``killed``: nothing is to be seen of how it stops."""
     with log.open("ab") as file:
         process = await asyncio.create_subprocess_exec(
             command,
@@ -50,6 +53,8 @@ async def program(
     try:
         yield process
     finally:
+        if killed and process.returncode is None:
+            process.kill()
         await _end(process)
 
 
@@ -83,13 +88,21 @@ async def api_server(folder: Path, *, nodes: int = 0, pods_per_node: int = 0) ->
 
 
 def kubeconfig_for(*, host: str, port: int) -> dict[str, object]:
-    """Returns what programs read: JSON is YAML, too."""
+    """Returns what programs read: JSON is YAML, too.
+
+    It names an authority, as every cluster has one: without, all 140 of the system are loaded, 1.3 MiB.
+    """
+    authority = key_pairs.for_pod(datetime.now(UTC)).files()[key_pairs.TRUSTED_FILE]
+    cluster = {
+        "server": f"http://{host}:{port}",
+        "certificate-authority-data": base64.b64encode(authority).decode(),
+    }
     return {
         "apiVersion": "v1",
         "kind": "Config",
         "current-context": "bench",
         "contexts": [{"name": "bench", "context": {"cluster": "bench", "user": "bench"}}],
-        "clusters": [{"name": "bench", "cluster": {"server": f"http://{host}:{port}"}}],
+        "clusters": [{"name": "bench", "cluster": cluster}],
         "users": [{"name": "bench", "user": {"token": "bench"}}],
     }
 

@@ -30,8 +30,14 @@ def summary(outcomes: Sequence[Outcome]) -> str:
     return "\n".join(["## Summary", "", *lines])
 
 
-def durations(outcomes: Iterable[Outcome]) -> str:
-    """Returns how long each row took, in stages."""
+def durations(outcomes: Sequence[Outcome], seconds: float) -> str:
+    """Returns how long each row took, in stages, out of ``seconds`` that all took."""
+    rest = seconds - sum(each.seconds for each in outcomes)
+    took = f"{_by_stage(outcomes)}; besides the rows, such as to start clusters, {rest:.0f} s"
+    return f"It took {seconds:.0f} s: {took}."
+
+
+def _by_stage(outcomes: Iterable[Outcome]) -> str:
     parts = []
     for stage, rows in groupby(outcomes, key=lambda each: each.stage):
         parts.append(f"{stage}: " + ", ".join(f"{each.row} {each.seconds:.0f} s" for each in rows))

@@ -17,6 +17,8 @@ class Size:
     limited: tuple[int, ...]
     """Those of ``nodes`` where shared pods are also measured with the client of kube-scheduler by default:
     that flatters us."""
+    dedicated: tuple[int, ...]
+    """Those of ``nodes`` where backend Dedicated is measured as well, on a cluster of its own."""
     candidates: tuple[int, ...]
     """How many nodes a shared pod is offered, taking turns; 0: all. Empty: not measured."""
     one_of: int
@@ -27,7 +29,7 @@ class Size:
     """Pending pods that do not fit."""
     unfit_rounds: int
     """How often something happens before these count as refused often: kube-scheduler doubles its patience at
-    each refusal."""
+    each refusal. 0: that is not measured."""
     rounds: int
     """Pods of each kind from create to Running."""
     written: int
@@ -64,10 +66,11 @@ QUICK = Size(
     pods=200,
     repeats=2,
     limited=(),
+    dedicated=(),
     candidates=(),
     one_of=300,
     unfit=200,
-    unfit_rounds=1,
+    unfit_rounds=0,
     rounds=10,
     written=10,
     quiet_seconds=5.0,
@@ -81,14 +84,16 @@ QUICK = Size(
     scale_seconds=5.0,
     churn_seconds=0.0,
 )
-"""Under 5 minutes: without churn, which tells nothing in seconds, without scale and candidates, which do not
-in small, and with one client of kube-scheduler: another cluster takes most of a minute."""
+"""Well under 5 minutes: without churn, which tells nothing in seconds, without scale and candidates, which do
+not in small, and with one backend and one client of kube-scheduler: another cluster takes a minute and more.
+Pods that do not fit are measured when they were just refused: to refuse them often takes minutes."""
 
 FULL = Size(
     nodes=(100, 1000, 5000),
     pods=500,
     repeats=5,
     limited=(100,),
+    dedicated=(100, 1000, 5000),
     candidates=(0, 1, 4, 16, 64, 256),
     one_of=5000,
     unfit=5000,

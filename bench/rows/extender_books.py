@@ -1,73 +1,35 @@
 """Rows ``memory`` and ``filter``: one extender with a whole cluster in its books, called as in earnest."""
 
-import asyncio
-import contextlib
-import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from datetime import UTC, datetime
-from pathlib import Path
-
-from bench import filter_latency, process_use
-from bench.cluster_objects import Layout
+from bench import filter_latency
 from bench.figures import Figure, at_most
-from bench.programs import api_server, free_port, last_words, program, script, while_running
+from bench.rows.extender_process import described, layout_of
 from bench.rows.workplace import Workplace
-from bench.size import Size
 
-from gpushare_hostctl.decide import key_pairs
-
-UNITS = 4
-SAMPLE = 500
-"""Names that kube-scheduler sends of 5,000 nodes."""
-LISTED_A_SECOND = 200.0
-"""So many nodes, with their pods, an extender reads at least."""
 LARGEST_MIB = 96.0
 LONGEST_START = 2.0
 """Seconds to the first right answer."""
 
 
-@dataclass(frozen=True, slots=True)
-class Extender:
-    """One that has given its first right answer."""
-
-    caller: filter_latency.Caller
-    layout: Layout
-    pid: int
-    started: float
-    """Seconds from the start of its process until then."""
-    kubeconfig: Path
-    """Of the stand-in for the API server."""
-
-
 async def memory(workplace: Workplace) -> list[Figure]:
     """What its books take, and how soon they are complete."""
-    async with running(workplace, layout_of(workplace.size)) as extender:
-        use = process_use.of_process(extender.pid)
-        started = extender.started
-        await called(extender, extender.layout.nodes, workplace.size.calls)
-        after = process_use.of_process(extender.pid)
-    what = described(extender.layout)
+    use = await workplace.extender()
+    what = described(layout_of(workplace.size))
     return [
-        Figure(f"extender, {what}", after.resident, "MiB", at_most(LARGEST_MIB)),
-        Figure(f"extender, {what}: before any call but the first", use.resident, "MiB"),
-        Figure(f"extender, {what}: peak", after.peak, "MiB"),
-        Figure(f"start to first right answer, {what}", started, "s", at_most(LONGEST_START)),
-        Figure("until then", use.cpu, "s of CPU"),
+        Figure(f"extender, {what}", use.after.resident, "MiB", at_most(LARGEST_MIB)),
+        Figure(f"extender, {what}: before any call but the first", use.before.resident, "MiB"),
+        Figure(f"extender, {what}: peak", use.after.peak, "MiB"),
+        Figure(f"start to first right answer, {what}", use.started, "s", at_most(LONGEST_START)),
+        Figure("until then", use.before.cpu, "s of CPU"),
     ]
 
 
 async def filters(workplace: Workplace) -> list[Figure]:
     """The filter over one connection of HTTP/2 with mutual TLS; each answer is checked."""
-    async with running(workplace, layout_of(workplace.size)) as extender:
-        nodes = extender.layout.nodes
-        sample = min(SAMPLE, nodes)
-        few = await called(extender, sample, workplace.size.calls)
-        all_of_them = await called(extender, nodes, workplace.size.calls)
+    use = await workplace.extender()
+    few, every = use.few, use.every
     return [
-        *_percentiles(f"filter, {sample} of {nodes:,} names", few, p50=0.5, p99=2.0),
-        *_percentiles(f"filter, all {nodes:,} names", all_of_them, p50=2.0, p99=6.0),
+        *_percentiles(f"filter, {few.names} of {every.names:,} names", few, p50=0.5, p99=2.0),
+        *_percentiles(f"filter, all {every.names:,} names", every, p50=2.0, p99=6.0),
     ]
 
 
@@ -77,66 +39,3 @@ def _percentiles(what: str, latency: filter_latency.FilterLatency, *, p50: float
         Figure(f"{what}: p50", taken.p50, "ms", at_most(p50)),
         Figure(f"{what}: p99", taken.p99, "ms", at_most(p99)),
     ]
-
-
-async def called(extender: Extender, names: int, count: int) -> filter_latency.FilterLatency:
-    """Has the first ``names`` nodes filtered ``count`` times."""
-    return await asyncio.to_thread(
-        filter_latency.measure, extender.caller, extender.layout, names=names, units=UNITS, count=count
-    )
-
-
-def layout_of(size: Size) -> Layout:
-    return Layout(nodes=size.book_nodes, pods_per_node=size.book_pods)
-
-
-@asynccontextmanager
-async def running(workplace: Workplace, layout: Layout) -> AsyncIterator[Extender]:
-    """An extender beside a stand-in for the API server that has the cluster."""
-    folder = workplace.subfolder("extender")
-    server, trusted, client = _key_files(folder)
-    tls = filter_latency.mutual_tls(client=client, authorities=trusted)
-    port, log = free_port(), folder / "extender.log"
-    async with api_server(folder, nodes=layout.nodes, pods_per_node=layout.pods_per_node) as kubeconfig:
-        options = ("--listen", f"127.0.0.1:{port}", "--kubeconfig", kubeconfig)
-        keys = ("--tls-cert", server, "--client-ca", trusted)
-        begun = time.perf_counter()
-        async with program(script("gpushare-extender"), *options, *keys, log=log) as process:
-            with contextlib.closing(filter_latency.Caller(f"https://127.0.0.1:{port}", tls)) as caller:
-                await while_running(process, _first_right_answer(caller, layout, log), log)
-                started = time.perf_counter() - begun
-                yield Extender(caller, layout, process.pid, started, kubeconfig)
-
-
-async def _first_right_answer(caller: filter_latency.Caller, layout: Layout, log: Path) -> None:
-    """Raises ``TimeoutError``."""
-    try:
-        await asyncio.to_thread(
-            filter_latency.wait_for_right_answer,
-            caller,
-            layout,
-            names=layout.nodes,
-            units=UNITS,
-            seconds=filter_latency.DEADLINE + layout.nodes / LISTED_A_SECOND,
-        )
-    except (filter_latency.WrongAnswerError, OSError) as error:
-        raise TimeoutError(f"no right answer ({error}); the extender said last: {last_words(log)}") from error
-
-
-def _key_files(folder: Path) -> tuple[Path, Path, Path]:
-    """Returns where the extender's pair, the authorities and the scheduler's pair are."""
-    files = key_pairs.for_pod(datetime.now(UTC)).files()
-    for name, content in files.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
-    return (
-        folder / key_pairs.SERVER_FILE,
-        folder / key_pairs.TRUSTED_FILE,
-        folder / key_pairs.CLIENT_FILE,
-    )
-
-
-def described(layout: Layout) -> str:
-    pods = sum(len(layout.pods(index)) for index in range(layout.nodes))
-    return f"{layout.nodes:,} nodes and {pods:,} pods"

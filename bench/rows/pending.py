@@ -51,18 +51,25 @@ async def pending(cluster: BenchCluster) -> list[Figure]:
         await asyncio.wait_for(_until_refused(cluster.client, count), TRIED_SECONDS)
         again = await (_tried_again if cluster.setting.is_stock else _written_again)(cluster)
         first = await _rate_in_time(cluster)
-        await _refuse_often(cluster)
-        beside = statistics.median([await _rate_in_time(cluster) for _ in range(cluster.size.repeats)])
+        beside = await _refused_often(cluster) if cluster.size.unfit_rounds else None
     finally:
         await for_each(range(count), lambda index: _remove_unfit(cluster.client, index))
     others = f"beside {count:,} that do not fit"
     return [
         again,
         Figure("shared pods alone", alone, "pods/s"),
-        Figure(f"first ones {others}", first, "pods/s"),
-        Figure("first over alone", ratio(first, alone, "first over alone"), target=at_least(0.9)),
-        Figure(f"shared pods {others}, refused often", beside, "pods/s"),
-        Figure("beside over alone", ratio(beside, alone, "beside over alone"), target=at_least(0.9)),
+        *_over(alone, first, f"first ones {others}", "first over alone"),
+        *_over(alone, beside, f"shared pods {others}, refused often", "beside over alone"),
+    ]
+
+
+def _over(alone: float, beside: float | None, what: str, over: str) -> list[Figure]:
+    """``beside``: None where that was not measured."""
+    if beside is None:
+        return []
+    return [
+        Figure(what, beside, "pods/s"),
+        Figure(over, ratio(beside, alone, over), target=at_least(0.9)),
     ]
 
 
@@ -89,6 +96,12 @@ async def _rate_in_time(cluster: BenchCluster) -> float:
     except TimeoutError:
         return 0.0
     return run.rate if run.bound == run.created else run.bound / BOUND_SECONDS
+
+
+async def _refused_often(cluster: BenchCluster) -> float:
+    """Returns the rate once the others were refused often."""
+    await _refuse_often(cluster)
+    return statistics.median([await _rate_in_time(cluster) for _ in range(cluster.size.repeats)])
 
 
 async def _refuse_often(cluster: BenchCluster) -> None:
@@ -123,7 +136,7 @@ async def _tried_again(cluster: BenchCluster) -> Figure:
         if not waiting_to_be_tried(await cluster.scheduler_metrics()):
             break
         await asyncio.sleep(1.0)
-    again = await _attempts_a_second(cluster)
+    again = await _attempts_a_second(cluster, min(QUIET_SECONDS, cluster.size.quiet_seconds))
     name = f"attempts of {cluster.size.unfit:,} refused pods while nothing changes"
     return Figure(name, again, "/s", at_most(0))
 
@@ -153,10 +166,10 @@ def waiting_to_be_tried(metrics: str) -> float:
     return queues.get("active", 0) + queues.get("backoff", 0)
 
 
-async def _attempts_a_second(cluster: BenchCluster) -> float:
+async def _attempts_a_second(cluster: BenchCluster, seconds: float) -> float:
     before = attempts(await cluster.scheduler_metrics())
-    await asyncio.sleep(QUIET_SECONDS)
-    return (attempts(await cluster.scheduler_metrics()) - before) / QUIET_SECONDS
+    await asyncio.sleep(seconds)
+    return (attempts(await cluster.scheduler_metrics()) - before) / seconds
 
 
 def attempts(metrics: str) -> float:

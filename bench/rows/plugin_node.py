@@ -29,6 +29,8 @@ STATUS_SECONDS = 60.0
 """Until the status has what was admitted."""
 SETTLE_SECONDS = 2.0
 """After the status: what comes next is what a plugin does when nothing happens."""
+REST_SECONDS = 15.0
+"""Of a node of which no row asks what its plugin does meanwhile: it reads the kubelet's books once more."""
 POLL_SECONDS = 0.1
 
 
@@ -55,7 +57,7 @@ class PluginUse:
     offered: float
     """MiB resident when nobody holds anything."""
     loaded: float
-    """MiB resident with all pods admitted and reported."""
+    """MiB resident with all pods admitted and reported, once nothing happens any more."""
     cpu: float
     """Milliseconds of processor for each pod, with all that follows until the status has it."""
     idle: float
@@ -75,14 +77,17 @@ async def measure_plugin(folder: Path, node: PluginNode, size: Size) -> PluginUs
         offered = process_use.of_process(pid)
         taken = [await _admitted(client, kubelet, node, number) for number in range(pods)]
         await _until_reported(client, units=pods * node.each)
-        loaded = process_use.of_process(pid)
+        cpu = process_use.of_process(pid).cpu - offered.cpu
         await asyncio.sleep(SETTLE_SECONDS)
-        before = process_use.of_process(pid)
-        await asyncio.sleep(size.idle_seconds)
-        after = process_use.of_process(pid)
-    idle = 100 * (after.cpu - before.cpu) / size.idle_seconds
-    cpu = 1e3 * (loaded.cpu - offered.cpu) / pods
-    return PluginUse(Percentiles.of(taken), offered.resident, after.resident, cpu, idle, pods)
+        idle = await _idle(pid, size.idle_seconds if node == COARSE else min(size.idle_seconds, REST_SECONDS))
+        loaded = process_use.of_process(pid)
+    return PluginUse(Percentiles.of(taken), offered.resident, loaded.resident, 1e3 * cpu / pods, idle, pods)
+
+
+async def _idle(pid: int, seconds: float) -> float:
+    before = process_use.exact_cpu(pid)
+    await asyncio.sleep(seconds)
+    return 100 * (process_use.exact_cpu(pid) - before) / seconds
 
 
 @asynccontextmanager

@@ -13,6 +13,8 @@ from bench.percentiles import Percentiles
 NAMESPACE = "bench-writes"
 QUIET_SECONDS = 3.0
 """Without a write, after which all that a pod brings about is written."""
+LOOKS = 12
+"""How often within them: what is written meanwhile makes them begin anew, then and not at their end."""
 SETTLED_SECONDS = 60.0
 """At least; more where there are many nodes."""
 NODES_A_SECOND = 20.0
@@ -63,15 +65,16 @@ async def settled(cluster: BenchCluster) -> None:
     """Returns when our programs have written nothing but Leases for a while. Raises ``NotMeasuredError``."""
     nodes = cluster.layout.nodes + cluster.size.policy_nodes
     seconds = SETTLED_SECONDS + nodes / NODES_A_SECOND
-    deadline = asyncio.get_running_loop().time() + seconds
-    while True:
-        begun = cluster.audit.position()
-        await asyncio.sleep(QUIET_SECONDS)
-        found = [each for each in cluster.audit.since(begun) if not each.is_of_lease]
-        if not found:
-            return
-        if asyncio.get_running_loop().time() > deadline:
-            what = ", ".join(sorted({f"{each.program} {each.resource}" for each in found}))
+    clock = asyncio.get_running_loop().time
+    position, known = cluster.audit.position(), 0
+    begun = last = clock()
+    while clock() - last < QUIET_SECONDS:
+        await asyncio.sleep(QUIET_SECONDS / LOOKS)
+        found = [each for each in cluster.audit.since(position) if not each.is_of_lease]
+        if new := found[known:]:
+            known, last = len(found), clock()
+        if new and last - begun > seconds:
+            what = ", ".join(sorted({f"{each.program} {each.resource}" for each in new}))
             raise NotMeasuredError(f"still written after {seconds:g} s: {what}")
 
 

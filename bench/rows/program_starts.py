@@ -55,7 +55,7 @@ async def extender(folder: Path) -> float:
         port, log = free_port(), folder / "extender.log"
         options = ("--listen", f"127.0.0.1:{port}", "--kubeconfig", kubeconfig)
         begun = time.perf_counter()
-        async with program(script("gpushare-extender"), *options, log=log) as process:
+        async with program(script("gpushare-extender"), *options, log=log, killed=True) as process:
             await until_answer(process, f"http://127.0.0.1:{port}/readyz", log)
             return time.perf_counter() - begun
 
@@ -69,7 +69,7 @@ async def plugin(folder: Path) -> float:
         await client.create(paths.SHARE_NODES, plugin_node.share_node(plugin_node.COARSE))
         options, log = plugin_node.arguments(kubeconfig, kubelet, free_port()), folder / "plugin.log"
         begun = time.perf_counter()
-        async with program(plugin_node.PROGRAM, *options, log=log) as process:
+        async with program(plugin_node.PROGRAM, *options, log=log, killed=True) as process:
             await while_running(process, kubelet.until_listed(START_SECONDS), log)
             return time.perf_counter() - begun
 
@@ -80,7 +80,7 @@ async def operator(folder: Path) -> float:
         port, log = free_port(), folder / "operator.log"
         options = ("--kubeconfig", kubeconfig, "--image", "bench", "--health-port", port)
         begun = time.perf_counter()
-        async with program(script("gpushare-operator"), *options, log=log) as process:
+        async with program(script("gpushare-operator"), *options, log=log, killed=True) as process:
             url = f"http://127.0.0.1:{port}/readyz"
             await until_answer(process, url, log, is_right=lambda text: AT_WORK in text)
             return time.perf_counter() - begun

@@ -19,7 +19,7 @@ from bench.filter_latency import FilterLatency, filter_request
 from bench.peers.api_server import EXPIRE, SENT, list_bytes, metadata_of, watch_bytes, watches_begun
 from bench.percentiles import Percentiles
 from bench.rows import workplace
-from bench.rows.extender_books import SAMPLE, UNITS, Extender, called, described, running
+from bench.rows.extender_process import SAMPLE, UNITS, Extender, called, described, running
 from bench.size import Size
 
 from gpushare_core.audit.lasting import LASTING_SECONDS
@@ -63,7 +63,7 @@ class LargeBooks:
 async def entered(size: Size, nodes: int) -> AsyncIterator[LargeBooks]:
     async with (
         workplace.entered(size) as place,
-        running(place, Layout(nodes=nodes, pods_per_node=size.book_pods)) as extender,
+        running(place.subfolder("extender"), Layout(nodes=nodes, pods_per_node=size.book_pods)) as extender,
     ):
         yield LargeBooks(extender, size)
 

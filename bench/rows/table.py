@@ -60,12 +60,13 @@ def _throughput(size: Size) -> Iterator[Stage[BenchCluster]]:
     for nodes in size.nodes:
         layout = Layout(nodes=nodes)
         unlimited = Setting(layout=layout, scheduler_flags=UNLIMITED)
-        limited = Setting(layout=layout)
-        dedicated = Setting(layout=layout, backend="Dedicated", scheduler_flags=UNLIMITED)
         yield _cluster(unlimited, "its client unlimited", size, _rows(size, nodes))
         if nodes in size.limited:
+            limited = Setting(layout=layout)
             yield _cluster(limited, "its client with its default of 50/s", size, [_shared(nodes)])
-        yield _cluster(dedicated, "the stock client unlimited", size, _dedicated_rows(size, nodes))
+        if nodes in size.dedicated:
+            dedicated = Setting(layout=layout, backend="Dedicated", scheduler_flags=UNLIMITED)
+            yield _cluster(dedicated, "the stock client unlimited", size, _dedicated_rows(size, nodes))
 
 
 def _cluster(

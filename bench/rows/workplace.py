@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from bench.once import Once
+from bench.rows.extender_process import ExtenderUse, measure_extender
 from bench.rows.plugin_node import PluginNode, PluginUse, measure_plugin
 from bench.size import Size
 
@@ -19,6 +20,7 @@ class Workplace:
     folder: Path
     size: Size
     _plugins: Once[PluginNode, PluginUse] = field(default_factory=Once)
+    _extenders: Once[Size, ExtenderUse] = field(default_factory=Once)
 
     def subfolder(self, name: str) -> Path:
         """Returns a folder that is empty."""
@@ -28,6 +30,11 @@ class Workplace:
         """Returns what the plugin of ``node`` needs: measured once, for the rows that ask for it."""
         measure = partial(measure_plugin, self.subfolder("plugin"), node, self.size)
         return await self._plugins.get(node, measure)
+
+    async def extender(self) -> ExtenderUse:
+        """Returns what an extender with a whole cluster in its books needs: measured once, likewise."""
+        measure = partial(measure_extender, self.subfolder("extender"), self.size)
+        return await self._extenders.get(self.size, measure)
 
 
 @asynccontextmanager

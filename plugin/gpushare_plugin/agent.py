@@ -82,7 +82,8 @@ class Agent:
         open_use: Callable[[GPUShareNode], UseSource | None] | None = None,
         give_back: Callable[[], None] = lambda: None,
     ) -> None:
-        """``give_back`` is called after each reading of the kubelet's books, the longest messages."""
+        """``give_back`` is called after each reading of the kubelet's books, the longest messages, and after
+        each round: what a burst of pods took is garbage by then, and the next reading 10 s away."""
         self.state = NodeState(settings.node)
         self.registry = new_registry("gpushare-plugin")
         self._metrics = PluginMetrics(self.registry, self._process_state)
@@ -252,7 +253,10 @@ class Agent:
             await self._calls.until_over()
             self.state.changed.clear()
             await self._reconciler.prepare(self._calls.give_way)
-            if await self._reconciler.reconcile():
+            is_done = await self._reconciler.reconcile()
+            if not self._calls.are_coming:  # a pod that is being admitted would wait for pages
+                self._give_back()
+            if is_done:
                 backoff.reset()
                 due = self._reconciler.seconds_until_due()
                 await self._wait_until_changed(PERIOD if due is None else min(PERIOD, due))

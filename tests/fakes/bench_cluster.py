@@ -140,6 +140,7 @@ def _size(changed: dict[str, Any]) -> Size:
         "one_of": 5,
         "storm": 20,
         "unfit": 4,
+        "unfit_rounds": 1,
         "churn_seconds": 3.0,
         **changed,
     }

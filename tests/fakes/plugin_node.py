@@ -37,6 +37,8 @@ class Node:
         default_factory=lambda: DeviceSources().open_use
     )
     health_port: int = 0
+    given_back: int = 0
+    """How often the agent gave back memory that is free."""
     _plugin: asyncio.Task[None] | None = field(default=None)
 
     async def start_plugin(self) -> None:
@@ -69,13 +71,21 @@ class Node:
             PodResources(self.kubelet.pod_resources, RESOURCES) as resources,
         ):
             self.agent = Agent(
-                settings, client, resources, open_source=self._open_source, open_use=self._open_use
+                settings,
+                client,
+                resources,
+                open_source=self._open_source,
+                open_use=self._open_use,
+                give_back=self._give_back,
             )
             await self.agent.run()
 
     def _open_source(self, share_node: GPUShareNode) -> DeviceSource:
         """The one that the test has set by now."""
         return self.open_source(share_node)
+
+    def _give_back(self) -> None:
+        self.given_back += 1
 
     def _open_use(self, share_node: GPUShareNode) -> UseSource | None:
         return self.open_use(share_node)

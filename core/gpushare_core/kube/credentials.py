@@ -1,20 +1,25 @@
 """How to reach an API server and who we are there."""
 
 import base64
+import json
 import logging
 import os
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from gpushare_core.json_object import UNREADABLE_JSON
 from gpushare_core.kube.http_calls import checked_host, checked_server
 from gpushare_core.kube.tls import RENEW_SECONDS, Pem, RenewedTls, TlsParts, TlsSource
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 LONGEST_KUBECONFIG = 2**20
 """Characters. Nobody but its owner writes it, and with keys in it each of dozens of clusters takes 6 KiB."""
+UNREADABLE = (ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError)
+"""What is raised where a kubeconfig is not of the shape of one."""
 
 TOKEN_SECONDS = RENEW_SECONDS
 
@@ -101,10 +106,8 @@ def from_kubeconfig(path: Path) -> Credentials:
     Raises:
         NoCredentialsError: the file lacks what is needed.
     """
-    from gpushare_core import yaml_edit  # costs 1 MB, and processes in the cluster never read a kubeconfig
-
     try:
-        config = yaml_edit.first_document(path.read_text(), longest=LONGEST_KUBECONFIG)
+        config = _parsed(path.read_text())
         context = _named(config["contexts"], config["current-context"])["context"]
         cluster = _named(config["clusters"], context["cluster"])["cluster"]
         user = _named(config["users"], context["user"])["user"]
@@ -115,8 +118,22 @@ def from_kubeconfig(path: Path) -> Credentials:
             server_name=checked_host(_text(cluster, "tls-server-name") or "") or None,
             proxy=_proxy(cluster),
         )
-    except (OSError, StopIteration, yaml_edit.YamlEditError, *yaml_edit.UNREADABLE_YAML) as error:
+    except (OSError, StopIteration, *UNREADABLE) as error:
         raise NoCredentialsError(f"{path} is no usable kubeconfig: {error!r}") from error
+
+
+def _parsed(text: str) -> Any:
+    """Raises ``ValueError`` for what is no YAML. JSON, which is YAML, too, is read without the library for
+    the rest: that costs 1 MB, and a program in a cluster, which has none, is measured beside a kubeconfig."""
+    if text.startswith("{") and len(text) <= LONGEST_KUBECONFIG:
+        with suppress(*UNREADABLE_JSON):
+            return json.loads(text)
+    from gpushare_core import yaml_edit
+
+    try:
+        return yaml_edit.first_document(text, longest=LONGEST_KUBECONFIG)
+    except yaml_edit.YamlEditError as error:
+        raise ValueError(str(error)) from error
 
 
 def find_credentials(kubeconfig: Path | None) -> Credentials:

@@ -1,13 +1,17 @@
 """Rows that are measured on a cluster: what they ask of the API server and of the scheduler."""
 
+import asyncio
+import json
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 import pytest
+from bench.audit_log import ACCOUNT
 from bench.cluster_objects import NAMESPACE, RARE_IMAGE, pending_pod
 from bench.figures import Figure, NotMeasuredError
 from bench.fill_cluster import fill_share_nodes
 from bench.rows import candidates, churn, one_node, pending, pods, storm, throughput
+from bench.size import QUICK
 from tests.fakes.bench_cluster import PretendCluster, pretend_cluster
 
 from gpushare_core.json_object import Json
@@ -71,6 +75,50 @@ async def test_pods_that_do_not_fit_wait_beside_the_others(
     assert events == [], "what was added is taken away"
     assert not any(name.startswith("unfit") for name in cluster.scheduler.bound)
     assert await pods_of(cluster) == []
+
+
+async def test_pods_that_do_not_fit_are_not_refused_often_at_quick(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pending, "QUIET_SECONDS", 0.05)
+    async with pretend_cluster(tmp_path, unfit_rounds=QUICK.unfit_rounds) as cluster:
+        figures = by_name(await pending.pending(cluster))
+    assert figures["first over alone"].measured > 0
+    assert "beside over alone" not in figures
+
+
+async def test_what_is_written_is_waited_for_from_then_on(
+    cluster: PretendCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pods, "QUIET_SECONDS", 0.6)
+    clock = asyncio.get_running_loop().time
+    begun = clock()
+    asyncio.get_running_loop().call_later(0.1, add_write, cluster)
+    await pods.settled(cluster)
+    assert 0.7 <= clock() - begun < 1.1, "not two times 0.6 s, of which the first one ends with a write in it"
+
+
+async def test_who_never_stops_writing_is_named(
+    cluster: PretendCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, seconds in (("QUIET_SECONDS", 0.6), ("SETTLED_SECONDS", 0.2), ("NODES_A_SECOND", 1e6)):
+        monkeypatch.setattr(pods, name, seconds)
+    for moment in range(1, 10):
+        asyncio.get_running_loop().call_later(0.1 * moment, add_write, cluster)
+    with pytest.raises(NotMeasuredError, match=r"still written after 0\.2.* s: plugin gpusharenodes/status"):
+        await pods.settled(cluster)
+
+
+def add_write(cluster: PretendCluster) -> None:
+    """As the API server notes it."""
+    event = {
+        "stage": "ResponseComplete",
+        "verb": "patch",
+        "user": {"username": f"{ACCOUNT}plugin"},
+        "objectRef": {"resource": "gpusharenodes", "subresource": "status"},
+    }
+    with cluster.audit.path.open("a") as log:
+        log.write(f"{json.dumps(event)}\n")
 
 
 async def test_every_number_of_offered_nodes_is_asked_of_all_nodes_in_turn(cluster: PretendCluster) -> None:

@@ -1,6 +1,7 @@
 """Rows without a cluster: our programs between the benchmark's own stand-ins, at a size of seconds."""
 
 import asyncio
+import signal
 import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
@@ -36,6 +37,7 @@ async def test_an_extender_gives_right_answers_from_its_books(workplace: Workpla
     # Two of the nodes are full, with a pod on each of their 8 cards.
     assert memory["extender, 20 nodes and 52 pods"].measured > 10
     assert memory["start to first right answer, 20 nodes and 52 pods"].measured > 0
+    assert len([*workplace.folder.glob("extender-*/kubeconfig")]) == 1, "one for both rows"
 
 
 async def test_a_plugin_admits_pods_and_is_measured_once_for_two_rows(workplace: Workplace) -> None:
@@ -44,6 +46,7 @@ async def test_a_plugin_admits_pods_and_is_measured_once_for_two_rows(workplace:
     folders = list(workplace.folder.glob("plugin-*"))
     footprint = {each.what: each for each in await plugin.footprint(workplace)}
     assert footprint["plugin, 256,000 units"].measured > 10
+    assert 0 <= footprint["plugin when idle, 3 pods"].measured < 100
     assert len(folders) == 2, "one node of many units, one of few"
 
 
@@ -61,6 +64,15 @@ async def test_a_program_that_ends_is_not_waited_for(tmp_path: Path) -> None:
     async with program(script("gpushare-plugin"), *options, log=log) as process:
         with pytest.raises(ProgramEndedError, match="it ended with 1: cannot reach the API server"):
             await while_running(process, _for_ever(), log)
+
+
+async def test_a_program_is_not_waited_for_of_which_only_the_start_counts(tmp_path: Path) -> None:
+    stubborn = "trap '' TERM; echo ready; while true; do sleep 0.1; done"
+    log = tmp_path / "log"
+    async with program("bash", "-c", stubborn, log=log, announces=True, killed=True) as process:
+        assert process.stdout is not None
+        await process.stdout.readline()
+    assert process.returncode == -signal.SIGKILL
 
 
 async def _for_ever() -> None:

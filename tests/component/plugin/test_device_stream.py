@@ -5,6 +5,12 @@ import tracemalloc
 
 import pytest
 
+from gpushare_core.dialects.gpushare import GPUSHARE
+from gpushare_core.placement.units import parse_node_unit
+from gpushare_plugin.decide.device_list import device_lists
+from gpushare_plugin.decide.layout import lay_out
+from gpushare_plugin.decide.locks import NO_LOCKS
+from gpushare_plugin.devices.card import PhysicalCard
 from gpushare_plugin.kubelet.device_stream import DeviceStream
 
 
@@ -51,3 +57,19 @@ async def test_what_was_sent_is_not_kept() -> None:
         waiting.cancel()
     finally:
         tracemalloc.stop()
+
+
+async def test_the_largest_list_is_kept_in_a_hundredth_of_its_size() -> None:
+    card = PhysicalCard(uuid="GPU-0", index=0, memory=256_000 * 10**6)
+    layout = lay_out([card], parse_node_unit("1M"), reserved=0)
+    (message,) = device_lists(layout, GPUSHARE, NO_LOCKS).values()
+    stream = DeviceStream()
+    tracemalloc.start()
+    try:
+        stream.offer(message)
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(message) > 4_000_000
+    assert kept < len(message) / 100
+    assert await anext(stream.serve()) == message

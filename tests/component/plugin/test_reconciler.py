@@ -17,6 +17,15 @@ async def test_reserved_memory_is_applied_live_with_one_list(node: Node) -> None
     assert node.kubelet.registrations == 1
 
 
+async def test_memory_that_a_round_took_is_not_kept_until_the_next_reading(node: Node) -> None:
+    node.kubelet.deaf = True  # the next reading does not end while this lasts
+    await asyncio.sleep(1.5)
+    before = node.given_back
+    node.share(reservedMemory="1Gi")
+    await node.until("the status", lambda: node.share_node.status.summary == "0/15 0/15")
+    await node.until("the memory", lambda: node.given_back > before, within=2)
+
+
 async def test_a_change_of_unit_waits_until_the_last_pod_is_gone_over_a_restart_too(node: Node) -> None:
     await node.run_pod(pod_json("a", container(units=4)))
     node.share("512Mi")

@@ -1,10 +1,12 @@
 """Numbers out of metrics and out of /proc."""
 
 import os
+import subprocess
+import threading
 
 import pytest
 from bench.figures import NotMeasuredError
-from bench.process_use import TICKS, cpu_seconds, of_process, parsed
+from bench.process_use import TICKS, cpu_seconds, exact_cpu, of_process, parsed
 from bench.prometheus_text import by_label, mean_between, total
 
 METRICS = """
@@ -56,3 +58,21 @@ def test_this_process_is_somewhere_in_memory() -> None:
     use = of_process(os.getpid())
     assert 0 < use.resident <= use.peak
     assert use.cpu > 0
+
+
+def test_the_exact_time_is_the_one_of_proc_and_of_all_threads() -> None:
+    before = of_process(os.getpid()).cpu
+    worker = threading.Thread(target=sum, args=(range(3_000_000),))
+    begun = exact_cpu(os.getpid())
+    worker.start()
+    worker.join()
+    taken = exact_cpu(os.getpid()) - begun
+    assert taken > 0
+    assert exact_cpu(os.getpid()) == pytest.approx(before + taken, abs=0.2)
+
+
+def test_a_process_that_has_ended_has_no_exact_time_either() -> None:
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    with pytest.raises(OSError, match="Invalid argument"):
+        exact_cpu(ended.pid)

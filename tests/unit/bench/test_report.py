@@ -38,8 +38,11 @@ def test_the_summary_counts_what_is_judged_and_names_the_rest() -> None:
     ]
 
 
-def test_how_long_each_row_took() -> None:
-    assert durations([SHARED, FAST, GONE]) == "100 nodes: shared 12 s, start 2 s; 1,000 nodes: cpu 0 s"
+def test_how_long_each_row_took_and_the_clusters_besides() -> None:
+    assert durations([SHARED, FAST, GONE], 40.3) == (
+        "It took 40 s: 100 nodes: shared 12 s, start 2 s; 1,000 nodes: cpu 0 s;"
+        " besides the rows, such as to start clusters, 26 s."
+    )
 
 
 @pytest.mark.parametrize(

@@ -49,13 +49,22 @@ def test_quick_measures_all_but_what_tells_nothing_in_small() -> None:
 
 
 @pytest.mark.parametrize("size", [pytest.param(QUICK, id="quick"), pytest.param(FULL, id="full")])
-def test_shared_pods_are_measured_without_limits_and_ordinary_ones_with_both_backends(size: Size) -> None:
+def test_shared_pods_are_measured_without_limits_and_ordinary_ones_with_each_backend(size: Size) -> None:
     shared, ordinary = measured(size, "shared"), measured(size, "ordinary")
     for nodes in size.nodes:
         clients = [each for each in shared if each.startswith(f"{nodes:,} nodes, backend KubeScheduler")]
         assert ["unlimited" in each for each in clients] == [True] + [False] * (nodes in size.limited)
         backends = [each for each in ordinary if each.startswith(f"{nodes:,} nodes")]
-        assert ["Dedicated" in each for each in backends] == [False, True]
+        assert ["Dedicated" in each for each in backends] == [False] + [True] * (nodes in size.dedicated)
+
+
+def test_both_backends_are_measured_at_each_size_of_full_and_one_at_quick() -> None:
+    assert FULL.dedicated == FULL.nodes
+    assert [stage.name for stage in stages(QUICK)] == [
+        "without a cluster",
+        "100 nodes, backend KubeScheduler, its client unlimited",
+        "200 bare nodes, backend External",
+    ], "each cluster takes a minute and more, and quick is over in less than five"
 
 
 def test_shared_pods_are_measured_with_the_default_client_as_well_at_size_full() -> None:

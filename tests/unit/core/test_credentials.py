@@ -3,6 +3,8 @@
 import json
 import shutil
 import ssl
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -60,6 +62,20 @@ def test_a_kubeconfig_may_have_many_clusters(tmp_path: Path) -> None:
     others = [{"name": f"other-{number}", "user": {"token": "x" * 5000}} for number in range(60)]
     path = written(tmp_path, json.dumps({**here, "users": [*here["users"], *others]}))
     assert from_kubeconfig(path).token() == "secret"
+
+
+def test_a_kubeconfig_of_json_is_read_without_the_library_for_yaml(tmp_path: Path) -> None:
+    path = written(tmp_path, json.dumps(kubeconfig(user={"token": "secret"})))
+    asked = (
+        "import sys; from pathlib import Path; from gpushare_core.kube.credentials import from_kubeconfig;"
+        f"print(from_kubeconfig(Path({str(path)!r})).token(), 'yaml' in sys.modules)"
+    )
+    assert subprocess.check_output([sys.executable, "-c", asked], text=True).split() == ["secret", "False"]
+
+
+def test_a_kubeconfig_in_the_style_of_json_that_is_yaml_alone_is_read(tmp_path: Path) -> None:
+    flow = json.dumps(kubeconfig(user={"token": "secret"})).replace('"current-context"', "current-context")
+    assert from_kubeconfig(written(tmp_path, flow)).token() == "secret"
 
 
 def test_a_server_is_trusted_blindly_only_where_the_kubeconfig_says_so(tmp_path: Path) -> None:
