@@ -43,15 +43,17 @@ def still_remembered(
 def forgotten(remembered: Remembered, assigned: AssignedDevices) -> Remembered:
     """Returns what listed pods had and are listed without, or were listed without before a kubelet was
     started that has not shown them yet."""
-    return {name: each for name, each in remembered.items() if _is_forgotten(name, assigned)}
+    found = ((name, _forgotten_part(name, each, assigned)) for name, each in remembered.items())
+    return {name: each for name, each in found if each}
 
 
-def _is_forgotten(name: PodName, assigned: AssignedDevices) -> bool:
-    """What a pod has that is not shown yet stays assigned, if it was listed with it before."""
+def _forgotten_part(name: PodName, known: PodAllocation, assigned: AssignedDevices) -> PodAllocation | None:
+    """What a container has whose pod is not shown yet stays assigned, if it was listed with it before."""
     before = assigned.pods.get(name)
     if before is None or name not in assigned.unshown:
-        return before is not None
-    return not (before.units or assigned.stored.get(before.uid))
+        return known if before else None
+    has_units = before.has_units or assigned.stored.get(before.uid)
+    return _without_listed(known, before, assigned) if has_units else known
 
 
 def _left(

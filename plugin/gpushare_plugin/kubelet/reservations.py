@@ -2,6 +2,7 @@
 
 from array import array
 from collections.abc import Callable, Collection, Iterator
+from collections.abc import Set as AbstractSet
 
 ALLOCATE_EXPECTED = 1.0
 """Seconds for which an Allocate is waited for after GetPreferredAllocation."""
@@ -32,9 +33,13 @@ class Reservations:
         allocated = set(numbers)
         self._kept = [each for each in self._kept if allocated.isdisjoint(each[1])]
         self._keep(numbers, ALLOCATE_DEBOUNCE)
-        earlier = [(at, [each for each in given if each not in allocated]) for at, given in self._unlisted]
-        left = [(at, array("I", given)) for at, given in earlier if given]
-        self._unlisted = [*left, (self._clock(), array("I", sorted(allocated)))]
+        met = {id(given) for given in self._unlisted_in(allocated)}
+        earlier = [
+            (at, array("I", [each for each in given if each not in allocated]) if id(given) in met else given)
+            for at, given in self._unlisted
+        ]
+        every = [*earlier, (self._clock(), array("I", sorted(allocated)))]
+        self._unlisted = [(at, given) for at, given in every if given]
 
     def put_listed(self, *, begun: float) -> None:
         """The kubelet has answered with all that it had written down when it was asked at ``begun``."""
@@ -42,8 +47,14 @@ class Reservations:
 
     def may_be_unlisted(self, numbers: Collection[int]) -> bool:
         """Whether a container may have some of ``numbers`` that what was listed last does not show."""
-        asked = {*numbers}
-        return not all(asked.isdisjoint(earlier) for _, earlier in self._unlisted)
+        return any(self._unlisted_in({*numbers}))
+
+    def _unlisted_in(self, numbers: AbstractSet[int]) -> "Iterator[array[int]]":
+        """Yields those of ``_unlisted`` that have some of ``numbers``. While PodResources are silent they are
+        all units that were given since: the first and the last tell of most, for they are ascending."""
+        block = range(min(numbers, default=0), max(numbers, default=-1) + 1)
+        near = (each for _, each in self._unlisted if each[0] < block.stop and each[-1] >= block.start)
+        return (each for each in near if not numbers.isdisjoint(each))
 
     def holdings(self) -> Iterator["array[int]"]:
         """Yields the units that are reserved now for each container, ascending and each once."""

@@ -69,6 +69,17 @@ def test_what_a_pod_had_that_is_not_shown_yet_counts_once() -> None:
     assert not forgotten({POD.name: known(POD, main=4)}, unshown)
 
 
+def test_what_one_container_lacks_of_a_pod_that_is_not_shown_yet_is_counted_without_its_mirror() -> None:
+    """The other one was started anew before the next kubelet was started."""
+    before = {PAIR.name: known(PAIR, main=4, side=2)}
+    unshown = replace(assigned(a={"main": [0, 1, 2, 3], "side": []}), unshown=frozenset({PAIR.name}))
+    found = forgotten(before, unshown)
+    assert found == {PAIR.name: known(PAIR, side=2)}
+    assignments = node_assignments(replace(unshown, forgotten=found))
+    assert [each.cards for each in every_allocation(assignments, {})] == [{"GPU-0": 6}]
+    assert forgotten_units(assignments, {}) == {"GPU-0": 2}
+
+
 def test_what_is_listed_with_them_is_not() -> None:
     assert left(known(POD, main=4), assigned(a={"main": [0, 1, 2, 3]}), POD) == {}
 
