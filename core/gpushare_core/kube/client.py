@@ -13,6 +13,7 @@ import aiohttp
 import msgspec
 from aiohttp.http import SERVER_SOFTWARE
 
+from gpushare_core.deadline import Deadline
 from gpushare_core.json_object import UNREADABLE_JSON, Json
 from gpushare_core.kube.credentials import Credentials
 from gpushare_core.kube.errors import (
@@ -196,7 +197,7 @@ class KubeClient:
             UnreachableError: the connection broke, or no line came for ``idle`` seconds.
             EndlessEventError: a line is longer than ``LONGEST_EVENT``.
         """
-        timeout = aiohttp.ClientTimeout(total=None, sock_connect=self._timeout, sock_read=idle)
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=self._timeout)
         try:
             async with asyncio.timeout(idle):
                 response = await self._open(request, timeout)
@@ -314,23 +315,23 @@ async def _lines(content: aiohttp.StreamReader, idle: float) -> AsyncIterator[by
         TimeoutError: none came for ``idle`` seconds.
         EndlessEventError: one is longer than ``LONGEST_EVENT``.
     """
-    loop = asyncio.get_running_loop()
-    unfinished, due = bytearray(), loop.time() + idle
-    while chunk := await _within(due, content):
-        for end, more in enumerate(chunk.split(b"\n")):
-            if end and unfinished:
-                line, unfinished = bytes(unfinished), bytearray()
-                yield line
-                due = loop.time() + idle
-            unfinished += more
-            if len(unfinished) > LONGEST_EVENT:
-                raise EndlessEventError(f"more than {LONGEST_EVENT >> 20} MiB came without the end of a line")
-
-
-async def _within(due: float, content: aiohttp.StreamReader) -> bytes:
-    """Returns what comes next; nothing at the end. Raises ``TimeoutError`` at ``due``."""
-    async with asyncio.timeout_at(due):
-        return await content.readany()
+    silence, unfinished = Deadline(lambda: content.set_exception(TimeoutError())), bytearray()
+    silence.set(idle)
+    try:
+        while chunk := await content.readany():
+            for end, more in enumerate(chunk.split(b"\n")):
+                if end and unfinished:
+                    line, unfinished = bytes(unfinished), bytearray()
+                    silence.clear()  # as long as it takes whoever reads
+                    yield line
+                    silence.set(idle)
+                unfinished += more
+                if len(unfinished) > LONGEST_EVENT:
+                    raise EndlessEventError(
+                        f"more than {LONGEST_EVENT >> 20} MiB came without the end of a line"
+                    )
+    finally:
+        silence.close()
 
 
 def _decoded(request: Request, content: bytes, shape: type[T]) -> T:

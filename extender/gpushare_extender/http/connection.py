@@ -11,7 +11,7 @@ from typing import Protocol
 
 from aiohttp import web
 
-from gpushare_extender.http.deadline import Deadline
+from gpushare_core.deadline import Deadline
 from gpushare_extender.http.unfinished import Unfinished
 
 KEEP_ALIVE = 180.0

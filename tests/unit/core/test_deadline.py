@@ -2,7 +2,7 @@
 
 import asyncio
 
-from gpushare_extender.http.deadline import Deadline
+from gpushare_core.deadline import Deadline
 
 
 class Passed:
