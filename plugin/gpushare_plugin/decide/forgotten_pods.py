@@ -15,7 +15,11 @@ from gpushare_core.api.node_object import NodeStatus
 from gpushare_core.books.allocation import Shares, sum_shares
 from gpushare_core.placement.modes import class_of_lock
 from gpushare_core.placement.requests import ResourceClass
-from gpushare_plugin.decide.allocations import forgotten_containers, forgotten_units
+from gpushare_plugin.decide.allocations import (
+    containers_without_units,
+    forgotten_containers,
+    forgotten_units,
+)
 from gpushare_plugin.decide.assigned_devices import AssignedDevices, NodeAssignments
 from gpushare_plugin.decide.environment import UnusableUnitsError
 from gpushare_plugin.decide.layout import Layout, PlacedCard
@@ -160,6 +164,27 @@ def has_known_cards(pod: Pod, assigned: AssignedDevices, units: int) -> bool:
     restarts could get the cards with which another one runs."""
     asking = _shares_asking(pod, assigned, units)
     return all(each == asking[0] for each in asking)
+
+
+def running_beside(pod: Pod, assigned: AssignedDevices, units: int) -> Mapping[str, Shares]:
+    """Returns what the other forgotten containers of ``pod`` run with beside the one that asks for ``units``:
+    container -> card UUID -> units.
+
+    Nothing where that one is an ordinary init container: those that run have what it lends them.
+    """
+    known = _forgotten_shares(pod, assigned)
+    running = {name: known.get(name, {}) for name in forgotten_containers(pod, assigned)}
+    asking = next((name for name, each in running.items() if sum(each.values()) == units), None)
+    if asking is None and _is_init_asking(pod, assigned, units):
+        return {}
+    return {name: shares for name, shares in running.items() if name != asking}
+
+
+def _is_init_asking(pod: Pod, assigned: AssignedDevices, units: int) -> bool:
+    """Whether none but ordinary init containers of ``pod`` can ask for ``units``."""
+    asked = pod.request.containers if pod.request else {}
+    others = containers_without_units(pod, assigned)
+    return units in asked.values() and all(asked[name] != units for name in others)
 
 
 def _shares_asking(pod: Pod, assigned: AssignedDevices, units: int) -> list[Shares]:
