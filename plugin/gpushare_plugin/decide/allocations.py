@@ -53,8 +53,13 @@ def _forgotten_orphans(assignments: NodeAssignments, pods: Pods) -> Iterator[Pod
 
 
 def forgotten_strangers(assigned: AssignedDevices, pods: Pods) -> list[PodAllocation]:
-    """Returns those of ``assigned.forgotten`` that the API server does not know, such as static pods."""
-    return [each for name, each in assigned.forgotten.items() if not is_known(assigned.pods[name], pods)]
+    """Returns those of ``assigned.forgotten`` that the API server does not know, such as static pods, and
+    those that were deleted by force and whose name another pod has there by now."""
+    return [
+        each
+        for name, each in assigned.forgotten.items()
+        if not is_known(assigned.pods[name], pods) or not each.is_of(pods[name])
+    ]
 
 
 def _with_seen(pod: Pod, forgotten: PodAllocation, assignments: NodeAssignments) -> PodAllocation:
@@ -179,7 +184,8 @@ def forgotten_units(
     then those of the container count.
 
     ``but_of``: UIDs of pods for a container of one of which the kubelet asks, and not known which, with what
-    the others of its containers run with: what the pod has beyond that is there for the container.
+    the others of its containers run with: what the pod has beyond that is there for the container. So is what
+    another pod had that was deleted by force and whose name it has: a kubelet lets go of that one first.
     """
     units: Counter[str] = Counter()
     own: dict[str, Mapping[str, int]] = {uid: {} for uid in but_of}
@@ -190,8 +196,8 @@ def forgotten_units(
     for each in (*known, *_forgotten_orphans(assignments, pods)):
         lacking = _lacking_units(each, assignments)
         units.update(lacking)
-        if each.pod.uid in own and not each.orphaned:
-            own[each.pod.uid] = _beyond(lacking, but_of[each.pod.uid])
+        if (uid := _present_uid(each, pods)) in own:
+            own[uid] = _beyond(lacking, but_of[uid])
     return {card: count - _least(own.values(), card) for card, count in units.items()}
 
 
@@ -201,6 +207,12 @@ def _lacking_units(known: PodAllocation, assignments: NodeAssignments) -> dict[s
     lacking = {name: shares for name, shares in known.containers.items() if name not in seen.containers}
     shares = sum_shares(lacking).items()
     return {card: known.cards.get(card, own) - seen.cards.get(card, 0) for card, own in shares}
+
+
+def _present_uid(known: PodAllocation, pods: Pods) -> str:
+    """Returns the UID of the pod that has the name in the API server, in place of an orphan's."""
+    named = pods.get(known.pod.name) if known.orphaned else known.pod
+    return named.uid if named else known.pod.uid
 
 
 def _beyond(shares: Shares, others: Shares) -> Shares:

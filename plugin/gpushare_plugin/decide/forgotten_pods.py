@@ -66,9 +66,11 @@ def _left(
     name, pod = known.pod.name, pods.get(known.pod.name)
     if pod is not None and _is_newer(known, pod, assigned):
         pod = None
-    if pod is not None:
-        if not known.is_of(pod):
+    if pod is not None and not known.is_of(pod):
+        if not _may_be_unheard_of(pod, known, assigned):
             return None
+        pod = None
+    if pod is not None:
         known = _as_asked(known, pod)
     if listed := _listed(name, assigned):
         left = _without_listed(known, listed, assigned)
@@ -81,6 +83,21 @@ def _is_newer(known: PodAllocation, pod: Pod, assigned: AssignedDevices) -> bool
     """Whether it is of a pod that took the name of ``pod``: we have not heard of that pod's end yet."""
     listed = assigned.pods.get(pod.name)
     return listed is not None and listed.uid == known.pod.kubelet_uid and listed.is_unheard_of(pod)
+
+
+def _may_be_unheard_of(pod: Pod, known: PodAllocation, assigned: AssignedDevices) -> bool:
+    """Whether the kubelet may not have heard of ``pod`` yet, and lists the one that had its name before and
+    was deleted by force.
+
+    The mirror of a static pod it makes itself. One that asks for no units of containers that it lists would
+    never be told apart from the former one, and the record may be of a former mirror.
+    """
+    asks = pod.request is None or bool(pod.request.running_containers)
+    if known.recorded or pod.static_uid or pod.started or not asks:
+        return False
+    listed = _listed(pod.name, assigned)
+    is_former = listed is None or not listed.has_units or listed.uid == known.pod.kubelet_uid
+    return is_former and not assigned.stored_of(pod)
 
 
 def _as_asked(known: PodAllocation, pod: Pod) -> PodAllocation:
@@ -212,7 +229,9 @@ def require_room_beside_unlisted(
     PodResources do not answer. Else the pod that is being admitted is shown.
     """
     layout, assigned = assignments.layout.of(resource), assignments.assigned
-    forgotten = forgotten_units(assignments, pods)
+    is_new = not any(forgotten_containers(each, assigned) for each in meant)
+    new: dict[str, Shares] = {each.uid: {} for each in meant if is_new}
+    forgotten = forgotten_units(assignments, pods, but_of=new)
     unshown = _met(numbers, _unshown_holdings(assigned, silent=silent), layout)
     shares = layout.shares(numbers) if forgotten or unshown else {}
     beginning = chain(_forgotten_of_all(meant, assigned), _every_unshown(assigned, layout) if silent else ())

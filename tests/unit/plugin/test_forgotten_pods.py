@@ -127,7 +127,9 @@ def test_a_pod_that_is_not_listed(shown: ShownPods, pods: list[Pod], expected: d
     [
         pytest.param(STATIC, replace(STATIC, uid="other mirror"), {"main": 4}, id="a mirror made anew"),
         pytest.param(STATIC, replace(STATIC, static_uid="other"), {}, id="a file written anew"),
-        pytest.param(POD, replace(POD, uid="other"), {}, id="a pod of its name"),
+        pytest.param(POD, replace(POD, uid="other", started=True), {}, id="a pod of its name"),
+        pytest.param(POD, replace(POD, uid="other"), {"main": 4}, id="one that its kubelet may not know yet"),
+        pytest.param(POD, replace(pod("a", container()), uid="other"), {}, id="one that asks for nothing"),
         pytest.param(replace(POD, uid="hash"), STATIC, {"main": 4}, id="a mirror made at last"),
     ],
 )
@@ -143,6 +145,28 @@ def test_it_counts_once_whether_the_api_server_knows_the_pod_or_not() -> None:
     (counted,) = every_allocation(node_assignments(listed), {})
     assert (counted.pod.uid, counted.cards, counted.orphaned) == ("hash", {"GPU-0": 4}, True)
     assert forgotten_units(node_assignments(listed), by_name(mirror)) == {"GPU-0": 4}
+
+
+def test_it_is_nobodys_but_the_next_pods_of_its_name_while_that_may_not_be_known_to_the_kubelet() -> None:
+    listed = replace(LISTED, forgotten={POD.name: known(replace(POD, uid="former"), main=4)})
+    assignments = node_assignments(listed)
+    (counted,) = every_allocation(assignments, by_name(POD))
+    assert (counted.pod.uid, counted.cards, counted.orphaned) == ("former", {"GPU-0": 4}, True)
+    assert forgotten_units(assignments, by_name(POD)) == {"GPU-0": 4}
+    assert forgotten_units(assignments, by_name(POD), but_of={POD.uid: {}}) == {"GPU-0": 0}
+
+
+def test_what_one_container_lacks_stays_also_while_another_one_has_restarted_under_the_next_pods_name() -> (
+    None
+):
+    former = replace(PAIR, uid="former")
+    one = replace(assigned(a={"main": [], "side": [4, 5]}).pods[PAIR.name], uid="former")
+    listed = AssignedDevices(pods={PAIR.name: one})
+    assert left(known(former, main=4, side=2), listed, PAIR) == {"main": 4}
+    assert (
+        left(known(former, main=4, side=2), replace(listed, pods={PAIR.name: one.with_uid("uid-a")}), PAIR)
+        == {}
+    )
 
 
 def test_it_counts_beside_what_the_kubelet_has_of_other_containers() -> None:
