@@ -173,9 +173,25 @@ class Allocator:
         except UnusableUnitsError:
             is_sure = False
         if not is_sure:
-            is_silent = not await self._is_listed_anew()
-            meant = await self._meant_pods(len(numbers), silent=is_silent)
-            self._require_free(numbers, silent=is_silent, meant=meant)
+            await self._require_usable_anew(numbers)
+
+    async def _require_usable_anew(self, numbers: Sequence[int]) -> None:
+        """Raises ``UnusableUnitsError`` by what the kubelet says now, and where it takes some of these units
+        for another container meanwhile: two may restart at once, and it can forget what it has set aside.
+
+        What it has just given to an ordinary init container that lends it to this one it wrote down before.
+        Source: ``ManagerImpl.allocateContainerResources``.
+        """
+        granted, lately = self.reservations.granted, self.reservations.given_lately(numbers)
+        is_written = self.assignment_reader.is_written_down(lately)
+        is_silent = not await self._is_listed_anew()
+        meant = await self._meant_pods(len(numbers), silent=is_silent)
+        self._require_free(numbers, silent=is_silent, meant=meant)
+        if not is_written or self.reservations.is_given_since(granted, numbers):
+            raise UnusableUnitsError(
+                "the kubelet chose units that it gives to another container at this moment: create the pod"
+                " anew"
+            )
 
     def _require_free(self, numbers: Sequence[int], *, silent: bool, meant: Sequence[Pod] = ()) -> None:
         layout = self._layout()
