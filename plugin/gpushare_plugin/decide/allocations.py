@@ -6,12 +6,13 @@ UIDs, ordinary init containers, and the card that each container was given.
 
 from array import array
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
+from types import MappingProxyType
 from typing import NamedTuple
 
-from gpushare_core.books.allocation import Allocation, sum_shares
+from gpushare_core.books.allocation import Allocation, Shares, sum_shares
 from gpushare_core.placement.modes import mode_serving
 from gpushare_core.placement.requests import PodRequest, ResourceClass
 from gpushare_core.placement.units import readable_unit
@@ -52,8 +53,13 @@ def _forgotten_orphans(assignments: NodeAssignments, pods: Pods) -> Iterator[Pod
 
 
 def forgotten_strangers(assigned: AssignedDevices, pods: Pods) -> list[PodAllocation]:
-    """Returns those of ``assigned.forgotten`` that the API server does not know, such as static pods."""
-    return [each for name, each in assigned.forgotten.items() if not is_known(assigned.pods[name], pods)]
+    """Returns those of ``assigned.forgotten`` that the API server does not know, such as static pods, and
+    those that were deleted by force and whose name another pod has there by now."""
+    return [
+        each
+        for name, each in assigned.forgotten.items()
+        if not is_known(assigned.pods[name], pods) or not each.is_of(pods[name])
+    ]
 
 
 def _with_seen(pod: Pod, forgotten: PodAllocation, assignments: NodeAssignments) -> PodAllocation:
@@ -171,13 +177,15 @@ def containers_without_units(pod: Pod, assigned: AssignedDevices) -> list[str]:
 
 
 def forgotten_units(
-    assignments: NodeAssignments, pods: Pods, *, but_of: Collection[str] = ()
+    assignments: NodeAssignments, pods: Pods, *, but_of: Mapping[str, Shares] = MappingProxyType({})
 ) -> dict[str, int]:
     """Returns card UUID -> units that running containers have there although the kubelet calls them free: 0
     where it has as many of the same pod. An annotation may name other cards for a container than for its pod:
     then those of the container count.
 
-    ``but_of``: UIDs of pods one of which is meant, and not known which: what it has is there for it.
+    ``but_of``: UIDs of pods for a container of one of which the kubelet asks, and not known which, with what
+    the others of its containers run with: what the pod has beyond that is there for the container. So is what
+    another pod had that was deleted by force and whose name it has: a kubelet lets go of that one first.
     """
     units: Counter[str] = Counter()
     own: dict[str, Mapping[str, int]] = {uid: {} for uid in but_of}
@@ -188,8 +196,8 @@ def forgotten_units(
     for each in (*known, *_forgotten_orphans(assignments, pods)):
         lacking = _lacking_units(each, assignments)
         units.update(lacking)
-        if each.pod.uid in own and not each.orphaned:
-            own[each.pod.uid] = lacking
+        if (uid := _present_uid(each, pods)) in own:
+            own[uid] = _beyond(lacking, but_of[uid])
     return {card: count - _least(own.values(), card) for card, count in units.items()}
 
 
@@ -199,6 +207,16 @@ def _lacking_units(known: PodAllocation, assignments: NodeAssignments) -> dict[s
     lacking = {name: shares for name, shares in known.containers.items() if name not in seen.containers}
     shares = sum_shares(lacking).items()
     return {card: known.cards.get(card, own) - seen.cards.get(card, 0) for card, own in shares}
+
+
+def _present_uid(known: PodAllocation, pods: Pods) -> str:
+    """Returns the UID of the pod that has the name in the API server, in place of an orphan's."""
+    named = pods.get(known.pod.name) if known.orphaned else known.pod
+    return named.uid if named else known.pod.uid
+
+
+def _beyond(shares: Shares, others: Shares) -> Shares:
+    return {card: max(0, units - others.get(card, 0)) for card, units in shares.items()}
 
 
 def _least(shares: Iterable[Mapping[str, int]], card: str) -> int:

@@ -15,7 +15,11 @@ from gpushare_core.api.node_object import NodeStatus
 from gpushare_core.books.allocation import Shares, sum_shares
 from gpushare_core.placement.modes import class_of_lock
 from gpushare_core.placement.requests import ResourceClass
-from gpushare_plugin.decide.allocations import forgotten_containers, forgotten_units
+from gpushare_plugin.decide.allocations import (
+    containers_without_units,
+    forgotten_containers,
+    forgotten_units,
+)
 from gpushare_plugin.decide.assigned_devices import AssignedDevices, NodeAssignments
 from gpushare_plugin.decide.environment import UnusableUnitsError
 from gpushare_plugin.decide.layout import Layout, PlacedCard
@@ -62,9 +66,11 @@ def _left(
     name, pod = known.pod.name, pods.get(known.pod.name)
     if pod is not None and _is_newer(known, pod, assigned):
         pod = None
-    if pod is not None:
-        if not known.is_of(pod):
+    if pod is not None and not known.is_of(pod):
+        if not _may_be_unheard_of(pod, known, assigned):
             return None
+        pod = None
+    if pod is not None:
         known = _as_asked(known, pod)
     if listed := _listed(name, assigned):
         left = _without_listed(known, listed, assigned)
@@ -77,6 +83,21 @@ def _is_newer(known: PodAllocation, pod: Pod, assigned: AssignedDevices) -> bool
     """Whether it is of a pod that took the name of ``pod``: we have not heard of that pod's end yet."""
     listed = assigned.pods.get(pod.name)
     return listed is not None and listed.uid == known.pod.kubelet_uid and listed.is_unheard_of(pod)
+
+
+def _may_be_unheard_of(pod: Pod, known: PodAllocation, assigned: AssignedDevices) -> bool:
+    """Whether the kubelet may not have heard of ``pod`` yet, and lists the one that had its name before and
+    was deleted by force.
+
+    The mirror of a static pod it makes itself. One that asks for no units of containers that it lists would
+    never be told apart from the former one, and the record may be of a former mirror.
+    """
+    asks = pod.request is None or bool(pod.request.running_containers)
+    if known.recorded or pod.static_uid or pod.started or not asks:
+        return False
+    listed = _listed(pod.name, assigned)
+    is_former = listed is None or not listed.has_units or listed.uid == known.pod.kubelet_uid
+    return is_former and not assigned.stored_of(pod)
 
 
 def _as_asked(known: PodAllocation, pod: Pod) -> PodAllocation:
@@ -162,6 +183,27 @@ def has_known_cards(pod: Pod, assigned: AssignedDevices, units: int) -> bool:
     return all(each == asking[0] for each in asking)
 
 
+def running_beside(pod: Pod, assigned: AssignedDevices, units: int) -> Mapping[str, Shares]:
+    """Returns what the other forgotten containers of ``pod`` run with beside the one that asks for ``units``:
+    container -> card UUID -> units.
+
+    Nothing where that one is an ordinary init container: those that run have what it lends them.
+    """
+    known = _forgotten_shares(pod, assigned)
+    running = {name: known.get(name, {}) for name in forgotten_containers(pod, assigned)}
+    asking = next((name for name, each in running.items() if sum(each.values()) == units), None)
+    if asking is None and _is_init_asking(pod, assigned, units):
+        return {}
+    return {name: shares for name, shares in running.items() if name != asking}
+
+
+def _is_init_asking(pod: Pod, assigned: AssignedDevices, units: int) -> bool:
+    """Whether none but ordinary init containers of ``pod`` can ask for ``units``."""
+    asked = pod.request.containers if pod.request else {}
+    others = containers_without_units(pod, assigned)
+    return units in asked.values() and all(asked[name] != units for name in others)
+
+
 def _shares_asking(pod: Pod, assigned: AssignedDevices, units: int) -> list[Shares]:
     containers = _forgotten_shares(pod, assigned)
     shares = [containers.get(name, {}) for name in forgotten_containers(pod, assigned)]
@@ -187,7 +229,9 @@ def require_room_beside_unlisted(
     PodResources do not answer. Else the pod that is being admitted is shown.
     """
     layout, assigned = assignments.layout.of(resource), assignments.assigned
-    forgotten = forgotten_units(assignments, pods)
+    is_new = not any(forgotten_containers(each, assigned) for each in meant)
+    new: dict[str, Shares] = {each.uid: {} for each in meant if is_new}
+    forgotten = forgotten_units(assignments, pods, but_of=new)
     unshown = _met(numbers, _unshown_holdings(assigned, silent=silent), layout)
     shares = layout.shares(numbers) if forgotten or unshown else {}
     beginning = chain(_forgotten_of_all(meant, assigned), _every_unshown(assigned, layout) if silent else ())

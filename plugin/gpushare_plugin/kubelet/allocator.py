@@ -30,6 +30,7 @@ from gpushare_plugin.decide.environment import UnusableUnitsError
 from gpushare_plugin.decide.forgotten_pods import (
     has_known_cards,
     require_room_beside_unlisted,
+    running_beside,
     shares_to_get_again,
 )
 from gpushare_plugin.decide.hints import hinted_cards, hinted_units
@@ -108,8 +109,9 @@ class Allocator:
         """Returns the units; of several candidates those of the first that has room whichever is meant."""
         assigned, size = self.state.assigned, request.units
         is_known = all(has_known_cards(each, assigned, size) for each in candidates)
-        uids = [each.uid for each in candidates] if is_known else []
-        forgotten = forgotten_units(self.state.assignments(layout), self.state.pods, but_of=uids)
+        meant_pods = candidates if is_known else ()
+        beside = {each.uid: sum_shares(running_beside(each, assigned, size)) for each in meant_pods}
+        forgotten = forgotten_units(self.state.assignments(layout), self.state.pods, but_of=beside)
         problems: list[NothingFitsError] = []
         meant: Sequence[Pod | None] = candidates
         if len(candidates) != 1:
@@ -171,9 +173,25 @@ class Allocator:
         except UnusableUnitsError:
             is_sure = False
         if not is_sure:
-            is_silent = not await self._is_listed_anew()
-            meant = await self._meant_pods(len(numbers), silent=is_silent)
-            self._require_free(numbers, silent=is_silent, meant=meant)
+            await self._require_usable_anew(numbers)
+
+    async def _require_usable_anew(self, numbers: Sequence[int]) -> None:
+        """Raises ``UnusableUnitsError`` by what the kubelet says now, and where it takes some of these units
+        for another container meanwhile: two may restart at once, and it can forget what it has set aside.
+
+        What it has just given to an ordinary init container that lends it to this one it wrote down before.
+        Source: ``ManagerImpl.allocateContainerResources``.
+        """
+        granted, lately = self.reservations.granted, self.reservations.given_lately(numbers)
+        is_written = self.assignment_reader.is_written_down(lately)
+        is_silent = not await self._is_listed_anew()
+        meant = await self._meant_pods(len(numbers), silent=is_silent)
+        self._require_free(numbers, silent=is_silent, meant=meant)
+        if not is_written or self.reservations.is_given_since(granted, numbers):
+            raise UnusableUnitsError(
+                "the kubelet chose units that it gives to another container at this moment: create the pod"
+                " anew"
+            )
 
     def _require_free(self, numbers: Sequence[int], *, silent: bool, meant: Sequence[Pod] = ()) -> None:
         layout = self._layout()
@@ -310,9 +328,8 @@ class Allocator:
         others = [other for other in self.state.pods.values() if pod is None or other.uid != pod.uid]
         return ContainerRequest(
             units=units,
-            pod_units=max(units, self._total(pod) - len(assigned)),
-            pod_cards=frozenset(layout.of(self.resource).shares([*included, *assigned]))
-            | self._preferred_cards(pod),
+            pod_units=max(units, self._total(pod) - len(assigned) - self._running_units(pod, units)),
+            pod_cards=self._pod_cards(pod, units, included, layout),
             annotated_cards=self._annotated_cards(pod, units, layout),
             hinted_cards=hinted_cards(pod, layout, self.state.offering.dialect) if pod else (),
             promised=self._promised(others, layout),
@@ -353,6 +370,23 @@ class Allocator:
         """Returns what the pod asks of the resource in question."""
         asked = pod.request.resources if pod and pod.request else ()
         return sum(each.total for each in asked if each.name == self.name)
+
+    def _pod_cards(self, pod: Pod | None, units: int, included: list[int], layout: Layout) -> frozenset[str]:
+        """Where a container restarts whose own card is known it is that one: others of its pod may run
+        elsewhere, as where a card was sick when they restarted."""
+        numbers = [*included, *self._assigned_numbers(pod, layout)]
+        cards = frozenset(layout.of(self.resource).shares(numbers)) | self._preferred_cards(pod)
+        if pod is None or included or not cards or self.resource is not ResourceClass.MEMORY:
+            return cards
+        return frozenset(shares_to_get_again(pod, self.state.assigned, units)) or cards
+
+    def _running_units(self, pod: Pod | None, units: int) -> int:
+        """Returns what forgotten containers of the pod have of the resource in question and run on with, when
+        another one asks for ``units``: that needs no room, neither on their cards nor on its own."""
+        running = running_beside(pod, self.state.assigned, units) if pod else {}
+        asked = pod.request.resources if pod and pod.request else ()
+        asking = {name for each in asked if each.name == self.name for name in each.containers}
+        return sum(sum(shares.values()) for name, shares in running.items() if name in asking)
 
     def _preferred_cards(self, pod: Pod | None) -> frozenset[str]:
         """Where each card is another one only as long as PodResources do not show them: a container that

@@ -2,8 +2,9 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import replace
+from itertools import chain
 
 from gpushare_core.kube.backoff import BOOKKEEPING_RETRY, Backoff
 from gpushare_plugin.decide.allocations import forgotten_strangers, orphans
@@ -98,6 +99,16 @@ class AssignmentReader:
         """
         number, begun = self._next(), self._clock()
         return self._store(await self._resources.assigned_devices(timeout=timeout), number, begun=begun)
+
+    def is_written_down(self, numbers: Collection[int]) -> bool:
+        """Whether the checkpoint has all of ``numbers``; also where it cannot be read, for nothing tells."""
+        if not numbers:
+            return True
+        found = self._read_checkpoint()
+        entries = (entry for each in found.stored.values() for entry in each.values())
+        return bool(found.checkpoint_problem) or {*numbers}.issubset(
+            chain.from_iterable(entry.numbers for entry in entries)
+        )
 
     def read_soon(self) -> None:
         """Something happened that may have changed what is assigned."""

@@ -3,11 +3,24 @@
 from array import array
 from collections.abc import Callable, Collection, Iterator
 from collections.abc import Set as AbstractSet
+from typing import NamedTuple
 
 ALLOCATE_EXPECTED = 1.0
 """Seconds for which an Allocate is waited for after GetPreferredAllocation."""
 ALLOCATE_DEBOUNCE = 0.2
 """Seconds after an Allocate until the kubelet has surely written it down."""
+
+
+class _Given(NamedTuple):
+    """What one call of Allocate gave away."""
+
+    at: float
+    call: int
+    """Of all that were granted."""
+    numbers: "array[int]"
+
+    def without(self, numbers: AbstractSet[int]) -> "_Given":
+        return self._replace(numbers=array("I", [each for each in self.numbers if each not in numbers]))
 
 
 class Reservations:
@@ -21,8 +34,10 @@ class Reservations:
         self._clock = clock
         self._kept: list[tuple[float, array[int]]] = []
         """Until when, and which."""
-        self._unlisted: list[tuple[float, array[int]]] = []
-        """When the kubelet called Allocate, and for which: what was listed last may lack them."""
+        self._unlisted: list[_Given] = []
+        """What was listed last may lack them."""
+        self.granted = 0
+        """How many calls of Allocate were granted."""
 
     def promise(self, numbers: Collection[int]) -> None:
         """GetPreferredAllocation is answered with ``numbers``: the kubelet will call Allocate."""
@@ -33,28 +48,41 @@ class Reservations:
         allocated = set(numbers)
         self._kept = [each for each in self._kept if allocated.isdisjoint(each[1])]
         self._keep(numbers, ALLOCATE_DEBOUNCE)
-        met = {id(given) for given in self._unlisted_in(allocated)}
-        earlier = [
-            (at, array("I", [each for each in given if each not in allocated]) if id(given) in met else given)
-            for at, given in self._unlisted
-        ]
-        every = [*earlier, (self._clock(), array("I", sorted(allocated)))]
-        self._unlisted = [(at, given) for at, given in every if given]
+        self.granted += 1
+        met = {each.call for each in self._unlisted_in(allocated)}
+        earlier = [each.without(allocated) if each.call in met else each for each in self._unlisted]
+        every = [*earlier, _Given(self._clock(), self.granted, array("I", sorted(allocated)))]
+        self._unlisted = [each for each in every if each.numbers]
 
     def put_listed(self, *, begun: float) -> None:
         """The kubelet has answered with all that it had written down when it was asked at ``begun``."""
-        self._unlisted = [each for each in self._unlisted if each[0] + ALLOCATE_DEBOUNCE > begun]
+        self._unlisted = [each for each in self._unlisted if each.at + ALLOCATE_DEBOUNCE > begun]
 
     def may_be_unlisted(self, numbers: Collection[int]) -> bool:
         """Whether a container may have some of ``numbers`` that what was listed last does not show."""
         return any(self._unlisted_in({*numbers}))
 
-    def _unlisted_in(self, numbers: AbstractSet[int]) -> "Iterator[array[int]]":
+    def is_given_since(self, call: int, numbers: Collection[int]) -> bool:
+        """Whether some of ``numbers`` were given away when more than ``call`` calls had been granted."""
+        return any(each.call > call for each in self._unlisted_in({*numbers}))
+
+    def given_lately(self, numbers: Collection[int]) -> set[int]:
+        """Returns those of ``numbers`` that were given away so lately that the kubelet may not have written
+        them down."""
+        asked, now = {*numbers}, self._clock()
+        lately = (each for each in self._unlisted_in(asked) if each.at + ALLOCATE_DEBOUNCE > now)
+        return {number for each in lately for number in each.numbers if number in asked}
+
+    def _unlisted_in(self, numbers: AbstractSet[int]) -> "Iterator[_Given]":
         """Yields those of ``_unlisted`` that have some of ``numbers``. While PodResources are silent they are
         all units that were given since: the first and the last tell of most, for they are ascending."""
         block = range(min(numbers, default=0), max(numbers, default=-1) + 1)
-        near = (each for _, each in self._unlisted if each[0] < block.stop and each[-1] >= block.start)
-        return (each for each in near if not numbers.isdisjoint(each))
+        near = (
+            each
+            for each in self._unlisted
+            if each.numbers[0] < block.stop and each.numbers[-1] >= block.start
+        )
+        return (each for each in near if not numbers.isdisjoint(each.numbers))
 
     def holdings(self) -> Iterator["array[int]"]:
         """Yields the units that are reserved now for each container, ascending and each once."""

@@ -255,7 +255,57 @@ def it_forgets_two_pods_and_starts_one_anew(scene: Scene) -> None:
     scene.settle()
 
 
+def give_a_container_what_others_of_its_pod_run_with(patch: Patch) -> None:
+    def cards_named_last(self: Any, pod: Any, *_: object) -> frozenset[str]:
+        return frozenset(self._preferred_cards(pod))
+
+    patch.setattr(allocator, "running_beside", lambda *_: {})
+    patch.setattr(allocator.Allocator, "_pod_cards", cards_named_last)
+
+
+def restart(scene: Scene, pod: Pod, container: str) -> None:
+    """Then all of its containers have units again."""
+    scene.node.admit_container(pod, container)
+    scene.node.kubelet.forgotten.discard(pod.name)
+    scene.look()
+
+
+def it_forgets_a_pod_on_two_cards_and_starts_one_container_anew(scene: Scene) -> None:
+    """One card was sick when that container restarted, and the other container was given its units last."""
+    node = scene.node_with(16, 16)
+    pod = scene.cluster.create([container("main", 9), container("side", 3)], [])
+    assert scene.cluster.schedule(pod)
+    scene.admit(pod)
+    scene.look()
+    the_kubelet_starts_without_its_checkpoint(scene)
+    node.start_plugin()
+    node.cards.set_health("n1-0", healthy=False)
+    scene.look()
+    restart(scene, pod, "side")
+    node.cards.set_health("n1-0", healthy=True)
+    node.let_cards_return()
+    the_kubelet_starts_without_its_checkpoint(scene)
+    node.start_plugin()
+    scene.look()
+    restart(scene, pod, "main")
+    other = scene.run(7)
+    the_kubelet_starts_without_its_checkpoint(scene)
+    restart(scene, pod, "side")
+    for each in (pod, other):
+        scene.delete_by_force(each)
+    scene.release()
+    scene.settle()
+
+
 KUBELET_CURES: Sequence[Cure] = (
+    Cure(
+        name="what-others-of-its-pod-run-with",
+        was="A container of a pod on two cards restarted, and was given what another one ran with: 19 of 16",
+        take_out=give_a_container_what_others_of_its_pod_run_with,
+        provoke=it_forgets_a_pod_on_two_cards_and_starts_one_container_anew,
+        kind=Kind.OVER_CAPACITY,
+        card="n1-0",
+    ),
     Cure(
         name="whose-container-a-forgetful-kubelet-starts-anew",
         was="A restarting container of 16 units got those of another pod: 32 of 16 (issue 10)",

@@ -12,6 +12,7 @@ from gpushare_core.api.node_object import PodShare
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.json_object import Json
 from gpushare_core.kube.paths import SHARE_NODES, pod_path
+from gpushare_plugin.decide.unit_ids import known_numbers
 from gpushare_plugin.devices.simulated import card_uuid
 from gpushare_plugin.kubelet import registration
 
@@ -427,6 +428,70 @@ async def test_whichever_pod_it_asks_for_no_card_is_given_beyond_its_capacity(no
     assert variables["GPUSHARE_CARD"] == SECOND
     await node.run_pod(pod_json("next", container(units=13)))
     await node.until("full cards", lambda: sums(node) == {FIRST: 16, SECOND: 16})
+
+
+def close(node: Node, *, units: range) -> None:
+    """The kubelet takes these units for sick ones, and all others for healthy ones."""
+    for unit in node.kubelet.devices:
+        (number,) = known_numbers([unit])
+        node.kubelet.devices[unit] = "Unhealthy" if number in units else "Healthy"
+
+
+async def forgets_pair(node: Node) -> None:
+    await forgetful_restart(node, "pair")
+    await all_pods(node)
+    await node.until("the word", lambda: node.condition("LedgerInSync") == ("False", "KubeletForgot"))
+
+
+async def pair_on_two_cards(node: Node) -> None:
+    """12 units run on the second card, and 3 on the first one: the second was sick when they restarted. The
+    kubelet has forgotten both, and the plugin does not know any more which card it has named for them."""
+    await two_cards(node, "Memory")
+    await run_on(node, SECOND, "pair", container(units=12), container("side", 3))
+    await node.until("it in the status", lambda: sums(node) == {FIRST: 0, SECOND: 15})
+    await forgets_pair(node)
+    await node.restart_plugin()
+    await lists(node, 1)
+    close(node, units=range(16, 32))
+    await node.kubelet.restart_container(name_of("pair"), "side", 3)
+    await node.until("another card of its own", lambda: sums(node) == {FIRST: 3, SECOND: 12})
+    close(node, units=range(0))
+    await forgets_pair(node)
+    await node.restart_plugin()
+    await lists(node, 1)
+
+
+async def restarts(node: Node, name: str, units: int) -> str:
+    """Returns the card that the container of the pair was given."""
+    return (await node.kubelet.restart_container(name_of("pair"), name, units))["GPUSHARE_CARD"]
+
+
+async def test_a_container_gets_nothing_of_what_another_one_of_its_pod_runs_with(node: Node) -> None:
+    """That one restarted before, and its card was named last."""
+    await pair_on_two_cards(node)
+    assert await restarts(node, "main", 12) == SECOND
+    await run_on(node, SECOND, "other", container(units=4))
+    await node.until("a full card", lambda: sums(node) == {FIRST: 3, SECOND: 16})
+    await forgets_pair(node)
+    assert await restarts(node, "side", 3) == FIRST
+    await node.until("the same in the status", lambda: sums(node) == {FIRST: 3, SECOND: 16})
+
+
+@pytest.mark.parametrize("order", [("main", "side"), ("side", "main")], ids="-".join)
+async def test_each_container_of_a_pod_on_two_full_cards_gets_its_own_again(
+    node: Node, order: tuple[str, ...]
+) -> None:
+    """What the other one runs with needs no room beside it."""
+    await pair_on_two_cards(node)
+    await run_on(node, FIRST, "first", container(units=13))
+    await run_on(node, SECOND, "second", container(units=4))
+    await node.until("full cards", lambda: sums(node) == {FIRST: 16, SECOND: 16})
+    own = {"main": (12, SECOND), "side": (3, FIRST)}
+    for name in order:
+        units, card = own[name]
+        assert await restarts(node, name, units) == card
+    await node.until("the word", lambda: node.condition("LedgerInSync") == ("True", "InSync"), within=20)
+    assert sums(node) == {FIRST: 16, SECOND: 16}
 
 
 async def test_of_two_pods_on_one_full_card_each_gets_its_units_again(node: Node) -> None:

@@ -1,6 +1,7 @@
 """A pod that follows another one of its name, and of which the kubelet hears before the plugin's watch."""
 
-from tests.component.plugin.test_forgotten_pods import RUNNING, forgetful_restart
+import pytest
+from tests.component.plugin.test_forgotten_pods import RUNNING, forgetful_restart, must_not_fit, one_card
 from tests.component.plugin.test_kubelet_restart import all_pods
 from tests.fakes.api_server import PODS
 from tests.fakes.kubelet import Admitted
@@ -54,3 +55,58 @@ async def test_what_the_kubelet_had_forgotten_of_the_first_one_is_free(node: Nod
     await node.until("the word", lambda: node.condition("LedgerInSync") == ("False", "KubeletForgot"))
     admitted = await follow_unseen(node, web("uid-2", 0, main=12))
     assert admitted.variables["main"]["GPUSHARE_CARD"] == CARDS[0]
+
+
+async def forgotten_and_followed(node: Node, *, units: int) -> Json:
+    """The first one is deleted by force while its kubelet is cut off, runs on, and is listed without units;
+    returns the second one, of which the plugin alone has heard."""
+    await one_card(node, "Memory")
+    await node.run_pod(web("uid-1", 0, main=12))
+    await node.until("the first one", lambda: node.on_cards() == {"web": {CARDS[0]: 12}})
+    await forgetful_restart(node, "web")
+    await all_pods(node)
+    await node.until("the word", lambda: node.condition("LedgerInSync") == ("False", "KubeletForgot"))
+    node.api.delete(PODS, "web", "default")
+    second = node.api.put(PODS, pod_json("web", container(units=units), uid="uid-2"))
+    await node.until("the second one", lambda: is_followed(node))
+    await node.until("the first one as an orphan", lambda: orphans(node) == {("uid-1", 12)})
+    return second
+
+
+def is_followed(node: Node) -> bool:
+    """Whether the kubelet was asked since the second one was heard of."""
+    state = node.agent.state if node.agent else None
+    return state is not None and node.knows("web") and state.assigned.pods[name_of("web")].uid == "uid-2"
+
+
+def orphans(node: Node) -> set[tuple[str, int]]:
+    shares = (each for card in node.share_node.status.cards for each in card.pods)
+    return {(each.uid, each.units) for each in shares if each.orphaned}
+
+
+async def test_what_the_kubelet_had_forgotten_of_the_first_one_is_nobody_elses_while_it_runs(
+    node: Node,
+) -> None:
+    await forgotten_and_followed(node, units=12)
+    await must_not_fit(node, 8)
+    await node.run_pod(pod_json("fits", container(units=4)))
+    assert orphans(node) == {("uid-1", 12)}
+
+
+@pytest.mark.parametrize("aligns", [False, True], ids=["asked which", "taken unasked"])
+async def test_and_the_second_ones_when_its_kubelet_admits_that(node: Node, *, aligns: bool) -> None:
+    """It lets go of the first one before."""
+    second = await forgotten_and_followed(node, units=16)
+    node.kubelet.aligns = aligns
+    node.kubelet.pods.pop(name_of("web"))
+    admitted = await node.kubelet.admit(second)
+    assert admitted.variables["main"]["GPUSHARE_CARD"] == CARDS[0]
+    await node.until("its units alone", lambda: node.on_cards() == {"web": {CARDS[0]: 16}})
+    assert orphans(node) == set()
+
+
+async def test_they_are_free_when_the_second_one_is_gone_too(node: Node) -> None:
+    await forgotten_and_followed(node, units=12)
+    node.end_pod("web")
+    await node.until("the end of both", lambda: node.on_cards() == {}, within=20)
+    await node.run_pod(pod_json("next", container(units=16)))

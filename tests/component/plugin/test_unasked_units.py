@@ -1,5 +1,7 @@
 """Allocate of units that others have: a kubelet does not ask which where it needs all that it calls free."""
 
+import asyncio
+
 import pytest
 from tests.component.plugin.test_forgotten_pods import (
     CARD,
@@ -133,6 +135,31 @@ async def test_nor_what_it_has_given_away_a_moment_ago_and_forgets_at_once(node:
     with pytest.raises(AdmissionError, match="12 units that a container of default/first has"):
         await node.kubelet.admit(pod_json("other", container(units=16)))
     await node.until("its status", lambda: node.on_cards() == {"first": {FIRST: 12}})
+
+
+@pytest.mark.parametrize("deaf", [False, True], ids=["listed", "in silence"])
+async def test_nor_what_it_gives_away_at_this_moment(
+    node: Node, monkeypatch: pytest.MonkeyPatch, *, deaf: bool
+) -> None:
+    """Two containers restart, and it has forgotten what it had set aside for the first one."""
+    monkeypatch.setattr(allocator, "POD_RESOURCES_TIMEOUT", 0.05)
+    await one_card(node, "Memory")
+    node.kubelet.deaf = deaf
+    units = [*node.kubelet.devices_of(MEMORY)][:4]
+    await node.kubelet.allocate(MEMORY, units)
+    with pytest.raises(AdmissionError, match="to another container at this moment"):
+        await node.kubelet.allocate(MEMORY, units)
+
+
+async def test_of_two_that_ask_for_the_same_units_at_once_one_gets_them(node: Node) -> None:
+    """Both wait for what the kubelet lists: who was listed with them has just ended."""
+    await one_card(node, "Memory")
+    await runs(node, 12)
+    units = node.kubelet.pods.pop(name_of("first")).held["main"]
+    both = (node.kubelet.allocate(MEMORY, units) for _ in range(2))
+    answers = await asyncio.gather(*both, return_exceptions=True)
+    (refused,) = (each for each in answers if each)
+    assert "to another container at this moment" in str(refused)
 
 
 async def test_what_a_pod_had_that_ended_a_moment_ago_is_given(node: Node) -> None:

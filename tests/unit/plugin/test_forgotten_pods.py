@@ -17,13 +17,19 @@ from tests.samples.plugin import (
     stored,
 )
 
+from gpushare_core.books.allocation import sum_shares
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.json_object import Json
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_plugin.decide.allocations import every_allocation, forgotten_units
 from gpushare_plugin.decide.annotation_repairs import plan_repairs
 from gpushare_plugin.decide.assigned_devices import AssignedDevices
-from gpushare_plugin.decide.forgotten_pods import forgotten, recorded_holdings, still_remembered
+from gpushare_plugin.decide.forgotten_pods import (
+    forgotten,
+    recorded_holdings,
+    running_beside,
+    still_remembered,
+)
 from gpushare_plugin.decide.pod_allocation import PodAllocation
 from gpushare_plugin.decide.pods import Pod
 from gpushare_plugin.decide.shown_pods import ShownPods
@@ -121,7 +127,9 @@ def test_a_pod_that_is_not_listed(shown: ShownPods, pods: list[Pod], expected: d
     [
         pytest.param(STATIC, replace(STATIC, uid="other mirror"), {"main": 4}, id="a mirror made anew"),
         pytest.param(STATIC, replace(STATIC, static_uid="other"), {}, id="a file written anew"),
-        pytest.param(POD, replace(POD, uid="other"), {}, id="a pod of its name"),
+        pytest.param(POD, replace(POD, uid="other", started=True), {}, id="a pod of its name"),
+        pytest.param(POD, replace(POD, uid="other"), {"main": 4}, id="one that its kubelet may not know yet"),
+        pytest.param(POD, replace(pod("a", container()), uid="other"), {}, id="one that asks for nothing"),
         pytest.param(replace(POD, uid="hash"), STATIC, {"main": 4}, id="a mirror made at last"),
     ],
 )
@@ -139,6 +147,28 @@ def test_it_counts_once_whether_the_api_server_knows_the_pod_or_not() -> None:
     assert forgotten_units(node_assignments(listed), by_name(mirror)) == {"GPU-0": 4}
 
 
+def test_it_is_nobodys_but_the_next_pods_of_its_name_while_that_may_not_be_known_to_the_kubelet() -> None:
+    listed = replace(LISTED, forgotten={POD.name: known(replace(POD, uid="former"), main=4)})
+    assignments = node_assignments(listed)
+    (counted,) = every_allocation(assignments, by_name(POD))
+    assert (counted.pod.uid, counted.cards, counted.orphaned) == ("former", {"GPU-0": 4}, True)
+    assert forgotten_units(assignments, by_name(POD)) == {"GPU-0": 4}
+    assert forgotten_units(assignments, by_name(POD), but_of={POD.uid: {}}) == {"GPU-0": 0}
+
+
+def test_what_one_container_lacks_stays_also_while_another_one_has_restarted_under_the_next_pods_name() -> (
+    None
+):
+    former = replace(PAIR, uid="former")
+    one = replace(assigned(a={"main": [], "side": [4, 5]}).pods[PAIR.name], uid="former")
+    listed = AssignedDevices(pods={PAIR.name: one})
+    assert left(known(former, main=4, side=2), listed, PAIR) == {"main": 4}
+    assert (
+        left(known(former, main=4, side=2), replace(listed, pods={PAIR.name: one.with_uid("uid-a")}), PAIR)
+        == {}
+    )
+
+
 def test_it_counts_beside_what_the_kubelet_has_of_other_containers() -> None:
     listed = replace(assigned(a={"main": [], "side": [4, 5]}), forgotten={PAIR.name: known(PAIR, main=4)})
     (counted,) = every_allocation(node_assignments(listed), by_name(PAIR))
@@ -146,6 +176,33 @@ def test_it_counts_beside_what_the_kubelet_has_of_other_containers() -> None:
     assert counted.cards == {"GPU-0": 6}
 
 
+APART = PodAllocation(PAIR, {"main": {"GPU-1": 4}, "side": {"GPU-0": 2}}, {"GPU-1": 4, "GPU-0": 2})
+"""A card was sick when one of its containers restarted."""
+
+
+def test_what_another_container_of_the_pod_runs_with_is_not_there_for_the_one_that_is_meant() -> None:
+    listed = replace(assigned(a={"main": [], "side": []}), forgotten={PAIR.name: APART})
+    beside = running_beside(PAIR, listed, 2)
+    assert beside == {"main": {"GPU-1": 4}}
+    found = forgotten_units(node_assignments(listed), by_name(PAIR), but_of={PAIR.uid: sum_shares(beside)})
+    assert found == {"GPU-1": 4, "GPU-0": 0}
+
+
+@pytest.mark.parametrize(
+    ("units", "beside"),
+    [
+        pytest.param(4, {"side": {"GPU-0": 2}}, id="one that runs"),
+        pytest.param(3, {}, id="the init container that lends"),
+        pytest.param(5, {"main": {"GPU-0": 4}, "side": {"GPU-0": 2}}, id="nobody that is known"),
+    ],
+)
+def test_who_runs_beside_the_container_that_asks(units: int, beside: dict[str, dict[str, int]]) -> None:
+    one = replace(PAIR, request=INITIATED.request, running=True)
+    listed = replace(assigned(a={"main": [], "side": []}), forgotten={one.name: known(one, main=4, side=2)})
+    assert running_beside(one, listed, units) == beside
+
+
+INITIATED = pod("a", container(units=4), container("side", 2), inits=(container("first", 3),))
 STAGED = pod("a", container(units=2), inits=(container("first", 3),))
 LENT = PodAllocation(STAGED, {"first": {"GPU-0": 3}, "main": {"GPU-0": 2}}, {"GPU-0": 3})
 

@@ -31,3 +31,23 @@ def test_what_is_lent_counts_since_it_was_lent() -> None:
     reservations.allocate([2, 3])
     reservations.put_listed(begun=ALLOCATE_DEBOUNCE)
     assert [each for each in range(6) if reservations.may_be_unlisted([each])] == [2, 3]
+
+
+def test_what_was_given_lately_may_not_be_written_down() -> None:
+    now = 0.0
+    reservations = Reservations(lambda: now)
+    reservations.allocate([1, 2])
+    now = ALLOCATE_DEBOUNCE / 2
+    reservations.allocate([2, 3])
+    assert reservations.given_lately([1, 2, 9]) == {1, 2}
+    now = ALLOCATE_DEBOUNCE
+    assert reservations.given_lately([1, 2, 9]) == {2}
+
+
+def test_who_is_given_units_while_another_call_for_them_waits() -> None:
+    reservations = Reservations(lambda: 0.0)
+    reservations.allocate([1, 2])
+    begun = reservations.granted
+    assert not reservations.is_given_since(begun, [1, 2])
+    reservations.allocate([2])
+    assert [each for each in range(4) if reservations.is_given_since(begun, [each])] == [2]
