@@ -154,10 +154,11 @@ class Allocator:
         numbers = [*known_numbers(ids)]
         await self._require_usable(numbers)
         layout = self._layout()
-        self.reservations.allocate(numbers)
-        self.assignment_reader.read_soon()
+        self.reservations.withdraw(numbers)
         answer = container_answer(ids, layout, self.state.offering.dialect, self.state.devices)
         require_room_beside_foreign(numbers, layout, self.state.assigned)
+        self.reservations.allocate(numbers)
+        self.assignment_reader.read_soon()
         return answer
 
     async def _require_usable(self, numbers: Sequence[int]) -> None:

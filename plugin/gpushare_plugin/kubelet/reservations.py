@@ -43,10 +43,15 @@ class Reservations:
         """GetPreferredAllocation is answered with ``numbers``: the kubelet will call Allocate."""
         self._keep(numbers, ALLOCATE_EXPECTED)
 
+    def withdraw(self, numbers: Collection[int]) -> None:
+        """The call of Allocate that ``numbers`` were promised for has come: granted or refused, it was that one."""
+        called = set(numbers)
+        self._kept = [each for each in self._kept if called.isdisjoint(each[1])]
+
     def allocate(self, numbers: Collection[int]) -> None:
-        """The kubelet called Allocate for ``numbers``."""
+        """The kubelet's call of Allocate for ``numbers`` was granted."""
         allocated = set(numbers)
-        self._kept = [each for each in self._kept if allocated.isdisjoint(each[1])]
+        self.withdraw(numbers)
         self._keep(numbers, ALLOCATE_DEBOUNCE)
         self.granted += 1
         met = {each.call for each in self._unlisted_in(allocated)}
