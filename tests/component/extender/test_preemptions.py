@@ -402,6 +402,21 @@ async def test_one_that_needs_many_to_go_has_its_turn_among_those_that_need_one(
     assert len(world.calls()) < 9
 
 
+async def test_whom_pods_make_room_that_end_already_waits_for_nobody_elses_turn(world: World) -> None:
+    """Nobody is evicted for it: until the card is held any pod as important as those that end may take it."""
+    ending = world.api.pod("y")
+    ending["metadata"]["deletionTimestamp"] = "2026-11-21T10:00:00Z"
+    world.api.put(PODS, ending)
+    rate = world.preemptions.rate = EvictionRate(most=2)
+    rate.sent(now=world.clock())
+    first = Preemptor(reference("q"), requested("q", 10, 10), 10, ("n1",), 1)
+    assert not rate.allows(2, now=world.clock(), preemptor=first)
+    world.refuse()
+    await world.until("a hold", lambda: bool(world.held), seconds=5.0)
+    assert world.calls() == []
+    assert rate.is_next(first)
+
+
 async def test_two_that_wait_get_a_card_each(world: World) -> None:
     world.api.put(PODS, preemptor_json("q"))
     world.refuse()
