@@ -58,7 +58,7 @@ class Preemptor:
     due: float = 0.0
     """When it is to be looked at."""
     attempts: int = 0
-    """How often it was looked at; looks at more of its nodes that follow soon are one."""
+    """How often it was looked at; more looks that follow soon, at other nodes or for its turn, are one."""
     reached: Rank = (float("-inf"), "")
     """The last of its nodes that was looked at."""
     looks_left: int = MOST_LOOKS - 1
@@ -139,6 +139,12 @@ class PreemptionQueue:
     def looked_at(self, preemptor: Preemptor, *, again: float) -> None:
         """The next look is due at the moment ``again``."""
         preemptor.attempts += 1
+        preemptor.due = again
+
+    def has_to_wait(self, preemptor: Preemptor, *, again: float) -> None:
+        """The look just taken has found whom to evict, but it is not the pod's turn yet: at the moment
+        ``again`` it is taken again, and both count once."""
+        preemptor.attempts -= 1
         preemptor.due = again
 
     def go_on(self, preemptor: Preemptor, *, again: float) -> None:

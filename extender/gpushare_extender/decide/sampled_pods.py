@@ -44,12 +44,13 @@ class _Allowance:
     since: float = 0.0
 
     def take(self, *, now: float, is_urgent: bool) -> bool:
-        """Returns whether there was one left; an urgent one is taken in advance."""
+        """Returns whether there was one left; an urgent one is taken in advance, ``AT_ONCE`` of them at most:
+        others must not stand still for minutes after many."""
         self.left = min(AT_ONCE, self.left + A_SECOND * max(0.0, now - self.since))
         self.since = now
         if self.left < 1.0 and not is_urgent:
             return False
-        self.left -= 1.0
+        self.left = max(self.left - 1.0, -AT_ONCE)
         return True
 
     def give_back(self, attempts: int) -> None:

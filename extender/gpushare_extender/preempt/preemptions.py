@@ -137,9 +137,10 @@ class Preemptions:
         now = self.timing.clock()
         if not _is_worth_holding(best, preemptor):
             return
-        if not self.rate.allows(len(best.victims), now=now, preemptor=preemptor):
+        evictions = len(best.victims)  # none where pods that end already will do: it waits for no turn then
+        if evictions and not self.rate.allows(evictions, now=now, preemptor=preemptor):
             if self.rate.is_next(preemptor):
-                preemptor.due = now + FIRST_RETRY
+                self.preemptors.has_to_wait(preemptor, again=now + FIRST_RETRY)
             return
         if preemptor.is_stale(now=now):
             preemptor.is_woken = True

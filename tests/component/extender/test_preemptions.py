@@ -12,7 +12,7 @@ from tests.samples.preemption import budget_json
 
 from gpushare_core.json_object import Json
 from gpushare_core.kube.lease_holder import NotHeldError
-from gpushare_extender.decide.preemption_queue import SAMPLE, EvictionRate, Preemptor
+from gpushare_extender.decide.preemption_queue import SAMPLE, EvictionRate, PreemptionQueue, Preemptor
 from gpushare_extender.preempt.preemptions import HOLD_SECONDS, LOWEST_SECONDS, UNTRIED_SECONDS
 
 EVICTION = "/api/v1/namespaces/default/pods/{}/eviction"
@@ -400,6 +400,33 @@ async def test_one_that_needs_many_to_go_has_its_turn_among_those_that_need_one(
     world.refuse(units=16)
     await world.until("its turn", lambda: {"u", "v"} <= {*world.calls()}, seconds=150.0)
     assert len(world.calls()) < 9
+
+
+async def test_whom_pods_make_room_that_end_already_waits_for_nobody_elses_turn(world: World) -> None:
+    """Nobody is evicted for it: until the card is held any pod as important as those that end may take it."""
+    ending = world.api.pod("y")
+    ending["metadata"]["deletionTimestamp"] = "2026-11-21T10:00:00Z"
+    world.api.put(PODS, ending)
+    rate = world.preemptions.rate = EvictionRate(most=2)
+    rate.sent(now=world.clock())
+    first = Preemptor(reference("q"), requested("q", 10, 10), 10, ("n1",), 1)
+    assert not rate.allows(2, now=world.clock(), preemptor=first)
+    world.refuse()
+    await world.until("a hold", lambda: bool(world.held), seconds=5.0)
+    assert world.calls() == []
+    assert rate.is_next(first)
+
+
+async def test_who_waits_for_its_turn_makes_no_way_for_others(world: World) -> None:
+    """Looks that follow soon are none that nothing came of: after 40 s of them it was forgotten first."""
+    queue = world.preemptions.preemptors = PreemptionQueue(most=1)
+    rate = world.preemptions.rate = EvictionRate(most=1)
+    rate.sent(now=world.clock())
+    world.refuse()
+    await world.run_for(50.0)
+    assert world.calls() == []
+    world.refuse(name="q")
+    assert [each.pod.name for each in queue.due(now=1e9)] == ["p"]
 
 
 async def test_two_that_wait_get_a_card_each(world: World) -> None:

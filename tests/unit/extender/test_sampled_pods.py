@@ -156,6 +156,17 @@ def test_one_for_which_a_card_is_held_needs_no_attempt_that_is_left(ledger: Ledg
     assert not is_tried_again(pods, ledger, FULL[:150], uid="as late", now=1.0 / A_SECOND), "it is one fewer"
 
 
+def test_many_for_which_cards_are_held_keep_others_waiting_for_seconds_alone(ledger: Ledger) -> None:
+    """What they take in advance has an end: all others had stood still for minutes."""
+    pods, held = SampledPods(), [f"held-{index}" for index in range(3 * AT_ONCE)]
+    for name in held:
+        ledger.set_share_node(share_node(name, 16))
+        ledger.hold(reference(name, uid=name), node=name, request=ASKED, priority=5, until=60.0)
+        assert is_tried_again(pods, ledger, FULL[:150], uid=name)
+    assert not is_tried_again(pods, ledger, FULL[:150], uid="p", now=AT_ONCE / A_SECOND)
+    assert is_tried_again(pods, ledger, FULL[:150], uid="p", now=(AT_ONCE + 1) / A_SECOND)
+
+
 def test_thousands_that_search_in_vain_leave_the_attempts_to_others(ledger: Ledger) -> None:
     """Of more than are remembered each began anew, and all of them together took all attempts for ever."""
     pods, names = SampledPods(), FULL[:SAMPLE]
