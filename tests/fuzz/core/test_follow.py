@@ -14,6 +14,7 @@ from tests.fuzz.strategies.odd_json import encoded, mutated, nested
 from gpushare_core.kube.backoff import Backoff
 from gpushare_core.kube.client import KubeClient, Request, _api_error
 from gpushare_core.kube.credentials import Credentials
+from gpushare_core.kube.errors import LONGEST_RETRY_AFTER, retry_after_seconds
 from gpushare_core.kube.follow import Changed, Collection, Follower, Listed, follow
 from gpushare_core.kube.http_calls import HttpAnswer
 
@@ -76,13 +77,17 @@ def test_whatever_was_sent_the_good_state_is_followed_afterwards(page: bytes, ev
     asyncio.run(asyncio.wait_for(_until_the_last(page, events), 30))
 
 
-@fuzzes(_api_error)
+@fuzzes(_api_error, retry_after_seconds)
 @given(
-    st.integers(400, 599), encoded(mutated({"reason": "Conflict", "message": "m"})) | st.binary(max_size=400)
+    st.integers(400, 599),
+    encoded(mutated({"reason": "Conflict", "message": "m"})) | st.binary(max_size=400),
+    st.text(max_size=30) | st.from_regex(r" *[+-]?[0-9]{1,400}(\.[0-9]*)?", fullmatch=True),
 )
-@example(500, b'{"message":"\xff"}')
-@example(500, nested(100_000))
-@example(500, b"[]")
-def test_every_refusal_says_why(status: int, content: bytes) -> None:
-    error = _api_error(HttpAnswer(status, content))
+@example(500, b'{"message":"\xff"}', "")
+@example(500, nested(100_000), "\N{SUPERSCRIPT TWO}")
+@example(429, b"[]", "9" * 5000)
+@example(503, b"", "Tue, 24 Nov 2026 12:00:00 GMT")
+def test_every_refusal_says_why_and_when_to_come_again(status: int, content: bytes, after: str) -> None:
+    error = _api_error(HttpAnswer(status, content, after))
     assert str(status) in str(error)
+    assert 0.0 <= error.retry_after <= LONGEST_RETRY_AFTER

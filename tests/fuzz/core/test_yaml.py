@@ -110,6 +110,12 @@ def kubeconfig(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @example("current-context: !!int ''", b"")
 @example("[" * 5000, b"")
 @example(KUBECONFIG, b"\xff")
+@example(KUBECONFIG.replace("token: t", 'client-certificate-data: "!", client-key-data: AAAA'), b"")
+@example(KUBECONFIG.replace("token: t", "client-certificate-data: /w==, client-key-data: /w=="), b"")
+@example(KUBECONFIG.replace("token: t", "client-certificate: /gone, client-key: 5"), b"")
+@example(KUBECONFIG.replace("insecure-skip-tls-verify: true", "certificate-authority-data: /w=="), b"")
+@example(KUBECONFIG.replace("insecure-skip-tls-verify: true", "certificate-authority: /dev/null"), b"")
+@example(KUBECONFIG.replace("insecure-skip-tls-verify: true", "certificate-authority: [a]"), b"")
 def test_a_kubeconfig_is_usable_or_refused_with_a_reason(kubeconfig: Path, text: str, end: bytes) -> None:
     kubeconfig.write_bytes(text.encode("utf-8", "surrogatepass") + end)
     try:
