@@ -245,8 +245,9 @@ def require_room_beside_unlisted(
     """
     layout, assigned = assignments.layout.of(resource), assignments.assigned
     is_new = not any(forgotten_containers(each, assigned) for each in meant)
-    new: dict[str, Shares] = {each.uid: {} for each in meant if is_new}
-    forgotten = forgotten_units(assignments, pods, but_of=new)
+    is_alone = not silent and not any(running_beside(each, assigned, len(numbers)) for each in meant)
+    own: dict[str, Shares] = {each.uid: {} for each in meant if is_new or is_alone}
+    forgotten = forgotten_units(assignments, pods, but_of=own)
     unshown = _met(numbers, _unshown_holdings(assigned, silent=silent), layout)
     shares = layout.shares(numbers) if forgotten or unshown else {}
     beginning = chain(_forgotten_of_all(meant, assigned), _every_unshown(assigned, layout) if silent else ())
