@@ -167,47 +167,62 @@ def _recorded(
     return PodAllocation(pod, containers, cards, classes=held, recorded=True)
 
 
-def shares_to_get_again(pod: Pod, assigned: AssignedDevices, units: int) -> Shares:
-    """Returns what a forgotten container that asks for ``units`` has.
+def shares_to_get_again(pod: Pod, assigned: AssignedDevices, units: int, *, resource: str = "") -> Shares:
+    """Returns what a forgotten container that asks for ``units`` of ``resource`` has, of any where that is
+    empty: a pod of a node in mode ``Mixed`` can ask for as many slices as GiB.
 
     The kubelet does not say which container restarts: nothing where several ask for as many.
     """
-    asking = _shares_asking(pod, assigned, units)
+    asking = [*_asking(pod, assigned, units, resource=resource).values()]
     return asking[0] if len(asking) == 1 else {}
 
 
-def has_known_cards(pod: Pod, assigned: AssignedDevices, units: int) -> bool:
-    """Whether those forgotten containers of ``pod`` that ask for ``units`` have the same cards: else one that
-    restarts could get the cards with which another one runs."""
-    asking = _shares_asking(pod, assigned, units)
+def has_known_cards(pod: Pod, assigned: AssignedDevices, units: int, *, resource: str = "") -> bool:
+    """Whether those forgotten containers of ``pod`` that ask for ``units`` of ``resource`` have the same
+    cards: else one that restarts could get the cards with which another one runs."""
+    asking = [*_asking(pod, assigned, units, resource=resource).values()]
     return all(each == asking[0] for each in asking)
 
 
-def running_beside(pod: Pod, assigned: AssignedDevices, units: int) -> Mapping[str, Shares]:
-    """Returns what the other forgotten containers of ``pod`` run with beside the one that asks for ``units``:
-    container -> card UUID -> units.
+def running_beside(
+    pod: Pod, assigned: AssignedDevices, units: int, *, resource: str = ""
+) -> Mapping[str, Shares]:
+    """Returns what the other forgotten containers of ``pod`` run with beside the one that asks for ``units``
+    of ``resource``: container -> card UUID -> units.
 
     Nothing where that one is an ordinary init container: those that run have what it lends them.
     """
-    known = _forgotten_shares(pod, assigned)
-    running = {name: known.get(name, {}) for name in forgotten_containers(pod, assigned)}
-    asking = next((name for name, each in running.items() if sum(each.values()) == units), None)
-    if asking is None and _is_init_asking(pod, assigned, units):
+    asking = next(iter(_asking(pod, assigned, units, resource=resource)), None)
+    if asking is None and _is_init_asking(pod, assigned, units, resource=resource):
         return {}
-    return {name: shares for name, shares in running.items() if name != asking}
+    known = _forgotten_shares(pod, assigned)
+    return {name: known.get(name, {}) for name in forgotten_containers(pod, assigned) if name != asking}
 
 
-def _is_init_asking(pod: Pod, assigned: AssignedDevices, units: int) -> bool:
-    """Whether none but ordinary init containers of ``pod`` can ask for ``units``."""
-    asked = pod.request.containers if pod.request else {}
+def _is_init_asking(pod: Pod, assigned: AssignedDevices, units: int, *, resource: str) -> bool:
+    """Whether none but ordinary init containers of ``pod`` can ask for ``units`` of ``resource``."""
+    asked = _asked(pod, resource)
     others = containers_without_units(pod, assigned)
-    return units in asked.values() and all(asked[name] != units for name in others)
+    return units in asked.values() and all(asked.get(name) != units for name in others)
 
 
-def _shares_asking(pod: Pod, assigned: AssignedDevices, units: int) -> list[Shares]:
+def _asking(pod: Pod, assigned: AssignedDevices, units: int, *, resource: str) -> Mapping[str, Shares]:
+    """Returns the forgotten containers that may ask for ``units`` of ``resource``, with what each has."""
     containers = _forgotten_shares(pod, assigned)
-    shares = [containers.get(name, {}) for name in forgotten_containers(pod, assigned)]
-    return [each for each in shares if sum(each.values()) == units]
+    others = pod.request.containers.keys() - _asked(pod, resource).keys() if pod.request else frozenset()
+    names = [name for name in forgotten_containers(pod, assigned) if name not in others]
+    shares = {name: containers.get(name, {}) for name in names}
+    return {name: each for name, each in shares.items() if sum(each.values()) == units}
+
+
+def _asked(pod: Pod, resource: str) -> Mapping[str, int]:
+    """Returns container -> how much of ``resource`` it asks for; of any where that is empty."""
+    if pod.request is None:
+        return {}
+    if not resource:
+        return pod.request.containers
+    asked = (each.containers for each in pod.request.resources if each.name == resource)
+    return {name: units for containers in asked for name, units in containers.items()}
 
 
 def require_room_beside_unlisted(
@@ -230,8 +245,9 @@ def require_room_beside_unlisted(
     """
     layout, assigned = assignments.layout.of(resource), assignments.assigned
     is_new = not any(forgotten_containers(each, assigned) for each in meant)
-    new: dict[str, Shares] = {each.uid: {} for each in meant if is_new}
-    forgotten = forgotten_units(assignments, pods, but_of=new)
+    is_alone = not silent and not any(running_beside(each, assigned, len(numbers)) for each in meant)
+    own: dict[str, Shares] = {each.uid: {} for each in meant if is_new or is_alone}
+    forgotten = forgotten_units(assignments, pods, but_of=own)
     unshown = _met(numbers, _unshown_holdings(assigned, silent=silent), layout)
     shares = layout.shares(numbers) if forgotten or unshown else {}
     beginning = chain(_forgotten_of_all(meant, assigned), _every_unshown(assigned, layout) if silent else ())

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from gpushare_core.books.allocation import sum_shares
+from gpushare_core.books.allocation import Shares, sum_shares
 from gpushare_core.placement.modes import crowded_container_reason
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_plugin.cluster.pod_watch import PodWatch
@@ -108,9 +108,9 @@ class Allocator:
     def _choose(self, request: PreferenceRequest, candidates: Sequence[Pod], layout: Layout) -> list[int]:
         """Returns the units; of several candidates those of the first that has room whichever is meant."""
         assigned, size = self.state.assigned, request.units
-        is_known = all(has_known_cards(each, assigned, size) for each in candidates)
+        is_known = all(has_known_cards(each, assigned, size, resource=self.name) for each in candidates)
         meant_pods = candidates if is_known else ()
-        beside = {each.uid: sum_shares(running_beside(each, assigned, size)) for each in meant_pods}
+        beside = {each.uid: sum_shares(self._running_beside(each, size)) for each in meant_pods}
         forgotten = forgotten_units(self.state.assignments(layout), self.state.pods, but_of=beside)
         problems: list[NothingFitsError] = []
         meant: Sequence[Pod | None] = candidates
@@ -357,7 +357,7 @@ class Allocator:
         """Of a pod that runs those of the container that restarts: the others run on theirs still."""
         if pod is None:
             return ()
-        if again := tuple(shares_to_get_again(pod, self.state.assigned, units)):
+        if again := tuple(shares_to_get_again(pod, self.state.assigned, units, resource=self.name)):
             return again
         return annotated_cards_of(pod, self.resource) if layout.is_mixed else pod.annotated_cards
 
@@ -379,15 +379,18 @@ class Allocator:
         cards = frozenset(layout.of(self.resource).shares(numbers)) | self._preferred_cards(pod)
         if pod is None or included or not cards or self.resource is not ResourceClass.MEMORY:
             return cards
-        return frozenset(shares_to_get_again(pod, self.state.assigned, units)) or cards
+        return frozenset(shares_to_get_again(pod, self.state.assigned, units, resource=self.name)) or cards
 
     def _running_units(self, pod: Pod | None, units: int) -> int:
         """Returns what forgotten containers of the pod have of the resource in question and run on with, when
         another one asks for ``units``: that needs no room, neither on their cards nor on its own."""
-        running = running_beside(pod, self.state.assigned, units) if pod else {}
+        running = self._running_beside(pod, units) if pod else {}
         asked = pod.request.resources if pod and pod.request else ()
         asking = {name for each in asked if each.name == self.name for name in each.containers}
         return sum(sum(shares.values()) for name, shares in running.items() if name in asking)
+
+    def _running_beside(self, pod: Pod, units: int) -> Mapping[str, Shares]:
+        return running_beside(pod, self.state.assigned, units, resource=self.name)
 
     def _preferred_cards(self, pod: Pod | None) -> frozenset[str]:
         """Where each card is another one only as long as PodResources do not show them: a container that

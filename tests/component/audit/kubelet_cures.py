@@ -259,7 +259,7 @@ def give_a_container_what_others_of_its_pod_run_with(patch: Patch) -> None:
     def cards_named_last(self: Any, pod: Any, *_: object) -> frozenset[str]:
         return frozenset(self._preferred_cards(pod))
 
-    patch.setattr(allocator, "running_beside", lambda *_: {})
+    patch.setattr(allocator, "running_beside", lambda *_, **__: {})
     patch.setattr(allocator.Allocator, "_pod_cards", cards_named_last)
 
 

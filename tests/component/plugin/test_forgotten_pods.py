@@ -494,6 +494,25 @@ async def test_each_container_of_a_pod_on_two_full_cards_gets_its_own_again(
     assert sums(node) == {FIRST: 16, SECOND: 16}
 
 
+@pytest.mark.parametrize("order", [("main", "side"), ("side", "main")], ids="-".join)
+async def test_as_many_slices_as_gib_of_one_pod_are_told_apart(node: Node, order: tuple[str, ...]) -> None:
+    """Both cards are full: there is room for its containers on their own cards alone."""
+    await two_cards(node, "Mixed")
+    both = pod_json("both", container(units=1), container("side", 1, SLICE))
+    await node.run_pod(both | {"status": RUNNING})
+    await node.run_pod(pod_json("memory", container(units=15)) | {"status": RUNNING})
+    await node.run_pod(pod_json("slice", container(units=1, resource=SLICE)) | {"status": RUNNING})
+    await node.until("all in the status", lambda: len(node.on_cards()) == 3)
+    before = node.on_cards()
+    await forgetful_restart(node, "both")
+    await all_pods(node)
+    await node.until("the word", lambda: node.condition("LedgerInSync") == ("False", "KubeletForgot"))
+    for name in order:
+        await node.kubelet.restart_container(name_of("both"), name, 1)
+    await node.until("the word", lambda: node.condition("LedgerInSync") == ("True", "InSync"), within=20)
+    assert node.on_cards() == before
+
+
 async def test_of_two_pods_on_one_full_card_each_gets_its_units_again(node: Node) -> None:
     await one_card(node, "Memory")
     for name in ("one", "other"):

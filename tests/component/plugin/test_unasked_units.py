@@ -201,3 +201,18 @@ async def test_what_a_container_runs_with_is_not_given_to_a_pod_that_asks_for_as
     node.kubelet.aligns = True
     with pytest.raises(AdmissionError, match="containers run with 12 of them"):
         await node.run_pod(pod_json("other", container(units=12)))
+
+
+async def test_an_ended_init_container_may_take_what_the_others_of_its_pod_run_with(node: Node) -> None:
+    """A kubelet without its checkpoint admits pods that run once more: a refusal would end them."""
+    await one_card(node, "Memory")
+    staged = pod_json("first", container(units=12), container("side", 3), inits=(container("init", 15),))
+    await node.run_pod(staged | {"status": RUNNING})
+    await node.until("its status", lambda: allocated(node) == 15)
+    await forgetful_restart(node, "first")
+    await all_pods(node)
+    await node.until("the word", lambda: node.condition("LedgerInSync") == ("False", "KubeletForgot"))
+    await node.run_pod(pod_json("other", container(units=1)) | {"status": RUNNING})
+    node.kubelet.aligns = True
+    await node.kubelet.restart_container(name_of("first"), "init", 15)
+    await node.until("a full card", lambda: allocated(node) == 16)

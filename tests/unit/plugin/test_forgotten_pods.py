@@ -26,8 +26,10 @@ from gpushare_plugin.decide.annotation_repairs import plan_repairs
 from gpushare_plugin.decide.assigned_devices import AssignedDevices
 from gpushare_plugin.decide.forgotten_pods import (
     forgotten,
+    has_known_cards,
     recorded_holdings,
     running_beside,
+    shares_to_get_again,
     still_remembered,
 )
 from gpushare_plugin.decide.pod_allocation import PodAllocation
@@ -200,6 +202,26 @@ def test_who_runs_beside_the_container_that_asks(units: int, beside: dict[str, d
     one = replace(PAIR, request=INITIATED.request, running=True)
     listed = replace(assigned(a={"main": [], "side": []}), forgotten={one.name: known(one, main=4, side=2)})
     assert running_beside(one, listed, units) == beside
+
+
+@pytest.mark.parametrize(
+    ("resource", "own", "beside"),
+    [
+        pytest.param(GPUSHARE.memory_resource, {"GPU-0": 2}, {"side": {"GPU-1": 2}}, id="memory"),
+        pytest.param(GPUSHARE.slice_resource, {"GPU-1": 2}, {"main": {"GPU-0": 2}}, id="slices"),
+    ],
+)
+def test_who_asks_for_as_many_of_another_resource_is_another_container(
+    resource: str, own: dict[str, int], beside: dict[str, dict[str, int]]
+) -> None:
+    both = replace(pod("a", container(units=2), container("side", 2, GPUSHARE.slice_resource)), running=True)
+    had = {"main": {"GPU-0": 2}, "side": {"GPU-1": 2}}
+    lost = {both.name: PodAllocation(both, had, {"GPU-0": 2, "GPU-1": 2})}
+    listed = replace(assigned(a={"main": [], "side": []}), forgotten=lost)
+    assert has_known_cards(both, listed, 2, resource=resource)
+    assert shares_to_get_again(both, listed, 2, resource=resource) == own
+    assert running_beside(both, listed, 2, resource=resource) == beside
+    assert not has_known_cards(both, listed, 2)
 
 
 INITIATED = pod("a", container(units=4), container("side", 2), inits=(container("first", 3),))
