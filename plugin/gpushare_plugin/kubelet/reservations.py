@@ -44,7 +44,7 @@ class Reservations:
         self._keep(numbers, ALLOCATE_EXPECTED)
 
     def withdraw(self, numbers: Collection[int]) -> None:
-        """The call of Allocate that ``numbers`` were promised for has come: granted or refused, it was that one."""
+        """The call of Allocate for which ``numbers`` were promised has come, granted or not."""
         called = set(numbers)
         self._kept = [each for each in self._kept if called.isdisjoint(each[1])]
 
