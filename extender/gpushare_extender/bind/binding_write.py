@@ -60,8 +60,8 @@ class BindingWrite:
             await backoff.wait(self._seconds_to_heed())
 
     def _seconds_to_heed(self) -> float:
-        """As long as the API server asks for, and half of the time that is left at most: then there is time
-        for one more attempt."""
+        """As long as the API server asks for, and half of the time that is left at most. With what a backoff
+        adds by chance three quarters: then there is time for one more attempt."""
         return min(self._asked_to_wait, max(0.0, self.answer_due - self.timing.clock()) / 2)
 
     async def _send(self) -> bool:
