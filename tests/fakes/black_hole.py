@@ -1,8 +1,11 @@
 """An address that takes no connections and does not refuse them either: a host that is switched off."""
 
+import asyncio
 import contextlib
 import socket
 from collections.abc import Iterator
+
+import pytest
 
 ENOUGH = 3
 """Connections that fill a queue for none: Linux takes one more, and drops what comes then."""
@@ -21,3 +24,26 @@ def black_hole() -> Iterator[tuple[str, int]]:
             with contextlib.suppress(BlockingIOError):
                 filling.connect(listening.getsockname())
         yield listening.getsockname()
+
+
+@contextlib.contextmanager
+def silent_behind_dead(patch: pytest.MonkeyPatch) -> Iterator[asyncio.Event]:
+    """Every name has two addresses in this event loop: one that is switched off, and a server that never says
+    a word. Yields what is set when the second one is tried."""
+    loop, tried = asyncio.get_running_loop(), asyncio.Event()
+    sock_connect = loop.sock_connect
+    with socket.create_server(("127.0.0.1", 0)) as silent, black_hole() as dead:
+
+        async def addresses(*_: object, **__: object) -> object:
+            return [
+                (socket.AF_INET, socket.SOCK_STREAM, 6, "", each) for each in (dead, silent.getsockname())
+            ]
+
+        async def seen_to_connect(connecting: socket.socket, address: tuple[str, int]) -> None:
+            if address != dead:
+                tried.set()
+            await sock_connect(connecting, address)
+
+        patch.setattr(loop, "getaddrinfo", addresses)
+        patch.setattr(loop, "sock_connect", seen_to_connect)
+        yield tried

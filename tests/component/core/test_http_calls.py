@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from tests.fakes.black_hole import black_hole
+from tests.fakes.black_hole import black_hole, silent_behind_dead
 from tests.fakes.extender_keys import KeyFolder, caller_tls
 from tests.fakes.system_tls import system_tls
 
@@ -349,22 +349,7 @@ async def test_a_call_is_given_up_also_while_one_of_several_addresses_is_won(
     step: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It went on, and who had cancelled it waited for its answer."""
-    loop, tried = asyncio.get_running_loop(), asyncio.Event()
-    sock_connect = loop.sock_connect
-    with socket.create_server(("127.0.0.1", 0)) as silent, black_hole() as dead:
-
-        async def addresses(*_: object, **__: object) -> object:
-            return [
-                (socket.AF_INET, socket.SOCK_STREAM, 0, "", each) for each in (dead, silent.getsockname())
-            ]
-
-        async def seen_to_connect(connecting: socket.socket, address: tuple[str, int]) -> None:
-            if address != dead:
-                tried.set()
-            await sock_connect(connecting, address)
-
-        monkeypatch.setattr(loop, "getaddrinfo", addresses)
-        monkeypatch.setattr(loop, "sock_connect", seen_to_connect)
+    with silent_behind_dead(monkeypatch) as tried:
         calls = HttpCalls(HttpServer.at("http://api.example:1", system_tls), 1)
         calling = asyncio.create_task(calls.call(get(calls), seconds=60))
         await tried.wait()

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import socket
 import ssl
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -12,7 +11,7 @@ import msgspec
 import pytest
 from aiohttp import web
 from tests.fakes.api_server import PODS, Answer, FakeApi, cut, fake_api, json_answer, status, stream
-from tests.fakes.black_hole import black_hole
+from tests.fakes.black_hole import black_hole, silent_behind_dead
 from tests.fakes.system_tls import system_tls
 
 from gpushare_core.kube.client import JSON, LONGEST_EVENT, KubeClient, Request
@@ -227,22 +226,7 @@ async def test_a_call_is_given_up_also_while_one_of_several_addresses_is_won(
     way: str, step: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A watch that was begun anew held up who had ended it, until the server spoke."""
-    loop, tried = asyncio.get_running_loop(), asyncio.Event()
-    sock_connect = loop.sock_connect
-    with socket.create_server(("127.0.0.1", 0)) as silent, black_hole() as dead:
-
-        async def addresses(*_: object, **__: object) -> object:
-            return [
-                (socket.AF_INET, socket.SOCK_STREAM, 6, "", each) for each in (dead, silent.getsockname())
-            ]
-
-        async def seen_to_connect(connecting: socket.socket, address: tuple[str, int]) -> None:
-            if address != dead:
-                tried.set()
-            await sock_connect(connecting, address)
-
-        monkeypatch.setattr(loop, "getaddrinfo", addresses)
-        monkeypatch.setattr(loop, "sock_connect", seen_to_connect)
+    with silent_behind_dead(monkeypatch) as tried:
         named = Credentials("http://api.example:1", system_tls, lambda: None)
         proxied = replace(named, proxy="http://proxy.example:1")
         async with KubeClient(proxied if way == "by a proxy" else named, timeout=60) as client:
