@@ -23,6 +23,7 @@ import (
 	kubelet "k8s.io/kubernetes/cmd/kubelet/app"
 
 	"gpushare.io/localcluster/internal/node"
+	"gpushare.io/localcluster/internal/quantity"
 	"gpushare.io/localcluster/internal/supervisor"
 )
 
@@ -38,6 +39,7 @@ var programs = map[string]func(){
 	supervisor.InnerCommand:   failing(supervisor.RunInner),
 	node.InitCommand:          failing(node.RunInit),
 	node.AgentCommand:         failing(node.RunAgent),
+	quantity.Command:          failing(quantity.Run),
 }
 
 func main() {

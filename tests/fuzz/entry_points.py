@@ -76,6 +76,8 @@ FUZZED_BY: dict[str, str] = {
         "gpushare_plugin.cluster.share_node_watch:ShareNodeWatch._store"
     ),
     "gpushare_core.audit.extender_report:_decoded": "gpushare_core.audit.extender_report:decode_reports",
+    "gpushare_core.placement.quantity:_billionths": "gpushare_core.placement.quantity:read_amount",
+    "gpushare_core.placement.quantity:_exponent": "gpushare_core.placement.quantity:read_amount",
     "gpushare_plugin.kubelet.wire:_small_pod": "gpushare_plugin.kubelet.pod_resources:read_assigned",
     "gpushare_plugin.kubelet.checkpoint:_stored": "gpushare_plugin.kubelet.checkpoint:stored_answers",
     "gpushare_cli.gather.host:read_checkpoint": "gpushare_plugin.kubelet.checkpoint:stored_answers",

@@ -1,7 +1,6 @@
-"""Kubernetes quantities: exact amounts, their sums, and memory in whole bytes.
+"""Kubernetes quantities: amounts as Kubernetes reads them, their sums, and memory in whole bytes.
 
-Source: ``k8s.io/apimachinery/pkg/api/resource``: plain, decimal (``500m``, ``2k``), binary (``4Gi``) and
-exponent (``1e3``) notation.
+Source: ``ParseQuantity`` of ``k8s.io/apimachinery/pkg/api/resource``.
 """
 
 import re
@@ -11,8 +10,11 @@ from functools import lru_cache
 
 MIB = 2**20
 
-_FEW = 16
-"""Amounts of which the sum is remembered: a pod may have thousands of containers."""
+MAX_AMOUNT = 2**63 - 1
+"""The largest amount. Kubernetes documents that larger ones are capped."""
+
+_MAX_CACHED_TEXT = 256
+"""Characters of amounts whose sum is cached: a pod may have thousands of containers, and long amounts."""
 
 _DECIMAL = {
     "n": Fraction(1, 10**9),
@@ -35,28 +37,76 @@ _DECIMAL_BYTES = [(suffix, _MEMORY_BYTES[suffix]) for suffix in reversed(_MEMORY
 _BINARY_BYTES = [(suffix, _MEMORY_BYTES[suffix]) for suffix in reversed(_MEMORY_BINARY)]
 """The largest first."""
 
-_QUANTITY = re.compile(r"([0-9]{1,40}(?:\.[0-9]{0,40})?)(?:([numkMGTPE]|[KMGTPE]i)|[eE]([+-]?[0-9]{1,2}))?")
+_QUANTITY = re.compile(
+    r"(?P<sign>[+-]?)(?P<whole>[0-9]*)(?:\.(?P<part>[0-9]*))?"
+    r"(?:(?P<suffix>[numkMGTPE]|[KMGTPE]i)|[eE](?P<exponent>[+-]?[0-9]+))?"
+)
+_MEMORY = re.compile(r"([0-9]{1,40}(?:\.[0-9]{1,40})?)([numkMGTPE]|[KMGTPE]i)?")
+
+_MAX_DIGITS = 64
+"""Digits that decide what an amount is: 19 before the point, 9 behind it, 18 more by the suffix ``Ei``."""
 
 
-def parse_amount(text: str) -> Fraction:
-    """Returns the exact amount. Raises ``ValueError`` for what is no quantity, or a negative one."""
+def read_amount(value: object) -> Fraction:
+    """Returns the amount that ``value``, of a field of type ``resource.Quantity``, is to Kubernetes.
+
+    It is rounded up to billionths, and at most ``MAX_AMOUNT``. A text that Kubernetes refuses counts as
+    ``MAX_AMOUNT``, not as nothing: it fits nowhere, so the pod that has it waits.
+    """
+    if value is None:
+        return Fraction(0)
+    try:
+        return min(_parse(str(value)), Fraction(MAX_AMOUNT))
+    except ValueError:
+        return Fraction(MAX_AMOUNT)
+
+
+def _parse(text: str) -> Fraction:
+    """Raises ``ValueError`` for what is no quantity, or a negative one."""
     match = _QUANTITY.fullmatch(text)
-    if match is None:
+    if not text or match is None:
         raise ValueError(f"{text!r} is not an amount such as 2, 500m or 4Gi")
-    number, suffix, exponent = match.groups()
-    return Fraction(number) * (_SUFFIXES[suffix or ""] if exponent is None else Fraction(10) ** int(exponent))
+    part, exponent = match["part"] or "", _exponent(match["exponent"] or "0")
+    digits = (match["whole"] + part).lstrip("0")
+    if digits and match["sign"] == "-":
+        raise ValueError(f"{text!r} is negative")
+    scale = _SUFFIXES[match["suffix"] or ""]
+    billionths = _billionths(digits or "0", power=exponent - len(part), scale=scale)
+    return Fraction(billionths, 10**9)
+
+
+def _exponent(text: str) -> int:
+    """Returns the exponent in 32 bits, as Kubernetes converts it. Raises ``ValueError`` beyond 64 bits."""
+    digits = text.lstrip("+-").lstrip("0") or "0"
+    exponent = int(digits[:_MAX_DIGITS]) * (-1 if text.startswith("-") else 1)
+    if not -(2**63) <= exponent < 2**63:
+        raise ValueError(f"an exponent of {len(digits)} digits")
+    return (exponent + 2**31) % 2**32 - 2**31
+
+
+def _billionths(digits: str, *, power: int, scale: Fraction) -> int:
+    """Returns ``digits`` times 10 to the ``power`` times ``scale`` in billionths, rounded up. What is far
+    beyond ``MAX_AMOUNT`` is still that, but not exact: a pod's author chooses how long the number is."""
+    known, rest = digits[:_MAX_DIGITS], digits[_MAX_DIGITS:]
+    number = (int(known) + bool(rest.strip("0"))) * scale.numerator
+    power = max(-2 * _MAX_DIGITS, min(power + len(rest) + 9, _MAX_DIGITS))
+    factor: int = 10 ** abs(power)
+    return -(-number * factor // scale.denominator if power >= 0 else -number // (scale.denominator * factor))
 
 
 def parse_memory(text: str) -> int:
     """Returns the bytes that ``text`` names, written with a suffix that makes sense for memory.
 
+    This is what the fields of our own API and inventories take, as their schemas say: less than Kubernetes
+    reads.
+
     Raises:
         ValueError: ``text`` is not a quantity of memory, or not a whole number of bytes.
     """
-    match = _QUANTITY.fullmatch(text)
-    number, suffix, exponent = match.groups() if match else ("", "", None)
+    match = _MEMORY.fullmatch(text)
+    number, suffix = match.groups() if match else ("", "")
     scale = _MEMORY_BYTES.get(suffix or "")
-    if not number or number.endswith(".") or exponent is not None or scale is None:
+    if not number or scale is None:
         raise ValueError(f"{text!r} is not a quantity of memory such as 16Gi, 512Mi or 100M")
     if "." not in number:
         return int(number) * scale
@@ -81,18 +131,15 @@ def format_memory(size: int, like: str = "1Gi") -> str:
 
 
 def sum_amounts(amounts: Iterable[str]) -> str:
-    """Returns the sum; binary notation where all are binary, else decimal; rounded up to billionths.
+    """Returns the sum; binary notation where all are binary, else decimal. Each is read by ``read_amount``.
 
     >>> sum_amounts(["500m", "1"])
     '1500m'
     >>> sum_amounts(["256Mi", "768Mi"])
     '1Gi'
-
-    Raises:
-        ValueError: one of them is no amount.
     """
     given = tuple(amounts)
-    return _known_sum(given) if len(given) <= _FEW else _sum(given)
+    return _known_sum(given) if sum(map(len, given)) <= _MAX_CACHED_TEXT else _sum(given)
 
 
 @lru_cache(maxsize=256)
@@ -102,7 +149,7 @@ def _known_sum(given: tuple[str, ...]) -> str:
 
 
 def _sum(given: tuple[str, ...]) -> str:
-    total = sum((parse_amount(amount) for amount in given), Fraction(0))
+    total = sum((read_amount(amount) for amount in given), Fraction(0))
     binary = bool(given) and all(amount.endswith("i") for amount in given)
     return _format_amount(total, _BINARY if binary else _DECIMAL)
 
@@ -113,7 +160,7 @@ def _format_amount(total: Fraction, family: dict[str, Fraction]) -> str:
         return text
     if total.denominator == 1:
         return str(total.numerator)
-    return f"{-(-total // _DECIMAL['n'])}n"
+    return f"{total // _DECIMAL['n']}n"
 
 
 def _largest_suffix(amount: Fraction, family: dict[str, Fraction]) -> str:

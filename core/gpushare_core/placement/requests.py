@@ -8,10 +8,11 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from math import ceil
 from typing import Any
 
 from gpushare_core.json_object import Json
-from gpushare_core.placement.quantity import parse_amount, sum_amounts
+from gpushare_core.placement.quantity import read_amount, sum_amounts
 
 
 class ResourceClass(StrEnum):
@@ -105,8 +106,7 @@ Request = ResourceRequest | PodRequest
 def read_request(spec: Json, resources: Mapping[str, ResourceClass]) -> PodRequest:
     """Returns what ``spec`` (a PodSpec as JSON) asks of the extended ``resources``, given by their names.
 
-    Amounts that are no whole numbers count as nothing: the API server refuses fractions of extended
-    resources, so only a foreign caller can send one.
+    Amounts are read by ``read_amount``, and rounded up as by ``Quantity.Value``.
     """
     init, main = spec.get("initContainers") or (), spec.get("containers") or ()
     ordinary = [container for container in init if not _restartable(container)]
@@ -164,23 +164,12 @@ def _limits(container: Json) -> Mapping[str, Any]:
 
 
 def _units(container: Json, resource: str) -> int:
-    limits = _limits(container)
-    if resource not in limits:
-        return 0
-    try:
-        units = parse_amount(str(limits[resource]))  # the API server leaves 2k and 2e3 as they are
-    except ValueError:
-        return 0
-    return units.numerator if units.denominator == 1 else 0
+    return ceil(read_amount(_limits(container).get(resource)))
 
 
 def _sum_requests(containers: Iterable[Json], resource: str) -> str:
-    """Only shown, never counted: ``0`` where an amount cannot be read."""
     amounts = (_requests(container).get(resource) for container in containers)
-    try:
-        return sum_amounts(str(amount) for amount in amounts if amount)
-    except ValueError:
-        return "0"
+    return sum_amounts(str(amount) for amount in amounts if amount is not None)
 
 
 def _requests(container: Json) -> Mapping[str, Any]:

@@ -11,7 +11,7 @@ from fractions import Fraction
 import msgspec
 
 from gpushare_core.dialects.table import RESOURCES
-from gpushare_core.placement.quantity import parse_amount
+from gpushare_core.placement.quantity import read_amount
 from gpushare_extender.decide.pod import Pod, PodSpec, Resources
 from gpushare_extender.ledger.pod_reference import PodReference
 
@@ -51,12 +51,12 @@ class BoundPod:
     def frees(self) -> dict[str, Fraction]:
         """What its containers that run together request, by resource, besides what is ours."""
         request = Pod(spec=self.spec).request({})
-        freed = {"cpu": parse_amount(request.cpu), "memory": parse_amount(request.memory)}
+        freed = {"cpu": read_amount(request.cpu), "memory": read_amount(request.memory)}
         for container in self.spec.containers or ():
             resources = container.resources or Resources()
             for name, amount in ((resources.limits or {}) | (resources.requests or {})).items():
                 if name not in {"cpu", "memory", *RESOURCES}:
-                    freed[name] = freed.get(name, Fraction(0)) + parse_amount(str(amount))
+                    freed[name] = freed.get(name, Fraction(0)) + read_amount(amount)
         return freed
 
 

@@ -85,18 +85,24 @@ def test_containers_come_in_the_order_in_which_they_start() -> None:
         pytest.param("2k", 2000, id="a suffix"),
         pytest.param("2e3", 2000, id="an exponent"),
         pytest.param("4000m", 4, id="whole although in thousandths"),
+        pytest.param("+4", 4, id="a sign"),
+        pytest.param("4e000", 4, id="an exponent of zeros"),
         pytest.param("0", 0, id="zero"),
-        pytest.param("-4", 0, id="negative"),
-        pytest.param("1.5", 0, id="a fraction"),
-        pytest.param("500m", 0, id="thousandths"),
-        pytest.param("four", 0, id="a word"),
-        pytest.param("", 0, id="empty"),
         pytest.param(None, 0, id="null"),
-        pytest.param("9" * 5000, 0, id="more digits than Python reads"),
+        pytest.param("1.5", 2, id="a fraction is rounded up"),
+        pytest.param("500m", 1, id="thousandths are rounded up"),
     ],
 )
 def test_an_amount_counts_as(amount: object, units: int) -> None:
     assert read_request(spec(container("main", amount)), RESOURCES).total == units
+
+
+@pytest.mark.parametrize("amount", ["-4", "four", "", "9" * 5000, "4" + "0" * 45])
+def test_an_amount_that_nobody_can_count_is_too_much_for_every_card(amount: str) -> None:
+    """Not nothing: a pod that is placed for nothing takes what the kubelet reads."""
+    request = read_request(spec(container("main", amount), container("other", "1")), RESOURCES)
+    assert request.total > 2**63 - 1
+    assert request.containers == {"main": 2**63 - 1, "other": 1}
 
 
 @pytest.mark.parametrize(
@@ -138,8 +144,9 @@ def test_requests_of_containers_that_run_together_add_up() -> None:
 
 
 @pytest.mark.parametrize("cpu", [pytest.param("lots", id="a word"), pytest.param("-1", id="negative")])
-def test_a_request_that_nobody_can_read_counts_as_nothing(cpu: str) -> None:
-    assert read_request(spec(container("main", cpu=cpu), container("other", cpu="1")), RESOURCES).cpu == "0"
+def test_a_request_that_nobody_can_read_counts_as_too_much(cpu: str) -> None:
+    request = read_request(spec(container("main", cpu=cpu), container("other", cpu="1")), RESOURCES)
+    assert request.cpu == str(2**63)
 
 
 def test_a_limit_stands_for_a_request_that_is_not_there() -> None:
