@@ -26,6 +26,7 @@ from gpushare_core.audit.differences import status_differences
 from gpushare_core.audit.extender_report import decode_reports
 from gpushare_core.dialects.table import DIALECTS, RESOURCES, SHARED_RESOURCES
 from gpushare_core.json_object import UNREADABLE_JSON, Json
+from gpushare_core.placement.requests import read_request
 from gpushare_core.whole_number import whole_number
 from gpushare_operator.cluster.labels import (
     ASKED_ANNOTATION,
@@ -69,7 +70,7 @@ COUNT_RESOURCES = frozenset(dialect.count_resource for dialect in DIALECTS.value
 CLOSED_CARDS_ANNOTATIONS = frozenset(each.closed_cards_annotation for each in DIALECTS.values()) - {""}
 EXTENDED_RESOURCES = COUNT_RESOURCES | RESOURCES.keys()
 """What nodes show in any dialect; others' plugins may offer some of it, too."""
-OWN_RESOURCES = RESOURCES.keys() - SHARED_RESOURCES
+OWN_RESOURCES = {name: resource for name, resource in RESOURCES.items() if name not in SHARED_RESOURCES}
 """What a pod asks for of us alone, in any dialect."""
 
 
@@ -291,9 +292,8 @@ def read_server_version(body: Json) -> str:
 def read_stray(body: Json) -> str:
     """Returns a pod's ``NAMESPACE/NAME`` if it asks for cards and waits for its scheduler, else nothing."""
     metadata, spec = body["metadata"], body.get("spec") or {}
-    containers = [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
-    asked = {name for each in containers for name in (each.get("resources") or {}).get("limits") or ()}
-    if spec.get("schedulingGates") or _is_deleting(body) or not asked & OWN_RESOURCES:
+    asks = read_request(spec, OWN_RESOURCES).resources
+    if spec.get("schedulingGates") or _is_deleting(body) or not asks:
         return ""
     return f"{metadata['namespace']}/{metadata['name']}"
 

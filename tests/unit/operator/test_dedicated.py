@@ -286,8 +286,8 @@ def waiting_pod(**spec: object) -> Json:
     return {"metadata": {"namespace": "a", "name": "x"}, "spec": {**given, **spec}}
 
 
-def asking(resource: str) -> Json:
-    return {"name": "main", "resources": {"limits": {resource: "4"}}}
+def asking(resource: str, amount: str = "4") -> Json:
+    return {"name": "main", "resources": {"limits": {resource: amount}}}
 
 
 @pytest.mark.parametrize(
@@ -301,6 +301,7 @@ def asking(resource: str) -> Json:
             id="an init container asks",
         ),
         pytest.param(waiting_pod(containers=[asking("cpu")]), "", id="asks for nothing of ours"),
+        pytest.param(waiting_pod(containers=[asking("tuya.com/sgpu", "+0")]), "", id="asks for none of ours"),
         pytest.param(waiting_pod(containers=[asking("nvidia.com/gpu")]), "", id="another plugin's, perhaps"),
         pytest.param(waiting_pod(schedulingGates=[{"name": "a"}]), "", id="is not to be scheduled yet"),
     ],
