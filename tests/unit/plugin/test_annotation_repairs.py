@@ -84,7 +84,7 @@ def test_two_swapped_pods_are_both_repaired_and_keep_what_else_was_written() -> 
         pytest.param({"cpu": "2", "memory": "8Gi"}, ("4", "16Gi"), id="whole"),
         pytest.param({"cpu": "250m", "memory": "512Mi"}, ("500m", "1Gi"), id="parts"),
         pytest.param({"cpu": "0.5", "memory": "100M"}, ("1", "200M"), id="decimal"),
-        pytest.param({"cpu": "lots", "memory": "many"}, ("0", "0"), id="unreadable"),
+        pytest.param({"cpu": "lots", "memory": "many"}, (str(2**64 - 2),) * 2, id="unreadable"),
         pytest.param({}, ("0", "0"), id="none"),
     ],
 )
