@@ -85,7 +85,7 @@ def test_who_is_bound_past_the_scheduler_gets_what_the_kubelet_reads(
         assert units_of(cluster, namespace, name) == [5]
 
 
-@pytest.mark.parametrize("amount", [str(2**150), "4e30", "18446744073709551620", "2G"])
+@pytest.mark.parametrize("amount", [str(2**150), "4e30", "18446744073709551620", "2G", "4Gi"])
 def test_more_than_any_node_has_is_refused_at_once(
     cluster: LocalCluster, namespace: str, amount: str
 ) -> None:
