@@ -181,8 +181,6 @@ class ApiServer:
         uid = body.get("metadata", {}).get("uid", present["metadata"]["uid"])
         if uid != present["metadata"]["uid"]:
             raise refusal(HTTPStatus.CONFLICT, "the UID in the precondition does not match")
-        if body.get("metadata", {}).get("resourceVersion") not in (None, pod["metadata"]["resourceVersion"]):
-            raise refusal(HTTPStatus.CONFLICT, "the ResourceVersion in the precondition does not match")
         written = merged(present, body)
         if "dryRun" in request.params or written == present:
             return written

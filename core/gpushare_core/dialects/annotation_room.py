@@ -1,8 +1,9 @@
 """How much room a pod's annotations leave for what we write beside them. Pure.
 
-Kubernetes allows 256 KiB of annotations, in bytes of keys and values together (``TotalAnnotationSizeLimitB`` of
-``k8s.io/apimachinery/pkg/api/validation``). A Binding is not checked against that, and every later write to the pod
-is: one that was bound with more can be neither reported on nor ended. So whoever writes to a pod looks first.
+Kubernetes allows 256 KiB of annotations, in bytes of keys and values together (``TotalAnnotationSizeLimitB``
+of ``k8s.io/apimachinery/pkg/api/validation``). A Binding is not checked against that, and every later write to
+the pod is: one that was bound with more can be neither reported on nor ended. So whoever writes to a pod looks
+first.
 """
 
 from collections.abc import Mapping
@@ -15,7 +16,7 @@ MOST_BYTES = 256 * 1024
 ROOM_BYTES = 64 * 1024
 """Of these, kept free for ours: admission refuses pods that bring more than the rest."""
 MOST_CONTAINERS = 128
-"""That may ask for our resources: with a card of the longest name each they need a third of ``ROOM_BYTES``."""
+"""That may ask for our resources: with one card each they need a third of ``ROOM_BYTES`` at most."""
 MOST_ANNOTATIONS = 4096
 """Of a pod that asks for our resources: CEL adds up their bytes within what an expression may cost."""
 

@@ -13,7 +13,7 @@ from gpushare_core.kube.lease_holder import NotHeldError
 from gpushare_core.kube.paths import pod_path
 from gpushare_extender.bind.binding import Binding, BindingOutcome, binding_outcome
 from gpushare_extender.bind.deadlines import CALL_SECONDS, BindTiming
-from gpushare_extender.decide.pod import PodVersion
+from gpushare_extender.decide.pod import ANY_VERSION, PodVersion
 from gpushare_extender.decide.pod_state import PodState
 
 _log = logging.getLogger(__name__)
@@ -40,7 +40,7 @@ class BindingWrite:
     """What ``permit`` returned before the card was chosen."""
     answer_due: float
     """When the caller gives up; nothing is sent after it."""
-    version: PodVersion = PodVersion()
+    version: PodVersion = ANY_VERSION
     """Of the pod, as far as is known: the Binding is sent for this one, if what it writes fits there."""
     uncertain_until: float | None = None
     """Until then a Binding sent earlier may still take effect, though the pod looks unbound; None: there is

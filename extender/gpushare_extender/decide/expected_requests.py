@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from gpushare_core.placement.requests import PodRequest, ResourceClass
-from gpushare_extender.decide.pod import PodVersion
+from gpushare_extender.decide.pod import ANY_VERSION, PodVersion
 
 MOST_PODS = 2048
 """Those filtered longest ago are forgotten first. Each takes about 0.5 KiB, 2 with all its containers."""
@@ -25,7 +25,7 @@ class ExpectedRequest:
 
     request: PodRequest
     names: Mapping[str, ResourceClass] | None = None
-    version: PodVersion = PodVersion()
+    version: PodVersion = ANY_VERSION
     """Of the pod that says so."""
 
 
@@ -54,7 +54,7 @@ class ExpectedRequests:
         request: PodRequest,
         *,
         proven: Mapping[str, ResourceClass] | None = None,
-        version: PodVersion = PodVersion(),
+        version: PodVersion = ANY_VERSION,
     ) -> None:
         """The pod asks for ``request``, by its filter. ``proven``: the resources that are ours, where
         kube-scheduler itself has said so."""

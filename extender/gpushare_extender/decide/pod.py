@@ -64,6 +64,10 @@ class PodVersion(NamedTuple):
     """Bytes of its annotations, without our own, which a Binding writes anew."""
 
 
+ANY_VERSION = PodVersion()
+"""Of which nothing is known, and to which nothing is added."""
+
+
 class NominatedNode(msgspec.Struct, rename="camel"):
     """Source: ``v1.PodStatus``."""
 

@@ -163,8 +163,8 @@ class ExtenderApi:
         return result
 
     def _wait(self, uid: str, request: PodRequest, result: FilterResult) -> None:
-        """The pod is tried again once there is room for it. Where the pod itself is the reason that would be of
-        no use, and kube-scheduler tries it again when it is changed."""
+        """The pod is tried again once there is room for it. Where the pod itself is the reason, that would be
+        of no use: kube-scheduler tries it again when it is changed."""
         if result.is_for_good:
             self.refused.settled(uid)
         else:
