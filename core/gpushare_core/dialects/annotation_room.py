@@ -17,8 +17,8 @@ ROOM_BYTES = 64 * 1024
 """Of these, kept free for ours: admission refuses pods that bring more than the rest."""
 MOST_CONTAINERS = 128
 """That may ask for our resources: with one card each they need a third of ``ROOM_BYTES`` at most."""
-MOST_ANNOTATIONS = 4096
-"""Of a pod that asks for our resources: CEL adds up their bytes within what an expression may cost."""
+MOST_ANNOTATIONS = 1024
+"""Of a pod that asks for our resources: for the sum of more than that admission would take too long."""
 
 MOST_CARDS = 64
 """Of one node: an inventory lists no more."""
