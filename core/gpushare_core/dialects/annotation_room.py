@@ -1,9 +1,8 @@
 """How much room a pod's annotations leave for what we write beside them. Pure.
 
-Kubernetes allows 256 KiB of annotations, in bytes of keys and values together (``TotalAnnotationSizeLimitB``
-of ``k8s.io/apimachinery/pkg/api/validation``). A Binding is not checked against that, and every later write to
-the pod is: one that was bound with more can be neither reported on nor ended. So whoever writes to a pod looks
-first.
+Kubernetes allows 256 KiB of annotations, in bytes of keys and values together. A Binding is not checked
+against that, and every later write to the pod is: one that was bound with more can be neither reported on nor
+ended. So whoever writes to a pod looks first. Source: ``TotalAnnotationSizeLimitB`` of apimachinery.
 """
 
 from collections.abc import Mapping

@@ -33,11 +33,11 @@ MOST_OBJECT = 3 * 2**19
 def refuse_what_is_too_large(collection: str, body: Json) -> None:
     size = size_of(body["metadata"].get("annotations") or {})
     if size > MOST_BYTES:
-        message = f"metadata.annotations: Too long: must have at most {MOST_BYTES} bytes"
+        message = f"metadata.annotations: Too long: may not be more than {MOST_BYTES} bytes"
         raise ApiError(422, "Invalid", message)
     data = size_of(body.get("data") or {}) if collection == CONFIG_MAPS else 0
     if data > MOST_CONFIG:
-        raise ApiError(422, "Invalid", f"Too long: must have at most {MOST_CONFIG} bytes")
+        raise ApiError(422, "Invalid", f"Too long: may not be more than {MOST_CONFIG} bytes")
     if len(json.dumps(body)) > MOST_OBJECT:
         raise ApiError(413, "RequestEntityTooLarge", "etcdserver: request is too large")
 
@@ -114,7 +114,7 @@ async def test_a_node_without_room_for_an_annotation_is_named_and_holds_up_no_ot
     await minutes(operator, 3)
     assert node(cluster, "gpu-2")["metadata"]["annotations"][UNHEALTHY] == "0,1"
     assert "node gpu-1" in degraded(cluster)
-    assert f"at most {MOST_BYTES} bytes" in degraded(cluster)
+    assert f"not be more than {MOST_BYTES} bytes" in degraded(cluster)
     assert 0 < tries.count <= 12
     assert degraded(cluster, "other") == NOTHING
     cluster.api.change(paths.NODES, "gpu-1", {"metadata": {"annotations": {"filler": None}}})
@@ -189,7 +189,7 @@ async def test_a_full_config_map_of_volcano_is_named_and_stays_as_it_is(cluster:
     tries = Tries(cluster, f"{CONFIG_MAPS}/{CONFIG}")
     await minutes(operator, 3)
     assert f"ConfigMap volcano-system/{CONFIG}" in degraded(cluster)
-    assert f"at most {MOST_CONFIG} bytes" in degraded(cluster)
+    assert f"not be more than {MOST_CONFIG} bytes" in degraded(cluster)
     assert 0 < tries.count <= 12
     assert cluster.api.of(CONFIG_MAPS)[CONFIG]["data"] == data
     cluster.api.change(CONFIG_MAPS, CONFIG, {"data": {"other": "x"}})
