@@ -8,12 +8,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
+from tests.e2e.books import read_books
 from tests.e2e.observe import PODS, condition, get, watch_until
 from tests.e2e.outcomes import is_running
 from tests.e2e.product import Product, policy
 from tests.e2e.test_manifests import ANNOTATION, ROOT, allocation, as_extender, as_plugin_of, uid_of
 from tests.e2e.workloads import MEMORY, create, pod
 
+from gpushare_core.audit.difference import Kind
 from gpushare_core.dialects.annotation_room import (
     MOST_ANNOTATIONS,
     MOST_BYTES,
@@ -210,6 +212,10 @@ def test_a_pod_that_was_large_before_can_be_managed(cluster: LocalCluster, names
     patch(cluster, namespace, {"annotations": {"filler": None}})
 
 
+def is_told(event: Json) -> bool:
+    return event["reason"] == "AnnotationsFull" and "take annotations out of the pod" in event["note"]
+
+
 @pytest.mark.usefixtures("unlimited")
 def test_without_admission_it_is_not_bound_and_its_card_stays_free(
     cluster: LocalCluster, namespace: str
@@ -236,8 +242,8 @@ def test_one_that_was_bound_before_ends_once_its_annotations_are_taken_away(
     with without_limits(cluster, namespace):
         create(cluster, namespace, [body])
     path, uid = PODS.format(namespace=namespace), uid_of(cluster, namespace, "a")
-    metadata = {"name": "a", "uid": uid, "annotations": {ANNOTATION: allocation("gpu-2", uid)}}
-    target = {"kind": "Node", "name": "gpu-2"}
+    metadata = {"name": "a", "uid": uid, "annotations": {ANNOTATION: allocation("gpu-1", uid)}}
+    target = {"kind": "Node", "name": "gpu-1"}
     as_extender(
         cluster,
         f"{path}/a/binding",
@@ -246,6 +252,14 @@ def test_one_that_was_bound_before_ends_once_its_annotations_are_taken_away(
     assert size_of(get(cluster, f"{path}/a")["metadata"]["annotations"]) > MOST_BYTES
     with pytest.raises(LocalClusterError, match="may not be more than 262144 bytes"):
         patch(cluster, namespace, {"labels": {"app": "bank"}})
+    events = f"/apis/events.k8s.io/v1/namespaces/{namespace}/events"
+    watch_until(cluster, events, lambda seen: any(map(is_told, seen)), what="the plugin tells the pod")
+    wait_until(
+        "the auditor names it",
+        lambda: Kind.UNWRITABLE in {each.kind for each in read_books(cluster, namespace).differences()},
+        timeout=20,
+        interval=0.5,
+    )
     cluster.kubectl("delete", "pod", "a", "-n", namespace, "--wait=false")
     cluster.kubectl("annotate", "pod", "a", "filler-", "-n", namespace)
     watch_until(cluster, path, lambda pods: not pods, what="it is gone", seconds=60)

@@ -37,7 +37,7 @@ class FilterResult:
 
     @property
     def is_for_good(self) -> bool:
-        """Returns whether the pod itself is the reason: no other node takes it, and more room does not help."""
+        """Returns whether the pod itself is the reason: no node takes it, and more room does not help."""
         return not self.kinds.isdisjoint(OF_THE_POD)
 
 

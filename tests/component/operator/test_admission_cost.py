@@ -156,7 +156,7 @@ CHARACTER_BYTES = 4
 
 @pytest.mark.parametrize("policy", ["gpushare-requests", "gpushare-pods"])
 def test_whose_annotations_are_not_added_up_they_fit(policy: str) -> None:
-    """The condition counts annotations, and characters of the longest: adding up would cost every pod more."""
+    """The condition counts annotations, and characters of the longest: adding up would cost more."""
     (condition,) = conditions(policy)
     (number,) = re.findall(r"annotations\.orValue\(\{\}\)\.size\(\) > (\d+)", condition)
     (longest,) = re.findall(r"annotations\[key\]\.size\(\) > (\d+)", condition)

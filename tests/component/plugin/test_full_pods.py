@@ -1,4 +1,4 @@
-"""A pod without room for our annotation: nothing is tried in vain, people learn of it, and no other pod waits."""
+"""A pod without room for our annotation: nothing is tried in vain, people learn of it, and nobody waits."""
 
 from collections.abc import Sequence
 
