@@ -9,7 +9,7 @@ MOST_NOTE = 1024
 
 
 def event_name(regarding: str, digest: str) -> str:
-    """Returns the name of an Event about the object ``regarding``: as much of its name as fits comes first."""
+    """Returns the name of an Event about the object ``regarding``: as much of that name as fits, first."""
     beginning = regarding[: MOST_NAME - len(digest) - 1]
     return f"{beginning.rstrip('.-')}.{digest}"
 
