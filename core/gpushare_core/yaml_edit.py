@@ -42,6 +42,10 @@ class YamlEditError(Exception):
     """The text cannot be parsed, or not be changed without touching something else."""
 
 
+class TooLongError(YamlEditError):
+    """The text is longer than what is read of any."""
+
+
 @dataclass(frozen=True)
 class _Line:
     """Where the line that holds a position begins, and what stands on it before that position."""
@@ -177,9 +181,9 @@ def _values(node: yaml.Node, known: dict[int, int]) -> int:
 
 
 def _parseable(text: str, *, longest: int = MOST_CHARACTERS) -> str:
-    """Raises YamlEditError for a text that is too long."""
+    """Raises TooLongError for a text that is too long."""
     if len(text) > longest:
-        raise YamlEditError(f"it is longer than {longest // 1024} KiB; shorten it")
+        raise TooLongError(f"it is longer than {longest // 1024} KiB; shorten it")
     # JSON may be indented with tabs, which the YAML parser refuses; inside JSON strings there are none.
     return text.replace("\t", " ") if text.lstrip().startswith("{") else text
 

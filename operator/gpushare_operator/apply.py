@@ -239,9 +239,11 @@ class Applier:
         path = paths.config_map_path(at.namespace, at.config_map)
         try:
             body = await self.writer.merge(path, {"metadata": metadata, "data": {at.key: action.text}})
-        except ApiError:
-            # Nobody follows it: it has to be read anew, for it may have changed.
-            self.cache.forget_volcano_config(at)
+        except ApiError as error:
+            # Nobody follows it: it has to be read anew where it has changed. Where it was refused for what it
+            # is, it is still asked for: else the reason would not reach people.
+            if error.is_conflict or error.is_not_found:
+                self.cache.forget_volcano_config(at)
             raise
         self.cache.observe_volcano_config(at, read_volcano_config(body, at.key))
 

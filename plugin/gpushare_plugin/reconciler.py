@@ -19,7 +19,8 @@ from gpushare_core.clock import utc_now
 from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.errors import ApiError, UnreachableError
-from gpushare_core.kube.paths import SHARE_NODES, pod_path
+from gpushare_core.kube.paths import SHARE_NODES
+from gpushare_plugin.annotation_writer import AnnotationWriter
 from gpushare_plugin.cluster.event_writer import EventWriter
 from gpushare_plugin.decide.allocations import (
     PodAllocations,
@@ -62,7 +63,7 @@ from gpushare_plugin.decide.offering import (
 )
 from gpushare_plugin.decide.pod_allocation import PodAllocation
 from gpushare_plugin.decide.pod_answers import PodAnswers
-from gpushare_plugin.decide.pods import Pods, read_metadata
+from gpushare_plugin.decide.pods import Pods
 from gpushare_plugin.decide.reported_use import ReportedUse, recorded_use, reported_use
 from gpushare_plugin.decide.stand_ins import doubtful_units
 from gpushare_plugin.decide.status import kept_status, node_status, with_conditions
@@ -102,8 +103,7 @@ class Reconciler:
     """Cards that are in the lists of one class only."""
     _sent_kept: frozenset[int] = field(default=frozenset(), init=False)
     """Units of cordoned cards that are healthy in the lists."""
-    _differing: tuple[str, ...] = field(default=(), init=False)
-    """Pods whose annotation could not be repaired in the last round."""
+    _annotations: AnnotationWriter = field(init=False)
     _audit: NodeAudit = field(default_factory=NodeAudit, init=False)
     _decided: LastAnswer[Offering] = field(default_factory=LastAnswer, init=False)
     _planned: LastAnswer[Sequence[Repair]] = field(default_factory=LastAnswer, init=False)
@@ -112,6 +112,9 @@ class Reconciler:
     _told: LastAnswer[NodeStatus] = field(default_factory=LastAnswer, init=False)
     """The status, its conditions apart."""
     _of_pods: PodAnswers[PodAllocations] = field(default_factory=PodAnswers, init=False)
+
+    def __post_init__(self) -> None:
+        self._annotations = AnnotationWriter(self.state, self.client, self.events)
 
     async def reconcile(self) -> bool:
         """Looks at the cards, decides what to offer, repairs annotations, writes the status.
@@ -351,13 +354,7 @@ class Reconciler:
         Never from a layout of which it is not known whether its IDs mean the cards that containers were told.
         """
         dialect = self.state.last_dialect or self.state.offering.dialect
-        repairs = self._repairs(self._certain_assignments(), dialect)
-        try:
-            problems = [(repair.pod, await self._apply(repair)) for repair in repairs]
-        except UnreachableError as error:  # nor would it answer for the others, and each waits for seconds
-            _log.warning("cannot set annotations right: %s", error)
-            problems = [(repair.pod, "the API server does not answer") for repair in repairs]
-        self._differing = tuple(f"{pod} ({problem})" for pod, problem in problems if problem)
+        await self._annotations.write(self._repairs(self._certain_assignments(), dialect))
 
     def _repairs(self, assignments: NodeAssignments | None, dialect: Dialect) -> Sequence[Repair]:
         """The time alone is no reason for one: what could not be written is tried again as it was."""
@@ -369,20 +366,6 @@ class Reconciler:
             (assignments.layout, assignments.preferred, tuple(pods.values())),
             decide=lambda: self._planner.plan(assignments, pods.values(), dialect, now=self.now()),
         )
-
-    async def _apply(self, repair: Repair) -> str:
-        """Returns why it has to be tried again, or an empty text. Raises ``UnreachableError``."""
-        body = {"metadata": {"uid": repair.uid, "annotations": dict(repair.annotations)}}
-        try:
-            written = await self.client.merge(pod_path(*repair.pod), body)
-        except ApiError as error:
-            _log.warning("cannot set an annotation right: %s", error, extra={"pod": str(repair.pod)})
-            return "" if error.is_not_found or error.is_conflict else str(error)
-        message = "annotations now say what the kubelet's books say: %s"
-        _log.info(message, dict(repair.annotations), extra={"pod": str(repair.pod)})
-        if repair.pod in self.state.pods:
-            self.state.put_pod(read_metadata(written, Dialect.allocation_annotation))
-        return ""
 
     async def _measure(self) -> None:
         allocations = self._every_allocation(self._certain_assignments())
@@ -478,7 +461,7 @@ class Reconciler:
         forgotten += forgotten_strangers(state.assigned, state.pods)
         annotations = AnnotationState(
             state.pod_resources_available,
-            self._differing,
+            self._annotations.differing,
             state.assigned.checkpoint_problem,
             [str(each.pod.name) for each in forgotten],
             doubtful_units(offering.layout, state.assigned),

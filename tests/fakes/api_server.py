@@ -352,6 +352,8 @@ class FakeApi:
             return status(404, f"pods {key[1]} not found")
         if binding["metadata"].get("uid", pod["metadata"]["uid"]) != pod["metadata"]["uid"]:
             return status(409, "the UID in the precondition does not match")
+        if binding["metadata"].get("resourceVersion") not in (None, pod["metadata"]["resourceVersion"]):
+            return status(409, "the ResourceVersion in the precondition does not match")
         if pod["spec"].get("nodeName") or pod["metadata"].get("deletionTimestamp"):
             return status(409, f"pod {key[1]} is already assigned to a node")
         bound = copy.deepcopy(pod)

@@ -141,6 +141,8 @@ class ApiServer:
         uid = body.get("metadata", {}).get("uid", pod["metadata"]["uid"])
         if uid != pod["metadata"]["uid"]:
             raise refusal(HTTPStatus.CONFLICT, "the UID in the precondition does not match")
+        if body.get("metadata", {}).get("resourceVersion") not in (None, pod["metadata"]["resourceVersion"]):
+            raise refusal(HTTPStatus.CONFLICT, "the ResourceVersion in the precondition does not match")
         if part == "binding":
             return self._bind(pod, body)
         if request.method == "DELETE":

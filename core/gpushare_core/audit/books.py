@@ -113,6 +113,8 @@ class PodBook:
     """What it asks for in any dialect; None where only its metadata was read."""
     annotations: Mapping[str, str] = field(default_factory=dict)
     """Those of ours and of all dialects."""
+    annotations_size: int = 0
+    """Bytes of all that it has."""
     variables: Mapping[str, Mapping[str, str | None]] = field(default_factory=dict)
     """Container -> what its author sets of the variables that name cards or amounts; None for a value from
     elsewhere. Without those that ConfigMaps and Secrets bring."""

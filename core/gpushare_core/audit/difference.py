@@ -64,6 +64,8 @@ class Kind(StrEnum):
     """A book counts units for a pod by something that the pod's author wrote."""
     TWO_NODES = "TwoNodes"
     """Books have one pod on two nodes."""
+    UNWRITABLE = "Unwritable"
+    """A pod has more annotations than Kubernetes allows: nobody can write to it, and its cards stay taken."""
     UNREADABLE = "Unreadable"
     """A book was there and could not be read."""
 

@@ -25,6 +25,7 @@ from gpushare_core.audit.ledger import ledger_differences
 from gpushare_core.audit.release import early_releases
 from gpushare_core.audit.sums import kubelet_locks, status_locks, status_sums, uncounted, uncounted_foreign
 from gpushare_core.audit.unit_map import UnitMap, unit_map
+from gpushare_core.audit.unwritable import unwritable
 from gpushare_core.audit.without_units import without_units
 from gpushare_core.audit.wording import list_text
 
@@ -57,6 +58,7 @@ def node_differences(books: NodeBooks) -> list[Difference]:
             *two_kubelet_books(books, held),
             *orphan_marks(books),
             *without_units(books, held, claimed),
+            *unwritable(books),
             *uncounted_foreign(books, held),
             *written_by_authors(books, claimed),
             *_promised(books, claimed),

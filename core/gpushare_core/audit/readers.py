@@ -19,6 +19,7 @@ from gpushare_core.audit.books import (
     ShareNodeBook,
 )
 from gpushare_core.audit.status_card import status_card
+from gpushare_core.dialects.annotation_room import size_of
 from gpushare_core.dialects.dialect import CARD_VARIABLE, OWN_VARIABLES, Dialect
 from gpushare_core.dialects.table import ANNOTATION_KEYS, DIALECTS, RESOURCES
 from gpushare_core.json_object import UNREADABLE_JSON, Json
@@ -118,6 +119,7 @@ def read_pod(item: Json) -> PodBook:
         deleting="deletionTimestamp" in metadata,
         request=read_request(spec, RESOURCES) if spec is not None else None,
         annotations={key: annotations[key] for key in ANNOTATION_KEYS if key in annotations},
+        annotations_size=size_of(annotations),
         variables=_written_variables(spec or {}),
     )
 

@@ -18,7 +18,7 @@ from gpushare_extender.bind.binding import Binding, allocation_of, share_binding
 from gpushare_extender.bind.binding_write import BindingWrite, BoundBeforeError, NotBoundError
 from gpushare_extender.bind.deadlines import CALL_SECONDS, BindTiming
 from gpushare_extender.decide.expected_requests import ExpectedRequest, ExpectedRequests, is_same
-from gpushare_extender.decide.pod import Pod
+from gpushare_extender.decide.pod import Pod, PodVersion
 from gpushare_extender.ledger.holder import Holder
 from gpushare_extender.ledger.ledger import DoesNotFitError, Ledger
 from gpushare_extender.ledger.pod_reference import PodReference
@@ -63,6 +63,14 @@ class Expected:
     """By its filter."""
     share_node: ShareNode | None
     """As the cards were chosen by."""
+
+
+@dataclass(frozen=True, slots=True)
+class KnownPod:
+    """What a pod asks for, and the version of it that says so."""
+
+    request: PodRequest
+    version: PodVersion
 
 
 @dataclass(slots=True)
@@ -182,31 +190,29 @@ class Binder:
         expected = self.expected.take(pod.uid)
         reserved = self._reserve_expected(pod, node, expected.request if expected else None)
         try:
-            request = self._certain_request(expected, reserved) or await self._read_request(pod)
+            known = self._certain(expected, reserved) or await self._read_request(pod)
             is_bound = self._is_bound(pod, node)
         except BaseException:  # whatever it is, nothing was sent
             self._release(reserved)
             raise
         if is_bound:
             return
-        if reserved is not None and not self._serves(reserved, request):
+        if reserved is not None and not self._serves(reserved, known.request):
             self._release(reserved)
             reserved = None
-        if request.resources:
+        if known.request.resources:
             await self._bind_with_share(
-                pod, node, request, reserved=reserved, holding=holding, answer_due=answer_due
+                pod, node, known, reserved=reserved, holding=holding, answer_due=answer_due
             )
         else:
             await self._write(Binding(pod, node, {}), holding=holding, answer_due=answer_due).ensure_bound()
 
-    def _certain_request(
-        self, expected: ExpectedRequest | None, reserved: Expected | None
-    ) -> PodRequest | None:
+    def _certain(self, expected: ExpectedRequest | None, reserved: Expected | None) -> KnownPod | None:
         """Returns what kube-scheduler itself has said that the pod asks for, if units were reserved by it and
         the same resources are ours still: then nobody else need be asked. Source: containers' resources are
-        immutable but for CPU and memory (``ValidatePodUpdate``), and a Binding is for one UID."""
+        immutable but for CPU and memory (``ValidatePodUpdate``), and a Binding is for one UID and version."""
         is_certain = expected and reserved and expected.names is self.ledger.resources
-        return expected.request if expected and is_certain else None
+        return KnownPod(expected.request, expected.version) if expected and is_certain else None
 
     def _reserve_expected(self, pod: PodReference, node: str, request: PodRequest | None) -> Expected | None:
         """Keeps what the pod is expected to ask for while the API server tells what it does ask for: pods
@@ -250,7 +256,7 @@ class Binder:
             raise NotBoundError(f"the pod already holds its share of cards on node {holder.node}")
         return holder is not None and not self.ledger.is_unconfirmed(pod.uid)
 
-    async def _read_request(self, pod: PodReference) -> PodRequest:
+    async def _read_request(self, pod: PodReference) -> KnownPod:
         """Returns what the pod itself requests: no caller is believed that has not proven to be
         kube-scheduler, and a pod's request never changes.
 
@@ -270,7 +276,7 @@ class Binder:
         if not request.resources and not present.asks_for_any(ASKED_RESOURCES):
             resources = " or ".join(self.ledger.resources)
             raise NotBoundError(f"the pod asks for no {resources}: the gpushare extender binds no others")
-        return request
+        return KnownPod(request, present.version)
 
     async def _read_pod(self, pod: PodReference) -> Pod:
         """Asks the API server's cache first: nearly always the pod is in it, and etcd is spared a read.
@@ -291,20 +297,21 @@ class Binder:
         self,
         pod: PodReference,
         node: str,
-        request: PodRequest,
+        known: KnownPod,
         *,
         reserved: Expected | None,
         holding: int,
         answer_due: float,
     ) -> None:
         earlier = None if reserved else self.ledger.reservation(pod.uid)
-        holder = reserved.reservation.holder if reserved else self._reserve(pod, node, request)
+        holder = reserved.reservation.holder if reserved else self._reserve(pod, node, known.request)
         share_node = self.ledger.share_node(node)
         assert share_node
         now = self.timing.now()
-        allocation = allocation_of(holder, request, share_node, now=now)
+        allocation = allocation_of(holder, known.request, share_node, now=now)
         binding = share_binding(pod, allocation, share_node, now=now)
         write = self._write(binding, holding=holding, answer_due=answer_due)
+        write.version = known.version
         write.uncertain_until = earlier.since + self.timing.uncertain_for if earlier else None
         try:
             await write.ensure_bound()

@@ -12,6 +12,7 @@ from gpushare_core.books.allocation import (
     decode_allocation,
     encode_allocation,
 )
+from gpushare_core.dialects.annotation_room import size_of
 from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.json_object import Json
 from gpushare_core.placement.modes import mode_serving
@@ -29,14 +30,18 @@ class Binding:
     pod: PodReference
     node: str
     annotations: dict[str, str]
+    room: int = 0
+    """Bytes that its annotations take of the pod, with those that the plugin writes beside them later."""
 
-    def to_json(self) -> Json:
-        """Returns a ``v1.Binding``.
+    def to_json(self, resource_version: str = "") -> Json:
+        """Returns a ``v1.Binding`` of the pod at ``resource_version``; empty: at any.
 
-        The API server refuses it for a pod of another UID, and moves the annotations to the pod in the write
-        that sets its node.
+        The API server refuses it for a pod of another UID or version, and moves the annotations to the pod in
+        the write that sets its node, without a look at their size: source ``BindingREST``.
         """
         metadata: Json = {"name": self.pod.name, "namespace": self.pod.namespace, "uid": self.pod.uid}
+        if resource_version:
+            metadata["resourceVersion"] = resource_version
         if self.annotations:
             metadata["annotations"] = self.annotations
         return {
@@ -52,11 +57,11 @@ def share_binding(
 ) -> Binding:
     """Returns the Binding that carries ``allocation`` to the pod, in the words of the node's dialect as well:
     these are for people's tools, our own annotation is the book."""
-    dialect, places = share_node.dialect, share_node.places(allocation.resource)
-    beside = dialect.codec.bind_annotations(allocation, places, unix_nanoseconds(now))
-    return Binding(
-        pod, allocation.node, {**beside, dialect.allocation_annotation: encode_allocation(allocation)}
-    )
+    dialect, places, at = share_node.dialect, share_node.places(allocation.resource), unix_nanoseconds(now)
+    beside = dialect.codec.bind_annotations(allocation, places, at)
+    written = {**beside, dialect.allocation_annotation: encode_allocation(allocation)}
+    later = dialect.codec.assignment_annotations(allocation.resource, at)
+    return Binding(pod, allocation.node, written, room=size_of({**written, **later}))
 
 
 def allocation_of(holder: Holder, request: PodRequest, share_node: ShareNode, *, now: datetime) -> Allocation:

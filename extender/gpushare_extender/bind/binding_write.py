@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from http import HTTPStatus
 
+from gpushare_core.dialects.annotation_room import lack_of_room
 from gpushare_core.kube.backoff import Backoff
 from gpushare_core.kube.client import KubeClient, Request
 from gpushare_core.kube.errors import ApiError, NotSentError, UnreachableError
@@ -12,6 +13,7 @@ from gpushare_core.kube.lease_holder import NotHeldError
 from gpushare_core.kube.paths import pod_path
 from gpushare_extender.bind.binding import Binding, BindingOutcome, binding_outcome
 from gpushare_extender.bind.deadlines import CALL_SECONDS, BindTiming
+from gpushare_extender.decide.pod import ANY_VERSION, PodVersion
 from gpushare_extender.decide.pod_state import PodState
 
 _log = logging.getLogger(__name__)
@@ -38,6 +40,8 @@ class BindingWrite:
     """What ``permit`` returned before the card was chosen."""
     answer_due: float
     """When the caller gives up; nothing is sent after it."""
+    version: PodVersion = ANY_VERSION
+    """Of the pod, as far as is known: the Binding is sent for this one, if what it writes fits there."""
     uncertain_until: float | None = None
     """Until then a Binding sent earlier may still take effect, though the pod looks unbound; None: there is
     none whose outcome is not known."""
@@ -83,6 +87,9 @@ class BindingWrite:
 
     async def _may_send(self) -> bool:
         """When kube-scheduler has given up it may give the node's CPU to another pod."""
+        if lacking := lack_of_room(self.version.annotations_size, self.binding.room):
+            self._fail_if_certain(lacking)
+            return False
         if self.timing.clock() < self.answer_due:
             try:
                 await self._require_same_holding()
@@ -105,12 +112,13 @@ class BindingWrite:
             method="POST",
             path=f"{self._pod_path}/binding",
             params={"timeout": f"{CALL_SECONDS}s"},
-            body=self.binding.to_json(),
+            body=self.binding.to_json(self.version.resource_version),
             timeout=float(CALL_SECONDS),
         )
 
     def _handle_refusal(self, error: ApiError, sent: float) -> None:
-        """A conflict needs a look at the pod: an earlier Binding of ours may be what stands in the way."""
+        """A conflict needs a look at the pod: an earlier Binding of ours may be what stands in the way, or it
+        was changed since it was looked at."""
         self._failure, self._asked_to_wait = str(error), error.retry_after
         if error.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
             self._set_uncertain(error, sent)
@@ -136,18 +144,29 @@ class BindingWrite:
         """
         asked = self.timing.clock()
         try:
-            outcome = binding_outcome(self.binding, await self._read_pod())
+            pod = await self._read_pod()
         except (ApiError, UnreachableError) as error:
             extra = {"pod": str(self.binding.pod), "node": self.binding.node}
             _log.warning("cannot tell yet whether the pod is bound, asking again: %s", error, extra=extra)
             return False
-        if outcome is BindingOutcome.UNBOUND and asked < (self.uncertain_until or 0.0):
+        outcome = binding_outcome(self.binding, pod)
+        if outcome is BindingOutcome.UNBOUND and (
+            self._is_changed(pod) or asked < (self.uncertain_until or 0.0)
+        ):
             return False
         if outcome is BindingOutcome.BOUND:
             return True
         had_effect = self.uncertain_until is not None and outcome is not BindingOutcome.UNBOUND
         refusal = BoundBeforeError if had_effect else NotBoundError
         raise refusal(f"the pod is {outcome.value}: {self._failure}")
+
+    def _is_changed(self, pod: PodState | None) -> bool:
+        """Returns whether the Binding may be sent once more, for ``pod`` is another version than it was sent
+        for; then that one counts."""
+        if pod is None or not self.version.resource_version or pod.version == self.version:
+            return False
+        self.version = pod.version
+        return self.timing.clock() < self.answer_due
 
     async def _read_pod(self) -> PodState | None:
         try:

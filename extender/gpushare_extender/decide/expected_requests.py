@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from gpushare_core.placement.requests import PodRequest, ResourceClass
+from gpushare_extender.decide.pod import ANY_VERSION, PodVersion
 
 MOST_PODS = 2048
 """Those filtered longest ago are forgotten first. Each takes about 0.5 KiB, 2 with all its containers."""
@@ -24,6 +25,8 @@ class ExpectedRequest:
 
     request: PodRequest
     names: Mapping[str, ResourceClass] | None = None
+    version: PodVersion = ANY_VERSION
+    """Of the pod that says so."""
 
 
 def is_same(one: PodRequest, other: PodRequest) -> bool:
@@ -46,7 +49,12 @@ class ExpectedRequests:
         return len(self._asked)
 
     def put(
-        self, uid: str, request: PodRequest, *, proven: Mapping[str, ResourceClass] | None = None
+        self,
+        uid: str,
+        request: PodRequest,
+        *,
+        proven: Mapping[str, ResourceClass] | None = None,
+        version: PodVersion = ANY_VERSION,
     ) -> None:
         """The pod asks for ``request``, by its filter. ``proven``: the resources that are ours, where
         kube-scheduler itself has said so."""
@@ -54,8 +62,8 @@ class ExpectedRequests:
         if not (uid and request.resources):
             return
         containers = len(request.init_containers) + sum(len(each.containers) for each in request.resources)
-        if proven is not None and containers <= MOST_CONTAINERS:
-            self._asked[uid] = ExpectedRequest(request, proven)
+        if proven is not None and version.resource_version and containers <= MOST_CONTAINERS:
+            self._asked[uid] = ExpectedRequest(request, proven, version)
         else:
             bare = tuple(replace(each, containers={}) for each in request.resources)
             self._asked[uid] = ExpectedRequest(PodRequest(bare))

@@ -4,12 +4,13 @@ import sys
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
+from gpushare_core.dialects.annotation_room import lack_of_room, worst_size
 from gpushare_core.placement.modes import crowded_container_reason
 from gpushare_core.placement.requests import PodRequest
 from gpushare_extender.decide.candidates import Alike, Offer, alike, offer
 from gpushare_extender.ledger.fit_index import Answer, Fit
 from gpushare_extender.ledger.ledger import Ledger
-from gpushare_extender.ledger.unfit_reason import Refusal, UnfitReason, told
+from gpushare_extender.ledger.unfit_reason import OF_THE_POD, Refusal, UnfitReason, told
 
 _LAST = (sys.maxsize,)
 """A ranking key after all others."""
@@ -34,6 +35,11 @@ class FilterResult:
     kinds: set[Refusal] = field(default_factory=set, compare=False)
     """Of the reasons why it does not fit, which they follow from."""
 
+    @property
+    def is_for_good(self) -> bool:
+        """Returns whether the pod itself is the reason: no node takes it, and more room does not help."""
+        return not self.kinds.isdisjoint(OF_THE_POD)
+
 
 @dataclass(frozen=True, slots=True)
 class Narrowing:
@@ -44,9 +50,17 @@ class Narrowing:
 
 
 def filter_nodes(
-    ledger: Ledger, names: list[str], *, uid: str, request: PodRequest, narrowing: Narrowing | None = None
+    ledger: Ledger,
+    names: list[str],
+    *,
+    uid: str,
+    request: PodRequest,
+    annotations_size: int = 0,
+    narrowing: Narrowing | None = None,
 ) -> FilterResult:
     """Returns which of the nodes in ``names`` take a pod with ``request``; with ``narrowing`` the best ones.
+
+    ``annotations_size``: bytes of the pod's, without our own. What we write has to fit beside them.
 
     A pod that already holds units (the scheduler tries again after a bind whose end it did not see) only
     passes where it holds them: it must not get a second share.
@@ -56,8 +70,9 @@ def filter_nodes(
     if holder := ledger.holder(uid):
         return _only(holder.node, names)
     if reason := crowded_container_reason(request):
-        unresolvable = dict.fromkeys(names, reason)
-        return FilterResult([], unresolvable=unresolvable, kinds={Refusal.CROWDED_CONTAINER})
+        return _refused(names, reason, Refusal.CROWDED_CONTAINER)
+    if reason := lack_of_room(annotations_size, worst_size(request)):
+        return _refused(names, reason, Refusal.ANNOTATIONS_FULL)
     answers = ledger.answers(names, request)
     if not ledger.holds.nodes().isdisjoint(names):
         answers = _past_holds(ledger, names, answers, uid=uid, request=request)
@@ -110,6 +125,11 @@ def _past_holds_on(ledger: Ledger, node: str, answer: Answer, *, uid: str, reque
     if isinstance(answer, Fit) or share_node is None or not ledger.fits(node, request, gone=passed):
         return answer
     return Fit(share_node.strategy, share_node.candidates, _LAST)
+
+
+def _refused(names: Iterable[str], reason: str, kind: Refusal) -> FilterResult:
+    """The pod fits nowhere, whatever nodes there are."""
+    return FilterResult([], unresolvable=dict.fromkeys(names, reason), kinds={kind})
 
 
 def _only(node: str, names: list[str]) -> FilterResult:

@@ -5,9 +5,11 @@ Whole pods are large, and every filter brings one.
 
 from collections.abc import Collection, Mapping
 from functools import lru_cache
+from typing import NamedTuple
 
 import msgspec
 
+from gpushare_core.dialects.annotation_room import size_beside_ours
 from gpushare_core.json_object import Json
 from gpushare_core.placement.requests import PodRequest, ResourceClass, read_request
 from gpushare_extender.ledger.pod_reference import PodReference
@@ -48,7 +50,22 @@ class PodMetadata(msgspec.Struct, rename="camel"):
     uid: str = ""
     namespace: str = ""
     name: str = ""
+    resource_version: str = ""
+    annotations: dict[str, str] | None = None
     deletion_timestamp: str | None = None
+
+
+class PodVersion(NamedTuple):
+    """What a Binding is sent for: it takes effect on no other version of the pod."""
+
+    resource_version: str = ""
+    """Empty: any."""
+    annotations_size: int = 0
+    """Bytes of its annotations, without our own, which a Binding writes anew."""
+
+
+ANY_VERSION = PodVersion()
+"""Of which nothing is known, and to which nothing is added."""
 
 
 class NominatedNode(msgspec.Struct, rename="camel"):
@@ -67,6 +84,11 @@ class Pod(msgspec.Struct):
     @property
     def reference(self) -> PodReference:
         return PodReference(self.metadata.namespace, self.metadata.name, self.metadata.uid)
+
+    @property
+    def version(self) -> PodVersion:
+        metadata = self.metadata
+        return PodVersion(metadata.resource_version, size_beside_ours(metadata.annotations or {}))
 
     @property
     def priority(self) -> int:

@@ -2,13 +2,15 @@
 
 import msgspec
 
-from gpushare_extender.decide.pod import PodSpec
+from gpushare_core.dialects.annotation_room import size_beside_ours
+from gpushare_extender.decide.pod import PodSpec, PodVersion
 
 FINISHED = ("Succeeded", "Failed")
 
 
-class _Metadata(msgspec.Struct):
+class _Metadata(msgspec.Struct, rename="camel"):
     uid: str
+    resource_version: str = ""
     annotations: dict[str, str] | None = None
 
 
@@ -30,6 +32,11 @@ class PodState(msgspec.Struct):
     @property
     def uid(self) -> str:
         return self.metadata.uid
+
+    @property
+    def version(self) -> PodVersion:
+        metadata = self.metadata
+        return PodVersion(metadata.resource_version, size_beside_ours(metadata.annotations or {}))
 
     @property
     def node(self) -> str:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from gpushare_core.api.event_limits import event_name, event_note
 from gpushare_core.api.timestamps import micro_time
 from gpushare_core.json_object import Json
 from gpushare_extender.ledger.pod_reference import PodReference
@@ -36,11 +37,11 @@ class PodEvent:
         return {
             "apiVersion": "events.k8s.io/v1",
             "kind": "Event",
-            "metadata": {"name": f"{self.pod.name}.{digest}", "namespace": self.pod.namespace},
+            "metadata": {"name": event_name(self.pod.name, digest), "namespace": self.pod.namespace},
             "eventTime": moment,
             "type": self.type,
             "reason": self.reason,
-            "note": self.note[:1000],
+            "note": event_note(self.note),
             "action": "Preempting",
             "reportingController": CONTROLLER,
             "reportingInstance": CONTROLLER,

@@ -14,7 +14,6 @@ from gpushare_core.placement.requests import PodRequest
 from gpushare_extender.decide.filter import FilterResult, fitting_nodes
 from gpushare_extender.decide.preemption_queue import may_be_sampled
 from gpushare_extender.ledger.ledger import Ledger
-from gpushare_extender.ledger.unfit_reason import Refusal
 
 MOST_PODS = 16384
 """Those that were refused longest ago are forgotten first. Each takes about 0.4 KiB. Of more that search at a
@@ -118,8 +117,7 @@ class SampledPods:
         than at the refusal before if it is to be tried again."""
         if not may_be_sampled(len(names)):
             return result  # such as the nominated one, which is asked about before the others
-        is_crowded = Refusal.CROWDED_CONTAINER in result.kinds
-        fitting = 0 if is_crowded else len(fitting_nodes(ledger, uid=uid, request=request))
+        fitting = 0 if result.is_for_good else len(fitting_nodes(ledger, uid=uid, request=request))
         if not fitting:
             self._searches.pop(uid, None)
             return result

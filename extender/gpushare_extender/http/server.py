@@ -136,22 +136,39 @@ class ExtenderApi:
     def _filter_names(self, names: list[str], pod: Pod, *, is_proven: bool) -> FilterResult:
         request, uid, now = self._request(pod), pod.metadata.uid, self.binder.timing.clock()
         narrowing = None if self.offered.comes_again(uid, now=now) else Narrowing(pod.nominated_node)
-        result = filter_nodes(self.ledger, names, uid=uid, request=request, narrowing=narrowing)
+        version = pod.version
+        result = filter_nodes(
+            self.ledger,
+            names,
+            uid=uid,
+            request=request,
+            annotations_size=version.annotations_size,
+            narrowing=narrowing,
+        )
         if result.left_out:
             self.offered.offered_some(uid, offered=len(result.passing), now=now)
         if result.passing:
-            self.binder.expected.put(uid, request, proven=self.ledger.resources if is_proven else None)
+            proven = self.ledger.resources if is_proven else None
+            self.binder.expected.put(uid, request, proven=proven, version=version)
             self.refused.settled(uid)
             self.preemptors.settled(uid)
             self.sampled.settled(uid)
         elif request.resources:
             self.metrics.refused(result.kinds)
-            self.refused.refused(uid, request)
+            self._wait(uid, request, result)
             self._remember(pod, request, names, result)
             return self.sampled.searched(
                 result, ledger=self.ledger, uid=uid, request=request, names=names, now=now
             )
         return result
+
+    def _wait(self, uid: str, request: PodRequest, result: FilterResult) -> None:
+        """The pod is tried again once there is room for it. Where the pod itself is the reason, that would be
+        of no use: kube-scheduler tries it again when it is changed."""
+        if result.is_for_good:
+            self.refused.settled(uid)
+        else:
+            self.refused.refused(uid, request)
 
     def _remember(self, pod: Pod, request: PodRequest, names: list[str], result: FilterResult) -> None:
         """Whether others may be evicted for the pod is looked at when kube-scheduler had its turn."""

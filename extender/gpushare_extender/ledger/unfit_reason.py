@@ -21,10 +21,16 @@ class Refusal(StrEnum):
     OTHER_RESOURCE = "OtherResource"
     SEVERAL_RESOURCES = "SeveralResources"
     CROWDED_CONTAINER = "CrowdedContainer"
+    ANNOTATIONS_FULL = "AnnotationsFull"
+    """What we write would not fit beside the pod's own annotations."""
     NODE_CLOSED = "NodeClosed"
     NOT_SHARED = "NotShared"
     HELD_ELSEWHERE = "HeldElsewhere"
     """The pod has units on another node already."""
+
+
+OF_THE_POD = frozenset({Refusal.CROWDED_CONTAINER, Refusal.ANNOTATIONS_FULL})
+"""Those that have nothing to do with any node."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)

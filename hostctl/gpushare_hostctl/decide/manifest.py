@@ -108,13 +108,19 @@ def add(scheduler: SchedulerPod, *, config: str, keys: str | None = None) -> byt
     is mounted besides; None without one. Raises NeedsPersonError when that cannot
     be done without touching something else.
     """
+    with yaml_edit.naming("with gpushare's part the manifest"):
+        text = _added(scheduler, config, keys)
+        verify(scheduler, text, expected=_expected_addition(scheduler, config, keys))
+    return text.encode()
+
+
+def _added(scheduler: SchedulerPod, config: str, keys: str | None) -> str:
     *sequence, index = _place_of_ours(scheduler)
     text = yaml_edit.insert_item(scheduler.text, tuple(sequence), index=int(index), value=_flag(config))
     for volume in _volumes(config, keys):
         text = yaml_edit.insert_item(text, (*scheduler.container_path, "volumeMounts"), value=_mount(volume))
         text = yaml_edit.insert_item(text, ("spec", "volumes"), value=volume)
-    verify(scheduler, text, expected=_expected_addition(scheduler, config, keys))
-    return text.encode()
+    return text
 
 
 def remove(scheduler: SchedulerPod, *, folder: str) -> bytes:
@@ -164,6 +170,8 @@ def host_path(scheduler: SchedulerPod, path: str) -> str:
 def _documents(text: str) -> list[Any] | None:
     try:
         return yaml_edit.documents(text)
+    except yaml_edit.TooLongError:
+        raise
     except yaml_edit.YamlEditError:
         return None
 

@@ -157,8 +157,9 @@ def merge(content: bytes, extender: ExtenderEntry) -> bytes:
         text = yaml_edit.remove_item(text, ("extenders",), index=index)
     others = _extenders(yaml_edit.first_document(text))
     _check_conflicts(others, extender)
-    text = yaml_edit.insert_item(text, ("extenders",), value=extender.to_mapping())
-    _verify(text, {**document, "extenders": [*others, extender.to_mapping()]})
+    with yaml_edit.naming("with the extender the scheduler's --config file"):
+        text = yaml_edit.insert_item(text, ("extenders",), value=extender.to_mapping())
+        _verify(text, {**document, "extenders": [*others, extender.to_mapping()]})
     return text.encode()
 
 
@@ -271,6 +272,8 @@ def _check_resources(entry: Json, extender: ExtenderEntry) -> None:
 def _verify(text: str, expected: Json) -> None:
     try:
         as_expected = yaml_edit.first_document(text) == expected
+    except yaml_edit.TooLongError:
+        raise
     except yaml_edit.YamlEditError:
         as_expected = False
     if not as_expected:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from gpushare_core.api.conditions import TRUE
+from gpushare_core.api.event_limits import event_name, event_note
 from gpushare_core.api.names import API_VERSION, POLICY_KIND
 from gpushare_core.api.policy import Condition, PolicyStatus
 from gpushare_core.api.timestamps import rfc3339
@@ -74,11 +75,11 @@ def _event(policy: PolicyObject, condition: Condition, event_type: str, now: dat
     return {
         "apiVersion": "events.k8s.io/v1",
         "kind": "Event",
-        "metadata": {"name": f"{policy.name}.{digest}", "namespace": EVENT_NAMESPACE},
+        "metadata": {"name": event_name(policy.name, digest), "namespace": EVENT_NAMESPACE},
         "eventTime": moment.replace("Z", ".000000Z"),
         "type": event_type,
         "reason": condition.type if event_type == "Normal" else condition.reason,
-        "note": condition.message[:1000],
+        "note": event_note(condition.message),
         "action": "Reconcile",
         "reportingController": MANAGER,
         "reportingInstance": MANAGER,

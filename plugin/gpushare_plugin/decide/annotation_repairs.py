@@ -11,6 +11,7 @@ from itertools import chain
 
 from gpushare_core.api.timestamps import rfc3339
 from gpushare_core.books.allocation import Allocation, encode_allocation
+from gpushare_core.dialects.annotation_room import lack_of_room, size_of
 from gpushare_core.dialects.codec import shares_of_class
 from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.dialects.grants import CardPlace
@@ -26,7 +27,11 @@ from gpushare_plugin.decide.assigned_devices import AssignedDevices, NodeAssignm
 from gpushare_plugin.decide.layout import Layout
 from gpushare_plugin.decide.pod_allocation import PodAllocation
 from gpushare_plugin.decide.pod_answers import PodAnswers
+from gpushare_plugin.decide.pod_events import PodEvent
 from gpushare_plugin.decide.pods import Pod, PodName
+
+ANNOTATIONS_FULL = "AnnotationsFull"
+"""Reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +41,8 @@ class Repair:
     pod: PodName
     uid: str
     annotations: Mapping[str, str]
+    obstacle: str = ""
+    """Why it is of no use to write them; empty where nothing is known against it."""
 
 
 @dataclass(slots=True)
@@ -67,10 +74,32 @@ def plan_repairs(
     went in the middle of an admission the annotation alone tells of the other containers.
     """
     return [
-        Repair(held.pod.name, held.pod.uid, annotations)
+        Repair(held.pod.name, held.pod.uid, annotations, _obstacle(held.pod, annotations))
         for pod in pods
         for held in _certain_allocations(pod, assignments)
         if (annotations := _repaired(held, assignments, dialect, now))
+    ]
+
+
+def _obstacle(pod: Pod, annotations: Mapping[str, str]) -> str:
+    """The API server refuses annotations of more than their limit, whoever writes them."""
+    return lack_of_room(pod.others_size, size_of({**pod.annotations, **annotations}))
+
+
+def full_pod_events(repairs: Iterable[Repair]) -> list[PodEvent]:
+    """Returns what pods are to be told whose annotations cannot be set right: each of them once."""
+    return [
+        PodEvent(
+            pod=each.pod,
+            uid=each.uid,
+            reason=ANNOTATIONS_FULL,
+            note=f"which cards this pod has cannot be written on it: {each.obstacle}",
+            warning=True,
+            action="Annotating",
+            occasion=ANNOTATIONS_FULL,
+        )
+        for each in repairs
+        if each.obstacle
     ]
 
 

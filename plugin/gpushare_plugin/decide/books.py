@@ -26,6 +26,7 @@ from gpushare_core.audit.difference import Difference, Kind
 from gpushare_core.audit.differences import node_differences
 from gpushare_core.audit.lasting import LastingDifferences
 from gpushare_core.audit.status_card import status_card
+from gpushare_core.dialects.annotation_room import size_of
 from gpushare_core.placement.units import parse_node_unit
 from gpushare_plugin.decide.assigned_devices import AssignedDevices
 from gpushare_plugin.decide.checkpoint import CheckpointEntry
@@ -130,6 +131,7 @@ def _pod(pod: Pod, node: str) -> PodBook:
         deleting=pod.deleting,
         request=pod.asked,
         annotations=pod.annotations,
+        annotations_size=pod.others_size + size_of(pod.annotations),
     )
 
 

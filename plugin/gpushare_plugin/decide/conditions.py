@@ -227,7 +227,7 @@ def _ledger_in_sync(offering: Offering, annotations: AnnotationState) -> Conditi
     if annotations.differing:
         message = (
             "annotations that differ from the kubelet's books and could not be set right, which is tried"
-            f" again: {'; '.join(annotations.differing)}"
+            f" again: {_first_few(annotations.differing)}"
         )
         return condition_false(LEDGER_IN_SYNC, "RepairPending", message)
     if annotations.forgotten:
@@ -250,9 +250,14 @@ def _ledger_in_sync(offering: Offering, annotations: AnnotationState) -> Conditi
 
 def _told(differences: Sequence[Difference]) -> str:
     """Returns the first few in their own words, and how many more there are."""
-    more = len(differences) - _MOST_DIFFERENCES
+    return _first_few([each.sentence for each in differences])
+
+
+def _first_few(sentences: Sequence[str]) -> str:
+    """A node may have hundreds of pods, and a condition takes 32 KiB."""
+    more = len(sentences) - _MOST_DIFFERENCES
     rest = f"; and {more} more" if more > 0 else ""
-    return "; ".join(each.sentence for each in differences[:_MOST_DIFFERENCES]) + rest
+    return "; ".join(sentences[:_MOST_DIFFERENCES]) + rest
 
 
 def _without_checkpoint(problem: str) -> str:

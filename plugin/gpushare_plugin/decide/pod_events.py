@@ -4,13 +4,12 @@ import hashlib
 from dataclasses import dataclass
 from datetime import datetime
 
+from gpushare_core.api.event_limits import event_name, event_note
 from gpushare_core.api.timestamps import micro_time
 from gpushare_core.json_object import Json
 from gpushare_plugin.decide.pods import PodName
 
 CONTROLLER = "gpushare-plugin"
-MOST_CHARACTERS = 1000
-"""Of a note; the API server takes 1 KiB."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,11 +34,11 @@ class PodEvent:
         return {
             "apiVersion": "events.k8s.io/v1",
             "kind": "Event",
-            "metadata": {"name": f"{name}.{digest}", "namespace": namespace},
+            "metadata": {"name": event_name(name, digest), "namespace": namespace},
             "eventTime": moment,
             "type": "Warning" if self.warning else "Normal",
             "reason": self.reason,
-            "note": self.note[:MOST_CHARACTERS],
+            "note": event_note(self.note),
             "action": self.action,
             "reportingController": CONTROLLER,
             "reportingInstance": node,

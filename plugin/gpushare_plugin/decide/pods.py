@@ -9,6 +9,7 @@ import msgspec
 
 from gpushare_core.api.names import MIRROR_ANNOTATION, SIMULATED_LOAD_ANNOTATION
 from gpushare_core.books.allocation import Allocation, MalformedAllocationError, decode_allocation
+from gpushare_core.dialects.annotation_room import size_of
 from gpushare_core.dialects.codec import Codec
 from gpushare_core.dialects.legacy import LegacyAllocation, MalformedAnnotationsError
 from gpushare_core.dialects.table import ANNOTATION_KEYS
@@ -44,6 +45,8 @@ class Pod:
     """Our own."""
     annotations: Mapping[str, str] = field(default_factory=dict)
     """Those of every dialect, ours among them."""
+    others_size: int = 0
+    """Bytes of all other annotations."""
     simulated_load: str = ""
     """What its annotation says of its use of cards that do not exist."""
     asked: PodRequest | None = None
@@ -180,6 +183,7 @@ def read_metadata(item: Json, annotation: str) -> Pod:
         deleting=metadata.deletion_timestamp is not None,
         annotation=annotations.get(annotation),
         annotations={key: annotations[key] for key in ANNOTATION_KEYS if key in annotations},
+        others_size=size_of({key: text for key, text in annotations.items() if key not in ANNOTATION_KEYS}),
         simulated_load=annotations.get(SIMULATED_LOAD_ANNOTATION, "")[:MOST_LOAD],
     )
 

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import msgspec
@@ -17,7 +17,7 @@ from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.kube.client import Request
 from gpushare_core.kube.errors import UnreachableError
 from gpushare_core.placement.requests import PodRequest, ResourceClass, ResourceRequest
-from gpushare_extender.bind.binder import Binder
+from gpushare_extender.bind.binder import Binder, KnownPod
 from gpushare_extender.bind.binding_write import BindingWrite
 from gpushare_extender.bind.deadlines import BindTiming
 from gpushare_extender.ledger.pod_reference import PodReference
@@ -69,8 +69,9 @@ def believe_the_caller(patch: Patch) -> None:
     """A filter call had said what the pod asks for, and of the first one it lied."""
     read = Binder._read_request
 
-    async def as_called(binder: Binder, pod: PodReference) -> PodRequest:
-        return FORGED if pod.name == "pod-1" else await read(binder, pod)
+    async def as_called(binder: Binder, pod: PodReference) -> KnownPod:
+        known = await read(binder, pod)
+        return replace(known, request=FORGED) if pod.name == "pod-1" else known
 
     patch.setattr(Binder, "_read_request", as_called)
 

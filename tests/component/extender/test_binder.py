@@ -24,10 +24,11 @@ from gpushare_core.json_object import Json
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import Credentials
 from gpushare_core.placement.modes import MODES
-from gpushare_core.placement.requests import PodRequest, ResourceClass
-from gpushare_extender.bind.binder import Binder
+from gpushare_core.placement.requests import ResourceClass
+from gpushare_extender.bind.binder import Binder, KnownPod
 from gpushare_extender.bind.deadlines import BindTiming
 from gpushare_extender.bind.stale_reservations import StaleReservations
+from gpushare_extender.decide.pod import PodVersion
 from gpushare_extender.ledger.departures import DEPARTURE_SECONDS
 from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.ledger.pod_reference import PodReference
@@ -381,8 +382,8 @@ async def test_a_server_that_is_not_there_releases_at_once(
     unused_tcp_port: int,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async def as_if_read(*_: object) -> PodRequest:
-        return pod_request(4)
+    async def as_if_read(*_: object) -> KnownPod:
+        return KnownPod(pod_request(4), PodVersion("1"))
 
     monkeypatch.setattr(Binder, "_read_request", as_if_read)
     there = api.credentials()
@@ -638,8 +639,9 @@ class TestWhatKubeSchedulerHasShown:
     """It has proven who it is: the API server is asked for nothing but the Binding."""
 
     @pytest.fixture(autouse=True)
-    def shown(self, binder: Binder, ledger: Ledger) -> None:
-        binder.expected.put("uid-a", pod_request(4), proven=ledger.resources)
+    def shown(self, api: FakeApi, binder: Binder, ledger: Ledger) -> None:
+        version = PodVersion(api.pod("a")["metadata"]["resourceVersion"])
+        binder.expected.put("uid-a", pod_request(4), proven=ledger.resources, version=version)
 
     def reads(self, api: FakeApi) -> int:
         return len(api.requests("GET", POD))
@@ -807,7 +809,7 @@ class TestWhatAPodIsExpectedToAskFor:
     async def test_is_free_again_when_the_answer_cannot_be_understood(
         self, binder: Binder, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        async def broken(_binder: Binder, _pod: PodReference) -> PodRequest:
+        async def broken(_binder: Binder, _pod: PodReference) -> KnownPod:
             raise RuntimeError("a defect")
 
         monkeypatch.setattr(Binder, "_read_request", broken)

@@ -11,6 +11,7 @@ from tests.fakes.extender_caller import SchedulerCaller
 from tests.fakes.extender_clock import FakeClock
 from tests.samples.extender import pod_json, pod_update, share_node
 
+from gpushare_core.dialects.annotation_room import MOST_BYTES
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.metrics import new_registry
 from gpushare_extender.bind.binder import Binder
@@ -73,6 +74,15 @@ class TestFilter:
             "FailedNodes": {"n2": "insufficient GPU memory in one card: asked 4, largest free 2"},
             "FailedAndUnresolvableNodes": {"n3": "node(s) that share no GPU cards"},
         }
+
+    async def test_a_pod_without_room_for_our_annotation_waits_for_no_units(
+        self, caller: SchedulerCaller, extender: ExtenderApi
+    ) -> None:
+        full = pod_json("a", units=4, annotations={"filler": "x" * (MOST_BYTES - 100)})
+        answer = await caller.post("/gpushare/filter", {"Pod": full, "NodeNames": ["n1"]})
+        assert "take annotations out of the pod" in answer["FailedAndUnresolvableNodes"]["n1"]
+        assert not extender.refused.has_room("gpushare.io/memory", 16)
+        assert (await caller.filter("n1"))["NodeNames"] == ["n1"], "once they are gone"
 
     async def test_nobody_passes_is_an_empty_list_not_a_missing_one(self, caller: SchedulerCaller) -> None:
         assert (await caller.filter("n2"))["NodeNames"] == []

@@ -13,6 +13,12 @@ import pytest
 import yaml
 
 from gpushare_core.api.names import SCHEDULER_LABEL
+from gpushare_core.dialects.annotation_room import (
+    MOST_ANNOTATIONS,
+    MOST_BYTES,
+    MOST_CONTAINERS,
+    ROOM_BYTES,
+)
 from gpushare_core.dialects.dialect import OWN_VARIABLES
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.dialects.table import DIALECTS, RESOURCES, SHARED_RESOURCES
@@ -142,6 +148,33 @@ def test_a_condition_is_not_narrower_than_what_it_stands_before(policy: str, res
     ]
     assert first == resources == variable(policy, "resources")
     assert lists[-1] == CARD_VARIABLES == variable(policy, "ours")
+
+
+KEY_BYTES = 253 + len("/") + 63
+CHARACTER_BYTES = 4
+
+
+@pytest.mark.parametrize("policy", ["gpushare-requests", "gpushare-pods"])
+def test_whose_annotations_are_not_added_up_they_fit(policy: str) -> None:
+    """The condition counts annotations, and characters of the longest: adding up would cost more."""
+    (condition,) = conditions(policy)
+    (number,) = re.findall(r"annotations\.orValue\(\{\}\)\.size\(\) > (\d+)", condition)
+    (longest,) = re.findall(r"annotations\[key\]\.size\(\) > (\d+)", condition)
+    most = int(number) * (KEY_BYTES + CHARACTER_BYTES * int(longest))
+    assert most <= MOST_BYTES - ROOM_BYTES
+    assert int(number) <= MOST_ANNOTATIONS
+
+
+def test_whose_containers_are_not_counted_by_what_they_ask_for_they_fit() -> None:
+    (condition,) = conditions("gpushare-requests")
+    (most,) = re.findall(r"initContainers\.orValue\(\[\]\)\.size\(\) > (\d+)", condition)
+    assert int(most) == MOST_CONTAINERS
+
+
+def test_an_update_is_looked_at_for_the_same_resources_as_a_new_pod() -> None:
+    (condition,) = conditions("gpushare-pods")
+    lists = [{*re.findall(r"'([^']+)'", each)} for each in re.findall(r"\[('[^\[\]]+)\]", condition)]
+    assert lists[-1] == variable("gpushare-pods", "asks") == {*RESOURCES}
 
 
 def test_every_resource_is_seen_as_another_one() -> None:

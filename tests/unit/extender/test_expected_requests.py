@@ -8,6 +8,7 @@ from tests.samples.extender import asked, pod_request
 from gpushare_core.dialects.table import RESOURCES
 from gpushare_core.placement.requests import PodRequest, ResourceClass
 from gpushare_extender.decide.expected_requests import ExpectedRequests, is_same
+from gpushare_extender.decide.pod import PodVersion
 
 
 def test_what_was_shown_last_is_known_once() -> None:
@@ -30,10 +31,20 @@ def test_what_anybody_says_is_kept_without_containers_and_is_not_certain() -> No
 
 def test_what_kube_scheduler_says_is_kept_whole() -> None:
     expected = ExpectedRequests()
+    version = PodVersion("7", annotations_size=100)
+    expected.put("a", pod_request(4), proven=RESOURCES, version=version)
+    taken = expected.take("a")
+    assert taken is not None
+    assert (taken.request, taken.names, taken.version) == (pod_request(4), RESOURCES, version)
+
+
+def test_of_a_pod_without_a_version_nothing_is_certain() -> None:
+    """A Binding could not say of which pod it is true that what it writes fits."""
+    expected = ExpectedRequests()
     expected.put("a", pod_request(4), proven=RESOURCES)
     taken = expected.take("a")
     assert taken is not None
-    assert (taken.request, taken.names) == (pod_request(4), RESOURCES)
+    assert (taken.request.containers, taken.names) == ({}, None)
 
 
 NAMES = [str(number) for number in range(17)]
@@ -48,7 +59,7 @@ NAMES = [str(number) for number in range(17)]
 )
 def test_of_a_pod_of_many_containers_nothing_is_certain(large: PodRequest) -> None:
     expected = ExpectedRequests()
-    expected.put("a", large, proven=RESOURCES)
+    expected.put("a", large, proven=RESOURCES, version=PodVersion("7"))
     taken = expected.take("a")
     assert taken is not None
     assert (taken.request.containers, taken.names) == ({}, None)

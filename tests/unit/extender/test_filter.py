@@ -5,10 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.samples.extender import RESOURCE, asked, pod_request, pod_update, share_node
 
+from gpushare_core.dialects.annotation_room import MOST_BYTES, worst_size
 from gpushare_core.placement.modes import MODES
 from gpushare_core.placement.requests import PodRequest, ResourceClass
 from gpushare_extender.decide.filter import FilterResult, filter_nodes
 from gpushare_extender.ledger.ledger import Ledger
+from gpushare_extender.ledger.unfit_reason import Refusal
 
 
 @pytest.fixture
@@ -58,6 +60,27 @@ def test_nodes_with_too_little_say_the_same_whatever_each_of_them_has(ledger: Le
     result = filter_nodes(ledger, ["n1", "n2"], uid="p", request=pod_request(14))
     reason = "insufficient GPU memory in one card: asked 14, largest free 11"
     assert result.failed == {"n1": reason, "n2": reason}
+
+
+def test_a_pod_beside_whose_annotations_ours_would_not_fit_passes_nowhere(ledger: Ledger) -> None:
+    """And evicting others would be of no use: kube-scheduler is told so."""
+    request = pod_request(4)
+    most = MOST_BYTES - worst_size(request)
+    assert filter_nodes(ledger, ALL, uid="p", request=request, annotations_size=most).passing == [
+        "n1",
+        "n2",
+        "n3",
+    ]
+    refused = filter_nodes(ledger, ALL, uid="p", request=request, annotations_size=most + 1)
+    assert (refused.passing, refused.failed, [*refused.unresolvable]) == ([], {}, ALL)
+    assert (refused.kinds, refused.is_for_good) == ({Refusal.ANNOTATIONS_FULL}, True)
+    (reason,) = {*refused.unresolvable.values()}
+    assert f"the pod has {most + 1} bytes of annotations" in reason
+
+
+def test_a_pod_that_holds_units_passes_there_whatever_its_annotations_are_by_now(ledger: Ledger) -> None:
+    result = filter_nodes(ledger, ["n1", "n2"], uid="a", request=pod_request(12), annotations_size=MOST_BYTES)
+    assert result.passing == ["n2"]
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from tests.samples.operator import INSTALLATION, NOW, control_plane, failed, node, policy, serving, snapshot
 
+from gpushare_core.api.event_limits import event_name, event_note
 from gpushare_core.api.policy import PolicyStatus
 from gpushare_operator.cluster.snapshot import Snapshot
 from gpushare_operator.desired.hostctl_job import HostctlCommand
@@ -39,3 +40,10 @@ def test_events_belong_to_the_policy() -> None:
     assert event["regarding"]["kind"] == "GPUSharePolicy"
     assert event["regarding"]["uid"] == old.uid
     assert event["metadata"]["namespace"] == "default"
+
+
+def test_an_event_is_no_longer_than_the_api_server_takes() -> None:
+    assert len(event_name("p" * 253, "0" * 16)) == 253
+    assert len(event_note("\N{EURO SIGN}" * 5000).encode()) == 1023
+    assert event_note("short") == "short"
+    assert event_name("a." + "b" * 240, "0" * 16).count(".") == 2

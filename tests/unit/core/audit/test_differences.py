@@ -40,6 +40,7 @@ from gpushare_core.audit.differences import (
     status_differences,
 )
 from gpushare_core.books.allocation import decode_allocation, encode_allocation
+from gpushare_core.dialects.annotation_room import MOST_BYTES
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.placement.requests import PodRequest, ResourceClass, ResourceRequest
 
@@ -374,6 +375,11 @@ CHANGES: list[tuple[str, Kind, Callable[[], NodeBooks]]] = [
         "the status believes a pod that asks for nothing",
         Kind.FORGED,
         lambda: unlisted(pod(MEMORY, request=NOT_ASKING)),
+    ),
+    (
+        "a pod was bound with more annotations than it may have",
+        Kind.UNWRITABLE,
+        lambda: pod(MEMORY, annotations_size=MOST_BYTES + 1),
     ),
     (
         "the GPUShareNode cannot be read",

@@ -1,0 +1,30 @@
+"""Pods that nobody can write any more, for they were bound with more annotations than Kubernetes allows."""
+
+from collections.abc import Iterator
+
+from gpushare_core.audit.books import NodeBooks, PodBook
+from gpushare_core.audit.difference import Difference, Kind
+from gpushare_core.dialects.annotation_room import MOST_BYTES
+from gpushare_core.dialects.dialect import Dialect
+
+
+def unwritable(books: NodeBooks) -> Iterator[Difference]:
+    """Yields those with an allocation: an extender of an earlier version has bound them, or somebody else."""
+    for uid, pod in (books.pods or {}).items():
+        is_bound = Dialect.allocation_annotation in pod.annotations and not pod.ended
+        if is_bound and pod.annotations_size > MOST_BYTES:
+            yield Difference(
+                node=books.node,
+                kind=Kind.UNWRITABLE,
+                pod=str(pod.key),
+                uid=uid,
+                sentence=_sentence(pod),
+            )
+
+
+def _sentence(pod: PodBook) -> str:
+    return (
+        f"{pod.key} has {pod.annotations_size} bytes of annotations, and Kubernetes takes no write to a pod"
+        f" with more than {MOST_BYTES}: its kubelet cannot say that it has ended, and its cards stay taken;"
+        f" take annotations away: kubectl annotate pod -n {pod.key.namespace} {pod.key.name} KEY-"
+    )

@@ -1,0 +1,76 @@
+"""How much room a pod's annotations leave for what we write beside them. Pure.
+
+Kubernetes allows 256 KiB of annotations, in bytes of keys and values together. A Binding is not checked
+against that, and every later write to the pod is: one that was bound with more can be neither reported on nor
+ended. So whoever writes to a pod looks first. Source: ``TotalAnnotationSizeLimitB`` of apimachinery.
+"""
+
+from collections.abc import Mapping
+
+from gpushare_core.dialects.dialect import Dialect
+from gpushare_core.placement.requests import PodRequest, ResourceClass, ResourceRequest
+
+MOST_BYTES = 256 * 1024
+"""Of all annotations of a pod."""
+ROOM_BYTES = 64 * 1024
+"""Of these, kept free for ours: admission refuses pods that bring more than the rest."""
+MOST_CONTAINERS = 128
+"""That may ask for our resources: with one card each they need a third of ``ROOM_BYTES`` at most."""
+MOST_ANNOTATIONS = 1024
+"""Of a pod that asks for our resources: for the sum of more than that admission would take too long."""
+
+MOST_CARDS = 64
+"""Of one node: an inventory lists no more."""
+_CONTAINER_BYTES = 63 + len('"":{},')
+"""A container's name is a DNS label."""
+_SHARE_BYTES = 63 + len('"":1000000,')
+"""A card, by the longest name that an inventory may give it, and units of it."""
+_UNIT_BYTES = 63 + len('"":"",') + 20
+"""A card of another unit than the first one, and that unit."""
+_FIXED_BYTES = 2048
+"""Everything else: keys, the node's name (253), UID, time, unit, CPU, memory, and a dialect's annotations."""
+
+
+def size_of(annotations: Mapping[str, str]) -> int:
+    """Returns the bytes of ``annotations`` as Kubernetes counts them."""
+    return sum(len(key.encode()) + len(text.encode()) for key, text in annotations.items())
+
+
+def size_beside_ours(annotations: Mapping[str, str]) -> int:
+    """Returns the bytes of all but our own annotation, which a Binding writes anew: of a copied pod, too."""
+    own = Dialect.allocation_annotation
+    return size_of({key: text for key, text in annotations.items() if key != own})
+
+
+def worst_size(request: PodRequest) -> int:
+    """Returns the most bytes that a Binding's annotations take for a pod with ``request``, whatever node it
+    goes to. Kept free beside it is what a plugin adds once the pod has its units."""
+    containers = sum(len(asked.containers) for asked in request.resources)
+    cards = sum(_most_cards(asked, asked.total) for asked in request.resources)
+    shares = sum(
+        _most_cards(asked, each) for asked in request.resources for each in asked.containers.values()
+    )
+    other_units = cards if len(request.resources) > 1 else 0
+    return (
+        _FIXED_BYTES
+        + containers * _CONTAINER_BYTES
+        + (shares + cards) * _SHARE_BYTES
+        + other_units * _UNIT_BYTES
+    )
+
+
+def _most_cards(asked: ResourceRequest, amount: int) -> int:
+    """Returns on how many cards ``amount`` may lie."""
+    return 1 if asked.resource is ResourceClass.MEMORY else min(amount, MOST_CARDS)
+
+
+def lack_of_room(present: int, needed: int) -> str:
+    """Returns for people why ``needed`` bytes do not fit a pod beside annotations of ``present``; empty where
+    they do."""
+    if present + needed <= MOST_BYTES:
+        return ""
+    fewer = ", or ask for cards in fewer containers" if needed > ROOM_BYTES else ""
+    return (
+        f"the pod has {present} bytes of annotations, and gpushare writes up to {needed} more, of"
+        f" {MOST_BYTES} that Kubernetes allows: take annotations out of the pod, or shorten them{fewer}"
+    )

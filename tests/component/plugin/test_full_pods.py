@@ -1,0 +1,58 @@
+"""A pod without room for our annotation: nothing is tried in vain, people learn of it, and nobody waits."""
+
+from collections.abc import Sequence
+
+from tests.fakes.api_server import EVENTS, PODS
+from tests.fakes.plugin_node import Node
+from tests.samples.plugin import container, pod_json
+
+from gpushare_core.dialects.annotation_room import MOST_BYTES
+from gpushare_core.json_object import Json
+from gpushare_core.kube.paths import pod_path
+
+
+def bound_by_somebody_else(name: str, *, room: int) -> Json:
+    """Without an allocation, and with so many bytes left for one."""
+    pod = pod_json(name, container(units=4))
+    pod["metadata"]["annotations"] = {"filler": "x" * (MOST_BYTES - len("filler") - room)}
+    return pod
+
+
+def told(node: Node) -> Sequence[Json]:
+    return [each for each in node.api.objects[EVENTS].values() if each["reason"] == "AnnotationsFull"]
+
+
+def writes(node: Node, name: str) -> int:
+    return len(node.api.requests("PATCH", pod_path("default", name)))
+
+
+async def test_a_full_pod_is_named_and_holds_nobody_up(node: Node) -> None:
+    await node.run_pod(bound_by_somebody_else("full", room=10))
+    await node.run_pod(bound_by_somebody_else("other", room=5000))
+    await node.until("the other's", lambda: node.allocation("other") is not None)
+    await node.until("the word", lambda: node.condition("LedgerInSync") == ("False", "RepairPending"))
+    assert f"default/full (the pod has {MOST_BYTES - 10} bytes of annotations" in node.message("LedgerInSync")
+    assert "take annotations out of the pod" in node.message("LedgerInSync")
+    await node.until("the Event", lambda: bool(told(node)))
+    (event,) = told(node)
+    assert event["regarding"]["name"] == "full"
+    assert "take annotations out of the pod" in event["note"]
+    assert writes(node, "full") == 0
+    assert node.on_cards().keys() == {"full", "other"}, "it holds what the kubelet gave it"
+
+
+async def test_a_restarted_plugin_tells_it_once(node: Node) -> None:
+    await node.run_pod(bound_by_somebody_else("full", room=10))
+    await node.until("the Event", lambda: bool(told(node)))
+    await node.restart_plugin()
+    await node.until("the word", lambda: node.condition("LedgerInSync") == ("False", "RepairPending"))
+    assert len(told(node)) == 1
+
+
+async def test_once_there_is_room_the_annotation_is_written(node: Node) -> None:
+    await node.run_pod(bound_by_somebody_else("full", room=10))
+    await node.until("the word", lambda: node.condition("LedgerInSync") == ("False", "RepairPending"))
+    pod = node.api.pod("full")
+    node.api.put(PODS, {**pod, "metadata": {**pod["metadata"], "annotations": {}}})
+    await node.until("the annotation", lambda: node.allocation("full") is not None)
+    await node.until("the books", lambda: node.condition("LedgerInSync") == ("True", "InSync"))
