@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
-from gpushare_core.api.names import DEDICATED_SCHEDULER, FINALIZER, POLICY_LABEL
+from gpushare_core.api.names import DEDICATED_SCHEDULER, FINALIZER
 from gpushare_operator.cluster.node_index import NOTHING, Entry, NodeIndex
 from gpushare_operator.cluster.node_state import NodeState
-from gpushare_operator.cluster.objects import NodeObject, ShareNodeObject
+from gpushare_operator.cluster.objects import POLICY_LABELS, NodeObject, ShareNodeObject
 from gpushare_operator.cluster.snapshot import Snapshot
 from gpushare_operator.decide.actions import (
     Action,
@@ -241,7 +241,7 @@ def remove_labels(nodes: Iterable[NodeObject]) -> Iterator[Action]:
     Numbers of cards go first: the plugin of the system that we stood in for may come back as soon as the
     label is gone, and writes its number once.
     """
-    leaving = [node for node in nodes if POLICY_LABEL in node.labels]
+    leaving = list(nodes)
     for node in leaving:
         yield from clear_counts(node)
     yield from map(remove_own_labels, leaving)
@@ -253,7 +253,7 @@ def clear_counts(node: NodeObject) -> Iterator[ClearCapacity]:
 
 
 def remove_own_labels(node: NodeObject) -> LabelNode:
-    labels = dict.fromkeys((POLICY_LABEL, *sorted(node.own_labels)))
+    labels = dict.fromkeys((*sorted(POLICY_LABELS), *sorted(node.own_labels)))
     ours = {recorded_dialect(node).closed_cards_annotation} & node.closed_cards.keys()
     return LabelNode(node.name, node.uid, labels, dict.fromkeys(sorted(ours)))
 

@@ -16,6 +16,7 @@ from tests.samples.operator import (
     installed,
     job,
     job_pod,
+    marked,
     node,
     plugin_pod,
     plugins,
@@ -291,7 +292,7 @@ def test_cards_that_another_plugin_offers_as_well_are_told_of(
     extra: dict[str, str], mode: str, offered: tuple[str, ...], zeros: tuple[str, ...], *, said: bool
 ) -> None:
     asked = policy(spec=spec(rule("gpu-1", mode=mode, devices=NVIDIA), **extra))
-    labels = {POLICY_LABEL: "default", MODE_LABEL: mode, DIALECT_LABEL: extra.get("dialect", "gpushare.io")}
+    labels = {**marked("default"), MODE_LABEL: mode, DIALECT_LABEL: extra.get("dialect", "gpushare.io")}
     shown = node("gpu-1", labels=labels, offered=offered, zeros=frozenset(zeros))
     degraded = conditions_of(snapshot(asked, shown, share("gpu-1", asked)))["Degraded"]
     assert (degraded.reason == "CardsOfferedTwice") == said
