@@ -38,6 +38,7 @@ from gpushare_operator.decide.actions import (
     WriteVolcanoConfig,
     describe,
 )
+from gpushare_operator.desired.pod_template import to_be_compared
 from gpushare_operator.desired.share_nodes import share_node_patch
 from gpushare_operator.status.events import EVENT_NAMESPACE
 from gpushare_operator.status.wording import DEFECT
@@ -199,7 +200,7 @@ class Applier:
     @_do.register
     async def _(self, action: ApplyDaemonSet) -> None:
         path = f"{paths.daemon_sets(self.namespace)}/{action.name}"
-        await self._keep(kinds.DAEMON_SETS, self.writer.apply(path, action.body))
+        await self._apply_workload(kinds.DAEMON_SETS, path, action.body)
 
     @_do.register
     async def _(self, action: DeleteDaemonSet) -> None:
@@ -208,7 +209,7 @@ class Applier:
     @_do.register
     async def _(self, action: ApplyDeployment) -> None:
         path = paths.deployment_path(self.namespace, action.name)
-        await self._keep(kinds.DEPLOYMENTS, self.writer.apply(path, action.body))
+        await self._apply_workload(kinds.DEPLOYMENTS, path, action.body)
 
     @_do.register
     async def _(self, action: DeleteDeployment) -> None:
@@ -260,6 +261,12 @@ class Applier:
         metadata = {"uid": action.uid, "resourceVersion": action.resource_version}
         body = {"metadata": metadata, "spec": {"taints": list(action.others)}}
         await self._keep(kinds.NODES, self.writer.merge(f"{paths.NODES}/{action.node}", body))
+
+    async def _apply_workload(self, kind: kinds.Kind[Any], path: str, body: Json) -> None:
+        """What bears the label of the first write nobody can change while the operator's Deployment is not
+        there, the garbage collector included: so the label is taken off at once."""
+        await self._keep(kind, self.writer.apply(path, to_be_compared(body)))
+        await self._keep(kind, self.writer.apply(path, body))
 
     async def _write_capacity(
         self, action: ClearCapacity | SetCounts, amounts: Mapping[str, str | None]

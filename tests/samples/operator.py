@@ -14,6 +14,7 @@ from gpushare_core.api.names import (
     EXTENDER_PORT,
     FINALIZER,
     MODE_LABEL,
+    PLUGIN_NODE_LABEL,
     POLICY_LABEL,
     SCHEDULER_LABEL,
 )
@@ -96,9 +97,14 @@ def policy(name: str = "default", *rules: Json, created: int = 0, **extra: Any) 
     return PolicyObject(name=name, **{**given, **extra})
 
 
+def marked(policy: str) -> dict[str, str]:
+    """The labels by which a node says whose it is: one for people, and one that no kubelet may set."""
+    return {POLICY_LABEL: policy, PLUGIN_NODE_LABEL: policy}
+
+
 def node(name: str, policy: str = "", labels: Mapping[str, str] | None = None, **extra: Any) -> NodeObject:
     """With the labels of ``policy`` if one is named."""
-    ours = {POLICY_LABEL: policy, MODE_LABEL: "Memory", DIALECT_LABEL: "gpushare.io"} if policy else {}
+    ours = {**marked(policy), MODE_LABEL: "Memory", DIALECT_LABEL: "gpushare.io"} if policy else {}
     return NodeObject(**{"name": name, "uid": f"uid-{name}", "labels": {**ours, **(labels or {})}, **extra})
 
 

@@ -32,7 +32,11 @@ NAMESPACE = "gpushare-system"
 FINALIZER = f"{GROUP}/restore"
 
 POLICY_LABEL = f"{GROUP}/policy"
-"""On nodes and on everything the operator makes for a policy: the policy's name."""
+"""On nodes and on everything the operator makes for a policy: the policy's name. On nodes it is for people
+and their selectors: a kubelet may set it on its own node."""
+PLUGIN_NODE_LABEL = f"{GROUP}.node-restriction.kubernetes.io/policy"
+"""On nodes: the policy whose plugin runs there. By this prefix no kubelet may set it: any node would get
+itself a plugin, and with it a token that lists all pods."""
 MODE_LABEL = f"{GROUP}/mode"
 """On nodes: the mode as the API writes it, for people and selectors."""
 DIALECT_LABEL = f"{GROUP}/dialect"

@@ -44,6 +44,9 @@ RENEW_ANNOTATION = f"{GROUP}/renew-after"
 """On Jobs: when the host's keys are to be renewed, as far as it was known before."""
 DRIFT_ANNOTATION = f"{GROUP}/drift"
 """On Jobs: that kube-scheduler had lost our edit."""
+COMPARE_LABEL = f"{GROUP}/compare-with-operator"
+"""On a workload that is being written: the admission policy that knows the operator's own Deployment compares
+it with that. See manifests/admission-operator.yaml."""
 PORT_ANNOTATION = f"{GROUP}/extender-port"
 """On the extender's DaemonSet and pods: the ports that they were made with, the one asked for first. On Jobs:
 those of the DaemonSet at the time, which somebody may delete."""

@@ -5,7 +5,6 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 
-from gpushare_core.api.names import POLICY_LABEL
 from gpushare_operator.cluster.labels import PLUGIN
 from gpushare_operator.cluster.objects import NodeObject, PodObject, PolicyObject, ShareNodeObject
 
@@ -32,7 +31,7 @@ class NodeState:
         if self.share:
             names.add(self.share.policy)
         if self.node:
-            names.add(self.node.labels.get(POLICY_LABEL, ""))
+            names.add(self.node.policy)
         return names - {""}
 
     def is_in_force(self, policy: PolicyObject) -> bool:

@@ -6,6 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from gpushare_core.api.conditions import ConditionState
+from gpushare_core.api.names import PLUGIN_NODE_LABEL, POLICY_LABEL
 from gpushare_core.api.policy import MemoryTotals, PolicySpec, PolicyStatus, UnitTotals
 from gpushare_core.audit.difference import Difference
 from gpushare_core.audit.extender_report import ExtenderReport
@@ -14,6 +15,8 @@ from gpushare_core.json_object import Json
 UNIT_SEPARATOR = ", "
 """Between the units of several classes in a status."""
 _NO_STATUS = PolicyStatus()
+POLICY_LABELS = frozenset({POLICY_LABEL, PLUGIN_NODE_LABEL})
+"""On nodes: they name its policy."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +85,17 @@ class NodeObject:
     counts: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     """Capacity and allocatable of those that may stand for a number of cards."""
     startup_taint: StartupTaint | None = None
+
+    @property
+    def policy(self) -> str:
+        """Returns the policy whose plugin runs there, by the label that no kubelet sets; empty: none."""
+        return self.labels.get(PLUGIN_NODE_LABEL, "")
+
+    @property
+    def named_policy(self) -> str:
+        """Returns the policy that it is to be freed of: by the label that its kubelet may have set only where
+        the other one is not there."""
+        return self.policy or self.labels.get(POLICY_LABEL, "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

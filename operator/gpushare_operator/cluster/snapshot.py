@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeVar
 
-from gpushare_core.api.names import CONTROL_PLANE_LABEL, POLICY_LABEL
+from gpushare_core.api.names import CONTROL_PLANE_LABEL
 from gpushare_operator.cluster.labels import EXTENDER, PLUGIN, SCHEDULER
 from gpushare_operator.cluster.node_index import Look, NodeIndex, NodeIndexes
 from gpushare_operator.cluster.node_state import NodeState, node_states
@@ -108,8 +108,8 @@ class Snapshot:
         return frozenset().union(*(policy.let_go for policy in self.policies.values()))
 
     def labelled_nodes(self, policy: str) -> list[NodeObject]:
-        """Returns the nodes that carry the label of ``policy``."""
-        return [node for node in self.nodes.values() if node.labels.get(POLICY_LABEL) == policy]
+        """Returns the nodes that carry a label of ``policy``."""
+        return [node for node in self.nodes.values() if node.named_policy == policy != ""]
 
     def share_nodes_of(self, policy: str) -> list[ShareNodeObject]:
         return [share for share in self.share_nodes.values() if share.policy == policy]

@@ -10,7 +10,6 @@ from gpushare_core.api.names import (
     EXTERNAL_SCHEDULER_LABEL,
     GROUP,
     MODE_LABEL,
-    POLICY_LABEL,
     SCHEDULER_LABEL,
 )
 from gpushare_operator.cluster.node_index import Entry, NodeIndex
@@ -65,20 +64,21 @@ def _counted(keys: tuple[Hashable, ...]) -> Mapping[Hashable, int]:
 
 
 def _dialects(state: NodeState) -> Iterator[Hashable]:
-    """Yields dialect and mode of the GPUShareNode, and those that the labels record."""
+    """Yields dialect and mode of the GPUShareNode, and those that the labels record while the node is a
+    policy's: a kubelet may set these labels on any node, and kube-schedulers are edited for what they say."""
     if share := state.share:
         mode = str(share.spec.get("mode", ""))
         yield from (
             _Spoken(each, mode) for each in (str(share.spec.get("dialect", GROUP)), share.dialect) if each
         )
-    if state.node and DIALECT_LABEL in state.node.labels:
+    if state.node and state.policies and DIALECT_LABEL in state.node.labels:
         yield _Spoken(state.node.labels[DIALECT_LABEL], state.node.labels.get(MODE_LABEL, ""))
 
 
 def _owners(state: NodeState) -> Iterator[Hashable]:
     names = {
         state.share.policy if state.share else "",
-        state.node.labels.get(POLICY_LABEL, "") if state.node else "",
+        state.node.named_policy if state.node else "",
     }
     yield from (_Owned(name) for name in names - {""})
 
@@ -92,7 +92,7 @@ class ClusterTraits:
     tainted: Sequence[NodeObject]
     """Nodes with our startup taint that stay, in order of their names."""
     dialects: frozenset[tuple[str, str]]
-    """Dialect and mode of all GPUShareNodes, and those that the labels of nodes record."""
+    """Dialect and mode of all GPUShareNodes, and those that the labels of nodes under a policy record."""
     policies: frozenset[str]
     """Those of which a GPUShareNode or a label is there."""
 

@@ -3,14 +3,14 @@
 In which order that happens stands in ``teardown``.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from gpushare_core.api.names import DEDICATED_SCHEDULER, FINALIZER, POLICY_LABEL
+from gpushare_core.api.names import DEDICATED_SCHEDULER, FINALIZER
 from gpushare_operator.cluster.node_index import NOTHING, Entry, NodeIndex
 from gpushare_operator.cluster.node_state import NodeState
-from gpushare_operator.cluster.objects import NodeObject, ShareNodeObject
+from gpushare_operator.cluster.objects import POLICY_LABELS, NodeObject, ShareNodeObject
 from gpushare_operator.cluster.snapshot import Snapshot
 from gpushare_operator.decide.actions import (
     Action,
@@ -231,20 +231,19 @@ def _runs_plugin(state: NodeState, policy: str) -> bool:
 
 def remove_plugins_and_labels(teardown: Teardown) -> Iterator[Action]:
     yield from _delete_daemon_set(teardown.snapshot, plugin_name(teardown.policy))
-    yield from remove_labels(teardown.snapshot.labelled_nodes(teardown.policy))
+    yield from remove_labels(teardown.snapshot.labelled_nodes(teardown.policy), teardown.policy)
 
 
-def remove_labels(nodes: Iterable[NodeObject]) -> Iterator[Action]:
-    """Yields what takes ``nodes`` from their policy. The labels of mode and dialect stay: they say that a
+def remove_labels(nodes: Sequence[NodeObject], policy: str) -> Iterator[Action]:
+    """Yields what takes ``nodes`` from their ``policy``. The labels of mode and dialect stay: they say that a
     node was ours, and by which names, until its capacity is as before.
 
     Numbers of cards go first: the plugin of the system that we stood in for may come back as soon as the
     label is gone, and writes its number once.
     """
-    leaving = [node for node in nodes if POLICY_LABEL in node.labels]
-    for node in leaving:
+    for node in nodes:
         yield from clear_counts(node)
-    yield from map(remove_own_labels, leaving)
+    yield from (remove_own_labels(node, policy) for node in nodes)
 
 
 def clear_counts(node: NodeObject) -> Iterator[ClearCapacity]:
@@ -252,8 +251,9 @@ def clear_counts(node: NodeObject) -> Iterator[ClearCapacity]:
         yield ClearCapacity(node.name, node.uid, counts)
 
 
-def remove_own_labels(node: NodeObject) -> LabelNode:
-    labels = dict.fromkeys((POLICY_LABEL, *sorted(node.own_labels)))
+def remove_own_labels(node: NodeObject, policy: str) -> LabelNode:
+    named = [key for key in sorted(POLICY_LABELS) if node.labels.get(key) == policy]
+    labels = dict.fromkeys((*named, *sorted(node.own_labels)))
     ours = {recorded_dialect(node).closed_cards_annotation} & node.closed_cards.keys()
     return LabelNode(node.name, node.uid, labels, dict.fromkeys(sorted(ours)))
 

@@ -128,9 +128,9 @@ def _release(state: NodeState, policy: str) -> Iterator[tuple[Stage, Iterable[Ac
     share, node = state.share, state.node
     if share and share.policy == policy and not share.deleting:
         yield Stage.RELEASE, (DeleteShareNode(share.name, share.uid),)
-    if node and share is None and node.labels.get(POLICY_LABEL) == policy:
+    if node and share is None and node.named_policy == policy:
         yield Stage.RELEASE_COUNTS, clear_counts(node)
-        yield Stage.RELEASE_LABELS, (remove_own_labels(node),)
+        yield Stage.RELEASE_LABELS, (remove_own_labels(node, policy),)
 
 
 def plan_policy(snapshot: Snapshot, policy: PolicyObject, installation: Installation, now: datetime) -> Plan:
@@ -145,10 +145,21 @@ def plan_policy(snapshot: Snapshot, policy: PolicyObject, installation: Installa
         return plan_teardown(teardown, Scope.POLICY)
     asked = asked_of(snapshot, policy)
     nodes = snapshot.index(NodePlanner(asked), subject=policy.name)
-    plugin = _run_plugin(snapshot, policy, installation) if nodes.sums.get(SHARING) else ()
+    plugin = [*_run_plugin(snapshot, policy, installation)] if nodes.sums.get(SHARING) else []
+    if any(Stage.LABELS in actions for actions in nodes.remarks.values()):
+        plugin = [each for each in plugin if not _loses_nodes(snapshot, each)]
     # The plugin last: while it is there, each label that comes has the DaemonSet controller go through all
     # nodes and start a pod, which takes from the API server what the labels of the other nodes need.
     return Plan((*_in_order(nodes.remarks), *plugin))
+
+
+def _loses_nodes(snapshot: Snapshot, apply: ApplyDaemonSet) -> bool:
+    """Returns whether the DaemonSet that is there selects nodes by the label of earlier versions: the plugins
+    of nodes that lack the present one would end."""
+    present = snapshot.daemon_sets.get(apply.name)
+    body = present.body if present else {}
+    pod = body.get("spec", {}).get("template", {}).get("spec", {})
+    return POLICY_LABEL in pod.get("nodeSelector", {})
 
 
 def _in_order(by_node: Mapping[str, NodeActions]) -> Iterator[Action]:

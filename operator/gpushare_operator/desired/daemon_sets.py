@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from gpushare_core.api.enums import Backend
-from gpushare_core.api.names import POLICY_LABEL, SCHEDULER_LABEL
+from gpushare_core.api.names import PLUGIN_NODE_LABEL, SCHEDULER_LABEL
 from gpushare_core.json_object import Json
 from gpushare_operator.cluster.labels import BACKEND_ANNOTATION, EXTENDER, PLUGIN, PORT_ANNOTATION
 from gpushare_operator.cluster.objects import DaemonSetObject, PolicyObject
@@ -42,7 +42,7 @@ KUBELET_FOLDERS = {
 def plugin_daemon_set(
     policy: PolicyObject, installation: Installation, platform: PluginPlatform = DEFAULT_PLATFORM
 ) -> Json:
-    """Returns the DaemonSet of the plugin: it runs on every node that carries the policy's label."""
+    """Returns the DaemonSet of the plugin: it runs on every node that is marked as the policy's."""
     return daemon_set(
         plugin_name(policy.name),
         namespace=installation.namespace,
@@ -53,7 +53,7 @@ def plugin_daemon_set(
             "serviceAccountName": "gpushare-plugin",
             **pull_secrets(installation),
             "priorityClassName": installation.programs.plugin.priority_class_name or NODE_CRITICAL,
-            "nodeSelector": {POLICY_LABEL: policy.name},
+            "nodeSelector": {PLUGIN_NODE_LABEL: policy.name},
             "tolerations": EVERYWHERE,
             "terminationGracePeriodSeconds": 10,
             "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}},

@@ -5,12 +5,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gpushare_core.json_object import Json
+from gpushare_operator.cluster.labels import COMPARE_LABEL
 from gpushare_operator.cluster.managed_fields import Path
 
 
 def has_drifted(actual: Json, desired: Json) -> bool:
-    """Returns whether metadata or spec of ``desired`` is not in force; items of lists carry no kind."""
-    return bool(differences(actual, desired))
+    """Returns whether metadata or spec of ``desired`` is not in force, or a write was not brought to its end;
+    items of lists carry no kind."""
+    is_unfinished = COMPARE_LABEL in (actual.get("metadata", {}).get("labels") or {})
+    return is_unfinished or bool(differences(actual, desired))
 
 
 def differences(actual: Json, desired: Json) -> list[Path]:

@@ -12,6 +12,7 @@ from gpushare_core.json_object import Json
 from gpushare_operator.cluster.labels import (
     ASKED_ANNOTATION,
     COMMAND_LABEL,
+    COMPARE_LABEL,
     DRIFT_ANNOTATION,
     HASH_ANNOTATION,
     HOSTCTL,
@@ -147,7 +148,7 @@ def hostctl_job(run: HostctlRun, node: NodeObject, sequence: int, occasion: Occa
         "metadata": {
             "name": job_name(run.command, node.name, sequence),
             "namespace": run.installation.namespace,
-            "labels": job_labels,
+            "labels": {**job_labels, COMPARE_LABEL: ""},
             "annotations": _annotations(run, node, occasion),
         },
         "spec": {

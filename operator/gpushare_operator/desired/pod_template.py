@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gpushare_core.json_object import Json
-from gpushare_operator.cluster.labels import HASH_ANNOTATION
+from gpushare_operator.cluster.labels import COMPARE_LABEL, HASH_ANNOTATION
 from gpushare_operator.desired.names import Installation
 from gpushare_operator.desired.programs import Program
 
@@ -122,6 +122,12 @@ def daemon_set(
             },
         }
     )
+
+
+def to_be_compared(body: Json) -> Json:
+    """Returns ``body`` as it is written first: for comparison with the operator's own Deployment."""
+    metadata = body["metadata"]
+    return {**body, "metadata": {**metadata, "labels": {**metadata["labels"], COMPARE_LABEL: ""}}}
 
 
 def of_pods(labels: Mapping[str, str], annotations: Mapping[str, str]) -> Json:

@@ -6,6 +6,7 @@ from gpushare_core.api.names import (
     MANAGED_BY_LABEL,
     MODE_LABEL,
     NODE_KIND,
+    PLUGIN_NODE_LABEL,
     POLICY_KIND,
     POLICY_LABEL,
 )
@@ -28,6 +29,7 @@ def node_labels(policy: str, mode: str, dialect: Dialect) -> dict[str, str]:
     """Returns the labels of a node, those that the tools of ``dialect`` look for among them."""
     return {
         POLICY_LABEL: policy,
+        PLUGIN_NODE_LABEL: policy,
         MODE_LABEL: str(mode),
         DIALECT_LABEL: dialect.name,
         **dialect.node_labels,

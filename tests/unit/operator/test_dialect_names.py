@@ -3,9 +3,9 @@
 from typing import Any
 
 import pytest
-from tests.samples.operator import node, policy, rule, serving, share, share_condition, snapshot, spec
+from tests.samples.operator import marked, node, policy, rule, serving, share, share_condition, snapshot, spec
 
-from gpushare_core.api.names import DIALECT_LABEL, MODE_LABEL
+from gpushare_core.api.names import DIALECT_LABEL, MODE_LABEL, POLICY_LABEL
 from gpushare_core.dialects.table import DIALECTS
 from gpushare_operator.decide.dialect_names import (
     dialect_in_force,
@@ -17,6 +17,7 @@ from gpushare_operator.decide.dialect_names import (
 
 OURS = ("gpushare.io/memory", "gpushare.io/slice", "gpushare.io/card")
 ALIYUN = ("aliyun.com/gpu-mem", "gpushare.io/slice", "gpushare.io/card")
+VOLCANOS = {DIALECT_LABEL: "volcano.sh", MODE_LABEL: "Memory"}
 TUYA = ("tuya.com/vcuda-memory", "tuya.com/sgpu")
 SLICES: dict[str, Any] = {"mode": "Slices", "slicesPerCard": 2}
 
@@ -47,8 +48,13 @@ def test_what_is_in_force_counts_although_no_policy_asks_for_it_any_more() -> No
     edited = speaking("aliyun.com")
     kept = share("gpu-1", speaking("tuya.com", mode="Exclusive"))
     assert "nvidia.com/gpu" in managed_resources(snapshot(edited, kept))
-    leaving = node("gpu-2", labels={DIALECT_LABEL: "volcano.sh", MODE_LABEL: "Memory"})
+    leaving = node("gpu-2", labels={**marked("default"), **VOLCANOS})
     assert "volcano.sh/gpu-memory" in managed_resources(snapshot(edited, leaving))
+
+
+def test_a_kubelet_that_labels_its_node_has_no_scheduler_edited() -> None:
+    mine = node("gpu-3", labels={POLICY_LABEL: "default", **VOLCANOS})
+    assert managed_resources(snapshot(speaking("aliyun.com"), mine)) == ALIYUN
 
 
 def test_what_no_node_offers_is_told_apart() -> None:

@@ -1,5 +1,6 @@
 """What is planned for a policy: snapshot in, actions out."""
 
+import copy
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -10,6 +11,7 @@ from tests.samples.operator import (
     SLICED,
     class_names,
     cluster_actions,
+    marked,
     node,
     plugin_pod,
     plugins,
@@ -23,8 +25,8 @@ from tests.samples.operator import (
     spec_of_volcano,
 )
 
-from gpushare_core.api.names import DIALECT_LABEL, FINALIZER, MODE_LABEL, POLICY_LABEL
-from gpushare_operator.cluster.objects import NodeObject, PolicyObject
+from gpushare_core.api.names import DIALECT_LABEL, FINALIZER, MODE_LABEL, PLUGIN_NODE_LABEL, POLICY_LABEL
+from gpushare_operator.cluster.objects import DaemonSetObject, NodeObject, PolicyObject
 from gpushare_operator.cluster.snapshot import Snapshot
 from gpushare_operator.decide.actions import (
     ApplyDaemonSet,
@@ -40,8 +42,8 @@ from gpushare_operator.desired.daemon_sets import plugin_daemon_set
 from gpushare_operator.desired.plugin_platform import PluginPlatform
 
 MEMORY = "gpushare.io/memory"
-LABELS = {POLICY_LABEL: "default", MODE_LABEL: "Memory", DIALECT_LABEL: "gpushare.io"}
-NO_LABELS = {POLICY_LABEL: None}
+LABELS = {**marked("default"), MODE_LABEL: "Memory", DIALECT_LABEL: "gpushare.io"}
+NO_LABELS: dict[str, str | None] = {PLUGIN_NODE_LABEL: None, POLICY_LABEL: None}
 
 
 def test_a_new_policy_gets_the_finalizer_before_anything_is_touched() -> None:
@@ -129,6 +131,51 @@ def test_a_node_that_left_the_selection_loses_its_share_node_first() -> None:
 def test_and_then_its_labels() -> None:
     seen = snapshot(serving(policy(), "gpu-1"), node("gpu-2", "default"), plugin_pod("gpu-2"))
     assert policy_actions(seen) == [LabelNode("gpu-2", "uid-gpu-2", NO_LABELS)]
+
+
+@pytest.mark.parametrize("left", [POLICY_LABEL, PLUGIN_NODE_LABEL])
+def test_either_label_alone_is_taken_off(left: str) -> None:
+    """One a kubelet may have set on its own node; and it may have taken it off where the other one is."""
+    seen = snapshot(serving(policy(), "gpu-1"), node("gpu-2", labels={left: "default"}))
+    assert policy_actions(seen) == [LabelNode("gpu-2", "uid-gpu-2", {left: None})]
+
+
+def test_a_node_of_another_policy_is_left_to_that_whatever_its_kubelet_says() -> None:
+    theirs = node("gpu-2", "other", labels={POLICY_LABEL: "default"})
+    assert policy_actions(snapshot(serving(policy(), "gpu-1"), theirs)) == []
+
+
+def test_the_label_that_a_kubelet_may_set_keeps_no_node_from_its_policy() -> None:
+    seen = snapshot(policy(), node("gpu-1", labels={POLICY_LABEL: "of nobody"}))
+    assert class_names(policy_actions(seen)) == ["ApplyShareNode", "LabelNode", "ApplyDaemonSet"]
+
+
+def of_the_last_release() -> DaemonSetObject:
+    body = copy.deepcopy(plugins(policy()).body)
+    body["spec"]["template"]["spec"]["nodeSelector"] = {POLICY_LABEL: "default"}
+    return plugins(policy(), body=body)
+
+
+def test_plugins_of_an_earlier_version_stay_until_all_nodes_have_the_label_they_are_selected_by() -> None:
+    def actions(*nodes: NodeObject) -> list[str]:
+        asking = policy(spec=spec(rule(*(each.name for each in nodes))))
+        return class_names(policy_actions(snapshot(serving(asking, "gpu-1"), *nodes, of_the_last_release())))
+
+    former = {POLICY_LABEL: "default", MODE_LABEL: "Memory", DIALECT_LABEL: "gpushare.io"}
+    assert actions(node("gpu-1", labels=former)) == ["LabelNode"]
+    assert actions(node("gpu-1", "default")) == ["ApplyDaemonSet"]
+
+
+def test_a_plugin_that_selects_by_the_label_is_changed_while_nodes_join() -> None:
+    asking = policy(spec=spec(rule("gpu-1", "gpu-2")))
+    seen = snapshot(serving(asking, "gpu-1"), node("gpu-2"), changed_otherwise())
+    assert class_names(policy_actions(seen)) == ["ApplyShareNode", "LabelNode", "ApplyDaemonSet"]
+
+
+def changed_otherwise() -> DaemonSetObject:
+    body = copy.deepcopy(plugins(policy()).body)
+    body["spec"]["template"]["spec"]["priorityClassName"] = "system-cluster-critical"
+    return plugins(policy(), body=body)
 
 
 def leaving(**extra: Any) -> NodeObject:
@@ -265,7 +312,7 @@ def volcano_node(
 ) -> Snapshot:
     """A node in force in the dialect, whose annotation says this."""
     asking = policy(spec=spec(rule("gpu-1"), dialect=dialect))
-    labels = {POLICY_LABEL: "default", MODE_LABEL: "Memory", DIALECT_LABEL: dialect}
+    labels = {**marked("default"), MODE_LABEL: "Memory", DIALECT_LABEL: dialect}
     shown = node("gpu-1", labels=labels, closed_cards={CLOSED: annotation} if annotation else {})
     return snapshot(asking, shown, share("gpu-1", asking, dialect=dialect, closed_cards=closed))
 
@@ -294,7 +341,7 @@ def test_the_dialects_own_scheduler_is_told_which_cards_take_no_pods(
 
 
 def test_what_it_was_told_goes_with_the_labels() -> None:
-    labels = {POLICY_LABEL: "default", MODE_LABEL: "Memory", DIALECT_LABEL: "volcano.sh"}
+    labels = {**marked("default"), MODE_LABEL: "Memory", DIALECT_LABEL: "volcano.sh"}
     left = node("gpu-2", labels=labels, closed_cards={CLOSED: "1"})
     seen = snapshot(serving(policy(), "gpu-1"), left, plugin_pod("gpu-2"))
     (action,) = policy_actions(seen)

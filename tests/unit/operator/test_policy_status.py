@@ -16,6 +16,7 @@ from tests.samples.operator import (
     installed,
     job,
     job_pod,
+    marked,
     node,
     plugin_pod,
     plugins,
@@ -32,7 +33,7 @@ from tests.samples.operator import (
     untouched,
 )
 
-from gpushare_core.api.names import DIALECT_LABEL, MODE_LABEL, POLICY_LABEL
+from gpushare_core.api.names import DIALECT_LABEL, MODE_LABEL
 from gpushare_core.api.policy import Condition, MemoryTotals, PolicyStatus, UnitTotals
 from gpushare_operator.cluster.objects import PolicyObject
 from gpushare_operator.cluster.snapshot import Snapshot
@@ -291,7 +292,7 @@ def test_cards_that_another_plugin_offers_as_well_are_told_of(
     extra: dict[str, str], mode: str, offered: tuple[str, ...], zeros: tuple[str, ...], *, said: bool
 ) -> None:
     asked = policy(spec=spec(rule("gpu-1", mode=mode, devices=NVIDIA), **extra))
-    labels = {POLICY_LABEL: "default", MODE_LABEL: mode, DIALECT_LABEL: extra.get("dialect", "gpushare.io")}
+    labels = {**marked("default"), MODE_LABEL: mode, DIALECT_LABEL: extra.get("dialect", "gpushare.io")}
     shown = node("gpu-1", labels=labels, offered=offered, zeros=frozenset(zeros))
     degraded = conditions_of(snapshot(asked, shown, share("gpu-1", asked)))["Degraded"]
     assert (degraded.reason == "CardsOfferedTwice") == said
@@ -332,6 +333,20 @@ def test_what_is_added_to_our_workloads_on_the_way_is_said_with_what_to_do() -> 
     assert degraded.reason == "WorkloadsRefused"
     assert "here are also: initContainers; what is named there" in degraded.message
     assert "exclude the namespace of gpushare from it" in degraded.message
+
+
+def test_an_operator_without_its_deployment_says_so() -> None:
+    refusal = (
+        "apply DaemonSet gpushare-extender: 422 Invalid: ValidatingAdmissionPolicy 'gpushare-operator-images'"
+        " with binding 'gpushare-operator-images' denied request: failed to configure binding: no params"
+        " found for policy binding with `Deny` parameterNotFoundAction"
+    )
+    degraded = conditions_of(snapshot(serving(policy(), "gpu-1")), failures=[refusal])["Degraded"]
+    assert degraded.reason == "WorkloadsRefused"
+    assert (
+        "the operator's own Deployment, which says the image of all programs, is not there"
+        in degraded.message
+    )
 
 
 def test_refusals_of_the_api_server_are_shown() -> None:

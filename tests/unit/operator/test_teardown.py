@@ -21,7 +21,7 @@ from tests.samples.operator import (
     snapshot,
 )
 
-from gpushare_core.api.names import FINALIZER, MODE_LABEL, POLICY_LABEL
+from gpushare_core.api.names import FINALIZER, MODE_LABEL, PLUGIN_NODE_LABEL, POLICY_LABEL
 from gpushare_operator.decide.actions import (
     DeleteDaemonSet,
     DeleteShareNode,
@@ -32,7 +32,7 @@ from gpushare_operator.decide.leftovers import Leftover
 from gpushare_operator.decide.teardown import STEPS, still_there
 
 MEMORY = "gpushare.io/memory"
-NO_LABELS = {POLICY_LABEL: None}
+NO_LABELS: dict[str, str | None] = {PLUGIN_NODE_LABEL: None, POLICY_LABEL: None}
 LEAVING = {MODE_LABEL: "Memory"}
 
 GONE = policy(deleting=True)
