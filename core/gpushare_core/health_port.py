@@ -85,8 +85,8 @@ class HealthPort:
         self._pages = pages
         self._log = RareLog(_log, time.monotonic)
         self.limits = limits
-        self.unanswered = _Places(limits.unanswered, "unanswered", self._log)
-        self.unread = _Places(limits.unread, "unread", self._log)
+        self.unanswered = _Places(limits.unanswered, "have not asked yet", self._log)
+        self.unread = _Places(limits.unread, "have not read their answer", self._log)
 
     async def __aenter__(self) -> "HealthPort":
         self.open()
@@ -206,7 +206,7 @@ class _Places:
     def take(self, connection: _Connection) -> None:
         self._taken[connection] = None
         if len(self._taken) > self._most:
-            self._log.warning("more than %d connections with %s requests", self._most, self._state)
+            self._log.warning("health port: %d other connections %s; one is dropped", self._most, self._state)
             self._drop(next(iter(self._taken)))
 
     def leave(self, connection: _Connection) -> None:
