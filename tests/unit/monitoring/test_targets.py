@@ -1,4 +1,4 @@
-"""The PodMonitor finds what serves metrics, the NetworkPolicy lets it in, and what is applied together is there."""
+"""The PodMonitor finds what serves metrics, the NetworkPolicy lets in who asks, and all of it is there."""
 
 from pathlib import Path
 from typing import Any
