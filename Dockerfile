@@ -1,8 +1,9 @@
 # The image of all programs. `make image` builds it; docs/image.md says how to get it into a cluster.
 #
 # The base needs Python 3.11 or newer with pip, and ldd; it gives the interpreter. What is not needed at run time,
-# a shell and pip among it, stays behind: the image is begun from nothing.
-ARG BASE=docker.io/library/python:3.11-slim
+# a shell and pip among it, stays behind: the image is begun from nothing. Its digest names one content for all times;
+# `make base` renews it.
+ARG BASE=docker.io/library/python:3.11-slim@sha256:0dd364ba7e10242f07755449e3a3d0e35f9efd987952737b90def6709ab0c5ce
 
 FROM ${BASE} AS build
 ARG SOURCE_DATE_EPOCH=0

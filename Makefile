@@ -1,7 +1,7 @@
 # Everything a developer or a curious person needs. `make` alone explains.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo kubeconfig stop test unit fuzz check format crds protos chart lock image bench chaos simulate clean \
+.PHONY: help demo kubeconfig stop test unit fuzz check format crds protos chart lock base image bench chaos simulate clean \
   venv cluster volcano helm preflight suite programs style types contracts generated
 
 PYTHON ?= python3
@@ -97,6 +97,9 @@ lock: $(STAMP) ## Resolve the newest dependencies into requirements.lock, and th
 	  --python-version 3.11 --no-header --upgrade --quiet --output-file requirements.lock
 	$(BIN)/uv pip compile pyproject.toml $(OF_THE_LOCK) --output-file image/requirements.lock
 	echo hatchling | $(BIN)/uv pip compile - $(OF_THE_LOCK) --output-file image/build.lock
+
+base: ## Name the image's base in the Dockerfile by the digest that its tag has now; BASE=image:tag for another one
+	@$(PYTHON) image/renew_base.py $(BASE)
 
 image: ## Build the image with docker or buildah; IMAGE=name:tag BASE=image:tag
 	IMAGE="$(IMAGE)" BASE="$(BASE)" image/build.sh

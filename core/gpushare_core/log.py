@@ -4,14 +4,15 @@ import json
 import logging
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from types import MappingProxyType
-from typing import TextIO
+from typing import Any, TextIO
 
 KEYS = ("policy", "node", "card", "pod", "container", "job")
 """What ``extra=`` may carry."""
 NOTHING: Mapping[str, str] = MappingProxyType({})
+RARE_SECONDS = 60.0
 
 _SECRETS = re.compile(
     r"(?P<bearer>\bBearer\s+)[\w.~+/=-]+"
@@ -25,6 +26,20 @@ REDACTED = "[redacted]"
 def without_secrets(text: str) -> str:
     """Returns ``text`` with tokens and private keys replaced: errors of others may quote what was sent."""
     return _SECRETS.sub(lambda found: (found["bearer"] or "") + REDACTED, text)
+
+
+class RareLog(logging.LoggerAdapter[logging.Logger]):
+    """Logs at most one line a minute: who must not talk to us shall not fill the disk, either."""
+
+    def __init__(self, logger: logging.Logger, clock: Callable[[], float]) -> None:
+        super().__init__(logger, {})
+        self._clock = clock
+        self._last = float("-inf")
+
+    def log(self, level: int, msg: object, *args: object, **kwargs: Any) -> None:
+        if self.isEnabledFor(level) and self._clock() - self._last >= RARE_SECONDS:
+            self._last = self._clock()
+            super().log(level, msg, *args, **kwargs)
 
 
 class _Formatter(logging.Formatter):

@@ -48,16 +48,21 @@ from gpushare_extender.cluster.watchers import (
 )
 from gpushare_extender.decide.offered_pods import OfferedPods
 from gpushare_extender.decide.refused_pods import RefusedPods
-from gpushare_extender.http.endpoints import Address, CannotServeError, Endpoint, serving
+from gpushare_extender.http.endpoints import (
+    Address,
+    CannotServeError,
+    Endpoint,
+    HealthEndpoint,
+    serving,
+)
 from gpushare_extender.http.health import HealthApi
-from gpushare_extender.http.listener import HEALTH_LIMITS, PROTOCOLS, Http2Service, ListenerLimits
+from gpushare_extender.http.listener import PROTOCOLS, Http2Service, ListenerLimits
 from gpushare_extender.http.metrics import ExtenderMetrics, show_figures
 from gpushare_extender.http.server import (
     LARGEST_REQUEST,
     ExtenderApi,
     answering,
     application,
-    health_application,
 )
 from gpushare_extender.http.tls import ServerTls, TlsFiles, use_small_buffers
 from gpushare_extender.ledger.ledger import Ledger
@@ -265,8 +270,7 @@ def _serving(api: ExtenderApi, options: Options) -> contextlib.AbstractAsyncCont
         Endpoint(address, app(), api.health.tls, ListenerLimits(), http2)
         for address in (options.listen, *options.also)
     ]
-    probes = [options.health] if options.health else []
-    health = [Endpoint(each, health_application(api.health), None, HEALTH_LIMITS) for each in probes]
+    health = [HealthEndpoint(options.health, api.health.pages())] if options.health else []
     return serving(calls, health, api.health.not_had, drain=DRAIN_SECONDS)
 
 

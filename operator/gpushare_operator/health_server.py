@@ -3,14 +3,17 @@
 kopf has a port of its own for the one, and nothing for the other.
 """
 
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from http import HTTPStatus
 
-from aiohttp import web
 from prometheus_client import CollectorRegistry
 
-from gpushare_core.metrics import CONTENT_TYPE, PATH, exposition
+from gpushare_core.health_port import JSON, Answer, HealthPort, metrics_page
+from gpushare_core.json_object import Json
+from gpushare_core.metrics import PATH
 
 
 class StalledError(Exception):
@@ -33,48 +36,36 @@ class HealthServer:
 
     @asynccontextmanager
     async def serving(self, port: int, *, host: str | None = None) -> AsyncIterator[None]:
-        """Serves while it is entered. Listens on all addresses unless ``host`` is given: the kubelet and
-        Prometheus ask on the pod's, which may be of either family.
+        """Serves while it is entered; ``host`` as in ``HealthPort``.
 
         Raises:
             CannotServeError: the port cannot be had.
         """
-        app = web.Application()
-        app.add_routes(
-            [
-                web.get("/healthz", self._healthz),
-                web.get("/readyz", self._readyz),
-                web.get(PATH, self._metrics),
-            ]
-        )
-        runner = web.AppRunner(app, handle_signals=False, shutdown_timeout=1.0, access_log=None)
-        await runner.setup()
+        pages = {"/healthz": self._healthz, "/readyz": self._readyz, PATH: metrics_page(self.registry)}
+        server = HealthPort(port, pages, host=host)
         try:
-            await _listen(runner, host, port)
+            server.open()
+        except OSError as error:
+            raise CannotServeError(
+                f"cannot listen on port {port}: {error}; choose another --health-port"
+            ) from error
+        try:
             yield
         finally:
-            await runner.cleanup()
+            await server.close()
 
-    async def _healthz(self, _: web.Request) -> web.Response:
+    async def _healthz(self) -> Answer:
         try:
-            return web.json_response({"queue": await self.probe()})
+            return _json({"queue": await self.probe()})
         except StalledError as error:
-            return web.json_response({"error": str(error)}, status=503)
+            return _json({"error": str(error)}, HTTPStatus.SERVICE_UNAVAILABLE)
 
-    async def _readyz(self, _: web.Request) -> web.Response:
+    async def _readyz(self) -> Answer:
         try:
-            return web.json_response({"ready": self.readiness()})
+            return _json({"ready": self.readiness()})
         except StalledError as error:
-            return web.json_response({"error": str(error)}, status=503)
-
-    async def _metrics(self, _: web.Request) -> web.Response:
-        return web.Response(body=exposition(self.registry), headers={"Content-Type": CONTENT_TYPE})
+            return _json({"error": str(error)}, HTTPStatus.SERVICE_UNAVAILABLE)
 
 
-async def _listen(runner: web.AppRunner, host: str | None, port: int) -> None:
-    try:
-        await web.TCPSite(runner, host, port).start()
-    except OSError as error:
-        raise CannotServeError(
-            f"cannot listen on port {port}: {error}; choose another --health-port"
-        ) from error
+def _json(content: Json, status: HTTPStatus = HTTPStatus.OK) -> Answer:
+    return Answer(json.dumps(content).encode(), status, f"{JSON}; charset=utf-8")

@@ -203,6 +203,6 @@ OWN: dict[str, str] = {
     "gpushare_plugin.decide.card_health:_fallen": "numbers of ours",
     "gpushare_plugin.devices.nvml_events:XidEvents._waiting": "an integer of a C structure",
     "gpushare_plugin.devices.nvml_use_library:_used": "an integer of a C structure",
-    "gpushare_plugin.health_server:HealthServer._answer": "latin-1, which decodes everything",
+    "gpushare_core.health_port:_asked": "latin-1, which decodes everything",
 }
 """A function that decodes nothing from outside -> why."""

@@ -3,14 +3,15 @@
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Iterable, MutableMapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from aiohttp import web
 
+from gpushare_core.health_port import HealthPort, Page
 from gpushare_core.version import VERSION
-from gpushare_extender.http.listener import Http2Service, ListenerLimits, OpenPort, open_port
+from gpushare_extender.http.listener import Http2Service, ListenerLimits, open_port
 from gpushare_extender.http.tls import ServerTls
 
 RETRY_SECONDS = 2.0
@@ -33,8 +34,32 @@ class Address(NamedTuple):
         return f"{self.host}:{self.port}"
 
 
-class Endpoint(NamedTuple):
+class OpenPort(Protocol):
+    """Where requests are taken."""
+
+    async def close(self) -> None:
+        """Takes no more connections."""
+
+    async def drain(self) -> None:
+        """Returns when the requests that have come are answered, or have had their time."""
+
+
+class AnyEndpoint(Protocol):
     """An address and what is answered there."""
+
+    @property
+    def address(self) -> Address: ...
+
+    async def open(self, *, drain: float) -> OpenPort:
+        """Begins to answer. ``drain`` is how many seconds requests that have come may take at the end.
+
+        Raises:
+            OSError: the address cannot be had.
+        """
+
+
+class Endpoint(NamedTuple):
+    """Where kube-scheduler calls."""
 
     address: Address
     application: web.Application
@@ -42,11 +67,45 @@ class Endpoint(NamedTuple):
     limits: ListenerLimits
     http2: Http2Service | None = None
 
+    async def open(self, *, drain: float) -> OpenPort:
+        return await open_port(
+            self.application,
+            host=self.address.host,
+            port=self.address.port,
+            tls=self.tls,
+            drain=drain,
+            limits=self.limits,
+            http2=self.http2,
+        )
+
+
+class HealthEndpoint(NamedTuple):
+    """Where the kubelet and Prometheus ask."""
+
+    address: Address
+    pages: Mapping[str, Page]
+
+    async def open(self, *, drain: float) -> OpenPort:
+        del drain  # whoever has asked there is answered at once
+        port = HealthPort(self.address.port, self.pages, host=self.address.host)
+        port.open()
+        return _OpenHealthPort(port)
+
+
+class _OpenHealthPort(NamedTuple):
+    port: HealthPort
+
+    async def close(self) -> None:
+        await self.port.close()
+
+    async def drain(self) -> None:
+        """Nothing is left."""
+
 
 @contextlib.asynccontextmanager
 async def serving(
-    calls: Sequence[Endpoint],
-    health: Sequence[Endpoint],
+    calls: Sequence[AnyEndpoint],
+    health: Sequence[AnyEndpoint],
     problems: MutableMapping[str, str],
     *,
     drain: float,
@@ -82,11 +141,11 @@ class _Listeners:
     drain: float
     _opened: list[OpenPort] = field(default_factory=list)
 
-    async def open(self, endpoints: Iterable[Endpoint]) -> list[Endpoint]:
+    async def open(self, endpoints: Iterable[AnyEndpoint]) -> list[AnyEndpoint]:
         """Returns those whose address cannot be had."""
         return [each for each in endpoints if not await self._try(each)]
 
-    async def open_later(self, missing: list[Endpoint]) -> None:
+    async def open_later(self, missing: list[AnyEndpoint]) -> None:
         while missing:
             await asyncio.sleep(RETRY_SECONDS)
             missing = await self.open(missing)
@@ -98,10 +157,10 @@ class _Listeners:
             await each.close()
         await asyncio.gather(*(each.drain() for each in self._opened))
 
-    async def _try(self, endpoint: Endpoint) -> bool:
+    async def _try(self, endpoint: AnyEndpoint) -> bool:
         address = endpoint.address
         try:
-            self._opened.append(await self._open(endpoint))
+            self._opened.append(await endpoint.open(drain=self.drain))
         except OSError as error:
             problem = f"cannot listen on {address}: {error.strerror}; is one running?"
             if self.problems.setdefault(str(address), problem) is problem:
@@ -110,14 +169,3 @@ class _Listeners:
         self.problems.pop(str(address), None)
         _log.info("version %s listens on %s", VERSION, address)
         return True
-
-    async def _open(self, endpoint: Endpoint) -> OpenPort:
-        return await open_port(
-            endpoint.application,
-            host=endpoint.address.host,
-            port=endpoint.address.port,
-            tls=endpoint.tls,
-            drain=self.drain,
-            limits=endpoint.limits,
-            http2=endpoint.http2,
-        )

@@ -8,7 +8,8 @@ from urllib.parse import unquote
 
 import msgspec
 
-JSON = "application/json"
+from gpushare_core.health_port import Answer as Answer
+
 ENCODER = msgspec.json.Encoder()
 
 
@@ -30,21 +31,13 @@ class Call:
         return unquote(self.path.rpartition("/")[2])
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What is answered, as a whole: a chunked answer costs kube-scheduler its connection."""
-
-    content: bytes
-    status: int = HTTPStatus.OK
-    content_type: str = JSON
-
-
 Answering = Callable[[Call], Answer | Awaitable[Answer]]
 """Answers at once where nothing has to be waited for: a task of its own costs more than many an answer. Never
 raises but for a defect."""
 
 
 def json_answer(answer: Any, *, status: int = HTTPStatus.OK) -> Answer:
+    """Returns it as a whole: a chunked answer costs kube-scheduler its connection."""
     return Answer(ENCODER.encode(answer), status)
 
 

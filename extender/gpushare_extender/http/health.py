@@ -1,13 +1,15 @@
 """What the kubelet's probes and Prometheus ask, on a port of their own: they cannot present a client
 certificate."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from prometheus_client import CollectorRegistry
 
-from gpushare_core.metrics import CONTENT_TYPE, PATH, exposition, new_registry
+from gpushare_core.health_port import Answer, Page, metrics_page
+from gpushare_core.metrics import PATH, new_registry
 from gpushare_extender.cluster.watchers import DEAD_SECONDS, WatchHealth
-from gpushare_extender.http.exchange import Answer, Call, json_answer
+from gpushare_extender.http.exchange import Answering, json_answer
 from gpushare_extender.http.routes import Route
 from gpushare_extender.http.tls import ServerTls
 
@@ -26,23 +28,20 @@ class HealthApi:
 
     registry: CollectorRegistry = field(default_factory=lambda: new_registry("gpushare-extender"))
 
+    def pages(self) -> Mapping[str, Page]:
+        return {"/healthz": self.healthz, "/readyz": self.readyz, PATH: metrics_page(self.registry)}
+
     def routes(self) -> list[Route]:
-        return [
-            Route("GET", "/healthz", self.healthz),
-            Route("GET", "/readyz", self.readyz),
-            Route("GET", PATH, self.metrics),
-        ]
+        """Returns the same for who has a certificate."""
+        return [Route("GET", path, _answering(page)) for path, page in self.pages().items()]
 
-    async def metrics(self, _: Call) -> Answer:
-        return Answer(exposition(self.registry), content_type=CONTENT_TYPE)
-
-    async def healthz(self, _: Call) -> Answer:
+    async def healthz(self) -> Answer:
         """503 when a watch has been stuck for so long that only a restart can help."""
         silence = {watch.collection: round(watch.silence, 1) for watch in self.watches}
         dead = any(watch.silence > DEAD_SECONDS for watch in self.watches)
         return json_answer({"ok": not dead, "secondsSinceLastSign": silence}, status=503 if dead else 200)
 
-    async def readyz(self, _: Call) -> Answer:
+    async def readyz(self) -> Answer:
         message = self.not_listed() or self._not_reachable() or self._not_listening()
         return json_answer({"ok": not message, "missing": message}, status=503 if message else 200)
 
@@ -62,3 +61,7 @@ class HealthApi:
 
     def _not_listening(self) -> str:
         return "; ".join(why for address, why in self.not_had.items() if address not in self.former)
+
+
+def _answering(page: Page) -> Answering:
+    return lambda _: page()

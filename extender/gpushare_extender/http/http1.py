@@ -3,26 +3,14 @@
 from http import HTTPStatus
 
 from aiohttp import web
-from aiohttp.typedefs import Middleware
 
 from gpushare_extender.http.connection import Handler, is_encrypted, port_of, read_in_time
 from gpushare_extender.http.exchange import Answer, Answering, Call, error_answer
 
-SHORT_REQUEST = 1024
-"""Bytes: a question without content."""
-
 
 def application(answering: Answering, *, largest_request: int) -> web.Application:
     """Returns what has every request answered by ``answering``. ``largest_request`` is in bytes."""
-    return _application(answering, [_refusals_as_json, read_in_time], largest_request)
 
-
-def closing_application(answering: Answering) -> web.Application:
-    """For a port that everybody on the host may ask: one short question a connection."""
-    return _application(answering, [_then_closed, _refusals_as_json, read_in_time], SHORT_REQUEST)
-
-
-def _application(answering: Answering, middlewares: list[Middleware], largest: int) -> web.Application:
     async def answer(request: web.Request) -> web.Response:
         transport = request.transport
         port, is_proven = (port_of(transport), is_encrypted(transport)) if transport else (0, False)
@@ -30,7 +18,7 @@ def _application(answering: Answering, middlewares: list[Middleware], largest: i
         answer = answering(call)
         return _response(answer if isinstance(answer, Answer) else await answer)
 
-    app = web.Application(client_max_size=largest, middlewares=middlewares)
+    app = web.Application(client_max_size=largest_request, middlewares=[_refusals_as_json, read_in_time])
     app.router.add_route("*", "/{path:.*}", answer)
     return app
 
@@ -39,13 +27,6 @@ def _response(answer: Answer) -> web.Response:
     return web.Response(
         body=answer.content, status=answer.status, headers={"Content-Type": answer.content_type}
     )
-
-
-@web.middleware
-async def _then_closed(request: web.Request, handler: Handler) -> web.StreamResponse:
-    response = await handler(request)
-    response.force_close()
-    return response
 
 
 @web.middleware

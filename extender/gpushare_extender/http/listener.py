@@ -8,10 +8,11 @@ import time
 import weakref
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import cast
 
 from aiohttp import web
 
+from gpushare_core.log import RareLog
 from gpushare_extender.http.connection import HTTP2, KEEP_ALIVE, Connection, Patience
 from gpushare_extender.http.exchange import Answering
 from gpushare_extender.http.http2 import Http2Requests, StreamLimits
@@ -26,7 +27,6 @@ MOST_PROVEN = 512
 MOST_UNPROVEN = 128
 """Connections that have shown nothing yet; one more and the oldest is dropped. With the proven ones, and
 those to the API server, they stay below the 1024 files that a container may have open by default."""
-WARN_SECONDS = 60.0
 LAST_SECONDS = 1.0
 """For the last answers to go out, once all are given."""
 
@@ -49,24 +49,6 @@ class ListenerLimits:
     handshake: float = HANDSHAKE_SECONDS
     proven: int = MOST_PROVEN
     unproven: int = MOST_UNPROVEN
-
-
-HEALTH_LIMITS = ListenerLimits(Patience(read=2.0, idle=2.0), proven=16, unproven=64)
-"""Where everybody on the host may ask: a probe asks at once, on a connection of its own."""
-
-
-class RareLog(logging.LoggerAdapter[logging.Logger]):
-    """Logs at most one line a minute: who must not talk to us shall not fill the disk, either."""
-
-    def __init__(self, logger: logging.Logger, clock: Callable[[], float]) -> None:
-        super().__init__(logger, {})
-        self._clock = clock
-        self._last = float("-inf")
-
-    def log(self, level: int, msg: object, *args: object, **kwargs: Any) -> None:
-        if self.isEnabledFor(level) and self._clock() - self._last >= WARN_SECONDS:
-            self._last = self._clock()
-            super().log(level, msg, *args, **kwargs)
 
 
 @dataclass(slots=True)

@@ -257,11 +257,6 @@ def application(api: ExtenderApi, *, largest_request: int = LARGEST_REQUEST) -> 
     return http1.application(answering(api), largest_request=largest_request)
 
 
-def health_application(health: HealthApi) -> web.Application:
-    """For a port that everybody on the host may ask: one short question a connection."""
-    return http1.closing_application(Routes(health.routes()).answer)
-
-
 def _named(nodes: NodeItems | None) -> dict[str, msgspec.Raw]:
     """Returns whole nodes by their names."""
     items = nodes.items if nodes else None

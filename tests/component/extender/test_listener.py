@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import logging
 import socket
 import ssl
 from collections.abc import AsyncIterator
@@ -12,19 +11,15 @@ import aiohttp
 import pytest
 from aiohttp import web
 from tests.fakes.extender_caller import call, heard_application
-from tests.fakes.extender_clock import FakeClock
 from tests.fakes.extender_keys import KeyFolder, caller_tls
 from tests.fakes.open_port import listening
 
 from gpushare_extender.http.connection import Patience, read_in_time
-from gpushare_extender.http.health import HealthApi
-from gpushare_extender.http.listener import HEALTH_LIMITS, ListenerLimits, RareLog
-from gpushare_extender.http.server import health_application
+from gpushare_extender.http.listener import ListenerLimits
 from gpushare_extender.http.tls import ServerTls
 
 WHOLE = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\nx"
 HALF_SENT = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{"
-PROBE = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
 
 
 @pytest.fixture
@@ -224,50 +219,3 @@ def _connected(port: int, data: bytes) -> socket.socket:
     connected = socket.create_connection(("127.0.0.1", port))
     connected.sendall(data)
     return connected
-
-
-class TestHealthPort:
-    """Everybody on the host may connect to it."""
-
-    @pytest.fixture
-    async def port(self) -> AsyncIterator[int]:
-        async with serving(HEALTH_LIMITS, app=health_application(HealthApi(()))) as port:
-            yield port
-
-    async def test_a_probe_is_answered_however_many_have_asked_and_stay(
-        self, port: int, dialer: Dialer
-    ) -> None:
-        await dialer.dial(port, PROBE, count=600)
-        async with (
-            aiohttp.ClientSession() as session,
-            session.get(f"http://127.0.0.1:{port}/healthz") as response,
-        ):
-            assert (response.status, response.headers["Connection"]) == (200, "close")
-
-    @pytest.mark.parametrize("data", [PROBE, PROBE + PROBE, HALF_SENT, b""], ids=str)
-    async def test_no_connection_is_held_for_long(self, port: int, dialer: Dialer, data: bytes) -> None:
-        await dialer.dial(port, data)
-        assert await dialer.closed(within=HEALTH_LIMITS.patience.idle + 1.0) == 1
-
-    async def test_what_callers_do_wrong_does_not_fill_the_log(
-        self, port: int, dialer: Dialer, caplog: pytest.LogCaptureFixture
-    ) -> None:
-        await dialer.dial(port, HALF_SENT, count=5)
-        await dialer.dial(port, PROBE + b"\0garbage\r\n\r\n", count=5)
-        for writer in dialer.writers[:3]:
-            writer.close()
-        await dialer.closed()
-        assert len([record for record in caplog.records if record.levelno >= logging.WARNING]) <= 1
-
-
-def test_a_line_a_minute_is_logged(caplog: pytest.LogCaptureFixture) -> None:
-    clock = FakeClock()
-    log = RareLog(logging.getLogger("test"), clock)
-    for seconds in (0, 30, 29, 1):
-        clock.now += seconds
-        log.warning("after %d", seconds)
-        log.debug("not shown, and so not counted")
-    assert [record.getMessage() for record in caplog.records if record.levelno > logging.DEBUG] == [
-        "after 0",
-        "after 1",
-    ]

@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.fakes.extender_clock import FakeClock
 
-from gpushare_core.log import KEYS, change_level, configure_logging, most_verbose
+from gpushare_core.log import KEYS, RareLog, change_level, configure_logging, most_verbose
 
 ROOT = Path(__file__).parents[3]
 PROGRAMS = ("core", "operator", "plugin", "extender", "hostctl")
@@ -140,3 +141,16 @@ def test_programs_give_no_key_that_would_be_left_out(program: str) -> None:
 def test_the_keys_are_in_use() -> None:
     used = {key for program in PROGRAMS for _, key in extra_keys(program)}
     assert {"node", "card", "pod"} <= used
+
+
+def test_a_line_a_minute_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    clock = FakeClock()
+    log = RareLog(logging.getLogger("test"), clock)
+    for seconds in (0, 30, 29, 1):
+        clock.now += seconds
+        log.warning("after %d", seconds)
+        log.debug("not shown, and so not counted")
+    assert [record.getMessage() for record in caplog.records if record.levelno > logging.DEBUG] == [
+        "after 0",
+        "after 1",
+    ]

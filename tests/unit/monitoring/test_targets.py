@@ -1,4 +1,4 @@
-"""The PodMonitor finds what serves metrics, and what is applied together is there."""
+"""The PodMonitor finds what serves metrics, the NetworkPolicy lets in who asks, and all of it is there."""
 
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from gpushare_operator.main import HEALTH_PORT
 
 ROOT = Path(__file__).parents[3]
 MONITORING = ROOT / "config" / "monitoring"
+NETWORK_POLICY = ROOT / "manifests" / "network-policy.yaml"
 
 
 def read(path: Path) -> Any:
@@ -31,24 +32,55 @@ def is_selected(labels: dict[str, str]) -> bool:
     return all(labels.get(each["key"]) in each["values"] for each in expressions)
 
 
-@pytest.mark.parametrize(
-    ("owner", "port"),
-    [
-        pytest.param(operator_deployment(), HEALTH_PORT, id="operator"),
-        pytest.param(plugin_daemon_set(policy(), INSTALLATION), PLUGIN_HEALTH_PORT, id="plugin"),
-        pytest.param(
-            scheduler_deployment(INSTALLATION, SchedulerSettings(), "v1.36.3"),
-            EXTENDER_PORT + 1,
-            id="extender beside our own kube-scheduler",
-        ),
-    ],
-)
+SERVING = [
+    pytest.param(operator_deployment(), HEALTH_PORT, id="operator"),
+    pytest.param(plugin_daemon_set(policy(), INSTALLATION), PLUGIN_HEALTH_PORT, id="plugin"),
+    pytest.param(
+        scheduler_deployment(INSTALLATION, SchedulerSettings(), "v1.36.3"),
+        EXTENDER_PORT + 1,
+        id="extender beside our own kube-scheduler",
+    ),
+]
+"""What has pods with an address of their own, and the health port there."""
+
+
+@pytest.mark.parametrize(("owner", "port"), SERVING)
 def test_the_pod_monitor_finds_the_health_port(owner: Any, port: int) -> None:
     (asked,) = read(MONITORING / "podmonitors.yaml")["spec"]["podMetricsEndpoints"]
     template = owner["spec"]["template"]
     ports = [each for container in template["spec"]["containers"] for each in container.get("ports", ())]
     assert is_selected(template["metadata"]["labels"])
     assert [(each["name"], each["containerPort"]) for each in ports] == [(asked["port"], port)]
+
+
+@pytest.mark.parametrize(("owner", "port"), SERVING)
+def test_the_network_policy_lets_in_whom_the_pod_monitor_sends_and_nobody_else(owner: Any, port: int) -> None:
+    spec = read(NETWORK_POLICY)["spec"]
+    template = owner["spec"]["template"]
+    (rule,) = spec["ingress"]
+    ports = {each["name"]: each for each in template["spec"]["containers"][-1]["ports"]}
+    assert spec["podSelector"]["matchLabels"].items() <= template["metadata"]["labels"].items()
+    assert spec["policyTypes"] == ["Ingress"], "whom they may call is said elsewhere"
+    assert [(ports[each["port"]]["containerPort"], each["protocol"]) for each in rule["ports"]] == [
+        (port, "TCP")
+    ]
+
+
+def test_the_network_policy_names_who_may_come_by_a_label_that_the_documents_name() -> None:
+    body = read(NETWORK_POLICY)
+    ((rule,), (source,)) = (body["spec"]["ingress"], body["spec"]["ingress"][0]["from"])
+    ((key, value),) = source["namespaceSelector"]["matchLabels"].items()
+    assert rule["from"] == [{"namespaceSelector": {"matchLabels": {key: value}}}], (
+        "who makes pods cannot set it"
+    )
+    assert f"kubectl label namespace monitoring {key}={value}" in (ROOT / "docs/monitoring.md").read_text()
+    assert body["metadata"]["namespace"] == NAMESPACE, "an overlay's namespace: takes it along"
+
+
+def test_no_other_network_policy_lets_anybody_in() -> None:
+    """They add up."""
+    others = yaml.safe_load_all((ROOT / "config/network-policy/network-policies.yaml").read_text())
+    assert {tuple(each["spec"]["policyTypes"]) for each in others} == {("Egress",)}
 
 
 def test_the_extender_is_not_asked_where_it_does_not_listen() -> None:

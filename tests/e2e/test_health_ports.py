@@ -1,0 +1,64 @@
+"""Health ports on real pods: strangers keep no kubelet from an answer, and who may come is installed."""
+
+import sys
+from collections.abc import Iterator
+
+import pytest
+from tests.e2e.observe import PODS, Json, get
+from tests.e2e.product import SYSTEM, Product, policy
+from tests.fakes import strangers
+
+from gpushare_localcluster.cluster import LocalCluster
+
+pytestmark = [pytest.mark.e2e, pytest.mark.connected]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def in_force(product: Product) -> Iterator[None]:
+    product.apply(policy("default", nodes=["gpu-1"]))
+    product.await_ready("default")
+    yield
+    product.delete("default")
+
+
+def pod_of(cluster: LocalCluster, component: str) -> Json:
+    """Returns the pod of a program, of which there is one."""
+    pods: list[Json] = get(cluster, PODS.format(namespace=SYSTEM))["items"]
+    (pod,) = [
+        each for each in pods if each["metadata"]["labels"].get("app.kubernetes.io/component") == component
+    ]
+    return pod
+
+
+def health_port(pod: Json) -> tuple[str, int]:
+    """Returns where the kubelet asks."""
+    container = pod["spec"]["containers"][0]
+    asked = container["livenessProbe"]["httpGet"]
+    ports = {each["name"]: each["containerPort"] for each in container.get("ports", ())}
+    return asked.get("host", pod["status"]["podIP"]), int(ports.get(asked["port"], asked["port"]))
+
+
+@pytest.mark.parametrize("kind", ["nothing at all", "half a request"])
+@pytest.mark.parametrize("component", ["operator", "plugin", "extender"])
+def test_a_probe_succeeds_however_many_strangers_are_there(
+    cluster: LocalCluster, component: str, kind: str
+) -> None:
+    before = pod_of(cluster, component)
+    host, port = health_port(before)
+    command = [sys.executable, strangers.__file__, host, str(port), kind]
+    done = cluster.node_exec(before["spec"]["nodeName"], command)
+    assert done.stdout == f"{strangers.PROBES}\n", done.stderr
+    after = pod_of(cluster, component)
+    assert after["metadata"]["uid"] == before["metadata"]["uid"]
+    (container,) = after["status"]["containerStatuses"]
+    assert (container["ready"], container["restartCount"]) == (True, 0)
+
+
+def test_who_may_come_is_said_of_every_pod_that_has_an_address_of_its_own(cluster: LocalCluster) -> None:
+    """The local cluster has no network plugin that would enforce it."""
+    namespace = f"/apis/networking.k8s.io/v1/namespaces/{SYSTEM}/networkpolicies"
+    (installed,) = get(cluster, namespace)["items"]
+    assert installed["metadata"]["name"] == "gpushare-health-ports"
+    wanted = installed["spec"]["podSelector"]["matchLabels"].items()
+    for component in ("operator", "plugin"):
+        assert wanted <= pod_of(cluster, component)["metadata"]["labels"].items()
