@@ -20,9 +20,9 @@ from gpushare_core.metrics import CONTENT_TYPE, exposition
 
 JSON = "application/json"
 TEXT = "text/plain; charset=utf-8"
-BACKLOG = 1024
+BACKLOG = 512
 """Connections that the kernel keeps until they are accepted, none of them a file of ours. One that finds no
-room there tries again after a second, and the kubelet may not wait that long."""
+room there tries again after a second, and behind more of them one would wait as long: the kubelet may not."""
 RETRY_SECONDS = 1.0
 END = b"\r\n\r\n"
 
@@ -150,6 +150,7 @@ class _Connection(asyncio.Protocol):
         self._head = bytearray()
         self._deadline = Deadline(self.drop)
         self._transport = asyncio.Transport()
+        """Until the connection is there: one that nobody uses."""
         self._answering: asyncio.Task[None] | None = None
 
     def drop(self) -> None:
