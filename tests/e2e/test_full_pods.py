@@ -12,7 +12,7 @@ from tests.e2e.books import read_books
 from tests.e2e.observe import PODS, condition, get, watch_until
 from tests.e2e.outcomes import is_running
 from tests.e2e.product import Product, policy
-from tests.e2e.test_manifests import ANNOTATION, ROOT, allocation, as_extender, as_plugin_of, uid_of
+from tests.e2e.test_manifests import ANNOTATION, allocation, as_extender, as_plugin_of, uid_of
 from tests.e2e.workloads import MEMORY, create, pod
 
 from gpushare_core.audit.difference import Kind
@@ -55,12 +55,14 @@ def unlimited(cluster: LocalCluster, namespace: str) -> Iterator[None]:
 
 @contextmanager
 def without_limits(cluster: LocalCluster, namespace: str) -> Iterator[None]:
+    binding = json.loads(cluster.kubectl("get", "validatingadmissionpolicybinding", LIMITED, "-o", "json"))
+    kept = {key: binding["metadata"][key] for key in ("name", "annotations")}
     cluster.kubectl("delete", "validatingadmissionpolicybinding", LIMITED)
     try:
         wait_until("pods pass", lambda: not refusal(cluster, namespace, filled(room=10)), timeout=30)
         yield
     finally:
-        cluster.kubectl("apply", "-f", str(ROOT / "manifests/admission-pods.yaml"))
+        cluster.kubectl("create", "-f", "-", stdin=json.dumps({**binding, "metadata": kept}))
         wait_until("pods are refused", lambda: refusal(cluster, namespace, filled(room=10)), timeout=30)
 
 
