@@ -20,6 +20,7 @@ from gpushare_localcluster.waiting import wait_until
 from gpushare_operator.desired.dedicated import scheduler_deployment
 from gpushare_operator.desired.hostctl_job import SchedulerSettings
 from gpushare_operator.desired.names import Installation
+from gpushare_operator.desired.pod_template import to_be_compared
 
 pytestmark = [pytest.mark.e2e, pytest.mark.connected]
 
@@ -46,7 +47,7 @@ def operator(cluster: LocalCluster, product: Product) -> Iterator[Credentials]:
 
 
 def forged(forge: Callable[[Json], Any]) -> Json:
-    body = copy.deepcopy(MADE)
+    body = to_be_compared(copy.deepcopy(MADE))
     forge(body["spec"]["template"]["spec"])
     return body
 
@@ -75,7 +76,25 @@ def is_refused(operator: Credentials, body: Json) -> bool:
 
 
 def test_what_the_operator_makes_is_let_pass(operator: Credentials) -> None:
-    apply(operator, MADE)
+    apply(operator, to_be_compared(MADE))
+
+
+def test_it_has_to_be_compared_with_the_operators_own_deployment(operator: Credentials) -> None:
+    with pytest.raises(ApiError, match="only with the label"):
+        apply(operator, MADE)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        pytest.param({"replicas": 3}, id="many pods"),
+        pytest.param({"selector": {"matchLabels": {"app.kubernetes.io/name": "gpushare"}}}, id="selector"),
+    ],
+)
+def test_how_many_there_are_is_the_operators_too(operator: Credentials, changed: Json) -> None:
+    body = forged(lambda _: None)
+    with pytest.raises(ApiError, match="no other Deployment than gpushare-scheduler, of two pods"):
+        apply(operator, {**body, "spec": {**body["spec"], **changed}})
 
 
 def test_no_other_deployment_may_be_made(operator: Credentials) -> None:
@@ -99,6 +118,11 @@ FORGERIES = (
     (image(0, "registry.k8s.io/kube-scheduler:latest"), "may run only", "no version"),
     (image(0, "registry.k8s.io/kube-scheduler:v1.36.3@sha256:0"), "may run only", "a digest behind it"),
     (image(1, "evil"), "may run only", "another image for the extender"),
+    (
+        lambda pod: pod["containers"][0].update(resources={"requests": {"memory": "2Gi"}}),
+        "may request for a container no more",
+        "memory",
+    ),
     (lambda pod: pod["initContainers"][0].update(image="evil"), "may run only", "another one before both"),
     (lambda pod: pod.update(imagePullSecrets=[{"name": "theirs"}]), "may run only", "a pull secret"),
     (lambda pod: pod["containers"].append(CONTAINER), PROGRAMS, "another container"),

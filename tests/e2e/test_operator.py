@@ -10,19 +10,23 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.e2e.observe import NODES, POLICIES, SHARE_NODES, Json, condition, get, watch_until
+from tests.e2e.observe import NODES, PODS, POLICIES, SHARE_NODES, Json, condition, get, watch_until
 from tests.e2e.product import ROOT, SYSTEM, Product, named, policy
 
-from gpushare_core.api.names import EXTERNAL_SCHEDULER_LABEL, SCHEDULER_LABEL
+from gpushare_core.api.names import EXTERNAL_SCHEDULER_LABEL, PLUGIN_NODE_LABEL, SCHEDULER_LABEL
+from gpushare_core.kube import paths
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import from_kubeconfig
 from gpushare_core.kube.errors import ApiError
 from gpushare_localcluster.cluster import LocalCluster
+from gpushare_localcluster.errors import LocalClusterError
+from gpushare_operator.desired.names import VOLCANO_BACKUP
 
 pytestmark = [pytest.mark.e2e, pytest.mark.connected]
 
 MARKER = {**policy("marker", nodes=["nowhere"])}
 FOLLOWED = (POLICIES, SHARE_NODES, f"/apis/apps/v1/namespaces/{SYSTEM}/daemonsets")
+JOBS = f"/apis/batch/v1/namespaces/{SYSTEM}/jobs"
 BUDGET = 160_000
 """kB of resident memory."""
 
@@ -84,11 +88,12 @@ def test_a_policy_carries_our_finalizer_and_nothing_of_kopf(cluster: LocalCluste
     assert not [key for key in held["metadata"].get("annotations", {}) if "kopf" in key or "gpushare" in key]
 
 
-def test_nodes_carry_three_labels_and_nothing_else_of_ours(cluster: LocalCluster) -> None:
+def test_nodes_carry_four_labels_and_nothing_else_of_ours(cluster: LocalCluster) -> None:
     (node,) = [each for each in get(cluster, NODES)["items"] if named(each, "gpu-1")]
     ours = {key: value for key, value in node["metadata"]["labels"].items() if "gpushare" in key}
     assert ours == {
         "gpushare.io/policy": "default",
+        PLUGIN_NODE_LABEL: "default",
         "gpushare.io/mode": "Memory",
         "gpushare.io/dialect": "gpushare.io",
     }
@@ -135,6 +140,57 @@ def test_what_somebody_else_removes_comes_back(cluster: LocalCluster, product: P
     product.await_ready("default")
 
 
+def as_kubelet(cluster: LocalCluster, node: str, *labels: str) -> None:
+    """Label its own node, with its own rights."""
+    identity = (f"--as=system:node:{node}", "--as-group=system:nodes")
+    cluster.kubectl("label", "node", node, *labels, *identity)
+
+
+def test_a_kubelet_that_labels_its_node_gets_no_plugin_and_has_no_scheduler_edited(
+    cluster: LocalCluster,
+) -> None:
+    jobs = [each["metadata"]["name"] for each in get(cluster, JOBS)["items"]]
+    forged = ("gpushare.io/policy=default", "gpushare.io/mode=Exclusive", "gpushare.io/dialect=tuya.com")
+    as_kubelet(cluster, "gpu-2", *forged)
+    watch_until(
+        cluster,
+        NODES,
+        lambda nodes: not any("gpushare" in key for key in labels_of(nodes, "gpu-2")),
+        what="the operator takes the labels off",
+    )
+    pods = get(cluster, PODS.format(namespace=SYSTEM))["items"]
+    assert [each["metadata"]["name"] for each in pods if each["spec"].get("nodeName") == "gpu-2"] == []
+    assert [each["metadata"]["name"] for each in get(cluster, JOBS)["items"]] == jobs
+
+
+def test_the_label_that_selects_its_nodes_no_kubelet_may_set(cluster: LocalCluster) -> None:
+    with pytest.raises(LocalClusterError, match="not allowed to modify labels"):
+        as_kubelet(cluster, "gpu-2", f"{PLUGIN_NODE_LABEL}=default")
+    with pytest.raises(LocalClusterError, match="not allowed to modify labels"):
+        as_kubelet(cluster, "gpu-1", f"{PLUGIN_NODE_LABEL}-")
+
+
+def labels_of(nodes: Any, name: str) -> Any:
+    return next(each["metadata"]["labels"] for each in nodes if named(each, name))
+
+
+def test_the_operator_changes_no_other_config_map_than_its_backup(cluster: LocalCluster) -> None:
+    theirs, ours = (paths.config_map_path(SYSTEM, name) for name in ("kube-root-ca.crt", VOLCANO_BACKUP))
+    for call in ("apply", "merge"):
+        with pytest.raises(ApiError, match="cannot patch resource"):
+            as_operator(cluster, call, theirs, config_map("kube-root-ca.crt"))
+    with pytest.raises(ApiError, match="cannot delete resource"):
+        as_operator(cluster, "delete", theirs)
+    with pytest.raises(ApiError, match="cannot create resource"):
+        as_operator(cluster, "create", paths.config_maps(SYSTEM), config_map("another"))
+    as_operator(cluster, "apply", ours, config_map(VOLCANO_BACKUP))
+    as_operator(cluster, "delete", ours)
+
+
+def config_map(name: str) -> Json:
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"a": "b"}}
+
+
 def test_the_operator_keeps_within_its_memory(cluster: LocalCluster) -> None:
     (running,) = [
         each
@@ -166,14 +222,14 @@ def test_what_is_not_served_yet_is_said_and_breaks_nothing(cluster: LocalCluster
     product.delete("unserved")
 
 
-def as_operator(cluster: LocalCluster, call: str, path: str, body: Any, **options: Any) -> None:
+def as_operator(cluster: LocalCluster, call: str, path: str, *body: Any, **options: Any) -> None:
     """Do what somebody could who has the operator's token. Raises ``ApiError`` when it is refused."""
     token = cluster.kubectl("create", "token", "gpushare-operator", "-n", SYSTEM)
     credentials = dataclasses.replace(from_kubeconfig(cluster.kubeconfig), token=lambda: token)
 
     async def send() -> None:
         async with KubeClient(credentials, field_manager="gpushare-operator") as client:
-            await getattr(client, call)(path, body, **options)
+            await getattr(client, call)(path, *body, **options)
 
     asyncio.run(send())
 

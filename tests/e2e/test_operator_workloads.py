@@ -15,6 +15,7 @@ from tests.e2e.observe import get
 from tests.e2e.product import SYSTEM
 from tests.samples.operator import control_plane, hostctl_run, policy
 
+from gpushare_core.api.names import COMPONENT_LABEL, PLUGIN_NODE_LABEL, POLICY_LABEL
 from gpushare_core.api.policy import INVENTORY_FOLDERS
 from gpushare_core.json_object import Json
 from gpushare_core.kube import paths
@@ -22,10 +23,12 @@ from gpushare_core.kube.client import KubeClient, Request
 from gpushare_core.kube.credentials import Credentials, from_kubeconfig
 from gpushare_core.kube.errors import ApiError
 from gpushare_localcluster.cluster import LocalCluster
+from gpushare_operator.cluster.labels import COMPARE_LABEL
 from gpushare_operator.desired.daemon_sets import extender_daemon_set, plugin_daemon_set
 from gpushare_operator.desired.hostctl_job import HostctlCommand, Occasion, hostctl_job
 from gpushare_operator.desired.names import Installation
 from gpushare_operator.desired.plugin_platform import PluginPlatform
+from gpushare_operator.desired.pod_template import to_be_compared
 
 pytestmark = [pytest.mark.e2e, pytest.mark.connected, pytest.mark.usefixtures("product")]
 
@@ -262,15 +265,16 @@ def outcome(operator: Credentials, body: Json) -> Json | ApiError:
 
 
 def forged(made: str, forge: Callable[[Json], Any]) -> Json:
-    body = copy.deepcopy(MADE[made])
-    body["metadata"]["name"] = "forged"
+    body = to_be_compared(copy.deepcopy(MADE[made]))
     forge(body["spec"]["template"]["spec"])
     return body
 
 
 @pytest.mark.parametrize("made", MADE)
 def test_what_the_operator_makes_passes(operator: Credentials, made: str) -> None:
-    assert create(operator, forged(made, lambda _: None))["metadata"]["name"] == "forged"
+    """What is there already is refused only after the policies have let it pass."""
+    answer = outcome(operator, forged(made, lambda _: None))
+    assert not isinstance(answer, ApiError) or answer.is_conflict
 
 
 @pytest.mark.parametrize("place", PATHS)
@@ -424,13 +428,13 @@ FORGERIES = [
     (
         "install",
         container(image="evil"),
-        "of its own image, gpushare:0.1.0; here are hostctl of evil",
+        "its own image, gpushare:0.1.0; here is hostctl of evil",
         "image",
     ),
     (
         "install",
         lambda pod: pod["containers"].append({**pod["containers"][0], "name": "sidecar"}),
-        "here are hostctl of gpushare:0.1.0, sidecar of gpushare:0.1.0",
+        "only run one container; here are hostctl, sidecar",
         "sidecar",
     ),
     ("install", container(command=["sh"]), "only run gpushare-plugin", "command"),
@@ -524,4 +528,72 @@ def test_labels_and_a_restart_by_kubectl_are_no_matter(operator: Credentials) ->
     metadata = body["spec"]["template"]["metadata"]
     metadata["labels"]["cost-center"] = "7"
     metadata["annotations"]["kubectl.kubernetes.io/restartedAt"] = "2026-11-21T12:00:00Z"
-    assert create(operator, body)["metadata"]["name"] == "forged"
+    assert create(operator, body)["metadata"]["name"] == "gpushare-plugin-forged"
+
+
+def another_selector(body: Json) -> None:
+    """So a second DaemonSet would put another pod on nodes that have their plugin."""
+    body["spec"]["selector"]["matchLabels"] = {"another": "one"}
+    body["spec"]["template"]["metadata"]["labels"]["another"] = "one"
+
+
+def renamed(name: str) -> Callable[[Json], Any]:
+    return lambda body: body["metadata"].update(name=name)
+
+
+def node_selector(**labels: str) -> Callable[[Json], Any]:
+    return lambda body: body["spec"]["template"]["spec"].update(nodeSelector=labels)
+
+
+def resources(**amounts: Any) -> Callable[[Json], Any]:
+    return lambda body: body["spec"]["template"]["spec"]["containers"][0].update(resources=amounts)
+
+
+def uncompared(body: Json) -> None:
+    body["metadata"]["labels"].pop(COMPARE_LABEL)
+
+
+NAMES, UNCOMPARED, REQUESTS = "may make only", "only with the label", "may request"
+FORGED_OBJECTS = [
+    ("plugin", renamed("gpushare-plugin-other"), NAMES, "a second plugin of a policy"),
+    ("plugin", renamed("gpushare-extender"), NAMES, "a plugin by the extender's name"),
+    ("extender", renamed("gpushare-extender-2"), NAMES, "a second extender"),
+    ("plugin", another_selector, NAMES, "a plugin's selector"),
+    ("extender", another_selector, NAMES, "the extender's selector"),
+    ("install", renamed("install"), NAMES, "a Job's name"),
+    ("install", renamed("gpushare-scheduler-restore-cp-1"), NAMES, "the name of another command"),
+    (
+        "install",
+        lambda body: body["spec"]["template"]["metadata"]["labels"].update({COMPONENT_LABEL: "operator"}),
+        NAMES,
+        "pods that look like the operator's",
+    ),
+    ("plugin", node_selector(**{POLICY_LABEL: "forged"}), PLACES, "nodes that label themselves"),
+    ("plugin", node_selector(**{PLUGIN_NODE_LABEL: "other"}), PLACES, "the nodes of another policy"),
+    *(
+        (
+            made,
+            lambda body: body["metadata"]["labels"].pop(COMPARE_LABEL),
+            UNCOMPARED,
+            f"{made}, not compared",
+        )
+        for made in ("plugin", "extender", "install")
+    ),
+    ("plugin", resources(requests={"cpu": "1500m"}), REQUESTS, "cpu"),
+    ("extender", resources(requests={"memory": "65Mi"}), REQUESTS, "memory"),
+    ("restore", resources(requests={"memory": "1Gi"}), REQUESTS, "memory for hostctl"),
+    ("plugin", resources(limits={"memory": "256Mi"}), REQUESTS, "a limit that is a request, too"),
+]
+
+
+@pytest.mark.parametrize(
+    ("made", "forge", "refusal"), [pytest.param(*each[:3], id=each[3]) for each in FORGED_OBJECTS]
+)
+def test_names_selectors_places_and_requests_are_the_operators(
+    operator: Credentials, made: str, forge: Callable[[Json], Any], refusal: str
+) -> None:
+    body = forged(made, lambda _: None)
+    forge(body)
+    with pytest.raises(ApiError, match=refusal) as refused:
+        create(operator, body)
+    assert refused.value.status == HTTPStatus.FORBIDDEN

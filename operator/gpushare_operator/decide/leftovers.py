@@ -3,7 +3,7 @@
 In which order that happens stands in ``teardown``.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -231,31 +231,40 @@ def _runs_plugin(state: NodeState, policy: str) -> bool:
 
 def remove_plugins_and_labels(teardown: Teardown) -> Iterator[Action]:
     yield from _delete_daemon_set(teardown.snapshot, plugin_name(teardown.policy))
-    yield from remove_labels(teardown.snapshot.labelled_nodes(teardown.policy))
+    yield from remove_labels(teardown.snapshot.labelled_nodes(teardown.policy), teardown.policy)
 
 
-def remove_labels(nodes: Iterable[NodeObject]) -> Iterator[Action]:
-    """Yields what takes ``nodes`` from their policy. The labels of mode and dialect stay: they say that a
+def remove_labels(nodes: Sequence[NodeObject], policy: str) -> Iterator[Action]:
+    """Yields what takes ``nodes`` from ``policy``. The labels of mode and dialect stay: they say that a
     node was ours, and by which names, until its capacity is as before.
 
     Numbers of cards go first: the plugin of the system that we stood in for may come back as soon as the
     label is gone, and writes its number once.
     """
-    leaving = list(nodes)
-    for node in leaving:
-        yield from clear_counts(node)
-    yield from map(remove_own_labels, leaving)
+    for node in nodes:
+        yield from clear_counts(node, policy)
+    yield from (remove_own_labels(node, policy) for node in nodes)
 
 
-def clear_counts(node: NodeObject) -> Iterator[ClearCapacity]:
+def clear_counts(node: NodeObject, policy: str) -> Iterator[ClearCapacity]:
+    if _is_anothers(node, policy):
+        return
     if counts := tuple(name for name in own_names(node) if name in node.counts):
         yield ClearCapacity(node.name, node.uid, counts)
 
 
-def remove_own_labels(node: NodeObject) -> LabelNode:
-    labels = dict.fromkeys((*sorted(POLICY_LABELS), *sorted(node.own_labels)))
+def remove_own_labels(node: NodeObject, policy: str) -> LabelNode:
+    labels = [key for key in sorted(POLICY_LABELS) if node.labels.get(key) == policy]
+    if _is_anothers(node, policy):
+        return LabelNode(node.name, node.uid, dict.fromkeys(labels))
+    labels += sorted(node.own_labels)
     ours = {recorded_dialect(node).closed_cards_annotation} & node.closed_cards.keys()
-    return LabelNode(node.name, node.uid, labels, dict.fromkeys(sorted(ours)))
+    return LabelNode(node.name, node.uid, dict.fromkeys(labels), dict.fromkeys(sorted(ours)))
+
+
+def _is_anothers(node: NodeObject, policy: str) -> bool:
+    """Returns whether a label names ``policy`` only because somebody has put it there."""
+    return node.policy not in ("", policy)
 
 
 # Capacity on nodes.

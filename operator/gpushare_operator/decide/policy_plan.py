@@ -129,8 +129,8 @@ def _release(state: NodeState, policy: str) -> Iterator[tuple[Stage, Iterable[Ac
     if share and share.policy == policy and not share.deleting:
         yield Stage.RELEASE, (DeleteShareNode(share.name, share.uid),)
     if node and share is None and policy in node.named_policies:
-        yield Stage.RELEASE_COUNTS, clear_counts(node)
-        yield Stage.RELEASE_LABELS, (remove_own_labels(node),)
+        yield Stage.RELEASE_COUNTS, clear_counts(node, policy)
+        yield Stage.RELEASE_LABELS, (remove_own_labels(node, policy),)
 
 
 def plan_policy(snapshot: Snapshot, policy: PolicyObject, installation: Installation, now: datetime) -> Plan:

@@ -16,6 +16,7 @@ from gpushare_core.api.names import SCHEDULER_LABEL
 from gpushare_core.dialects.dialect import OWN_VARIABLES
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.dialects.table import DIALECTS, RESOURCES, SHARED_RESOURCES
+from gpushare_operator.cluster.labels import COMPARE_LABEL
 
 MANIFESTS = Path(__file__).resolve().parents[3] / "manifests"
 
@@ -69,6 +70,28 @@ def test_without_backend_dedicated_nothing_changes_pods() -> None:
     names = [path.name for path in MANIFESTS.glob("*.yaml") if "MutatingAdmissionPolicy" in path.read_text()]
     assert names == []
     assert evaluated("CREATE", "pods", kind="MutatingAdmissionPolicy") == {"gpushare-scheduler"}
+
+
+def test_what_is_compared_with_the_operators_deployment_is_refused_without_it() -> None:
+    """A parameter is looked up before any condition is asked, for everybody's objects that are matched: so what
+    is matched bears a label that only the operator's writes have."""
+    bindings = {
+        name: spec["paramRef"]
+        for name, spec in policies("ValidatingAdmissionPolicyBinding")
+        if "paramRef" in spec
+    }
+    with_parameter = {
+        name: spec for name, spec in policies("ValidatingAdmissionPolicy") if "paramKind" in spec
+    }
+    assert (
+        bindings.keys()
+        == with_parameter.keys()
+        == {"gpushare-operator-images", "gpushare-operator-scheduler-images"}
+    )
+    assert {each["parameterNotFoundAction"] for each in bindings.values()} == {"Deny"}
+    matched = {"matchExpressions": [{"key": COMPARE_LABEL, "operator": "Exists"}]}
+    selectors = [spec["matchConstraints"]["objectSelector"] for spec in with_parameter.values()]
+    assert selectors == [matched, matched]
 
 
 @pytest.mark.parametrize("kind", ["ValidatingAdmissionPolicy", "MutatingAdmissionPolicy"])

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.component.operator.test_convergence import CARDS, conditions, one_life
 from tests.fakes.operator_cluster import JOBS, Cluster, Operator, converge
+from tests.samples.operator import marked
 
 from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.dialects.table import DIALECTS, RESOURCES
@@ -52,7 +53,7 @@ def capacity(cluster: Cluster, name: str = GPU) -> dict[str, str]:
 
 
 def expected_labels(dialect: Dialect, mode: str = "Memory") -> dict[str, str]:
-    ours = {"gpushare.io/policy": "default", "gpushare.io/mode": mode, "gpushare.io/dialect": dialect.name}
+    ours = {**marked("default"), "gpushare.io/mode": mode, "gpushare.io/dialect": dialect.name}
     return {**ours, **dialect.node_labels}
 
 

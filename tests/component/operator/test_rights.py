@@ -15,6 +15,7 @@ from gpushare_core.api.names import (
     DEDICATED_SCHEDULER,
     DIALECT_LABEL,
     MODE_LABEL,
+    PLUGIN_NODE_LABEL,
     POLICY_LABEL,
     SCHEDULER_LABEL,
 )
@@ -28,6 +29,7 @@ from gpushare_operator.cluster.labels import DIALECT_LABELS
 from gpushare_operator.desired.daemon_sets import extender_daemon_set, plugin_daemon_set
 from gpushare_operator.desired.dedicated import scheduler_deployment
 from gpushare_operator.desired.hostctl_job import HostctlCommand, HostctlRun, hostctl_job
+from gpushare_operator.desired.names import VOLCANO_BACKUP
 from gpushare_operator.desired.plugin_platform import PluginPlatform
 from gpushare_operator.leadership import LEASE_NAME
 from gpushare_operator.main import ACCOUNT
@@ -103,6 +105,17 @@ def test_of_leases_it_writes_only_its_own() -> None:
     assert [rule["resourceNames"] for rule in rules] == [[LEASE_NAME]]
 
 
+def test_of_config_maps_it_writes_only_its_backup() -> None:
+    """Every namespace has one by which its pods know the API server."""
+    rules = [
+        (rule.get("resourceNames"), rule["verbs"])
+        for body in yaml.safe_load_all(MANIFEST.read_text())
+        for rule in body.get("rules", ())
+        if "configmaps" in rule["resources"]
+    ]
+    assert rules == [(None, ["list", "watch"]), ([VOLCANO_BACKUP], ["create", "patch", "delete"])]
+
+
 def test_in_volcanos_namespace_it_may_only_read_and_change_one_config_map() -> None:
     role, binding = yaml.safe_load_all((MANIFEST.parent / "volcano" / "rbac.yaml").read_text())
     assert {each["metadata"]["namespace"] for each in (role, binding)} == {"volcano-system"}
@@ -154,7 +167,7 @@ def test_the_deployment_of_our_scheduler_is_what_its_admission_policy_lets_pass(
     (spec,) = [
         each["spec"]
         for each in bodies_of(DEDICATED / "scheduler" / "admission-operator.yaml")
-        if each["kind"] == "ValidatingAdmissionPolicy"
+        if each["kind"] == "ValidatingAdmissionPolicy" and "paramKind" not in each["spec"]
     ]
     text = re.sub(r"'\s*\+\s*r'", "", " ".join(each["expression"] for each in spec["validations"]))
     preparation, _, extender = (
@@ -291,7 +304,7 @@ def test_who_makes_a_pod_that_asks_in_any_words_does_not_name_its_cards() -> Non
 
 def test_the_operator_may_write_what_its_dialects_need_on_nodes_and_nothing_else() -> None:
     file, policy = "admission-operator.yaml", "gpushare-operator-nodes"
-    labels = {POLICY_LABEL, MODE_LABEL, DIALECT_LABEL, SCHEDULER_LABEL, *DIALECT_LABELS}
+    labels = {POLICY_LABEL, PLUGIN_NODE_LABEL, MODE_LABEL, DIALECT_LABEL, SCHEDULER_LABEL, *DIALECT_LABELS}
     assert set(quoted(admission_variable(file, policy, "ourLabels"))) == labels
     assert set(quoted(admission_variable(file, policy, "ourResources"))) == {*RESOURCES, "tuya.com"}
     closed = {each.closed_cards_annotation for each in DIALECTS.values()} - {""}
@@ -333,7 +346,11 @@ def test_the_folders_that_a_policy_may_name_are_those_that_may_be_mounted() -> N
 def test_the_operator_makes_only_what_its_admission_policy_lets_pass() -> None:
     """As far as that can be told without an API server: tests/e2e/test_operator_workloads.py asks one."""
     policies = list(yaml.safe_load_all((MANIFEST.parent / "admission-operator.yaml").read_text()))
-    (spec,) = [each["spec"] for each in policies if each["spec"].get("paramKind")]
+    (spec,) = [
+        each["spec"]
+        for each in policies
+        if each["metadata"]["name"] == "gpushare-operator-workloads" and "validations" in each["spec"]
+    ]
     variables = {each["name"]: each["expression"] for each in spec["variables"]}
     rules = variables["rules"]
     shapes = re.findall(r"r'(\^[^']*\$)'", re.sub(r"'\s*\+\s*r'", "", rules))

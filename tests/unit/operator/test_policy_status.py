@@ -33,7 +33,7 @@ from tests.samples.operator import (
     untouched,
 )
 
-from gpushare_core.api.names import DIALECT_LABEL, MODE_LABEL, POLICY_LABEL
+from gpushare_core.api.names import DIALECT_LABEL, MODE_LABEL
 from gpushare_core.api.policy import Condition, MemoryTotals, PolicyStatus, UnitTotals
 from gpushare_operator.cluster.objects import PolicyObject
 from gpushare_operator.cluster.snapshot import Snapshot
