@@ -92,9 +92,10 @@ class NodeObject:
         return self.labels.get(PLUGIN_NODE_LABEL, "")
 
     @property
-    def named_policies(self) -> frozenset[str]:
-        """Returns every policy that a label of it names: one of them its kubelet may have set."""
-        return frozenset(self.labels[key] for key in POLICY_LABELS & self.labels.keys())
+    def named_policy(self) -> str:
+        """Returns the policy that it is to be freed of: by the label that its kubelet may have set only where
+        the other one is not there."""
+        return self.policy or self.labels.get(POLICY_LABEL, "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

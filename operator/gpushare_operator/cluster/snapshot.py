@@ -108,8 +108,8 @@ class Snapshot:
         return frozenset().union(*(policy.let_go for policy in self.policies.values()))
 
     def labelled_nodes(self, policy: str) -> list[NodeObject]:
-        """Returns the nodes of which a label names ``policy``."""
-        return [node for node in self.nodes.values() if policy in node.named_policies]
+        """Returns the nodes that carry a label of ``policy``."""
+        return [node for node in self.nodes.values() if node.named_policy == policy != ""]
 
     def share_nodes_of(self, policy: str) -> list[ShareNodeObject]:
         return [share for share in self.share_nodes.values() if share.policy == policy]

@@ -76,9 +76,11 @@ def _dialects(state: NodeState) -> Iterator[Hashable]:
 
 
 def _owners(state: NodeState) -> Iterator[Hashable]:
-    names = {state.share.policy} if state.share else set[str]()
-    named = state.node.named_policies if state.node else frozenset[str]()
-    yield from (_Owned(name) for name in (names | named) - {""})
+    names = {
+        state.share.policy if state.share else "",
+        state.node.named_policy if state.node else "",
+    }
+    yield from (_Owned(name) for name in names - {""})
 
 
 @dataclass(frozen=True, slots=True)

@@ -235,36 +235,27 @@ def remove_plugins_and_labels(teardown: Teardown) -> Iterator[Action]:
 
 
 def remove_labels(nodes: Sequence[NodeObject], policy: str) -> Iterator[Action]:
-    """Yields what takes ``nodes`` from ``policy``. The labels of mode and dialect stay: they say that a
+    """Yields what takes ``nodes`` from their ``policy``. The labels of mode and dialect stay: they say that a
     node was ours, and by which names, until its capacity is as before.
 
     Numbers of cards go first: the plugin of the system that we stood in for may come back as soon as the
     label is gone, and writes its number once.
     """
     for node in nodes:
-        yield from clear_counts(node, policy)
+        yield from clear_counts(node)
     yield from (remove_own_labels(node, policy) for node in nodes)
 
 
-def clear_counts(node: NodeObject, policy: str) -> Iterator[ClearCapacity]:
-    if _is_anothers(node, policy):
-        return
+def clear_counts(node: NodeObject) -> Iterator[ClearCapacity]:
     if counts := tuple(name for name in own_names(node) if name in node.counts):
         yield ClearCapacity(node.name, node.uid, counts)
 
 
 def remove_own_labels(node: NodeObject, policy: str) -> LabelNode:
-    labels = [key for key in sorted(POLICY_LABELS) if node.labels.get(key) == policy]
-    if _is_anothers(node, policy):
-        return LabelNode(node.name, node.uid, dict.fromkeys(labels))
-    labels += sorted(node.own_labels)
+    named = [key for key in sorted(POLICY_LABELS) if node.labels.get(key) == policy]
+    labels = dict.fromkeys((*named, *sorted(node.own_labels)))
     ours = {recorded_dialect(node).closed_cards_annotation} & node.closed_cards.keys()
-    return LabelNode(node.name, node.uid, dict.fromkeys(labels), dict.fromkeys(sorted(ours)))
-
-
-def _is_anothers(node: NodeObject, policy: str) -> bool:
-    """Returns whether a label names ``policy`` only because somebody has put it there."""
-    return node.policy not in ("", policy)
+    return LabelNode(node.name, node.uid, labels, dict.fromkeys(sorted(ours)))
 
 
 # Capacity on nodes.

@@ -128,8 +128,8 @@ def _release(state: NodeState, policy: str) -> Iterator[tuple[Stage, Iterable[Ac
     share, node = state.share, state.node
     if share and share.policy == policy and not share.deleting:
         yield Stage.RELEASE, (DeleteShareNode(share.name, share.uid),)
-    if node and share is None and policy in node.named_policies:
-        yield Stage.RELEASE_COUNTS, clear_counts(node, policy)
+    if node and share is None and node.named_policy == policy:
+        yield Stage.RELEASE_COUNTS, clear_counts(node)
         yield Stage.RELEASE_LABELS, (remove_own_labels(node, policy),)
 
 

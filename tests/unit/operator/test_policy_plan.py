@@ -140,10 +140,9 @@ def test_either_label_alone_is_taken_off(left: str) -> None:
     assert policy_actions(seen) == [LabelNode("gpu-2", "uid-gpu-2", {left: None})]
 
 
-def test_a_node_of_one_policy_that_its_kubelet_labels_as_anothers_loses_only_that_label() -> None:
-    theirs = node("gpu-2", "other", labels={POLICY_LABEL: "default"}, own_labels=frozenset({"gpushare"}))
-    seen = snapshot(serving(policy(), "gpu-1"), theirs)
-    assert policy_actions(seen) == [LabelNode("gpu-2", "uid-gpu-2", {POLICY_LABEL: None})]
+def test_a_node_of_another_policy_is_left_to_that_whatever_its_kubelet_says() -> None:
+    theirs = node("gpu-2", "other", labels={POLICY_LABEL: "default"})
+    assert policy_actions(snapshot(serving(policy(), "gpu-1"), theirs)) == []
 
 
 def test_the_label_that_a_kubelet_may_set_keeps_no_node_from_its_policy() -> None:
