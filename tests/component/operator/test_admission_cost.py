@@ -73,8 +73,8 @@ def test_without_backend_dedicated_nothing_changes_pods() -> None:
 
 
 def test_what_is_compared_with_the_operators_deployment_is_refused_without_it() -> None:
-    """A parameter is looked up before any condition is asked, for everybody's objects that are matched: so only
-    what bears a label of the operator's own is matched."""
+    """A parameter is looked up before any condition is asked, whoever writes what is matched: so only what
+    bears a label of the operator's own is matched."""
     bindings = {
         name: spec["paramRef"]
         for name, spec in policies("ValidatingAdmissionPolicyBinding")
