@@ -5,6 +5,7 @@ import copy
 import logging
 import random
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
@@ -27,6 +28,7 @@ from gpushare_core.kube import paths
 from gpushare_core.kube.client import Page
 from gpushare_core.kube.errors import ApiError
 from gpushare_operator.cluster.kinds import SCHEDULER_PODS
+from gpushare_operator.cluster.labels import COMPARE_LABEL
 from gpushare_operator.reconcile import CLUSTER, SCHEDULERS
 
 CARDS = {"source": "Simulated", "simulated": [{"count": 2, "memory": "16Gi"}]}
@@ -480,6 +482,31 @@ async def writes_in_a_minute(cluster: Cluster, write: str) -> int:
             await operator.work(key)
         operator.now += timedelta(seconds=0.1)
     return cluster.api.writes.count(write)
+
+
+@pytest.mark.parametrize("fuse", range(16))
+async def test_wherever_it_dies_no_daemon_set_keeps_the_label_of_its_first_write(fuse: int) -> None:
+    """With it the garbage collector could not let the DaemonSet go while the operator is not there."""
+    cluster, written = workers_and_control_planes(), set[bool]()
+
+    def note(collection: str, body: dict[str, Any]) -> None:
+        if collection == DAEMON_SETS:
+            written.add(COMPARE_LABEL in body["metadata"]["labels"])
+
+    cluster.api.rewrite = note
+    apply(cluster, "default")
+    cluster.api.fuse = fuse
+    with suppress(KilledError):  # it may have less to write
+        await converge(cluster)
+    cluster.api.fuse = None
+    await converge(cluster)
+    assert written == {True, False}
+    left = [
+        name
+        for name, each in cluster.api.of(DAEMON_SETS).items()
+        if COMPARE_LABEL in each["metadata"]["labels"]
+    ]
+    assert left == []
 
 
 async def test_a_webhook_that_rewrites_a_daemon_set_is_not_fought_and_named() -> None:
