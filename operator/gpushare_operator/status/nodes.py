@@ -14,8 +14,14 @@ from gpushare_operator.status import conditions
 from gpushare_operator.status.policy_nodes import MatchedRule, PolicyNodes
 from gpushare_operator.status.wording import DEFECT, counted, explained, listed
 
-WORKLOADS_POLICY = "gpushare-operator-workloads"
-"""The admission policy that says what the operator may run."""
+WORKLOADS_POLICIES = ("gpushare-operator-workloads", "gpushare-operator-images")
+"""The admission policies that say what the operator may run."""
+NO_DEPLOYMENT = "no params found"
+"""In the API server's words: that what an admission policy compares with is not there."""
+WITHOUT_DEPLOYMENT = (
+    "the operator's own Deployment, which says the image of all programs, is not there although this operator"
+    " runs: apply the manifests again, or delete the operator's pods, too"
+)
 WHO_CHANGES_WORKLOADS = (
     "what is named there and not the operator's is added on the way by another admission webhook or policy:"
     " exclude the namespace of gpushare from it; or the manifests are of another version than the operator:"
@@ -157,9 +163,10 @@ def _spec_problems(policy: PolicyObject, kept_nodes: Sequence[str]) -> list[Prob
 def api_problems(failures: Sequence[str]) -> list[Problem]:
     if not failures:
         return []
-    ours = [failure for failure in failures if WORKLOADS_POLICY in failure]
+    ours = [each for each in failures if any(policy in each for policy in WORKLOADS_POLICIES)]
     if ours:
-        return [Problem(conditions.WORKLOADS_REFUSED, f"{ours[0]}; {WHO_CHANGES_WORKLOADS}")]
+        advice = WITHOUT_DEPLOYMENT if NO_DEPLOYMENT in ours[0] else WHO_CHANGES_WORKLOADS
+        return [Problem(conditions.WORKLOADS_REFUSED, f"{ours[0]}; {advice}")]
     who = "not everything is done" if any(DEFECT in each for each in failures) else "the API server refused"
     message = f"{who}, trying again: {'; '.join(failures[:3])}"
     return [Problem(conditions.API_ERRORS, message)]

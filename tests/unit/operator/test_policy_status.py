@@ -335,6 +335,20 @@ def test_what_is_added_to_our_workloads_on_the_way_is_said_with_what_to_do() -> 
     assert "exclude the namespace of gpushare from it" in degraded.message
 
 
+def test_an_operator_without_its_deployment_says_so() -> None:
+    refusal = (
+        "apply DaemonSet gpushare-extender: 422 Invalid: ValidatingAdmissionPolicy 'gpushare-operator-images'"
+        " with binding 'gpushare-operator-images' denied request: failed to configure binding: no params found"
+        " for policy binding with `Deny` parameterNotFoundAction"
+    )
+    degraded = conditions_of(snapshot(serving(policy(), "gpu-1")), failures=[refusal])["Degraded"]
+    assert degraded.reason == "WorkloadsRefused"
+    assert (
+        "the operator's own Deployment, which says the image of all programs, is not there"
+        in degraded.message
+    )
+
+
 def test_refusals_of_the_api_server_are_shown() -> None:
     condition = conditions_of(snapshot(serving(policy(), "gpu-1")), failures=["label node gpu-1: 403"])[
         "Degraded"
