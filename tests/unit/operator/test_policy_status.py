@@ -338,8 +338,8 @@ def test_what_is_added_to_our_workloads_on_the_way_is_said_with_what_to_do() -> 
 def test_an_operator_without_its_deployment_says_so() -> None:
     refusal = (
         "apply DaemonSet gpushare-extender: 422 Invalid: ValidatingAdmissionPolicy 'gpushare-operator-images'"
-        " with binding 'gpushare-operator-images' denied request: failed to configure binding: no params found"
-        " for policy binding with `Deny` parameterNotFoundAction"
+        " with binding 'gpushare-operator-images' denied request: failed to configure binding: no params"
+        " found for policy binding with `Deny` parameterNotFoundAction"
     )
     degraded = conditions_of(snapshot(serving(policy(), "gpu-1")), failures=[refusal])["Degraded"]
     assert degraded.reason == "WorkloadsRefused"
