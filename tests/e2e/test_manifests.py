@@ -251,7 +251,7 @@ def test_accounts_of_these_names_in_another_namespace_are_nobody_special(
     cluster: LocalCluster, namespace: str
 ) -> None:
     """Not even where an administrator of that namespace gives them the rights there."""
-    for name, role in [("editor", "edit"), ("booker", "gpushare-allocations-plugin")]:
+    for name, role in [("editor", "edit"), ("booker", "gpushare-plugin")]:
         subject = f"--serviceaccount={namespace}:gpushare-plugin"
         cluster.kubectl("create", "rolebinding", name, f"--clusterrole={role}", subject, "-n", namespace)
     cluster.kubectl("create", "serviceaccount", "gpushare-plugin", "-n", namespace)
