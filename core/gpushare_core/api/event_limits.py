@@ -16,4 +16,4 @@ def event_name(regarding: str, digest: str) -> str:
 
 def event_note(text: str) -> str:
     """Returns as much of ``text`` as fits."""
-    return text.encode()[:MOST_NOTE].decode(errors="ignore")
+    return text.encode(errors="replace")[:MOST_NOTE].decode(errors="ignore")
