@@ -15,7 +15,15 @@ import yaml
 from gpushare_core.api.names import SCHEDULER_LABEL
 from gpushare_core.dialects.dialect import OWN_VARIABLES
 from gpushare_core.dialects.gpushare import GPUSHARE
-from gpushare_core.dialects.table import DIALECTS, RESOURCES, SHARED_RESOURCES
+from gpushare_core.dialects.table import RESOURCES, SHARED_RESOURCES
+from gpushare_core.dialects.visible_cards import (
+    APPLICATION_PREFIX,
+    APPLICATION_VARIABLES,
+    NO_CARDS,
+    NVIDIA_VARIABLE,
+    RUNTIME_SUFFIX,
+    RUNTIME_VARIABLES,
+)
 
 MANIFESTS = Path(__file__).resolve().parents[3] / "manifests"
 
@@ -121,27 +129,48 @@ def test_who_changes_anything_else_of_a_node_than_its_labels_is_looked_at() -> N
     }
 
 
-CARD_VARIABLES = {*OWN_VARIABLES, *(name for each in DIALECTS.values() for name in each.card_variables)}
+OF_DIALECTS = RESOURCES.keys() - GPUSHARE.resources.keys() - SHARED_RESOURCES
+
+
+def lists_of(expression: str) -> list[set[str]]:
+    return [{*re.findall(r"'([^']*)'", each)} for each in re.findall(r"\[('[^\[\]]*)\]", expression)]
+
+
+def expression_of(policy: str, name: str) -> str:
+    (spec,) = [spec for each, spec in policies("ValidatingAdmissionPolicy") if each == policy]
+    (expression,) = [each["expression"] for each in spec["variables"] if each["name"] == name]
+    return str(expression)
+
+
+def test_a_condition_is_not_narrower_than_what_it_stands_before() -> None:
+    asked, *_ = lists_of(conditions("gpushare-requests")[0])
+    assert asked == {*RESOURCES} == lists_of(expression_of("gpushare-requests", "askingForTwo"))[0]
+    assert lists_of(expression_of("gpushare-requests", "namingCards"))[0] == GPUSHARE.resources.keys()
+    warned, *_ = lists_of(conditions("gpushare-dialect-environments")[0])
+    assert warned == OF_DIALECTS == lists_of(expression_of("gpushare-dialect-environments", "refused"))[0]
 
 
 @pytest.mark.parametrize(
-    ("policy", "resources"),
+    "expression",
     [
-        pytest.param("gpushare-requests", {*RESOURCES}, id="refused"),
-        pytest.param(
-            "gpushare-dialect-environments",
-            RESOURCES.keys() - GPUSHARE.resources.keys() - SHARED_RESOURCES,
-            id="warned of",
-        ),
+        pytest.param(conditions("gpushare-requests")[0], id="refused: condition"),
+        pytest.param(expression_of("gpushare-requests", "namingCards"), id="refused"),
+        pytest.param(conditions("gpushare-dialect-environments")[0], id="warned of: condition"),
+        pytest.param(expression_of("gpushare-dialect-environments", "refused"), id="warned of"),
     ],
 )
-def test_a_condition_is_not_narrower_than_what_it_stands_before(policy: str, resources: set[str]) -> None:
-    (condition,) = conditions(policy)
-    first, *_ = lists = [
-        {*re.findall(r"'([^']+)'", each)} for each in re.findall(r"\[('[^\[\]]+)\]", condition)
-    ]
-    assert first == resources == variable(policy, "resources")
-    assert lists[-1] == CARD_VARIABLES == variable(policy, "ours")
+def test_a_pod_does_not_set_what_says_which_cards_it_sees(expression: str) -> None:
+    _, own, applications, *values = lists_of(expression)
+    assert own == {*OWN_VARIABLES, *RUNTIME_VARIABLES}
+    assert applications == APPLICATION_VARIABLES
+    assert all(map({*NO_CARDS}.__eq__, values))
+    assert f"one.name.endsWith('{RUNTIME_SUFFIX}')" in expression
+    assert f"!one.name.startsWith('{APPLICATION_PREFIX}')" in expression
+    assert (
+        ("has(one.valueFrom)" in expression)
+        == (f"one.name != '{NVIDIA_VARIABLE}'" in expression)
+        == bool(values)
+    )
 
 
 def test_every_resource_is_seen_as_another_one() -> None:
