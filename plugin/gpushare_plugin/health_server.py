@@ -9,6 +9,7 @@ from http import HTTPStatus
 from types import MappingProxyType
 
 from gpushare_core.metrics import CONTENT_TYPE
+from gpushare_core.printable import printable
 
 Probe = Callable[[], str]
 """Returns what is wrong, or an empty text."""
@@ -77,7 +78,7 @@ class HealthServer:
             return _response(HTTPStatus.NOT_FOUND, f"ask for {known}".encode())
         problem = probe()
         status = HTTPStatus.SERVICE_UNAVAILABLE if problem else HTTPStatus.OK
-        return _response(status, (problem or "ok").encode())
+        return _response(status, printable(problem or "ok").encode())
 
 
 def _response(status: HTTPStatus, body: bytes, kind: str = "text/plain; charset=utf-8") -> bytes:

@@ -7,6 +7,7 @@ from datetime import datetime
 
 from gpushare_core.api.timestamps import micro_time
 from gpushare_core.json_object import Json
+from gpushare_core.printable import EVENT_NOTE_BYTES, printable
 from gpushare_extender.ledger.pod_reference import PodReference
 
 CONTROLLER = "gpushare-extender"
@@ -40,7 +41,7 @@ class PodEvent:
             "eventTime": moment,
             "type": self.type,
             "reason": self.reason,
-            "note": self.note[:1000],
+            "note": printable(self.note, most_bytes=EVENT_NOTE_BYTES),
             "action": "Preempting",
             "reportingController": CONTROLLER,
             "reportingInstance": CONTROLLER,

@@ -8,6 +8,8 @@ from urllib.parse import unquote
 
 import msgspec
 
+from gpushare_core.printable import printable
+
 JSON = "application/json"
 ENCODER = msgspec.json.Encoder()
 
@@ -49,4 +51,4 @@ def json_answer(answer: Any, *, status: int = HTTPStatus.OK) -> Answer:
 
 
 def error_answer(message: str, status: int) -> Answer:
-    return json_answer({"error": message}, status=status)
+    return json_answer({"error": printable(message)}, status=status)

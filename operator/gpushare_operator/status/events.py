@@ -13,6 +13,7 @@ from gpushare_core.api.names import API_VERSION, POLICY_KIND
 from gpushare_core.api.policy import Condition, PolicyStatus
 from gpushare_core.api.timestamps import rfc3339
 from gpushare_core.json_object import Json
+from gpushare_core.printable import EVENT_NOTE_BYTES, printable
 from gpushare_operator.cluster.labels import MANAGER
 from gpushare_operator.cluster.objects import PolicyObject
 from gpushare_operator.status import conditions
@@ -78,7 +79,7 @@ def _event(policy: PolicyObject, condition: Condition, event_type: str, now: dat
         "eventTime": moment.replace("Z", ".000000Z"),
         "type": event_type,
         "reason": condition.type if event_type == "Normal" else condition.reason,
-        "note": condition.message[:1000],
+        "note": printable(condition.message, most_bytes=EVENT_NOTE_BYTES),
         "action": "Reconcile",
         "reportingController": MANAGER,
         "reportingInstance": MANAGER,

@@ -6,11 +6,10 @@ from datetime import datetime
 
 from gpushare_core.api.timestamps import micro_time
 from gpushare_core.json_object import Json
+from gpushare_core.printable import EVENT_NOTE_BYTES, printable
 from gpushare_plugin.decide.pods import PodName
 
 CONTROLLER = "gpushare-plugin"
-MOST_CHARACTERS = 1000
-"""Of a note; the API server takes 1 KiB."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +38,7 @@ class PodEvent:
             "eventTime": moment,
             "type": "Warning" if self.warning else "Normal",
             "reason": self.reason,
-            "note": self.note[:MOST_CHARACTERS],
+            "note": printable(self.note, most_bytes=EVENT_NOTE_BYTES),
             "action": self.action,
             "reportingController": CONTROLLER,
             "reportingInstance": node,
