@@ -26,6 +26,10 @@ APPLICATION_VARIABLES = frozenset(
         "MUSA_VISIBLE_DEVICES",
         "NPU_VISIBLE_DEVICES",
         "QAIC_VISIBLE_DEVICES",
+        "RAY_EXPERIMENTAL_NOSET_ASCEND_RT_VISIBLE_DEVICES",
+        "RAY_EXPERIMENTAL_NOSET_CUDA_VISIBLE_DEVICES",
+        "RAY_EXPERIMENTAL_NOSET_HIP_VISIBLE_DEVICES",
+        "RAY_EXPERIMENTAL_NOSET_ROCR_VISIBLE_DEVICES",
         "ROCR_VISIBLE_DEVICES",
         "SUPA_VISIBLE_DEVICES",
         "TOPS_VISIBLE_DEVICES",
@@ -34,21 +38,13 @@ APPLICATION_VARIABLES = frozenset(
         "XPU_VISIBLE_DEVICES",
     }
 )
-"""Names with ``RUNTIME_SUFFIX`` that only the vendors' libraries inside a container read."""
-APPLICATION_PREFIX = "RAY_EXPERIMENTAL_NOSET_"
-"""Begins switches of Ray, such as RAY_EXPERIMENTAL_NOSET_CUDA_VISIBLE_DEVICES; they name no cards."""
+"""Names with ``RUNTIME_SUFFIX`` that only libraries inside a container read: the vendors', and Ray."""
 
 
 def is_runtime_variable(name: str) -> bool:
     """Whether a container runtime may read the variable ``name`` and show a container the cards in it."""
-    if name in RUNTIME_VARIABLES:
-        return True
-    return name.endswith(RUNTIME_SUFFIX) and not is_application_variable(name)
-
-
-def is_application_variable(name: str) -> bool:
-    """Whether ``name`` has the shape of a runtime's variable, and is known to be an application's."""
-    return name in APPLICATION_VARIABLES or name.startswith(APPLICATION_PREFIX)
+    has_suffix = name.endswith(RUNTIME_SUFFIX) and name not in APPLICATION_VARIABLES
+    return has_suffix or name in RUNTIME_VARIABLES
 
 
 def hides_cards(name: str, value: str) -> bool:

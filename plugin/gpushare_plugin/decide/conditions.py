@@ -21,7 +21,7 @@ from gpushare_core.api.names import (
 )
 from gpushare_core.api.node_object import NodeSpec
 from gpushare_core.audit.difference import Difference
-from gpushare_core.dialects.visible_cards import RUNTIME_SUFFIX, is_application_variable, is_runtime_variable
+from gpushare_core.dialects.visible_cards import RUNTIME_SUFFIX, APPLICATION_VARIABLES, is_runtime_variable
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_core.placement.units import part_of
 from gpushare_plugin.decide.books import TOO_MUCH
@@ -136,7 +136,7 @@ def _unprotected(cards: Sequence[PlacedCard]) -> str:
 
 
 def _is_known(variable: str) -> bool:
-    return is_runtime_variable(variable) or is_application_variable(variable)
+    return is_runtime_variable(variable) or variable in APPLICATION_VARIABLES
 
 
 def _nothing_offered(offering: Offering) -> ConditionState:

@@ -3,7 +3,7 @@
 import pytest
 
 from gpushare_core.audit.readers import read_pod
-from gpushare_core.dialects.visible_cards import is_application_variable, is_runtime_variable
+from gpushare_core.dialects.visible_cards import is_runtime_variable
 
 RUNTIMES = [
     "NVIDIA_VISIBLE_DEVICES",
@@ -37,7 +37,6 @@ OTHERS = [
 @pytest.mark.parametrize("name", RUNTIMES)
 def test_a_runtime_reads_it(name: str) -> None:
     assert is_runtime_variable(name)
-    assert not is_application_variable(name)
 
 
 @pytest.mark.parametrize("name", [*APPLICATIONS, *OTHERS])
