@@ -380,7 +380,14 @@ def dedicated(cluster: LocalCluster) -> Iterator[None]:
     cluster.kubectl("scale", "deployment/gpushare-operator", "-n", SYSTEM, "--replicas=0")
     cluster.kubectl("rollout", "status", "deployment/gpushare-operator", "-n", SYSTEM, "--timeout=60s")
     cluster.kubectl(
-        "wait", "--for=delete", "pods", "-l", "app=gpushare-operator", "-n", SYSTEM, "--timeout=60s"
+        "wait",
+        "--for=delete",
+        "pods",
+        "-l",
+        "app.kubernetes.io/component=operator",
+        "-n",
+        SYSTEM,
+        "--timeout=60s",
     )
     made(cluster, {**kind, "metadata": {"name": "away"}, "spec": {"nodes": [rule]}})
     status = json.dumps({"status": {"backend": "Dedicated"}})

@@ -1,8 +1,8 @@
 """Of how many characters, and of which, the texts of a status are: the API server takes no others.
 
-Programs that write a status keep within them, and read what is there as it is: an object that was stored before
-there were bounds has to be understood still. The API server lets such a value stay as long as it is not
-changed.
+Programs that write a status keep within them. They read what is there as it is: an object that was stored
+before there were bounds has to be understood still, and the API server lets such a value stay for as long as
+nobody changes it.
 """
 
 import re

@@ -32,4 +32,4 @@ def test_the_same_event_has_the_same_name_and_a_later_one_another() -> None:
 
 def test_a_note_is_no_longer_than_the_api_server_takes() -> None:
     long = PodEvent(pod=name_of("a"), uid="uid-a", reason="R", note="x" * 5000)
-    assert len(long.to_json("gpu-1", NOW)["note"]) == 1000
+    assert len(long.to_json("gpu-1", NOW)["note"]) == 1024
