@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 from gpushare_cli.gather.extender import KEYS
 from gpushare_cli.gather.host import KUBELET_FOLDER
+from gpushare_core.arguments import Parser
 from gpushare_core.version import VERSION
 
 _AUDIT = """Compares what all books say of who has what of which card, and names each difference.
@@ -22,7 +23,7 @@ def parse(
     arguments: Sequence[str] | None = None, environment: Mapping[str, str] = os.environ
 ) -> argparse.Namespace:
     """Returns the options. Exits with a message for people when they make no sense."""
-    parser = argparse.ArgumentParser(prog="kubectl gpushare", description="Ask what the cluster's cards do.")
+    parser = Parser(prog="kubectl gpushare", description="Ask what the cluster's cards do.")
     parser.add_argument("--version", action="version", version=f"kubectl-gpushare {VERSION}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     _add_audit(commands.add_parser("audit", help="compare all books", description=_AUDIT), environment)

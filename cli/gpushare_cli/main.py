@@ -12,11 +12,14 @@ from gpushare_cli.gather.errors import CannotLookError
 from gpushare_cli.residue import find_residue
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import NoCredentialsError, find_credentials
+from gpushare_core.log import configure_logging
+from gpushare_core.printable import printable
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the program and returns its exit status, as ``ExitCode`` names it."""
     options = parse(arguments)
+    configure_logging("warning")
     if options.host_folder and not options.node:
         return _refuse("--host-folder needs --node, the name of the node that this runs on")
     try:
@@ -38,5 +41,5 @@ async def _run(options: Namespace) -> tuple[str, ExitCode]:
 
 
 def _refuse(message: str) -> ExitCode:
-    sys.stderr.write(f"kubectl gpushare: {message}\n")
+    sys.stderr.write(f"kubectl gpushare: {printable(message)}\n")
     return ExitCode.CANNOT_LOOK

@@ -9,6 +9,8 @@ from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any, TextIO
 
+from gpushare_core.printable import printable, printable_lines
+
 KEYS = ("policy", "node", "card", "pod", "container", "job")
 """What ``extra=`` may carry."""
 NOTHING: Mapping[str, str] = MappingProxyType({})
@@ -60,7 +62,7 @@ class _Formatter(logging.Formatter):
 
 
 class JsonFormatter(_Formatter):
-    """One JSON object a line."""
+    """One JSON object a line, all of it printable ASCII."""
 
     def format(self, record: logging.LogRecord) -> str:
         moment = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
@@ -81,10 +83,10 @@ class HumanFormatter(_Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         moment = datetime.fromtimestamp(record.created).astimezone().strftime("%H:%M:%S")
-        keys = " ".join(f"{key}={value}" for key, value in self._keys(record))
-        message = without_secrets(record.getMessage())
+        keys = " ".join(f"{key}={printable(value)}" for key, value in self._keys(record))
+        message = printable(without_secrets(record.getMessage()))
         line = f"{moment} {record.levelname.lower():<7} {message}" + (f"  [{keys}]" if keys else "")
-        error = self._error(record)
+        error = printable_lines(self._error(record))
         return f"{line}\n{error}" if error else line
 
 
@@ -92,11 +94,19 @@ def configure_logging(
     level: str, *, fixed: Mapping[str, str] = NOTHING, stream: TextIO | None = None
 ) -> None:
     """Sends everything from ``level`` (``debug``, ``info``, ``warning``, ``error``) upwards to ``stream``, by
-    default stderr: to people where that is a terminal. ``fixed`` are keys of every line."""
+    default stderr: to people where that is a terminal. ``fixed`` are keys of every line.
+
+    So does an error that ends the process: Python itself would write it as it is.
+    """
     stream = stream or sys.stderr
     handler = logging.StreamHandler(stream)
     handler.setFormatter((HumanFormatter if stream.isatty() else JsonFormatter)(fixed))
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
+    sys.excepthook = _log_uncaught
+
+
+def _log_uncaught(kind: type[BaseException], error: BaseException, trace: Any) -> None:
+    logging.getLogger().critical("the process ends by an error", exc_info=(kind, error, trace))
 
 
 def most_verbose(levels: Iterable[str], *, otherwise: str) -> str:

@@ -17,6 +17,7 @@ from typing import Any
 
 from gpushare_core.api.enums import LogLevel
 from gpushare_core.api.names import EXTENDER_PORT, NAMESPACE
+from gpushare_core.arguments import Parser
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import (
     SERVICE_ACCOUNT,
@@ -321,7 +322,7 @@ async def _until_either(stop: asyncio.Event, ended: "asyncio.Task[None]") -> int
 
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="gpushare-extender", description=__doc__)
+    parser = Parser(prog="gpushare-extender", description=__doc__)
     parser.add_argument(
         "--listen",
         type=_address,

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from gpushare_core.arguments import Parser
 from gpushare_core.version import VERSION
 from gpushare_hostctl.decide.scheduler_config import ExtenderEntry
 
@@ -37,8 +38,8 @@ def extender_entry(options: argparse.Namespace) -> ExtenderEntry:
     )
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def _parser() -> Parser:
+    parser = Parser(
         prog="gpushare-hostctl",
         description="Connect a control-plane node's kube-scheduler to the extender, or disconnect it.",
     )
@@ -71,7 +72,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _add_dedicated(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+def _add_dedicated(commands: "argparse._SubParsersAction[Parser]") -> None:
     dedicated = commands.add_parser(
         "dedicated", help="in a pod: make configuration and keys for its kube-scheduler and extender"
     )
@@ -82,7 +83,7 @@ def _add_dedicated(commands: "argparse._SubParsersAction[argparse.ArgumentParser
     dedicated.add_argument("--log-level", default="info", choices=("debug", "info", "warning", "error"))
 
 
-def _add_render(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+def _add_render(commands: "argparse._SubParsersAction[Parser]") -> None:
     render = commands.add_parser(
         "render",
         help="print what to put where by hand, and touch nothing",
@@ -110,8 +111,8 @@ def _add_render(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     )
 
 
-def _common_options() -> argparse.ArgumentParser:
-    options = argparse.ArgumentParser(add_help=False)
+def _common_options() -> Parser:
+    options = Parser(add_help=False)
     options.add_argument("--root", type=Path, required=True, help="where the host's root is mounted (/host)")
     options.add_argument("--manifest", type=_absolute, default=_MANIFEST, help="on the host (%(default)s)")
     options.add_argument("--folder", type=_absolute, default=_FOLDER, help="folder of our own (%(default)s)")
@@ -126,7 +127,7 @@ def _common_options() -> argparse.ArgumentParser:
     return options
 
 
-def _add_extender_options(parser: argparse.ArgumentParser) -> None:
+def _add_extender_options(parser: Parser) -> None:
     parser.add_argument("--extender-url", type=_url, required=True, help="such as https://127.0.0.1:22766")
     parser.add_argument(
         "--managed-resource", type=_resource, action="append", required=True, help="one of several"

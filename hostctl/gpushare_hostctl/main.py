@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from gpushare_core.clock import utc_now
 from gpushare_core.log import configure_logging
+from gpushare_core.printable import printable_lines
 from gpushare_hostctl import arguments, dedicated, install, mutual_tls, report, restore
 from gpushare_hostctl.decide.rendering import Question, render
 from gpushare_hostctl.decide.scheduler_config import DedicatedProfile
@@ -150,7 +151,7 @@ def _render(options: argparse.Namespace) -> ExitCode:
         return ExitCode.NEEDS_PERSON
     sys.stdout.buffer.write(rendering.configuration)
     sys.stdout.flush()
-    sys.stderr.write(rendering.instructions)
+    sys.stderr.write(printable_lines(rendering.instructions))
     return ExitCode.OK
 
 

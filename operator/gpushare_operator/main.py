@@ -17,6 +17,7 @@ import kopf
 
 from gpushare_core.api.enums import LogLevel
 from gpushare_core.api.names import NAMESPACE
+from gpushare_core.arguments import Parser
 from gpushare_core.json_object import Json
 from gpushare_core.kube import paths
 from gpushare_core.kube.backoff import Backoff
@@ -24,6 +25,7 @@ from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import Credentials, NoCredentialsError
 from gpushare_core.kube.errors import ApiError, UnreachableError, asked_to_wait
 from gpushare_core.log import configure_logging
+from gpushare_core.printable import printable
 from gpushare_core.version import VERSION
 from gpushare_core.whole_number import whole_number
 from gpushare_operator.app import App
@@ -101,9 +103,9 @@ async def uninstalled(credentials: Credentials, timeout: float) -> int:
     """Returns the exit code of the command ``uninstall``."""
     async with KubeClient(credentials) as client:
         try:
-            await uninstall(client, timeout=timeout, report=lambda line: print(line, flush=True))
+            await uninstall(client, timeout=timeout, report=lambda line: print(printable(line), flush=True))
         except StillThereError as error:
-            print(error, file=sys.stderr)
+            print(printable(str(error)), file=sys.stderr)
             return 1
     return 0
 
@@ -225,7 +227,7 @@ def of_deployment(given: Installation, deployment: Json) -> Installation:
 
 
 def parser() -> argparse.ArgumentParser:
-    options = argparse.ArgumentParser(prog="gpushare-operator", description="Keeps policies in force.")
+    options = Parser(prog="gpushare-operator", description="Keeps policies in force.")
     options.add_argument("--version", action="version", version=f"%(prog)s {VERSION}")
     options.add_argument("--kubeconfig", type=Path, help="for running outside a cluster")
     options.add_argument("--namespace", default=NAMESPACE, help="where its objects go (%(default)s)")

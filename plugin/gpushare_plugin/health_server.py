@@ -5,6 +5,7 @@ from http import HTTPStatus
 from types import MappingProxyType
 
 from gpushare_core.health_port import TEXT, Answer, HealthPort, Page
+from gpushare_core.printable import printable
 
 Probe = Callable[[], str]
 """Returns what is wrong, or an empty text."""
@@ -30,6 +31,6 @@ def _page(probe: Probe) -> Page:
     async def page() -> Answer:
         problem = probe()
         status = HTTPStatus.SERVICE_UNAVAILABLE if problem else HTTPStatus.OK
-        return Answer((problem or "ok").encode(), status, TEXT)
+        return Answer(printable(problem or "ok").encode(), status, TEXT)
 
     return page

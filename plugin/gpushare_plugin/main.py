@@ -10,6 +10,7 @@ from contextlib import nullcontext
 from pathlib import Path
 
 from gpushare_core.api.enums import LogLevel
+from gpushare_core.arguments import Parser
 from gpushare_core.dialects.table import RESOURCES
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import NoCredentialsError, find_credentials
@@ -45,7 +46,7 @@ def spare_programs() -> None:
 
 def parse_arguments(arguments: list[str]) -> argparse.Namespace:
     """Returns the options. Exits with a message for people when something is missing."""
-    parser = argparse.ArgumentParser(prog="gpushare-plugin", description=__doc__)
+    parser = Parser(prog="gpushare-plugin", description=__doc__)
     parser.add_argument("--node", required=True, help="name of the node that this runs on")
     parser.add_argument("--kubeconfig", type=Path, help="instead of the pod's ServiceAccount")
     parser.add_argument("--device-plugins-dir", type=Path, default=Path("/var/lib/kubelet/device-plugins"))

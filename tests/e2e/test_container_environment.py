@@ -26,6 +26,19 @@ def asking(environment: list[Json], *, resource: str = MEMORY, units: int = 2) -
     return body
 
 
+def with_init(environment: list[Json]) -> Json:
+    body = asking(environment)
+    (main,) = body["spec"]["containers"]
+    body["spec"]["initContainers"] = [{**main, "name": "init"}]
+    body["spec"]["containers"] = [{**main, "env": []}]
+    return body
+
+
+def test_nor_does_who_writes_its_init_containers(cluster: LocalCluster, namespace: str) -> None:
+    with pytest.raises(LocalClusterError, match="container init asks for a share of a card and sets ASCEND_"):
+        try_out(cluster, namespace, with_init([{"name": "ASCEND_VISIBLE_DEVICES", "value": "0"}]))
+
+
 def try_out(cluster: LocalCluster, namespace: str, body: Json) -> str:
     """Returns what the API server says to whoever would make the pod."""
     return cluster.kubectl(
@@ -42,6 +55,11 @@ def try_out(cluster: LocalCluster, namespace: str, body: Json) -> str:
         pytest.param(asking([{"name": VISIBLE, "value": "all"}], resource=SLICE), VISIBLE, id="slices"),
         pytest.param(asking([{"name": VISIBLE, "value": "all"}], resource=CARD), VISIBLE, id="cards"),
         pytest.param(asking([{"name": "GPUSHARE_CARD", "value": "x"}]), "GPUSHARE_CARD", id="ours"),
+        *(
+            pytest.param(asking([{"name": name, "value": value}]), name, id=f"{name}={value}")
+            for name in ("ASCEND_VISIBLE_DEVICES", "AMD_VISIBLE_DEVICES", "DOCKER_RESOURCE_GPU")
+            for value in ("0,1,2,3,4,5,6,7", "void", "")
+        ),
     ],
 )
 def test_who_makes_a_pod_does_not_name_its_cards(
@@ -59,7 +77,18 @@ def test_who_makes_a_pod_does_not_name_its_cards(
         pytest.param(asking([{"name": VISIBLE, "value": "all"}], units=0), id="asks for nothing"),
         pytest.param(asking([{"name": VISIBLE, "value": "void"}]), id="wants to see none"),
         pytest.param(asking([{"name": VISIBLE}]), id="no value"),
-        pytest.param(asking([{"name": "CUDA_VISIBLE_DEVICES", "value": "0"}]), id="within its own"),
+        *(
+            pytest.param(asking([{"name": name, "value": "0"}]), id=name)
+            for name in (
+                "CUDA_VISIBLE_DEVICES",
+                "HIP_VISIBLE_DEVICES",
+                "ASCEND_RT_VISIBLE_DEVICES",
+                "RAY_EXPERIMENTAL_NOSET_CUDA_VISIBLE_DEVICES",
+                "GPU_DEVICE_ORDINAL",
+                "ZE_AFFINITY_MASK",
+            )
+        ),
+        pytest.param(with_init([{"name": "CUDA_VISIBLE_DEVICES", "value": "0"}]), id="of its own, first"),
         pytest.param(
             asking([{"name": VISIBLE, "value": "all"}], resource="nvidia.com/gpu"), id="NVIDIA's own plugin"
         ),
@@ -74,13 +103,16 @@ def test_what_harms_nobody_or_is_no_affair_of_ours_may_run(
     assert "pod/author" in try_out(cluster, namespace, body)
 
 
-def test_who_asks_in_the_words_of_a_replaced_system_is_warned(cluster: LocalCluster, namespace: str) -> None:
-    body = json.dumps(asking([{"name": VISIBLE, "value": "all"}], resource="aliyun.com/gpu-mem"))
+@pytest.mark.parametrize("name", [VISIBLE, "ASCEND_VISIBLE_DEVICES"])
+def test_who_asks_in_the_words_of_a_replaced_system_is_warned(
+    cluster: LocalCluster, namespace: str, name: str
+) -> None:
+    body = json.dumps(asking([{"name": name, "value": "all"}], resource="aliyun.com/gpu-mem"))
     with pytest.raises(LocalClusterError) as warning:
         cluster.kubectl(
             "create", "--dry-run=server", "--warnings-as-errors", "-n", namespace, "-f", "-", stdin=body
         )
-    assert f"sets {VISIBLE} itself" in str(warning.value)
+    assert f"sets {name} itself" in str(warning.value)
 
 
 def test_what_a_config_map_brings_wins_and_the_auditor_names_it(

@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 import yaml
+from tests.unit.plugin.test_status_bounds import odd_status
 
 from gpushare_core.json_object import Json
 from gpushare_localcluster.cluster import LocalCluster
 from gpushare_localcluster.errors import LocalClusterError
+from gpushare_localcluster.waiting import wait_until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.connected, pytest.mark.usefixtures("product")]
 
@@ -203,3 +205,79 @@ def test_policies_are_found_by_category_and_short_name(cluster: LocalCluster, st
     assert cluster.kubectl("get", "gsp").splitlines()[0].split() == (
         ["NAME", "READY", "NODES", "CARDS", "UNIT", "ALLOCATED", "BOOKS", "REASON", "AGE"]
     )
+
+
+def share_node(**status: Any) -> Json:
+    spec = {"policy": "", "mode": "Memory", "memoryUnit": "1Gi"}
+    kind = {"apiVersion": "gpushare.io/v1alpha1", "kind": "GPUShareNode", "metadata": {"name": "tried"}}
+    return {**kind, "spec": spec, "status": status}
+
+
+def card(**extra: Any) -> Json:
+    return {"index": 0, "uuid": "GPU-0", "memory": "16Gi", "units": 16, **extra}
+
+
+@pytest.fixture
+def tried(cluster: LocalCluster) -> Iterator[None]:
+    cluster.kubectl("create", "-f", "-", stdin=json.dumps(share_node()))
+    yield
+    cluster.kubectl("delete", "gsn", "tried")
+
+
+def report(cluster: LocalCluster, status: Json) -> Json:
+    """Writes the status of the GPUShareNode ``tried`` and returns what is kept."""
+    patch = json.dumps({"status": status})
+    options = ("--subresource=status", "--type=merge", "-o", "json", "--patch-file=/dev/stdin")
+    kept: Json = json.loads(cluster.kubectl("patch", "gsn", "tried", *options, stdin=patch))
+    return kept
+
+
+@pytest.mark.usefixtures("tried")
+@pytest.mark.parametrize(
+    ("status", "field"),
+    [
+        pytest.param({"cards": [card(uuid="GPU-\x1b[2J")]}, "status.cards[0].uuid", id="escape"),
+        pytest.param({"cards": [card(uuid="x" * 64)]}, "status.cards[0].uuid", id="a long UUID"),
+        pytest.param({"cards": [card(model="A\u202eB")]}, "status.cards[0].model", id="direction"),
+        pytest.param({"cards": [card(healthReason="a\x9bb")]}, "status.cards[0].healthReason", id="C1"),
+        pytest.param({"summary": "a\u2028b"}, "status.summary", id="line separator"),
+        pytest.param({"summary": "x" * 40_000}, "status.summary", id="a long text"),
+    ],
+)
+def test_a_status_that_people_must_not_see_is_refused(
+    cluster: LocalCluster, status: Json, field: str
+) -> None:
+    with pytest.raises(LocalClusterError) as refusal:
+        report(cluster, status)
+    assert field in str(refusal.value)
+
+
+@pytest.mark.usefixtures("tried")
+def test_a_status_as_the_plugin_writes_it_is_kept(cluster: LocalCluster) -> None:
+    """However odd what it was told."""
+    status = odd_status().to_json()
+    assert report(cluster, status)["status"]["cards"] == status["cards"]
+
+
+@pytest.mark.usefixtures("tried")
+def test_what_was_stored_before_there_were_bounds_stays_until_it_is_changed(cluster: LocalCluster) -> None:
+    crd = yaml.safe_load((ROOT / "crds" / "gpushare.io_gpusharenodes.yaml").read_text())
+    unbounded = json.loads(json.dumps(crd))
+    schema = unbounded["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["status"]
+    schema["properties"]["cards"]["items"]["properties"]["model"] = {"type": "string"}
+    cluster.kubectl("replace", "-f", "-", stdin=json.dumps(unbounded))
+    try:
+        wait_until("no bounds", lambda: is_taken(cluster, "x\x1b"), timeout=30, interval=0.5)
+    finally:
+        cluster.kubectl("replace", "-f", "-", stdin=json.dumps(crd))
+    wait_until("bounds", lambda: not is_taken(cluster, "y\x1b"), timeout=30, interval=0.5)
+    assert report(cluster, {"summary": "1/16"})["status"]["cards"][0]["model"] == "x\x1b"
+    assert report(cluster, {"cards": [card(model="T20")]})["status"]["cards"][0]["model"] == "T20"
+
+
+def is_taken(cluster: LocalCluster, model: str) -> bool:
+    try:
+        report(cluster, {"cards": [card(model=model)]})
+    except LocalClusterError:
+        return False
+    return True

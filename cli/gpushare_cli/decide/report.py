@@ -1,6 +1,7 @@
 """What an audit found, for people and for programs."""
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 
@@ -8,6 +9,7 @@ import msgspec
 
 from gpushare_core.audit.difference import Difference
 from gpushare_core.audit.residue import Residue
+from gpushare_core.printable import printable
 
 
 class ExitCode(IntEnum):
@@ -42,14 +44,17 @@ def audit_text(report: AuditReport) -> str:
     lines = [*_table(report.differences), *_sentences(report.differences), _summary(report)]
     if report.unread:
         lines.append(f"Not compared: {'; '.join(report.unread)}.")
-    return "\n".join(lines)
+    return _page(lines)
 
 
 def _table(differences: Sequence[Difference]) -> list[str]:
     if not differences:
         return []
     rows = [("RULE", "KIND", "NODE", "CARD", "POD")]
-    rows += [(each.rule, each.kind, each.node, each.card or "-", each.pod or "-") for each in differences]
+    rows += [
+        (each.rule, each.kind, printable(each.node), printable(each.card) or "-", printable(each.pod) or "-")
+        for each in differences
+    ]
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     return [
         "   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
@@ -111,7 +116,12 @@ def residue_text(found: Sequence[Residue], looked: Sequence[str]) -> str:
     """Returns lines for people; ``looked``: at what."""
     lines = [f"{each.where}: {each.sentence}" for each in found]
     summary = f"{_count(len(found), 'thing')} left" if found else "Nothing is left"
-    return "\n".join([*lines, *([""] if lines else []), f"{summary}. Looked at {', '.join(looked)}."])
+    return _page([*lines, *([""] if lines else []), f"{summary}. Looked at {', '.join(looked)}."])
+
+
+def _page(lines: Iterable[str]) -> str:
+    """What is read of objects, files and calls ends no line and moves no cursor."""
+    return "\n".join(map(printable, lines))
 
 
 def residue_json(found: Sequence[Residue]) -> str:
@@ -119,4 +129,5 @@ def residue_json(found: Sequence[Residue]) -> str:
 
 
 def _json(value: object) -> str:
-    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+    """Nothing but printable ASCII; names of files may be bytes that are no text."""
+    return json.dumps(msgspec.to_builtins(value), indent=2)

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
+from gpushare_core.api import bounds
 from gpushare_core.placement.quantity import parse_memory
 
 
@@ -37,6 +38,18 @@ def _is_quantity(text: str) -> str:
     parse_memory(text)
     return text
 
+
+def bounded(schema: dict[str, Any]) -> Any:
+    """Returns what makes the API server keep to ``schema``, and the model not: see ``bounds``."""
+    return Field(json_schema_extra=schema)
+
+
+Word = Annotated[str, bounded(bounds.text(bounds.WORD))]
+Unit = Annotated[str, bounded(bounds.text(bounds.UNIT))]
+Amount = Annotated[str, bounded(bounds.text(bounds.QUANTITY))]
+Time = Annotated[str, bounded(bounds.text(bounds.TIME))]
+CardUuid = Annotated[str, bounded(bounds.UUID)]
+"""Of a status."""
 
 Quantity = Annotated[
     str,

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Protocol, TypeVar
 
 from gpushare_core.api.timestamps import rfc3339
+from gpushare_core.printable import MESSAGE_BYTES, printable
 
 TRUE, FALSE, UNKNOWN = "True", "False", "Unknown"
 
@@ -58,15 +59,18 @@ def dated_conditions(
     now: datetime,
     of: Callable[..., C],
 ) -> list[C]:
-    """Returns ``states`` with their times: the last transition stays what it was in ``before`` where the
-    status did not change, and is ``now`` elsewhere."""
+    """Returns ``states`` with their times, and with messages that are printable.
+
+    The last transition stays what it was in ``before`` where the status did not change, and is ``now``
+    elsewhere.
+    """
     known = {condition.type: condition for condition in before}
     return [
         of(
             type=state.type,
             status=state.status,
             reason=state.reason,
-            message=state.message,
+            message=printable(state.message, most_bytes=MESSAGE_BYTES),
             last_transition_time=_last_transition(state, known, now),
             observed_generation=generation,
         )

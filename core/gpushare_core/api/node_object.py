@@ -8,6 +8,7 @@ from typing import Annotated, Any, Self
 
 import msgspec
 
+from gpushare_core.api import bounds
 from gpushare_core.api.enums import (
     ClearedBy,
     DialectName,
@@ -69,11 +70,23 @@ class ObjectMeta(NodeObject, frozen=True, kw_only=True):
     annotations: dict[str, str] = {}
 
 
+def _bounded(schema: Json) -> msgspec.Meta:
+    """Returns what the CRD says, and whoever reads an object does not ask for: see ``bounds``."""
+    return msgspec.Meta(extra_json_schema=schema)
+
+
+_Word = Annotated[str, _bounded(bounds.text(bounds.WORD))]
+_Unit = Annotated[str, _bounded(bounds.text(bounds.UNIT))]
+_Amount = Annotated[str, _bounded(bounds.text(bounds.QUANTITY))]
+_Time = Annotated[str, _bounded(bounds.text(bounds.TIME))]
+_CardUuid = Annotated[str, _bounded(bounds.UUID)]
+
+
 class Condition(NodeObject, frozen=True, kw_only=True):
-    type: str
+    type: Annotated[str, _bounded(bounds.text(316, bounds.CONDITION_TYPE))]
     status: str
-    reason: str
-    message: str
+    reason: Annotated[str, _bounded(bounds.text(1024, bounds.CONDITION_REASON))]
+    message: Annotated[str, _bounded(bounds.MESSAGE)]
     last_transition_time: str
     observed_generation: int = 0
 
@@ -136,46 +149,46 @@ class NodeSpec(NodeObject, frozen=True, kw_only=True):
 
 
 class CardFault(NodeObject, frozen=True, kw_only=True):
-    uuid: str
-    reason: str
-    message: str = ""
+    uuid: _CardUuid
+    reason: _Word
+    message: Annotated[str, _bounded(bounds.text(bounds.FAULT_MESSAGE))] = ""
     since: str
     last_seen: str
-    quiet_since: str = ""
+    quiet_since: _Time = ""
     quiet_seconds: int = 0
     relapses: int = 0
-    cleared: str = ""
+    cleared: _Time = ""
     cleared_by: ClearedBy | None = None
 
 
 class PodShare(NodeObject, frozen=True, kw_only=True):
-    namespace: str
-    name: str
-    uid: str
-    container: str
+    namespace: _Word
+    name: Annotated[str, _bounded(bounds.text(bounds.NAME))]
+    uid: Annotated[str, _bounded(bounds.text(bounds.UID))]
+    container: _Word
     units: int
-    used_memory: str = "0"
+    used_memory: _Amount = "0"
     orphaned: bool = False
 
 
 class CardStatus(NodeObject, frozen=True, kw_only=True):
     index: int
-    uuid: str
-    model: str = ""
-    memory: str
+    uuid: _CardUuid
+    model: Annotated[str, _bounded(bounds.text(bounds.MODEL))] = ""
+    memory: _Amount
     first_unit: int | None = None
     units: int
     allocated_units: int = 0
-    used_memory: str = "0"
+    used_memory: _Amount = "0"
     compute_score: int = 0
     numa_node: int = 0
     link_group: int | None = None
     health: Health = Health.HEALTHY
-    health_reason: str = ""
+    health_reason: Annotated[str, _bounded(bounds.text(bounds.HEALTH_REASON))] = ""
     cordoned: bool = False
-    lock: str = ""
-    offers: dict[str, int] = {}
-    pods: list[PodShare] = []
+    lock: _Word = ""
+    offers: Annotated[dict[str, int], _bounded({"maxProperties": bounds.RESOURCES})] = {}
+    pods: Annotated[list[PodShare], _bounded(bounds.items(bounds.SHARES))] = []
 
 
 class UnitTotals(NodeObject, frozen=True, kw_only=True):
@@ -184,29 +197,29 @@ class UnitTotals(NodeObject, frozen=True, kw_only=True):
 
 
 class MemoryTotals(NodeObject, frozen=True, kw_only=True):
-    total: str = "0"
-    allocated: str = "0"
-    used: str = "0"
+    total: _Amount = "0"
+    allocated: _Amount = "0"
+    used: _Amount = "0"
 
 
 class ResourceTotals(NodeObject, frozen=True, kw_only=True):
-    resource: str
+    resource: _Word
     total: int
     allocated: int = 0
 
 
 class NodeStatus(NodeObject, frozen=True, kw_only=True):
     observed_generation: int = 0
-    plugin_version: str = ""
-    memory_unit: str = ""
-    dialect: str = ""
-    summary: str = ""
-    conditions: list[Condition] = []
+    plugin_version: _Word = ""
+    memory_unit: _Unit = ""
+    dialect: _Word = ""
+    summary: Annotated[str, _bounded(bounds.text(bounds.SUMMARY))] = ""
+    conditions: Annotated[list[Condition], _bounded(bounds.items(bounds.CONDITIONS))] = []
     units: UnitTotals = msgspec.field(default_factory=UnitTotals)
     memory: MemoryTotals = msgspec.field(default_factory=MemoryTotals)
-    resources: list[ResourceTotals] = []
-    cards: list[CardStatus] = []
-    faults: list[CardFault] = []
+    resources: Annotated[list[ResourceTotals], _bounded(bounds.items(bounds.RESOURCES))] = []
+    cards: Annotated[list[CardStatus], _bounded(bounds.items(bounds.CARDS))] = []
+    faults: Annotated[list[CardFault], _bounded(bounds.items(bounds.CARDS))] = []
 
 
 class GPUShareNode(NodeObject, frozen=True, kw_only=True):

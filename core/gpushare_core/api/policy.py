@@ -4,7 +4,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from gpushare_core.api.api_model import ApiModel, Quantity, rule, rules
+from gpushare_core.api import bounds
+from gpushare_core.api.api_model import Amount, ApiModel, Quantity, Word, bounded, rule, rules
 from gpushare_core.api.conditions import FALSE, TRUE, UNKNOWN
 from gpushare_core.api.enums import (
     Backend,
@@ -320,10 +321,13 @@ class PolicySpec(ApiModel):
     operator: ProgramSettings = Field(default_factory=ProgramSettings)
 
 
+Units = Annotated[str, bounded(bounds.text(bounds.UNITS))]
+
+
 class NodeTotals(ApiModel):
     enabled: int = 0
     ready: int = 0
-    summary: str = Field(default="", description="Ready/enabled, for people.")
+    summary: Word = Field(default="", description="Ready/enabled, for people.")
 
 
 class CardTotals(ApiModel):
@@ -339,40 +343,49 @@ class UnitTotals(ApiModel):
 class PolicyUnits(UnitTotals):
     """Over nodes in different modes the sums are of unlike things; the texts keep them apart."""
 
-    unit: str = Field(default="", description="What a unit is, such as 1Gi, 1/2 card, 1 card; all there are.")
-    summary: str = Field(default="", description="Allocated/total of each kind of unit, in the same order.")
+    unit: Units = Field(
+        default="", description="What a unit is, such as 1Gi, 1/2 card, 1 card; all there are."
+    )
+    summary: Units = Field(default="", description="Allocated/total of each kind of unit, in the same order.")
 
 
 class MemoryTotals(ApiModel):
     """Quantities."""
 
-    total: str = "0"
-    allocated: str = "0"
-    used: str = "0"
+    total: Amount = "0"
+    allocated: Amount = "0"
+    used: Amount = "0"
 
 
 class Condition(ApiModel):
     """What holds, since when, and why. Source: ``metav1.Condition``."""
 
-    type: str
+    type: Annotated[str, bounded(bounds.text(316, bounds.CONDITION_TYPE))]
     status: str = Field(json_schema_extra={"enum": [TRUE, FALSE, UNKNOWN]})
-    reason: str
-    message: str
+    reason: Annotated[str, bounded(bounds.text(1024, bounds.CONDITION_REASON))]
+    message: Annotated[str, bounded(bounds.MESSAGE)]
     last_transition_time: str = Field(json_schema_extra={"format": "date-time"})
     observed_generation: int = 0
+
+
+CONDITION_LIST = {
+    "x-kubernetes-list-type": "map",
+    "x-kubernetes-list-map-keys": ["type"],
+    **bounds.items(bounds.CONDITIONS),
+}
 
 
 class PolicyStatus(ApiModel):
     """What came of it."""
 
     observed_generation: int = 0
-    backend: str = Field(
+    backend: Word = Field(
         default="",
         description="By which scheduler backend pods are placed: the one that the oldest policy asks for.",
     )
     conditions: list[Condition] = Field(
         default_factory=list,
-        json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]},
+        json_schema_extra=CONDITION_LIST,
     )
     nodes: NodeTotals = Field(default_factory=NodeTotals)
     cards: CardTotals = Field(default_factory=CardTotals)

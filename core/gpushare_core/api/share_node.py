@@ -1,10 +1,14 @@
 """GPUShareNode: one per enabled node. The operator writes ``spec``, that node's plugin writes ``status``."""
 
+from typing import Annotated
+
 from pydantic import Field
 
-from gpushare_core.api.api_model import ApiModel, Quantity
+from gpushare_core.api import bounds
+from gpushare_core.api.api_model import Amount, ApiModel, CardUuid, Quantity, Time, Unit, Word, bounded
 from gpushare_core.api.enums import ClearedBy, DialectName, Health, LogLevel, Mode, Preemption
 from gpushare_core.api.policy import (
+    CONDITION_LIST,
     Condition,
     Devices,
     Measurement,
@@ -65,22 +69,22 @@ class NodeSpec(ApiModel):
 class CardFault(ApiModel):
     """Why a card is sick, or was: that is kept for a day, for a relapse has to be quiet for longer."""
 
-    uuid: str
-    reason: str
+    uuid: CardUuid
+    reason: Word
     """For programs: an Xid as in Xid79, RowRemappingFailed, RecoveryActionDue, CardError, CardGone."""
-    message: str = ""
+    message: Annotated[str, bounded(bounds.text(bounds.FAULT_MESSAGE))] = ""
     """What is wrong and what to do."""
     since: str = Field(json_schema_extra={"format": "date-time"})
     """From when no new pod came to the card."""
     last_seen: str = Field(json_schema_extra={"format": "date-time"})
     """When something new was seen of it last."""
-    quiet_since: str = ""
+    quiet_since: Time = ""
     """From when nothing is wrong any more; empty while the driver still reports it."""
     quiet_seconds: int = 0
     """How long that has to last until the card returns; twice as long with every relapse."""
     relapses: int = 0
     """How often it fell sick again within a day after it had returned."""
-    cleared: str = ""
+    cleared: Time = ""
     """When the card returned; empty while it is sick."""
     cleared_by: ClearedBy | None = None
 
@@ -88,12 +92,12 @@ class CardFault(ApiModel):
 class PodShare(ApiModel):
     """What one container holds of a card, by the kubelet's books."""
 
-    namespace: str
-    name: str
-    uid: str
-    container: str
+    namespace: Word
+    name: Annotated[str, bounded(bounds.text(bounds.NAME))]
+    uid: Annotated[str, bounded(bounds.text(bounds.UID))]
+    container: Word
     units: int
-    used_memory: str = "0"
+    used_memory: Amount = "0"
     orphaned: bool = Field(
         default=False,
         description="The API server does not have this pod among those that run: it was deleted by force, or "
@@ -105,9 +109,9 @@ class CardStatus(ApiModel):
     """One card. Programs name it by UUID; the index is for people."""
 
     index: int
-    uuid: str
-    model: str = ""
-    memory: str
+    uuid: CardUuid
+    model: Annotated[str, bounded(bounds.text(bounds.MODEL))] = ""
+    memory: Amount
     first_unit: int | None = Field(
         default=None,
         description="Number of the card's first unit: with memoryUnit and memory it says what every unit ID "
@@ -115,7 +119,7 @@ class CardStatus(ApiModel):
     )
     units: int
     allocated_units: int = 0
-    used_memory: str = "0"
+    used_memory: Amount = "0"
     compute_score: int = 0
     numa_node: int = 0
     link_group: int | None = Field(
@@ -124,13 +128,13 @@ class CardStatus(ApiModel):
         " NVLink. Absent when unknown.",
     )
     health: Health = Health.HEALTHY
-    health_reason: str = ""
+    health_reason: Annotated[str, bounded(bounds.text(bounds.HEALTH_REASON))] = ""
     cordoned: bool = Field(
         default=False,
         description="Whether no new pod comes to it, because people said so by the annotation"
         " gpushare.io/cordon of this object. Pods that have units of it stay.",
     )
-    lock: str = Field(
+    lock: Word = Field(
         default="",
         description="In mode Mixed what the card serves now: Memory, Slices or Exclusive; units are of that."
         " Empty while nobody has anything of it: then units are of memory.",
@@ -138,51 +142,62 @@ class CardStatus(ApiModel):
     offers: dict[str, int] = Field(
         default_factory=dict,
         description="In mode Mixed: units of memory, slices and whole cards that it offers when it is free.",
+        json_schema_extra={"maxProperties": bounds.RESOURCES},
     )
-    pods: list[PodShare] = Field(default_factory=list)
+    pods: list[PodShare] = Field(default_factory=list, json_schema_extra=bounds.items(bounds.SHARES))
 
 
 class ResourceTotals(ApiModel):
     """What a node shares of one class."""
 
-    resource: str
+    resource: Word
     total: int
     allocated: int = 0
+
+
+_BY_UUID = {
+    "x-kubernetes-list-type": "map",
+    "x-kubernetes-list-map-keys": ["uuid"],
+    **bounds.items(bounds.CARDS),
+}
 
 
 class NodeStatus(ApiModel):
     """What the plugin found and gave out."""
 
     observed_generation: int = 0
-    plugin_version: str = ""
-    memory_unit: str = Field(
+    plugin_version: Word = ""
+    memory_unit: Unit = Field(
         default="", description="The unit in force; differs from spec while UnitChangeBlocked."
     )
-    dialect: str = Field(
+    dialect: Word = Field(
         default="",
         description="Whose names the units go by; differs from spec while UnitChangeBlocked. The plugin "
         "writes it before it offers them to the kubelet. Empty: gpushare.io.",
     )
-    summary: str = Field(default="", description="Allocated/total units of each card, in order of index.")
+    summary: Annotated[str, bounded(bounds.text(bounds.SUMMARY))] = Field(
+        default="", description="Allocated/total units of each card, in order of index."
+    )
     conditions: list[Condition] = Field(
         default_factory=list,
-        json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]},
+        json_schema_extra=CONDITION_LIST,
     )
     units: UnitTotals = Field(default_factory=UnitTotals)
     memory: MemoryTotals = Field(default_factory=MemoryTotals)
     resources: list[ResourceTotals] = Field(
         default_factory=list,
         description="In mode Mixed: of memory, slice and card, what cards offer that are free or serve it.",
+        json_schema_extra=bounds.items(bounds.RESOURCES),
     )
     cards: list[CardStatus] = Field(
         default_factory=list,
-        json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["uuid"]},
+        json_schema_extra=_BY_UUID,
     )
     faults: list[CardFault] = Field(
         default_factory=list,
         description="Of cards that are sick, or were within a day. The plugin goes on from here when it is"
         " restarted.",
-        json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["uuid"]},
+        json_schema_extra=_BY_UUID,
     )
 
 

@@ -8,9 +8,9 @@ from gpushare_core.audit.difference import Difference, Kind
 from gpushare_core.audit.holdings import Holding, shares_of
 from gpushare_core.audit.unit_map import UnitMap
 from gpushare_core.audit.wording import CHECKPOINT, ENVIRONMENT, shares_text
-from gpushare_core.dialects.dialect import NO_CARDS, OWN_VARIABLES, Dialect
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.dialects.table import DIALECTS
+from gpushare_core.dialects.visible_cards import hides_cards
 
 
 def stored_answers(books: NodeBooks, held: Iterable[Holding], units: UnitMap) -> Iterator[Difference]:
@@ -92,7 +92,7 @@ def _shows_others(books: NodeBooks, held: Holding, seen: SeenCards, name: str) -
     which are right, as far as it was read, and whether the runtime looks at the variable at all.
     """
     told, shown = held.told, {*seen.others[name].split(",")}
-    if seen.others[name] in NO_CARDS:
+    if hides_cards(name, seen.others[name]):
         return False
     cards = books.share_node.cards if books.share_node else ()
     if told is seen:
@@ -117,18 +117,14 @@ def written_by_authors(books: NodeBooks, claims: Mapping[str, Claim]) -> Iterato
             for container in pod.variables.keys() & asking.keys():
                 held = claims[uid].allocation.containers.get(container, {}) if uid in claims else {}
                 for name, value in pod.variables[container].items():
-                    if _is_looked_at(name, dialect) and not _is_harmless(name, value, {*held}):
+                    if not _is_harmless(name, value, {*held}):
                         yield _authored(books, ContainerKey(pod.key, container), name, value)
-
-
-def _is_looked_at(name: str, dialect: Dialect) -> bool:
-    return name in OWN_VARIABLES or name in dialect.card_variables
 
 
 def _is_harmless(name: str, value: str | None, cards: set[str]) -> bool:
     if value is None:
         return False
-    return (name not in OWN_VARIABLES and value in NO_CARDS) or {*value.split(",")} == cards
+    return hides_cards(name, value) or {*value.split(",")} == cards
 
 
 def _authored(books: NodeBooks, key: ContainerKey, name: str, value: str | None) -> Difference:
@@ -137,8 +133,9 @@ def _authored(books: NodeBooks, key: ContainerKey, name: str, value: str | None)
         books,
         key,
         f"{key} asks for units, and its pod sets {name} to {what} itself: that wins over what the plugin"
-        f" answers, and its runtime shows it other cards than it holds; take {name} out of the pod's"
-        " template, delete the pod, and see that the admission policies of the installation are there",
+        f" answers, and a container runtime that reads it shows it other cards than it holds; take {name} out"
+        " of the pod's template, delete the pod, and see that the admission policies of the installation are"
+        " there",
     )
 
 

@@ -22,6 +22,7 @@ from gpushare_core.audit.status_card import status_card
 from gpushare_core.dialects.annotation_room import size_of
 from gpushare_core.dialects.dialect import CARD_VARIABLE, OWN_VARIABLES, Dialect
 from gpushare_core.dialects.table import ANNOTATION_KEYS, DIALECTS, RESOURCES
+from gpushare_core.dialects.visible_cards import is_runtime_variable
 from gpushare_core.json_object import UNREADABLE_JSON, Json
 from gpushare_core.placement.requests import ResourceClass, read_request
 from gpushare_core.placement.units import NodeUnit, parse_node_unit
@@ -31,7 +32,6 @@ _VISIBLE = tuple(
     dict.fromkeys(name for each in DIALECTS.values() for name in each.card_variables if name != CARD_VARIABLE)
 )
 """Variables beside our own that name cards by UUID, in some dialect."""
-_OURS = frozenset({*OWN_VARIABLES, *_VISIBLE})
 
 
 class _Share(msgspec.Struct):
@@ -125,11 +125,12 @@ def read_pod(item: Json) -> PodBook:
 
 
 def _written_variables(spec: Json) -> dict[str, dict[str, str | None]]:
-    """Returns, of every container that has some, what its author sets of the variables that are ours."""
+    """Returns, of every container that has some, what its author sets of the variables that are ours, or a
+    container runtime's."""
     found: dict[str, dict[str, str | None]] = {}
     for container in (*(spec.get("initContainers") or ()), *(spec.get("containers") or ())):
         for each in container.get("env") or ():
-            if each["name"] in _OURS:
+            if each["name"] in OWN_VARIABLES or is_runtime_variable(each["name"]):
                 value = None if "valueFrom" in each else each.get("value", "")
                 found.setdefault(container["name"], {})[each["name"]] = value
     return found

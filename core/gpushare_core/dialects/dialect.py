@@ -6,13 +6,12 @@ from typing import ClassVar
 
 from gpushare_core.dialects.codec import Codec
 from gpushare_core.dialects.grants import ContainerGrant
+from gpushare_core.dialects.visible_cards import NVIDIA_VARIABLE
 from gpushare_core.placement.quantity import MIB
 from gpushare_core.placement.requests import ResourceClass
 
 CARD_VARIABLE = "GPUSHARE_CARD"
 """In the environment of every container, whichever the dialect: the UUIDs of its cards."""
-NO_CARDS = frozenset({"", "void", "none"})
-"""With one of these in its variable a container runtime shows no card. Source: NVIDIA's container toolkit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +41,7 @@ class Dialect:
     version_path: str = ""
     """Where the extender tells its version as plain text."""
     codec: Codec = field(default_factory=Codec)
-    card_variables: tuple[str, ...] = ("NVIDIA_VISIBLE_DEVICES", CARD_VARIABLE)
+    card_variables: tuple[str, ...] = (NVIDIA_VARIABLE, CARD_VARIABLE)
     """Environment variables of a container that get the cards' UUIDs."""
 
     allocation_annotation: ClassVar[str] = "gpushare.io/allocation"

@@ -9,6 +9,7 @@ from gpushare_core.dialects.inspection import InspectedCard, InspectedNode, Insp
 from gpushare_core.json_object import Json
 from gpushare_core.placement.card_choice import Card
 from gpushare_core.placement.requests import ResourceClass
+from gpushare_core.printable import printable
 from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.ledger.node_ledger import NodeLedger
 
@@ -21,7 +22,7 @@ def inspect_dialect(ledger: Ledger, dialect: Dialect, node: str = "") -> Json:
     names = [node] if node else ledger.node_names()
     nodes = [inspected for name in names if (inspected := _inspected(ledger, dialect, name))]
     error = f"node {node} does not share GPU cards by {dialect.name}" if node and not nodes else ""
-    return dialect.codec.inspection(nodes, error)
+    return dialect.codec.inspection(nodes, printable(error))
 
 
 def _inspected(ledger: Ledger, dialect: Dialect, name: str) -> InspectedNode | None:

@@ -9,6 +9,7 @@ from urllib.parse import unquote
 import msgspec
 
 from gpushare_core.health_port import Answer as Answer
+from gpushare_core.printable import printable
 
 ENCODER = msgspec.json.Encoder()
 
@@ -42,4 +43,4 @@ def json_answer(answer: Any, *, status: int = HTTPStatus.OK) -> Answer:
 
 
 def error_answer(message: str, status: int) -> Answer:
-    return json_answer({"error": message}, status=status)
+    return json_answer({"error": printable(message)}, status=status)

@@ -8,6 +8,7 @@ from prometheus_client import CollectorRegistry
 
 from gpushare_core.health_port import Answer, Page, metrics_page
 from gpushare_core.metrics import PATH, new_registry
+from gpushare_core.printable import printable
 from gpushare_extender.cluster.watchers import DEAD_SECONDS, WatchHealth
 from gpushare_extender.http.exchange import Answering, json_answer
 from gpushare_extender.http.routes import Route
@@ -42,7 +43,7 @@ class HealthApi:
         return json_answer({"ok": not dead, "secondsSinceLastSign": silence}, status=503 if dead else 200)
 
     async def readyz(self) -> Answer:
-        message = self.not_listed() or self._not_reachable() or self._not_listening()
+        message = printable(self.not_listed() or self._not_reachable() or self._not_listening())
         return json_answer({"ok": not message, "missing": message}, status=503 if message else 200)
 
     def not_listed(self) -> str:

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import msgspec
 
+from gpushare_core.printable import REFUSAL_BYTES, printable
 from gpushare_extender.decide.pod import Pod, PodMetadata
 from gpushare_extender.decide.proposals import Proposal
 
@@ -31,13 +32,26 @@ class ExtenderArgs(msgspec.Struct, rename="pascal"):
 
 
 class ExtenderFilterResult(msgspec.Struct, rename="pascal", omit_defaults=True, kw_only=True):
-    """``error`` fails this attempt of the whole pod."""
+    """``error`` fails this attempt of the whole pod. It and the reasons go into the pod's Events."""
 
     nodes: NodeItems | None = None
     node_names: list[str] | None = None
     failed_nodes: dict[str, str] = {}
     failed_and_unresolvable_nodes: dict[str, str] = {}
     error: str = ""
+
+    def __post_init__(self) -> None:
+        self.failed_nodes = _printable(self.failed_nodes)
+        self.failed_and_unresolvable_nodes = _printable(self.failed_and_unresolvable_nodes)
+        self.error = printable(self.error, most_bytes=REFUSAL_BYTES)
+
+
+def _printable(reasons: dict[str, str]) -> dict[str, str]:
+    """Returns node -> reason. Thousands of nodes have a few reasons among them."""
+    shown = {reason: printable(reason, most_bytes=REFUSAL_BYTES) for reason in {*reasons.values()}}
+    if all(reason == each for reason, each in shown.items()):
+        return reasons
+    return {node: shown[reason] for node, reason in reasons.items()}
 
 
 class HostPriority(msgspec.Struct, rename="pascal"):
@@ -58,6 +72,9 @@ class ExtenderBindingResult(msgspec.Struct):
     """An empty error is success."""
 
     error: str = msgspec.field(name="Error", default="")
+
+    def __post_init__(self) -> None:
+        self.error = printable(self.error, most_bytes=REFUSAL_BYTES)
 
 
 class MetaPod(msgspec.Struct):

@@ -1,10 +1,12 @@
 """Sums over a policy's nodes."""
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 
+from gpushare_core.api import bounds
 from gpushare_core.api.policy import CardTotals, MemoryTotals, NodeTotals, PolicyUnits
 from gpushare_core.placement.quantity import format_memory, parse_memory
+from gpushare_core.printable import printable
 from gpushare_operator.cluster.objects import UNIT_SEPARATOR, ShareNodeObject
 
 USED_THRESHOLD = 0.02
@@ -83,9 +85,14 @@ def _units(sums: Mapping[Hashable, int]) -> PolicyUnits:
     return PolicyUnits(
         total=sums.get(UNITS, 0),
         allocated=sums.get(ALLOCATED_UNITS, 0),
-        unit=UNIT_SEPARATOR.join(kinds),
-        summary=UNIT_SEPARATOR.join(_allocated_of_total(sums, kind) for kind in kinds),
+        unit=_shown(kinds),
+        summary=_shown(_allocated_of_total(sums, kind) for kind in kinds),
     )
+
+
+def _shown(parts: Iterable[str]) -> str:
+    """What a plugin calls its units is whatever it writes."""
+    return printable(UNIT_SEPARATOR.join(parts), most_bytes=bounds.UNITS)
 
 
 def _allocated_of_total(sums: Mapping[Hashable, int], kind: str) -> str:

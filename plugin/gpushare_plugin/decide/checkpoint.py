@@ -8,6 +8,7 @@ from array import array
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
+from gpushare_core.api.bounds import is_card_uuid
 from gpushare_core.dialects.dialect import CARD_VARIABLE, Dialect
 from gpushare_core.dialects.table import RESOURCES
 from gpushare_core.placement.requests import ResourceClass
@@ -79,6 +80,7 @@ def read_answer(
     """
     names = variables.get(CARD_VARIABLE, "")
     uuids = names.split(",") if names and units.numbers else []
+    uuids = uuids if all(map(is_card_uuid, uuids)) else []
     each = len(units.numbers) // len(uuids) if uuids else 0
     is_even = each * len(uuids) == len(units.numbers) and each > 0
     return CheckpointEntry(

@@ -9,6 +9,7 @@ from gpushare_core.api.conditions import (
     condition_true,
     condition_unknown,
 )
+from gpushare_core.api.enums import Injection
 from gpushare_core.api.names import (
     CARDS_CORDONED,
     CARDS_HEALTHY,
@@ -20,6 +21,7 @@ from gpushare_core.api.names import (
 )
 from gpushare_core.api.node_object import NodeSpec
 from gpushare_core.audit.difference import Difference
+from gpushare_core.dialects.visible_cards import APPLICATION_VARIABLES, RUNTIME_SUFFIX, is_runtime_variable
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_core.placement.units import part_of
 from gpushare_plugin.decide.books import TOO_MUCH
@@ -89,7 +91,7 @@ def node_conditions(
     ``excess``: the condition about memory in use, where containers are measured.
     """
     return [
-        _registered(offering, registration, reading),
+        _registered(spec, offering, registration, reading),
         _cards_healthy(offering.layout, reading),
         _cards_cordoned(offering.layout, cordon),
         _ledger_in_sync(offering, annotations),
@@ -99,7 +101,9 @@ def node_conditions(
     ]
 
 
-def _registered(offering: Offering, registration: RegistrationState, reading: Reading) -> ConditionState:
+def _registered(
+    spec: NodeSpec, offering: Offering, registration: RegistrationState, reading: Reading
+) -> ConditionState:
     layout = offering.layout
     if registration == STOPPING:
         return condition_false(REGISTERED, registration.reason, registration.message)
@@ -114,7 +118,25 @@ def _registered(offering: Offering, registration: RegistrationState, reading: Re
         return condition_false(REGISTERED, "UnitTooCoarse", _too_coarse(layout))
     if not registration.registered:
         return condition_false(REGISTERED, registration.reason, registration.message)
-    return condition_true(REGISTERED, "Registered")
+    by_variable = spec.devices.injection is Injection.ENVIRONMENT
+    return condition_true(REGISTERED, "Registered", _unprotected(layout.cards) if by_variable else "")
+
+
+def _unprotected(cards: Sequence[PlacedCard]) -> str:
+    """Says of which variable nobody knows whether a runtime reads it."""
+    names = {placed.card.equipment.runtime_variable for placed in cards if placed.card.equipment}
+    unknown = sorted(name for name in names - {""} if not _is_known(name))
+    if not unknown:
+        return ""
+    return (
+        f"pods may set {unknown[0]}, the visibleCards.variable of the inventory: if a container runtime"
+        " of this node reads it, they can show themselves cards that they do not hold; see that it reads a"
+        f" name that ends in {RUNTIME_SUFFIX}, which pods may not set, or use devices.injection CDI"
+    )
+
+
+def _is_known(variable: str) -> bool:
+    return is_runtime_variable(variable) or variable in APPLICATION_VARIABLES
 
 
 def _nothing_offered(offering: Offering) -> ConditionState:

@@ -5,6 +5,7 @@ from datetime import datetime
 
 import msgspec
 
+from gpushare_core.api import bounds
 from gpushare_core.api.conditions import ConditionState, dated_conditions
 from gpushare_core.api.enums import Health
 from gpushare_core.api.node_object import (
@@ -22,6 +23,7 @@ from gpushare_core.placement.modes import class_of_lock, mode_dividing, mode_ser
 from gpushare_core.placement.quantity import format_memory
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_core.placement.units import part_of
+from gpushare_core.printable import printable
 from gpushare_core.version import VERSION
 from gpushare_plugin.decide.card_summary import card_summary
 from gpushare_plugin.decide.container_use import Holding
@@ -57,7 +59,7 @@ def node_status(
         memory=_memory(layout, cards, use),
         resources=[*_resources(layout, cards)] if layout and layout.is_mixed else [],
         cards=cards,
-        faults=[*faults],
+        faults=_faults(faults),
     )
     return with_conditions(status, share_node, conditions, now=now)
 
@@ -83,7 +85,7 @@ def kept_status(
         share_node.status,
         observed_generation=share_node.metadata.generation,
         plugin_version=VERSION,
-        faults=[*faults],
+        faults=_faults(faults),
     )
     return with_conditions(status, share_node, conditions, now=now)
 
@@ -101,7 +103,7 @@ def _card(
     return CardStatus(
         index=card.index,
         uuid=card.uuid,
-        model=card.model,
+        model=printable(card.model, most_bytes=bounds.MODEL),
         memory=quantity_text(card.memory),
         first_unit=placed.first,
         units=units[lock or layout.classes[0]],
@@ -111,7 +113,7 @@ def _card(
         numa_node=card.numa_node,
         link_group=card.link_group if card.link_group >= 0 else None,
         health=Health.HEALTHY if card.healthy else Health.UNHEALTHY,
-        health_reason=card.reason,
+        health_reason=printable(card.reason, most_bytes=bounds.HEALTH_REASON),
         cordoned=card.cordoned,
         lock=mode_serving(lock).name if lock else "",
         offers={resource.value: each for resource, each in units.items()} if layout.is_mixed else {},
@@ -129,14 +131,23 @@ def _shares(uuid: str, allocations: Sequence[PodAllocation], use: ReportedUse) -
             if uuid in cards:
                 key = Holding(allocation.pod.name, allocation.pod.uid, container, uuid)
                 yield PodShare(
-                    namespace=allocation.pod.name.namespace,
-                    name=allocation.pod.name.name,
-                    uid=allocation.pod.uid,
-                    container=container,
+                    namespace=printable(allocation.pod.name.namespace, most_bytes=bounds.WORD),
+                    name=printable(allocation.pod.name.name, most_bytes=bounds.NAME),
+                    uid=printable(allocation.pod.uid, most_bytes=bounds.UID),
+                    container=printable(container, most_bytes=bounds.WORD),
                     units=cards[uuid],
                     used_memory=quantity_text(use.containers.get(key, 0)),
                     orphaned=allocation.orphaned,
                 )
+
+
+def _faults(faults: Sequence[CardFault]) -> list[CardFault]:
+    """The driver names cards as it likes: one that no status may name has none."""
+    return [
+        msgspec.structs.replace(each, message=printable(each.message, most_bytes=bounds.FAULT_MESSAGE))
+        for each in faults
+        if bounds.is_card_uuid(each.uuid)
+    ]
 
 
 def _by_name(share: PodShare) -> tuple[str, str, str, str]:
@@ -147,7 +158,7 @@ def _summary(layout: Layout | None, cards: list[CardStatus]) -> str:
     if layout is None:
         return ""
     mode = mode_dividing(layout.unit).name
-    return " ".join(card_summary(card, mode) for card in cards)
+    return printable(" ".join(card_summary(card, mode) for card in cards), most_bytes=bounds.SUMMARY)
 
 
 def _units(cards: list[CardStatus]) -> UnitTotals:

@@ -15,6 +15,7 @@ import yaml
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
+from gpushare_core.api.bounds import CARD_UUID
 from gpushare_core.api.policy import CDI_KIND
 from gpushare_core.dialects.dialect import CARD_VARIABLE
 from gpushare_core.placement.quantity import parse_memory
@@ -74,7 +75,7 @@ def _spelled_out(value: Any) -> Any:
 
 _Path = Annotated[str, Field(max_length=4096), AfterValidator(_is_path)]
 _Device = Annotated[_Path, AfterValidator(_is_device)]
-_Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,62}$")]
+_Name = Annotated[str, Field(pattern=CARD_UUID)]
 _Variable = Annotated[
     str, Field(max_length=128, pattern=r"^[A-Za-z_][A-Za-z0-9_]*$"), AfterValidator(_is_free_name)
 ]

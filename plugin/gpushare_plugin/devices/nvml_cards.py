@@ -6,6 +6,7 @@ Pure. Codes: ``nvmlReturn_t`` of NVIDIA's ``nvml.h``.
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from gpushare_core.api.bounds import is_card_uuid
 from gpushare_core.api.served import Problem
 from gpushare_plugin.devices.card import LeftOutCard, PhysicalCard, Reading
 
@@ -210,7 +211,9 @@ def reading_of(facts: Sequence[CardFacts], pairs: Pairs, known: Sequence[Physica
 
 def _has_no_own_uuid(facts: CardFacts, cards: Sequence[PhysicalCard]) -> bool:
     """Whether the driver names the card like one before it, or by nothing where it names cards."""
-    return any(card.uuid == facts.uuid for card in cards) or not (facts.uuid or facts.error)
+    if facts.error:
+        return any(card.uuid == facts.uuid for card in cards)
+    return not is_card_uuid(facts.uuid) or any(card.uuid == facts.uuid for card in cards)
 
 
 def _failing(before: PhysicalCard, facts: CardFacts) -> PhysicalCard:

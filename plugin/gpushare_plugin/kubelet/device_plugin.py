@@ -10,6 +10,7 @@ from typing import Any
 import grpc
 import grpc.aio
 
+from gpushare_core.printable import REFUSAL_BYTES, printable
 from gpushare_plugin.decide.environment import UnusableUnitsError
 from gpushare_plugin.decide.injection import ContainerAnswer
 from gpushare_plugin.decide.preferred_allocation import NothingFitsError, PreferenceRequest
@@ -89,7 +90,7 @@ class DevicePlugin:
             with self._measured(PREFERRED_ALLOCATION):
                 ids = [await self._allocator.prefer(container) for container in request]
         except (NothingFitsError, NothingOfferedError) as error:
-            await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, str(error))
+            await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, _told(error))
         responses = [api.ContainerPreferredAllocationResponse(deviceIDs=each) for each in ids]
         return api.PreferredAllocationResponse(container_responses=responses)
 
@@ -100,7 +101,7 @@ class DevicePlugin:
                 asked = (each.devices_ids for each in request.container_requests)
                 answers = [await self._allocator.allocate(ids) for ids in asked]
         except (UnusableUnitsError, NothingOfferedError) as error:
-            await context.abort(grpc.StatusCode.FAILED_PRECONDITION, str(error))
+            await context.abort(grpc.StatusCode.FAILED_PRECONDITION, _told(error))
         return api.AllocateResponse(container_responses=[_response(each) for each in answers])
 
     @contextmanager
@@ -118,6 +119,11 @@ class DevicePlugin:
     async def pre_start(self, _: api.PreStartContainerRequest, __: Context) -> api.PreStartContainerResponse:
         """PreStartContainer: never called, because the options do not ask for it."""
         return api.PreStartContainerResponse()
+
+
+def _told(error: Exception) -> str:
+    """The kubelet puts it into the status of the pod."""
+    return printable(str(error), most_bytes=REFUSAL_BYTES)
 
 
 def _response(answer: ContainerAnswer) -> api.ContainerAllocateResponse:

@@ -21,7 +21,14 @@ from gpushare_core.dialects.annotation_room import (
 )
 from gpushare_core.dialects.dialect import OWN_VARIABLES
 from gpushare_core.dialects.gpushare import GPUSHARE
-from gpushare_core.dialects.table import DIALECTS, RESOURCES, SHARED_RESOURCES
+from gpushare_core.dialects.table import RESOURCES, SHARED_RESOURCES
+from gpushare_core.dialects.visible_cards import (
+    APPLICATION_VARIABLES,
+    NO_CARDS,
+    NVIDIA_VARIABLE,
+    RUNTIME_SUFFIX,
+    RUNTIME_VARIABLES,
+)
 from gpushare_operator.cluster.labels import COMPARE_LABEL
 
 MANIFESTS = Path(__file__).resolve().parents[3] / "manifests"
@@ -128,18 +135,15 @@ def test_the_labels_of_a_policy_are_not_looked_at_closer() -> None:
     (condition,) = conditions("gpushare-operator-nodes")
     who, nothing_else = condition.split("&& !(")
     assert "request.userInfo" in who
-    (listed,) = re.findall(r"key in \[('[^\[\]]+)\]", nothing_else)
-    labels = {*re.findall(r"'([^']+)'", listed)}
-    assert labels == variable("gpushare-operator-nodes", "ourLabels") - {SCHEDULER_LABEL}
+    labels = variable("gpushare-operator-nodes", "ourLabels") - {SCHEDULER_LABEL}
+    assert lists_of(nothing_else) == [labels] * 3, "what has changed, how many there are, and were"
 
 
 def test_who_changes_anything_else_of_a_node_than_its_labels_is_looked_at() -> None:
     """What a condition leaves out is allowed unseen."""
     (condition,) = conditions("gpushare-operator-nodes")
     _, nothing_else = condition.split("&& !(")
-    assert "||" not in re.sub(r"\.all\(key, .*?\]\)", "", nothing_else, flags=re.S), (
-        "only the labels have a choice"
-    )
+    assert nothing_else.count("||") == 1, "only the labels have a choice"
     compared = {*re.findall(r"&& object\.([A-Za-z.?]+?)(?:\.orValue\(\S+\))? == oldObject", nothing_else)}
     assert compared == {
         "metadata.?annotations",
@@ -150,27 +154,52 @@ def test_who_changes_anything_else_of_a_node_than_its_labels_is_looked_at() -> N
     }
 
 
-CARD_VARIABLES = {*OWN_VARIABLES, *(name for each in DIALECTS.values() for name in each.card_variables)}
+OF_DIALECTS = RESOURCES.keys() - GPUSHARE.resources.keys() - SHARED_RESOURCES
 
 
-@pytest.mark.parametrize(
-    ("policy", "resources"),
-    [
-        pytest.param("gpushare-requests", {*RESOURCES}, id="refused"),
-        pytest.param(
-            "gpushare-dialect-environments",
-            RESOURCES.keys() - GPUSHARE.resources.keys() - SHARED_RESOURCES,
-            id="warned of",
-        ),
-    ],
-)
-def test_a_condition_is_not_narrower_than_what_it_stands_before(policy: str, resources: set[str]) -> None:
-    (condition,) = conditions(policy)
-    first, *_ = lists = [
-        {*re.findall(r"'([^']+)'", each)} for each in re.findall(r"\[('[^\[\]]+)\]", condition)
-    ]
-    assert first == resources == variable(policy, "resources")
-    assert lists[-1] == CARD_VARIABLES == variable(policy, "ours")
+def lists_of(expression: str) -> list[set[str]]:
+    return [{*re.findall(r"'([^']*)'", each)} for each in re.findall(r"\[('[^\[\]]*)\]", expression)]
+
+
+def expression_of(policy: str, name: str) -> str:
+    (spec,) = [spec for each, spec in policies("ValidatingAdmissionPolicy") if each == policy]
+    (expression,) = [each["expression"] for each in spec["variables"] if each["name"] == name]
+    return str(expression)
+
+
+def test_a_condition_is_not_narrower_than_what_it_stands_before() -> None:
+    asked, *_ = lists_of(conditions("gpushare-requests")[0])
+    assert asked == {*RESOURCES} == lists_of(expression_of("gpushare-requests", "askingForTwo"))[0]
+    assert lists_of(expression_of("gpushare-requests", "asking"))[0] == GPUSHARE.resources.keys()
+    warned, *_ = lists_of(conditions("gpushare-dialect-environments")[0])
+    assert warned == OF_DIALECTS == lists_of(expression_of("gpushare-dialect-environments", "asking"))[0]
+
+
+@pytest.mark.parametrize("policy", ["gpushare-requests", "gpushare-dialect-environments"])
+def test_a_pod_does_not_set_what_says_which_cards_it_sees(policy: str) -> None:
+    """NVIDIA's variable has rules of its own: some of its values show no card."""
+    condition, naming, message = conditions(policy)[0], expression_of(policy, "naming"), message_of(policy)
+    for expression, others in [
+        (condition, set[str]()),
+        (naming, {NVIDIA_VARIABLE}),
+        (message, {NVIDIA_VARIABLE}),
+    ]:
+        own, applications = lists_of(expression)[-2:]
+        assert own == {*OWN_VARIABLES, *RUNTIME_VARIABLES}
+        assert applications == APPLICATION_VARIABLES | others
+        assert f"|| (one.name.endsWith('{RUNTIME_SUFFIX}') && !(one.name in" in expression
+    by_nvidia = expression_of(policy, "namingByNvidia")
+    assert lists_of(by_nvidia) == [{*NO_CARDS}]
+    assert f"one.name == '{NVIDIA_VARIABLE}'" in by_nvidia
+
+
+def message_of(policy: str) -> str:
+    (spec,) = [spec for each, spec in policies("ValidatingAdmissionPolicy") if each == policy]
+    return next(
+        str(each["messageExpression"])
+        for each in spec["validations"]
+        if "variables.naming.size()" in each["expression"]
+    )
 
 
 KEY_BYTES = 253 + len("/") + 63

@@ -1,9 +1,13 @@
 """A condition says what is wrong and what to do about it."""
 
+from dataclasses import replace
+
+import msgspec
 import pytest
 from tests.samples.plugin import GIB, card, layout, share_node
 
-from gpushare_core.api.node_object import GPUShareNode
+from gpushare_core.api.enums import Injection
+from gpushare_core.api.node_object import Devices, GPUShareNode
 from gpushare_core.api.served import Problem
 from gpushare_core.audit.difference import Difference, Kind
 from gpushare_core.placement.units import WHOLE_CARD, MemoryUnit
@@ -16,6 +20,7 @@ from gpushare_plugin.decide.conditions import (
 from gpushare_plugin.decide.layout import Layout, lay_out
 from gpushare_plugin.decide.offering import Offering
 from gpushare_plugin.devices.card import LeftOutCard, Reading
+from gpushare_plugin.devices.equipment import Equipment
 
 GOOD = Offering(layout=layout())
 REGISTERED = RegistrationState(registered=True)
@@ -314,3 +319,27 @@ def test_of_many_differences_the_first_are_told() -> None:
         "BooksDiffer",
         "pod 0 differs; pod 1 differs; pod 2 differs; and 2 more",
     )
+
+
+def registered(variable: str, injection: Injection = Injection.ENVIRONMENT) -> tuple[str, str, str]:
+    equipped = replace(card(0), equipment=Equipment(runtime_variable=variable))
+    node = share_node()
+    spec = msgspec.structs.replace(node.spec, devices=Devices(injection=injection))
+    offering = Offering(layout=lay_out([equipped], MemoryUnit.parse("1Gi"), reserved=0))
+    return states(offering, node=msgspec.structs.replace(node, spec=spec))["Registered"]
+
+
+def test_an_inventory_s_variable_that_pods_may_set_is_said_and_served() -> None:
+    status, _, message = registered("GCU_VISIBLE")
+    assert status == "True"
+    assert "pods may set GCU_VISIBLE" in message
+    assert "ends in _VISIBLE_DEVICES" in message
+
+
+@pytest.mark.parametrize("variable", ["ENFLAME_VISIBLE_DEVICES", "TOPS_VISIBLE_DEVICES", ""])
+def test_of_a_variable_that_is_protected_or_an_application_s_nothing_is_said(variable: str) -> None:
+    assert registered(variable) == ("True", "Registered", "")
+
+
+def test_of_a_variable_that_is_not_used_nothing_is_said() -> None:
+    assert registered("GCU_VISIBLE", Injection.CDI) == ("True", "Registered", "")

@@ -18,6 +18,7 @@ from gpushare_core.audit.books import (
 )
 from gpushare_core.audit.difference import Kind
 from gpushare_core.audit.differences import node_differences, released_early, status_differences
+from gpushare_core.dialects.table import DIALECTS
 from gpushare_core.placement.requests import PodRequest, ResourceClass, ResourceRequest
 
 VISIBLE = "NVIDIA_VISIBLE_DEVICES"
@@ -221,9 +222,21 @@ def test_an_author_who_names_no_card_harms_nobody(value: str) -> None:
     assert node_differences(written(MEMORY, value)) == []
 
 
-def test_an_author_on_a_node_whose_runtime_does_not_look_at_it() -> None:
-    world = World("Memory", (16,), (memory_pod("a", 0, 0, 4),), dialect="enflame.com")
-    assert node_differences(written(world.books(), "all")) == []
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("variable", [VISIBLE, "ASCEND_VISIBLE_DEVICES", "AMD_VISIBLE_DEVICES"])
+def test_an_author_who_names_cards_to_any_runtime_is_named_in_every_dialect(
+    variable: str, dialect: str
+) -> None:
+    world = World("Memory", (16,), (memory_pod("a", 0, 0, 4),), dialect=dialect)
+    (found,) = node_differences(written(world.books(), "0,1", variable))
+    assert (found.kind, found.pod) == (Kind.ENVIRONMENT_DIFFERS, "default/a")
+    assert f"sets {variable}" in found.sentence
+
+
+@pytest.mark.parametrize("value", ["void", "none", ""])
+def test_what_hides_all_cards_from_one_runtime_says_nothing_to_another(value: str) -> None:
+    (found,) = node_differences(written(MEMORY, value, "ASCEND_VISIBLE_DEVICES"))
+    assert "sets ASCEND_VISIBLE_DEVICES" in found.sentence
 
 
 def test_what_another_container_sees_is_its_own_affair() -> None:

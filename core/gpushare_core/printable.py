@@ -1,0 +1,42 @@
+"""Text that leaves for people: it moves no cursor, begins no line and reads in one direction."""
+
+import re
+
+MESSAGE_BYTES = 32 * 1024
+"""Of a condition's message. Source: ``metav1.Condition``."""
+REFUSAL_BYTES = 1024
+"""Of why a call is refused: gRPC carries it in a header, and the kubelet puts it into the status of a pod."""
+CUT = "..."
+
+_HIDDEN = re.compile(
+    "[\x00-\x1f\x7f-\x9f"  # C0, DEL and C1
+    "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # direction of writing
+    "\u2028\u2029"  # line and paragraph separators
+    "\ud800-\udfff]"  # halves of characters, which no encoding takes
+)
+_HALF_AN_ESCAPE = re.compile(r"\\(u[0-9a-f]{0,3})?$")
+
+
+def printable(text: str, *, most_bytes: int | None = None) -> str:
+    """Returns ``text`` with each character that a terminal obeys, or that hides others, as ``\\u001b``.
+
+    Of text that takes more than ``most_bytes`` in UTF-8 the end is left out, which ``CUT`` shows. What was
+    made printable before stays as it is, and so does JSON: its strings say the same in either form.
+    """
+    shown = text if text.isprintable() else _HIDDEN.sub(_escaped, text)
+    if most_bytes is None or len(shown) * 4 <= most_bytes:
+        return shown
+    encoded = shown.encode()
+    if len(encoded) <= most_bytes:
+        return shown
+    kept = encoded[: most_bytes - len(CUT)].decode(errors="ignore")
+    return _HALF_AN_ESCAPE.sub("", kept) + CUT
+
+
+def printable_lines(text: str) -> str:
+    """Returns ``text`` with its line feeds, for text whose lines the program itself has made."""
+    return "\n".join(map(printable, text.split("\n")))
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return f"\\u{ord(found[0]):04x}"

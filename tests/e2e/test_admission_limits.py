@@ -1,0 +1,428 @@
+"""Admission policies decide on the largest objects as on all others: no expression costs more than it may.
+
+The API server stops an expression at 1,000,000 units, and then refuses the request whatever it is. Numbers of
+parts are near the most that etcd takes of one object.
+"""
+
+import asyncio
+import dataclasses
+import itertools
+import json
+import string
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+from tests.e2e.observe import PODS, SHARE_NODES, Json
+from tests.e2e.product import SYSTEM
+from tests.e2e.test_manifests import ROOT, allocation
+
+from gpushare_core.kube.client import KubeClient
+from gpushare_core.kube.credentials import from_kubeconfig
+from gpushare_core.kube.errors import ApiError
+from gpushare_localcluster.cluster import LocalCluster
+from gpushare_localcluster.errors import LocalClusterError
+from gpushare_localcluster.waiting import wait_until
+
+pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("product")]
+
+NODE = "large"
+"""Has no kubelet: nothing of such a pod needs to run."""
+PATIENCE = 120.0
+"""Seconds for one call: such objects take an API server without any policy several."""
+NODES = "/api/v1/nodes"
+STARTUP = "startup-taint.cluster-autoscaler.kubernetes.io/gpushare"
+MEMORY: Json = {"gpushare.io/memory": "1"}
+ALL = {"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}
+VOID = {"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}
+
+
+def tiny(number: int) -> dict[str, str]:
+    """As many keys as that, as short as can be, without values."""
+    alphabet = string.ascii_letters + string.digits
+    words = itertools.chain.from_iterable(itertools.product(alphabet, repeat=length) for length in (1, 2, 3))
+    return {"".join(each): "" for each in itertools.islice(words, number)}
+
+
+def full(number: int) -> dict[str, str]:
+    """Annotations that fill what a pod may have: 262,144 bytes of keys and values."""
+    return dict.fromkeys(tiny(number), "x" * (262144 // number - 4))
+
+
+def many(domain: str, number: int) -> Json:
+    """Limits."""
+    return {f"{domain}/{each}": "1" for each in range(number)}
+
+
+def container(name: object, limits: Json | None = None, env: list[Json] | None = None) -> Json:
+    return {"name": f"c{name}", "image": "b", "env": env or [], "resources": {"limits": limits or {}}}
+
+
+def large_pod(containers: list[Json], **metadata: Any) -> Json:
+    spec = {"containers": containers, "schedulerName": "nobody"}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "large", **metadata}, "spec": spec}
+
+
+def as_account(cluster: LocalCluster, name: str, path: str, patch: Json, *, on: str = "") -> None:
+    """Merges as our account ``name``, whose pod is on the node ``on``. Raises ``ApiError`` when refused."""
+    bound = [f"--bound-object-name={on}", "--bound-object-kind=Node"] if on else []
+    token = cluster.kubectl("create", "token", f"gpushare-{name}", "-n", SYSTEM, *bound)
+    credentials = dataclasses.replace(from_kubeconfig(cluster.kubeconfig), token=lambda: token)
+
+    async def send() -> None:
+        async with KubeClient(credentials, timeout=PATIENCE) as client:
+            await client.merge(path, patch)
+
+    asyncio.run(send())
+
+
+def made(cluster: LocalCluster, body: Json, *options: str) -> Json:
+    text = cluster.kubectl("create", "-o", "json", "-f", "-", *options, stdin=json.dumps(body))
+    answer: Json = json.loads(text)
+    return answer
+
+
+@pytest.fixture(scope="module")
+def node(cluster: LocalCluster) -> Iterator[str]:
+    made(cluster, {"apiVersion": "v1", "kind": "Node", "metadata": {"name": NODE}})
+    yield NODE
+    cluster.kubectl("delete", "node", NODE)
+
+
+ANNOTATIONS = [
+    pytest.param({"annotations": full(22_000)}, id="22,000 annotations that fill a pod"),
+    pytest.param({"annotations": tiny(65_000)}, id="65,000 annotations without values"),
+    pytest.param({"annotations": {"b": ""}, "labels": tiny(30_000)}, id="30,000 labels"),
+]
+
+
+@pytest.mark.parametrize("metadata", ANNOTATIONS)
+def test_a_plugin_sets_a_large_pod_right_and_nothing_else_of_it(
+    cluster: LocalCluster, namespace: str, node: str, metadata: Mapping[str, Json]
+) -> None:
+    body = large_pod([container(0)], **metadata)
+    body["spec"]["nodeName"] = node
+    uid = made(cluster, body, "-n", namespace)["metadata"]["uid"]
+    path = f"{PODS.format(namespace=namespace)}/large"
+
+    def annotate(annotations: Mapping[str, str | None]) -> None:
+        as_account(cluster, "plugin", path, {"metadata": {"annotations": {**annotations}}}, on=node)
+
+    annotate({"gpushare.io/allocation": allocation(node, uid)})
+    annotate({"ALIYUN_COM_GPU_MEM_IDX": "0"})
+    annotate({"ALIYUN_COM_GPU_MEM_IDX": None})
+    others: list[Mapping[str, str | None]] = [
+        {"other": ""},
+        {"a": "changed"},
+        {"a": None},
+        {"a": None, "other": ""},
+        {"gpushare.io/allocation": None, "other": ""},
+    ]
+    for annotations in others if "labels" not in metadata else others[:1]:
+        with pytest.raises(ApiError, match="may change no other annotation of pods"):
+            annotate(annotations)
+    # Nobody else ends it: its node has no kubelet.
+    cluster.kubectl("delete", "pod", "large", "-n", namespace, "--grace-period=0", "--force")
+
+
+@pytest.mark.parametrize("metadata", ANNOTATIONS)
+def test_nobody_else_changes_an_allocation_of_a_large_pod(
+    cluster: LocalCluster, namespace: str, metadata: Mapping[str, Json]
+) -> None:
+    made(cluster, large_pod([container(0)], **metadata), "-n", namespace)
+    cluster.kubectl("annotate", "pod", "large", "-n", namespace, "other=x")
+    with pytest.raises(LocalClusterError, match=r"the annotation gpushare\.io/allocation is changed by"):
+        cluster.kubectl("annotate", "pod", "large", "-n", namespace, "gpushare.io/allocation=x")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param(large_pod([container(each, MEMORY) for each in range(8_000)]), id="8,000 containers"),
+        pytest.param(
+            large_pod([container(0, MEMORY, [{"name": f"A{each}"} for each in range(20_000)])]),
+            id="20,000 variables",
+        ),
+        pytest.param(
+            large_pod([container(0, MEMORY, [{"name": "CUDA_VISIBLE_DEVICES"}] * 20_000)]),
+            id="20,000 of an application",
+        ),
+        pytest.param(large_pod([container(0, MEMORY, [VOID] * 20_000)]), id="20,000 that hide all"),
+        pytest.param(
+            large_pod([container(each, {"gpushare.io/card": "1"}, [VOID]) for each in range(4_000)]),
+            id="4,000 containers that hide all",
+        ),
+        pytest.param(
+            large_pod([container(0, {**MEMORY, **{f"a.b/{each}": "1" for each in range(30_000)}})]),
+            id="30,000 resources",
+        ),
+        pytest.param(
+            large_pod([container(0, MEMORY, [VOID])], annotations=tiny(65_000)), id="65,000 annotations"
+        ),
+    ],
+)
+def test_a_large_pod_that_harms_nobody_may_run(cluster: LocalCluster, namespace: str, body: Json) -> None:
+    assert made(cluster, body, "--dry-run=server", "-n", namespace)["metadata"]["name"] == "large"
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        pytest.param(
+            large_pod([*(container(each) for each in range(9_000)), container("last", MEMORY, [ALL])]),
+            "container clast asks for a share of a card and sets NVIDIA_VISIBLE_DEVICES itself",
+            id="9,000 containers",
+        ),
+        pytest.param(
+            large_pod(
+                [
+                    *(container(each, {"gpushare.io/card": "1"}) for each in range(7_000)),
+                    container("last", MEMORY, [ALL]),
+                ]
+            ),
+            "container clast asks for a share of a card and sets NVIDIA_VISIBLE_DEVICES itself",
+            id="7,000 containers that ask",
+        ),
+        pytest.param(
+            large_pod([container(0, MEMORY, [*({"name": f"A{each}"} for each in range(20_000)), ALL])]),
+            "container c0 asks for a share of a card and sets NVIDIA_VISIBLE_DEVICES itself",
+            id="20,000 variables",
+        ),
+        pytest.param(
+            large_pod([container(0, MEMORY, [*([{"name": "CUDA_VISIBLE_DEVICES"}] * 20_000), ALL])]),
+            "container c0 asks for a share of a card and sets NVIDIA_VISIBLE_DEVICES itself",
+            id="20,000 of an application",
+        ),
+        pytest.param(
+            large_pod(
+                [
+                    *(container(each, {**MEMORY, "a.b/c": "1"}) for each in range(6_000)),
+                    container("last", {**MEMORY, "gpushare.io/card": "1"}),
+                ]
+            ),
+            "container clast asks for gpushare.io/memory and gpushare.io/card",
+            id="6,000 containers that ask for two",
+        ),
+        pytest.param(
+            large_pod(
+                [
+                    container(
+                        0, {**{f"a.b/{each}": "1" for each in range(30_000)}, **MEMORY, "tuya.com/sgpu": "1"}
+                    )
+                ]
+            ),
+            "container c0 asks for gpushare.io/memory and tuya.com/sgpu",
+            id="30,000 resources",
+        ),
+    ],
+)
+def test_a_large_pod_is_refused_for_what_is_wrong_with_it(
+    cluster: LocalCluster, namespace: str, body: Json, told: str
+) -> None:
+    with pytest.raises(LocalClusterError) as refusal:
+        made(cluster, body, "--dry-run=server", "-n", namespace)
+    assert told in str(refusal.value)
+
+
+@pytest.mark.parametrize("name", ["NVIDIA_VISIBLE_DEVICES", "ASCEND_VISIBLE_DEVICES", "GPUSHARE_CARD"])
+def test_a_pod_that_names_its_cards_thousands_of_times_is_refused(
+    cluster: LocalCluster, namespace: str, name: str
+) -> None:
+    body = large_pod([container(0, MEMORY, [{"name": name, "value": "all"}] * 20_000)])
+    with pytest.raises(LocalClusterError, match=f"container c0 asks for a share of a card and sets {name}"):
+        made(cluster, body, "--dry-run=server", "-n", namespace)
+
+
+@pytest.mark.parametrize(
+    "containers",
+    [
+        pytest.param(
+            [*(container(each, {"aliyun.com/gpu-mem": "1"}, [VOID]) for each in range(4_000))],
+            id="4,000 containers",
+        ),
+        pytest.param(
+            [container(0, {"aliyun.com/gpu-mem": "1"}, [{"name": f"A{each}"} for each in range(30_000)])],
+            id="30,000 variables",
+        ),
+    ],
+)
+def test_who_makes_a_large_pod_in_the_words_of_a_replaced_system_is_warned(
+    cluster: LocalCluster, namespace: str, containers: list[Json]
+) -> None:
+    last = container("last", {"aliyun.com/gpu-mem": "1"}, [ALL])
+    with pytest.raises(LocalClusterError, match="container clast asks for a share of a card and sets"):
+        made(
+            cluster,
+            large_pod([*containers, last]),
+            "--dry-run=server",
+            "--warnings-as-errors",
+            "-n",
+            namespace,
+        )
+
+
+def test_a_binding_with_many_annotations_is_judged_by_ours(cluster: LocalCluster, namespace: str) -> None:
+    made(cluster, large_pod([container(0)]), "-n", namespace)
+    path = f"{PODS.format(namespace=namespace)}/large/binding"
+
+    def bind(annotations: Json) -> None:
+        target = {"kind": "Node", "name": "gpu-1"}
+        metadata = {"name": "large", "annotations": annotations}
+        body = {"apiVersion": "v1", "kind": "Binding", "metadata": metadata, "target": target}
+        cluster.kubectl("create", "--raw", f"{path}?dryRun=All", "-f", "-", stdin=json.dumps(body))
+
+    bind(tiny(65_000))
+    for key in ("gpushare.io/allocation", "volcano.sh/gpu-index"):
+        with pytest.raises(LocalClusterError, match=f"may bind a pod with the annotation {key}"):
+            bind({**tiny(65_000), key: "0"})
+
+
+class TestNode:
+    """What the operator changes of a node that has much of something."""
+
+    @pytest.fixture(
+        params=[
+            pytest.param({"labels": 30_000}, id="30,000 labels"),
+            pytest.param({"annotations": 30_000}, id="30,000 annotations"),
+            pytest.param({"taints": 8_000}, id="8,000 taints"),
+            pytest.param({"resources": 15_000}, id="15,000 resources"),
+            pytest.param({"labels": 5_000, "annotations": 5_000, "taints": 500, "resources": 500}, id="all"),
+        ]
+    )
+    def much(self, cluster: LocalCluster, request: pytest.FixtureRequest) -> Iterator[Json]:
+        amounts = {"labels": 1, "annotations": 1, "taints": 1, "resources": 1, **request.param}
+        taints = [{"key": f"t{each}", "effect": "NoSchedule"} for each in range(amounts["taints"])]
+        resources = {f"a.b/{each}": "1" for each in range(amounts["resources"])}
+        body: Json = {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {
+                "name": "much",
+                "labels": {**tiny(amounts["labels"]), "gpushare.io/mode": "Slices"},
+                "annotations": tiny(amounts["annotations"]),
+            },
+            "spec": {"taints": [*taints, {"key": STARTUP, "effect": "NoSchedule"}]},
+            "status": {"capacity": {**resources, "gpushare.io/memory": "1"}, "allocatable": resources},
+        }
+        yield made(cluster, body)
+        cluster.kubectl("delete", "node", "much")
+
+    def patch(self, cluster: LocalCluster, body: Json, *, status: bool = False) -> None:
+        as_account(cluster, "operator", f"{NODES}/much{'/status' if status else ''}", body)
+
+    def test_what_is_ours_is_changed(self, cluster: LocalCluster, much: Json) -> None:
+        others = [each for each in much["spec"]["taints"] if each["key"] != STARTUP]
+        self.patch(cluster, {"metadata": {"labels": {"gpushare.io/mode": "Memory", "gpushare": "true"}}})
+        self.patch(cluster, {"metadata": {"labels": {"gpushare.io/mode": None}}, "spec": {"taints": others}})
+        self.patch(cluster, {"metadata": {"annotations": {"volcano.sh/gpu-unhealthy-ids": "0"}}})
+        self.patch(cluster, {"status": {"capacity": {"gpushare.io/memory": None}}}, status=True)
+
+    @pytest.mark.parametrize(
+        ("body", "told"),
+        [
+            pytest.param({"metadata": {"labels": {"other": ""}}}, "no other labels", id="a label more"),
+            pytest.param({"metadata": {"labels": {"a": "x"}}}, "no other labels", id="another label"),
+            pytest.param(
+                {"metadata": {"labels": {"gpushare.io/mode": None, "other": ""}}},
+                "no other labels",
+                id="a label for ours",
+            ),
+            pytest.param(
+                {"metadata": {"annotations": {"a": None}}}, "no other annotations", id="an annotation"
+            ),
+            pytest.param({"spec": {"taints": []}}, "take off the taint", id="all taints"),
+            pytest.param({"spec": {"podCIDR": "10.1.0.0/24"}}, "take off the taint", id="another field"),
+        ],
+    )
+    @pytest.mark.usefixtures("much")
+    def test_nothing_else_is(self, cluster: LocalCluster, body: Json, told: str) -> None:
+        with pytest.raises(ApiError, match=told):
+            self.patch(cluster, body)
+
+    @pytest.mark.parametrize(
+        "capacity",
+        [
+            pytest.param({"a.b/0": "2"}, id="another amount"),
+            pytest.param({"a.b/0": None}, id="a resource less"),
+            pytest.param({"x.y/z": "1"}, id="a resource more"),
+            pytest.param({"gpushare.io/memory": "2"}, id="another amount of ours"),
+            pytest.param({"gpushare.io/slice": "2"}, id="one of ours more"),
+        ],
+    )
+    @pytest.mark.usefixtures("much")
+    def test_no_capacity_is_made(self, cluster: LocalCluster, capacity: Json) -> None:
+        with pytest.raises(ApiError, match="may only take"):
+            self.patch(cluster, {"status": {"capacity": capacity}}, status=True)
+
+
+def test_who_looks_after_cards_cordons_on_an_object_with_many_annotations(cluster: LocalCluster) -> None:
+    spec = {"policy": "", "mode": "Memory", "memoryUnit": "1Gi"}
+    kind = {"apiVersion": "gpushare.io/v1alpha1", "kind": "GPUShareNode"}
+    made(cluster, {**kind, "metadata": {"name": NODE, "annotations": tiny(60_000)}, "spec": spec})
+    cluster.kubectl("create", "clusterrolebinding", "nurse", "--clusterrole=gpushare-cards", "--user=nurse")
+    try:
+        cluster.kubectl("annotate", "gsn", NODE, "gpushare.io/cordon=0", "--as=nurse")
+        for change in ("other=x", "a=x", "a-"):
+            with pytest.raises(LocalClusterError, match="you may change the annotations"):
+                cluster.kubectl("annotate", "--overwrite", "gsn", NODE, change, "--as=nurse")
+    finally:
+        cluster.kubectl("delete", "clusterrolebinding", "nurse")
+        cluster.kubectl("delete", "--raw", f"{SHARE_NODES}/{NODE}")
+
+
+@pytest.fixture
+def dedicated(cluster: LocalCluster) -> Iterator[None]:
+    """As if our own kube-scheduler placed the pods of a policy."""
+    devices = {"source": "Simulated", "simulated": [{"count": 1, "memory": "1Gi"}]}
+    rule = {"names": ["nobody"], "mode": "Memory", "devices": devices}
+    kind = {"apiVersion": "gpushare.io/v1alpha1", "kind": "GPUSharePolicy"}
+    manifest = str(ROOT / "manifests" / "dedicated" / "pods.yaml")
+    cluster.kubectl("scale", "deployment/gpushare-operator", "-n", SYSTEM, "--replicas=0")
+    cluster.kubectl("rollout", "status", "deployment/gpushare-operator", "-n", SYSTEM, "--timeout=60s")
+    cluster.kubectl(
+        "wait",
+        "--for=delete",
+        "pods",
+        "-l",
+        "app.kubernetes.io/component=operator",
+        "-n",
+        SYSTEM,
+        "--timeout=60s",
+    )
+    made(cluster, {**kind, "metadata": {"name": "away"}, "spec": {"nodes": [rule]}})
+    status = json.dumps({"status": {"backend": "Dedicated"}})
+    cluster.kubectl("patch", "gsp", "away", "--subresource=status", "--type=merge", "-p", status)
+    cluster.kubectl("apply", "-f", manifest)
+    yield
+    cluster.kubectl("delete", "-f", manifest)
+    cluster.kubectl("delete", "gsp", "away")
+    cluster.kubectl("scale", "deployment/gpushare-operator", "-n", SYSTEM, "--replicas=1")
+    cluster.kubectl("rollout", "status", "deployment/gpushare-operator", "-n", SYSTEM, "--timeout=120s")
+
+
+@pytest.mark.usefixtures("dedicated")
+@pytest.mark.parametrize(
+    "containers",
+    [
+        pytest.param([], id="one container"),
+        pytest.param([container(each) for each in range(9_000)], id="9,000 containers"),
+        pytest.param(
+            [container(each, {"nvidia.com/gpu": "1"}) for each in range(7_000)],
+            id="7,000 that ask for something else",
+        ),
+        pytest.param([container(0, {f"a.b/{each}": "1" for each in range(30_000)})], id="30,000 resources"),
+    ],
+)
+def test_a_large_pod_comes_to_our_own_scheduler(
+    cluster: LocalCluster, namespace: str, containers: list[Json]
+) -> None:
+    body = large_pod([*containers, container("last", MEMORY)])
+    del body["spec"]["schedulerName"]
+
+    def scheduler() -> str:
+        answer = made(cluster, body, "--dry-run=server", "-n", namespace)
+        return str(answer["spec"]["schedulerName"])
+
+    wait_until(
+        "the policy is in force", lambda: scheduler() == "gpushare-scheduler", timeout=60, interval=1.0
+    )
