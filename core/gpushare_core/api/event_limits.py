@@ -3,6 +3,8 @@
 Source: ``ValidateEventCreate`` of ``k8s.io/kubernetes/pkg/apis/core/validation``.
 """
 
+from gpushare_core.printable import printable
+
 MOST_NAME = 253
 MOST_NOTE = 1024
 """Bytes."""
@@ -15,5 +17,5 @@ def event_name(regarding: str, digest: str) -> str:
 
 
 def event_note(text: str) -> str:
-    """Returns as much of ``text`` as fits."""
-    return text.encode(errors="replace")[:MOST_NOTE].decode(errors="ignore")
+    """Returns as much of ``text`` as fits, printable."""
+    return printable(text, most_bytes=MOST_NOTE)
