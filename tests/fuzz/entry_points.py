@@ -177,7 +177,7 @@ FUZZED_BY: dict[str, str] = {
 
 OWN: dict[str, str] = {
     "gpushare_cli.arguments:_seconds": "an argument, whose ValueError is caught",
-    "gpushare_cli.decide.report:_json": "bytes that were just encoded",
+    "gpushare_core.printable:printable": "bytes that were just encoded, drawn in tests/unit/core",
     "gpushare_core.api.crd:drifted": "the files that the repository itself has",
     "gpushare_core.api.timestamps:read_rfc3339": "datetime.fromisoformat alone, whose ValueError is caught",
     "gpushare_core.audit.extender_report:encode_report": "bytes that were just encoded",

@@ -21,7 +21,7 @@ from gpushare_core.api.names import (
 )
 from gpushare_core.api.node_object import NodeSpec
 from gpushare_core.audit.difference import Difference
-from gpushare_core.dialects.visible_cards import RUNTIME_SUFFIX, APPLICATION_VARIABLES, is_runtime_variable
+from gpushare_core.dialects.visible_cards import APPLICATION_VARIABLES, RUNTIME_SUFFIX, is_runtime_variable
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_core.placement.units import part_of
 from gpushare_plugin.decide.books import TOO_MUCH
