@@ -283,7 +283,7 @@ class TestNode:
     @pytest.fixture(
         params=[
             pytest.param({"labels": 30_000}, id="30,000 labels"),
-            pytest.param({"annotations": 30_000}, id="30,000 annotations"),
+            pytest.param({"annotations": 22_000}, id="22,000 annotations"),
             pytest.param({"taints": 8_000}, id="8,000 taints"),
             pytest.param({"resources": 15_000}, id="15,000 resources"),
             pytest.param({"labels": 5_000, "annotations": 5_000, "taints": 500, "resources": 500}, id="all"),
@@ -327,7 +327,8 @@ class TestNode:
         try:
             self.patch(cluster, body)
         except ApiError as error:
-            assert "take off the taint" in str(error), "nothing else is wrong with it"
+            if "take off the taint" not in str(error):
+                raise
             return False
         return True
 
