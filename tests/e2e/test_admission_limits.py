@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
-from tests.e2e.observe import PODS, SHARE_NODES, Json
+from tests.e2e.observe import PODS, SHARE_NODES, Json, get
 from tests.e2e.product import SYSTEM
 from tests.e2e.test_manifests import ROOT, allocation
 
@@ -283,7 +283,7 @@ class TestNode:
     @pytest.fixture(
         params=[
             pytest.param({"labels": 30_000}, id="30,000 labels"),
-            pytest.param({"annotations": 30_000}, id="30,000 annotations"),
+            pytest.param({"annotations": 22_000}, id="22,000 annotations"),
             pytest.param({"taints": 8_000}, id="8,000 taints"),
             pytest.param({"resources": 15_000}, id="15,000 resources"),
             pytest.param({"labels": 5_000, "annotations": 5_000, "taints": 500, "resources": 500}, id="all"),
@@ -310,12 +310,27 @@ class TestNode:
     def patch(self, cluster: LocalCluster, body: Json, *, status: bool = False) -> None:
         as_account(cluster, "operator", f"{NODES}/much{'/status' if status else ''}", body)
 
-    def test_what_is_ours_is_changed(self, cluster: LocalCluster, much: Json) -> None:
-        others = [each for each in much["spec"]["taints"] if each["key"] != STARTUP]
+    @pytest.mark.usefixtures("much")
+    def test_what_is_ours_is_changed(self, cluster: LocalCluster) -> None:
         self.patch(cluster, {"metadata": {"labels": {"gpushare.io/mode": "Memory", "gpushare": "true"}}})
-        self.patch(cluster, {"metadata": {"labels": {"gpushare.io/mode": None}}, "spec": {"taints": others}})
         self.patch(cluster, {"metadata": {"annotations": {"volcano.sh/gpu-unhealthy-ids": "0"}}})
         self.patch(cluster, {"status": {"capacity": {"gpushare.io/memory": None}}}, status=True)
+        wait_until(
+            "the startup taint is off", lambda: self.takes_taint_off(cluster), timeout=60, interval=0.1
+        )
+
+    def takes_taint_off(self, cluster: LocalCluster) -> bool:
+        """Controllers of the cluster may write taints of their own at the same time."""
+        taints = get(cluster, f"{NODES}/much")["spec"]["taints"]
+        others = [each for each in taints if each["key"] != STARTUP]
+        body = {"metadata": {"labels": {"gpushare.io/mode": None}}, "spec": {"taints": others}}
+        try:
+            self.patch(cluster, body)
+        except ApiError as error:
+            if "take off the taint" not in str(error):
+                raise
+            return False
+        return True
 
     @pytest.mark.parametrize(
         ("body", "told"),

@@ -25,7 +25,8 @@ from gpushare_plugin.devices.inventory_file import read_inventory
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 ODD = f"{HIDDEN}é\U0001f4a5" * 1000
-FAULT = CardFault(uuid="GPU-0", reason="Xid79", message=ODD, since="2026-11-21T12:00:00Z", last_seen="")
+SINCE = "2026-11-21T12:00:00Z"
+FAULT = CardFault(uuid="GPU-0", reason="Xid79", message=ODD, since=SINCE, last_seen=SINCE)
 
 
 def status_schema(resource: crd.CustomResource) -> Json:
