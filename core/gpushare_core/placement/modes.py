@@ -20,6 +20,12 @@ NODE_MODES: dict[str, NodeMode] = {
 }
 """What a node can be shared in, by the name that the API has for it."""
 
+MOST_UNITS = 65_536
+"""Units that a pod may have. Since 1.36 the kubelet lists every one in the pod's status, with 44 bytes each, and
+the API server takes no write of more than 3 MiB: of a pod with more it would not hear that it runs, nor that it
+has ended. The rest is room for what else the status says. Source: ``UpdateAllocatedResourcesStatus`` of
+``k8s.io/kubernetes/pkg/kubelet/cm/devicemanager``."""
+
 _BY_RESOURCE = {mode.resource: mode for mode in MODES.values()}
 
 
@@ -50,6 +56,22 @@ def several_resources_reason(asked_for: Iterable[ResourceRequest]) -> str:
     """Returns for people why a pod that asks for several resources fits no node that serves fewer."""
     asked = " and ".join(each.name for each in asked_for)
     return f"the pod asks for {asked} together: only mode Mixed allows that"
+
+
+def unservable_reason(request: PodRequest) -> str:
+    """Returns for people why a pod fits no node, whatever is free there; empty where it may fit one."""
+    return crowded_container_reason(request) or too_many_units_reason(request)
+
+
+def too_many_units_reason(request: PodRequest) -> str:
+    """Returns for people why a pod fits nowhere that asks for more than ``MOST_UNITS``; empty for all others."""
+    if request.total <= MOST_UNITS:
+        return ""
+    return (
+        f"the pod asks for {request.total} units, and a pod may have {MOST_UNITS}: its kubelet lists every unit in the"
+        " pod's status, and the API server takes no longer list; ask for fewer, or have the memoryUnit of the"
+        " policy made larger"
+    )
 
 
 def crowded_container_reason(request: PodRequest) -> str:

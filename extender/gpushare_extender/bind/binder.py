@@ -12,7 +12,7 @@ from gpushare_core.kube.client import KubeClient, Request
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.kube.lease_holder import NotHeldError
 from gpushare_core.kube.paths import pod_path
-from gpushare_core.placement.modes import crowded_container_reason
+from gpushare_core.placement.modes import unservable_reason
 from gpushare_core.placement.requests import PodRequest
 from gpushare_extender.bind.binding import Binding, allocation_of, share_binding
 from gpushare_extender.bind.binding_write import BindingWrite, BoundBeforeError, NotBoundError
@@ -233,7 +233,7 @@ class Binder:
         """Returns whether ``reserved`` is there still, is what the pod asks for and may have, and would be
         chosen now: the node may have been closed meanwhile, or be of another unit."""
         node = reserved.reservation.holder.node
-        is_right = is_same(reserved.request, request) and not crowded_container_reason(request)
+        is_right = is_same(reserved.request, request) and not unservable_reason(request)
         is_unchanged = self.ledger.share_node(node) is reserved.share_node and self.ledger.room(node)
         return is_right and bool(is_unchanged) and self._is_there(reserved)
 
@@ -336,7 +336,7 @@ class Binder:
 
     def _reserve(self, pod: PodReference, node: str, request: PodRequest) -> Holder:
         """Choosing and reserving are one step: no await may come between them."""
-        if reason := crowded_container_reason(request):
+        if reason := unservable_reason(request):
             raise NotBoundError(reason)
         try:
             return self.ledger.reserve(pod, node=node, request=request, priority=request.priority)

@@ -47,13 +47,16 @@ class BindingWrite:
     none whose outcome is not known."""
     _failure: str = field(default="", init=False)
     """The last one, for people."""
+    _is_outdated: bool = field(default=False, init=False)
+    """The pod may be of another version by now: it has to be looked at before anything is sent again."""
     _asked_to_wait: float = field(default=0.0, init=False)
     """Seconds before which the API server does not want to be asked again."""
 
     async def ensure_bound(self) -> None:
         """Returns once the pod is surely bound by this Binding.
 
-        An unclear failure is also met by sending again: the API server binds a pod once.
+        An unclear failure is also met by sending again: the API server binds a pod once. For a pod that was
+        changed meanwhile it is sent as soon as the pod was read: during a pause it may be changed again.
 
         Raises:
             NotBoundError: the pod is surely not bound by it, and will not be.
@@ -70,7 +73,7 @@ class BindingWrite:
 
     async def _send(self) -> bool:
         """Returns whether the API server says that the pod is bound now."""
-        if not await self._may_send():
+        if self._is_outdated or not await self._may_send():
             return False
         sent, self._asked_to_wait = self.timing.clock(), 0.0
         try:
@@ -120,6 +123,7 @@ class BindingWrite:
         """A conflict needs a look at the pod: an earlier Binding of ours may be what stands in the way, or it
         was changed since it was looked at."""
         self._failure, self._asked_to_wait = str(error), error.retry_after
+        self._is_outdated = error.is_conflict
         if error.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
             self._set_uncertain(error, sent)
         elif error.is_final and not error.is_conflict:
@@ -149,10 +153,11 @@ class BindingWrite:
             extra = {"pod": str(self.binding.pod), "node": self.binding.node}
             _log.warning("cannot tell yet whether the pod is bound, asking again: %s", error, extra=extra)
             return False
+        self._is_outdated = False
         outcome = binding_outcome(self.binding, pod)
-        if outcome is BindingOutcome.UNBOUND and (
-            self._is_changed(pod) or asked < (self.uncertain_until or 0.0)
-        ):
+        if outcome is BindingOutcome.UNBOUND and self._is_changed(pod):
+            return await self._send()
+        if outcome is BindingOutcome.UNBOUND and asked < (self.uncertain_until or 0.0):
             return False
         if outcome is BindingOutcome.BOUND:
             return True
@@ -166,6 +171,7 @@ class BindingWrite:
         if pod is None or not self.version.resource_version or pod.version == self.version:
             return False
         self.version = pod.version
+        self._failure = "somebody changes it again and again while it is being bound"
         return self.timing.clock() < self.answer_due
 
     async def _read_pod(self) -> PodState | None:

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from gpushare_core.dialects.annotation_room import lack_of_room, worst_size
-from gpushare_core.placement.modes import crowded_container_reason
+from gpushare_core.placement.modes import crowded_container_reason, too_many_units_reason
 from gpushare_core.placement.requests import PodRequest
 from gpushare_extender.decide.candidates import Alike, Offer, alike, offer
 from gpushare_extender.ledger.fit_index import Answer, Fit
@@ -71,6 +71,8 @@ def filter_nodes(
         return _only(holder.node, names)
     if reason := crowded_container_reason(request):
         return _refused(names, reason, Refusal.CROWDED_CONTAINER)
+    if reason := too_many_units_reason(request):
+        return _refused(names, reason, Refusal.TOO_MANY_UNITS)
     if reason := lack_of_room(annotations_size, worst_size(request)):
         return _refused(names, reason, Refusal.ANNOTATIONS_FULL)
     answers = ledger.answers(names, request)

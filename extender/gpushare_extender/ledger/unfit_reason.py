@@ -21,6 +21,8 @@ class Refusal(StrEnum):
     OTHER_RESOURCE = "OtherResource"
     SEVERAL_RESOURCES = "SeveralResources"
     CROWDED_CONTAINER = "CrowdedContainer"
+    TOO_MANY_UNITS = "TooManyUnits"
+    """Its kubelet could not write its status."""
     ANNOTATIONS_FULL = "AnnotationsFull"
     """What we write would not fit beside the pod's own annotations."""
     NODE_CLOSED = "NodeClosed"
@@ -29,7 +31,7 @@ class Refusal(StrEnum):
     """The pod has units on another node already."""
 
 
-OF_THE_POD = frozenset({Refusal.CROWDED_CONTAINER, Refusal.ANNOTATIONS_FULL})
+OF_THE_POD = frozenset({Refusal.CROWDED_CONTAINER, Refusal.TOO_MANY_UNITS, Refusal.ANNOTATIONS_FULL})
 """Those that have nothing to do with any node."""
 
 

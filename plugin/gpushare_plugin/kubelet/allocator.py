@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import chain
 
 from gpushare_core.books.allocation import Shares, sum_shares
-from gpushare_core.placement.modes import crowded_container_reason
+from gpushare_core.placement.modes import unservable_reason
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_plugin.cluster.pod_watch import PodWatch
 from gpushare_plugin.decide.admission import (
@@ -98,7 +98,7 @@ class Allocator:
         self._layout()
         candidates = await self._admitted_pods(request.units)
         likeliest = candidates[0] if candidates else None
-        if likeliest and likeliest.request and (reason := crowded_container_reason(likeliest.request)):
+        if likeliest and likeliest.request and (reason := unservable_reason(likeliest.request)):
             raise NothingFitsError(reason)
         layout = self._layout()  # not an earlier one: what was asked on the way took its time
         numbers = self._choose(request, candidates, layout)

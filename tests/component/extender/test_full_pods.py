@@ -4,6 +4,7 @@ A pod that was bound with more than Kubernetes allows could be written by nobody
 """
 
 import asyncio
+import dataclasses
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 
@@ -164,10 +165,29 @@ async def test_a_pod_that_changes_all_the_time_is_given_up_when_kube_scheduler_g
     began = clock.now
     shown(api, binder)
     api.fail("POST", BINDING, *[change] * 100)
-    assert "precondition" in await binder.bind(reference(), "n1")
+    assert "somebody changes it again and again" in await binder.bind(reference(), "n1")
     assert (is_bound(api), used(ledger)) == (False, 0)
     assert 4.0 <= clock.now - began < 15.0
     assert len(api.requests("POST", BINDING)) < 10, "with pauses that grow"
+
+
+async def test_a_pod_that_changes_during_every_pause_is_bound(
+    api: FakeApi, binder: Binder, ledger: Ledger, clock: FakeClock
+) -> None:
+    """As by a controller that writes every 200 ms: what was read before a pause is of no use after it."""
+
+    async def change(_: web.Request) -> None:
+        api.put(PODS, pod_json("a", units=4, annotations={"note": str(clock.now)}))
+
+    async def pause(seconds: float) -> None:
+        await clock.sleep(seconds)
+        api.put(PODS, pod_json("a", units=4, annotations={"note": str(clock.now)}))
+
+    shown(api, binder)
+    binder.timing = dataclasses.replace(binder.timing, sleep=pause)
+    api.fail("POST", BINDING, *[change] * 3)
+    assert await binder.bind(reference(), "n1") == ""
+    assert (is_bound(api), used(ledger), len(api.requests("POST", BINDING))) == (True, 4, 4)
 
 
 async def test_units_stay_reserved_while_a_binding_of_the_pod_before_it_was_filled_may_land(

@@ -2,7 +2,9 @@
 
 from collections.abc import Sequence
 
+import pytest
 from tests.fakes.api_server import EVENTS, PODS
+from tests.fakes.kubelet import AdmissionError
 from tests.fakes.plugin_node import Node
 from tests.samples.plugin import container, pod_json
 
@@ -38,7 +40,7 @@ async def test_a_full_pod_is_named_and_holds_nobody_up(node: Node) -> None:
     assert event["regarding"]["name"] == "full"
     assert "take annotations out of the pod" in event["note"]
     assert writes(node, "full") == 0
-    assert node.on_cards().keys() == {"full", "other"}, "it holds what the kubelet gave it"
+    await node.until("both hold their cards", lambda: node.on_cards().keys() == {"full", "other"})
 
 
 async def test_a_restarted_plugin_tells_it_once(node: Node) -> None:
@@ -56,3 +58,14 @@ async def test_once_there_is_room_the_annotation_is_written(node: Node) -> None:
     node.api.put(PODS, {**pod, "metadata": {**pod["metadata"], "annotations": {}}})
     await node.until("the annotation", lambda: node.allocation("full") is not None)
     await node.until("the books", lambda: node.condition("LedgerInSync") == ("True", "InSync"))
+
+
+async def test_a_pod_of_more_units_than_its_kubelet_can_report_is_refused(idle_node: Node) -> None:
+    """Also where somebody else has bound it: it would be Pending for ever, and its card taken."""
+    devices = {"source": "Simulated", "simulated": [{"count": 1, "memory": "80Gi"}]}
+    idle_node.share("1Mi", devices=devices)
+    await idle_node.start_plugin()
+    await idle_node.until_registered()
+    with pytest.raises(AdmissionError, match="asks for 65537 units, and a pod may have 65536"):
+        await idle_node.run_pod(pod_json("a", container(units=65_537)))
+    await idle_node.run_pod(pod_json("b", container(units=65_536)))

@@ -62,6 +62,19 @@ def test_nodes_with_too_little_say_the_same_whatever_each_of_them_has(ledger: Le
     assert result.failed == {"n1": reason, "n2": reason}
 
 
+def test_a_pod_of_more_units_than_its_kubelet_can_report_passes_nowhere() -> None:
+    """Though a card has that many: it would be Pending for ever, and nobody could delete it."""
+    ledger = Ledger()
+    ledger.replace_share_nodes([share_node("n1", 81_920, unit="1Mi")])
+    assert filter_nodes(ledger, ["n1"], uid="p", request=pod_request(65_536)).passing == ["n1"]
+    refused = filter_nodes(ledger, ["n1"], uid="p", request=pod_request(65_537))
+    assert (refused.passing, refused.failed, refused.kinds) == ([], {}, {Refusal.TOO_MANY_UNITS})
+    assert refused.is_for_good
+    (reason,) = {*refused.unresolvable.values()}
+    assert "asks for 65537 units, and a pod may have 65536" in reason
+    assert "memoryUnit" in reason
+
+
 def test_a_pod_beside_whose_annotations_ours_would_not_fit_passes_nowhere(ledger: Ledger) -> None:
     """And evicting others would be of no use: kube-scheduler is told so."""
     request = pod_request(4)
