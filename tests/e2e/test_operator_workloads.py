@@ -11,7 +11,7 @@ from http import HTTPStatus
 from typing import Any
 
 import pytest
-from tests.e2e.observe import get
+from tests.e2e.observe import get, watch_until
 from tests.e2e.product import SYSTEM
 from tests.samples.operator import control_plane, hostctl_run, policy
 
@@ -626,7 +626,9 @@ def test_runs_of_hostctl_are_too_few_to_crowd_a_node(cluster: LocalCluster, oper
         watch_until(
             cluster,
             f"/api/v1/namespaces/{SYSTEM}/events",
-            lambda events: any("exceeded quota: gpushare-hostctl" in each.get("message", "") for each in events),
+            lambda events: any(
+                "exceeded quota: gpushare-hostctl" in each.get("message", "") for each in events
+            ),
             what="no more pods are made",
             seconds=30,
             describe=lambda events: [each.get("message") for each in events],
