@@ -24,6 +24,8 @@ BACKLOG = 512
 """Connections that the kernel keeps until they are accepted, none of them a file of ours. One that finds no
 room there tries again after a second, and behind more of them one would wait as long: the kubelet may not."""
 RETRY_SECONDS = 1.0
+METRICS_SECONDS = 0.25
+"""For so long figures are not looked up anew."""
 END = b"\r\n\r\n"
 
 _log = logging.getLogger(__name__)
@@ -62,13 +64,22 @@ class Limits:
 LIMITS = Limits()
 
 
-def metrics_page(registry: CollectorRegistry) -> Page:
-    """Returns what Prometheus reads."""
+@dataclass(slots=True)
+class MetricsPage:
+    """What Prometheus reads. To make it costs far more than to send it, so callers in great number are given
+    the same one for a moment."""
 
-    async def page() -> Answer:
-        return Answer(exposition(registry), content_type=CONTENT_TYPE)
+    registry: CollectorRegistry
+    clock: Callable[[], float] = time.monotonic
+    _made: float = float("-inf")
+    _answer: Answer = Answer(b"", content_type=CONTENT_TYPE)
 
-    return page
+    async def __call__(self) -> Answer:
+        now = self.clock()
+        if now - self._made >= METRICS_SECONDS:
+            self._answer = Answer(exposition(self.registry), content_type=CONTENT_TYPE)
+            self._made = now
+        return self._answer
 
 
 class HealthPort:

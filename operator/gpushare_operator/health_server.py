@@ -11,7 +11,7 @@ from http import HTTPStatus
 
 from prometheus_client import CollectorRegistry
 
-from gpushare_core.health_port import JSON, Answer, HealthPort, metrics_page
+from gpushare_core.health_port import JSON, Answer, HealthPort, MetricsPage, Page
 from gpushare_core.json_object import Json
 from gpushare_core.metrics import PATH
 
@@ -41,7 +41,11 @@ class HealthServer:
         Raises:
             CannotServeError: the port cannot be had.
         """
-        pages = {"/healthz": self._healthz, "/readyz": self._readyz, PATH: metrics_page(self.registry)}
+        pages: dict[str, Page] = {
+            "/healthz": self._healthz,
+            "/readyz": self._readyz,
+            PATH: MetricsPage(self.registry),
+        }
         server = HealthPort(port, pages, host=host)
         try:
             server.open()

@@ -9,7 +9,7 @@ from pathlib import Path
 from gpushare_core.api.node_object import GPUShareNode
 from gpushare_core.clock import utc_now
 from gpushare_core.dialects.table import RESOURCES
-from gpushare_core.health_port import metrics_page
+from gpushare_core.health_port import MetricsPage
 from gpushare_core.kube.backoff import BOOKKEEPING_RETRY, Backoff
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.metrics import PATH, new_registry
@@ -153,7 +153,7 @@ class Agent:
 
     async def _run_parts(self) -> None:
         probes = {"/healthz": self.liveness_problem, "/readyz": self.readiness_problem}
-        pages = {PATH: metrics_page(self.registry)}
+        pages = {PATH: MetricsPage(self.registry)}
         server = HealthServer(self._settings.health_port, probes, pages=pages)
         async with server, asyncio.TaskGroup() as group:
             group.create_task(self._share_node_watch.run(), name="GPUShareNode watch")

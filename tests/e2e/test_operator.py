@@ -13,13 +13,21 @@ import pytest
 from tests.e2e.observe import NODES, PODS, POLICIES, SHARE_NODES, Json, condition, get, watch_until
 from tests.e2e.product import ROOT, SYSTEM, Product, named, policy
 
-from gpushare_core.api.names import EXTERNAL_SCHEDULER_LABEL, PLUGIN_NODE_LABEL, SCHEDULER_LABEL
+from gpushare_core.api.names import (
+    COMPONENT_LABEL,
+    EXTERNAL_SCHEDULER_LABEL,
+    MANAGED_BY_LABEL,
+    PLUGIN_NODE_LABEL,
+    POLICY_LABEL,
+    SCHEDULER_LABEL,
+)
 from gpushare_core.kube import paths
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import from_kubeconfig
 from gpushare_core.kube.errors import ApiError
 from gpushare_localcluster.cluster import LocalCluster
 from gpushare_localcluster.errors import LocalClusterError
+from gpushare_operator.cluster.labels import MANAGER, PLUGIN
 from gpushare_operator.desired.names import VOLCANO_BACKUP
 
 pytestmark = [pytest.mark.e2e, pytest.mark.connected]
@@ -163,6 +171,44 @@ def test_a_kubelet_that_labels_its_node_gets_no_plugin_and_has_no_scheduler_edit
     assert [each["metadata"]["name"] for each in get(cluster, JOBS)["items"]] == jobs
 
 
+def manifest(name: str, **labels: str) -> str:
+    """Returns what a kubelet runs from a file on its host."""
+    container = {"name": "main", "image": "gpushare", "command": ["sleep", "1000"]}
+    metadata = {"name": name, "namespace": SYSTEM, "labels": {MANAGED_BY_LABEL: MANAGER, **labels}}
+    spec = {"hostNetwork": True, "containers": [container]}
+    return json.dumps({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
+
+
+def test_a_kubelet_that_shows_a_pod_like_a_plugin_has_no_scheduler_edited(cluster: LocalCluster) -> None:
+    jobs = [each["metadata"]["name"] for each in get(cluster, JOBS)["items"]]
+    pods = PODS.format(namespace=SYSTEM)
+    path = cluster.node_path("gpu-2", "/etc/kubernetes/manifests/forged.yaml")
+    path.write_text(manifest("forged", **{COMPONENT_LABEL: PLUGIN, POLICY_LABEL: "default"}))
+    try:
+        watch_until(
+            cluster,
+            pods,
+            lambda items: any(named(each, "forged-gpu-2") for each in items),
+            what="its pod is shown",
+        )
+        as_kubelet(cluster, "gpu-2", "gpushare.io/mode=Exclusive", "gpushare.io/dialect=tuya.com")
+        watch_until(
+            cluster,
+            NODES,
+            lambda nodes: not any("gpushare" in key for key in labels_of(nodes, "gpu-2")),
+            what="the operator takes the labels off",
+        )
+        assert [each["metadata"]["name"] for each in get(cluster, JOBS)["items"]] == jobs
+    finally:
+        path.unlink()
+        watch_until(
+            cluster,
+            pods,
+            lambda items: not any(named(each, "forged-gpu-2") for each in items),
+            what="its pod is gone",
+        )
+
+
 def test_the_label_that_selects_its_nodes_no_kubelet_may_set(cluster: LocalCluster) -> None:
     with pytest.raises(LocalClusterError, match="not allowed to modify labels"):
         as_kubelet(cluster, "gpu-2", f"{PLUGIN_NODE_LABEL}=default")
@@ -266,6 +312,15 @@ def as_operator(cluster: LocalCluster, call: str, path: str, *body: Any, **optio
         ),
         pytest.param(
             "/status", {"status": {"addresses": []}}, "but capacity and allocatable", id="addresses"
+        ),
+        *(
+            pytest.param("/status", {"status": {field: value}}, "but capacity and allocatable", id=field)
+            for field, value in (
+                ("phase", "Terminated"),
+                ("features", {"supplementalGroupsPolicy": False}),
+                ("runtimeHandlers", [{"name": "forged"}]),
+                ("declaredFeatures", ["Forged"]),
+            )
         ),
         pytest.param(
             "/status", {"metadata": {"labels": {"a": "b"}}}, "no other labels", id="label by status"

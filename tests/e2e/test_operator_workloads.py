@@ -11,11 +11,11 @@ from http import HTTPStatus
 from typing import Any
 
 import pytest
-from tests.e2e.observe import get
+from tests.e2e.observe import get, watch_until
 from tests.e2e.product import SYSTEM
 from tests.samples.operator import control_plane, hostctl_run, policy
 
-from gpushare_core.api.names import COMPONENT_LABEL, PLUGIN_NODE_LABEL, POLICY_LABEL
+from gpushare_core.api.names import COMPONENT_LABEL, MANAGED_BY_LABEL, PLUGIN_NODE_LABEL, POLICY_LABEL
 from gpushare_core.api.policy import INVENTORY_FOLDERS
 from gpushare_core.json_object import Json
 from gpushare_core.kube import paths
@@ -482,6 +482,12 @@ FORGERIES = [
         "a plugin anywhere",
     ),
     ("install", lambda pod: pod.pop("automountServiceAccountToken"), PLACES, "a token for hostctl"),
+    (
+        "restore",
+        lambda pod: pod.pop("activeDeadlineSeconds"),
+        "by which the ResourceQuota gpushare-hostctl counts",
+        "no quota counts it",
+    ),
     ("install", lambda pod: pod.update(tolerations=[]), PLACES, "tolerations"),
     ("install", lambda pod: pod.update(schedulerName="mine"), PLACES, "scheduler"),
     ("install", lambda pod: pod.update(hostPID=True), f"{RUNS}: hostPID", "what is too much is named"),
@@ -597,3 +603,38 @@ def test_names_selectors_places_and_requests_are_the_operators(
     with pytest.raises(ApiError, match=refusal) as refused:
         create(operator, body)
     assert refused.value.status == HTTPStatus.FORBIDDEN
+
+
+MOST_RUNS = 20
+"""As manifests/resource-quota.yaml has it."""
+
+
+def test_runs_of_hostctl_are_too_few_to_crowd_a_node(cluster: LocalCluster, operator: Credentials) -> None:
+    """Their pods are bound to a node that is not there, so none of them ends."""
+    names = [f"gpushare-scheduler-restore-nowhere-{number}" for number in range(MOST_RUNS + 2)]
+
+    async def create_all() -> None:
+        async with KubeClient(operator) as client:
+            for name in names:
+                body = forged("restore", lambda pod: pod.update(nodeName="nowhere"))
+                body["metadata"]["name"] = name
+                body["metadata"]["labels"].pop(MANAGED_BY_LABEL)  # the operator at work leaves them alone
+                await client.create(paths.jobs(SYSTEM), body)
+
+    try:
+        asyncio.run(create_all())
+        watch_until(
+            cluster,
+            f"/api/v1/namespaces/{SYSTEM}/events",
+            lambda events: any(
+                "exceeded quota: gpushare-hostctl" in each.get("message", "") for each in events
+            ),
+            what="no more pods are made",
+            seconds=30,
+            describe=lambda events: [each.get("message") for each in events],
+        )
+        pods = get(cluster, paths.pods(SYSTEM))["items"]
+        made = [each for each in pods if each["spec"].get("nodeName") == "nowhere"]
+        assert len(made) <= MOST_RUNS
+    finally:
+        cluster.kubectl("delete", "jobs", "-n", SYSTEM, *names, "--ignore-not-found", "--wait=false")

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from prometheus_client import CollectorRegistry
 
-from gpushare_core.health_port import Answer, Page, metrics_page
+from gpushare_core.health_port import Answer, MetricsPage, Page
 from gpushare_core.metrics import PATH, new_registry
 from gpushare_core.printable import printable
 from gpushare_extender.cluster.watchers import DEAD_SECONDS, WatchHealth
@@ -30,7 +30,7 @@ class HealthApi:
     registry: CollectorRegistry = field(default_factory=lambda: new_registry("gpushare-extender"))
 
     def pages(self) -> Mapping[str, Page]:
-        return {"/healthz": self.healthz, "/readyz": self.readyz, PATH: metrics_page(self.registry)}
+        return {"/healthz": self.healthz, "/readyz": self.readyz, PATH: MetricsPage(self.registry)}
 
     def routes(self) -> list[Route]:
         """Returns the same for who has a certificate."""

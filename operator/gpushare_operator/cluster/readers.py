@@ -351,8 +351,10 @@ def _exit_code(message: str) -> int | None:
 
 
 def read_pod(body: Json) -> PodObject:
+    """The pod of a manifest on a host is none of ours, whatever its labels say: they are its kubelet's to
+    choose. A kubelet can make no other pods, and cannot make one of these look like another."""
     metadata, status = body["metadata"], body.get("status", {})
-    labels = metadata.get("labels", {})
+    labels = {} if is_static(body) else metadata.get("labels", {})
     # What comes first is what the others wait for.
     containers = [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]
     terminated = _container_state(containers, "terminated")

@@ -7,7 +7,7 @@ from enum import IntEnum
 from functools import cached_property
 from typing import Any, TypeAlias
 
-from gpushare_core.api.names import FINALIZER, POLICY_LABEL
+from gpushare_core.api.names import FINALIZER, PLUGIN_NODE_LABEL, POLICY_LABEL
 from gpushare_core.json_object import Json
 from gpushare_operator.cluster.node_index import NOTHING, Entry
 from gpushare_operator.cluster.node_state import NodeState
@@ -18,6 +18,7 @@ from gpushare_operator.decide.actions import (
     ApplyDaemonSet,
     ApplyShareNode,
     DeleteShareNode,
+    LabelNode,
     Plan,
     SetFinalizers,
 )
@@ -146,11 +147,17 @@ def plan_policy(snapshot: Snapshot, policy: PolicyObject, installation: Installa
     asked = asked_of(snapshot, policy)
     nodes = snapshot.index(NodePlanner(asked), subject=policy.name)
     plugin = [*_run_plugin(snapshot, policy, installation)] if nodes.sums.get(SHARING) else []
-    if any(Stage.LABELS in actions for actions in nodes.remarks.values()):
+    if any(map(_marks_node, nodes.remarks.values())):
         plugin = [each for each in plugin if not _loses_nodes(snapshot, each)]
     # The plugin last: while it is there, each label that comes has the DaemonSet controller go through all
     # nodes and start a pod, which takes from the API server what the labels of the other nodes need.
     return Plan((*_in_order(nodes.remarks), *plugin))
+
+
+def _marks_node(actions: NodeActions) -> bool:
+    """Returns whether the node lacks the label by which plugins are placed, which no kubelet takes off."""
+    labelled = (each for each in actions.get(Stage.LABELS, ()) if isinstance(each, LabelNode))
+    return any(PLUGIN_NODE_LABEL in each.labels for each in labelled)
 
 
 def _loses_nodes(snapshot: Snapshot, apply: ApplyDaemonSet) -> bool:

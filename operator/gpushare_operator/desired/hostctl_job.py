@@ -187,6 +187,8 @@ def _pod(run: HostctlRun, node: NodeObject, rolled_back_inputs: str) -> Json:
         "serviceAccountName": "gpushare-hostctl",
         "automountServiceAccountToken": False,
         "restartPolicy": "Never",
+        # That of the Job comes first. By this one the quota knows the pod: see manifests/resource-quota.yaml.
+        "activeDeadlineSeconds": run.deadline,
         **pull_secrets(run.installation),
         "priorityClassName": run.installation.programs.extender.priority_class_name or NODE_CRITICAL,
         # Not by the scheduler: it is the patient.

@@ -2,14 +2,16 @@
 
 import asyncio
 import contextlib
+import itertools
 import logging
 import socket
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 
 import pytest
+from prometheus_client import CollectorRegistry, Gauge
 
-from gpushare_core.health_port import TEXT, Answer, HealthPort, Limits, Page
+from gpushare_core.health_port import METRICS_SECONDS, TEXT, Answer, HealthPort, Limits, MetricsPage, Page
 
 PROBE = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
 LARGE = b"GET /large HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -265,3 +267,14 @@ def _connected(port: int, data: bytes) -> socket.socket:
     connected = socket.create_connection(("127.0.0.1", port))
     connected.sendall(data)
     return connected
+
+
+async def test_however_many_ask_for_figures_they_are_looked_up_once_in_a_moment() -> None:
+    seconds = [0.0]
+    looked_up = itertools.count(1)
+    registry = CollectorRegistry()
+    Gauge("looks", "Looks.", registry=registry).set_function(lambda: next(looked_up))
+    page = MetricsPage(registry, lambda: seconds[0])
+    assert all([b"looks 1.0" in (await page()).content for _ in range(100)])
+    seconds[0] = METRICS_SECONDS
+    assert b"looks 2.0" in (await page()).content

@@ -166,6 +166,13 @@ def test_plugins_of_an_earlier_version_stay_until_all_nodes_have_the_label_they_
     assert actions(node("gpu-1", "default")) == ["ApplyDaemonSet"]
 
 
+@pytest.mark.parametrize("taken_off", [POLICY_LABEL, MODE_LABEL])
+def test_a_kubelet_that_takes_labels_off_keeps_no_plugin_as_it_was(taken_off: str) -> None:
+    labels = {key: value for key, value in LABELS.items() if key != taken_off}
+    seen = snapshot(serving(policy(), "gpu-1"), node("gpu-1", labels=labels), of_the_last_release())
+    assert class_names(policy_actions(seen)) == ["LabelNode", "ApplyDaemonSet"]
+
+
 def test_a_plugin_that_selects_by_the_label_is_changed_while_nodes_join() -> None:
     asking = policy(spec=spec(rule("gpu-1", "gpu-2")))
     seen = snapshot(serving(asking, "gpu-1"), node("gpu-2"), changed_otherwise())

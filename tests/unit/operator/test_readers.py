@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 from tests.samples.operator import VOLCANO_CONFIG, volcano_backup
 
-from gpushare_core.api.names import FINALIZER
+from gpushare_core.api.names import COMPONENT_LABEL, FINALIZER, POLICY_LABEL
 from gpushare_core.api.policy import MemoryTotals, UnitTotals
 from gpushare_core.json_object import Json
 from gpushare_operator.cluster import cache
 from gpushare_operator.cluster.kinds import SHARE_NODES
-from gpushare_operator.cluster.labels import ASKED_ANNOTATION, PORT_ANNOTATION
+from gpushare_operator.cluster.labels import ASKED_ANNOTATION, JOB_NAME_LABEL, PORT_ANNOTATION
 from gpushare_operator.cluster.objects import CallsObject
 from gpushare_operator.cluster.readers import (
     read_calls,
@@ -58,6 +58,15 @@ def test_the_last_words_of_a_container_that_ended_are_read(log: str, words: str)
     annotations = {PORT_ANNOTATION: "22766"}
     pod = read_pod({"metadata": meta(annotations=annotations), "status": {"containerStatuses": statuses}})
     assert (pod.last_words, pod.extender_ports) == (words, (22766,))
+
+
+def test_the_pod_of_a_manifest_on_a_host_is_none_of_ours_whatever_its_labels() -> None:
+    labels = {COMPONENT_LABEL: "plugin", POLICY_LABEL: "default", JOB_NAME_LABEL: "install-1"}
+    ours = read_pod({"metadata": meta(labels=labels)})
+    assert (ours.component, ours.policy, ours.job) == ("plugin", "default", "install-1")
+    mirror = {"kubernetes.io/config.mirror": "4c48494a"}
+    theirs = read_pod({"metadata": meta(labels=labels, annotations=mirror)})
+    assert (theirs.component, theirs.policy, theirs.job) == ("", "", "")
 
 
 def test_of_several_containers_those_tell_that_do_not_start() -> None:
