@@ -21,9 +21,9 @@ NODE_MODES: dict[str, NodeMode] = {
 """What a node can be shared in, by the name that the API has for it."""
 
 MOST_UNITS = 65_536
-"""Units that a pod may have. Since 1.36 the kubelet lists each of them in the pod's status, in 44 bytes, and the
-API server takes no write of more than 3 MiB: it would not hear that a pod with more units runs, or has ended.
-The rest of the 3 MiB is for what else the status says. Source: ``UpdateAllocatedResourcesStatus`` of
+"""Units that a pod may have. Since 1.36 the kubelet lists each of them in the pod's status, in 44 bytes, and
+the API server takes no write of more than 3 MiB: it would not hear that a pod with more units runs, or has
+ended. The rest of the 3 MiB is for what else the status says. Source: ``UpdateAllocatedResourcesStatus`` of
 ``k8s.io/kubernetes/pkg/kubelet/cm/devicemanager``."""
 
 _BY_RESOURCE = {mode.resource: mode for mode in MODES.values()}
@@ -64,13 +64,13 @@ def unservable_reason(request: PodRequest) -> str:
 
 
 def too_many_units_reason(request: PodRequest) -> str:
-    """Returns for people why a pod that asks for more than ``MOST_UNITS`` fits nowhere; empty for all others."""
+    """Returns for people why a pod with more than ``MOST_UNITS`` fits nowhere; empty for all others."""
     if request.total <= MOST_UNITS:
         return ""
     return (
-        f"the pod asks for {request.total} units, and a pod may have {MOST_UNITS}: its kubelet lists every unit in the"
-        " pod's status, and the API server takes no longer list; ask for fewer, or have the memoryUnit of the"
-        " policy made larger"
+        f"the pod asks for {request.total} units, and a pod may have {MOST_UNITS}: its kubelet lists every unit"
+        " in the pod's status, and the API server takes no longer list; ask for fewer, or have the memoryUnit of"
+        " the policy made larger"
     )
 
 
