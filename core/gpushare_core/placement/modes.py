@@ -68,9 +68,9 @@ def too_many_units_reason(request: PodRequest) -> str:
     if request.total <= MOST_UNITS:
         return ""
     return (
-        f"the pod asks for {request.total} units, and a pod may have {MOST_UNITS}: its kubelet lists every unit"
-        " in the pod's status, and the API server takes no longer list; ask for fewer, or have the memoryUnit of"
-        " the policy made larger"
+        f"the pod asks for {request.total} units, and a pod may have {MOST_UNITS}: its kubelet lists every"
+        " unit in the pod's status, and the API server takes no longer list; ask for fewer, or have the"
+        " memoryUnit of the policy made larger"
     )
 
 
