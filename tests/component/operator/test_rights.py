@@ -285,7 +285,7 @@ def test_others_get_one_right_and_that_for_one_dialect() -> None:
 
 def test_two_resources_of_any_dialects_are_noticed() -> None:
     names = quoted(admission_variable("admission-pods.yaml", "gpushare-requests", "askingForTwo"))
-    assert {*names} == {*RESOURCES, "0"}
+    assert {*names} == {*RESOURCES}
 
 
 def test_who_makes_a_pod_that_asks_in_any_words_does_not_name_its_cards() -> None:
