@@ -21,10 +21,10 @@ NODE_MODES: dict[str, NodeMode] = {
 """What a node can be shared in, by the name that the API has for it."""
 
 MOST_UNITS = 65_536
-"""Units that a pod may have. Since 1.36 the kubelet lists every one in the pod's status, with 44 bytes each, and
-the API server takes no write of more than 3 MiB: of a pod with more it would not hear that it runs, nor that it
-has ended. The rest is room for what else the status says. Source: ``UpdateAllocatedResourcesStatus`` of
-``k8s.io/kubernetes/pkg/kubelet/cm/devicemanager``."""
+"""Units that a pod may have. Since 1.36 the kubelet lists every unit in the pod's status, with 44 bytes each,
+and the API server takes no write of more than 3 MiB: of a pod with more it would learn neither that it runs
+nor that it has ended. The rest is room for whatever else the status says. Source:
+``UpdateAllocatedResourcesStatus`` of ``k8s.io/kubernetes/pkg/kubelet/cm/devicemanager``."""
 
 _BY_RESOURCE = {mode.resource: mode for mode in MODES.values()}
 
@@ -64,13 +64,13 @@ def unservable_reason(request: PodRequest) -> str:
 
 
 def too_many_units_reason(request: PodRequest) -> str:
-    """Returns for people why a pod fits nowhere that asks for more than ``MOST_UNITS``; empty for all others."""
+    """Returns for people why a pod of more than ``MOST_UNITS`` fits nowhere; empty for all others."""
     if request.total <= MOST_UNITS:
         return ""
     return (
-        f"the pod asks for {request.total} units, and a pod may have {MOST_UNITS}: its kubelet lists every unit in the"
-        " pod's status, and the API server takes no longer list; ask for fewer, or have the memoryUnit of the"
-        " policy made larger"
+        f"the pod asks for {request.total} units, and a pod may have {MOST_UNITS}: its kubelet lists every"
+        " unit in the pod's status, and the API server takes no longer list; ask for fewer, or have the"
+        " memoryUnit of the policy made larger"
     )
 
 

@@ -188,6 +188,16 @@ def test_whose_annotations_are_not_added_up_they_fit(policy: str) -> None:
     assert int(number) <= MOST_ANNOTATIONS
 
 
+@pytest.mark.parametrize("policy", ["gpushare-requests", "gpushare-dialect-environments"])
+def test_of_thousands_of_containers_only_those_that_ask_are_looked_at_closer(policy: str) -> None:
+    """All variables together took the API server 5 s for a pod of 2,000."""
+    (spec,) = [spec for name, spec in policies("ValidatingAdmissionPolicy") if name == policy]
+    through_all = [
+        each["name"] for each in spec["variables"] if "object.spec.containers" in each["expression"]
+    ]
+    assert through_all == ["asking"]
+
+
 def test_whose_containers_are_not_counted_by_what_they_ask_for_they_fit() -> None:
     (condition,) = conditions("gpushare-requests")
     (most,) = re.findall(r"initContainers\.orValue\(\[\]\)\.size\(\) > (\d+)", condition)
