@@ -23,8 +23,8 @@ _SECRETS = re.compile(
     r"|-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)",
     re.DOTALL | re.IGNORECASE,
 )
-"""Looks at each word once: others write what is logged, and a search that begins anew at every ``eyJ`` takes a
-second for 32 KiB, in which the process does nothing else."""
+"""Looks at each word once: others write what is logged, and a search that begins anew at every ``eyJ`` takes
+for 32 KiB a second, in which the process does nothing else."""
 REDACTED = "[redacted]"
 
 
