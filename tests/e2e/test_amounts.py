@@ -96,6 +96,23 @@ def test_more_than_any_node_has_is_refused_at_once(
         )
 
 
+def test_an_amount_that_fills_a_message_is_refused_with_a_sentence(
+    cluster: LocalCluster, namespace: str
+) -> None:
+    with pytest.raises(
+        LocalClusterError, match="a container asks for more units of a card than any node has"
+    ):
+        cluster.kubectl(
+            "create",
+            "--dry-run=server",
+            "-n",
+            namespace,
+            "-f",
+            "-",
+            stdin=json.dumps(asking("odd", "9" * 6000)),
+        )
+
+
 @pytest.mark.parametrize("nothing", ["0", "+0", "-0", "0e3", "00", "0.0", "0Ki"])
 def test_nothing_of_one_resource_is_not_two_resources(
     cluster: LocalCluster, namespace: str, nothing: str

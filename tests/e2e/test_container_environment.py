@@ -84,6 +84,9 @@ def test_who_makes_a_pod_does_not_name_its_cards(
                 "HIP_VISIBLE_DEVICES",
                 "ASCEND_RT_VISIBLE_DEVICES",
                 "RAY_EXPERIMENTAL_NOSET_CUDA_VISIBLE_DEVICES",
+                "RAY_EXPERIMENTAL_NOSET_RBLN_RT_VISIBLE_DEVICES",
+                "SDAA_VISIBLE_DEVICES",
+                "TT_VISIBLE_DEVICES",
                 "GPU_DEVICE_ORDINAL",
                 "ZE_AFFINITY_MASK",
             )

@@ -5,6 +5,7 @@ import io
 import json
 import logging
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -55,6 +56,7 @@ ATTACK = f"GPU-{WRITABLE}\x1b]0;owned\x07\x1b[2J"
 @pytest.fixture(autouse=True)
 def as_before(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(sys, "excepthook", sys.excepthook)
+    monkeypatch.setattr(threading, "excepthook", threading.excepthook)
     root = logging.getLogger()
     level, handlers = root.level, root.handlers[:]
     yield
@@ -182,6 +184,21 @@ def test_an_error_that_ends_the_process() -> None:
     sys.excepthook(ValueError, ValueError(ATTACK), None)
     assert "GPU-\\u0000" in written.getvalue()
     assert hidden_in(written.getvalue(), but="\n") == set()
+
+
+def test_an_error_that_ends_a_thread(capsys: pytest.CaptureFixture[str]) -> None:
+    def fail() -> NoReturn:
+        raise ValueError(ATTACK)
+
+    written = Terminal()
+    configure_logging("info", stream=written)
+    thread = threading.Thread(target=fail, name="cards")
+    thread.start()
+    thread.join()
+    assert "the thread cards ends by an error" in written.getvalue()
+    assert "GPU-\\u0000" in written.getvalue()
+    assert hidden_in(written.getvalue(), but="\n") == set()
+    assert capsys.readouterr().err == ""
 
 
 def test_the_log_file_of_a_host(tmp_path: Path) -> None:
