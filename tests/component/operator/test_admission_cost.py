@@ -170,7 +170,8 @@ def expression_of(policy: str, name: str) -> str:
 def test_a_condition_is_not_narrower_than_what_it_stands_before() -> None:
     asked, *_ = lists_of(conditions("gpushare-requests")[0])
     assert asked == {*RESOURCES} == lists_of(expression_of("gpushare-requests", "askingForTwo"))[0]
-    assert lists_of(expression_of("gpushare-requests", "asking"))[0] == GPUSHARE.resources.keys()
+    assert asked == lists_of(expression_of("gpushare-requests", "asking"))[0]
+    assert lists_of(expression_of("gpushare-requests", "settingVariables"))[0] == GPUSHARE.resources.keys()
     warned, *_ = lists_of(conditions("gpushare-dialect-environments")[0])
     assert warned == OF_DIALECTS == lists_of(expression_of("gpushare-dialect-environments", "asking"))[0]
 
@@ -215,6 +216,16 @@ def test_whose_annotations_are_not_added_up_they_fit(policy: str) -> None:
     most = int(number) * (KEY_BYTES + CHARACTER_BYTES * int(longest))
     assert most <= MOST_BYTES - ROOM_BYTES
     assert int(number) <= MOST_ANNOTATIONS
+
+
+@pytest.mark.parametrize("policy", ["gpushare-requests", "gpushare-dialect-environments"])
+def test_of_thousands_of_containers_only_those_that_ask_are_looked_at_closer(policy: str) -> None:
+    """All variables together took the API server 5 s for a pod of 2,000."""
+    (spec,) = [spec for name, spec in policies("ValidatingAdmissionPolicy") if name == policy]
+    through_all = [
+        each["name"] for each in spec["variables"] if "object.spec.containers" in each["expression"]
+    ]
+    assert through_all == ["asking"]
 
 
 def test_whose_containers_are_not_counted_by_what_they_ask_for_they_fit() -> None:

@@ -290,7 +290,7 @@ def test_two_resources_of_any_dialects_are_noticed() -> None:
 
 def test_who_makes_a_pod_that_asks_in_any_words_does_not_name_its_cards() -> None:
     file = "admission-pods.yaml"
-    own = quoted(admission_variable(file, "gpushare-requests", "asking"))
+    own = quoted(admission_variable(file, "gpushare-requests", "settingVariables"))
     others = quoted(admission_variable(file, "gpushare-dialect-environments", "asking"))
     assert {*own} & {*RESOURCES} == {*GPUSHARE.resources}
     assert {*others} & {*RESOURCES} == RESOURCES.keys() - GPUSHARE.resources.keys() - SHARED_RESOURCES
