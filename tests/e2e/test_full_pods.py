@@ -26,6 +26,7 @@ from gpushare_core.dialects.annotation_room import (
 from gpushare_core.dialects.table import RESOURCES
 from gpushare_core.json_object import Json
 from gpushare_core.kube.errors import ApiError
+from gpushare_core.placement.modes import MOST_UNITS
 from gpushare_localcluster.cluster import LocalCluster
 from gpushare_localcluster.errors import LocalClusterError
 from gpushare_localcluster.waiting import wait_until
@@ -212,6 +213,41 @@ def test_a_pod_that_was_large_before_can_be_managed(cluster: LocalCluster, names
     patch(cluster, namespace, {"finalizers": []})
     patch(cluster, namespace, {"annotations": {"filler": "y" * (MOST_BYTES - 2000)}})
     patch(cluster, namespace, {"annotations": {"filler": None}})
+
+
+@pytest.fixture
+def fine_units(product: Product) -> Iterator[str]:
+    """A worker whose one card has more units than a pod may have."""
+    product.apply(policy("fine", nodes=["gpu-2"], unit="1Mi", cards=1, memory="80Gi"))
+    product.await_ready("fine")
+    yield "gpu-2"
+    product.delete("fine")
+
+
+def test_a_pod_of_the_most_units_runs_and_ends_and_one_of_more_is_refused(
+    cluster: LocalCluster, namespace: str, fine_units: str
+) -> None:
+    """Its kubelet writes every unit into its status: one with 80,000 stayed Pending for ever."""
+    create(
+        cluster,
+        namespace,
+        [
+            pod("waits", {"main": MOST_UNITS + 1}, on=fine_units),
+            pod("past", {"a": MOST_UNITS // 2, "b": MOST_UNITS // 2 + 1}, node=fine_units),
+        ],
+    )
+    await_pod(cluster, namespace, "waits", "it waits with the reason", f"a pod may have {MOST_UNITS}")
+    watch_until(
+        cluster,
+        PODS.format(namespace=namespace),
+        lambda pods: any(
+            f"a pod may have {MOST_UNITS}" in each["status"].get("message", "") for each in pods
+        ),
+        what="the plugin refuses the other, with the reason",
+    )
+    create(cluster, namespace, [pod("most", {"main": MOST_UNITS}, on=fine_units)])
+    await_pod(cluster, namespace, "most", "it runs", "running")
+    cluster.kubectl("delete", "pod", "most", "-n", namespace, "--timeout=90s")
 
 
 def is_told(event: Json) -> bool:
