@@ -16,6 +16,7 @@ from gpushare_core.kube import paths
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_operator.cluster import kinds
 from gpushare_operator.cluster.cache import Cache
+from gpushare_operator.cluster.labels import COMPARE_LABEL
 from gpushare_operator.cluster.objects import PolicyObject
 from gpushare_operator.cluster.readers import read_volcano_config
 from gpushare_operator.decide.actions import (
@@ -264,9 +265,10 @@ class Applier:
 
     async def _apply_workload(self, kind: kinds.Kind[Any], path: str, body: Json) -> None:
         """What bears the label of the first write nobody can change while the operator's Deployment is not
-        there, the garbage collector included: so the label is taken off at once."""
+        there, the garbage collector included: so the label is taken off at once. By a merge, for an apply
+        leaves what somebody else has put there, too."""
         await self._keep(kind, self.writer.apply(path, to_be_compared(body)))
-        await self._keep(kind, self.writer.apply(path, body))
+        await self._keep(kind, self.writer.merge(path, {"metadata": {"labels": {COMPARE_LABEL: None}}}))
 
     async def _write_capacity(
         self, action: ClearCapacity | SetCounts, amounts: Mapping[str, str | None]

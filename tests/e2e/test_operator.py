@@ -27,7 +27,7 @@ from gpushare_core.kube.credentials import from_kubeconfig
 from gpushare_core.kube.errors import ApiError
 from gpushare_localcluster.cluster import LocalCluster
 from gpushare_localcluster.errors import LocalClusterError
-from gpushare_operator.cluster.labels import MANAGER, PLUGIN
+from gpushare_operator.cluster.labels import COMPARE_LABEL, MANAGER, PLUGIN
 from gpushare_operator.desired.names import VOLCANO_BACKUP
 
 pytestmark = [pytest.mark.e2e, pytest.mark.connected]
@@ -146,6 +146,18 @@ def test_what_somebody_else_removes_comes_back(cluster: LocalCluster, product: P
     cluster.kubectl("delete", "gpusharenode", "gpu-1")
     product.share_node("gpu-1", offers_all, what="it offers units again")
     product.await_ready("default")
+
+
+def test_a_label_that_has_workloads_compared_is_taken_off_whoever_put_it_there(cluster: LocalCluster) -> None:
+    plugin = "gpushare-plugin-default"
+    cluster.kubectl("label", "daemonset", plugin, "-n", SYSTEM, f"{COMPARE_LABEL}=")
+    watch_until(
+        cluster,
+        f"/apis/apps/v1/namespaces/{SYSTEM}/daemonsets",
+        lambda items: COMPARE_LABEL not in labels_of(items, plugin),
+        what="the operator takes the label off",
+        seconds=30,
+    )
 
 
 def as_kubelet(cluster: LocalCluster, node: str, *labels: str) -> None:
@@ -354,6 +366,30 @@ def test_the_operator_runs_on_a_control_plane(cluster: LocalCluster) -> None:
     pods = get(cluster, f"/api/v1/namespaces/{SYSTEM}/pods")["items"]
     (operator,) = [each for each in pods if each["metadata"]["name"].startswith("gpushare-operator")]
     assert operator["spec"]["nodeName"].startswith("control-plane")
+
+
+def test_so_does_the_one_that_replaces_it(cluster: LocalCluster) -> None:
+    """It is placed while the other one still ends there."""
+    labels = "app.kubernetes.io/name=gpushare,app.kubernetes.io/component=operator"
+    (before,) = [each for each in get(cluster, PODS.format(namespace=SYSTEM))["items"] if is_operator(each)]
+    cluster.kubectl("delete", "pods", "-n", SYSTEM, "-l", labels, "--wait=false")
+    placed = watch_until(
+        cluster,
+        PODS.format(namespace=SYSTEM),
+        lambda pods: any(is_operator(each) and replaces(each, before) for each in pods),
+        what="another operator is placed",
+    )
+    (after,) = [each for each in placed if is_operator(each) and replaces(each, before)]
+    assert after["spec"]["nodeName"].startswith("control-plane")
+    cluster.kubectl("rollout", "status", "deployment/gpushare-operator", "-n", SYSTEM, "--timeout=60s")
+
+
+def is_operator(pod: Json) -> bool:
+    return bool(pod["metadata"]["labels"].get(COMPONENT_LABEL) == "operator")
+
+
+def replaces(pod: Json, before: Json) -> bool:
+    return bool(pod["metadata"]["uid"] != before["metadata"]["uid"] and pod["spec"].get("nodeName"))
 
 
 def test_an_overlay_with_another_namespace_and_image_is_followed(

@@ -49,8 +49,6 @@ class MemoryApi:
     """Gets collection and object before it is stored, and may change it, as an admission webhook may."""
     forbidden: set[str] = field(default_factory=set)
     """Paths that may not be read."""
-    applied_labels: dict[str, set[str]] = field(default_factory=dict)
-    """Path -> labels of the last server-side apply: one that the next apply leaves out goes."""
     on_change: Callable[[str, str, Json], None] = lambda *_: None
     """Gets every change: collection, type of the watch event, object."""
     _versions: Iterator[int] = field(default_factory=lambda: itertools.count(1))
@@ -82,13 +80,9 @@ class MemoryApi:
     async def apply(self, path: str, body: Json) -> Json:
         self._write("apply", path)
         collection, name = path.rsplit("/", 1)
-        former, labels = self.applied_labels.get(path, set()), body["metadata"].get("labels", {})
-        self.applied_labels[path] = {*labels}
         if name not in self.of(collection):
             return copy.deepcopy(self.put(collection, dict(body)))
-        gone: Json = dict.fromkeys(former - labels.keys())
-        metadata = {**body["metadata"], "labels": {**labels, **gone}}
-        return self.change(collection, name, {**body, "metadata": metadata})
+        return self.change(collection, name, body)
 
     async def merge(self, path: str, body: Json) -> Json:
         self._write("merge", path)
