@@ -282,7 +282,7 @@ class TestNode:
 
     @pytest.fixture(
         params=[
-            pytest.param({"labels": 30_000}, id="30,000 labels"),
+            pytest.param({"labels": 20_000}, id="20,000 labels"),
             pytest.param({"annotations": 22_000}, id="22,000 annotations"),
             pytest.param({"taints": 8_000}, id="8,000 taints"),
             pytest.param({"resources": 15_000}, id="15,000 resources"),

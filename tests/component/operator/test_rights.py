@@ -246,6 +246,8 @@ def test_the_annotations_of_every_dialect_are_protected(policy: str) -> None:
     ]
     looked_at = quoted(spec["matchConditions"][0]["expression"])
     assert {*ANNOTATION_KEYS} <= {*looked_at}
+    walks = [each["expression"] for each in spec["validations"] if "old.filter(key" in each["expression"]]
+    assert [{*quoted(each)} for each in walks] == [{*ANNOTATION_KEYS}] * (policy == "gpushare-pods")
 
 
 def test_a_binding_that_is_let_through_at_once_is_one_that_the_validations_let_through() -> None:
