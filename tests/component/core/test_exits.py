@@ -129,6 +129,16 @@ async def test_the_audit_on_a_terminal(tmp_path: Path, capsys: pytest.CaptureFix
     assert len(told.out.splitlines()) == told.out.count("\n"), "nothing else ends a line"
 
 
+async def test_the_audit_of_a_pod_that_says_very_much(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(globals(), "ATTACK", "\x1b[2J" * 100_000)
+    assert await audited(tmp_path, "--settle", "0") == 1
+    told = capsys.readouterr().out
+    assert "..." in told
+    assert max(len(line.encode()) for line in told.splitlines()) <= 16 * 1024
+
+
 async def test_the_audit_for_programs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert await audited(tmp_path, "--settle", "0", "-o", "json") == 1
     told = capsys.readouterr().out
