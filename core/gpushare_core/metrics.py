@@ -7,6 +7,7 @@ from prometheus_client import CollectorRegistry, ProcessCollector, generate_late
 from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from gpushare_core.printable import printable
 from gpushare_core.version import VERSION
 
 PATH = "/metrics"
@@ -29,14 +30,14 @@ class Gauge:
     labels: tuple[str, ...] = ()
 
     def at(self, value: float, *labels: str) -> "Sample":
-        """Returns ``value`` for ``labels``, in the order of their names.
+        """Returns ``value`` for ``labels``, in the order of their names; they become printable.
 
         Raises:
             ValueError: there are more names, or fewer.
         """
         if len(labels) != len(self.labels):
             raise ValueError(f"{self.name} has the labels {self.labels}, not {len(labels)}")
-        return Sample(self, labels, float(value))
+        return Sample(self, tuple(map(printable, labels)), float(value))
 
 
 @dataclass(frozen=True, slots=True)

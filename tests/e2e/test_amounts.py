@@ -99,9 +99,7 @@ def test_more_than_any_node_has_is_refused_at_once(
 def test_an_amount_that_fills_a_message_is_refused_with_a_sentence(
     cluster: LocalCluster, namespace: str
 ) -> None:
-    with pytest.raises(
-        LocalClusterError, match="a container asks for more units of a card than any node has"
-    ):
+    with pytest.raises(LocalClusterError, match="asks for more units of a card than any node has"):
         cluster.kubectl(
             "create",
             "--dry-run=server",

@@ -11,6 +11,11 @@ from gpushare_core.audit.difference import Difference
 from gpushare_core.audit.residue import Residue
 from gpushare_core.printable import printable
 
+CELL_BYTES = 320
+"""Of the table; a namespace and the name of a pod have 317 at most."""
+LINE_BYTES = 16 * 1024
+"""The value of a variable that a pod sets has up to a million; JSON has all of it."""
+
 
 class ExitCode(IntEnum):
     """What the process says by its exit status."""
@@ -52,14 +57,17 @@ def _table(differences: Sequence[Difference]) -> list[str]:
         return []
     rows = [("RULE", "KIND", "NODE", "CARD", "POD")]
     rows += [
-        (each.rule, each.kind, printable(each.node), printable(each.card) or "-", printable(each.pod) or "-")
-        for each in differences
+        (each.rule, each.kind, _cell(each.node), _cell(each.card), _cell(each.pod)) for each in differences
     ]
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     return [
         "   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
         for row in rows
     ]
+
+
+def _cell(text: str) -> str:
+    return printable(text, most_bytes=CELL_BYTES) or "-"
 
 
 def _sentences(differences: Sequence[Difference]) -> list[str]:
@@ -120,8 +128,8 @@ def residue_text(found: Sequence[Residue], looked: Sequence[str]) -> str:
 
 
 def _page(lines: Iterable[str]) -> str:
-    """What is read of objects, files and calls ends no line and moves no cursor."""
-    return "\n".join(map(printable, lines))
+    """What is read of objects, files and calls ends no line, moves no cursor and fills no screen."""
+    return "\n".join(printable(each, most_bytes=LINE_BYTES) for each in lines)
 
 
 def residue_json(found: Sequence[Residue]) -> str:

@@ -12,6 +12,9 @@ from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.dialects.table import DIALECTS
 from gpushare_core.dialects.visible_cards import hides_cards
 
+MOST_SHOWN = 256
+"""Characters of a variable's value."""
+
 
 def stored_answers(books: NodeBooks, held: Iterable[Holding], units: UnitMap) -> Iterator[Difference]:
     """Yields the containers whose plugin answered other cards than their units lie on."""
@@ -79,7 +82,7 @@ def _compared(
             yield _difference(
                 books,
                 held.key,
-                f"in {teller} of {held.key} {name} is {value!r}, and its cards are"
+                f"in {teller} of {held.key} {name} is {_quoted(value)}, and its cards are"
                 f" {', '.join(seen.cards)}: its runtime shows it other cards than it holds; take {name} out"
                 " of the pod's template if it is there, and delete the pod",
             )
@@ -128,7 +131,7 @@ def _is_harmless(name: str, value: str | None, cards: set[str]) -> bool:
 
 
 def _authored(books: NodeBooks, key: ContainerKey, name: str, value: str | None) -> Difference:
-    what = "something from elsewhere" if value is None else repr(value)
+    what = "something from elsewhere" if value is None else _quoted(value)
     return _difference(
         books,
         key,
@@ -137,6 +140,11 @@ def _authored(books: NodeBooks, key: ContainerKey, name: str, value: str | None)
         " of the pod's template, delete the pod, and see that the admission policies of the installation are"
         " there",
     )
+
+
+def _quoted(value: str) -> str:
+    """A pod's author may write a million characters, and what to do stands behind them."""
+    return repr(value if len(value) <= MOST_SHOWN else f"{value[:MOST_SHOWN]}...")
 
 
 def _unheld(books: NodeBooks, key: ContainerKey, seen: SeenCards) -> Difference:

@@ -16,6 +16,7 @@ import grpc
 import pytest
 from aiohttp import ClientSession
 from aiohttp.test_utils import TestServer
+from prometheus_client import CollectorRegistry
 from tests.fakes.api_server import PODS, SHARE_NODES, FakeApi, fake_api
 from tests.samples.extender import share_node
 from tests.samples.hidden import HIDDEN, WRITABLE, hidden_in
@@ -29,6 +30,7 @@ from gpushare_core.audit.residue import residue
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.log import configure_logging
 from gpushare_core.log_file import log_file
+from gpushare_core.metrics import Gauge, SnapshotCollector, exposition
 from gpushare_extender.bind.binder import Binder
 from gpushare_extender.cluster.watchers import WatchHealth
 from gpushare_extender.decide.preemption_events import refused
@@ -125,6 +127,16 @@ async def test_the_audit_on_a_terminal(tmp_path: Path, capsys: pytest.CaptureFix
     assert hidden_in(told.out + told.err, but="\n") == set()
     assert "GPU-\\u0000\\u0001" in told.out
     assert len(told.out.splitlines()) == told.out.count("\n"), "nothing else ends a line"
+
+
+async def test_the_audit_of_a_pod_that_says_very_much(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(globals(), "ATTACK", "\x1b[2J" * 100_000)
+    assert await audited(tmp_path, "--settle", "0") == 1
+    told = capsys.readouterr().out
+    assert "..." in told
+    assert max(len(line.encode()) for line in told.splitlines()) <= 16 * 1024
 
 
 async def test_the_audit_for_programs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -299,6 +311,19 @@ async def test_the_health_port_of_a_plugin() -> None:
     async with server, ClientSession(f"http://127.0.0.1:{server.port}") as session:
         answer = await session.get("/healthz")
         assert hidden_in(await answer.text()) == set()
+
+
+def test_metrics() -> None:
+    """What a driver calls a card is a label."""
+    models = Gauge("models", "Of cards.", ("model",))
+    registry = CollectorRegistry()
+    registry.register(
+        SnapshotCollector([models], lambda: [models.at(1, ATTACK), models.at(1, "Zürich 华为")])
+    )
+    page = exposition(registry).decode()
+    assert hidden_in(page, but="\n") == set()
+    assert "GPU-\\\\u0000" in page
+    assert 'model="Zürich 华为"' in page
 
 
 def test_what_is_wrong_with_an_inventory_says_what_it_has() -> None:

@@ -217,6 +217,13 @@ def test_an_author_who_names_cards_is_named_without_the_kubelet(value: str | Non
     assert f"sets {VISIBLE}" in found.sentence
 
 
+def test_what_to_do_stands_behind_the_longest_value() -> None:
+    for books in (seeing(MEMORY, "x" * 800_000), written(MEMORY, "x" * 800_000)):
+        (told,) = (each.sentence for each in node_differences(books))
+        assert "delete the pod" in told
+        assert len(told) < 1000
+
+
 @pytest.mark.parametrize("value", ["void", "none", "", "GPU-0"])
 def test_an_author_who_names_no_card_harms_nobody(value: str) -> None:
     assert node_differences(written(MEMORY, value)) == []
