@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
-from tests.e2e.observe import PODS, SHARE_NODES, Json, get
+from tests.e2e.observe import PODS, SHARE_NODES, Json
 from tests.e2e.product import SYSTEM
 from tests.e2e.test_manifests import ROOT, allocation
 
