@@ -437,7 +437,7 @@ def dedicated(cluster: LocalCluster) -> Iterator[None]:
         pytest.param([], id="one container"),
         pytest.param([container(each) for each in range(9_000)], id="9,000 containers"),
         pytest.param(
-            [container(each, {"nvidia.com/gpu": "1"}) for each in range(7_000)],
+            [container(each, {"a.b/gpu": "1"}) for each in range(7_000)],
             id="7,000 that ask for something else",
         ),
         pytest.param([container(0, {f"a.b/{each}": "1" for each in range(30_000)})], id="30,000 resources"),
