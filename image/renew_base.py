@@ -14,7 +14,7 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 DOCKERFILE = Path(__file__).resolve().parents[1] / "Dockerfile"
 LINE = re.compile(r"^ARG BASE=(\S+)$", re.MULTILINE)
@@ -187,11 +187,10 @@ def fetch(url: str, headers: dict[str, str]) -> tuple[bytes, str]:
         HTTPError: it is refused.
         RenewError: nobody answers, or not in time, or everybody could read along.
     """
-    if not url.startswith(ENCRYPTED_OR_LOCAL):
-        raise RenewError(f"{url} is not encrypted; {BY_HAND}")
+    require_privacy(url)
     request = urllib.request.Request(url, headers=headers)  # noqa: S310 - see above
     try:
-        with urllib.request.urlopen(request, timeout=TIMEOUT) as answer:  # noqa: S310
+        with urllib.request.build_opener(Redirects).open(request, timeout=TIMEOUT) as answer:
             return answer.read(LARGEST), answer.headers.get("Docker-Content-Digest", "")
     except urllib.error.HTTPError:
         raise
@@ -201,6 +200,21 @@ def fetch(url: str, headers: dict[str, str]) -> tuple[bytes, str]:
             f"{host} cannot be reached: {getattr(error, 'reason', error)}; run this where it can (by a proxy:"
             f" https_proxy=...), or {BY_HAND}"
         ) from error
+
+
+class Redirects(urllib.request.HTTPRedirectHandler):
+    """Follows those to where nobody can read along, or write."""
+
+    def redirect_request(
+        self, req: urllib.request.Request, fp: Any, code: int, msg: str, headers: Any, newurl: str
+    ) -> urllib.request.Request | None:
+        require_privacy(newurl)
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+
+def require_privacy(url: str) -> None:
+    if not url.startswith(ENCRYPTED_OR_LOCAL):
+        raise RenewError(f"{url} is not encrypted; {BY_HAND}")
 
 
 def refusal(tag: Tag, error: urllib.error.HTTPError) -> RenewError:

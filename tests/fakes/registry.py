@@ -39,6 +39,7 @@ class Registry:
     challenge: str = 'Bearer realm="{address}/token",service="registry.test",scope="repository:{scope}:pull"'
     told: str = ""
     """Instead of the digest."""
+    redirects_to: str = ""
     asked: list[str] = field(default_factory=list)
     address: str = ""
 
@@ -77,6 +78,8 @@ def serving(registry: Registry) -> Iterator[Registry]:
 def _answer(registry: Registry, path: str, headers: Any) -> tuple[int, dict[str, str], bytes]:
     if path.startswith("/token?"):
         return 200, {}, json.dumps({"token": TOKEN}).encode()
+    if registry.redirects_to:
+        return 302, {"Location": registry.redirects_to}, b""
     if registry.refuses_with:
         return registry.refuses_with, {}, b"no"
     if registry.wants_token and headers.get("Authorization") != f"Bearer {TOKEN}":

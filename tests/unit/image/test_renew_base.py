@@ -176,3 +176,8 @@ def test_a_dockerfile_without_its_one_line_is_left_alone(dockerfile: Path, line:
 def test_the_products_own_base_is_named_by_its_digest() -> None:
     (base,) = re.findall(r"^ARG BASE=(.*)$", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
     assert re.fullmatch(r"docker\.io/library/python:3\.11-slim@sha256:[0-9a-f]{64}", base)
+
+
+def test_nobody_is_asked_in_the_open_on_the_way(registry: Registry, dockerfile: Path) -> None:
+    registry.redirects_to = f"http://registry.test{PATH}"
+    assert f"http://registry.test{PATH} is not encrypted; write the digest" in refused(dockerfile)
