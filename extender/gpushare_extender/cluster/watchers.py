@@ -233,13 +233,15 @@ async def watch_share_nodes(
             ledger.drop_share_node(event.item.name)
             log_levels.drop(event.item.name)
         else:
-            _log_if_closed(event.item)
+            known = ledger.share_node(event.item.name)
+            _log_if_closed(event.item, known)
             log_levels.set(event.item)
-            if event.item != ledger.share_node(event.item.name):
+            if event.item != known:
                 ledger.set_share_node(event.item)
                 reported(event.item.name)
 
 
-def _log_if_closed(share_node: ShareNode) -> None:
-    if share_node.closed_reason:
+def _log_if_closed(share_node: ShareNode, known: ShareNode | None) -> None:
+    """Once for each reason: its plugin writes a status as often as it likes."""
+    if share_node.closed_reason and (known is None or known.closed_reason != share_node.closed_reason):
         _log.info("takes no pods: %s", share_node.closed_reason, extra={"node": share_node.name})

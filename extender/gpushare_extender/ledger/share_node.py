@@ -20,6 +20,10 @@ from gpushare_core.placement.node_ranking import CANDIDATES
 from gpushare_core.placement.quantity import parse_memory
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_core.placement.units import Meaning, NodeUnit, parse_node_unit, parse_unit
+from gpushare_core.printable import printable
+
+MOST_MESSAGE = 1024
+"""Bytes of a node's own words in a reason, which kube-scheduler writes into every pod that waits."""
 
 SERVED: dict[tuple[str, str], Mapping[str, ResourceClass]] = {
     (dialect.name, mode.name): {dialect.resource_name(each.resource): each.resource for each in mode.served}
@@ -384,7 +388,8 @@ def _not_registered(conditions: Iterable[_Condition]) -> str:
     if registered is not None and registered.status == "True":
         return ""
     reason = "node(s) whose GPU cards are not registered with the kubelet yet"
-    return f"{reason}: {registered.message}" if registered is not None and registered.message else reason
+    message = printable(registered.message, most_bytes=MOST_MESSAGE) if registered is not None else ""
+    return f"{reason}: {message}" if message else reason
 
 
 def _no_open_card(cards: Sequence[_Card]) -> str:

@@ -294,6 +294,21 @@ async def test_a_node_opens_changes_and_closes(api: FakeApi, followed: FollowedL
     await followed.wait_for("the node gone", lambda: not followed.ledger.greatest[RESOURCE])
 
 
+async def test_why_a_node_is_closed_is_logged_once(
+    api: FakeApi, followed: FollowedLedger, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    sick = share_node_json("n2")
+    sick["status"]["cards"][0]["health"] = sick["status"]["cards"][1]["health"] = "Unhealthy"
+    for number in range(20):
+        api.put(SHARE_NODES, {**sick, "metadata": {"name": "n2", "labels": {"write": str(number)}}})
+    api.put(SHARE_NODES, share_node_json("n3"))
+    await followed.wait_for("what came last", lambda: "n3" in followed.ledger.greatest[RESOURCE])
+    assert [each.message for each in caplog.records if "takes no pods" in each.message] == [
+        "takes no pods: node(s) without a healthy GPU card"
+    ]
+
+
 async def test_without_the_crd_it_waits_for_it(api: FakeApi, client: KubeClient) -> None:
     api.fail("GET", SHARE_NODES, status(404), status(404))
     health = WatchHealth("gpusharenodes")

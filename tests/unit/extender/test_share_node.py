@@ -156,6 +156,14 @@ def test_a_node_takes_no_pods_because(change: Callable[[Json], None], reason: st
     assert reason in read(node).closed_reason
 
 
+def test_of_what_a_plugin_says_a_reason_has_the_beginning() -> None:
+    """kube-scheduler writes the reason into every pod that waits, and the extender into its log."""
+    node = share_node_json()
+    node["status"]["conditions"][0].update(status="False", message="x" * 32 * 1024)
+    assert len(read(node).closed_reason) < 1200
+    assert read(node).closed_reason.endswith("xxx...")
+
+
 def test_a_sick_card_is_kept_apart_from_the_healthy_ones() -> None:
     node = share_node_json()
     node["status"]["cards"][0]["health"] = "Unhealthy"
