@@ -274,8 +274,7 @@ async def test_processes_are_joined_to_the_containers_of_a_pod_that_is_read_once
     node, source = idle_node, NvmlSource(library)
     meter = NvmlUse(library, source)
     node.open_source, node.open_use = lambda _: source, lambda _: meter
-    measurement = {"scope": "Containers", "intervalSeconds": 10}
-    node.share(devices={"source": "NVML"}, measurement=measurement)
+    node.share(devices={"source": "NVML"})
     for pid, identifier, size in [(70, X, GIB), (71, X, GIB), (72, Y, 5 * GIB)]:
         belongs(driver, pid, f"/../../kubepods-pod{UID.replace('-', '_')}.slice/crio-{identifier}.scope")
         driver.run(pid, size)
@@ -284,6 +283,8 @@ async def test_processes_are_joined_to_the_containers_of_a_pod_that_is_read_once
     await node.start_plugin()
     await node.until_registered()
     await node.run_pod(of_two_containers())
+    # Only now: what is measured between the admissions of the two would be looked at once more after them.
+    node.share(devices={"source": "NVML"}, measurement={"scope": "Containers", "intervalSeconds": 10})
 
     def used() -> dict[str, str]:
         return {
