@@ -63,6 +63,10 @@ class PodVersion(NamedTuple):
     annotations_size: int = 0
     """Bytes of its annotations, without our own, which a Binding writes anew."""
 
+    @classmethod
+    def of(cls, resource_version: str, annotations: Mapping[str, str] | None) -> "PodVersion":
+        return cls(resource_version, size_beside_ours(annotations or {}))
+
 
 ANY_VERSION = PodVersion()
 """Of which nothing is known, and to which nothing is added."""
@@ -87,8 +91,7 @@ class Pod(msgspec.Struct):
 
     @property
     def version(self) -> PodVersion:
-        metadata = self.metadata
-        return PodVersion(metadata.resource_version, size_beside_ours(metadata.annotations or {}))
+        return PodVersion.of(self.metadata.resource_version, self.metadata.annotations)
 
     @property
     def priority(self) -> int:

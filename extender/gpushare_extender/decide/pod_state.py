@@ -2,7 +2,6 @@
 
 import msgspec
 
-from gpushare_core.dialects.annotation_room import size_beside_ours
 from gpushare_extender.decide.pod import PodSpec, PodVersion
 
 FINISHED = ("Succeeded", "Failed")
@@ -35,8 +34,7 @@ class PodState(msgspec.Struct):
 
     @property
     def version(self) -> PodVersion:
-        metadata = self.metadata
-        return PodVersion(metadata.resource_version, size_beside_ours(metadata.annotations or {}))
+        return PodVersion.of(self.metadata.resource_version, self.metadata.annotations)
 
     @property
     def node(self) -> str:
