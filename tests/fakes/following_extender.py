@@ -20,6 +20,7 @@ from gpushare_extender.ledger.ledger import Ledger
 
 
 async def permitted() -> int:
+    """In place of holding the Lease."""
     return 1
 
 

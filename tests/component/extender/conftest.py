@@ -1,15 +1,16 @@
-"""An extender that serves, of a node whose two cards are used and a smaller one that is free."""
+"""What tests of the extender have unless they bring their own: an API server with one pod, and an extender
+that serves, of a node whose two cards are used and a smaller one that is free."""
 
 from collections.abc import AsyncIterator
 
 import pytest
 from aiohttp import ClientSession
 from aiohttp.test_utils import TestServer
-from tests.component.extender.test_server import permitted
-from tests.fakes.api_server import FakeApi
+from tests.fakes.api_server import PODS, FakeApi, fake_api
 from tests.fakes.extender_caller import SchedulerCaller
 from tests.fakes.extender_clock import FakeClock
-from tests.samples.extender import pod_update, share_node
+from tests.fakes.following_extender import permitted
+from tests.samples.extender import pod_json, pod_update, share_node
 
 from gpushare_core.kube.client import KubeClient
 from gpushare_extender.bind.binder import Binder
@@ -17,6 +18,24 @@ from gpushare_extender.cluster.watchers import WatchHealth
 from gpushare_extender.http.health import HealthApi
 from gpushare_extender.http.server import ExtenderApi, application
 from gpushare_extender.ledger.ledger import Ledger
+
+
+@pytest.fixture
+async def api() -> AsyncIterator[FakeApi]:
+    async with fake_api() as fake:
+        fake.put(PODS, pod_json("a", units=4))
+        yield fake
+
+
+@pytest.fixture
+async def client(api: FakeApi) -> AsyncIterator[KubeClient]:
+    async with KubeClient(api.credentials(), timeout=2.0) as opened:
+        yield opened
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
 
 
 @pytest.fixture

@@ -2,14 +2,14 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 
 import pytest
 from aiohttp import web
 from msgspec.structs import replace
-from tests.fakes.api_server import PODS, Answer, FakeApi, cut, fake_api, json_answer, passing, status
+from tests.fakes.api_server import PODS, Answer, FakeApi, cut, json_answer, passing, status
 from tests.fakes.extender_clock import FakeClock
+from tests.fakes.following_extender import permitted
 from tests.samples.extender import (
     ANNOTATION,
     RESOURCE,
@@ -37,29 +37,6 @@ from gpushare_extender.main import kube_client
 NOW = datetime(2026, 11, 21, 10, 0, 0, tzinfo=UTC)
 POD = "/api/v1/namespaces/default/pods/a"
 BINDING = f"{POD}/binding"
-
-
-async def permitted() -> int:
-    """In place of holding the Lease."""
-    return 1
-
-
-@pytest.fixture
-async def api() -> AsyncIterator[FakeApi]:
-    async with fake_api() as fake:
-        fake.put(PODS, pod_json("a", units=4))
-        yield fake
-
-
-@pytest.fixture
-async def client(api: FakeApi) -> AsyncIterator[KubeClient]:
-    async with KubeClient(api.credentials(), timeout=2.0) as opened:
-        yield opened
-
-
-@pytest.fixture
-def clock() -> FakeClock:
-    return FakeClock()
 
 
 @pytest.fixture

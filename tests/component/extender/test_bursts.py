@@ -9,10 +9,10 @@ from collections.abc import AsyncIterator
 import pytest
 from aiohttp import ClientSession
 from aiohttp.test_utils import TestServer
-from tests.component.extender.test_server import permitted
 from tests.fakes.api_server import PODS, FakeApi, fake_api
 from tests.fakes.extender_caller import SchedulerCaller
 from tests.fakes.extender_clock import FakeClock
+from tests.fakes.following_extender import permitted
 from tests.samples.extender import ANNOTATION, pod_json, share_node
 
 from gpushare_core.books.allocation import decode_allocation

@@ -5,14 +5,14 @@ A pod that was bound with more than Kubernetes allows could be written by nobody
 
 import asyncio
 import dataclasses
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 
 import pytest
 from aiohttp import web
 from msgspec.structs import replace
-from tests.fakes.api_server import PODS, FakeApi, cut, fake_api, status
+from tests.fakes.api_server import PODS, FakeApi, cut, status
 from tests.fakes.extender_clock import FakeClock
+from tests.fakes.following_extender import permitted
 from tests.samples.extender import ANNOTATION, pod_json, pod_request, reference, share_node
 
 from gpushare_core.api.timestamps import unix_nanoseconds
@@ -30,28 +30,6 @@ NOW = datetime(2026, 11, 21, 10, 0, 0, tzinfo=UTC)
 POD = "/api/v1/namespaces/default/pods/a"
 BINDING = f"{POD}/binding"
 TOO_LITTLE = "gpushare writes up to"
-
-
-async def permitted() -> int:
-    return 1
-
-
-@pytest.fixture
-async def api() -> AsyncIterator[FakeApi]:
-    async with fake_api() as fake:
-        fake.put(PODS, pod_json("a", units=4))
-        yield fake
-
-
-@pytest.fixture
-async def client(api: FakeApi) -> AsyncIterator[KubeClient]:
-    async with KubeClient(api.credentials(), timeout=2.0) as opened:
-        yield opened
-
-
-@pytest.fixture
-def clock() -> FakeClock:
-    return FakeClock()
 
 
 @pytest.fixture

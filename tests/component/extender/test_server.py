@@ -6,9 +6,10 @@ from collections.abc import AsyncIterator
 import pytest
 from aiohttp import ClientSession
 from aiohttp.test_utils import TestServer
-from tests.fakes.api_server import PODS, FakeApi, fake_api
+from tests.fakes.api_server import PODS, FakeApi
 from tests.fakes.extender_caller import SchedulerCaller
 from tests.fakes.extender_clock import FakeClock
+from tests.fakes.following_extender import permitted
 from tests.samples.extender import pod_json, pod_update, share_node
 
 from gpushare_core.dialects.annotation_room import MOST_BYTES
@@ -21,18 +22,6 @@ from gpushare_extender.http.metrics import ExtenderMetrics
 from gpushare_extender.http.server import LARGEST_REQUEST, ExtenderApi, application
 from gpushare_extender.http.wire import MOST_NODES
 from gpushare_extender.ledger.ledger import Ledger
-
-
-async def permitted() -> int:
-    """In place of holding the Lease."""
-    return 1
-
-
-@pytest.fixture
-async def api() -> AsyncIterator[FakeApi]:
-    async with fake_api() as fake:
-        fake.put(PODS, pod_json("a", units=4))
-        yield fake
 
 
 @pytest.fixture
