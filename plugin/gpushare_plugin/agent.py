@@ -24,6 +24,7 @@ from gpushare_plugin.devices.card import DeviceSource
 from gpushare_plugin.devices.source import DeviceSources
 from gpushare_plugin.devices.use import UseSource
 from gpushare_plugin.health_server import HealthServer
+from gpushare_plugin.heartbeat import Heartbeat, NoWatchdog, Watched
 from gpushare_plugin.kubelet.allocator import Allocator
 from gpushare_plugin.kubelet.assignment_reader import AssignmentReader
 from gpushare_plugin.kubelet.checkpoint import CheckpointFile
@@ -82,6 +83,7 @@ class Agent:
         open_source: Callable[[GPUShareNode], DeviceSource] | None = None,
         open_use: Callable[[GPUShareNode], UseSource | None] | None = None,
         give_back: Callable[[], None] = lambda: None,
+        watchdog: Watched | None = None,
     ) -> None:
         """``give_back`` is called after each reading of the kubelet's books, the longest messages, and after
         each round: what a burst of pods took is garbage by then, and the next reading 10 s away."""
@@ -102,7 +104,13 @@ class Agent:
         self._client = client
         self._pod_watch = PodWatch(self.state, client, ended=self._assignment_reader.read_soon)
         self._share_node_watch = ShareNodeWatch(self.state, client, level=settings.log_level)
+        self._servers: list[PluginServer] = []
         self._registrars = {name: self._new_registrar(name, reservations) for name in RESOURCES}
+        self._heartbeat = Heartbeat(
+            watchdog or NoWatchdog(),
+            [server.answers for server in self._servers],
+            clock=asyncio.get_running_loop().time,
+        )
         sources = DeviceSources(self.state.changed.set)
         self._reconciler = Reconciler(
             state=self.state,
@@ -129,8 +137,10 @@ class Agent:
         )
         stream, socket = self._streams[name], self._settings.device_plugins / endpoint(name)
         plugin = DevicePlugin(allocator, stream, calls=self._calls, called=self._metrics.called)
+        server = PluginServer(socket, grpc_handler(plugin))
+        self._servers.append(server)
         return Registrar(
-            PluginServer(socket, grpc_handler(plugin)),
+            server,
             resource=name,
             stream=stream,
             notify=self._registration_changed,
@@ -156,6 +166,7 @@ class Agent:
         pages = {PATH: MetricsPage(self.registry)}
         server = HealthServer(self._settings.health_port, probes, pages=pages)
         async with server, asyncio.TaskGroup() as group:
+            group.create_task(self._heartbeat.run(), name="heartbeat")
             group.create_task(self._share_node_watch.run(), name="GPUShareNode watch")
             group.create_task(self._pod_watch.run(), name="pod watch")
             group.create_task(self._pod_watch.run_spec_reader(), name="pod specs")
@@ -220,7 +231,8 @@ class Agent:
         on with what it knows, and a restart would lose that.
         """
         silent = asyncio.get_running_loop().time() - self._assignment_reader.last_round
-        return f"the books were looked at {silent:.0f} s ago" if silent > STUCK_AFTER else ""
+        stuck = f"the books were looked at {silent:.0f} s ago" if silent > STUCK_AFTER else ""
+        return stuck or self._heartbeat.problem()
 
     def readiness_problem(self) -> str:
         """Returns what ``/readyz`` complains of, or an empty text.

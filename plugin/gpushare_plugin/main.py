@@ -19,6 +19,7 @@ from gpushare_core.log_file import log_file
 from gpushare_core.malloc import give_back, keep_little
 from gpushare_core.version import VERSION
 from gpushare_plugin.agent import Agent, Settings
+from gpushare_plugin.heartbeat import Watched
 from gpushare_plugin.kubelet.pod_resources import PodResources
 
 LOG_FILE = "gpushare-plugin.log"
@@ -26,14 +27,15 @@ LOG_FILE = "gpushare-plugin.log"
 _log = logging.getLogger(__name__)
 
 
-def main() -> None:
+def main(watchdog: Watched | None = None) -> None:
+    """``watchdog`` ends this process when it hangs."""
     keep_little()
     options = parse_arguments(sys.argv[1:])
     fixed = {"node": options.node}
     configure_logging(options.log_level, fixed=fixed)
     spare_programs()
     with log_file(options.log_folder / LOG_FILE, fixed=fixed) if options.log_folder else nullcontext():
-        status = asyncio.run(serve(options))
+        status = asyncio.run(serve(options, watchdog))
     sys.exit(status)
 
 
@@ -64,7 +66,7 @@ def parse_arguments(arguments: list[str]) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-async def serve(options: argparse.Namespace) -> int:
+async def serve(options: argparse.Namespace, watchdog: Watched | None = None) -> int:
     """Runs until a signal stops it. Returns the exit status."""
     settings = Settings(
         node=options.node,
@@ -82,7 +84,9 @@ async def serve(options: argparse.Namespace) -> int:
         KubeClient(credentials) as client,
         PodResources(settings.pod_resources, RESOURCES) as resources,
     ):
-        return await run_until_stopped(Agent(settings, client, resources, give_back=give_back))
+        return await run_until_stopped(
+            Agent(settings, client, resources, give_back=give_back, watchdog=watchdog)
+        )
 
 
 async def run_until_stopped(agent: Agent) -> int:

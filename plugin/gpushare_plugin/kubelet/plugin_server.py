@@ -7,6 +7,11 @@ from pathlib import Path
 import grpc
 import grpc.aio
 
+OPTIONS = "/v1beta1.DevicePlugin/GetDevicePluginOptions"
+"""The call that costs least."""
+ANSWER_TIMEOUT = 5.0
+"""Seconds."""
+
 
 class PluginServer:
     """Serves ``handler`` on ``socket``. The kubelet may remove the socket at any time."""
@@ -34,6 +39,17 @@ class PluginServer:
         except OSError:  # it was killed and left its socket behind
             return False
         writer.close()
+        return True
+
+    async def answers(self) -> bool:
+        """Whether a call is answered, as the kubelet would hear it; true where there is nothing to call."""
+        if not self.is_reachable:
+            return True
+        async with grpc.aio.insecure_channel(f"unix://{self.socket}") as channel:
+            try:
+                await channel.unary_unary(OPTIONS)(b"", timeout=ANSWER_TIMEOUT)
+            except grpc.aio.AioRpcError:
+                return not self.is_reachable
         return True
 
     async def ensure_reachable(self) -> None:
