@@ -10,10 +10,13 @@ from functools import singledispatchmethod
 from itertools import groupby, takewhile
 from typing import Any, Protocol
 
+from gpushare_core.api.names import API_VERSION, NODE_KIND
 from gpushare_core.api.policy import PolicyStatus
+from gpushare_core.api.timestamps import rfc3339
 from gpushare_core.json_object import Json
 from gpushare_core.kube import paths
 from gpushare_core.kube.errors import ApiError, UnreachableError
+from gpushare_core.printable import MESSAGE_BYTES, printable
 from gpushare_operator.cluster import kinds
 from gpushare_operator.cluster.cache import Cache
 from gpushare_operator.cluster.labels import COMPARE_LABEL
@@ -32,6 +35,7 @@ from gpushare_operator.decide.actions import (
     DeleteJob,
     DeleteShareNode,
     DeleteVolcanoBackup,
+    DoubtShareNode,
     LabelNode,
     RemoveStartupTaint,
     SetCounts,
@@ -190,6 +194,28 @@ class Applier:
         await self._delete(f"{paths.SHARE_NODES}/{action.node}", action.uid)
 
     @_do.register
+    async def _(self, action: DoubtShareNode) -> None:
+        # By server-side apply, for a merge would replace the other conditions, too, by what was known of them.
+        conditions = [
+            {
+                "type": each.type,
+                "status": each.status,
+                "reason": each.reason,
+                "message": printable(each.message, most_bytes=MESSAGE_BYTES),
+                "lastTransitionTime": rfc3339(action.since),
+            }
+            for each in action.conditions
+        ]
+        body = {
+            "apiVersion": API_VERSION,
+            "kind": NODE_KIND,
+            "metadata": {"name": action.node, "uid": action.uid},
+            "status": {"conditions": conditions},
+        }
+        answer = self.writer.apply(f"{paths.SHARE_NODES}/{action.node}/status", body)
+        await self._keep(kinds.SHARE_NODES, answer)
+
+    @_do.register
     async def _(self, action: LabelNode) -> None:
         # The uid makes sure that a new node of the same name is not taken for the old one.
         metadata = {"uid": action.uid, "labels": dict(action.labels)}
@@ -301,7 +327,14 @@ def _is_of_known_object(action: Action) -> bool:
     match action:
         case ApplyShareNode():
             return bool(action.uid)
-        case LabelNode() | ClearCapacity() | SetCounts() | RemoveStartupTaint() | SetFinalizers():
+        case (
+            LabelNode()
+            | ClearCapacity()
+            | SetCounts()
+            | RemoveStartupTaint()
+            | SetFinalizers()
+            | DoubtShareNode()
+        ):
             return True
         case _:
             return False

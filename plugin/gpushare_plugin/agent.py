@@ -6,6 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from gpushare_core.api.names import NAMESPACE
 from gpushare_core.api.node_object import GPUShareNode
 from gpushare_core.clock import utc_now
 from gpushare_core.dialects.table import RESOURCES
@@ -16,6 +17,7 @@ from gpushare_core.metrics import PATH, new_registry
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_plugin.cluster.container_names import ContainerNames
 from gpushare_plugin.cluster.event_writer import EventWriter
+from gpushare_plugin.cluster.node_lease import NodeLease
 from gpushare_plugin.cluster.pod_watch import PodWatch
 from gpushare_plugin.cluster.share_node_watch import ShareNodeWatch
 from gpushare_plugin.decide.admission import pods_without_units
@@ -62,6 +64,8 @@ class Settings:
     pod_resources: Path
     """The socket of the kubelet's PodResources API."""
     health_port: int
+    namespace: str = NAMESPACE
+    """Of the Lease by which the plugin is heard of."""
     log_level: str = "info"
     """Where no policy asks for another one."""
 
@@ -110,6 +114,13 @@ class Agent:
             watchdog or NoWatchdog(),
             [server.answers for server in self._servers],
             clock=asyncio.get_running_loop().time,
+        )
+        self._node_lease = NodeLease(
+            self.state,
+            client,
+            settings.namespace,
+            serves=lambda: not self._registrar_state().displaced,
+            now=utc_now,
         )
         sources = DeviceSources(self.state.changed.set)
         self._reconciler = Reconciler(
@@ -167,6 +178,7 @@ class Agent:
         server = HealthServer(self._settings.health_port, probes, pages=pages)
         async with server, asyncio.TaskGroup() as group:
             group.create_task(self._heartbeat.run(), name="heartbeat")
+            group.create_task(self._node_lease.run(), name="Lease")
             group.create_task(self._share_node_watch.run(), name="GPUShareNode watch")
             group.create_task(self._pod_watch.run(), name="pod watch")
             group.create_task(self._pod_watch.run_spec_reader(), name="pod specs")

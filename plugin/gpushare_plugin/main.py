@@ -13,7 +13,7 @@ from gpushare_core.api.enums import LogLevel
 from gpushare_core.arguments import Parser
 from gpushare_core.dialects.table import RESOURCES
 from gpushare_core.kube.client import KubeClient
-from gpushare_core.kube.credentials import NoCredentialsError, find_credentials
+from gpushare_core.kube.credentials import NoCredentialsError, find_credentials, own_namespace
 from gpushare_core.log import configure_logging
 from gpushare_core.log_file import log_file
 from gpushare_core.malloc import give_back, keep_little
@@ -73,6 +73,7 @@ async def serve(options: argparse.Namespace, watchdog: Watched | None = None) ->
         device_plugins=options.device_plugins_dir,
         pod_resources=options.pod_resources_socket,
         health_port=options.health_port,
+        namespace=own_namespace(),
         log_level=options.log_level,
     )
     try:

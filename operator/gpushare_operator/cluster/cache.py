@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import IntEnum
 from typing import Any, Generic, TypeVar
 
@@ -288,6 +289,14 @@ class Cache:
         self._snapshot = None
         self._volcano_configs = dict(configs)
 
+    def replace_silent(self, silent: Mapping[str, datetime]) -> bool:
+        """Takes over which plugins are not heard of, and since when. Returns whether that is new."""
+        if silent == self._states.silent:
+            return False
+        self._snapshot = None
+        self._states.note_silent(silent)
+        return True
+
     def replace_server_facts(self, facts: ServerFacts | None) -> None:
         """Takes over what is known of the API server; None: nobody asks any more."""
         self._snapshot = None
@@ -322,6 +331,7 @@ class Cache:
             volcano_backups=self._objects(VOLCANO_BACKUPS),
             volcano_configs=dict(self._volcano_configs),
             server=self._server,
+            silent=self._states.silent,
             known_states=self._states.hand_out(nodes, share_nodes),
             indexes=self._indexes,
         )
