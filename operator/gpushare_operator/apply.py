@@ -19,7 +19,7 @@ from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.printable import MESSAGE_BYTES, printable
 from gpushare_operator.cluster import kinds
 from gpushare_operator.cluster.cache import Cache
-from gpushare_operator.cluster.labels import COMPARE_LABEL
+from gpushare_operator.cluster.labels import COMPARE_LABEL, RESULT_ANNOTATION
 from gpushare_operator.cluster.objects import PolicyObject
 from gpushare_operator.cluster.readers import read_volcano_config
 from gpushare_operator.decide.actions import (
@@ -37,6 +37,7 @@ from gpushare_operator.decide.actions import (
     DeleteVolcanoBackup,
     DoubtShareNode,
     LabelNode,
+    RecordResult,
     RemoveStartupTaint,
     SetCounts,
     SetFinalizers,
@@ -248,6 +249,12 @@ class Applier:
         await _tolerate(_is_conflict, self._keep(kinds.JOBS, answer))
 
     @_do.register
+    async def _(self, action: RecordResult) -> None:
+        metadata = {"uid": action.uid, "annotations": {RESULT_ANNOTATION: str(action.exit_code)}}
+        path = f"{paths.jobs(self.namespace)}/{action.name}"
+        await self._keep(kinds.JOBS, self.writer.merge(path, {"metadata": metadata}))
+
+    @_do.register
     async def _(self, action: DeleteJob) -> None:
         await self._delete(f"{paths.jobs(self.namespace)}/{action.name}", action.uid)
 
@@ -334,6 +341,7 @@ def _is_of_known_object(action: Action) -> bool:
             | RemoveStartupTaint()
             | SetFinalizers()
             | DoubtShareNode()
+            | RecordResult()
         ):
             return True
         case _:

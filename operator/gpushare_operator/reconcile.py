@@ -27,6 +27,7 @@ from gpushare_operator.cluster.objects import (
     VolcanoLocation,
 )
 from gpushare_operator.cluster.readers import is_static, read_scheduler, read_volcano_config
+from gpushare_operator.cluster.refusals import read_refusals
 from gpushare_operator.cluster.server import ServerVersions, read_server_facts
 from gpushare_operator.cluster.snapshot import Snapshot
 from gpushare_operator.decide.actions import Plan, target
@@ -51,7 +52,7 @@ SCHEDULERS = "*schedulers"
 """Key of looking at kube-schedulers, and at Volcano's configuration: whether they still have our edit."""
 SCHEDULERS_SECONDS = 30.0
 HEARTBEATS = "*heartbeats"
-"""Key of looking which plugins are heard of."""
+"""Key of looking which plugins are heard of, and which pods of ours are not made."""
 HEARTBEATS_SECONDS = 15.0
 HEARTBEATS_PAGE = 500
 """Leases read at once: each is half a kB."""
@@ -130,6 +131,7 @@ class Reconciler:
             return VOLCANO_SECONDS if locations(snapshot) or snapshot.server else SCHEDULERS_SECONDS
         if key == HEARTBEATS:
             await self._look_at_plugins()
+            await self._look_at_refusals()
             return HEARTBEATS_SECONDS
         if key == CLUSTER:
             return await self._reconcile_cluster()
@@ -179,6 +181,11 @@ class Reconciler:
         async for page in self.api.pages(path, limit=HEARTBEATS_PAGE, label_selector=selector):
             leases += page.items
         if self.cache.replace_silent(self.heartbeats.silent(leases, self.now())):
+            self.enqueue_all()
+
+    async def _look_at_refusals(self) -> None:
+        snapshot, namespace = self.cache.snapshot(), self.installation.namespace
+        if self.cache.replace_refusals(await read_refusals(self.api, namespace, snapshot)):
             self.enqueue_all()
 
     async def _look_at_volcano(self) -> None:

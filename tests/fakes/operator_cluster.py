@@ -193,8 +193,11 @@ class MemoryApi:
 
 def _has_fields(body: Json, selector: str) -> bool:
     pairs = (pair.partition("=") for pair in selector.split(",") if pair)
-    wanted = ((path.split("."), value) for path, _, value in pairs)
-    return all((body.get(outer) or {}).get(inner, "") == value for (outer, inner), value in wanted)
+    return all(_field(body, path.split(".")) == value for path, _, value in pairs)
+
+
+def _field(body: Any, path: list[str]) -> Any:
+    return _field((body or {}).get(path[0], ""), path[1:]) if path else body
 
 
 MANAGED_FIELDS = (("metadata", "labels"), ("status", "capacity"))

@@ -44,7 +44,6 @@ class PluginApi(FakeApi):
             return web.json_response(found)
         return web.json_response(self.put(collection, written))
 
-
     async def _patch_lease(self, request: web.Request) -> web.StreamResponse:
         present = self.objects[LEASES].get(("", request.match_info["name"]))
         if present is None:

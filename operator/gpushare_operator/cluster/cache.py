@@ -175,6 +175,7 @@ class Cache:
     _schedulers: dict[str, SchedulerObject] = field(default_factory=dict)
     _volcano_configs: dict[VolcanoLocation, VolcanoConfigObject] = field(default_factory=dict)
     _server: ServerFacts | None = None
+    _refusals: Mapping[str, str] = field(default_factory=dict)
     _states: NodeStates = field(default_factory=NodeStates)
     _indexes: NodeIndexes = field(default_factory=NodeIndexes)
     _snapshot: Snapshot | None = None
@@ -297,6 +298,13 @@ class Cache:
         self._states.note_silent(silent)
         return True
 
+    def replace_refusals(self, refusals: Mapping[str, str]) -> bool:
+        """Takes over why pods are not made. Returns whether that is new."""
+        if refusals == self._refusals:
+            return False
+        self._snapshot, self._refusals = None, refusals
+        return True
+
     def replace_server_facts(self, facts: ServerFacts | None) -> None:
         """Takes over what is known of the API server; None: nobody asks any more."""
         self._snapshot = None
@@ -332,6 +340,7 @@ class Cache:
             volcano_configs=dict(self._volcano_configs),
             server=self._server,
             silent=self._states.silent,
+            refusals=self._refusals,
             known_states=self._states.hand_out(nodes, share_nodes),
             indexes=self._indexes,
         )

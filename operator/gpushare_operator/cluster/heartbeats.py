@@ -33,7 +33,9 @@ class Heartbeats:
     def silent(self, leases: Iterable[Json], now: datetime) -> Mapping[str, datetime]:
         """Returns node name -> when its plugin was heard of last, of those that are silent, by all ``leases``
         that there are. A node without a Lease is none: its plugin may be of an earlier version."""
-        specs = {name: spec for lease in leases if (spec := lease.get("spec") or {}) and (name := _node(spec))}
+        specs = {
+            name: spec for lease in leases if (spec := lease.get("spec") or {}) and (name := _node(spec))
+        }
         self._heard = {name: self._note(name, spec, now) for name, spec in specs.items()}
         return {
             name: since

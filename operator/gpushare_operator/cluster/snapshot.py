@@ -49,6 +49,8 @@ class Snapshot:
     """Only those that a policy names, or that were edited."""
     server: ServerFacts | None = None
     """None where nobody asked."""
+    refusals: Mapping[str, str] = field(default_factory=dict)
+    """Name of a DaemonSet, Deployment or Job of ours -> why its pods are not made."""
     silent: Mapping[str, datetime] = field(default_factory=dict)
     """Node name -> when its plugin was heard of last, of those that are not heard of any more."""
 
@@ -99,10 +101,10 @@ class Snapshot:
 
     @cached_property
     def jobs_by_node(self) -> Mapping[str, list[JobObject]]:
-        """Node name -> the runs of hostctl on it, the oldest first."""
+        """Node name -> the runs of hostctl on it as they count, the oldest first."""
         jobs: dict[str, list[JobObject]] = {}
         for job in sorted(self.jobs.values(), key=lambda job: job.sequence):
-            jobs.setdefault(job.node, []).append(job)
+            jobs.setdefault(job.node, []).append(job.as_hostctl_said(self.pod_of_job(job.name)))
         return jobs
 
     @cached_property

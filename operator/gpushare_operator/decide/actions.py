@@ -101,6 +101,15 @@ class CreateJob:
 
 
 @dataclass(frozen=True, slots=True)
+class RecordResult:
+    """Have a Job remember the exit code of hostctl."""
+
+    name: str
+    uid: str
+    exit_code: int
+
+
+@dataclass(frozen=True, slots=True)
 class DeleteJob:
     """Its pods go with it."""
 
@@ -187,6 +196,7 @@ Action: TypeAlias = (
     | ApplyDeployment
     | DeleteDeployment
     | CreateJob
+    | RecordResult
     | DeleteJob
     | ApplyVolcanoBackup
     | DeleteVolcanoBackup
@@ -247,7 +257,9 @@ def wishes(action: Action) -> Wishes:
             return {(_kind(action), action.name): PRESENT}
         case DeleteDaemonSet() | DeleteDeployment() | DeleteJob() | DeleteVolcanoBackup():
             return {(_kind(action), action.name): None}
-        case SetFinalizers() | WriteVolcanoConfig() | RemoveStartupTaint() | DoubtShareNode():
+        case (
+            SetFinalizers() | WriteVolcanoConfig() | RemoveStartupTaint() | DoubtShareNode() | RecordResult()
+        ):
             return {}
 
 
@@ -268,6 +280,8 @@ def describe(action: Action) -> str:
             return f"set finalizers of policy {action.policy} to {list(action.finalizers)}"
         case ApplyShareNode() | DeleteShareNode():
             return f"{_verb(action)} GPUShareNode {action.node}"
+        case RecordResult():
+            return f"record exit code {action.exit_code} of hostctl on Job {action.name}"
         case DoubtShareNode():
             types = ", ".join(each.type for each in action.conditions)
             return f"set {types} of GPUShareNode {action.node} to Unknown"

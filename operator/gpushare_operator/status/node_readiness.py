@@ -25,7 +25,9 @@ def _has_plugin_answered(enabled: NodeState) -> str | None:
     share = enabled.share
     if share and REGISTERED in share.conditions and share.observed_generation == share.generation:
         return None
-    return "its plugin has not answered yet"
+    pod = enabled.plugin
+    waiting = f": pod {pod.name} waits: {pod.waiting}" if pod and pod.waiting else ""
+    return f"its plugin has not answered yet{waiting}"
 
 
 def _is_plugin_heard(enabled: NodeState) -> str | None:

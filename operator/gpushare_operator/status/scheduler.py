@@ -42,7 +42,9 @@ HOW_TO_LET_GO = (
 )
 LET_GO = (
     "not restored, because its Node is gone or a person let it go: {nodes}; when such a host comes back this"
-    " operator restores it by a Job, as long as its Node has the label " + SCHEDULER_LABEL + ", which a Node that"
+    " operator restores it by a Job, as long as its Node has the label "
+    + SCHEDULER_LABEL
+    + ", which a Node that"
     " is made anew lacks: kubectl label node NAME " + SCHEDULER_LABEL + "=0"
 )
 AWAY = "the node is not Ready"

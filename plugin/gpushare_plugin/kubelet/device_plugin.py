@@ -36,7 +36,9 @@ REFUSALS: Mapping[type[Exception], str] = MappingProxyType(
 """The error -> its reason in metrics."""
 ANSWER_SECONDS = 12.0
 """For one call. The kubelet sets no deadline, and starts no pod on its node while it waits."""
-TOO_LATE_MESSAGE = f"the gpushare plugin found no answer within {ANSWER_SECONDS:g} s; its log says what it waited for"
+TOO_LATE_MESSAGE = (
+    f"the gpushare plugin found no answer within {ANSWER_SECONDS:g} s; its log says what it waited for"
+)
 DEFECT = "Error"
 """The reason of any other error."""
 

@@ -68,7 +68,9 @@ def followed() -> set[Right]:
 
 
 async def fall_silent(cluster: Cluster) -> None:
-    cluster.api.put(paths.leases(NAMESPACE), heartbeat_lease("gpu-1", "uid", cluster.now - timedelta(hours=1)))
+    cluster.api.put(
+        paths.leases(NAMESPACE), heartbeat_lease("gpu-1", "uid", cluster.now - timedelta(hours=1))
+    )
     operator = await converge(cluster)
     await operator.work(HEARTBEATS)
     await operator.work("default")

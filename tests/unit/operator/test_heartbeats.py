@@ -62,7 +62,9 @@ def test_an_operator_that_has_just_started_believes_the_time_of_a_lease() -> Non
     assert Heartbeats(Clock()).silent([lease("gpu-1", renewed=long_ago)], NOON) == {"gpu-1": long_ago}
 
 
-@pytest.mark.parametrize("spec", [{}, None, {"holderIdentity": "gpu-1"}, {"holderIdentity": "gpu-1", "renewTime": "x"}])
+@pytest.mark.parametrize(
+    "spec", [{}, None, {"holderIdentity": "gpu-1"}, {"holderIdentity": "gpu-1", "renewTime": "x"}]
+)
 def test_a_lease_that_says_nothing_makes_nobody_silent(spec: Json | None) -> None:
     clock = Clock()
     heartbeats = Heartbeats(clock)

@@ -493,14 +493,18 @@ class TestScheduler:
     @pytest.mark.parametrize(
         ("seen", "told"),
         [
-            pytest.param([extender_pod("cp-2", ready=False)], "cp-2: the node is not Ready", id="its extender"),
+            pytest.param(
+                [extender_pod("cp-2", ready=False)], "cp-2: the node is not Ready", id="its extender"
+            ),
             pytest.param(
                 [job(INSTALL, "cp-2")],
                 "cp-2: the node is not Ready, and what is to be done there waits for it",
                 id="a Job that waits",
             ),
             pytest.param(
-                [failed(INSTALL, ago=1, sequence=1, on="cp-2")], "cp-2: the node is not Ready; Job ", id="a Job"
+                [failed(INSTALL, ago=1, sequence=1, on="cp-2")],
+                "cp-2: the node is not Ready; Job ",
+                id="a Job",
             ),
         ],
     )
