@@ -196,7 +196,7 @@ class Applier:
 
     @_do.register
     async def _(self, action: DoubtShareNode) -> None:
-        # By server-side apply, for a merge would replace the other conditions, too, by what was known of them.
+        # By server-side apply: a merge would replace the other conditions, too, by what was known of them.
         conditions = [
             {
                 "type": each.type,

@@ -175,7 +175,8 @@ class Reconciler:
         self.cache.replace_schedulers(schedulers)
 
     async def _look_at_plugins(self) -> None:
-        """Reads the Leases that plugins renew. They are not watched: thousands a minute say that all is well."""
+        """Reads the Leases that plugins renew. They are not watched: thousands a minute say that all is
+        well."""
         path, selector = paths.leases(self.installation.namespace), f"{COMPONENT_LABEL}={COMPONENT}"
         leases: list[Json] = []
         async for page in self.api.pages(path, limit=HEARTBEATS_PAGE, label_selector=selector):

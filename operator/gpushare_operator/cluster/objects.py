@@ -223,8 +223,8 @@ class JobObject:
         return not (self.complete or self.failed)
 
     def as_hostctl_said(self, pod: "PodObject | None") -> "JobObject":
-        """Returns the run as hostctl's own container ended, whatever else runs in its ``pod``: a container that
-        somebody adds and that never ends keeps the Job open, and has it fail at its deadline."""
+        """Returns the run as hostctl's own container ended, whatever else runs in its ``pod``: a container
+        that somebody adds and that never ends keeps the Job open, and has it fail at its deadline."""
         code = self.result if pod is None or pod.exit_code is None else pod.exit_code
         if self.complete or code is None or (self.failed and code):
             return self

@@ -5,6 +5,7 @@ there shall be.
 """
 
 import logging
+import re
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from typing import Protocol
 
@@ -81,11 +82,16 @@ def _of_deployments(deployments: Iterable[Json]) -> Iterator[tuple[str, str]]:
 def _by_events(events: Iterable[Json], short: Mapping[str, str]) -> Mapping[str, str]:
     said = ((each, short.get((each.get("regarding") or {}).get("uid", ""))) for each in events)
     known = sorted(((_last_seen(each), str(each.get("note", "")), name) for each, name in said if name))
-    return {name: note.removeprefix(ERROR_CREATING) for _, note, name in known}
+    return {name: _reason(note) for _, note, name in known}
+
+
+def _reason(note: str) -> str:
+    """Without the name of the pod, which is another one at each try: what is said would change all the time."""
+    return re.sub(r'^pods "[^"]*" is ', "", note.rpartition(ERROR_CREATING)[2])
 
 
 def _last_seen(event: Json) -> str:
-    """Returns a time that can be compared as text. Controllers of Kubernetes write the older kind of Events."""
+    """Returns a time that can be compared as text. Kubernetes' controllers write the older kind of Events."""
     series = event.get("series") or {}
     times = (series.get("lastObservedTime"), event.get("deprecatedLastTimestamp"), event.get("eventTime"))
     return next((str(time) for time in times if time), str(event["metadata"].get("creationTimestamp", "")))

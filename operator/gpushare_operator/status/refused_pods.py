@@ -15,8 +15,8 @@ MOST_BYTES = 400
 """Of what a controller says: PodSecurity lists every field of a pod that it does not like."""
 
 POD_SECURITY = (
-    "kubectl label namespace {namespace} pod-security.kubernetes.io/enforce=privileged --overwrite: plugins and"
-    " hostctl need folders of their hosts"
+    "kubectl label namespace {namespace} pod-security.kubernetes.io/enforce=privileged --overwrite: plugins"
+    " and hostctl need folders of their hosts"
 )
 LIMITS = "choose resources within the LimitRange (docs/install.md), or take it out of namespace {namespace}"
 QUOTA = "raise the ResourceQuota of namespace {namespace}"

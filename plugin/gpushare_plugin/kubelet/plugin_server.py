@@ -7,6 +7,8 @@ from pathlib import Path
 import grpc
 import grpc.aio
 
+from gpushare_plugin.kubelet.proto import deviceplugin_pb2 as api
+
 OPTIONS = "/v1beta1.DevicePlugin/GetDevicePluginOptions"
 """The call that costs least."""
 ANSWER_TIMEOUT = 5.0
@@ -47,7 +49,8 @@ class PluginServer:
             return True
         async with grpc.aio.insecure_channel(f"unix://{self.socket}") as channel:
             try:
-                await channel.unary_unary(OPTIONS)(b"", timeout=ANSWER_TIMEOUT)
+                ask = channel.unary_unary(OPTIONS, request_serializer=api.Empty.SerializeToString)
+                await ask(api.Empty(), timeout=ANSWER_TIMEOUT)
             except grpc.aio.AioRpcError:
                 return not self.is_reachable
         return True

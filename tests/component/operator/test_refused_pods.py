@@ -19,8 +19,8 @@ POD_SECURITY = (
     ' (volumes "device-plugins", "pod-resources")'
 )
 LIMIT_RANGE = (
-    'pods "gpushare-plugin-default-x" is forbidden: [memory max limit to request ratio per Container is 2, but'
-    " provided ratio is 3.200000]"
+    'pods "gpushare-plugin-default-x" is forbidden: [memory max limit to request ratio per Container is 2,'
+    " but provided ratio is 3.200000]"
 )
 
 
