@@ -86,7 +86,7 @@ class Heartbeat:
             self._heard = self.clock()
 
     def problem(self) -> str:
-        """Returns what the liveness probe complains of, empty where the watchdog answers: without one a plugin
-        holds up its kubelet the next time it hangs."""
+        """Returns what the liveness probe complains of, empty where the watchdog answers: without one a
+        plugin holds up its kubelet the next time it hangs."""
         silent = self.clock() - self._heard
         return f"the watchdog answered {silent:.0f} s ago" if silent > WATCHDOG_SILENT_AFTER else ""

@@ -24,10 +24,7 @@ def await_running(cluster: LocalCluster, namespace: str, name: str, *, seconds: 
         return any(each["metadata"]["name"].startswith(name) and is_running(each) for each in pods)
 
     path = PODS.format(namespace=namespace)
-    states: Any = lambda pods: [
-        (each["metadata"]["name"], each.get("status", {}).get("phase")) for each in pods
-    ]
-    watch_until(cluster, path, runs, what=f"{name} runs", seconds=seconds, describe=states)
+    watch_until(cluster, path, runs, what=f"{name} runs", seconds=seconds)
 
 
 def await_registered(product: Product) -> None:

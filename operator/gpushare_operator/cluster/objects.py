@@ -114,6 +114,8 @@ class ShareNodeObject:
     observed_generation: int = 0
     conditions: Mapping[str, ConditionState] = field(default_factory=dict)
     """By type."""
+    registered_since: datetime | None = None
+    """Since when its plugin says so, by the node's clock; None where it does not."""
     unit: str = ""
     """What a unit is, as it is in force; empty when the plugin has not said so."""
     dialect: str = ""

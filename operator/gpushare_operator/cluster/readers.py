@@ -18,6 +18,7 @@ from gpushare_core.api.names import (
     COMPONENT_LABEL,
     FIELD_MANAGER,
     POLICY_LABEL,
+    REGISTERED,
     STARTUP_TAINT,
 )
 from gpushare_core.api.policy import Condition, MemoryTotals, PolicySpec, PolicyStatus, UnitTotals
@@ -188,6 +189,7 @@ def read_share_node(body: Json) -> ShareNodeObject:
         spec_hash=intern((metadata.get("annotations") or {}).get(HASH_ANNOTATION, "")),
         observed_generation=status.get("observedGeneration", 0),
         conditions=_conditions_by_type(status),
+        registered_since=_registered_since(status),
         unit=intern(str(status.get("memoryUnit", ""))),
         dialect=intern(str(status.get("dialect", ""))),
         units=_totals(UnitTotals, status.get("units")),
@@ -198,6 +200,11 @@ def read_share_node(body: Json) -> ShareNodeObject:
         closed_cards=tuple(sorted(card.get("index", 0) for card in cards if _is_closed(card))),
         differences=tuple(status_differences(audited.read_share_node(body))),
     )
+
+
+def _registered_since(status: Json) -> datetime | None:
+    registered = _true_condition(status, REGISTERED)
+    return read_time(registered.get("lastTransitionTime")) if registered else None
 
 
 def _is_closed(card: Json) -> bool:

@@ -86,7 +86,7 @@ def _by_events(events: Iterable[Json], short: Mapping[str, str]) -> Mapping[str,
 
 
 def _reason(note: str) -> str:
-    """Without the name of the pod, which is another one at each try: what is said would change all the time."""
+    """Without the name of the pod, which is another one at each try: what is said would change each time."""
     return re.sub(r'^pods "[^"]*" is ', "", note.rpartition(ERROR_CREATING)[2])
 
 

@@ -21,6 +21,7 @@ POD_SECURITY = (
 LIMITS = "choose resources within the LimitRange (docs/install.md), or take it out of namespace {namespace}"
 QUOTA = "raise the ResourceQuota of namespace {namespace}"
 OTHERS = "have what refuses them leave namespace {namespace} alone"
+AGAIN = "Kubernetes tries again by itself, at the latest after 17 minutes"
 ADVICE: tuple[tuple[str, str], ...] = (
     ("violates PodSecurity", POD_SECURITY),
     ("exceeded quota", QUOTA),
@@ -40,7 +41,7 @@ def refused_pods(snapshot: Snapshot, policy: PolicyObject, namespace: str) -> li
         {f"pods of {name}": printable(why, most_bytes=MOST_BYTES) for name, why in refused.items()}
     )
     advice = dict.fromkeys(_advice(why).format(namespace=namespace) for why in refused.values())
-    message = f"the API server refuses {what}; {'; '.join(advice)}; they are tried again by themselves"
+    message = f"the API server refuses {what}; {'; '.join(advice)}; {AGAIN}"
     return [Problem(PODS_REFUSED, message)]
 
 

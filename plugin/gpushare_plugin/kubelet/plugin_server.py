@@ -49,8 +49,7 @@ class PluginServer:
             return True
         async with grpc.aio.insecure_channel(f"unix://{self.socket}") as channel:
             try:
-                ask = channel.unary_unary(OPTIONS, request_serializer=api.Empty.SerializeToString)
-                await ask(api.Empty(), timeout=ANSWER_TIMEOUT)
+                await _ask(channel)
             except grpc.aio.AioRpcError:
                 return not self.is_reachable
         return True
@@ -85,3 +84,13 @@ class PluginServer:
         if self._server is not None:
             await self._server.stop(grace=None)
         self._server = None
+
+
+async def _ask(channel: grpc.aio.Channel) -> None:
+    """Raises ``AioRpcError`` where nobody answers in time."""
+    options = channel.unary_unary(
+        OPTIONS,
+        request_serializer=api.Empty.SerializeToString,
+        response_deserializer=api.DevicePluginOptions.FromString,
+    )
+    await options(api.Empty(), timeout=ANSWER_TIMEOUT)

@@ -125,6 +125,17 @@ def test_a_plugin_that_is_heard_of_is_not_doubted() -> None:
     assert (why_silent(heard), why_not_ready(heard), why_unseen(heard)) == ("", "", "")
 
 
+def test_a_plugin_that_has_reported_since_is_back() -> None:
+    """Its Lease is looked at later: the operator and the plugin wrote against each other until then."""
+    silent = state()
+    assert silent.share is not None
+    back = replace(silent, share=replace(silent.share, registered_since=NOON + timedelta(seconds=90)))
+    assert list(doubt_share_node(back)) == []
+    assert why_not_ready(back) == ""
+    before = replace(silent, share=replace(silent.share, registered_since=NOON - timedelta(days=1)))
+    assert len(list(doubt_share_node(before))) == 1
+
+
 def test_a_policy_says_so_of_its_node() -> None:
     assert "heard of last" in why_not_ready(state())
     assert "heard of last" in why_unseen(state())
