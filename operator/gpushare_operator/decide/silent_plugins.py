@@ -43,8 +43,8 @@ def doubt_share_node(state: NodeState) -> Iterator[DoubtShareNode]:
 
 
 def _silent_since(state: NodeState) -> datetime | None:
-    """Returns None also where the plugin has reported since: it is back, and its Lease is looked at later. Both
-    times are by the node's clock."""
+    """Returns None also where the plugin has reported since: it is back, and its Lease is looked at later.
+    Both times are by the node's clock."""
     share, since = state.share, state.silent_since
     has_reported = since and share and share.registered_since and share.registered_since > since
     return None if has_reported else since
