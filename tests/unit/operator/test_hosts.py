@@ -315,7 +315,7 @@ class TestLostHosts:
         assert policy_actions(snapshot(self.gone, self.dead, stuck)) == []
 
     def test_until_a_person_lets_it_go(self) -> None:
-        seen = [self.named, untouched(), self.dead, restored(), installed("cp-2")]
+        seen: list[Any] = [self.named, untouched(), self.dead, restored(), installed("cp-2")]
         assert due(*seen, extender()) == ["DeleteDaemonSet"]
         assert cluster_actions(snapshot(*seen)) == [
             DeleteJob("gpushare-scheduler-restore-cp-2", "uid-job-2"),
