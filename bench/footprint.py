@@ -50,7 +50,9 @@ def _footprint(cluster: LocalCluster, record: ContainerRecord) -> Footprint:
 
 
 def _use(cluster: LocalCluster, record: ContainerRecord) -> ProcessUse:
-    folder = f"/proc/{record.pid}"
+    # Of a plugin the first process only watches: what does the work is its child.
+    children = cluster.node_exec(record.node, ["cat", f"/proc/{record.pid}/task/{record.pid}/children"])
+    folder = f"/proc/{next(iter(children.stdout.split()), record.pid)}"
     stat, _, status = cluster.node_exec(
         record.node, ["cat", f"{folder}/stat", f"{folder}/status"]
     ).stdout.partition("\n")

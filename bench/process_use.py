@@ -60,3 +60,9 @@ def exact_cpu(pid: int) -> float:
 def reset_peak(pid: int, *, proc: Path = Path("/proc")) -> None:
     """Has the peak of a process begin anew at what is resident now. Raises ``OSError`` when it has ended."""
     (proc / str(pid) / "clear_refs").write_text("5")
+
+
+def only_child(pid: int, *, proc: Path = Path("/proc")) -> int:
+    """Returns the process that ``pid`` watches over: that one does the work."""
+    (child,) = (proc / str(pid) / "task" / str(pid) / "children").read_text().split()
+    return int(child)

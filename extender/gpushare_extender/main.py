@@ -20,10 +20,10 @@ from gpushare_core.api.names import EXTENDER_PORT, NAMESPACE
 from gpushare_core.arguments import Parser
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import (
-    SERVICE_ACCOUNT,
     Credentials,
     NoCredentialsError,
     find_credentials,
+    own_namespace,
 )
 from gpushare_core.kube.lease_holder import NotHeldError
 from gpushare_core.log import configure_logging
@@ -378,20 +378,12 @@ def _options(parsed: argparse.Namespace) -> Options:
     return Options(
         listen=listen,
         also=tuple(also),
-        namespace=parsed.namespace or _own_namespace(),
+        namespace=parsed.namespace or own_namespace(),
         health=parsed.health_listen,
         tls=files,
         largest_request=parsed.largest_request_mib * 2**20,
         log_level=parsed.log_level,
     )
-
-
-def _own_namespace() -> str:
-    """Returns the namespace of the pod this process runs in, or the usual one."""
-    try:
-        return (SERVICE_ACCOUNT / "namespace").read_text().strip()
-    except OSError:
-        return NAMESPACE
 
 
 def _address(text: str) -> Address:

@@ -35,6 +35,7 @@ API_ADDRESS = "172.30.0.1"
 SERVICE_ADDRESS = "10.96.0.1"
 API_PORT = 443
 
+PAUSES = (signal.SIGSTOP, signal.SIGCONT)
 FILLER = ".filler"
 """What fills a disk of a node's."""
 
@@ -395,11 +396,17 @@ class LocalCluster:
     def kill_container(
         self, *, namespace: str, pod: str, container: str, signal: signal.Signals = signal.SIGKILL
     ) -> None:
-        """Sends a signal to the first process of a running container. SIGSTOP pauses it until SIGCONT."""
+        """Sends a signal to the first process of a running container. SIGSTOP pauses it until SIGCONT; its
+        children, too."""
         record = self.container(namespace=namespace, pod=pod, container=container)
-        done = self.node_exec(record.node, ["kill", f"-{signal.value}", str(record.pid)])
+        pids = [str(record.pid), *(self._children(record) if signal in PAUSES else ())]
+        done = self.node_exec(record.node, ["kill", f"-{signal.value}", *pids])
         if done.returncode != 0:
             raise LocalClusterError(f"Cannot kill {container} of {namespace}/{pod}: {done.stderr.strip()}")
+
+    def _children(self, record: ContainerRecord) -> list[str]:
+        listed = f"/proc/{record.pid}/task/{record.pid}/children"
+        return self.node_exec(record.node, ["cat", listed]).stdout.split()
 
     # Files
 

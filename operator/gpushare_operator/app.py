@@ -22,7 +22,14 @@ from gpushare_operator.desired.names import Installation
 from gpushare_operator.health_server import HealthServer, StalledError
 from gpushare_operator.leadership import LeaderClient, Leadership
 from gpushare_operator.metrics import OperatorMetrics, show_figures
-from gpushare_operator.reconcile import FIGURES_SECONDS, RESYNC, RESYNC_SECONDS, SCHEDULERS, Reconciler
+from gpushare_operator.reconcile import (
+    FIGURES_SECONDS,
+    HEARTBEATS,
+    RESYNC,
+    RESYNC_SECONDS,
+    SCHEDULERS,
+    Reconciler,
+)
 from gpushare_operator.work_queue import WorkQueue
 
 CALL_TIMEOUT = 20.0
@@ -133,6 +140,7 @@ class App:
             await self._watches.until_read()
             self._reconciler.enqueue_all()
             self._queue.add(RESYNC, delay=RESYNC_SECONDS)
+            self._queue.add(HEARTBEATS)
             # Before all that was asked for while the cluster was read: statuses speak of what it finds.
             self._queue.add(SCHEDULERS, delay=float("-inf"))
             _run(starting, self._queue.run(self._metrics.measured(self._reconciler.work)), name="queue")

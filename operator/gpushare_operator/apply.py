@@ -10,13 +10,16 @@ from functools import singledispatchmethod
 from itertools import groupby, takewhile
 from typing import Any, Protocol
 
+from gpushare_core.api.names import API_VERSION, NODE_KIND
 from gpushare_core.api.policy import PolicyStatus
+from gpushare_core.api.timestamps import rfc3339
 from gpushare_core.json_object import Json
 from gpushare_core.kube import paths
 from gpushare_core.kube.errors import ApiError, UnreachableError
+from gpushare_core.printable import MESSAGE_BYTES, printable
 from gpushare_operator.cluster import kinds
 from gpushare_operator.cluster.cache import Cache
-from gpushare_operator.cluster.labels import COMPARE_LABEL
+from gpushare_operator.cluster.labels import COMPARE_LABEL, RESULT_ANNOTATION
 from gpushare_operator.cluster.objects import PolicyObject
 from gpushare_operator.cluster.readers import read_volcano_config
 from gpushare_operator.decide.actions import (
@@ -32,7 +35,9 @@ from gpushare_operator.decide.actions import (
     DeleteJob,
     DeleteShareNode,
     DeleteVolcanoBackup,
+    DoubtShareNode,
     LabelNode,
+    RecordResult,
     RemoveStartupTaint,
     SetCounts,
     SetFinalizers,
@@ -190,6 +195,28 @@ class Applier:
         await self._delete(f"{paths.SHARE_NODES}/{action.node}", action.uid)
 
     @_do.register
+    async def _(self, action: DoubtShareNode) -> None:
+        # By server-side apply: a merge would replace the other conditions, too, by what was known of them.
+        conditions = [
+            {
+                "type": each.type,
+                "status": each.status,
+                "reason": each.reason,
+                "message": printable(each.message, most_bytes=MESSAGE_BYTES),
+                "lastTransitionTime": rfc3339(action.since),
+            }
+            for each in action.conditions
+        ]
+        body = {
+            "apiVersion": API_VERSION,
+            "kind": NODE_KIND,
+            "metadata": {"name": action.node, "uid": action.uid},
+            "status": {"conditions": conditions},
+        }
+        answer = self.writer.apply(f"{paths.SHARE_NODES}/{action.node}/status", body)
+        await self._keep(kinds.SHARE_NODES, answer)
+
+    @_do.register
     async def _(self, action: LabelNode) -> None:
         # The uid makes sure that a new node of the same name is not taken for the old one.
         metadata = {"uid": action.uid, "labels": dict(action.labels)}
@@ -220,6 +247,12 @@ class Applier:
     async def _(self, action: CreateJob) -> None:
         answer = self.writer.create(paths.jobs(self.namespace), action.body)
         await _tolerate(_is_conflict, self._keep(kinds.JOBS, answer))
+
+    @_do.register
+    async def _(self, action: RecordResult) -> None:
+        metadata = {"uid": action.uid, "annotations": {RESULT_ANNOTATION: str(action.exit_code)}}
+        path = f"{paths.jobs(self.namespace)}/{action.name}"
+        await self._keep(kinds.JOBS, self.writer.merge(path, {"metadata": metadata}))
 
     @_do.register
     async def _(self, action: DeleteJob) -> None:
@@ -301,7 +334,15 @@ def _is_of_known_object(action: Action) -> bool:
     match action:
         case ApplyShareNode():
             return bool(action.uid)
-        case LabelNode() | ClearCapacity() | SetCounts() | RemoveStartupTaint() | SetFinalizers():
+        case (
+            LabelNode()
+            | ClearCapacity()
+            | SetCounts()
+            | RemoveStartupTaint()
+            | SetFinalizers()
+            | DoubtShareNode()
+            | RecordResult()
+        ):
             return True
         case _:
             return False

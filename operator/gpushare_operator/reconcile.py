@@ -8,6 +8,8 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from gpushare_core.api.enums import LogLevel
+from gpushare_core.api.names import COMPONENT_LABEL
+from gpushare_core.api.plugin_heartbeat import COMPONENT
 from gpushare_core.json_object import Json
 from gpushare_core.kube import paths
 from gpushare_core.kube.client import Page
@@ -15,6 +17,7 @@ from gpushare_core.kube.errors import ApiError, asked_to_wait
 from gpushare_core.log import change_level, most_verbose
 from gpushare_operator.apply import Applier, Failure, Writer
 from gpushare_operator.cluster.cache import Cache, Listing
+from gpushare_operator.cluster.heartbeats import Heartbeats
 from gpushare_operator.cluster.kinds import KINDS, PAGE, SCHEDULER_PODS, SCHEDULER_SELECTOR, Kind
 from gpushare_operator.cluster.objects import (
     PolicyObject,
@@ -24,6 +27,7 @@ from gpushare_operator.cluster.objects import (
     VolcanoLocation,
 )
 from gpushare_operator.cluster.readers import is_static, read_scheduler, read_volcano_config
+from gpushare_operator.cluster.refusals import read_refusals
 from gpushare_operator.cluster.server import ServerVersions, read_server_facts
 from gpushare_operator.cluster.snapshot import Snapshot
 from gpushare_operator.decide.actions import Plan, target
@@ -47,6 +51,11 @@ RESYNC_SECONDS = 600.0
 SCHEDULERS = "*schedulers"
 """Key of looking at kube-schedulers, and at Volcano's configuration: whether they still have our edit."""
 SCHEDULERS_SECONDS = 30.0
+HEARTBEATS = "*heartbeats"
+"""Key of looking which plugins are heard of, and which pods of ours are not made."""
+HEARTBEATS_SECONDS = 15.0
+HEARTBEATS_PAGE = 500
+"""Leases read at once: each is half a kB."""
 FIGURES_SECONDS = 1.0
 """As often a status is written of which only sums and wording are new: in a large cluster they move all the
 time."""
@@ -98,6 +107,7 @@ class Reconciler:
     """Where no policy says another one."""
     repetitions: Repetitions = field(default_factory=Repetitions)
     server_versions: ServerVersions = field(default_factory=ServerVersions)
+    heartbeats: Heartbeats = field(default_factory=Heartbeats)
     clock: Callable[[], float] = time.monotonic
     """Of durations, in seconds."""
     _reported: dict[str, datetime] = field(default_factory=dict, init=False)
@@ -119,6 +129,10 @@ class Reconciler:
             self.enqueue_all()
             snapshot = self.cache.snapshot()
             return VOLCANO_SECONDS if locations(snapshot) or snapshot.server else SCHEDULERS_SECONDS
+        if key == HEARTBEATS:
+            await self._look_at_plugins()
+            await self._look_at_refusals()
+            return HEARTBEATS_SECONDS
         if key == CLUSTER:
             return await self._reconcile_cluster()
         return await self._reconcile_policy(key)
@@ -159,6 +173,21 @@ class Reconciler:
                 raise
             _log.warning("whether kube-schedulers keep our edit is not seen: %s", error)
         self.cache.replace_schedulers(schedulers)
+
+    async def _look_at_plugins(self) -> None:
+        """Reads the Leases that plugins renew. They are not watched: thousands a minute say that all is
+        well."""
+        path, selector = paths.leases(self.installation.namespace), f"{COMPONENT_LABEL}={COMPONENT}"
+        leases: list[Json] = []
+        async for page in self.api.pages(path, limit=HEARTBEATS_PAGE, label_selector=selector):
+            leases += page.items
+        if self.cache.replace_silent(self.heartbeats.silent(leases, self.now())):
+            self.enqueue_all()
+
+    async def _look_at_refusals(self) -> None:
+        snapshot, namespace = self.cache.snapshot(), self.installation.namespace
+        if self.cache.replace_refusals(await read_refusals(self.api, namespace, snapshot)):
+            self.enqueue_all()
 
     async def _look_at_volcano(self) -> None:
         """Reads the configurations of Volcano's scheduler that matter to anybody."""

@@ -6,6 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from gpushare_core.api.names import NAMESPACE
 from gpushare_core.api.node_object import GPUShareNode
 from gpushare_core.clock import utc_now
 from gpushare_core.dialects.table import RESOURCES
@@ -16,6 +17,7 @@ from gpushare_core.metrics import PATH, new_registry
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_plugin.cluster.container_names import ContainerNames
 from gpushare_plugin.cluster.event_writer import EventWriter
+from gpushare_plugin.cluster.node_lease import NodeLease
 from gpushare_plugin.cluster.pod_watch import PodWatch
 from gpushare_plugin.cluster.share_node_watch import ShareNodeWatch
 from gpushare_plugin.decide.admission import pods_without_units
@@ -24,6 +26,7 @@ from gpushare_plugin.devices.card import DeviceSource
 from gpushare_plugin.devices.source import DeviceSources
 from gpushare_plugin.devices.use import UseSource
 from gpushare_plugin.health_server import HealthServer
+from gpushare_plugin.heartbeat import Heartbeat, NoWatchdog, Watched
 from gpushare_plugin.kubelet.allocator import Allocator
 from gpushare_plugin.kubelet.assignment_reader import AssignmentReader
 from gpushare_plugin.kubelet.checkpoint import CheckpointFile
@@ -61,6 +64,8 @@ class Settings:
     pod_resources: Path
     """The socket of the kubelet's PodResources API."""
     health_port: int
+    namespace: str = NAMESPACE
+    """Of the Lease by which the plugin is heard of."""
     log_level: str = "info"
     """Where no policy asks for another one."""
 
@@ -82,6 +87,7 @@ class Agent:
         open_source: Callable[[GPUShareNode], DeviceSource] | None = None,
         open_use: Callable[[GPUShareNode], UseSource | None] | None = None,
         give_back: Callable[[], None] = lambda: None,
+        watchdog: Watched | None = None,
     ) -> None:
         """``give_back`` is called after each reading of the kubelet's books, the longest messages, and after
         each round: what a burst of pods took is garbage by then, and the next reading 10 s away."""
@@ -102,7 +108,20 @@ class Agent:
         self._client = client
         self._pod_watch = PodWatch(self.state, client, ended=self._assignment_reader.read_soon)
         self._share_node_watch = ShareNodeWatch(self.state, client, level=settings.log_level)
+        self._servers: list[PluginServer] = []
         self._registrars = {name: self._new_registrar(name, reservations) for name in RESOURCES}
+        self._heartbeat = Heartbeat(
+            watchdog or NoWatchdog(),
+            [server.answers for server in self._servers],
+            clock=asyncio.get_running_loop().time,
+        )
+        self._node_lease = NodeLease(
+            self.state,
+            client,
+            settings.namespace,
+            serves=lambda: not self._registrar_state().displaced,
+            now=utc_now,
+        )
         sources = DeviceSources(self.state.changed.set)
         self._reconciler = Reconciler(
             state=self.state,
@@ -129,8 +148,10 @@ class Agent:
         )
         stream, socket = self._streams[name], self._settings.device_plugins / endpoint(name)
         plugin = DevicePlugin(allocator, stream, calls=self._calls, called=self._metrics.called)
+        server = PluginServer(socket, grpc_handler(plugin))
+        self._servers.append(server)
         return Registrar(
-            PluginServer(socket, grpc_handler(plugin)),
+            server,
             resource=name,
             stream=stream,
             notify=self._registration_changed,
@@ -156,6 +177,8 @@ class Agent:
         pages = {PATH: MetricsPage(self.registry)}
         server = HealthServer(self._settings.health_port, probes, pages=pages)
         async with server, asyncio.TaskGroup() as group:
+            group.create_task(self._heartbeat.run(), name="heartbeat")
+            group.create_task(self._node_lease.run(), name="Lease")
             group.create_task(self._share_node_watch.run(), name="GPUShareNode watch")
             group.create_task(self._pod_watch.run(), name="pod watch")
             group.create_task(self._pod_watch.run_spec_reader(), name="pod specs")
@@ -220,7 +243,8 @@ class Agent:
         on with what it knows, and a restart would lose that.
         """
         silent = asyncio.get_running_loop().time() - self._assignment_reader.last_round
-        return f"the books were looked at {silent:.0f} s ago" if silent > STUCK_AFTER else ""
+        stuck = f"the books were looked at {silent:.0f} s ago" if silent > STUCK_AFTER else ""
+        return stuck or self._heartbeat.problem()
 
     def readiness_problem(self) -> str:
         """Returns what ``/readyz`` complains of, or an empty text.

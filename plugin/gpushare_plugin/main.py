@@ -13,12 +13,13 @@ from gpushare_core.api.enums import LogLevel
 from gpushare_core.arguments import Parser
 from gpushare_core.dialects.table import RESOURCES
 from gpushare_core.kube.client import KubeClient
-from gpushare_core.kube.credentials import NoCredentialsError, find_credentials
+from gpushare_core.kube.credentials import NoCredentialsError, find_credentials, own_namespace
 from gpushare_core.log import configure_logging
 from gpushare_core.log_file import log_file
 from gpushare_core.malloc import give_back, keep_little
 from gpushare_core.version import VERSION
 from gpushare_plugin.agent import Agent, Settings
+from gpushare_plugin.heartbeat import Watched
 from gpushare_plugin.kubelet.pod_resources import PodResources
 
 LOG_FILE = "gpushare-plugin.log"
@@ -26,14 +27,15 @@ LOG_FILE = "gpushare-plugin.log"
 _log = logging.getLogger(__name__)
 
 
-def main() -> None:
+def main(watchdog: Watched | None = None) -> None:
+    """``watchdog`` ends this process when it hangs."""
     keep_little()
     options = parse_arguments(sys.argv[1:])
     fixed = {"node": options.node}
     configure_logging(options.log_level, fixed=fixed)
     spare_programs()
     with log_file(options.log_folder / LOG_FILE, fixed=fixed) if options.log_folder else nullcontext():
-        status = asyncio.run(serve(options))
+        status = asyncio.run(serve(options, watchdog))
     sys.exit(status)
 
 
@@ -64,13 +66,14 @@ def parse_arguments(arguments: list[str]) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-async def serve(options: argparse.Namespace) -> int:
+async def serve(options: argparse.Namespace, watchdog: Watched | None = None) -> int:
     """Runs until a signal stops it. Returns the exit status."""
     settings = Settings(
         node=options.node,
         device_plugins=options.device_plugins_dir,
         pod_resources=options.pod_resources_socket,
         health_port=options.health_port,
+        namespace=own_namespace(),
         log_level=options.log_level,
     )
     try:
@@ -82,7 +85,9 @@ async def serve(options: argparse.Namespace) -> int:
         KubeClient(credentials) as client,
         PodResources(settings.pod_resources, RESOURCES) as resources,
     ):
-        return await run_until_stopped(Agent(settings, client, resources, give_back=give_back))
+        return await run_until_stopped(
+            Agent(settings, client, resources, give_back=give_back, watchdog=watchdog)
+        )
 
 
 async def run_until_stopped(agent: Agent) -> int:

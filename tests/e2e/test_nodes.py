@@ -1,16 +1,13 @@
 """Nodes that come, leave and change under a policy, and units of every size."""
 
 import json
-import os
-import signal
-from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.e2e.books import read_books
 from tests.e2e.observe import NODES, PODS, POLICIES, SHARE_NODES, condition, is_true, watch_until
 from tests.e2e.outcomes import is_running
+from tests.e2e.plugin_processes import plugin_processes, stopped
 from tests.e2e.product import Product, named, policy
 from tests.e2e.workloads import MEMORY, create, pod
 
@@ -230,19 +227,6 @@ def test_a_pod_that_the_kubelet_forgot_keeps_its_card(
     product.delete("forget")
 
 
-def paused_plugin(cluster: LocalCluster, node: str) -> int:
-    """Returns the process of the plugin on ``node``, stopped: whoever calls lets it go on."""
-    namespace = Path(f"/proc/{cluster.node_pid(node)}/ns/pid").readlink()
-    for process in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):
-            words = (process / "cmdline").read_bytes().split(b"\0")
-            is_plugin = any(word.endswith(b"gpushare-plugin") for word in words[:2])
-            if is_plugin and (process / "ns" / "pid").readlink() == namespace:
-                os.kill(int(process.name), signal.SIGSTOP)
-                return int(process.name)
-    pytest.fail(f"no plugin runs on {node}")
-
-
 def books_of(policies: Any, name: str) -> Any:
     return next((condition(each, "BooksAgree") for each in policies if named(each, name)), {})
 
@@ -273,14 +257,11 @@ def test_a_status_that_somebody_edits_while_the_plugin_stands_still_is_noticed(
     assert await_books(cluster, "edited", "True") == "those of 1 node"
     (card,) = true["status"]["cards"]
     forged = {"units": {"allocated": 0}, "cards": [{**card, "allocatedUnits": 0, "pods": []}]}
-    plugin = paused_plugin(cluster, "gpu-1")
-    try:
+    with stopped(plugin_processes(cluster, "gpu-1")):
         patch = ("patch", "gpusharenode", "gpu-1", "--subresource=status", "--type=merge", "-p")
         cluster.kubectl(*patch, json.dumps({"status": forged}))
         message = await_books(cluster, "edited", "False")
         shown = cluster.kubectl("get", "gpushare")
-    finally:
-        os.kill(plugin, signal.SIGCONT)
     assert message.startswith("gpu-1: the extender of ")
     assert f"{namespace}/a" in message
     assert card["uuid"] in message

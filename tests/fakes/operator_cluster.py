@@ -79,10 +79,20 @@ class MemoryApi:
 
     async def apply(self, path: str, body: Json) -> Json:
         self._write("apply", path)
+        if path.endswith("/status"):
+            return self._apply_conditions(path.removesuffix("/status"), body)
         collection, name = path.rsplit("/", 1)
         if name not in self.of(collection):
             return copy.deepcopy(self.put(collection, dict(body)))
         return self.change(collection, name, body)
+
+    def _apply_conditions(self, path: str, body: Json) -> Json:
+        """Of the list only those of the types that are named change, as the schema says."""
+        collection, name = path.rsplit("/", 1)
+        self._check(collection, name, body["metadata"])
+        present = (self.of(collection)[name].get("status") or {}).get("conditions") or []
+        by_type = {each["type"]: each for each in (*present, *body["status"]["conditions"])}
+        return self.change(collection, name, {"status": {"conditions": [*by_type.values()]}})
 
     async def merge(self, path: str, body: Json) -> Json:
         self._write("merge", path)
@@ -183,8 +193,11 @@ class MemoryApi:
 
 def _has_fields(body: Json, selector: str) -> bool:
     pairs = (pair.partition("=") for pair in selector.split(",") if pair)
-    wanted = ((path.split("."), value) for path, _, value in pairs)
-    return all((body.get(outer) or {}).get(inner, "") == value for (outer, inner), value in wanted)
+    return all(_field(body, path.split(".")) == value for path, _, value in pairs)
+
+
+def _field(body: Any, path: list[str]) -> Any:
+    return _field((body or {}).get(path[0], ""), path[1:]) if path else body
 
 
 MANAGED_FIELDS = (("metadata", "labels"), ("status", "capacity"))

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 from aiohttp import web
 from aiohttp.test_utils import TestServer
-from tests.fakes.api_server import PODS, SHARE_NODES, FakeApi, status
+from tests.fakes.api_server import LEASES, PODS, SHARE_NODES, FakeApi, status
 
 from gpushare_core.json_object import Json
 
@@ -23,6 +23,8 @@ class PluginApi(FakeApi):
         self.kept: Callable[[Json], Json] = lambda status: status
 
     async def _missing(self, request: web.Request) -> web.StreamResponse:
+        if request.method == "POST" and request.path == LEASES:
+            return web.json_response(self.put(LEASES, await request.json()), status=201)
         collection, key = _target(request.path)
         found = self.objects[collection].get(key)
         if request.method != "PATCH" or found is None:
@@ -41,6 +43,12 @@ class PluginApi(FakeApi):
         if written == found:  # then no watch hears of it
             return web.json_response(found)
         return web.json_response(self.put(collection, written))
+
+    async def _patch_lease(self, request: web.Request) -> web.StreamResponse:
+        present = self.objects[LEASES].get(("", request.match_info["name"]))
+        if present is None:
+            return await super()._missing(request)
+        return web.json_response(self.put(LEASES, merged(present, await request.json())))
 
 
 def _target(path: str) -> tuple[str, tuple[str, str]]:

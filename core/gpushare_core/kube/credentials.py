@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from gpushare_core.api.names import NAMESPACE
 from gpushare_core.json_object import UNREADABLE_JSON
 from gpushare_core.kube.http_calls import checked_host, checked_server
 from gpushare_core.kube.tls import RENEW_SECONDS, Pem, RenewedTls, TlsParts, TlsSource
@@ -134,6 +135,14 @@ def _parsed(text: str) -> Any:
         return yaml_edit.first_document(text, longest=LONGEST_KUBECONFIG)
     except yaml_edit.YamlEditError as error:
         raise ValueError(str(error)) from error
+
+
+def own_namespace() -> str:
+    """Returns the namespace of the pod this process runs in, or the usual one."""
+    try:
+        return (SERVICE_ACCOUNT / "namespace").read_text().strip()
+    except OSError:
+        return NAMESPACE
 
 
 def find_credentials(kubeconfig: Path | None) -> Credentials:

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import IntEnum
 from typing import Any, Generic, TypeVar
 
@@ -174,6 +175,7 @@ class Cache:
     _schedulers: dict[str, SchedulerObject] = field(default_factory=dict)
     _volcano_configs: dict[VolcanoLocation, VolcanoConfigObject] = field(default_factory=dict)
     _server: ServerFacts | None = None
+    _refusals: Mapping[str, str] = field(default_factory=dict)
     _states: NodeStates = field(default_factory=NodeStates)
     _indexes: NodeIndexes = field(default_factory=NodeIndexes)
     _snapshot: Snapshot | None = None
@@ -288,6 +290,21 @@ class Cache:
         self._snapshot = None
         self._volcano_configs = dict(configs)
 
+    def replace_silent(self, silent: Mapping[str, datetime]) -> bool:
+        """Takes over which plugins are not heard of, and since when. Returns whether that is new."""
+        if silent == self._states.silent:
+            return False
+        self._snapshot = None
+        self._states.note_silent(silent)
+        return True
+
+    def replace_refusals(self, refusals: Mapping[str, str]) -> bool:
+        """Takes over why pods are not made. Returns whether that is new."""
+        if refusals == self._refusals:
+            return False
+        self._snapshot, self._refusals = None, refusals
+        return True
+
     def replace_server_facts(self, facts: ServerFacts | None) -> None:
         """Takes over what is known of the API server; None: nobody asks any more."""
         self._snapshot = None
@@ -322,6 +339,8 @@ class Cache:
             volcano_backups=self._objects(VOLCANO_BACKUPS),
             volcano_configs=dict(self._volcano_configs),
             server=self._server,
+            silent=self._states.silent,
+            refusals=self._refusals,
             known_states=self._states.hand_out(nodes, share_nodes),
             indexes=self._indexes,
         )

@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from itertools import islice
 
 from gpushare_operator.cluster.labels import PLUGIN
@@ -18,6 +19,8 @@ class NodeState:
     share: ShareNodeObject | None = None
     plugins: tuple[PodObject, ...] = ()
     """Pods of plugins on it, in order of their names."""
+    silent_since: datetime | None = None
+    """When its plugin was heard of last, where it is not heard of any more."""
 
     @property
     def plugin(self) -> PodObject | None:
@@ -46,10 +49,13 @@ class NodeState:
 
 
 def node_states(
-    nodes: Mapping[str, NodeObject], shares: Mapping[str, ShareNodeObject], pods: Iterable[PodObject]
+    nodes: Mapping[str, NodeObject],
+    shares: Mapping[str, ShareNodeObject],
+    pods: Iterable[PodObject],
+    silent: Mapping[str, datetime],
 ) -> Mapping[str, NodeState]:
     """Returns the state of every node that anything is known of, by its name."""
-    keeper = NodeStates()
+    keeper = NodeStates(silent=silent)
     for pod in pods:
         keeper.note_pod(None, pod)
     keeper.note([*nodes, *shares])
@@ -105,6 +111,8 @@ class States(dict[str, NodeState]):
 class NodeStates:
     """Keeps the states of all nodes: only those are made anew of which something has changed."""
 
+    silent: Mapping[str, datetime] = field(default_factory=dict)
+    """Node name -> when its plugin was heard of last, of those that are silent."""
     _journal: Journal = field(default_factory=Journal)
     _states: States = field(init=False)
     _plugins: dict[str, dict[str, PodObject]] = field(default_factory=dict)
@@ -118,6 +126,12 @@ class NodeStates:
     def note(self, names: Iterable[str]) -> None:
         """Node or GPUShareNode of these names has changed."""
         self._changed.update(dict.fromkeys(names))
+
+    def note_silent(self, silent: Mapping[str, datetime]) -> None:
+        """These plugins are not heard of, and no others."""
+        differing = silent.items() ^ self.silent.items()
+        self.silent = silent
+        self.note(sorted({name for name, _ in differing}))
 
     def note_pod(self, old: PodObject | None, new: PodObject | None) -> None:
         """A pod was ``old`` and is ``new`` now; None: it is not there."""
@@ -136,7 +150,8 @@ class NodeStates:
         self._journal.note(self._changed)
         self._states = States(self._states, self._journal)
         for name in self._changed:
-            self._keep(NodeState(name, nodes.get(name), shares.get(name), self._plugins_on(name)))
+            known = (nodes.get(name), shares.get(name), self._plugins_on(name))
+            self._keep(NodeState(name, *known, self.silent.get(name)))
         self._changed = {}
         return self._states
 

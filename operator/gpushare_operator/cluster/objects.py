@@ -114,6 +114,8 @@ class ShareNodeObject:
     observed_generation: int = 0
     conditions: Mapping[str, ConditionState] = field(default_factory=dict)
     """By type."""
+    registered_since: datetime | None = None
+    """Since when its plugin says so, by the node's clock; None where it does not."""
     unit: str = ""
     """What a unit is, as it is in force; empty when the plugin has not said so."""
     dialect: str = ""
@@ -208,6 +210,8 @@ class JobObject:
     """What people had asked for by ``PolicyObject.retry``."""
     exit_code: int | None = None
     """As far as Kubernetes says so of the Job itself, which may outlive its pod."""
+    result: int | None = None
+    """The exit code of hostctl, where its pod went on after it."""
     deleting: bool = False
     complete: bool = False
     failed: bool = False
@@ -219,6 +223,15 @@ class JobObject:
     @property
     def active(self) -> bool:
         return not (self.complete or self.failed)
+
+    def as_hostctl_said(self, pod: "PodObject | None") -> "JobObject":
+        """Returns the run as hostctl's own container ended, whatever else runs in its ``pod``: a container
+        that somebody adds and that never ends keeps the Job open, and has it fail at its deadline."""
+        code = self.result if pod is None or pod.exit_code is None else pod.exit_code
+        if self.complete or code is None or (self.failed and code):
+            return self
+        ended = (pod.ended if pod else None) or self.finished
+        return replace(self, complete=not code, failed=bool(code), failing=False, finished=ended)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -232,6 +245,10 @@ class PodObject:
     node: str = ""
     ready: bool = False
     exit_code: int | None = None
+    ended: datetime | None = None
+    """When the container ended that ``exit_code`` is of."""
+    is_held_open: bool = False
+    """Of hostctl: whether another container runs on after it."""
     termination: str = ""
     """What the first container wrote into its termination message."""
     waiting: str = ""

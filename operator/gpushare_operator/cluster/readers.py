@@ -18,6 +18,7 @@ from gpushare_core.api.names import (
     COMPONENT_LABEL,
     FIELD_MANAGER,
     POLICY_LABEL,
+    REGISTERED,
     STARTUP_TAINT,
 )
 from gpushare_core.api.policy import Condition, MemoryTotals, PolicySpec, PolicyStatus, UnitTotals
@@ -27,7 +28,7 @@ from gpushare_core.audit.extender_report import decode_reports
 from gpushare_core.dialects.table import DIALECTS, RESOURCES, SHARED_RESOURCES
 from gpushare_core.json_object import UNREADABLE_JSON, Json
 from gpushare_core.placement.requests import read_request
-from gpushare_core.whole_number import whole_number
+from gpushare_core.whole_number import is_number, whole_number
 from gpushare_operator.cluster.labels import (
     ASKED_ANNOTATION,
     COMMAND_LABEL,
@@ -41,6 +42,7 @@ from gpushare_operator.cluster.labels import (
     NODE_UID_ANNOTATION,
     PORT_ANNOTATION,
     RENEW_ANNOTATION,
+    RESULT_ANNOTATION,
     RETRY_ANNOTATION,
     ROLLED_BACK_ANNOTATION,
     SEQUENCE_LABEL,
@@ -187,6 +189,7 @@ def read_share_node(body: Json) -> ShareNodeObject:
         spec_hash=intern((metadata.get("annotations") or {}).get(HASH_ANNOTATION, "")),
         observed_generation=status.get("observedGeneration", 0),
         conditions=_conditions_by_type(status),
+        registered_since=_registered_since(status),
         unit=intern(str(status.get("memoryUnit", ""))),
         dialect=intern(str(status.get("dialect", ""))),
         units=_totals(UnitTotals, status.get("units")),
@@ -197,6 +200,11 @@ def read_share_node(body: Json) -> ShareNodeObject:
         closed_cards=tuple(sorted(card.get("index", 0) for card in cards if _is_closed(card))),
         differences=tuple(status_differences(audited.read_share_node(body))),
     )
+
+
+def _registered_since(status: Json) -> datetime | None:
+    registered = _true_condition(status, REGISTERED)
+    return read_time(registered.get("lastTransitionTime")) if registered else None
 
 
 def _is_closed(card: Json) -> bool:
@@ -318,6 +326,7 @@ def read_job(body: Json) -> JobObject:
         asked=_asked(annotations.get(ASKED_ANNOTATION, "")),
         renew_after=read_time(annotations.get(RENEW_ANNOTATION)),
         has_drifted=DRIFT_ANNOTATION in annotations,
+        result=_result(annotations.get(RESULT_ANNOTATION, "")),
         exit_code=_exit_code((failure or failing or {}).get("message", "")),
         deleting=_is_deleting(body),
         complete=end is not None and failure is None,
@@ -344,6 +353,10 @@ def _asked(text: str) -> frozenset[str]:
         return frozenset()
 
 
+def _result(text: str) -> int | None:
+    return whole_number(text) if is_number(text) else None
+
+
 def _exit_code(message: str) -> int | None:
     """Returns the code that ended a Job. Source: the Job controller's message for ``FailJob``."""
     match = re.search(r"failed with exit code ([0-9]{1,5}) matching", message)
@@ -357,7 +370,8 @@ def read_pod(body: Json) -> PodObject:
     labels = {} if is_static(body) else metadata.get("labels", {})
     # What comes first is what the others wait for.
     containers = [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]
-    terminated = _container_state(containers, "terminated")
+    own = [each for each in containers if each.get("name") == labels.get(COMPONENT_LABEL)] or containers
+    terminated = _container_state(own, "terminated")
     return PodObject(
         name=metadata["name"],
         component=labels.get(COMPONENT_LABEL, ""),
@@ -366,6 +380,8 @@ def read_pod(body: Json) -> PodObject:
         node=body.get("spec", {}).get("nodeName", ""),
         ready=_is_condition_true(status, "Ready") and not _is_deleting(body),
         exit_code=terminated.get("exitCode"),
+        ended=read_time(terminated.get("finishedAt")),
+        is_held_open=bool(terminated and _container_state(containers, "running")),
         termination=terminated.get("message", ""),
         waiting=_why_waiting(_container_state(containers, "waiting")),
         last_words=_last_words(containers),

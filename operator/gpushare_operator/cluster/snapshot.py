@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import cached_property
 from typing import TypeVar
 
@@ -48,6 +49,10 @@ class Snapshot:
     """Only those that a policy names, or that were edited."""
     server: ServerFacts | None = None
     """None where nobody asked."""
+    refusals: Mapping[str, str] = field(default_factory=dict)
+    """Name of a DaemonSet, Deployment or Job of ours -> why its pods are not made."""
+    silent: Mapping[str, datetime] = field(default_factory=dict)
+    """Node name -> when its plugin was heard of last, of those that are not heard of any more."""
 
     known_states: Mapping[str, NodeState] | None = field(default=None, compare=False, repr=False)
     """Made of the objects above where nobody has kept them."""
@@ -59,7 +64,7 @@ class Snapshot:
         """Node name -> what is known of it, of every node of which anything is."""
         if self.known_states is not None:
             return self.known_states
-        return node_states(self.nodes, self.share_nodes, self.pods.values())
+        return node_states(self.nodes, self.share_nodes, self.pods.values(), self.silent)
 
     def index(self, look: Look[R], *, subject: str = "") -> NodeIndex[R]:
         """Returns what ``look`` says of all nodes, right until the next call with a look of the same type
@@ -96,10 +101,10 @@ class Snapshot:
 
     @cached_property
     def jobs_by_node(self) -> Mapping[str, list[JobObject]]:
-        """Node name -> the runs of hostctl on it, the oldest first."""
+        """Node name -> the runs of hostctl on it as they count, the oldest first."""
         jobs: dict[str, list[JobObject]] = {}
         for job in sorted(self.jobs.values(), key=lambda job: job.sequence):
-            jobs.setdefault(job.node, []).append(job)
+            jobs.setdefault(job.node, []).append(job.as_hostctl_said(self.pod_of_job(job.name)))
         return jobs
 
     @cached_property

@@ -3,11 +3,13 @@
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from enum import StrEnum
 from typing import TypeAlias
 
 import msgspec
 
+from gpushare_core.api.conditions import ConditionState
 from gpushare_core.json_object import Json
 from gpushare_operator.cluster.objects import VolcanoLocation
 
@@ -35,6 +37,17 @@ class ApplyShareNode:
 class DeleteShareNode:
     node: str
     uid: str
+
+
+@dataclass(frozen=True, slots=True)
+class DoubtShareNode:
+    """Have conditions of a GPUShareNode say that nothing is known: its plugin is not heard of."""
+
+    node: str
+    uid: str
+    since: datetime
+    """When it was heard of last."""
+    conditions: tuple[ConditionState, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +98,15 @@ class CreateJob:
 
     name: str
     body: Json
+
+
+@dataclass(frozen=True, slots=True)
+class RecordResult:
+    """Have a Job remember the exit code of hostctl."""
+
+    name: str
+    uid: str
+    exit_code: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,12 +189,14 @@ Action: TypeAlias = (
     SetFinalizers
     | ApplyShareNode
     | DeleteShareNode
+    | DoubtShareNode
     | LabelNode
     | ApplyDaemonSet
     | DeleteDaemonSet
     | ApplyDeployment
     | DeleteDeployment
     | CreateJob
+    | RecordResult
     | DeleteJob
     | ApplyVolcanoBackup
     | DeleteVolcanoBackup
@@ -233,7 +257,9 @@ def wishes(action: Action) -> Wishes:
             return {(_kind(action), action.name): PRESENT}
         case DeleteDaemonSet() | DeleteDeployment() | DeleteJob() | DeleteVolcanoBackup():
             return {(_kind(action), action.name): None}
-        case SetFinalizers() | WriteVolcanoConfig() | RemoveStartupTaint():
+        case (
+            SetFinalizers() | WriteVolcanoConfig() | RemoveStartupTaint() | DoubtShareNode() | RecordResult()
+        ):
             return {}
 
 
@@ -254,6 +280,11 @@ def describe(action: Action) -> str:
             return f"set finalizers of policy {action.policy} to {list(action.finalizers)}"
         case ApplyShareNode() | DeleteShareNode():
             return f"{_verb(action)} GPUShareNode {action.node}"
+        case RecordResult():
+            return f"record exit code {action.exit_code} of hostctl on Job {action.name}"
+        case DoubtShareNode():
+            types = ", ".join(each.type for each in action.conditions)
+            return f"set {types} of GPUShareNode {action.node} to Unknown"
         case LabelNode():
             return f"label node {action.node} {dict(action.labels) | dict(action.annotations)}"
         case ClearCapacity() | SetCounts() | RemoveStartupTaint():

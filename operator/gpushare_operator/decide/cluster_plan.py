@@ -6,6 +6,7 @@ from datetime import datetime
 from gpushare_operator.cluster.snapshot import Snapshot
 from gpushare_operator.decide.actions import Plan
 from gpushare_operator.decide.backends import plan_backends
+from gpushare_operator.decide.job_results import record_results
 from gpushare_operator.decide.leftovers import Teardown
 from gpushare_operator.decide.startup_taints import remove_startup_taints
 from gpushare_operator.decide.teardown import Scope, plan_nodes, plan_teardown
@@ -22,7 +23,8 @@ def plan_cluster(snapshot: Snapshot, installation: Installation, now: datetime) 
     )
     taints = remove_startup_taints(snapshot)
     leftovers = (action for plan in (*orphaned, plan_nodes(teardown)) for action in plan.actions)
-    return Plan((*scheduler.actions, *leftovers, *taints), scheduler.retry_after)
+    results = record_results(snapshot)
+    return Plan((*results, *scheduler.actions, *leftovers, *taints), scheduler.retry_after)
 
 
 def _orphaned_policies(snapshot: Snapshot) -> set[str]:

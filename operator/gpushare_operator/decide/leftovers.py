@@ -42,6 +42,7 @@ from gpushare_operator.decide.scheduler import (
     next_restore,
     nodes_to_restore,
     restores,
+    settled_marks,
     withdraw_runs,
 )
 from gpushare_operator.decide.startup_taints import remove_unclaimed_taints, unclaimed_tainted_nodes
@@ -138,11 +139,11 @@ def stopping_extenders(snapshot: Snapshot, _: str) -> list[Leftover]:
 
 
 def marks(snapshot: Snapshot, _: str) -> list[Leftover]:
-    return _connection_if(marked_nodes(snapshot))
+    return _connection_if(settled_marks(snapshot))
 
 
 def remove_marks(teardown: Teardown) -> Iterator[LabelNode]:
-    yield from (mark(node, None) for node in marked_nodes(teardown.snapshot))
+    yield from (mark(node, None) for node in settled_marks(teardown.snapshot))
 
 
 def jobs(snapshot: Snapshot, _: str) -> list[Leftover]:

@@ -31,6 +31,7 @@ from gpushare_operator.decide.node_labels import (
     show_counts,
 )
 from gpushare_operator.decide.policy_problems import is_served
+from gpushare_operator.decide.silent_plugins import doubt_share_node
 from gpushare_operator.decide.teardown import Scope, plan_teardown
 from gpushare_operator.desired.daemon_sets import plugin_daemon_set
 from gpushare_operator.desired.drift import Comparisons, has_drifted
@@ -57,10 +58,11 @@ class Stage(IntEnum):
     FORMER_DIALECT = 1
     LABELS = 2
     COUNTS = 3
-    RELEASE = 4
+    SILENT = 4
+    RELEASE = 5
     """Off nodes that the policy had and no longer has: the labels last."""
-    RELEASE_COUNTS = 5
-    RELEASE_LABELS = 6
+    RELEASE_COUNTS = 6
+    RELEASE_LABELS = 7
 
 
 NodeActions: TypeAlias = Mapping[Stage, tuple[Action, ...]]
@@ -93,6 +95,7 @@ class NodePlanner:
             yield Stage.FORMER_DIALECT, clear_former_dialect(desired)
             yield Stage.LABELS, label_node(self.asked.policy.name, desired)
             yield Stage.COUNTS, show_counts(desired)
+        yield Stage.SILENT, doubt_share_node(state)
 
     def is_told(self, state: NodeState, assignment: NodeAssignment) -> bool:
         """Returns whether the GPUShareNode says what the policy asks for now."""

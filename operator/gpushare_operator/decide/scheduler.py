@@ -260,7 +260,10 @@ def withdraw_runs(snapshot: Snapshot) -> Iterator[DeleteJob]:
 
 def _let_go(snapshot: Snapshot) -> set[str]:
     """Returns the hosts that count as lost because people said so. One whose kubelet is there is not lost:
-    the annotation may be from an earlier time. It is restored, but waited for once only."""
+    the annotation may be from an earlier time. It is restored, but waited for once only. Once no policy is
+    left to say so, those that are away stay lost until they are back."""
+    if not snapshot.policies:
+        return {node.name for node in marked_nodes(snapshot) if not node.ready}
     return {name for name in snapshot.let_go if _is_away(snapshot, name) or _was_not_restored(snapshot, name)}
 
 
@@ -301,6 +304,13 @@ def kube_scheduler_extender(snapshot: Snapshot) -> DaemonSetObject | None:
 def marked_nodes(snapshot: Snapshot) -> list[NodeObject]:
     """Returns nodes that say themselves that they may have been edited: nothing else has to survive."""
     return [node for node in snapshot.traits.hosts if _is_marked(node)]
+
+
+def settled_marks(snapshot: Snapshot) -> list[NodeObject]:
+    """Returns marked nodes whose hosts are restored. On one that was let go the mark stays: when the host
+    comes back it is restored like any other, whether there is a policy by then or not."""
+    lost = _let_go(snapshot)
+    return [node for node in marked_nodes(snapshot) if node.name not in lost]
 
 
 def mark(node: NodeObject, value: str | None) -> LabelNode:

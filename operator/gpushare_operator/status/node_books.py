@@ -4,6 +4,7 @@ from gpushare_core.api.conditions import FALSE, TRUE
 from gpushare_core.api.names import LEDGER_IN_SYNC
 from gpushare_operator.cluster.node_state import NodeState
 from gpushare_operator.cluster.objects import ShareNodeObject
+from gpushare_operator.decide.silent_plugins import why_silent
 
 
 def said_of_books(share: ShareNodeObject | None) -> str:
@@ -21,6 +22,8 @@ def why_unseen(state: NodeState) -> str:
     """Returns why the plugin of a node cannot tell, or empty text. One that stopped told before it did."""
     if state.node is None or not state.node.ready:
         return "the node itself is not Ready"
+    if why := why_silent(state):
+        return why
     condition = state.share.conditions.get(LEDGER_IN_SYNC) if state.share else None
     if condition is None:
         return "its plugin has not answered yet"

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from gpushare_core.api.names import REGISTERED
 from gpushare_operator.cluster.node_state import NodeState
+from gpushare_operator.decide.silent_plugins import why_silent
 from gpushare_operator.status.checks import first_failure
 
 
@@ -24,7 +25,13 @@ def _has_plugin_answered(enabled: NodeState) -> str | None:
     share = enabled.share
     if share and REGISTERED in share.conditions and share.observed_generation == share.generation:
         return None
-    return "its plugin has not answered yet"
+    pod = enabled.plugin
+    waiting = f": pod {pod.name} waits: {pod.waiting}" if pod and pod.waiting else ""
+    return f"its plugin has not answered yet{waiting}"
+
+
+def _is_plugin_heard(enabled: NodeState) -> str | None:
+    return why_silent(enabled) or None
 
 
 def _is_registered(enabled: NodeState) -> str | None:
@@ -39,6 +46,8 @@ NODE_CHECKS: tuple[Callable[[NodeState], str | None], ...] = (
     _is_node_ready,
     # The operator's own part comes before the plugin's.
     _has_share_node,
+    # What it said before it fell silent is not true any more.
+    _is_plugin_heard,
     # What the plugin says of a former generation says nothing of this one.
     _has_plugin_answered,
     # The plugin runs: now it is up to the kubelet.

@@ -25,6 +25,7 @@ from gpushare_operator.status.nodes import (
 from gpushare_operator.status.other_plugins import other_plugins
 from gpushare_operator.status.policy_nodes import PolicyNodes, policy_nodes
 from gpushare_operator.status.policy_readiness import PolicyConditions, policy_ready
+from gpushare_operator.status.refused_pods import refused_pods
 from gpushare_operator.status.totals import reported_memory, totals
 
 
@@ -47,6 +48,7 @@ def policy_status(
     problems = [
         *api_problems(failures),
         *contested_problems(contested),
+        *refused_pods(snapshot, policy, installation.namespace),
         *other_plugins(offered),
         *forsaken_pods(snapshot),
     ]

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from gpushare_core.api.conditions import ConditionState, condition_false, condition_true
 from gpushare_core.api.enums import Backend
-from gpushare_core.api.names import CONTROL_PLANE_LABEL
+from gpushare_core.api.names import CONTROL_PLANE_LABEL, SCHEDULER_LABEL
 from gpushare_core.api.served import Problem
 from gpushare_operator.cluster.labels import LET_GO_ANNOTATION, RETRY_ANNOTATION
 from gpushare_operator.cluster.objects import NodeObject, PolicyObject
@@ -41,9 +41,13 @@ HOW_TO_LET_GO = (
     f"{LET_GO_ANNOTATION}={{nodes}} --overwrite"
 )
 LET_GO = (
-    "not restored, because its Node is gone or a person let it go: {nodes}; before such a host comes back,"
-    " run gpushare-hostctl restore --root / there"
+    "not restored, because its Node is gone or a person let it go: {nodes}; when such a host comes back this"
+    " operator restores it by a Job, as long as its Node has the label "
+    + SCHEDULER_LABEL
+    + ", which a Node that"
+    " is made anew lacks: kubectl label node NAME " + SCHEDULER_LABEL + "=0"
 )
+AWAY = "the node is not Ready"
 UNLABELLED = (
     "edited, but no control plane any more, so no extender runs there: {nodes}; it is being restored, and"
     f" connected again once it is labelled {CONTROL_PLANE_LABEL}="
@@ -67,6 +71,16 @@ class _Connection:
 
     def nodes_in(self, *states: HistoryState) -> list[str]:
         return [history.node.name for history in self.histories if history.state in states]
+
+    def told(self, what: str, *states: HistoryState) -> str:
+        """Returns ``what`` happens on the nodes in ``states``, and which of them are away: there it waits."""
+        names = self.nodes_in(*states)
+        away = [each.node.name for each in self.histories if not each.node.ready and each.node.name in names]
+        if not away:
+            return f"{listed(names)}: {what}" if names else ""
+        here = sorted(set(names) - set(away))
+        waits = f"{listed(away)}: {AWAY}, and what is to be done there waits for it"
+        return f"{listed(here)}: {what}; {waits}" if here else waits
 
 
 def kube_scheduler_configured(
@@ -137,9 +151,8 @@ def _no_install_failed(connection: _Connection) -> Problem | None:
 
 
 def _no_install_runs(connection: _Connection) -> Problem | None:
-    names = connection.nodes_in(HistoryState.RUNNING)
-    message = f"{listed(names)}: kube-scheduler is being connected"
-    return Problem(conditions.INSTALLING, message) if names else None
+    message = connection.told("kube-scheduler is being connected", HistoryState.RUNNING)
+    return Problem(conditions.INSTALLING, message) if message else None
 
 
 def _extenders_are_ready(connection: _Connection) -> Problem | None:
@@ -154,9 +167,10 @@ def _extenders_are_ready(connection: _Connection) -> Problem | None:
 
 
 def _no_install_is_due(connection: _Connection) -> Problem | None:
-    names = connection.nodes_in(HistoryState.DUE, HistoryState.BACKOFF)
-    message = f"{listed(names)}: kube-scheduler is about to be connected"
-    return Problem(conditions.INSTALLING, message) if names else None
+    message = connection.told(
+        "kube-scheduler is about to be connected", HistoryState.DUE, HistoryState.BACKOFF
+    )
+    return Problem(conditions.INSTALLING, message) if message else None
 
 
 CONFIGURED_CHECKS: tuple[Callable[[_Connection], Problem | None], ...] = (
@@ -238,7 +252,10 @@ def _failed_attempts(connection: _Connection, reason: str) -> Problem | None:
     if not failures:
         return None
     needs_person = any(attempt.needs_person or attempt.rolled_back for attempt in failures.values())
-    messages = {node: _failure_message(attempt) for node, attempt in failures.items()}
+    away = {history.node.name: f"{AWAY}; " for history in connection.histories if not history.node.ready}
+    messages = {
+        node: f"{away.get(node, '')}{_failure_message(attempt)}" for node, attempt in failures.items()
+    }
     if any(attempt.rolled_back for attempt in failures.values()):
         ask = HOW_TO_ASK.format(policy=connection.policy.name)
         return Problem(conditions.NEEDS_ATTENTION, f"{explained(messages)}; {ask}")
@@ -261,8 +278,10 @@ def _plain_text(attempt: Attempt) -> str:
 
 def why_no_extender(snapshot: Snapshot, node: NodeObject) -> str:
     pod = snapshot.extender_pods.get(node.name)
+    if not node.ready:
+        return AWAY
     if pod is None:
-        return "the extender is being started" if node.ready else "the node is not Ready"
+        return "the extender is being started"
     if pod.ready:
         return f"the extender ({pod.name}) does not listen at the port that is asked for yet"
     if pod.last_words:

@@ -1,8 +1,9 @@
 """The device plugin API v1beta1 over gRPC."""
 
+import asyncio
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import aclosing, contextmanager
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -29,9 +30,15 @@ REFUSALS: Mapping[type[Exception], str] = MappingProxyType(
         NothingFitsError: "NothingFits",
         NothingOfferedError: "NotServed",
         UnusableUnitsError: "UnusableUnits",
+        TimeoutError: "TooLate",
     }
 )
 """The error -> its reason in metrics."""
+ANSWER_SECONDS = 12.0
+"""For one call. The kubelet sets no deadline, and starts no pod on its node while it waits."""
+TOO_LATE_MESSAGE = (
+    f"the gpushare plugin found no answer within {ANSWER_SECONDS:g} s; its log says what it waited for"
+)
 DEFECT = "Error"
 """The reason of any other error."""
 
@@ -59,6 +66,7 @@ class DevicePlugin:
         calls: KubeletCalls,
         called: Callable[[KubeletCall], None] = lambda _: None,
         clock: Callable[[], float] = time.perf_counter,
+        answer_seconds: float = ANSWER_SECONDS,
     ) -> None:
         """``calls``: where those that take units count as under way. ``called`` is told of each of them;
         ``clock`` is in steady seconds."""
@@ -67,6 +75,7 @@ class DevicePlugin:
         self._calls = calls
         self._called = called
         self._clock = clock
+        self._answer_seconds = answer_seconds
 
     async def options(self, _: api.Empty, __: Context) -> api.DevicePluginOptions:
         """GetDevicePluginOptions: we want to be asked which units to take."""
@@ -87,29 +96,35 @@ class DevicePlugin:
     ) -> api.PreferredAllocationResponse:
         """GetPreferredAllocation: which units the kubelet shall take. Refuses with RESOURCE_EXHAUSTED."""
         try:
-            with self._measured(PREFERRED_ALLOCATION):
+            async with self._answering(PREFERRED_ALLOCATION):
                 ids = [await self._allocator.prefer(container) for container in request]
         except (NothingFitsError, NothingOfferedError) as error:
             await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, _told(error))
+        except TimeoutError:
+            await context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, TOO_LATE_MESSAGE)
         responses = [api.ContainerPreferredAllocationResponse(deviceIDs=each) for each in ids]
         return api.PreferredAllocationResponse(container_responses=responses)
 
     async def allocate(self, request: api.AllocateRequest, context: Context) -> api.AllocateResponse:
         """Allocate: what comes with the units that the kubelet took. Refuses with FAILED_PRECONDITION."""
         try:
-            with self._measured(ALLOCATE):
+            async with self._answering(ALLOCATE):
                 asked = (each.devices_ids for each in request.container_requests)
                 answers = [await self._allocator.allocate(ids) for ids in asked]
         except (UnusableUnitsError, NothingOfferedError) as error:
             await context.abort(grpc.StatusCode.FAILED_PRECONDITION, _told(error))
+        except TimeoutError:
+            await context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, TOO_LATE_MESSAGE)
         return api.AllocateResponse(container_responses=[_response(each) for each in answers])
 
-    @contextmanager
-    def _measured(self, verb: str) -> Iterator[None]:
+    @asynccontextmanager
+    async def _answering(self, verb: str) -> AsyncIterator[None]:
+        """While entered a call is under way. Raises ``TimeoutError`` where that takes too long."""
         begun, refusal = self._clock(), ""
         try:
             with self._calls.one():
-                yield
+                async with asyncio.timeout(self._answer_seconds):
+                    yield
         except Exception as error:
             refusal = REFUSALS.get(type(error), DEFECT)
             raise

@@ -7,6 +7,13 @@ from pathlib import Path
 import grpc
 import grpc.aio
 
+from gpushare_plugin.kubelet.proto import deviceplugin_pb2 as api
+
+OPTIONS = "/v1beta1.DevicePlugin/GetDevicePluginOptions"
+"""The call that costs least."""
+ANSWER_TIMEOUT = 5.0
+"""Seconds."""
+
 
 class PluginServer:
     """Serves ``handler`` on ``socket``. The kubelet may remove the socket at any time."""
@@ -34,6 +41,17 @@ class PluginServer:
         except OSError:  # it was killed and left its socket behind
             return False
         writer.close()
+        return True
+
+    async def answers(self) -> bool:
+        """Whether a call is answered, as the kubelet would hear it; true where there is nothing to call."""
+        if not self.is_reachable:
+            return True
+        async with grpc.aio.insecure_channel(f"unix://{self.socket}") as channel:
+            try:
+                await _ask(channel)
+            except grpc.aio.AioRpcError:
+                return not self.is_reachable
         return True
 
     async def ensure_reachable(self) -> None:
@@ -66,3 +84,13 @@ class PluginServer:
         if self._server is not None:
             await self._server.stop(grace=None)
         self._server = None
+
+
+async def _ask(channel: grpc.aio.Channel) -> None:
+    """Raises ``AioRpcError`` where nobody answers in time."""
+    options = channel.unary_unary(
+        OPTIONS,
+        request_serializer=api.Empty.SerializeToString,
+        response_deserializer=api.DevicePluginOptions.FromString,
+    )
+    await options(api.Empty(), timeout=ANSWER_TIMEOUT)

@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from gpushare_core.api.names import (
     POLICY_LABEL,
     SCHEDULER_LABEL,
 )
+from gpushare_core.api.plugin_heartbeat import heartbeat_lease
 from gpushare_core.api.policy import INVENTORY_FOLDERS, LOG_FOLDER_PATTERN
 from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.dialects.gpushare import GPUSHARE
@@ -33,6 +35,7 @@ from gpushare_operator.desired.names import VOLCANO_BACKUP
 from gpushare_operator.desired.plugin_platform import PluginPlatform
 from gpushare_operator.leadership import LEASE_NAME
 from gpushare_operator.main import ACCOUNT
+from gpushare_operator.reconcile import HEARTBEATS
 
 MANIFEST = Path(__file__).resolve().parents[3] / "manifests" / "rbac-operator.yaml"
 
@@ -48,7 +51,9 @@ def needed(write: str) -> set[Right]:
     """What one recorded write asks for."""
     verb, path = write.split(" ")
     group, resource = group_and_resource(path)
-    return {(group, resource, each) for each in VERBS[verb]}
+    # Of an object that is not there a subresource is not made.
+    verbs = ("patch",) if path.endswith("/status") else VERBS[verb]
+    return {(group, resource, each) for each in verbs}
 
 
 def group_and_resource(path: str) -> tuple[str, str]:
@@ -60,6 +65,15 @@ def group_and_resource(path: str) -> tuple[str, str]:
 def followed() -> set[Right]:
     places = [group_and_resource(kind.path(NAMESPACE)) for kind in KINDS]
     return {(*place, verb) for place in places for verb in ("list", "watch")}
+
+
+async def fall_silent(cluster: Cluster) -> None:
+    cluster.api.put(
+        paths.leases(NAMESPACE), heartbeat_lease("gpu-1", "uid", cluster.now - timedelta(hours=1))
+    )
+    operator = await converge(cluster)
+    await operator.work(HEARTBEATS)
+    await operator.work("default")
 
 
 def whole_life(**extra: Any) -> list[str]:
@@ -78,6 +92,7 @@ def whole_life(**extra: Any) -> list[str]:
     asyncio.run(converge(cluster))
     cluster.api.change(paths.POLICIES, "default", {"spec": {"plugin": {"logLevel": "debug"}}})
     asyncio.run(converge(cluster))
+    asyncio.run(fall_silent(cluster))
     cluster.delete_policy("default")
     asyncio.run(converge(cluster))
     assert cluster.api.of(paths.POLICIES) == {}

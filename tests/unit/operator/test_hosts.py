@@ -315,17 +315,28 @@ class TestLostHosts:
         assert policy_actions(snapshot(self.gone, self.dead, stuck)) == []
 
     def test_until_a_person_lets_it_go(self) -> None:
-        seen = [self.named, untouched(), self.dead, restored(), installed("cp-2")]
+        seen: list[Any] = [self.named, untouched(), self.dead, restored(), installed("cp-2")]
         assert due(*seen, extender()) == ["DeleteDaemonSet"]
-        assert due(*seen) == ["mark cp-2 off"]
-        later = node("cp-2", ready=False, labels={CONTROL_PLANE_LABEL: ""})
-        assert cluster_actions(snapshot(self.named, untouched(), later, restored(), installed("cp-2"))) == [
+        assert cluster_actions(snapshot(*seen)) == [
             DeleteJob("gpushare-scheduler-restore-cp-2", "uid-job-2"),
             DeleteJob("gpushare-scheduler-install-cp-2-1", "uid-job-1"),
         ]
-        assert [type(action).__name__ for action in policy_actions(snapshot(self.named, later))] == [
+        assert [type(action).__name__ for action in policy_actions(snapshot(self.named, self.dead))] == [
             "SetFinalizers"
         ]
+
+    def test_when_it_comes_back_it_is_restored_like_any_other(self) -> None:
+        """It was left to people, who find no gpushare-hostctl on a host."""
+        assert due(untouched(), self.dead) == [], "the policy is gone, and it is still away"
+        back = control_plane("cp-2")
+        assert due(untouched(), back) == ["+restore-cp-2-1"]
+        assert due(untouched(), back, restored("cp-2")) == ["mark cp-2 off"]
+        (last,) = cluster_actions(snapshot(untouched(), untouched("cp-2"), restored("cp-2")))
+        assert isinstance(last, DeleteJob)
+
+    def test_its_mark_holds_up_no_other_policy(self) -> None:
+        seen = [policy(), untouched(), extender()]
+        assert due(*seen, self.dead) == ["mark cp 1"]
 
     def test_one_whose_kubelet_is_there_is_restored_all_the_same(self) -> None:
         """The annotation may be from a time at which it was away."""

@@ -490,6 +490,31 @@ class TestScheduler:
         after = policy_status(snapshot(deleted), deleted, INSTALLATION, now=NOW)
         assert [event["reason"] for event in events_for(deleted, after, NOW)] == []
 
+    @pytest.mark.parametrize(
+        ("seen", "told"),
+        [
+            pytest.param(
+                [extender_pod("cp-2", ready=False)], "cp-2: the node is not Ready", id="its extender"
+            ),
+            pytest.param(
+                [job(INSTALL, "cp-2")],
+                "cp-2: the node is not Ready, and what is to be done there waits for it",
+                id="a Job that waits",
+            ),
+            pytest.param(
+                [failed(INSTALL, ago=1, sequence=1, on="cp-2")],
+                "cp-2: the node is not Ready; Job ",
+                id="a Job",
+            ),
+        ],
+    )
+    def test_a_dead_control_plane_is_called_dead(self, seen: list[Any], told: str) -> None:
+        """It was "the extender is not ready yet" or "kube-scheduler is being connected", for ever."""
+        dead = control_plane("cp-2", ready=False)
+        said = conditions_of(snapshot(serving(policy(), "gpu-1"), dead, seen))["SchedulerConfigured"]
+        assert said.status == "False"
+        assert told in said.message
+
     def test_a_deletion_that_waits_for_a_dead_host_says_how_to_let_it_go(self) -> None:
         dead = control_plane("cp-2", ready=False)
         message = self.deletion(policy(deleting=True), dead, installed("cp-2"))
@@ -516,7 +541,8 @@ class TestScheduler:
         assert message.startswith(
             "False HostsLetGo: not restored, because its Node is gone or a person let it"
         )
-        assert "cp-2; before such a host comes back, run gpushare-hostctl restore --root / there" in message
+        assert "cp-2; when such a host comes back this operator restores it by a Job" in message
+        assert "kubectl label node NAME gpushare.io.node-restriction.kubernetes.io/scheduler=0" in message
         status = policy_status(snapshot(seen), seen[0], INSTALLATION, now=NOW)
         events = [event for event in events_for(seen[0], status, NOW) if event["reason"] == "HostsLetGo"]
         assert [(event["type"], "cp-2" in event["note"]) for event in events] == [("Warning", True)]

@@ -1,0 +1,97 @@
+"""Why pods of ours are not made: the words of the controllers that try to, which nobody follows.
+
+DaemonSets and Jobs have no condition for it, only Events; they are asked for while fewer pods are there than
+there shall be.
+"""
+
+import logging
+import re
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from typing import Protocol
+
+from gpushare_core.json_object import Json
+from gpushare_core.kube import paths
+from gpushare_core.kube.client import Page
+from gpushare_core.kube.errors import ApiError
+from gpushare_operator.cluster.labels import MANAGED
+from gpushare_operator.cluster.snapshot import Snapshot
+
+PAGE = 100
+MOST_EVENTS = 500
+"""That are looked at: whoever may make Events in our namespace could make any number of them."""
+FAILED_CREATE = "reason=FailedCreate"
+ERROR_CREATING = "Error creating: "
+
+_log = logging.getLogger(__name__)
+
+
+class Reader(Protocol):
+    def pages(
+        self, path: str, *, limit: int, label_selector: str = "", field_selector: str = ""
+    ) -> AsyncIterator[Page]: ...
+
+
+async def read_refusals(api: Reader, namespace: str, snapshot: Snapshot) -> Mapping[str, str]:
+    """Returns name of a DaemonSet, Deployment or Job -> why its pods are not made, as it was said last."""
+    try:
+        refused = dict(_of_deployments(await _all(api, paths.deployments(namespace), label_selector=MANAGED)))
+        short = dict(_short(await _all(api, paths.daemon_sets(namespace), label_selector=MANAGED)))
+        short.update(_without_pods(snapshot))
+        if short:
+            events = await _all(api, paths.events(namespace), field_selector=FAILED_CREATE)
+            refused.update(_by_events(events, short))
+    except ApiError as error:
+        if not error.is_forbidden:
+            raise
+        _log.warning("why pods are not made is not seen: %s", error)
+        return {}
+    return refused
+
+
+async def _all(api: Reader, path: str, *, label_selector: str = "", field_selector: str = "") -> list[Json]:
+    found: list[Json] = []
+    pages = api.pages(path, limit=PAGE, label_selector=label_selector, field_selector=field_selector)
+    async for page in pages:
+        found += page.items
+        if len(found) >= MOST_EVENTS:
+            break
+    return found
+
+
+def _short(daemon_sets: Iterable[Json]) -> Iterator[tuple[str, str]]:
+    """Yields UID and name of those that have fewer pods than nodes."""
+    for each in daemon_sets:
+        status = each.get("status") or {}
+        if status.get("currentNumberScheduled", 0) < status.get("desiredNumberScheduled", 0):
+            yield each["metadata"]["uid"], each["metadata"]["name"]
+
+
+def _without_pods(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
+    for job in snapshot.jobs.values():
+        if job.active and snapshot.pod_of_job(job.name) is None:
+            yield job.uid, job.name
+
+
+def _of_deployments(deployments: Iterable[Json]) -> Iterator[tuple[str, str]]:
+    for each in deployments:
+        for condition in (each.get("status") or {}).get("conditions") or ():
+            if (condition.get("type"), condition.get("status")) == ("ReplicaFailure", "True"):
+                yield each["metadata"]["name"], str(condition.get("message", ""))
+
+
+def _by_events(events: Iterable[Json], short: Mapping[str, str]) -> Mapping[str, str]:
+    said = ((each, short.get((each.get("regarding") or {}).get("uid", ""))) for each in events)
+    known = sorted(((_last_seen(each), str(each.get("note", "")), name) for each, name in said if name))
+    return {name: _reason(note) for _, note, name in known}
+
+
+def _reason(note: str) -> str:
+    """Without the name of the pod, which is another one at each try: what is said would change each time."""
+    return re.sub(r'^pods "[^"]*" is ', "", note.rpartition(ERROR_CREATING)[2])
+
+
+def _last_seen(event: Json) -> str:
+    """Returns a time that can be compared as text. Kubernetes' controllers write the older kind of Events."""
+    series = event.get("series") or {}
+    times = (series.get("lastObservedTime"), event.get("deprecatedLastTimestamp"), event.get("eventTime"))
+    return next((str(time) for time in times if time), str(event["metadata"].get("creationTimestamp", "")))

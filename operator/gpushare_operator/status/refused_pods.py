@@ -1,0 +1,55 @@
+"""What is said where pods of ours cannot be made: in the words of who refuses them, and what to do."""
+
+from collections.abc import Mapping
+
+from gpushare_core.api.served import Problem
+from gpushare_core.printable import printable
+from gpushare_operator.cluster.objects import PolicyObject
+from gpushare_operator.cluster.snapshot import Snapshot
+from gpushare_operator.desired.names import plugin_name
+from gpushare_operator.status.wording import explained
+
+PODS_REFUSED = "PodsRefused"
+"""Reason of Degraded: part of the API."""
+MOST_BYTES = 400
+"""Of what a controller says: PodSecurity lists every field of a pod that it does not like."""
+
+POD_SECURITY = (
+    "kubectl label namespace {namespace} pod-security.kubernetes.io/enforce=privileged --overwrite: plugins"
+    " and hostctl need folders of their hosts"
+)
+LIMITS = "choose resources within the LimitRange (docs/install.md), or take it out of namespace {namespace}"
+QUOTA = "raise the ResourceQuota of namespace {namespace}"
+OTHERS = "have what refuses them leave namespace {namespace} alone"
+AGAIN = "Kubernetes tries again by itself, at the latest after 17 minutes"
+ADVICE: tuple[tuple[str, str], ...] = (
+    ("violates PodSecurity", POD_SECURITY),
+    ("exceeded quota", QUOTA),
+    ("limit to request ratio", LIMITS),
+    ("usage per Container", LIMITS),
+    ("usage per Pod", LIMITS),
+)
+"""Part of a refusal in the API server's words -> what to do, the first that applies."""
+
+
+def refused_pods(snapshot: Snapshot, policy: PolicyObject, namespace: str) -> list[Problem]:
+    """Returns the problem of ``policy``: its own plugins, and what all policies share."""
+    refused = _of_policy(snapshot, policy)
+    if not refused:
+        return []
+    what = explained(
+        {f"pods of {name}": printable(why, most_bytes=MOST_BYTES) for name, why in refused.items()}
+    )
+    advice = dict.fromkeys(_advice(why).format(namespace=namespace) for why in refused.values())
+    message = f"the API server refuses {what}; {'; '.join(advice)}; {AGAIN}"
+    return [Problem(PODS_REFUSED, message)]
+
+
+def _of_policy(snapshot: Snapshot, policy: PolicyObject) -> Mapping[str, str]:
+    """Returns name of DaemonSet, Deployment or Job -> why, without plugins of other policies."""
+    others = {plugin_name(name) for name in snapshot.policies if name != policy.name}
+    return {name: why for name, why in snapshot.refusals.items() if name not in others}
+
+
+def _advice(why: str) -> str:
+    return next((advice for words, advice in ADVICE if words in why), OTHERS)

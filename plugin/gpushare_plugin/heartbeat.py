@@ -1,0 +1,92 @@
+"""Signs of life for the process that ends this one when it hangs (``watchdog``)."""
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Protocol
+
+PERIOD = 3.0
+"""Seconds between two signs."""
+WATCHDOG_SILENT_AFTER = 15.0
+"""Seconds without an answer after which the watchdog counts as hanging."""
+
+
+class Watched(Protocol):
+    """Who gets the signs."""
+
+    def beat(self) -> None:
+        """Tells that this process works."""
+
+    def has_answered(self) -> bool:
+        """Returns whether an answer to a sign came since the last call."""
+
+
+@dataclass(frozen=True, slots=True)
+class Watchdog:
+    """The other process, at the other ends of two pipes."""
+
+    beats: int
+    echoes: int
+
+    def __post_init__(self) -> None:
+        os.set_blocking(self.beats, False)
+        os.set_blocking(self.echoes, False)
+
+    def beat(self) -> None:
+        with suppress(OSError):  # it hangs, and the pipe is full
+            os.write(self.beats, b".")
+
+    def has_answered(self) -> bool:
+        try:
+            return bool(os.read(self.echoes, 4096))
+        except BlockingIOError:
+            return False
+
+
+class NoWatchdog:
+    """Of a plugin that was started without one, as tests do."""
+
+    def beat(self) -> None:
+        """Tells nobody."""
+
+    def has_answered(self) -> bool:
+        return True
+
+
+@dataclass(slots=True)
+class Heartbeat:
+    """Tells the watchdog that the event loop turns and that all services answer."""
+
+    watchdog: Watched
+    services: Iterable[Callable[[], Awaitable[bool]]]
+    """Each returns whether a service of this process answers as the kubelet would hear it; true where it is
+    not served now."""
+    clock: Callable[[], float]
+    """Steady seconds."""
+    _heard: float = field(init=False)
+    """When the watchdog answered last."""
+
+    def __post_init__(self) -> None:
+        self._heard = self.clock()
+
+    async def run(self) -> None:
+        """Never returns."""
+        while True:
+            await self.beat()
+            await asyncio.sleep(PERIOD)
+
+    async def beat(self) -> None:
+        """Gives a sign if every service answers, and looks for the answer to an earlier one."""
+        answers = await asyncio.gather(*(service() for service in self.services))
+        if all(answers):
+            self.watchdog.beat()
+        if self.watchdog.has_answered():
+            self._heard = self.clock()
+
+    def problem(self) -> str:
+        """Returns what the liveness probe complains of, empty where the watchdog answers: without one a
+        plugin holds up its kubelet the next time it hangs."""
+        silent = self.clock() - self._heard
+        return f"the watchdog answered {silent:.0f} s ago" if silent > WATCHDOG_SILENT_AFTER else ""

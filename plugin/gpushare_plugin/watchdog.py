@@ -1,0 +1,146 @@
+"""The process that a plugin's container begins with: it starts the plugin, and ends it when it hangs.
+
+A kubelet waits for a device plugin's answer without a deadline, in the loop that starts every pod of its node
+and that acts upon failed probes. So what ends a plugin that hangs must not share the hang: this is another
+process. It is process 1 of the container, because from within nobody can kill that one.
+
+The plugin writes a byte while its event loop turns and its gRPC services answer (``heartbeat``), and gets one
+back: where this process hangs itself the plugin's liveness probe fails, and the kubelet, which nobody keeps
+waiting then, starts the container anew. Where both are stopped nothing in the container can help.
+
+Nothing is imported here that is not needed: this process costs memory on every node.
+"""
+
+import os
+import signal
+import sys
+import time
+from contextlib import suppress
+
+TICK = 1.0
+"""Seconds between two looks."""
+LONGEST_TICK = 2.0
+"""Seconds that one look counts for at most: where the whole container stood still, so did the plugin, and it
+has to be given the time to go on."""
+SILENT_AFTER = 12.0
+"""Seconds without a sign of the plugin after which it is ended."""
+START_SECONDS = 60.0
+"""Seconds until its first sign: it reads its modules, and no kubelet knows it yet."""
+
+FORWARDED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
+KILLED = 128
+"""What the number of a signal is added to, as shells do it."""
+TERMINATION_LOG = "/dev/termination-log"
+"""Kubernetes shows its text as the message of the container that ended."""
+
+_PR_SET_PDEATHSIG = 1
+"""Source: ``linux/prctl.h``."""
+
+
+def main() -> None:
+    """Returns never: this process and the plugin end with the same status."""
+    (beats, beat), (echoes, echo) = os.pipe(), os.pipe()
+    watchdog, mask = os.getpid(), signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD, *FORWARDED})
+    plugin = os.fork()
+    if plugin:
+        os.close(beat)
+        os.close(echoes)
+        sys.exit(watch(plugin, beats=beats, echo=echo))
+    os.close(beats)
+    os.close(echo)
+    signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+    end_with(watchdog)
+    run_plugin(beat=beat, echoes=echoes)
+
+
+def run_plugin(*, beat: int, echoes: int) -> None:
+    # Here, so that the other process has none of it.
+    from gpushare_plugin.heartbeat import Watchdog
+    from gpushare_plugin.main import main as plugin
+
+    plugin(Watchdog(beat, echoes))
+
+
+def end_with(parent: int) -> None:
+    """Has the kernel kill this process when ``parent`` ends: with ``hostPID`` it is not process 1."""
+    import ctypes  # as in run_plugin
+
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+def watch(plugin: int, *, beats: int, echo: int) -> int:
+    """Returns the status to exit with once the process ``plugin`` has ended, by itself or because it hung.
+
+    ``beats`` and ``echo`` are the ends of pipes. Signals come in by ``sigtimedwait``, so they have to be
+    blocked.
+    """
+    os.set_blocking(beats, False)
+    os.set_blocking(echo, False)
+    before, silent, allowed = time.monotonic(), 0.0, START_SECONDS
+    while (status := ended(plugin)) is None:
+        forward(signal.sigtimedwait({signal.SIGCHLD, *FORWARDED}, TICK), plugin)
+        now = time.monotonic()
+        silent, before = silent + min(now - before, LONGEST_TICK), now
+        if has_beaten(beats):
+            give_back(echo)
+            silent, allowed = 0.0, SILENT_AFTER
+        if silent >= allowed:
+            end(plugin, silent)
+            silent = 0.0
+    return status
+
+
+def ended(plugin: int) -> int | None:
+    """Returns the exit status of ``plugin``, None while it runs. Process 1 has to reap everybody else's
+    children, too."""
+    pid = -1
+    while pid:
+        pid, status = os.waitpid(-1, os.WNOHANG)
+        if pid == plugin:
+            code = os.waitstatus_to_exitcode(status)
+            return code if code >= 0 else KILLED - code
+    return None
+
+
+def forward(received: signal.struct_siginfo | None, plugin: int) -> None:
+    """Where this process was stopped and goes on, Python 3.11 returns anything for what was received."""
+    if received and received.si_signo in FORWARDED:
+        os.kill(plugin, received.si_signo)
+
+
+def has_beaten(beats: int) -> bool:
+    """Returns whether the plugin gave a sign since the last look; a pipe that it has closed is none."""
+    try:
+        return bool(os.read(beats, 4096))
+    except BlockingIOError:
+        return False
+
+
+def give_back(echo: int) -> None:
+    with suppress(OSError):  # it does not read, or has just ended
+        os.write(echo, b".")
+
+
+def end(plugin: int, silent: float) -> None:
+    message = (
+        f"the plugin gave no sign for {silent:.0f} s: its process, its event loop or its gRPC service hangs;"
+        " it was killed and starts anew, so that the kubelet does not wait for it"
+    )
+    os.kill(plugin, signal.SIGKILL)
+    tell(message)
+
+
+def tell(message: str) -> None:
+    """As the programs' logs have it (``gpushare_core.log``), and where Kubernetes shows why a container
+    ended."""
+    seconds, moment = int(time.time() % 1 * 1000), time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime())
+    line = f'"time": "{moment}.{seconds:03}+00:00", "level": "error", "logger": "{__name__}"'
+    line += f', "message": "{message}"'
+    with suppress(OSError):
+        os.write(sys.stderr.fileno(), f"{{{line}}}\n".encode())
+    with suppress(OSError):
+        log = os.open(TERMINATION_LOG, os.O_WRONLY | os.O_TRUNC)
+        os.write(log, message.encode())
+        os.close(log)

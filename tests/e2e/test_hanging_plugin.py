@@ -1,0 +1,97 @@
+"""A plugin that hangs takes neither its node's kubelet with it nor the truth about its cards."""
+
+import time
+from typing import Any
+
+import pytest
+from tests.e2e.observe import PODS, POLICIES, condition, is_true, watch_until
+from tests.e2e.outcomes import is_running
+from tests.e2e.plugin_processes import PLUGIN, WATCHDOG, plugin_processes, stopped
+from tests.e2e.product import Product, is_ready, named
+from tests.e2e.workloads import create, pod, replica_set
+
+from gpushare_localcluster.cluster import LocalCluster
+
+pytestmark = [pytest.mark.e2e, pytest.mark.connected, pytest.mark.usefixtures("shared_policy")]
+
+NODE = "gpu-1"
+WITHIN = 25.0
+"""Seconds: fifteen until the plugin is ended, and what the kubelet and a busy machine take for the pods."""
+
+
+def await_running(cluster: LocalCluster, namespace: str, name: str, *, seconds: float) -> None:
+    def runs(pods: Any) -> bool:
+        return any(each["metadata"]["name"].startswith(name) and is_running(each) for each in pods)
+
+    path = PODS.format(namespace=namespace)
+    watch_until(cluster, path, runs, what=f"{name} runs", seconds=seconds)
+
+
+def await_registered(product: Product) -> None:
+    product.share_node(NODE, lambda node: is_true(node, "Registered"), what="the plugin is back", seconds=120)
+
+
+def test_ordinary_pods_start_although_the_plugin_hangs_in_the_middle_of_a_pod(
+    cluster: LocalCluster, product: Product, namespace: str
+) -> None:
+    """The kubelet waited in GetPreferredAllocation for as long as anybody looked, and no pod started."""
+    create(cluster, namespace, [pod("before", {"main": 3}, node=NODE)])
+    await_running(cluster, namespace, "before", seconds=60)
+    begun = time.monotonic()
+    with stopped([plugin_processes(cluster, NODE)[PLUGIN]]):
+        create(
+            cluster, namespace, [pod("asks", {"main": 2}, node=NODE), pod("ordinary", {"main": 0}, node=NODE)]
+        )
+        await_running(cluster, namespace, "ordinary", seconds=WITHIN)
+    print(f"ordinary pods started after {time.monotonic() - begun:.1f} s")
+    await_registered(product)
+    create(cluster, namespace, [replica_set("after", units=2, replicas=2)])
+    await_running(cluster, namespace, "after", seconds=60)
+    share_node = product.share_node(
+        NODE, lambda node: is_true(node, "LedgerInSync"), what="the books agree", seconds=60
+    )
+    held = [share["name"] for card in share_node["status"]["cards"] for share in card.get("pods", ())]
+    assert "before" in held, "nothing that was granted is lost"
+
+
+def test_a_watchdog_that_hangs_is_replaced(cluster: LocalCluster, product: Product, namespace: str) -> None:
+    """The plugin goes on meanwhile, and its liveness probe says what is wrong."""
+    before = plugin_processes(cluster, NODE)
+    with stopped([before[WATCHDOG]]):
+        create(cluster, namespace, [pod("meanwhile", {"main": 2}, node=NODE)])
+        await_running(cluster, namespace, "meanwhile", seconds=30)
+        product.share_node(
+            NODE,
+            lambda _: before[PLUGIN] not in plugin_processes(cluster, NODE),
+            what="another container runs",
+            seconds=120,
+        )
+    await_registered(product)
+
+
+def test_what_is_not_heard_of_is_not_true(cluster: LocalCluster, product: Product) -> None:
+    """A node that has lost power went on being READY, with books that agree."""
+    cluster.kill_node(NODE)
+    try:
+        product.share_node(
+            NODE,
+            lambda node: (
+                condition(node, "Registered").get("reason") == "NodeNotReady"
+                and condition(node, "LedgerInSync").get("status") == "Unknown"
+            ),
+            what="READY and BOOKS are Unknown",
+            seconds=150,
+        )
+        (policy,) = watch_until(
+            cluster,
+            POLICIES,
+            lambda policies: not any(map(is_ready, policies)),
+            what="the policy is not Ready",
+        )
+        assert named(policy, "default")
+        assert f"{NODE}: the node itself is not Ready" in condition(policy, "Ready")["message"]
+        assert policy["status"]["nodes"]["summary"] == "2/3"
+    finally:
+        cluster.start_node(NODE)
+    await_registered(product)
+    product.await_ready("default")
