@@ -18,6 +18,7 @@ from gpushare_core.api.enums import (
     SelectorOperator,
     Source,
     StartupTaint,
+    UnitChange,
 )
 from gpushare_core.api.names import EXTENDER_PORT, STARTUP_TAINT
 from gpushare_core.api.node_object import IGNORED_XIDS
@@ -308,6 +309,10 @@ class PolicySpec(ApiModel):
         Field(min_length=1, max_length=MAX_RULES, json_schema_extra=_NODES),
     ]
     """Which nodes share their cards, and how. A node belongs to the first entry that matches it."""
+    unit_change: UnitChange = UnitChange.DRAIN
+    """Where pods that hold units keep another unit or mode from coming into force on a node. Drain: no new
+    pod comes to such a node, so that a number means the same everywhere, and the node changes when the last
+    of these pods has ended. Keep: it goes on taking pods by the former unit."""
     dialect: DialectName = DialectName.GPUSHARE
     placement: Placement = Field(default_factory=Placement)
     startup_taint: StartupTaint = Field(

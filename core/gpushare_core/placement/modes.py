@@ -8,7 +8,7 @@ from gpushare_core.placement.mixed_mode import MixedMode
 from gpushare_core.placement.requests import PodRequest, ResourceClass, ResourceRequest
 from gpushare_core.placement.sharing_mode import NodeMode, SharingMode
 from gpushare_core.placement.slices_mode import SlicesMode
-from gpushare_core.placement.units import NodeUnit
+from gpushare_core.placement.units import NodeUnit, UnitFields
 
 MEMORY, SLICES, EXCLUSIVE = MemoryMode(), SlicesMode(), ExclusiveMode()
 
@@ -40,6 +40,15 @@ def mode_dividing(unit: NodeUnit) -> NodeMode:
     return next(
         mode for mode in NODE_MODES.values() if tuple(each.resource for each in mode.served) == classes
     )
+
+
+def unit_asked_for(mode: str, fields: UnitFields) -> NodeUnit | None:
+    """Returns what cards of a node in ``mode`` are to be divided into; None where that is not served, or
+    ``fields`` say none."""
+    try:
+        return NODE_MODES[mode].unit(fields) if mode in NODE_MODES else None
+    except ValueError:
+        return None
 
 
 def class_of_lock(lock: str) -> ResourceClass | None:
