@@ -20,7 +20,7 @@ from gpushare_core.placement.modes import (
     NODE_MODES,
     class_of_lock,
     mode_dividing,
-    unit_asked_for,
+    unit_to_come,
 )
 from gpushare_core.placement.node_ranking import CANDIDATES
 from gpushare_core.placement.quantity import parse_memory
@@ -398,17 +398,11 @@ def _draining(spec: _Spec, status: _Status) -> str:
     that is refused, and so never comes into force."""
     if spec.unit_change == UnitChange.KEEP or _is_true(UNIT_TOO_FINE, status.conditions or ()):
         return ""
-    return _change_of_unit(spec.mode, UnitFields(spec.memory_unit, spec.slices_per_card), status.unit)
-
-
-@lru_cache(maxsize=256)
-def _change_of_unit(mode: str, fields: UnitFields, in_force: str) -> str:
-    """Returns an empty text where there is none. A whole cluster has few different ones."""
-    asked = unit_asked_for(mode, fields)
-    if asked is None or not in_force or asked.meanings == _meanings(in_force):
+    asked = unit_to_come(spec.mode, UnitFields(spec.memory_unit, spec.slices_per_card), status.unit)
+    if asked is None:
         return ""
     return (
-        f"node(s) that take no new pods until those are gone that hold units of {in_force}:"
+        f"node(s) that take no new pods until those are gone that hold units of {status.unit}:"
         f" the policy asks for units of {asked.text}"
     )
 

@@ -312,7 +312,8 @@ def _unit_too_fine(spec: NodeSpec, offering: Offering) -> ConditionState:
     left_out = "".join(f"; card {card.index} ({card.uuid}) is left out" for card in offering.left_out)
     message = (
         f"memoryUnit {refused.text if refused else ''} makes {offering.desired_units} units, more than the"
-        f" kubelet takes in one message: the finest that works here is {offering.finest_unit.text}{in_force}{left_out}"
+        f" kubelet takes in one message: the finest that works here is {offering.finest_unit.text}"
+        f"{in_force}{left_out}"
     )
     return condition_true(UNIT_TOO_FINE, "TooManyUnits", message)
 

@@ -9,7 +9,7 @@ from gpushare_core.api.served import Problem
 from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.dialects.table import DIALECTS
-from gpushare_core.placement.modes import NODE_MODES, unit_asked_for
+from gpushare_core.placement.modes import NODE_MODES, unit_to_come
 from gpushare_core.placement.quantity import parse_memory
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_core.placement.units import (
@@ -180,10 +180,11 @@ def _decide(snapshot: Snapshot) -> Offering:
 
 def is_draining(spec: NodeSpec, offering: Offering) -> bool:
     """Whether no new pod gets units, as another unit is to come: then an amount means one size everywhere."""
-    desired = unit_asked_for(spec.mode, UnitFields(spec.memory_unit, spec.slices_per_card))
-    if offering.layout is None or desired is None or spec.unit_change is UnitChange.KEEP:
+    if offering.layout is None or spec.unit_change is UnitChange.KEEP:
         return False
-    return desired.meanings != offering.layout.unit.meanings and not offering.refuses(desired)
+    fields = UnitFields(spec.memory_unit, spec.slices_per_card)
+    coming = unit_to_come(spec.mode, fields, offering.layout.unit.text)
+    return coming is not None and not offering.refuses(coming)
 
 
 def postponed(before: Offering, problem: Problem, *, cards: Sequence[PhysicalCard] | None = None) -> Offering:

@@ -196,8 +196,8 @@ class Allocator:
         return share_node is not None and is_draining(share_node.spec, self.state.offering)
 
     def _why_nobody_new(self, candidates: Sequence[Pod]) -> str:
-        """Returns why none of ``candidates``, one of which is being admitted, gets units; empty where one may:
-        pods that have some, or were promised some when that was decided, go on."""
+        """Returns why none of ``candidates``, one of which is being admitted, gets units; empty where one
+        may: pods that have some, or were promised some when that was decided, go on."""
         state, layout = self.state, self.state.offering.layout
         if layout is None or not self._is_draining:
             return ""

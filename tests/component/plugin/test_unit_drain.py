@@ -1,4 +1,4 @@
-"""While pods keep another unit or mode from being applied, a node takes no new pods: an amount means one size."""
+"""While pods keep another unit or mode from coming, a node takes no new pods: an amount means one size."""
 
 from typing import Any
 

@@ -157,7 +157,10 @@ def nonsense(node: Json) -> None:
         pytest.param(being_deleted, "being taken out of GPU sharing", id="being deleted"),
         pytest.param(
             another_unit,
-            "take no new pods until those are gone that hold units of 1Gi: the policy asks for units of 256Mi",
+            (
+                "take no new pods until those are gone that hold units of 1Gi:"
+                " the policy asks for units of 256Mi"
+            ),
             id="another unit is to come",
         ),
         pytest.param(

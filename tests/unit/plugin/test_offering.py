@@ -56,7 +56,9 @@ def test_a_node_that_is_not_shared_offers_nothing(node: object) -> None:
 
 
 def test_a_change_of_unit_waits_for_the_pods() -> None:
-    assert decided("512Mi", HOLDER, held=HELD, last=layout()) == Offering(layout=layout(), blocked_by=("default/a",))
+    assert decided("512Mi", HOLDER, held=HELD, last=layout()) == Offering(
+        layout=layout(), blocked_by=("default/a",)
+    )
     assert decided("512Mi", last=layout()) == Offering(layout=layout(unit="512Mi"))
 
 

@@ -25,7 +25,9 @@ ADMITTED, PROMISED = HeldUnit(GI, admitted=True, pod="a"), HeldUnit(GI, admitted
             id="no annotation yet",
         ),
         pytest.param(GI_AS_MI, GI, [ADMITTED], UnitInForce(GI_AS_MI), id="the same size in other words"),
-        pytest.param(HALF, None, [ADMITTED], UnitInForce(GI, ("a",)), id="nothing recorded: annotations tell"),
+        pytest.param(
+            HALF, None, [ADMITTED], UnitInForce(GI, ("a",)), id="nothing recorded: annotations tell"
+        ),
         pytest.param(
             HALF,
             None,
