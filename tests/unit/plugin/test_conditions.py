@@ -18,7 +18,7 @@ from gpushare_plugin.decide.conditions import (
     node_conditions,
 )
 from gpushare_plugin.decide.layout import Layout, lay_out
-from gpushare_plugin.decide.offering import Offering
+from gpushare_plugin.decide.offering import KUBELET_SILENT, Offering
 from gpushare_plugin.devices.card import LeftOutCard, Reading
 from gpushare_plugin.devices.equipment import Equipment
 
@@ -284,6 +284,29 @@ def test_a_condition_says_what_is_wrong_and_what_to_do(
     kind: str, found: States, expected: tuple[str, str, str]
 ) -> None:
     assert found[kind] == expected
+
+
+def test_a_refusal_is_not_said_of_another_unit_that_is_asked_for_since() -> None:
+    """What is offered is kept while the kubelet is silent, and with it what was said of an earlier spec."""
+    kept = replace(TOO_FINE, postponed=KUBELET_SILENT)
+    assert states(kept, node=share_node("1M"))["UnitTooFine"][0] == "True"
+    later = states(kept, node=share_node("2Gi"))["UnitTooFine"]
+    assert later[:2] == ("Unknown", "PodResourcesUnreachable")
+    assert "2Gi" not in later[2]
+
+
+def test_of_many_pods_in_the_way_some_are_named() -> None:
+    pods = tuple(f"default/p{at}" for at in range(7))
+    message = states(Offering(layout=layout(), blocked_by=pods), node=share_node("2Gi"))["UnitChangeBlocked"][
+        2
+    ]
+    assert "these 7 pods are gone" in message
+    assert "default/p4 and 2 more; until then" in message
+
+
+def test_without_a_card_none_is_called_healthy() -> None:
+    found = states(Offering(layout=Layout(MemoryUnit.parse("1Gi"), ())))
+    assert found["CardsHealthy"][:2] == ("Unknown", "NoCards")
 
 
 def test_units_that_the_kubelet_forgot_are_said() -> None:
