@@ -10,9 +10,10 @@ from chaos.background import background
 from chaos.findings import Finding, Findings
 from chaos.model.census import Census, idle_cluster, lost_pods
 from chaos.model.room import node_with_room
-from chaos.quiet import SINK, condition
+from chaos.quiet import SINK, condition, is_true
 from chaos.record import Record
 from chaos.world import NAMESPACE, World
+from gpushare_core.api.names import UNIT_CHANGE_BLOCKED
 from gpushare_core.audit.readers import read_share_node
 from gpushare_core.json_object import Json
 from gpushare_core.kube.errors import ApiError, UnreachableError
@@ -101,7 +102,8 @@ class Expectations:
         except (ApiError, UnreachableError):
             return ["the API server does not answer"]
         by_name = {each["metadata"]["name"]: each for each in nodes["items"]}
-        books = [read_share_node(each) for each in share_nodes["items"]]
+        open_nodes = (each for each in share_nodes["items"] if not is_true(each, UNIT_CHANGE_BLOCKED))
+        books = [read_share_node(each) for each in open_nodes]
         pairs = [(by_name[book.name], book) for book in books if book.name in by_name and book.name != SINK]
         return [
             f"pod {_name(pod)} waits, and {node} has room for it; the scheduler says:"

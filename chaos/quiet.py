@@ -197,8 +197,12 @@ def is_settled(policy: Json) -> bool:
     if policy.get("status", {}).get("observedGeneration") != policy["metadata"]["generation"]:
         return False
     kinds = ("Ready", "Conflicted", "UnitChangeBlocked")
-    selects_nobody = condition(policy, "Ready").get("reason") == "NoNodesSelected"
-    return selects_nobody or any(is_true(policy, kind) for kind in kinds)
+    is_asked_so = condition(policy, "Ready").get("reason") in (
+        "NoNodesSelected",
+        "NodesMissing",
+        "UnitTooFine",
+    )
+    return is_asked_so or any(is_true(policy, kind) for kind in kinds)
 
 
 def _why(policy: Json) -> str:

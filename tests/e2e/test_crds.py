@@ -74,6 +74,26 @@ BAD = [
         '"In", "NotIn", "Exists", "DoesNotExist"',
         id="operator",
     ),
+    *(
+        pytest.param(
+            policy({"selector": {"matchExpressions": [{"key": "a", **expression}]}}), said, id=f"{expression}"
+        )
+        for expression, said in (
+            ({"operator": "In"}, "operator In or NotIn needs values"),
+            ({"operator": "NotIn", "values": []}, "operator In or NotIn needs values"),
+            ({"operator": "Exists", "values": ["b"]}, "operator Exists or DoesNotExist takes no values"),
+            ({"operator": "DoesNotExist", "values": ["b"]}, "Exists or DoesNotExist takes no values"),
+        )
+    ),
+    pytest.param(
+        policy(
+            *({"selector": {"matchLabels": {"a": "b"}}, "mode": mode} for mode in ("Memory", "Exclusive"))
+        ),
+        "two entries of nodes have the same selector",
+        id="selector twice",
+    ),
+    pytest.param(policy(unitChange="Wait"), '"Drain", "Keep"', id="change of unit"),
+    pytest.param(policy(rule(mode=False)), '"Mixed", "Off"', id="Off without quotes, which is false"),
     pytest.param(policy(rule(reservedMemory="some")), "such as 16Gi, 512Mi or 100M", id="reserved memory"),
     pytest.param(
         policy(rule(devices={"source": "Simulated"})), "such as {count: 8, memory: 16Gi}", id="no cards"
@@ -273,6 +293,48 @@ def test_what_was_stored_before_there_were_bounds_stays_until_it_is_changed(clus
     wait_until("bounds", lambda: not is_taken(cluster, "y\x1b"), timeout=30, interval=0.5)
     assert report(cluster, {"summary": "1/16"})["status"]["cards"][0]["model"] == "x\x1b"
     assert report(cluster, {"cards": [card(model="T20")]})["status"]["cards"][0]["model"] == "T20"
+
+
+def test_a_policy_that_was_stored_before_its_selectors_were_judged_is_still_written_to(
+    cluster: LocalCluster,
+) -> None:
+    """The operator has to write its status, and take its finalizer off, and people change the rest of it."""
+    crd = yaml.safe_load((ROOT / "crds" / "gpushare.io_gpusharepolicies.yaml").read_text())
+    earlier = json.loads(json.dumps(crd))
+    spec = earlier["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
+    del spec["nodes"]["x-kubernetes-validations"]
+    selector = spec["nodes"]["items"]["properties"]["selector"]["properties"]
+    del selector["matchExpressions"]["items"]["x-kubernetes-validations"]
+    twice = {"selector": {"matchExpressions": [{"key": "nobody", "operator": "In"}]}, "mode": "Off"}
+    stored = policy(twice, twice, name="stored")
+    cluster.kubectl("replace", "-f", "-", stdin=json.dumps(earlier))
+    try:
+        wait_until("no rules", lambda: is_created(cluster, stored), timeout=30, interval=0.5)
+    finally:
+        cluster.kubectl("replace", "-f", "-", stdin=json.dumps(crd))
+    wait_until("rules", lambda: not is_accepted(cluster, {**stored, "metadata": {"name": "x"}}), timeout=30)
+    cluster.kubectl("annotate", "gsp", "stored", "a=b")
+    status = json.dumps({"status": {"observedGeneration": 1}})
+    cluster.kubectl("patch", "gsp", "stored", "--subresource=status", "--type=merge", "-p", status)
+    unit = json.dumps({"spec": {"memoryUnit": "2Gi"}})
+    cluster.kubectl("patch", "gsp", "stored", "--type=merge", "-p", unit)
+    cluster.kubectl("delete", "gsp", "stored", "--timeout=60s")
+
+
+def is_created(cluster: LocalCluster, body: Json) -> bool:
+    try:
+        cluster.kubectl("create", "-f", "-", stdin=json.dumps(body))
+    except LocalClusterError:
+        return False
+    return True
+
+
+def is_accepted(cluster: LocalCluster, body: Json) -> bool:
+    try:
+        submit(cluster, body)
+    except LocalClusterError:
+        return False
+    return True
 
 
 def is_taken(cluster: LocalCluster, model: str) -> bool:

@@ -163,7 +163,7 @@ def test_a_change_of_mode_waits_for_pods_of_every_class(
         NODE, lambda node: is_true(node, "UnitChangeBlocked"), what="the change is blocked"
     )
     assert (
-        "mode Memory is applied when 2 pods hold no more"
+        "mode Memory is applied when these 2 pods are gone"
         in condition(blocked, "UnitChangeBlocked")["message"]
     )
     delete(cluster, namespace, "halves")

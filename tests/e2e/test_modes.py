@@ -120,7 +120,7 @@ def test_a_change_of_mode_waits_for_the_pods_that_hold_slices(
     blocked = product.share_node(
         NODES[SLICE], lambda node: is_true(node, "UnitChangeBlocked"), what="the change is blocked"
     )
-    assert "1 pod" in condition(blocked, "UnitChangeBlocked")["message"]
+    assert f"{namespace}/holder" in condition(blocked, "UnitChangeBlocked")["message"]
     cluster.kubectl("delete", "pod", "holder", "-n", namespace)
     product.share_node(
         NODES[SLICE],

@@ -1,6 +1,7 @@
 """Nodes that come, leave and change under a policy, and units of every size."""
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -54,6 +55,18 @@ def await_running(cluster: LocalCluster, namespace: str, name: str) -> None:
         PODS.format(namespace=namespace),
         lambda pods: any(named(each, name) and is_running(each) for each in pods),
         what=f"pod {name} runs",
+        describe=lambda pods: [each["status"] for each in pods],
+    )
+
+
+def await_message(
+    cluster: LocalCluster, namespace: str, name: str, of: Callable[[Any], str | None], text: str
+) -> None:
+    watch_until(
+        cluster,
+        PODS.format(namespace=namespace),
+        lambda pods: any(named(each, name) and text in (of(each) or "") for each in pods),
+        what=f"pod {name} says {text}",
         describe=lambda pods: [each["status"] for each in pods],
     )
 
@@ -119,12 +132,23 @@ def test_a_change_of_unit_waits_for_the_pods_that_hold_units(
     blocked = product.share_node(
         "gpu-1", lambda node: is_true(node, "UnitChangeBlocked"), what="the change is blocked"
     )
-    assert "1 pod" in condition(blocked, "UnitChangeBlocked")["message"]
+    assert (
+        f": {namespace}/holder; until then no new pod" in condition(blocked, "UnitChangeBlocked")["message"]
+    )
     assert blocked["status"]["memoryUnit"] == "1Gi"
     allocatable(cluster, "gpu-1", 128)
+    create(cluster, namespace, [pod("new", {"main": 4}), pod("direct", {"main": 4}, node="gpu-1")])
+    reason = "no new pods until those are gone that hold units of 1Gi"
+    await_message(
+        cluster, namespace, "new", lambda pod: condition(pod, "PodScheduled").get("message"), reason
+    )
+    await_message(cluster, namespace, "direct", lambda pod: pod["status"].get("message"), reason)
     cluster.kubectl("delete", "pod", "holder", "-n", namespace)
     product.share_node("gpu-1", units(512), what="the new unit is applied when the pod is gone")
     allocatable(cluster, "gpu-1", 512)
+    await_running(cluster, namespace, "new")
+    shown = cluster.kubectl("exec", "-n", namespace, "new", "--", "printenv", "GPUSHARE_MEMORY_MIB")
+    assert shown.strip() == "1024"
     product.delete("unit")
 
 

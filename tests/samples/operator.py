@@ -137,12 +137,14 @@ def share(name: str, owner: PolicyObject, **extra: Any) -> ShareNodeObject:
     return ShareNodeObject(name=name, **{**given, **extra})
 
 
-def share_condition(type_: str, message: str = "", *, status: str = "True") -> dict[str, Condition]:
+def share_condition(
+    type_: str, message: str = "", *, status: str = "True", reason: str = "Because"
+) -> dict[str, Condition]:
     """One condition of a GPUShareNode, by its type."""
     moment = "2026-11-21T11:00:00Z"
     return {
         type_: Condition(
-            type=type_, status=status, reason="Because", message=message, last_transition_time=moment
+            type=type_, status=status, reason=reason, message=message, last_transition_time=moment
         )
     }
 

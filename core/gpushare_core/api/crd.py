@@ -80,10 +80,11 @@ POLICY = CustomResource(
     columns=(
         Column("Ready", _condition("Ready")),
         Column("Nodes", ".status.nodes.summary"),
-        Column("Cards", ".status.cards.total", "integer"),
+        Column("Cards", ".status.cards.summary"),
         Column("Unit", ".status.units.unit"),
         Column("Allocated", ".status.units.summary"),
         Column("Books", _condition("BooksAgree")),
+        Column("Degraded", _condition("Degraded")),
         Column("Reason", _condition("Ready", "reason")),
         AGE,
         Column("Dialect", ".spec.dialect", wide=True),

@@ -69,6 +69,13 @@ class StartupTaint(StrEnum):
     REMOVE = "Remove"
 
 
+class UnitChange(StrEnum):
+    """What becomes of nodes on which pods are in the way of another unit or mode."""
+
+    DRAIN = "Drain"
+    KEEP = "Keep"
+
+
 class LogLevel(StrEnum):
     DEBUG = "debug"
     INFO = "info"

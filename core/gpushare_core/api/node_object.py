@@ -19,6 +19,7 @@ from gpushare_core.api.enums import (
     Mode,
     Preemption,
     Source,
+    UnitChange,
 )
 from gpushare_core.json_object import Json
 from gpushare_core.placement.card_choice import Strategy
@@ -138,6 +139,7 @@ class NodeSpec(NodeObject, frozen=True, kw_only=True):
     preemption: Preemption = Preemption.ENABLED
     candidates: int | None = None
     slices_per_card: int | None = None
+    unit_change: UnitChange | None = None
     reserved_memory: _Quantity = "0"
     devices: Devices = msgspec.field(default_factory=Devices)
     log_level: LogLevel = LogLevel.INFO

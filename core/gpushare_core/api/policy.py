@@ -18,6 +18,7 @@ from gpushare_core.api.enums import (
     SelectorOperator,
     Source,
     StartupTaint,
+    UnitChange,
 )
 from gpushare_core.api.names import EXTENDER_PORT, STARTUP_TAINT
 from gpushare_core.api.node_object import IGNORED_XIDS
@@ -48,11 +49,26 @@ class LabelExpression(ApiModel):
     values: list[LabelText] = Field(default_factory=list, max_length=64)
 
 
+_EXPRESSION = rules(
+    rule(
+        "!(self.operator in ['In', 'NotIn']) || (has(self.values) && size(self.values) > 0)",
+        "operator In or NotIn needs values, such as [a100, h100]; whether a label is there at all is asked by"
+        " operator Exists or DoesNotExist",
+    ),
+    rule(
+        "self.operator in ['In', 'NotIn'] || !has(self.values) || size(self.values) == 0",
+        "operator Exists or DoesNotExist takes no values: leave them out, or use operator In or NotIn",
+    ),
+)
+
+
 class NodeSelector(ApiModel):
     """Selects by labels; all requirements must hold. Source: ``metav1.LabelSelector``."""
 
     match_labels: dict[str, LabelText] = Field(default_factory=dict, json_schema_extra={"maxProperties": 32})
-    match_expressions: list[LabelExpression] = Field(default_factory=list, max_length=32)
+    match_expressions: list[Annotated[LabelExpression, Field(json_schema_extra=_EXPRESSION)]] = Field(
+        default_factory=list, max_length=32
+    )
 
 
 class SimulatedCards(ApiModel):
@@ -163,7 +179,7 @@ class NodeRule(ApiModel):
     """Selects nodes by their labels."""
     mode: Mode = Mode.MEMORY
     """Memory: units of one card. Slices: equal parts of distinct cards. Exclusive: whole cards.
-    Mixed: all three. Off: this policy leaves the node alone."""
+    Mixed: all three. "Off": this policy leaves the node alone; in quotes, for to YAML a bare Off is false."""
     slices_per_card: int | None = Field(default=None, ge=2, le=64)
     """With mode Slices or Mixed: how many parts a card is cut into."""
     reserved_memory: Quantity = Field(default="0", description="Per card, kept out of sharing.")
@@ -285,6 +301,11 @@ _NODES = rules(
         " || a.names.all(name, self.exists_one(b, has(b.names) && name in b.names)))",
         "a node is named by more than one entry of nodes: name each node once",
     ),
+    rule(
+        "self.all(a, !has(a.selector) || self.exists_one(b, has(b.selector) && b.selector == a.selector))",
+        "two entries of nodes have the same selector: a node belongs to the first entry that matches it, so"
+        " the second has no effect; take one of them out",
+    ),
 )
 
 
@@ -308,6 +329,10 @@ class PolicySpec(ApiModel):
         Field(min_length=1, max_length=MAX_RULES, json_schema_extra=_NODES),
     ]
     """Which nodes share their cards, and how. A node belongs to the first entry that matches it."""
+    unit_change: UnitChange = UnitChange.DRAIN
+    """Where pods that hold units keep another unit or mode from coming into force on a node. Drain: no new
+    pod comes to such a node, so that a number means the same everywhere, and the node changes when the last
+    of these pods has ended. Keep: it goes on taking pods by the former unit."""
     dialect: DialectName = DialectName.GPUSHARE
     placement: Placement = Field(default_factory=Placement)
     startup_taint: StartupTaint = Field(
@@ -333,6 +358,7 @@ class NodeTotals(ApiModel):
 class CardTotals(ApiModel):
     total: int = 0
     healthy: int = 0
+    summary: Word = Field(default="", description="Healthy and not cordoned/total, for people.")
 
 
 class UnitTotals(ApiModel):

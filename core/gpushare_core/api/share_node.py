@@ -6,7 +6,7 @@ from pydantic import Field
 
 from gpushare_core.api import bounds
 from gpushare_core.api.api_model import Amount, ApiModel, CardUuid, Quantity, Time, Unit, Word, bounded
-from gpushare_core.api.enums import ClearedBy, DialectName, Health, LogLevel, Mode, Preemption
+from gpushare_core.api.enums import ClearedBy, DialectName, Health, LogLevel, Mode, Preemption, UnitChange
 from gpushare_core.api.policy import (
     CONDITION_LIST,
     Condition,
@@ -37,6 +37,11 @@ class NodeSpec(ApiModel):
         f" them; left out: {CANDIDATES}.",
     )
     slices_per_card: int | None = None
+    unit_change: UnitChange | None = Field(
+        default=None,
+        description="Whether new pods come while others keep the unit or mode from being applied: not with"
+        " Drain, which is meant where it is left out.",
+    )
     reserved_memory: Quantity = "0"
     devices: Devices = Field(default_factory=Devices)
     log_level: LogLevel = LogLevel.INFO
@@ -58,6 +63,7 @@ class NodeSpec(ApiModel):
             preemption=spec.placement.preemption,
             candidates=None if candidates == CANDIDATES else candidates,
             slices_per_card=rule.slices_per_card,
+            unit_change=None if spec.unit_change is UnitChange.DRAIN else spec.unit_change,
             reserved_memory=rule.reserved_memory,
             devices=rule.devices,
             log_level=spec.plugin.log_level,

@@ -1,6 +1,7 @@
 """The modes of sharing, one row each, and why a pod fits no node, or not one, for its resources alone."""
 
 from collections.abc import Iterable
+from functools import lru_cache
 
 from gpushare_core.placement.exclusive_mode import ExclusiveMode
 from gpushare_core.placement.memory_mode import MemoryMode
@@ -8,7 +9,7 @@ from gpushare_core.placement.mixed_mode import MixedMode
 from gpushare_core.placement.requests import PodRequest, ResourceClass, ResourceRequest
 from gpushare_core.placement.sharing_mode import NodeMode, SharingMode
 from gpushare_core.placement.slices_mode import SlicesMode
-from gpushare_core.placement.units import NodeUnit
+from gpushare_core.placement.units import NodeUnit, UnitFields, parse_node_unit
 
 MEMORY, SLICES, EXCLUSIVE = MemoryMode(), SlicesMode(), ExclusiveMode()
 
@@ -40,6 +41,27 @@ def mode_dividing(unit: NodeUnit) -> NodeMode:
     return next(
         mode for mode in NODE_MODES.values() if tuple(each.resource for each in mode.served) == classes
     )
+
+
+def unit_asked_for(mode: str, fields: UnitFields) -> NodeUnit | None:
+    """Returns what cards of a node in ``mode`` are to be divided into; None where that is not served, or
+    ``fields`` say none."""
+    try:
+        return NODE_MODES[mode].unit(fields) if mode in NODE_MODES else None
+    except ValueError:
+        return None
+
+
+@lru_cache(maxsize=256)
+def unit_to_come(mode: str, fields: UnitFields, in_force: str) -> NodeUnit | None:
+    """Returns what cards are to be divided into where something else is ``in_force``, as a status writes it;
+    None elsewhere, and where one of them is not known. A whole cluster has few different ones."""
+    asked = unit_asked_for(mode, fields)
+    try:
+        is_same = asked is None or asked.meanings == parse_node_unit(in_force).meanings
+    except ValueError:
+        return None
+    return None if is_same else asked
 
 
 def class_of_lock(lock: str) -> ResourceClass | None:

@@ -8,18 +8,24 @@ from types import MappingProxyType
 import msgspec
 from msgspec.structs import replace
 
-from gpushare_core.api.enums import LogLevel, Preemption
-from gpushare_core.api.names import REGISTERED
+from gpushare_core.api.enums import LogLevel, Preemption, UnitChange
+from gpushare_core.api.names import REGISTERED, UNIT_TOO_FINE
 from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.dialects.grants import CardPlace
 from gpushare_core.dialects.table import DIALECTS
 from gpushare_core.placement.card_choice import Strategy
-from gpushare_core.placement.modes import MEMORY, NODE_MODES, class_of_lock, mode_dividing
+from gpushare_core.placement.modes import (
+    MEMORY,
+    NODE_MODES,
+    class_of_lock,
+    mode_dividing,
+    unit_to_come,
+)
 from gpushare_core.placement.node_ranking import CANDIDATES
 from gpushare_core.placement.quantity import parse_memory
 from gpushare_core.placement.requests import ResourceClass
-from gpushare_core.placement.units import Meaning, NodeUnit, parse_node_unit, parse_unit
+from gpushare_core.placement.units import Meaning, NodeUnit, UnitFields, parse_node_unit, parse_unit
 from gpushare_core.printable import printable
 
 MOST_MESSAGE = 1024
@@ -189,6 +195,9 @@ class _Metadata(msgspec.Struct):
 
 class _Spec(msgspec.Struct):
     mode: str = ""
+    memory_unit: str = msgspec.field(name="memoryUnit", default="")
+    slices_per_card: int | None = msgspec.field(name="slicesPerCard", default=None)
+    unit_change: str = msgspec.field(name="unitChange", default=UnitChange.DRAIN)
     dialect: str = GPUSHARE.name
     strategy: str = ""
     preemption: str = Preemption.ENABLED
@@ -380,7 +389,26 @@ def _closed_reason(node: _ShareNode, status: _Status) -> str:
         return f"node(s) in mode {node.spec.mode or 'unknown'}, which is not served, only {served}"
     if node.spec.dialect not in DIALECTS:
         return f"node(s) in dialect {node.spec.dialect}, which is not served, only {', '.join(DIALECTS)}"
-    return _not_registered(status.conditions or ()) or _no_open_card(status.cards or ())
+    conditions = status.conditions or ()
+    return _not_registered(conditions) or _draining(node.spec, status) or _no_open_card(status.cards or ())
+
+
+def _draining(spec: _Spec, status: _Status) -> str:
+    """Says so where another unit is asked for than the one in force: an amount is to mean one size. Not where
+    that is refused, and so never comes into force."""
+    if spec.unit_change == UnitChange.KEEP or _is_true(UNIT_TOO_FINE, status.conditions or ()):
+        return ""
+    asked = unit_to_come(spec.mode, UnitFields(spec.memory_unit, spec.slices_per_card), status.unit)
+    if asked is None:
+        return ""
+    return (
+        f"node(s) that take no new pods until those are gone that hold units of {status.unit}:"
+        f" the policy asks for units of {asked.text}"
+    )
+
+
+def _is_true(type_: str, conditions: Iterable[_Condition]) -> bool:
+    return any(each.type == type_ and each.status == "True" for each in conditions)
 
 
 def _not_registered(conditions: Iterable[_Condition]) -> str:

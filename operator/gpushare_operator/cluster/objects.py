@@ -128,6 +128,7 @@ class ShareNodeObject:
     unhealthy_cards: int = 0
     closed_cards: tuple[int, ...] = ()
     """Indices of those that take no new pods: unhealthy ones, and cordoned ones."""
+    card_indices: tuple[int, ...] = ()
     differences: tuple[Difference, ...] = ()
     """What does not go together within the object."""
 

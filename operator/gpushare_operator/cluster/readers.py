@@ -198,6 +198,7 @@ def read_share_node(body: Json) -> ShareNodeObject:
         cards=len(cards),
         unhealthy_cards=sum(card.get("health") == "Unhealthy" for card in cards),
         closed_cards=tuple(sorted(card.get("index", 0) for card in cards if _is_closed(card))),
+        card_indices=tuple(sorted(card.get("index", 0) for card in cards)),
         differences=tuple(status_differences(audited.read_share_node(body))),
     )
 

@@ -3,8 +3,12 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from gpushare_core.api.enums import UnitChange
+from gpushare_core.api.names import UNIT_TOO_FINE
 from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.dialects.gpushare import GPUSHARE
+from gpushare_core.placement.modes import unit_to_come
+from gpushare_core.placement.units import UnitFields
 from gpushare_operator.cluster.labels import DIALECT_LABELS
 from gpushare_operator.cluster.node_state import NodeState
 from gpushare_operator.cluster.objects import NodeObject, ShareNodeObject
@@ -98,9 +102,19 @@ def _change_labels(each: DesiredNode, desired: Mapping[str, str]) -> Iterator[La
         yield LabelNode(node.name, node.uid, changes, annotations)
 
 
+def _closed_cards(share: ShareNodeObject) -> tuple[int, ...]:
+    """Returns the indices of the cards that take no new pods: all of them where another unit is to come."""
+    spec, refused = share.spec, share.conditions.get(UNIT_TOO_FINE)
+    if spec.get("unitChange") == UnitChange.KEEP or (refused and refused.status == "True"):
+        return share.closed_cards
+    fields = UnitFields(str(spec.get("memoryUnit", "")), spec.get("slicesPerCard"))
+    is_changing = unit_to_come(str(spec.get("mode", "")), fields, share.unit) is not None
+    return share.card_indices if is_changing else share.closed_cards
+
+
 def _change_annotations(each: DesiredNode) -> dict[str, str | None]:
     """Returns what tells the dialect's own scheduler which cards take no new pods."""
-    own, closed = each.dialect.closed_cards_annotation, each.share.closed_cards if each.share else ()
+    own, closed = each.dialect.closed_cards_annotation, _closed_cards(each.share) if each.share else ()
     desired = {own: ",".join(map(str, closed))} if own and closed else {}
     changes: dict[str, str | None] = {
         key: value for key, value in desired.items() if each.node.closed_cards.get(key) != value

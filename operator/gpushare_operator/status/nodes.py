@@ -1,8 +1,9 @@
 """Conditions about a policy's nodes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from gpushare_core.api.conditions import ConditionState, condition_false, condition_true
+from gpushare_core.api.enums import Mode
 from gpushare_core.api.names import UNIT_CHANGE_BLOCKED, UNIT_TOO_FINE
 from gpushare_core.api.served import Problem
 from gpushare_core.dialects.table import DIALECTS
@@ -11,7 +12,7 @@ from gpushare_operator.cluster.snapshot import Snapshot
 from gpushare_operator.decide import policy_problems
 from gpushare_operator.decide.scheduler import decisive_policy
 from gpushare_operator.status import conditions
-from gpushare_operator.status.policy_nodes import MatchedRule, PolicyNodes
+from gpushare_operator.status.policy_nodes import MatchedRule, OwnRule, PolicyNodes, Told
 from gpushare_operator.status.wording import DEFECT, counted, explained, listed
 
 WORKLOADS_POLICIES = ("gpushare-operator-workloads", "gpushare-operator-images")
@@ -32,12 +33,12 @@ WHO_CHANGES_WORKLOADS = (
 def nodes_ready(snapshot: Snapshot, policy: PolicyObject, nodes: PolicyNodes) -> ConditionState:
     if policy.deleting:
         return condition_false(conditions.NODES_READY, conditions.DELETING, "the policy lets its nodes go")
-    late = _late(nodes)
-    remark = f"{_idle_rules(snapshot, policy, nodes)}{_labels_of_others(policy, nodes)}"
-    if late:
-        return condition_false(
-            conditions.NODES_READY, conditions.NODES_NOT_READY, f"{explained(late)}{remark}"
-        )
+    late, missing = _late(nodes), _missing_nodes(snapshot, policy)
+    remark = f"{_idle_rules(policy, nodes)}{_labels_of_others(policy, nodes)}"
+    if late or missing:
+        reason = conditions.NODES_NOT_READY if late else conditions.NODES_MISSING
+        obstacles = "; ".join(filter(None, (explained(late), _how_to_do_without(missing))))
+        return condition_false(conditions.NODES_READY, reason, f"{obstacles}{remark}")
     if not nodes.number:
         message = "no node is shared: change spec.nodes, or label nodes so that a rule selects them"
         return condition_false(conditions.NODES_READY, conditions.NO_NODES_SELECTED, f"{message}{remark}")
@@ -57,17 +58,47 @@ def _late(nodes: PolicyNodes) -> dict[str, str]:
     return late
 
 
-def _idle_rules(snapshot: Snapshot, policy: PolicyObject, nodes: PolicyNodes) -> str:
-    """Returns a remark on what selects nothing; that is no error: the nodes may come later."""
+def _missing_nodes(snapshot: Snapshot, policy: PolicyObject) -> set[str]:
+    """Returns names by which nodes are asked for that are not there."""
     rules = policy.spec.nodes if policy.spec else []
-    matched = nodes.index.sums
-    idle = [f"nodes[{position}]" for position in range(len(rules)) if MatchedRule(position) not in matched]
-    missing = {name for rule in rules for name in rule.names or () if name not in snapshot.nodes}
-    remarks = [
-        f"no node is selected by {', '.join(idle)}" if idle else "",
-        f"there is no node named {listed(missing)}" if missing else "",
+    asked = (name for rule in rules if rule.mode is not Mode.OFF for name in rule.names or ())
+    return {name for name in asked if name not in snapshot.nodes}
+
+
+def _how_to_do_without(missing: Collection[str]) -> str:
+    if not missing:
+        return ""
+    return (
+        f"there is no node named {listed(missing)}: what is named is waited for; take it out of names, and"
+        " select nodes that come and go by their labels"
+    )
+
+
+def _idle_rules(policy: PolicyObject, nodes: PolicyNodes) -> str:
+    """Returns a remark on what selects nothing; that is no error: the nodes may come later."""
+    rules, matched = policy.spec.nodes if policy.spec else [], nodes.index.sums
+    idle = [
+        f"nodes[{position}]"
+        for position, rule in enumerate(rules)
+        if rule.names is None and MatchedRule(position) not in matched
     ]
-    return "".join(f"; {remark}" for remark in remarks if remark)
+    return f"; no node is selected by {', '.join(idle)}" if idle else ""
+
+
+def _shadowed_rules(policy: PolicyObject, nodes: PolicyNodes) -> list[Problem]:
+    """Returns what is said of rules all of whose nodes belong to earlier ones."""
+    sums = nodes.index.sums
+    positions = range(len(policy.spec.nodes)) if policy.spec else ()
+    in_vain = {each for each in positions if MatchedRule(each) in sums and OwnRule(each) not in sums}
+    in_vain |= policy_problems.covered_rules(policy.spec) if policy.spec else set()
+    if not in_vain:
+        return []
+    names = ", ".join(f"nodes[{position}]" for position in sorted(in_vain))
+    message = (
+        f"{names} has no effect: a node belongs to the first entry that matches it, and earlier ones match"
+        " all that it selects; put it before them, or take it out"
+    )
+    return [Problem(conditions.RULES_SHADOWED, message)]
 
 
 def _labels_of_others(policy: PolicyObject, nodes: PolicyNodes) -> str:
@@ -129,11 +160,28 @@ def _overruled_settings(snapshot: Snapshot, policy: PolicyObject) -> list[Proble
 
 
 def unit_change_blocked(nodes: PolicyNodes) -> ConditionState:
-    blocked = nodes.messages(UNIT_CHANGE_BLOCKED)
-    if not blocked:
-        message = "every node has the unit and mode of the policy"
+    """Its reason is that of the nodes, of several the one that people can do something about."""
+    told = nodes.told(UNIT_CHANGE_BLOCKED)
+    if not told:
+        message = "no node tells of anything in the way of another unit, mode or dialect"
         return condition_false(conditions.UNIT_CHANGE_BLOCKED, conditions.NOT_BLOCKED, message)
-    return condition_true(conditions.UNIT_CHANGE_BLOCKED, conditions.PODS_HOLD_UNITS, explained(blocked))
+    reasons = sorted({each.reason for each in told.values()})
+    reason = conditions.PODS_HOLD_UNITS if conditions.PODS_HOLD_UNITS in reasons else reasons[0]
+    return condition_true(conditions.UNIT_CHANGE_BLOCKED, reason, explained(_messages(told)))
+
+
+def units_refused(nodes: PolicyNodes) -> ConditionState | None:
+    """Returns what keeps the policy from being Ready where nodes cannot have its unit."""
+    told = nodes.told(UNIT_TOO_FINE)
+    return (
+        condition_true(conditions.DEGRADED, conditions.UNIT_TOO_FINE, explained(_messages(told)))
+        if told
+        else None
+    )
+
+
+def _messages(told: Mapping[str, Told]) -> Mapping[str, str]:
+    return {name: each.message for name, each in told.items()}
 
 
 def degraded(policy: PolicyObject, nodes: PolicyNodes, writes: Sequence[Problem]) -> ConditionState:
@@ -141,9 +189,14 @@ def degraded(policy: PolicyObject, nodes: PolicyNodes, writes: Sequence[Problem]
 
     ``writes`` are the problems that the operator has with its own writes.
     """
-    problems = [*_spec_problems(policy, nodes.kept), *writes, *_card_problems(nodes)]
+    problems = [
+        *_spec_problems(policy, nodes.kept),
+        *_shadowed_rules(policy, nodes),
+        *writes,
+        *_card_problems(nodes),
+    ]
     if not problems:
-        return condition_false(conditions.DEGRADED, conditions.AS_EXPECTED, "nothing is wrong")
+        return condition_false(conditions.DEGRADED, conditions.AS_EXPECTED, "no fault is known")
     messages = "; ".join(problem.message for problem in problems)
     return condition_true(conditions.DEGRADED, problems[0].reason, messages)
 
@@ -180,11 +233,11 @@ def contested_problems(contested: Sequence[str]) -> list[Problem]:
 
 
 def _card_problems(nodes: PolicyNodes) -> list[Problem]:
-    too_fine = nodes.messages(UNIT_TOO_FINE)
+    too_fine = units_refused(nodes)
     numbers = nodes.said(lambda report: report.unhealthy_cards)
     unhealthy = {name: counted(number, "card") for name, number in numbers.items()}
     problems = [
-        Problem(conditions.UNIT_TOO_FINE, explained(too_fine)) if too_fine else None,
+        Problem(too_fine.reason, too_fine.message) if too_fine else None,
         Problem(conditions.CARDS_UNHEALTHY, f"unhealthy: {explained(unhealthy)}") if unhealthy else None,
     ]
     return [problem for problem in problems if problem]

@@ -21,6 +21,7 @@ from gpushare_operator.status.nodes import (
     degraded,
     nodes_ready,
     unit_change_blocked,
+    units_refused,
 )
 from gpushare_operator.status.other_plugins import other_plugins
 from gpushare_operator.status.policy_nodes import PolicyNodes, policy_nodes
@@ -94,4 +95,5 @@ def _conditions(
         unit_change_blocked=unit_change_blocked(nodes),
         degraded=degraded(policy, nodes, problems),
         books_agree=books,
+        units_refused=units_refused(nodes),
     )

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from gpushare_core.api.names import UNIT_CHANGE_BLOCKED, UNIT_TOO_FINE
 from gpushare_core.dialects.table import DIALECTS
@@ -27,6 +27,20 @@ class MatchedRule:
     position: int
 
 
+@dataclass(frozen=True, slots=True)
+class OwnRule:
+    """Counts the nodes that no rule before the one at this position matches."""
+
+    position: int
+
+
+class Told(NamedTuple):
+    """What a condition of a GPUShareNode says."""
+
+    reason: str
+    message: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeReport:
     """What is special of a node that a policy asks for; empty texts where all is as it should be. Nodes of
@@ -36,8 +50,8 @@ class NodeReport:
     why_not_ready: str = ""
     hidden_labels: tuple[str, ...] = ()
     """Labels of the dialect, ``KEY=VALUE``, of which somebody else has set another value."""
-    messages: tuple[tuple[str, str], ...] = ()
-    """Type and message of the conditions that policies repeat, of those that are true."""
+    told: tuple[tuple[str, Told], ...] = ()
+    """By type, the conditions that policies repeat, of those that are true, and of what is asked now."""
     unhealthy_cards: int = 0
     offered_by_others: frozenset[str] = frozenset()
     differing: str = ""
@@ -71,7 +85,7 @@ class PolicyNodes:
     def ready(self) -> int:
         return self.index.sums.get(READY, 0)
 
-    def said(self, what: Callable[[NodeReport], T]) -> dict[str, T]:
+    def said(self, what: Callable[[NodeReport], T | None]) -> dict[str, T]:
         """Returns node name -> ``what`` of its report, of those nodes where it is not empty.
 
         It is asked once for all nodes of which the same is to be said: while plugins start, those are
@@ -92,9 +106,9 @@ class PolicyNodes:
     def kept(self) -> list[str]:
         return list(self.said(lambda report: report.assignment.is_kept))
 
-    def messages(self, type_: str) -> dict[str, str]:
-        """Returns node name -> message, of the nodes for which the condition is true."""
-        return self.said(lambda report: dict(report.messages).get(type_, ""))
+    def told(self, type_: str) -> dict[str, Told]:
+        """Returns node name -> what the condition says, of the nodes for which it is true."""
+        return self.said(lambda report: dict(report.told).get(type_))
 
     def is_sharing(self, name: str) -> bool:
         state = self.states.get(name)
@@ -123,7 +137,9 @@ class NodeReporter:
 
     def __call__(self, state: NodeState) -> Entry[Any]:
         assignment = assign_node(state, self.asked)
-        matched: dict[Hashable, int] = dict.fromkeys(self._matched(state), 1)
+        positions = [*self._matched(state)]
+        matched: dict[Hashable, int] = {MatchedRule(each): 1 for each in positions}
+        matched |= {OwnRule(each): 1 for each in positions[:1]}
         if not assignment.is_sharing:
             report = NodeReport(assignment=assignment)
             return _entry(report, matched)
@@ -131,19 +147,20 @@ class NodeReporter:
         amounts = amounts_of(state.share, is_ready=not report.why_not_ready)
         return _entry(report, {**matched, **amounts})
 
-    def _matched(self, state: NodeState) -> Iterator[MatchedRule]:
+    def _matched(self, state: NodeState) -> Iterator[int]:
+        """Yields the positions of the rules that match a node."""
         spec = self.asked.policy.spec
         for position, rule in enumerate(spec.nodes if spec else ()):
             if state.node and matches(rule, state.node):
-                yield MatchedRule(position)
+                yield position
 
     def _report(self, state: NodeState, assignment: NodeAssignment) -> NodeReport:
-        share = state.share
+        share, why_not_told = state.share, self._why_not_told(state, assignment)
         return NodeReport(
             assignment=assignment,
-            why_not_ready=why_not_ready(state) or self._why_not_told(state, assignment),
+            why_not_ready=why_not_ready(state) or why_not_told,
             hidden_labels=tuple(self._hidden_labels(state)),
-            messages=tuple(_messages(share)) if share else (),
+            told=tuple(_told(share)) if share and not why_not_told else (),
             unhealthy_cards=share.unhealthy_cards if share else 0,
             offered_by_others=offered_by_others(state),
             differing=said_of_books(share),
@@ -165,8 +182,9 @@ def _entry(report: NodeReport, amounts: Mapping[Hashable, int]) -> Entry[Any]:
     return Entry(common=report if report.is_special else None, amounts=amounts)
 
 
-def _messages(share: ShareNodeObject) -> Iterator[tuple[str, str]]:
-    for type_ in REPEATED:
+def _told(share: ShareNodeObject) -> Iterator[tuple[str, Told]]:
+    """Yields nothing of what was said of an earlier spec: it may be another unit that was refused."""
+    for type_ in REPEATED if share.observed_generation == share.generation else ():
         condition = share.conditions.get(type_)
         if condition and condition.status == "True":
-            yield type_, condition.message or condition.reason
+            yield type_, Told(condition.reason, condition.message or condition.reason)

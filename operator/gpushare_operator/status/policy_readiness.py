@@ -24,6 +24,8 @@ class PolicyConditions:
     unit_change_blocked: ConditionState
     degraded: ConditionState
     books_agree: ConditionState
+    units_refused: ConditionState | None = None
+    """A unit that nodes cannot have, as part of ``degraded``."""
 
     @property
     def states(self) -> tuple[ConditionState, ...]:
@@ -70,6 +72,14 @@ def _scheduler_is_configured(parts: PolicyConditions) -> ConditionState | None:
     return None if parts.scheduler_configured.is_true else parts.scheduler_configured
 
 
+def _nothing_is_overruled(parts: PolicyConditions) -> ConditionState | None:
+    return parts.conflicted if parts.conflicted.is_true else None
+
+
+def _units_are_possible(parts: PolicyConditions) -> ConditionState | None:
+    return parts.units_refused
+
+
 def _units_are_in_force(parts: PolicyConditions) -> ConditionState | None:
     return parts.unit_change_blocked if parts.unit_change_blocked.is_true else None
 
@@ -81,6 +91,9 @@ READY_CHECKS: tuple[Callable[[PolicyConditions], ConditionState | None], ...] = 
     _nodes_are_ready,
     # Pods would be placed, but on cards without room.
     _scheduler_is_configured,
-    # Pods run, but not as the policy says now.
+    # Pods run, but not as the policy says now: what is refused stays so, whoever ends.
+    _units_are_possible,
     _units_are_in_force,
+    # Or not on all nodes that it asks for, or with other settings of the scheduler.
+    _nothing_is_overruled,
 )

@@ -14,7 +14,7 @@ USED_THRESHOLD = 0.02
 itself; of thousands of nodes one moves every second."""
 
 SHARING, READY = "nodes", "ready nodes"
-CARDS, UNHEALTHY_CARDS = "cards", "unhealthy cards"
+CARDS, UNHEALTHY_CARDS, CLOSED_CARDS = "cards", "unhealthy cards", "unhealthy or cordoned cards"
 UNITS, ALLOCATED_UNITS = "units", "allocated units"
 MEMORY, ALLOCATED_MEMORY, USED_MEMORY = "memory", "allocated memory", "used memory"
 """What is summed up. Memory in bytes."""
@@ -56,6 +56,7 @@ def amounts_of(share: ShareNodeObject | None, *, is_ready: bool) -> Mapping[Hash
         **amounts,
         CARDS: share.cards,
         UNHEALTHY_CARDS: share.unhealthy_cards,
+        CLOSED_CARDS: len(share.closed_cards),
         UNITS: share.units.total,
         ALLOCATED_UNITS: share.units.allocated,
         MEMORY: byte_count(share.memory.total),
@@ -69,7 +70,11 @@ def totals(sums: Mapping[Hashable, int], unit: str) -> Totals:
     enabled, ready, cards = sums.get(SHARING, 0), sums.get(READY, 0), sums.get(CARDS, 0)
     return Totals(
         nodes=NodeTotals(enabled=enabled, ready=ready, summary=f"{ready}/{enabled}"),
-        cards=CardTotals(total=cards, healthy=cards - sums.get(UNHEALTHY_CARDS, 0)),
+        cards=CardTotals(
+            total=cards,
+            healthy=cards - sums.get(UNHEALTHY_CARDS, 0),
+            summary=f"{cards - sums.get(CLOSED_CARDS, 0)}/{cards}",
+        ),
         units=_units(sums),
         memory=MemoryTotals(
             total=format_memory(sums.get(MEMORY, 0), like=unit),

@@ -22,12 +22,19 @@ from gpushare_core.api.names import (
 from gpushare_core.api.node_object import NodeSpec
 from gpushare_core.audit.difference import Difference
 from gpushare_core.dialects.visible_cards import APPLICATION_VARIABLES, RUNTIME_SUFFIX, is_runtime_variable
+from gpushare_core.placement.modes import unit_asked_for
 from gpushare_core.placement.requests import ResourceClass
-from gpushare_core.placement.units import part_of
+from gpushare_core.placement.units import NodeUnit, UnitFields, part_of
 from gpushare_plugin.decide.books import TOO_MUCH
 from gpushare_plugin.decide.cordon import NO_CORDON, Cordon
 from gpushare_plugin.decide.layout import Layout, PlacedCard
-from gpushare_plugin.decide.offering import KUBELET_SILENT, LAYOUT_UNKNOWN, Offering, desired_unit
+from gpushare_plugin.decide.offering import (
+    KUBELET_SILENT,
+    LAYOUT_UNKNOWN,
+    Offering,
+    desired_unit,
+    is_draining,
+)
 from gpushare_plugin.decide.status import quantity_text
 from gpushare_plugin.devices.card import LeftOutCard, Reading
 
@@ -73,6 +80,8 @@ _MOST_WORDS = 5
 """Unknown words of an annotation that are said again to people."""
 _MOST_DIFFERENCES = 3
 """Differences of books that are told in a sentence each."""
+_MOST_PODS = 5
+"""Pods that are named to people."""
 _NONE_CORDONED = condition_false(CARDS_CORDONED, "NoneCordoned")
 
 
@@ -177,6 +186,8 @@ def _too_small(layout: Layout) -> str:
 def _cards_healthy(layout: Layout | None, reading: Reading) -> ConditionState:
     if layout is None:
         return condition_unknown(CARDS_HEALTHY, "NothingOffered", "nothing is offered: see Registered")
+    if not layout.cards and not (reading.problem or reading.left_out):
+        return condition_unknown(CARDS_HEALTHY, "NoCards", "there is no card: see Registered")
     if problem := reading.problem:
         usable = any(placed.card.healthy for placed in layout.cards)
         state = condition_unknown if usable else condition_false
@@ -292,15 +303,32 @@ def _without_checkpoint(problem: str) -> str:
 
 
 def _unit_too_fine(spec: NodeSpec, offering: Offering) -> ConditionState:
-    if offering.finest_unit is None:
-        return condition_false(UNIT_TOO_FINE, "Fits")
+    if offering.finest_unit is None or offering.refused_unit is None:
+        return _fits(offering)
+    if offering.postponed and not _concerns(spec, offering, offering.refused_unit):
+        return condition_unknown(UNIT_TOO_FINE, offering.postponed.reason, offering.postponed.message)
+    refused = part_of(offering.refused_unit, ResourceClass.MEMORY)
     in_force = f"; {offering.layout.unit.text} stays in force" if offering.layout else ""
     left_out = "".join(f"; card {card.index} ({card.uuid}) is left out" for card in offering.left_out)
     message = (
-        f"memoryUnit {spec.memory_unit} makes {offering.desired_units} units, more than the kubelet takes"
-        f" in one message: the finest that works here is {offering.finest_unit.text}{in_force}{left_out}"
+        f"memoryUnit {refused.text if refused else ''} makes {offering.desired_units} units, more than the"
+        f" kubelet takes in one message: the finest that works here is {offering.finest_unit.text}"
+        f"{in_force}{left_out}"
     )
     return condition_true(UNIT_TOO_FINE, "TooManyUnits", message)
+
+
+def _fits(offering: Offering) -> ConditionState:
+    if offering.layout is None:
+        return condition_unknown(UNIT_TOO_FINE, "NothingOffered", "nothing is offered: see Registered")
+    return condition_false(UNIT_TOO_FINE, "Fits")
+
+
+def _concerns(spec: NodeSpec, offering: Offering, unit: NodeUnit) -> bool:
+    """Whether ``unit`` is asked for now, or in force: an offering that is kept may be of an earlier spec."""
+    in_force = offering.layout.unit if offering.layout else None
+    desired = unit_asked_for(spec.mode, UnitFields(spec.memory_unit, spec.slices_per_card))
+    return any(each is not None and each.meanings == unit.meanings for each in (in_force, desired))
 
 
 def _unit_change_blocked(spec: NodeSpec, offering: Offering) -> ConditionState:
@@ -311,18 +339,30 @@ def _unit_change_blocked(spec: NodeSpec, offering: Offering) -> ConditionState:
         return condition_true(UNIT_CHANGE_BLOCKED, "PodsHoldUnits", _renaming(spec, offering))
     if not offering.blocked_by or offering.layout is None:
         return condition_false(UNIT_CHANGE_BLOCKED, "NotBlocked")
-    pods = "1 pod holds" if offering.blocked_by == 1 else f"{offering.blocked_by} pods hold"
     change = f"mode {spec.mode}" if offering.problem else _change(spec, offering.layout)
-    message = f"{change} is applied when {pods} no more units of {offering.layout.unit.text}"
+    holding = f"hold{_s(offering.blocked_by)} units of {offering.layout.unit.text}"
+    drains = "; until then no new pod gets units here" if is_draining(spec, offering) else ""
+    message = f"{change} is applied when {_gone(offering.blocked_by, holding)}{drains}"
     return condition_true(UNIT_CHANGE_BLOCKED, "PodsHoldUnits", message)
+
+
+def _gone(pods: Sequence[str], holding: str) -> str:
+    """Returns, of as many pods as are named to people, ``this pod is gone, which holds ...: NAME``."""
+    more = len(pods) - _MOST_PODS
+    rest = f" and {more} more" if more > 0 else ""
+    who = "this pod is gone" if len(pods) == 1 else f"these {len(pods)} pods are gone"
+    return f"{who}, which {holding}: {', '.join(pods[:_MOST_PODS])}{rest}"
+
+
+def _s(pods: Sequence[str]) -> str:
+    """Returns the ending of the verb."""
+    return "s" if len(pods) == 1 else ""
 
 
 def _renaming(spec: NodeSpec, offering: Offering) -> str:
     pods = offering.renaming_blocked_by
-    hold = "1 pod holds" if pods == 1 else f"{pods} pods hold"
-    return (
-        f"dialect {spec.dialect} is applied when {hold} no more units by the names of {offering.dialect.name}"
-    )
+    holding = f"hold{_s(pods)} units by the names of {offering.dialect.name}"
+    return f"dialect {spec.dialect} is applied when {_gone(pods, holding)}"
 
 
 def _change(spec: NodeSpec, layout: Layout) -> str:

@@ -17,10 +17,11 @@ from gpushare_plugin.decide.pods import Pods
 
 @dataclass(frozen=True, slots=True)
 class DialectInForce:
-    """``dialect`` is served; ``blocked_by`` pods keep the desired one from being."""
+    """``dialect`` is served; the pods ``blocked_by`` keep the desired one from being."""
 
     dialect: Dialect
-    blocked_by: int = 0
+    blocked_by: tuple[str, ...] = ()
+    """For people, in order."""
 
 
 def dialect_in_force(
@@ -35,8 +36,8 @@ def dialect_in_force(
     held = [*_held_names(pods, assigned)]
     served = served or _most_held(held, desired)
     leaving = served.resources.keys() - desired.resources.keys()
-    blocking = sum(1 for names in held if names.every & leaving)
-    return DialectInForce(served, blocking) if blocking else DialectInForce(desired)
+    blocking = [names.pod for names in held if names.every & leaving]
+    return DialectInForce(served, tuple(sorted(blocking))) if blocking else DialectInForce(desired)
 
 
 def recorded_dialect(status: NodeStatus) -> Dialect | None:
@@ -54,6 +55,8 @@ class _HeldNames:
     own: frozenset[str]
     """Of units of ours."""
     every: frozenset[str]
+    pod: str
+    """For people."""
 
 
 def _held_names(pods: Pods, assigned: AssignedDevices) -> Iterator[_HeldNames]:
@@ -62,14 +65,15 @@ def _held_names(pods: Pods, assigned: AssignedDevices) -> Iterator[_HeldNames]:
         stored = assigned.stored.get(assignment.uid, {}).values()
         own = assignment.names | {entry.name for entry in stored if entry.numbers}
         foreign = {each.name for units in assignment.foreign.values() for each in units}
-        yield _HeldNames(own, own | foreign)
+        yield _HeldNames(own, own | foreign, str(assignment.name))
     for uid, entries in assigned.stored.items():
         if uid not in listed:
             names = frozenset(entry.name for entry in entries.values())
-            yield _HeldNames(names, names)
+            yield _HeldNames(names, names, f"the pod with the UID {uid}")
     for pod in pods.values():
         if not assigned.has_units(pod) and pod.allocation and pod.request:
-            yield _HeldNames(frozenset(), frozenset(each.name for each in pod.request.resources))
+            asked = frozenset(each.name for each in pod.request.resources)
+            yield _HeldNames(frozenset(), asked, str(pod.name))
 
 
 def _most_held(held: list[_HeldNames], desired: Dialect) -> Dialect:

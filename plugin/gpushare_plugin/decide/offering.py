@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from gpushare_core.api.enums import Mode
+from gpushare_core.api.enums import Mode, UnitChange
 from gpushare_core.api.node_object import GPUShareNode, NodeSpec
 from gpushare_core.api.served import Problem
 from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.dialects.table import DIALECTS
-from gpushare_core.placement.modes import NODE_MODES
+from gpushare_core.placement.modes import NODE_MODES, unit_to_come
 from gpushare_core.placement.quantity import parse_memory
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_core.placement.units import (
@@ -109,20 +109,22 @@ class Offering:
     layout: Layout | None = None
     dialect: Dialect = GPUSHARE
     """Names the resources as which the units are offered."""
-    renaming_blocked_by: int = 0
-    """How many pods hold units by the names of ``dialect`` while another one is asked for."""
+    renaming_blocked_by: tuple[str, ...] = ()
+    """The pods that hold units by the names of ``dialect`` while another one is asked for, for people."""
     stand_ins: StandIns = NO_STAND_INS
     """Foreign units in the lists that the kubelet gets."""
     problem: Problem | None = None
     """What this version cannot serve."""
     postponed: Problem | None = None
     """Why what is asked for is not offered yet; ``layout`` is what was offered before, if anything was."""
-    blocked_by: int = 0
-    """How many pods hold units that the desired change would alter."""
+    blocked_by: tuple[str, ...] = ()
+    """The pods that hold units which the desired change would alter, for people."""
     finest_unit: MemoryUnit | None = None
-    """Set where the desired unit is too fine: the finest that works."""
+    """Set where a unit is too fine: the finest that works."""
+    refused_unit: NodeUnit | None = None
+    """Which one is too fine; only with ``finest_unit``."""
     desired_units: int = 0
-    """Units that the desired memory unit would make; only with ``finest_unit``."""
+    """Units that it would make; only with ``finest_unit``."""
     left_out: tuple[PhysicalCard, ...] = ()
     """Cards for which the kubelet's message has no room; only with ``finest_unit``."""
 
@@ -138,6 +140,10 @@ class Offering:
         Then what is recorded has to stay, and nothing is derived from it.
         """
         return self.layout is None and self.postponed is not None
+
+    def refuses(self, unit: NodeUnit) -> bool:
+        """Whether ``unit`` is too fine: it does not come into force, whoever ends."""
+        return self.refused_unit is not None and self.refused_unit.meanings == unit.meanings
 
 
 def decide_offering(snapshot: Snapshot) -> Offering:
@@ -163,12 +169,22 @@ def _decide(snapshot: Snapshot) -> Offering:
     try:
         if problem := _problem(share_node.spec):
             kept = _as_before(snapshot, share_node) if held else None
-            return Offering(layout=kept, problem=problem, blocked_by=len(held) if kept else 0)
+            holders = tuple(sorted(each.pod for each in held)) if kept else ()
+            return Offering(layout=kept, problem=problem, blocked_by=holders)
         return _offering(snapshot, share_node, held)
     except NotShownError:
         return Offering(postponed=KUBELET_SILENT)
     except ContradictionError as error:
         return Offering(postponed=Problem(LAYOUT_UNKNOWN, str(error)))
+
+
+def is_draining(spec: NodeSpec, offering: Offering) -> bool:
+    """Whether no new pod gets units, as another unit is to come: then an amount means one size everywhere."""
+    if offering.layout is None or spec.unit_change is UnitChange.KEEP:
+        return False
+    fields = UnitFields(spec.memory_unit, spec.slices_per_card)
+    coming = unit_to_come(spec.mode, fields, offering.layout.unit.text)
+    return coming is not None and not offering.refuses(coming)
 
 
 def postponed(before: Offering, problem: Problem, *, cards: Sequence[PhysicalCard] | None = None) -> Offering:
@@ -201,17 +217,39 @@ def _offering(snapshot: Snapshot, share_node: GPUShareNode, held: list[HeldUnit]
     in_force = unit_in_force(desired, served, held)
     present = snapshot.cards or ()
     layout = _layout(snapshot, present, in_force.unit, witnesses, held=bool(held))
-    if fits(layout, limit=snapshot.limit) or part_of(layout.unit, ResourceClass.MEMORY) is None:
-        return Offering(layout=layout, blocked_by=in_force.blocked_by)
-    reserved = _reserved(share_node.spec)
-    cards = [placed.card for placed in layout.cards]
+    if not _is_too_fine(layout, snapshot.limit):
+        offering = Offering(layout=layout, blocked_by=in_force.blocked_by)
+        return _unless_in_vain(offering, snapshot, desired) if in_force.blocked_by else offering
     last_good = _last_good(snapshot, served, witnesses, held=bool(held)) if served else None
     kept = last_good.places if last_good else {}
-    return Offering(
+    return replace(
+        _refusal(layout, snapshot.limit),
         layout=last_good,
-        finest_unit=finest_unit(cards, layout.unit, reserved=reserved, limit=snapshot.limit),
-        desired_units=layout.units,
         left_out=tuple(card for card in present if card.uuid not in kept) if last_good else (),
+    )
+
+
+def _unless_in_vain(offering: Offering, snapshot: Snapshot, desired: NodeUnit) -> Offering:
+    """Returns ``offering``, in which pods are in the way of ``desired``; nobody has to end for a unit that is
+    too fine to come into force."""
+    reserved = offering.layout.reserved if offering.layout else 0
+    coming = lay_out(snapshot.cards or (), desired, reserved=reserved)
+    if not _is_too_fine(coming, snapshot.limit):
+        return offering
+    return replace(_refusal(coming, snapshot.limit), layout=offering.layout)
+
+
+def _is_too_fine(layout: Layout, limit: int) -> bool:
+    return not fits(layout, limit=limit) and part_of(layout.unit, ResourceClass.MEMORY) is not None
+
+
+def _refusal(layout: Layout, limit: int) -> Offering:
+    """Returns what is said of the unit of ``layout``, which is too fine."""
+    cards = [placed.card for placed in layout.cards]
+    return Offering(
+        finest_unit=finest_unit(cards, layout.unit, reserved=layout.reserved, limit=limit),
+        refused_unit=layout.unit,
+        desired_units=layout.units,
     )
 
 

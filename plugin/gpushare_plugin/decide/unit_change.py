@@ -18,14 +18,17 @@ class HeldUnit:
     """As annotated; None where there is no annotation."""
     admitted: bool
     """Whether the kubelet has assigned the pod its units."""
+    pod: str = ""
+    """For people: namespace and name, or what else is known of it."""
 
 
 @dataclass(frozen=True, slots=True)
 class UnitInForce:
-    """``unit`` is served; ``blocked_by`` pods keep the desired one from being."""
+    """``unit`` is served; the pods ``blocked_by`` keep the desired one from being."""
 
     unit: NodeUnit
-    blocked_by: int = 0
+    blocked_by: tuple[str, ...] = ()
+    """For people, in order."""
 
 
 def held_units(pods: Pods, assigned: AssignedDevices) -> list[HeldUnit]:
@@ -34,15 +37,27 @@ def held_units(pods: Pods, assigned: AssignedDevices) -> list[HeldUnit]:
     Pods that the API server does not know (any more) count as long as the kubelet keeps their units.
     """
     known = [
-        HeldUnit(_annotated_unit(pod), assigned.has_units(pod) or assigned.forgotten_of(pod) is not None)
+        HeldUnit(_annotated_unit(pod), admitted=is_admitted(pod, assigned), pod=str(pod.name))
         for pod in pods.values()
-        if assigned.has_units(pod) or assigned.forgotten_of(pod) or pod.allocation is not None
+        if is_admitted(pod, assigned) or pod.allocation is not None
     ]
-    unknown = {each.name for each in orphans(assigned, pods)}
-    unknown |= {each.pod.name for each in forgotten_strangers(assigned, pods)}
+    unknown = {str(each.name) for each in orphans(assigned, pods)}
+    unknown |= {str(each.pod.name) for each in forgotten_strangers(assigned, pods)}
     listed = {each.uid for each in assigned.pods.values()} | {pod.kubelet_uid for pod in pods.values()}
-    unlisted = assigned.stored.keys() - listed
-    return known + [HeldUnit(None, admitted=True)] * (len(unknown) + len(unlisted))
+    unlisted = {f"the pod with the UID {uid}" for uid in assigned.stored.keys() - listed}
+    return known + [HeldUnit(None, admitted=True, pod=pod) for pod in sorted(unknown | unlisted)]
+
+
+def is_admitted(pod: Pod, assigned: AssignedDevices) -> bool:
+    """Whether the kubelet has assigned ``pod`` its units, also where it has lost them since."""
+    return assigned.has_units(pod) or assigned.forgotten_of(pod) is not None
+
+
+def may_go_on(pod: Pod, assigned: AssignedDevices, unit: NodeUnit) -> bool:
+    """Whether ``pod`` is served on a node that takes no new pods: it has units, or was promised some of
+    ``unit``, which is in force there."""
+    promised = _annotated_unit(pod)
+    return is_admitted(pod, assigned) or (promised is not None and promised.meaning in unit.meanings)
 
 
 def unit_in_force(desired: NodeUnit, recorded: NodeUnit | None, held: Iterable[HeldUnit]) -> UnitInForce:
@@ -55,8 +70,8 @@ def unit_in_force(desired: NodeUnit, recorded: NodeUnit | None, held: Iterable[H
     served = recorded or most_annotated(held) or desired
     if served.meanings == desired.meanings:
         return UnitInForce(desired)
-    blocking = sum(pod.admitted or _meaning(pod) in served.meanings for pod in held)
-    return UnitInForce(served, blocking) if blocking else UnitInForce(desired)
+    blocking = [pod.pod for pod in held if pod.admitted or _meaning(pod) in served.meanings]
+    return UnitInForce(served, tuple(sorted(blocking))) if blocking else UnitInForce(desired)
 
 
 def _annotated_unit(pod: Pod) -> Unit | None:

@@ -23,6 +23,7 @@ from gpushare_plugin.decide.allocations import (
     answered_classes,
     every_allocation,
     forgotten_containers,
+    forgotten_strangers,
     forgotten_units,
     node_locks,
 )
@@ -37,6 +38,7 @@ from gpushare_plugin.decide.hints import hinted_cards, hinted_units
 from gpushare_plugin.decide.injection import ContainerAnswer, container_answer
 from gpushare_plugin.decide.layout import Layout
 from gpushare_plugin.decide.locks import locks_of_units
+from gpushare_plugin.decide.offering import is_draining
 from gpushare_plugin.decide.pods import Pod
 from gpushare_plugin.decide.preferred_allocation import (
     ContainerRequest,
@@ -50,6 +52,7 @@ from gpushare_plugin.decide.stand_ins import (
     foreign_locks,
     require_room_beside_foreign,
 )
+from gpushare_plugin.decide.unit_change import may_go_on
 from gpushare_plugin.decide.unit_ids import UnitSet, encode_id, known_numbers
 from gpushare_plugin.kubelet.assignment_reader import AssignmentReader
 from gpushare_plugin.kubelet.pod_resources import PodResourcesUnavailableError
@@ -99,6 +102,8 @@ class Allocator:
         candidates = await self._admitted_pods(request.units)
         likeliest = candidates[0] if candidates else None
         if likeliest and likeliest.request and (reason := unservable_reason(likeliest.request)):
+            raise NothingFitsError(reason)
+        if reason := self._why_nobody_new(candidates):
             raise NothingFitsError(reason)
         layout = self._layout()  # not an earlier one: what was asked on the way took its time
         numbers = self._choose(request, candidates, layout)
@@ -153,6 +158,7 @@ class Allocator:
         """
         numbers = [*known_numbers(ids)]
         await self._require_usable(numbers)
+        await self._require_holder(numbers)
         layout = self._layout()
         self.reservations.withdraw(numbers)
         answer = container_answer(ids, layout, self.state.offering.dialect, self.state.devices)
@@ -175,6 +181,34 @@ class Allocator:
             is_sure = False
         if not is_sure:
             await self._require_usable_anew(numbers)
+
+    async def _require_holder(self, numbers: Sequence[int]) -> None:
+        """Raises ``UnusableUnitsError`` where the units were nobody's before and are for a new pod, while the
+        node takes none: the kubelet does not ask which where it needs all that is free."""
+        if not self._is_draining or not {*numbers}.difference(*self._taken()):
+            return
+        if reason := self._why_nobody_new(await self._admitted_pods(len(numbers))):
+            raise UnusableUnitsError(reason)
+
+    @property
+    def _is_draining(self) -> bool:
+        share_node = self.state.share_node
+        return share_node is not None and is_draining(share_node.spec, self.state.offering)
+
+    def _why_nobody_new(self, candidates: Sequence[Pod]) -> str:
+        """Returns why none of ``candidates``, one of which is being admitted, gets units; empty where one
+        may: pods that have some, or were promised some when that was decided, go on."""
+        state, layout = self.state, self.state.offering.layout
+        if layout is None or not self._is_draining:
+            return ""
+        if any(may_go_on(pod, state.assigned, layout.unit) for pod in candidates):
+            return ""
+        if not candidates and forgotten_strangers(state.assigned, state.pods):
+            return ""
+        return (
+            f"node {state.name} takes no new pods until those are gone that hold units of {layout.unit.text},"
+            " for the policy asks for others: create the pod anew, and let the scheduler choose its node"
+        )
 
     async def _require_usable_anew(self, numbers: Sequence[int]) -> None:
         """Raises ``UnusableUnitsError`` by what the kubelet says now, and where it takes some of these units

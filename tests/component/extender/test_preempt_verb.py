@@ -53,6 +53,14 @@ async def test_a_node_on_which_nothing_helps_is_dropped(caller: SchedulerCaller)
     assert await preempt(caller, n1=["uid-y"], n2=["uid-z"], n3=[]) == Y_GOES
 
 
+async def test_on_a_node_that_takes_no_new_pods_nobody_is_evicted(
+    caller: SchedulerCaller, extender: ExtenderApi
+) -> None:
+    """kube-scheduler looks for victims by itself where the sum of a node does not fit."""
+    extender.ledger.set_share_node(share_node("n1", closed_reason="node(s) that take no new pods"))
+    assert await preempt(caller, n1=["uid-x", "uid-y"]) == {}
+
+
 async def test_a_pod_that_asks_for_nothing_of_ours_is_not_our_business(caller: SchedulerCaller) -> None:
     answer = await preempt(caller, preemptor(units=None), n3=["uid-z"])
     assert answer == {"n3": {"Pods": [{"UID": "uid-z"}], "NumPDBViolations": 0}}

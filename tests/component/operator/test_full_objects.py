@@ -24,7 +24,7 @@ CARDS = {"source": "Simulated", "simulated": [{"count": 2, "memory": "16Gi"}]}
 UNHEALTHY = "volcano.sh/gpu-unhealthy-ids"
 CONFIG_MAPS = paths.config_maps("volcano-system")
 CONFIG, KEY = "volcano-scheduler-configmap", "volcano-scheduler.conf"
-NOTHING = "nothing is wrong"
+NOTHING = "no fault is known"
 MOST_CONFIG = 2**20
 MOST_OBJECT = 3 * 2**19
 """Bytes that etcd takes."""

@@ -162,7 +162,7 @@ async def test_a_change_of_mode_waits_for_every_class(node: Node) -> None:
     await node.run_pod(asking("s", 2, SLICE))
     await node.run_pod(asking("m", 10, MEMORY))
     node.share(devices=devices(4))
-    word = "mode Memory is applied when 2 pods hold no more units"
+    word = "mode Memory is applied when these 2 pods are gone, which hold units"
     await node.until("the word", lambda: word in node.message("UnitChangeBlocked"))
     node.end_pod("s")
     await until_offered(node, 3, 6, 344)

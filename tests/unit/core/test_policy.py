@@ -61,6 +61,7 @@ def test_a_policy_is_written_as_it_was_read() -> None:
                 },
             }
         ],
+        "unitChange": "Keep",
         "dialect": "aliyun.com",
         "startupTaint": "Remove",
         "placement": {"strategy": "Spread", "preemption": "Disabled", "candidates": 0},

@@ -128,6 +128,14 @@ def being_deleted(node: Json) -> None:
     node["metadata"]["deletionTimestamp"] = "2026-11-21T10:00:00Z"
 
 
+def another_unit(node: Json) -> None:
+    node["spec"]["memoryUnit"] = "256Mi"
+
+
+def another_mode(node: Json) -> None:
+    node["spec"].update(mode="Mixed", slicesPerCard=2)
+
+
 def nonsense(node: Json) -> None:
     node["status"]["cards"][0]["units"] = "many"
 
@@ -147,6 +155,17 @@ def nonsense(node: Json) -> None:
         pytest.param(all_cordoned_or_sick, "whose GPU cards are cordoned", id="the healthy ones cordoned"),
         pytest.param(no_cards, "without a healthy GPU card", id="no cards"),
         pytest.param(being_deleted, "being taken out of GPU sharing", id="being deleted"),
+        pytest.param(
+            another_unit,
+            (
+                "take no new pods until those are gone that hold units of 1Gi:"
+                " the policy asks for units of 256Mi"
+            ),
+            id="another unit is to come",
+        ),
+        pytest.param(
+            another_mode, "the policy asks for units of 1Gi, 1/2 card, 1 card", id="another mode is to come"
+        ),
         pytest.param(nonsense, "cannot be read", id="unreadable"),
     ],
 )
@@ -154,6 +173,38 @@ def test_a_node_takes_no_pods_because(change: Callable[[Json], None], reason: st
     node = share_node_json()
     change(node)
     assert reason in read(node).closed_reason
+
+
+def kept(node: Json) -> None:
+    node["spec"].update(memoryUnit="256Mi", unitChange="Keep")
+
+
+def refused(node: Json) -> None:
+    node["spec"]["memoryUnit"] = "1M"
+    node["status"]["conditions"].append({"type": "UnitTooFine", "status": "True"})
+
+
+def in_other_words(node: Json) -> None:
+    node["spec"]["memoryUnit"] = "1024Mi"
+
+
+def not_asked(node: Json) -> None:
+    del node["spec"]["memoryUnit"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(kept, id="the policy wants it so"),
+        pytest.param(refused, id="the other one is refused, and will not come"),
+        pytest.param(in_other_words, id="the same in other words"),
+        pytest.param(not_asked, id="nothing readable is asked for"),
+    ],
+)
+def test_a_node_takes_pods_by_the_unit_in_force_where(change: Callable[[Json], None]) -> None:
+    node = share_node_json()
+    change(node)
+    assert read(node).closed_reason == ""
 
 
 def test_of_what_a_plugin_says_a_reason_has_the_beginning() -> None:

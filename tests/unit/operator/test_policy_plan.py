@@ -20,6 +20,7 @@ from tests.samples.operator import (
     rule,
     serving,
     share,
+    share_condition,
     snapshot,
     spec,
     spec_of_volcano,
@@ -344,6 +345,25 @@ def annotations(seen: Snapshot) -> list[Mapping[str, str | None]]:
 def test_the_dialects_own_scheduler_is_told_which_cards_take_no_pods(
     seen: Snapshot, expected: list[Mapping[str, str | None]]
 ) -> None:
+    assert annotations(seen) == expected
+
+
+@pytest.mark.parametrize(
+    ("unit_change", "told", "expected"),
+    [
+        pytest.param(None, {}, [{CLOSED: "0,1"}], id="no new pod is to come"),
+        pytest.param("Keep", {}, [{CLOSED: "1"}], id="it goes on by the former unit"),
+        pytest.param(None, share_condition("UnitTooFine"), [{CLOSED: "1"}], id="the other unit is refused"),
+    ],
+)
+def test_it_is_told_of_all_cards_where_another_unit_is_to_come(
+    unit_change: str | None, told: Mapping[str, Any], expected: list[Mapping[str, str | None]]
+) -> None:
+    given = {"unitChange": unit_change} if unit_change else {}
+    asking = policy(spec=spec(rule("gpu-1"), dialect="volcano.sh", memoryUnit="256Mi", **given))
+    labels = {**marked("default"), MODE_LABEL: "Memory", DIALECT_LABEL: "volcano.sh"}
+    there = {"closed_cards": (1,), "card_indices": (0, 1), "conditions": told, "dialect": "volcano.sh"}
+    seen = snapshot(asking, node("gpu-1", labels=labels), share("gpu-1", asking, unit="1Gi", **there))
     assert annotations(seen) == expected
 
 

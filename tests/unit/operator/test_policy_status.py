@@ -77,7 +77,7 @@ def test_totals_are_sums_over_the_nodes() -> None:
     )
     status = policy_status(snapshot(serving(both, "gpu-1", "gpu-2"), busy), both, INSTALLATION, now=NOW)
     assert status.nodes.to_json() == {"enabled": 2, "ready": 2, "summary": "2/2"}
-    assert status.cards.to_json() == {"total": 4, "healthy": 3}
+    assert status.cards.to_json() == {"total": 4, "healthy": 3, "summary": "4/4"}
     assert status.units.to_json() == {"total": 64, "allocated": 5, "unit": "1Gi", "summary": "5/64"}
     assert status.memory.to_json() == {"total": "64Gi", "allocated": "5Gi", "used": "1536Mi"}
 
@@ -178,7 +178,7 @@ def test_of_many_nodes_only_some_are_named() -> None:
 @pytest.mark.parametrize(
     ("rules", "expected"),
     [
-        pytest.param([rule("gpu-9")], "there is no node named gpu-9", id="name"),
+        pytest.param([rule("gpu-9")], "there is no node named gpu-9: what is named is waited for", id="name"),
         pytest.param(
             [rule("gpu-1"), rule(selector={"matchLabels": {"a": "b"}})], "selected by nodes[1]", id="rule"
         ),
@@ -189,8 +189,19 @@ def test_a_rule_that_selects_nothing_is_mentioned(rules: list[Any], expected: st
     assert expected in conditions_of(seen)["NodesReady"].message
 
 
+def test_a_node_that_is_named_and_not_there_is_waited_for() -> None:
+    """What is asked for is not in force."""
+    asked = policy("default", rule("gpu-1"), rule("gpu-9"))
+    found = conditions_of(snapshot(serving(asked, "gpu-1")))
+    assert found["NodesReady"].reason == "NodesMissing"
+    assert (found["Ready"].status, found["Ready"].reason) == ("False", "NodesMissing")
+    off = policy("default", rule("gpu-1"), rule("gpu-9", mode="Off"))
+    assert conditions_of(snapshot(serving(off, "gpu-1")))["Ready"].status == "True"
+
+
 def test_without_any_node_it_says_what_to_do() -> None:
-    condition = conditions_of(snapshot(policy(), control_plane()))["NodesReady"]
+    asked = policy("default", rule(selector={"matchLabels": {"a": "b"}}))
+    condition = conditions_of(snapshot(asked, control_plane()))["NodesReady"]
     assert condition.reason == "NoNodesSelected"
     assert "label nodes" in condition.message
 
@@ -201,6 +212,13 @@ def test_a_conflict_names_nodes_and_winner() -> None:
     assert line(condition).startswith(
         "True NodesClaimedByOlderPolicy: gpu-1: shared by the older policy older;"
     )
+
+
+def test_a_policy_that_lost_some_of_its_nodes_is_not_ready() -> None:
+    older, younger = policy("older"), policy("younger", rule("gpu-1", "gpu-2"), created=1)
+    seen = snapshot(serving(younger, "gpu-2"), older, node("gpu-1"))
+    ready = conditions_of(seen, "younger")["Ready"]
+    assert (ready.status, ready.reason) == ("False", "NodesClaimedByOlderPolicy")
 
 
 def test_a_younger_policy_says_that_the_older_one_decides_about_the_port() -> None:
@@ -310,18 +328,95 @@ def test_simulated_cards_are_nobody_elses() -> None:
     [
         pytest.param("UnitTooFine", "Degraded", "UnitTooFine", id="unit too fine"),
         pytest.param("UnitChangeBlocked", "UnitChangeBlocked", "PodsHoldUnits", id="change blocked"),
+        pytest.param(
+            "UnitChangeBlocked", "UnitChangeBlocked", "LayoutNotRecorded", id="change blocked without any pod"
+        ),
     ],
 )
-def test_what_a_node_says_is_passed_on(kind: str, shown: str, reason: str) -> None:
-    conditions = {**share_condition("Registered"), **share_condition(kind, "use 3M")}
+def test_what_a_node_says_is_passed_on_and_keeps_the_policy_from_being_ready(
+    kind: str, shown: str, reason: str
+) -> None:
+    conditions = {**share_condition("Registered"), **share_condition(kind, "use 3M", reason=reason)}
     seen = snapshot(serving(policy(), "gpu-1"), share("gpu-1", policy(), conditions=conditions))
     assert line(conditions_of(seen)[shown]) == f"True {reason}: gpu-1: use 3M"
+    assert line(conditions_of(seen)["Ready"]) == f"False {reason}: gpu-1: use 3M"
 
 
-def test_a_blocked_change_keeps_the_policy_from_being_ready() -> None:
-    conditions = {**share_condition("Registered"), **share_condition("UnitChangeBlocked", "1 pod")}
-    seen = snapshot(serving(policy(), "gpu-1"), share("gpu-1", policy(), conditions=conditions))
-    assert conditions_of(seen)["Ready"].reason == "PodsHoldUnits"
+@pytest.mark.parametrize("kind", ["UnitTooFine", "UnitChangeBlocked"])
+def test_what_a_node_said_of_an_earlier_spec_is_not_repeated(kind: str) -> None:
+    """As of a unit that was refused before another one was asked for."""
+    conditions = {**share_condition("Registered"), **share_condition(kind, "use 3M")}
+    late = share("gpu-1", policy(), conditions=conditions, generation=2)
+    found = conditions_of(snapshot(serving(policy(), "gpu-1"), late))
+    assert (found["Degraded"].status, found["UnitChangeBlocked"].status) == ("False", "False")
+    assert found["Ready"].message == "gpu-1: its plugin has not answered yet"
+
+
+def test_of_several_reasons_that_is_said_which_people_can_do_something_about() -> None:
+    both = policy("default", rule("gpu-1", "gpu-2"))
+    reasons = {"gpu-1": "LayoutNotRecorded", "gpu-2": "PodsHoldUnits"}
+    shares = [
+        share(
+            name,
+            both,
+            conditions={
+                **share_condition("Registered"),
+                **share_condition("UnitChangeBlocked", reason, reason=reason),
+            },
+        )
+        for name, reason in reasons.items()
+    ]
+    blocked = conditions_of(snapshot(serving(both, *reasons), shares))["UnitChangeBlocked"]
+    assert line(blocked) == "True PodsHoldUnits: gpu-1: LayoutNotRecorded; gpu-2: PodsHoldUnits"
+
+
+def test_a_sick_or_cordoned_card_shows_in_the_sum() -> None:
+    seen = share("gpu-1", policy(), cards=8, unhealthy_cards=1, closed_cards=(2, 5))
+    status = policy_status(snapshot(serving(policy(), "gpu-1"), seen), policy(), INSTALLATION, now=NOW)
+    assert (status.cards.healthy, status.cards.summary) == (7, "6/8")
+
+
+@pytest.mark.parametrize(
+    ("rules", "said"),
+    [
+        pytest.param(
+            [
+                rule(selector={"matchLabels": {"a": "b"}}),
+                rule(selector={"matchLabels": {"a": "b", "c": "d"}}),
+            ],
+            "nodes[1] has no effect",
+            id="narrower than an earlier one",
+        ),
+        pytest.param(
+            [
+                rule(selector={"matchExpressions": [{"key": "a", "operator": "Exists"}]}),
+                rule(selector={"matchLabels": {"a": "b"}}),
+            ],
+            "nodes[1] has no effect",
+            id="whatever the value is",
+        ),
+        pytest.param(
+            [rule(selector={"matchLabels": {"gpu": "yes"}}), rule("gpu-1")],
+            "nodes[1] has no effect",
+            id="by the nodes that there are",
+        ),
+        pytest.param(
+            [rule(selector={"matchLabels": {"a": "b"}}), rule(selector={"matchLabels": {"c": "d"}})],
+            "",
+            id="both may get nodes",
+        ),
+        pytest.param(
+            [rule("gpu-1"), rule(selector={"matchLabels": {"a": "b"}})],
+            "",
+            id="its nodes may come",
+        ),
+    ],
+)
+def test_a_rule_that_is_shadowed_by_earlier_ones_is_said(rules: list[Any], said: str) -> None:
+    seen = snapshot(policy("default", *rules), node("gpu-1", labels={"gpu": "yes"}))
+    degraded = conditions_of(seen)["Degraded"]
+    assert (degraded.reason == "RulesShadowed") == bool(said)
+    assert said in degraded.message
 
 
 def test_what_is_added_to_our_workloads_on_the_way_is_said_with_what_to_do() -> None:

@@ -195,6 +195,7 @@ def test_a_share_node_is_read() -> None:
     assert share.units == UnitTotals(total=32, allocated=4)
     assert share.memory == MemoryTotals(total="32Gi", allocated="0", used="0")
     assert (share.cards, share.unhealthy_cards, share.closed_cards) == (3, 1, (1, 2))
+    assert share.card_indices == (0, 1, 2)
 
 
 def test_totals_that_keep_to_no_schema_count_as_nothing() -> None:

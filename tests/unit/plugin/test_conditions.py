@@ -18,7 +18,7 @@ from gpushare_plugin.decide.conditions import (
     node_conditions,
 )
 from gpushare_plugin.decide.layout import Layout, lay_out
-from gpushare_plugin.decide.offering import Offering
+from gpushare_plugin.decide.offering import KUBELET_SILENT, Offering
 from gpushare_plugin.devices.card import LeftOutCard, Reading
 from gpushare_plugin.devices.equipment import Equipment
 
@@ -57,7 +57,12 @@ NO_SIZE = Problem("InvalidUnit", "mode Slices needs slicesPerCard, such as 2")
 MIG = LeftOutCard(index=2, uuid="GPU-2", reason="MIG is enabled")
 LOST = LeftOutCard(index=3, reason="it is lost", healthy=False)
 HUNG = Problem("DriverHung", "the driver does not answer")
-TOO_FINE = Offering(layout=layout(), finest_unit=MemoryUnit.parse("3M"), desired_units=640_000)
+TOO_FINE = Offering(
+    layout=layout(),
+    finest_unit=MemoryUnit.parse("3M"),
+    refused_unit=MemoryUnit.parse("1M"),
+    desired_units=640_000,
+)
 
 
 @pytest.mark.parametrize(
@@ -77,7 +82,7 @@ TOO_FINE = Offering(layout=layout(), finest_unit=MemoryUnit.parse("3M"), desired
         ),
         pytest.param(
             "Registered",
-            states(Offering(layout=layout(), problem=NO_SIZE, blocked_by=2)),
+            states(Offering(layout=layout(), problem=NO_SIZE, blocked_by=("default/a", "default/b"))),
             (
                 "False",
                 "InvalidUnit",
@@ -246,17 +251,31 @@ TOO_FINE = Offering(layout=layout(), finest_unit=MemoryUnit.parse("3M"), desired
         ),
         pytest.param(
             "UnitChangeBlocked",
-            states(Offering(layout=layout(), blocked_by=1), node=share_node("512Mi")),
-            ("True", "PodsHoldUnits", "memoryUnit 512Mi is applied when 1 pod holds no more units of 1Gi"),
+            states(Offering(layout=layout(), blocked_by=("default/a",)), node=share_node("512Mi")),
+            (
+                "True",
+                "PodsHoldUnits",
+                (
+                    "memoryUnit 512Mi is applied when this pod is gone, which holds units of 1Gi: default/a;"
+                    " until then no new pod gets units here"
+                ),
+            ),
             id="one pod in the way of a unit",
         ),
         pytest.param(
             "UnitChangeBlocked",
             states(
-                Offering(layout=layout(), blocked_by=2, problem=NO_SIZE),
+                Offering(layout=layout(), blocked_by=("default/a", "default/b"), problem=NO_SIZE),
                 node=share_node(mode="Slices", slicesPerCard=2),
             ),
-            ("True", "PodsHoldUnits", "mode Slices is applied when 2 pods hold no more units of 1Gi"),
+            (
+                "True",
+                "PodsHoldUnits",
+                (
+                    "mode Slices is applied when these 2 pods are gone, which hold units of 1Gi: default/a,"
+                    " default/b; until then no new pod gets units here"
+                ),
+            ),
             id="two pods in the way of a mode",
         ),
     ],
@@ -265,6 +284,29 @@ def test_a_condition_says_what_is_wrong_and_what_to_do(
     kind: str, found: States, expected: tuple[str, str, str]
 ) -> None:
     assert found[kind] == expected
+
+
+def test_a_refusal_is_not_said_of_another_unit_that_is_asked_for_since() -> None:
+    """What is offered is kept while the kubelet is silent, and with it what was said of an earlier spec."""
+    kept = replace(TOO_FINE, postponed=KUBELET_SILENT)
+    assert states(kept, node=share_node("1M"))["UnitTooFine"][0] == "True"
+    later = states(kept, node=share_node("2Gi"))["UnitTooFine"]
+    assert later[:2] == ("Unknown", "PodResourcesUnreachable")
+    assert "2Gi" not in later[2]
+
+
+def test_of_many_pods_in_the_way_some_are_named() -> None:
+    pods = tuple(f"default/p{at}" for at in range(7))
+    message = states(Offering(layout=layout(), blocked_by=pods), node=share_node("2Gi"))["UnitChangeBlocked"][
+        2
+    ]
+    assert "these 7 pods are gone" in message
+    assert "default/p4 and 2 more; until then" in message
+
+
+def test_without_a_card_none_is_called_healthy() -> None:
+    found = states(Offering(layout=Layout(MemoryUnit.parse("1Gi"), ())))
+    assert found["CardsHealthy"][:2] == ("Unknown", "NoCards")
 
 
 def test_units_that_the_kubelet_forgot_are_said() -> None:
@@ -294,7 +336,11 @@ def test_units_that_nobody_knows_the_card_of_are_said() -> None:
 
 def test_a_card_that_is_left_out_is_named() -> None:
     offering = Offering(
-        layout=layout(), finest_unit=MemoryUnit.parse("2Gi"), desired_units=48, left_out=(card(2),)
+        layout=layout(),
+        finest_unit=MemoryUnit.parse("2Gi"),
+        refused_unit=MemoryUnit.parse("1Gi"),
+        desired_units=48,
+        left_out=(card(2),),
     )
     status, _, message = states(offering)["UnitTooFine"]
     assert status == "True"

@@ -50,7 +50,13 @@ def promised(name: str) -> Pod:
     [
         pytest.param(ALIYUN, None, holding(), DialectInForce(ALIYUN), id="a first start"),
         pytest.param(ALIYUN, OURS, holding(), DialectInForce(ALIYUN), id="nobody holds anything"),
-        pytest.param(ALIYUN, OURS, holding("gpushare.io/memory"), DialectInForce(OURS, 1), id="a pod does"),
+        pytest.param(
+            ALIYUN,
+            OURS,
+            holding("gpushare.io/memory"),
+            DialectInForce(OURS, ("default/p0",)),
+            id="a pod does",
+        ),
         pytest.param(
             ALIYUN, OURS, holding("gpushare.io/slice"), DialectInForce(ALIYUN), id="by a name of both"
         ),
@@ -58,14 +64,14 @@ def promised(name: str) -> Pod:
             ALIYUN,
             OURS,
             holding("gpushare.io/slice", "gpushare.io/memory"),
-            DialectInForce(OURS, 1),
+            DialectInForce(OURS, ("default/p1",)),
             id="one of two",
         ),
         pytest.param(
             OURS,
             None,
             holding("aliyun.com/gpu-mem", "aliyun.com/gpu-mem"),
-            DialectInForce(ALIYUN, 2),
+            DialectInForce(ALIYUN, ("default/p0", "default/p1")),
             id="nothing is recorded, the kubelet knows",
         ),
         pytest.param(
@@ -75,7 +81,13 @@ def promised(name: str) -> Pod:
             DialectInForce(OURS),
             id="as many by the names that are asked for",
         ),
-        pytest.param(OURS, ALIYUN, stored("aliyun.com/gpu-mem"), DialectInForce(ALIYUN, 1), id="checkpoint"),
+        pytest.param(
+            OURS,
+            ALIYUN,
+            stored("aliyun.com/gpu-mem"),
+            DialectInForce(ALIYUN, ("the pod with the UID uid-a",)),
+            id="checkpoint",
+        ),
         pytest.param(
             OURS,
             None,
@@ -87,11 +99,15 @@ def promised(name: str) -> Pod:
             OURS,
             ALIYUN,
             of_another_plugin("aliyun.com/gpu-mem"),
-            DialectInForce(ALIYUN, 1),
+            DialectInForce(ALIYUN, ("default/old",)),
             id="and keep those that they go by",
         ),
         pytest.param(
-            VOLCANO, ALIYUN, holding("aliyun.com/gpu-mem"), DialectInForce(ALIYUN, 1), id="two of others"
+            VOLCANO,
+            ALIYUN,
+            holding("aliyun.com/gpu-mem"),
+            DialectInForce(ALIYUN, ("default/p0",)),
+            id="two of others",
         ),
     ],
 )
@@ -104,7 +120,7 @@ def test_the_dialect_in_force(
 def test_a_pod_that_was_promised_units_counts_although_it_has_none_yet() -> None:
     """The kubelet will ask for them by the name that it asks by."""
     pods = by_name(promised("gpushare.io/memory"))
-    assert dialect_in_force(ALIYUN, OURS, pods, AssignedDevices()) == DialectInForce(OURS, 1)
+    assert dialect_in_force(ALIYUN, OURS, pods, AssignedDevices()) == DialectInForce(OURS, ("default/a",))
     pods = by_name(promised("aliyun.com/gpu-mem"))
     assert dialect_in_force(ALIYUN, OURS, pods, AssignedDevices()) == DialectInForce(ALIYUN)
 

@@ -56,7 +56,9 @@ def test_a_node_that_is_not_shared_offers_nothing(node: object) -> None:
 
 
 def test_a_change_of_unit_waits_for_the_pods() -> None:
-    assert decided("512Mi", HOLDER, held=HELD, last=layout()) == Offering(layout=layout(), blocked_by=1)
+    assert decided("512Mi", HOLDER, held=HELD, last=layout()) == Offering(
+        layout=layout(), blocked_by=("default/a",)
+    )
     assert decided("512Mi", last=layout()) == Offering(layout=layout(unit="512Mi"))
 
 
@@ -67,11 +69,11 @@ def test_a_change_of_unit_waits_for_the_pods_over_a_restart() -> None:
     }
     offering = decided("512Mi", HOLDER, held=HELD, status=status)
     assert offering.layout
-    assert (offering.layout.unit, offering.blocked_by) == (GI, 1)
+    assert (offering.layout.unit, offering.blocked_by) == (GI, ("default/a",))
 
 
 def test_a_change_of_unit_waits_for_the_pods_of_a_policy_that_was_deleted_and_applied_anew() -> None:
-    assert decided("512Mi", HOLDER, held=HELD).blocked_by == 1
+    assert decided("512Mi", HOLDER, held=HELD).blocked_by == ("default/a",)
 
 
 def test_cards_change_at_once_but_never_under_a_pod() -> None:
@@ -98,7 +100,7 @@ def test_what_is_not_served_yet_is_said_and_pods_keep_what_they_have(
     assert free.problem
     assert (free.layout, free.problem.reason) == (None, reason)
     held = decided(unit, HOLDER, held=HELD, last=layout(), cards=None, **spec)
-    assert (held.layout, held.blocked_by) == (layout(), 1)
+    assert (held.layout, held.blocked_by) == (layout(), ("default/a",))
 
 
 def test_a_unit_that_is_too_fine_leaves_the_last_one_in_force() -> None:

@@ -7,7 +7,7 @@ from gpushare_core.placement.units import MemoryUnit
 from gpushare_plugin.decide.unit_change import HeldUnit, UnitInForce, held_units, unit_in_force
 
 GI, GI_AS_MI, HALF = (MemoryUnit.parse(text) for text in ("1Gi", "1024Mi", "512Mi"))
-ADMITTED, PROMISED = HeldUnit(GI, admitted=True), HeldUnit(GI, admitted=False)
+ADMITTED, PROMISED = HeldUnit(GI, admitted=True, pod="a"), HeldUnit(GI, admitted=False, pod="b")
 
 
 @pytest.mark.parametrize(
@@ -15,16 +15,24 @@ ADMITTED, PROMISED = HeldUnit(GI, admitted=True), HeldUnit(GI, admitted=False)
     [
         pytest.param(GI, None, [], UnitInForce(GI), id="first start"),
         pytest.param(HALF, GI, [], UnitInForce(HALF), id="nobody in the way"),
-        pytest.param(HALF, GI, [ADMITTED, ADMITTED], UnitInForce(GI, 2), id="two pods in the way"),
-        pytest.param(HALF, GI, [PROMISED], UnitInForce(GI, 1), id="a promise is in the way, too"),
-        pytest.param(HALF, GI, [HeldUnit(None, admitted=True)], UnitInForce(GI, 1), id="no annotation yet"),
+        pytest.param(HALF, GI, [PROMISED, ADMITTED], UnitInForce(GI, ("a", "b")), id="two pods in the way"),
+        pytest.param(HALF, GI, [PROMISED], UnitInForce(GI, ("b",)), id="a promise is in the way, too"),
+        pytest.param(
+            HALF,
+            GI,
+            [HeldUnit(None, admitted=True, pod="c")],
+            UnitInForce(GI, ("c",)),
+            id="no annotation yet",
+        ),
         pytest.param(GI_AS_MI, GI, [ADMITTED], UnitInForce(GI_AS_MI), id="the same size in other words"),
-        pytest.param(HALF, None, [ADMITTED], UnitInForce(GI, 1), id="nothing recorded: annotations tell"),
+        pytest.param(
+            HALF, None, [ADMITTED], UnitInForce(GI, ("a",)), id="nothing recorded: annotations tell"
+        ),
         pytest.param(
             HALF,
             None,
             [HeldUnit(HALF, admitted=False), HeldUnit(HALF, admitted=False), ADMITTED],
-            UnitInForce(GI, 1),
+            UnitInForce(GI, ("a",)),
             id="an admitted pod knows better than promised ones",
         ),
         pytest.param(
@@ -53,7 +61,7 @@ def test_units_are_held_by_pods_with_an_assignment_and_pods_with_a_promise() -> 
     )
     found = held_units(pods, assigned(held={"main": [0]}, unknown={"main": [1]}))
     assert found == [
-        HeldUnit(GI, admitted=True),
-        HeldUnit(HALF, admitted=False),
-        HeldUnit(None, admitted=True),
+        HeldUnit(GI, admitted=True, pod="default/held"),
+        HeldUnit(HALF, admitted=False, pod="default/promised"),
+        HeldUnit(None, admitted=True, pod="default/unknown"),
     ]
