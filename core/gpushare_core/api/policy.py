@@ -269,6 +269,15 @@ class ProgramSettings(ApiModel):
     """Of several policies the most verbose one counts."""
 
 
+class ExtenderSettings(ProgramSettings):
+    """Settings of the extender."""
+
+    log_folder: str = Field(default="", max_length=200, json_schema_extra=_LOG_FOLDER)
+    """A folder of the extender's host below /var/log: its log is kept there besides, in
+    extender/gpushare-extender.log and four earlier files of 10 MiB. Empty: nowhere. With backends KubeScheduler
+    and External; of several policies the oldest one counts."""
+
+
 _MEMORY_UNIT = rules(
     rule(
         "self.matches('^[1-9][0-9]*(M|G|Mi|Gi)$')",
@@ -293,7 +302,7 @@ _SPEC = rules(
         "!has(self.scheduler) || !has(self.scheduler.backend) || self.scheduler.backend != 'Volcano'"
         " || (has(self.dialect) && self.dialect == 'volcano.sh')",
         "scheduler.backend Volcano needs dialect: volcano.sh, the only one that Volcano's scheduler speaks",
-    )
+    ),
 )
 
 
@@ -317,7 +326,7 @@ class PolicySpec(ApiModel):
     )
     scheduler: Scheduler = Field(default_factory=Scheduler, json_schema_extra=_SCHEDULER)
     plugin: PluginSettings = Field(default_factory=PluginSettings)
-    extender: ProgramSettings = Field(default_factory=ProgramSettings)
+    extender: ExtenderSettings = Field(default_factory=ExtenderSettings)
     operator: ProgramSettings = Field(default_factory=ProgramSettings)
 
 
