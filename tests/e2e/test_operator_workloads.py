@@ -395,7 +395,12 @@ FORGERIES = [
         "over code",
     ),
     ("install", lambda pod: pod["volumes"].append(LOGS_VOLUME), VOLUMES, "logs of another program"),
-    (EXTENDER_LOGS, lambda pod: pod["volumes"][1]["hostPath"].update(path="/var/log/pods"), "denied", "pods' logs"),
+    (
+        EXTENDER_LOGS,
+        lambda pod: pod["volumes"][1]["hostPath"].update(path="/var/log/pods"),
+        "denied",
+        "pods' logs",
+    ),
     (EXTENDER_LOGS, lambda pod: pod.pop("initContainers"), PREPARATIONS, "no folder of its own"),
     *(
         (EXTENDER_LOGS, preparation(**change), PREPARATIONS, f"preparation with another {next(iter(change))}")
@@ -410,8 +415,18 @@ FORGERIES = [
             {"restartPolicy": "Always"},
         )
     ),
-    ("extender", lambda pod: pod.update(initContainers=[PREPARATION]), PREPARATIONS, "preparation of nothing"),
-    ("install", lambda pod: pod.update(initContainers=[PREPARATION]), "denied", "preparation of another program"),
+    (
+        "extender",
+        lambda pod: pod.update(initContainers=[PREPARATION]),
+        PREPARATIONS,
+        "preparation of nothing",
+    ),
+    (
+        "install",
+        lambda pod: pod.update(initContainers=[PREPARATION]),
+        "denied",
+        "preparation of another program",
+    ),
     ("extender", more_args("--metrics-listen", "0.0.0.0:80"), MAY_NOT_RUN, "metrics to everybody"),
     ("install", volume(emptyDir={}), VOLUMES, "empty folder"),
     ("install", volume(configMap={"name": "a"}), VOLUMES, "ConfigMap"),

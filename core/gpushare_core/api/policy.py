@@ -366,6 +366,18 @@ class MemoryTotals(ApiModel):
     used: Amount = "0"
 
 
+Versions = Annotated[str, bounded(bounds.text(bounds.VERSIONS))]
+
+
+class ProgramVersions(ApiModel):
+    """Which versions run; several of one program as in ``0.2.0 (5), 0.1.0 (3)``, with their numbers."""
+
+    operator: Word = Field(default="", description="The one at work.")
+    plugin: Versions = Field(default="", description="By the policy's nodes.")
+    extender: Versions = Field(default="", description="By its pods.")
+    hostctl: Versions = Field(default="", description="By its last run on each host.")
+
+
 class Condition(ApiModel):
     """What holds, since when, and why. Source: ``metav1.Condition``."""
 
@@ -400,6 +412,7 @@ class PolicyStatus(ApiModel):
     cards: CardTotals = Field(default_factory=CardTotals)
     units: PolicyUnits = Field(default_factory=PolicyUnits)
     memory: MemoryTotals = Field(default_factory=MemoryTotals)
+    versions: ProgramVersions = Field(default_factory=ProgramVersions)
 
 
 class ObjectMeta(ApiModel):

@@ -57,9 +57,7 @@ class MetricsAccess:
     clock: Callable[[], float] = time.monotonic
     _known: dict[bytes, tuple[HTTPStatus, float]] = field(default_factory=dict, init=False)
     """Digest of a token -> the answer, and until when it counts. Oldest first."""
-    _asking: asyncio.Semaphore = field(
-        default_factory=lambda: asyncio.Semaphore(MOST_QUESTIONS), init=False
-    )
+    _asking: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MOST_QUESTIONS), init=False)
 
     async def status(self, authorization: str) -> HTTPStatus:
         """Returns OK where the caller may read the metrics; ``authorization`` is the header of that name."""

@@ -59,9 +59,7 @@ def _mark_hosts(snapshot: Snapshot) -> Iterator[LabelNode]:
 
 
 def _apply_extender(snapshot: Snapshot, installation: Installation) -> Iterator[Action]:
-    desired = external_extender_daemon_set(
-        installation, _extender_ports(snapshot), extender_log(snapshot)
-    )
+    desired = external_extender_daemon_set(installation, _extender_ports(snapshot), extender_log(snapshot))
     present = snapshot.daemon_sets.get(EXTENDER_NAME)
     if present is None or (not present.deleting and has_drifted(present.body, desired)):
         yield ApplyDaemonSet(EXTENDER_NAME, desired)
