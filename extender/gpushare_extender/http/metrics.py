@@ -26,9 +26,7 @@ DIFFERING_NODES = Gauge("gpushare_extender_books_differing_nodes", "Nodes whose 
 SILENCE = Gauge(
     "gpushare_watch_silence_seconds", "Since the last attempt or sign of the server.", ("collection",)
 )
-WAITING = Gauge(
-    "gpushare_extender_waiting_pods", "Pods that fitted no node at their last try.", ("reason",)
-)
+WAITING = Gauge("gpushare_extender_waiting_pods", "Pods that fitted no node at their last try.", ("reason",))
 LONGEST_WAIT = Gauge(
     "gpushare_extender_longest_wait_seconds", "For how long one of them waits by now.", ("reason",)
 )

@@ -37,7 +37,9 @@ async def run(
         url = str(server.make_url("")).rstrip("/")
         credentials = Credentials(url, system_tls, lambda: None)
         async with KubeClient(credentials) as client:
-            return await find_residue(client, parse(["audit", "--residue", "--settle", "0", *arguments], {}), **time)
+            return await find_residue(
+                client, parse(["audit", "--residue", "--settle", "0", *arguments], {}), **time
+            )
 
 
 def host(root: Path, *, clean: bool = False) -> Path:
@@ -129,9 +131,7 @@ class Moments:
         self.objects["Node"] = [self.nodes[look]]
 
     async def residue(self, *arguments: str) -> tuple[str, ExitCode]:
-        return await run(
-            self.objects, "--settle", "15", *arguments, sleep=self.sleep, clock=lambda: self.now
-        )
+        return await run(self.objects, "--settle", "15", *arguments, sleep=self.sleep, clock=lambda: self.now)
 
 
 async def test_right_after_a_deletion_it_waits_for_what_kubelets_write_once_more() -> None:

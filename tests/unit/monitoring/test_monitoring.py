@@ -45,9 +45,7 @@ def _without_durations(expression: str) -> str:
 def other_words(expression: str) -> set[str]:
     """Returns all words that are neither metrics nor matchers: functions, keywords and labels."""
     plain = re.sub(r'\{[^}]*\}|"[^"]*"', "", _without_durations(expression))
-    return {
-        word for word in re.findall(r"[a-zA-Z_]\w*", plain) if not word.startswith(OURS)
-    }
+    return {word for word in re.findall(r"[a-zA-Z_]\w*", plain) if not word.startswith(OURS)}
 
 
 def problems(expression: str) -> list[str]:
