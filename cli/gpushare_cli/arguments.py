@@ -65,9 +65,9 @@ def _add_audit(parser: argparse.ArgumentParser, environment: Mapping[str, str]) 
     parser.add_argument(
         "--settle",
         type=_seconds,
-        help="seconds after which a difference has to be there still: pods may be on their way, and books are"
-        f" read one after another (default: {SETTLE_SECONDS:g}); with --residue, for how long nothing may turn"
-        " up, because kubelets write every ten seconds what they remember"
+        help="seconds after which a difference has to be there still: pods may be on their way, and books"
+        f" are read one after another (default: {SETTLE_SECONDS:g}); with --residue, for how long nothing may"
+        " turn up, because kubelets write every ten seconds what they remember"
         f" (default: {RESIDUE_SECONDS:g}); 0: look once",
     )
     parser.add_argument(

@@ -15,8 +15,8 @@ from gpushare_core.kube.client import KubeClient
 
 LOOK_SECONDS = 3.0
 WAITING = (
-    "Looking for {seconds:g} s: after a deletion kubelets write what they remember of plugins once more, every"
-    " ten seconds (--settle 0: look once)."
+    "Looking for {seconds:g} s: after a deletion kubelets write what they remember of plugins once more,"
+    " every ten seconds (--settle 0: look once)."
 )
 
 Sleep = Callable[[float], Awaitable[None]]
@@ -31,8 +31,8 @@ async def find_residue(
 ) -> tuple[str, ExitCode]:
     """Returns what to print, and the exit status.
 
-    Right after a deletion nothing may be left, and a few seconds later what a kubelet remembers. So as long as
-    there is nothing, or only that, it looks again, for ``options.settle`` seconds. ``clock`` is in steady
+    Right after a deletion nothing may be left, and a few seconds later what a kubelet remembers. So as long
+    as there is nothing, or only that, it looks again, for ``options.settle`` seconds. ``clock`` is in steady
     seconds.
 
     Raises:

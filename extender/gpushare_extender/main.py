@@ -362,7 +362,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         "--metrics-listen",
         type=_address,
         metavar="HOST:PORT",
-        help="answer /metrics here, too, by TLS: to whom the API server lets GET /metrics, by its bearer token",
+        help="answer /metrics here, too, by TLS: to whom the API server lets GET /metrics, by bearer token",
     )
     _add_tls_arguments(parser)
     parser.add_argument("--kubeconfig", type=Path, help="for running outside of a cluster")

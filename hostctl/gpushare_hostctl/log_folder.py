@@ -11,18 +11,18 @@ _LOG = logging.getLogger(__name__)
 
 
 def prepare(folder: Path, *, group: int) -> None:
-    """Lets ``group``, which this process has to be in, write to ``folder``. Root without any capability may do
-    that with a folder of its own.
+    """Lets ``group``, which this process has to be in, write to ``folder``. Root without any capability may
+    do that with a folder of its own.
 
-    A folder that holds anything and is another group's is left as it is: somebody else's files are in it. That
-    and every other failure is only logged, because the extender has to start without its log file, too.
+    A folder that holds anything and is another group's is left as it is: somebody else's files are in it.
+    That and every other failure is only logged, because the extender has to start without its log file, too.
     """
     try:
         found = folder.stat()
         if found.st_gid != group and any(folder.iterdir()):
             _LOG.error(
-                "the folder extender below extender.logFolder holds files of others: the extender's log is not"
-                " kept there until they are gone, or until another folder is named"
+                "the folder extender below extender.logFolder holds files of others: the extender's log is"
+                " not kept there until they are gone, or until another folder is named"
             )
             return
         os.chown(folder, -1, group)

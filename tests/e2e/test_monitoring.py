@@ -27,7 +27,8 @@ pytestmark = [pytest.mark.e2e, pytest.mark.connected]
 
 MONITORING = ROOT / "config" / "monitoring"
 LISTEN = "127.0.0.1:9090"
-READ = "import sys, urllib.request as u, ssl\n" + (
+READ = (
+    "import sys, urllib.request as u, ssl\n"
     "r = u.Request(sys.argv[1], headers=dict([sys.argv[2].split(': ', 1)] if sys.argv[2:] else []))\n"
     "try:\n    a = u.urlopen(r, timeout=10, context=ssl._create_unverified_context())\n"
     "    print(a.status); print(a.read().decode())\n"

@@ -162,8 +162,8 @@ def _capacity(item: Json, name: str) -> Iterator[str]:
         if is_own or is_zero:
             path = resource.replace("/", "~1")
             yield (
-                f"{_shown(capacity.get(resource, '0'), shown[resource], resource)}, then the operator takes it"
-                f" out; if it stays longer, kubectl patch node {name} --subresource=status --type=json"
+                f"{_shown(capacity.get(resource, '0'), shown[resource], resource)}, then the operator takes"
+                f" it out; if it stays longer, kubectl patch node {name} --subresource=status --type=json"
                 f' -p=\'[{{"op":"remove","path":"/status/capacity/{path}"}}]\''
             )
 
@@ -173,9 +173,9 @@ def _shown(capacity: str, allocatable: str, resource: str) -> str:
     minutes = f"{KUBELET_SECONDS // 60} minutes"
     if capacity not in ("0", allocatable):
         return (
-            f"its status shows a capacity of {capacity} of {resource}, and nothing of it to be had: its plugin"
-            " was not running any more when the policy was deleted, and the kubelet keeps the capacity of such"
-            f" a plugin for {minutes} (endpointStopGracePeriod)"
+            f"its status shows a capacity of {capacity} of {resource}, and nothing of it to be had: its"
+            " plugin was not running any more when the policy was deleted, and the kubelet keeps the capacity"
+            f" of such a plugin for {minutes} (endpointStopGracePeriod)"
         )
     return (
         f"its status shows {allocatable} of {resource}: the kubelet writes that for {minutes} after the last"

@@ -1,7 +1,7 @@
 """Which pods wait because they fit no node, since when and why. Pure.
 
-kube-scheduler tries a pod that fits nowhere again at least every five and a half minutes: one that it does not
-try any more is gone.
+kube-scheduler tries a pod that fits nowhere again at least every five and a half minutes: one that it does
+not try any more is gone.
 """
 
 from collections import OrderedDict
@@ -11,8 +11,8 @@ from typing import NamedTuple
 from gpushare_extender.ledger.unfit_reason import Refusal
 
 GONE_SECONDS = 400.0
-"""Without another try. Source: ``podMaxInUnschedulablePodsDuration`` of kube-scheduler, 300 s, looked at every
-30 s."""
+"""Without another try. Source: ``podMaxInUnschedulablePodsDuration`` of kube-scheduler, 300 s, looked at
+every 30 s."""
 MOST_PODS = 4096
 
 

@@ -28,8 +28,8 @@ answer."""
 
 
 def reviewer(credentials: Credentials) -> Reviewer:
-    """Returns what asks the API server at ``credentials`` in the name of whoever has the token, and so needs no
-    right of its own."""
+    """Returns what asks the API server at ``credentials`` in the name of whoever has the token, and so needs
+    no right of its own."""
 
     async def review(token: str) -> HTTPStatus:
         body = {"spec": {"nonResourceAttributes": {"path": PATH, "verb": "get"}}}

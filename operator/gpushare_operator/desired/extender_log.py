@@ -1,4 +1,4 @@
-"""Where the extender's log is kept on its host, and what lets the extender, which is not root, write there."""
+"""Where the extender's log is kept on its host, and what lets it write there, which is not root."""
 
 from dataclasses import dataclass
 
@@ -19,8 +19,8 @@ class ExtenderLog:
 
     @classmethod
     def below(cls, folder: str) -> "ExtenderLog":
-        """Returns the folder of its own below ``folder``, in which others may keep logs, too: whoever may write
-        to a folder may have others who write there follow links of his."""
+        """Returns the folder of its own below ``folder``, in which others may keep logs, too: whoever may
+        write to a folder may have others who write there follow links of his."""
         return cls(f"{folder}/{OWN_FOLDER}" if folder else "")
 
     @classmethod

@@ -22,8 +22,8 @@ def card_summary(card: CardStatus, mode: str) -> str:
 
 
 def card_line(card: CardStatus, mode: str) -> str:
-    """Returns a line such as ``0: 12 of 16 units held, healthy, 16Gi, NVIDIA A100 (GPU-4f1c...)``; ``mode`` as
-    above."""
+    """Returns a line such as ``0: 12 of 16 units held, healthy, 16Gi, NVIDIA A100 (GPU-4f1c...)``; ``mode``
+    as above."""
     cordoned = "cordoned" if card.cordoned else ""
     parts = (_held(card, mode), card.health.value.lower(), cordoned, card.memory, card.model)
     return f"{card.index}: {', '.join(filter(None, parts))} ({card.uuid})"
