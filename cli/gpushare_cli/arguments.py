@@ -11,6 +11,9 @@ from gpushare_cli.gather.host import KUBELET_FOLDER
 from gpushare_core.arguments import Parser
 from gpushare_core.version import VERSION
 
+SETTLE_SECONDS = 5.0
+RESIDUE_SECONDS = 15.0
+
 _AUDIT = """Compares what all books say of who has what of which card, and names each difference.
 
 By itself it compares what the API server has: pods with their annotations, and GPUShareNodes. On a node, with
@@ -27,7 +30,10 @@ def parse(
     parser.add_argument("--version", action="version", version=f"kubectl-gpushare {VERSION}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     _add_audit(commands.add_parser("audit", help="compare all books", description=_AUDIT), environment)
-    return parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
+    if options.settle is None:
+        options.settle = RESIDUE_SECONDS if options.residue else SETTLE_SECONDS
+    return options
 
 
 def _add_audit(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
@@ -59,9 +65,17 @@ def _add_audit(parser: argparse.ArgumentParser, environment: Mapping[str, str]) 
     parser.add_argument(
         "--settle",
         type=_seconds,
-        default=5.0,
         help="seconds after which a difference has to be there still: pods may be on their way, and books"
-        " are read one after another (default: %(default)s; 0: look once)",
+        f" are read one after another (default: {SETTLE_SECONDS:g}); with --residue, for how long nothing may"
+        " turn up, because kubelets write every ten seconds what they remember"
+        f" (default: {RESIDUE_SECONDS:g}); 0: look once",
+    )
+    parser.add_argument(
+        "--every",
+        type=_seconds,
+        default=0.0,
+        metavar="SECONDS",
+        help="audit again and again, with so many seconds in between, until it is stopped",
     )
     parser.add_argument("-o", "--output", choices=["text", "json"], default="text")
 

@@ -1,7 +1,9 @@
 """``kubectl-gpushare``, found by kubectl as ``kubectl gpushare``."""
 
 import asyncio
+import signal
 import sys
+import threading
 from argparse import Namespace
 from collections.abc import Sequence
 
@@ -10,6 +12,8 @@ from gpushare_cli.audit import audit, rendered
 from gpushare_cli.decide.report import ExitCode
 from gpushare_cli.gather.errors import CannotLookError
 from gpushare_cli.residue import find_residue
+from gpushare_core.api.timestamps import rfc3339
+from gpushare_core.clock import utc_now
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import NoCredentialsError, find_credentials
 from gpushare_core.log import configure_logging
@@ -22,6 +26,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     configure_logging("warning")
     if options.host_folder and not options.node:
         return _refuse("--host-folder needs --node, the name of the node that this runs on")
+    return _repeat(options) if options.every else _once(options)
+
+
+def _once(options: Namespace) -> int:
     try:
         text, code = asyncio.run(_run(options))
     except (CannotLookError, NoCredentialsError) as error:
@@ -29,6 +37,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         return ExitCode.CANNOT_LOOK
     sys.stdout.write(f"{text}\n")
+    return code
+
+
+def _repeat(options: Namespace) -> int:
+    """Audits again and again, and says when, until a signal ends it: a book that cannot be read now may be
+    read the next time. Returns the last exit status."""
+    stopped, code = threading.Event(), int(ExitCode.NONE)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stopped.set())
+    while not stopped.is_set():
+        sys.stdout.write(f"{rfc3339(utc_now())}\n")
+        code = _once(options)
+        sys.stdout.flush()
+        stopped.wait(options.every)
     return code
 
 

@@ -2,27 +2,67 @@
 
 import asyncio
 import socket
+import sys
+import time
 from argparse import Namespace
+from collections.abc import Awaitable, Callable, Iterable
 
 from gpushare_cli.decide.report import ExitCode, residue_json, residue_text
 from gpushare_cli.gather.host_files import FOLDERS, read_host_files
 from gpushare_cli.gather.traces import COLLECTIONS, read_traces
-from gpushare_core.audit.residue import residue
+from gpushare_core.audit.residue import Residue, residue
 from gpushare_core.kube.client import KubeClient
 
+LOOK_SECONDS = 3.0
+WAITING = (
+    "Looking for {seconds:g} s: after a deletion kubelets write what they remember of plugins once more,"
+    " every ten seconds (--settle 0: look once)."
+)
 
-async def find_residue(client: KubeClient, options: Namespace) -> tuple[str, ExitCode]:
+Sleep = Callable[[float], Awaitable[None]]
+
+
+async def find_residue(
+    client: KubeClient,
+    options: Namespace,
+    *,
+    sleep: Sleep = asyncio.sleep,
+    clock: Callable[[], float] = time.monotonic,
+) -> tuple[str, ExitCode]:
     """Returns what to print, and the exit status.
+
+    Right after a deletion nothing may be left, and a few seconds later what a kubelet remembers. So as long
+    as there is nothing, or only that, it looks again, for ``options.settle`` seconds. ``clock`` is in steady
+    seconds.
 
     Raises:
         CannotLookError: something cannot be looked at.
     """
-    objects = await read_traces(client)
-    looked, hosts = [f"{len(COLLECTIONS)} kinds of objects"], {}
-    if options.host_root:
-        host = options.node or socket.gethostname()
-        hosts[host] = await asyncio.to_thread(read_host_files, options.host_root)
-        looked += [f"{host}:/{folder}" for folder in FOLDERS]
-    found = residue(objects, hosts)
-    text = residue_json(found) if options.output == "json" else residue_text(found, looked)
+    until, found = clock() + options.settle, await _look(client, options)
+    if options.settle and _may_change(found) and sys.stderr.isatty():
+        sys.stderr.write(f"{WAITING.format(seconds=options.settle)}\n")
+    while _may_change(found) and (left := until - clock()) > 0:
+        await sleep(min(left, LOOK_SECONDS))
+        found = await _look(client, options)
+    text = residue_json(found) if options.output == "json" else residue_text(found, _looked(options))
     return text, ExitCode.FOUND if found else ExitCode.NONE
+
+
+async def _look(client: KubeClient, options: Namespace) -> list[Residue]:
+    objects, hosts = await read_traces(client), {}
+    if options.host_root:
+        hosts[_host(options)] = await asyncio.to_thread(read_host_files, options.host_root)
+    return residue(objects, hosts)
+
+
+def _may_change(found: Iterable[Residue]) -> bool:
+    return all(each.passes for each in found)
+
+
+def _looked(options: Namespace) -> list[str]:
+    folders = [f"{_host(options)}:/{folder}" for folder in FOLDERS] if options.host_root else []
+    return [f"{len(COLLECTIONS)} kinds of objects", *folders]
+
+
+def _host(options: Namespace) -> str:
+    return options.node or socket.gethostname()

@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Any, TextIO
 
 from gpushare_core.printable import printable, printable_lines
+from gpushare_core.version import VERSION
 
 KEYS = ("policy", "node", "card", "pod", "container", "job")
 """What ``extra=`` may carry."""
@@ -107,6 +108,12 @@ def configure_logging(
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
     sys.excepthook = _log_uncaught
     threading.excepthook = _log_ended_thread
+
+
+def log_start(program: str) -> None:
+    """Says which program of which version writes what follows; a process calls it before it logs anything
+    else."""
+    logging.getLogger(program.replace("-", "_")).info("%s %s starts", program, VERSION)
 
 
 def _log_uncaught(kind: type[BaseException], error: BaseException, trace: Any) -> None:

@@ -26,9 +26,10 @@ from gpushare_core.kube.credentials import (
     own_namespace,
 )
 from gpushare_core.kube.lease_holder import NotHeldError
-from gpushare_core.log import configure_logging
+from gpushare_core.log import configure_logging, log_start
+from gpushare_core.log_file import log_file
 from gpushare_core.malloc import keep_little
-from gpushare_core.metrics import new_registry
+from gpushare_core.metrics import PATH, new_registry
 from gpushare_core.version import VERSION
 from gpushare_extender.bind.binder import PARALLEL_BINDS, Binder
 from gpushare_extender.bind.deadlines import BindTiming
@@ -59,6 +60,8 @@ from gpushare_extender.http.endpoints import (
 from gpushare_extender.http.health import HealthApi
 from gpushare_extender.http.listener import PROTOCOLS, Http2Service, ListenerLimits
 from gpushare_extender.http.metrics import ExtenderMetrics, show_figures
+from gpushare_extender.http.metrics_access import MetricsAccess, reviewer
+from gpushare_extender.http.metrics_port import metrics_endpoint, serving_metrics
 from gpushare_extender.http.server import (
     LARGEST_REQUEST,
     ExtenderApi,
@@ -71,6 +74,7 @@ from gpushare_extender.ledger.pod_reference import PodReference
 from gpushare_extender.preempt.preemptions import Preemptions
 
 FIELD_MANAGER = "gpushare-extender"
+LOG_FILE = "gpushare-extender.log"
 DRAIN_SECONDS = 15.0
 """For binds under way at the end; half of the kubelet's default grace period."""
 
@@ -89,6 +93,8 @@ class Options:
     identity: str = field(default_factory=lambda: f"{socket.gethostname()}_{uuid.uuid4()}")
     """In the Lease: another one after every start."""
     health: Address | None = None
+    metrics: Address | None = None
+    """Where Prometheus reads the metrics by TLS and with a token; needs ``tls``."""
     tls: TlsFiles | None = None
     largest_request: int = LARGEST_REQUEST
     """Bytes."""
@@ -102,6 +108,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parsed = _parse(arguments)
     configure_logging(parsed.log_level)
     use_small_buffers()
+    with log_file(parsed.log_folder / LOG_FILE) if parsed.log_folder else contextlib.nullcontext():
+        log_start("gpushare-extender")
+        return _run(parsed)
+
+
+def _run(parsed: argparse.Namespace) -> int:
     try:
         credentials = find_credentials(parsed.kubeconfig)
         return asyncio.run(serve(credentials, _options(parsed)))
@@ -127,7 +139,10 @@ async def serve(
     async with kube_client(credentials) as client:
         extender = Extender.create(client, options)
         async with _stopped_by_signals(stop), _running(extender.tasks()) as ended:
-            async with _serving(extender.api, options):
+            async with (
+                _serving(extender.api, options),
+                serving_metrics(_metrics(extender.api.health, options, credentials)),
+            ):
                 code = await _until_either(stop, ended)
             await extender.finish()
     return code
@@ -275,6 +290,13 @@ def _serving(api: ExtenderApi, options: Options) -> contextlib.AbstractAsyncCont
     return serving(calls, health, api.health.not_had, drain=DRAIN_SECONDS)
 
 
+def _metrics(health: HealthApi, options: Options, credentials: Credentials) -> Endpoint | None:
+    if options.metrics is None or options.tls is None:
+        return None
+    access = MetricsAccess(reviewer(credentials))
+    return metrics_endpoint(options.metrics, options.tls, health.pages()[PATH], access)
+
+
 @contextlib.asynccontextmanager
 async def _stopped_by_signals(stop: asyncio.Event) -> AsyncIterator[None]:
     loop = asyncio.get_running_loop()
@@ -336,6 +358,12 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         metavar="HOST:PORT",
         help="answer /healthz, /readyz and /metrics here, too, in plain HTTP: for who has no certificate",
     )
+    parser.add_argument(
+        "--metrics-listen",
+        type=_address,
+        metavar="HOST:PORT",
+        help="answer /metrics here, too, by TLS: to whom the API server lets GET /metrics, by bearer token",
+    )
     _add_tls_arguments(parser)
     parser.add_argument("--kubeconfig", type=Path, help="for running outside of a cluster")
     parser.add_argument(
@@ -352,10 +380,17 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         default=LogLevel.INFO.value,
         help="where no policy says another one",
     )
+    parser.add_argument(
+        "--log-folder",
+        type=Path,
+        help=f"the log is kept there besides, in {LOG_FILE} and a few earlier files",
+    )
     parser.add_argument("--version", action="version", version=VERSION)
     parsed = parser.parse_args(arguments)
     if (parsed.tls_cert is None) != (parsed.client_ca is None) or (parsed.tls_key and not parsed.tls_cert):
         parser.error("--tls-cert and --client-ca belong together, and --tls-key to them")
+    if parsed.metrics_listen and not parsed.tls_cert:
+        parser.error("--metrics-listen needs --tls-cert: tokens are sent there")
     return parsed
 
 
@@ -380,6 +415,7 @@ def _options(parsed: argparse.Namespace) -> Options:
         also=tuple(also),
         namespace=parsed.namespace or own_namespace(),
         health=parsed.health_listen,
+        metrics=parsed.metrics_listen,
         tls=files,
         largest_request=parsed.largest_request_mib * 2**20,
         log_level=parsed.log_level,

@@ -69,6 +69,7 @@ def _parser() -> Parser:
     commands.add_parser("status", parents=[common], help="print what lies on the node as JSON")
     _add_render(commands)
     _add_dedicated(commands)
+    _add_log_folder(commands)
     return parser
 
 
@@ -81,6 +82,13 @@ def _add_dedicated(commands: "argparse._SubParsersAction[Parser]") -> None:
     dedicated.add_argument("--scheduler-name", required=True, help="of the pods that it is to place")
     dedicated.add_argument("--lease-namespace", required=True, help="of the Lease that its replicas share")
     dedicated.add_argument("--log-level", default="info", choices=("debug", "info", "warning", "error"))
+
+
+def _add_log_folder(commands: "argparse._SubParsersAction[Parser]") -> None:
+    folder = commands.add_parser("log-folder", help="let the extender's group write to an empty folder")
+    folder.add_argument("--folder", type=Path, required=True, help="where the host's folder is mounted")
+    folder.add_argument("--group", type=int, default=_EXTENDER_GROUP, help="%(default)s")
+    folder.add_argument("--log-level", default="info", choices=("debug", "info", "warning", "error"))
 
 
 def _add_render(commands: "argparse._SubParsersAction[Parser]") -> None:

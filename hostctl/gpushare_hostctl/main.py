@@ -1,4 +1,5 @@
-"""Entry point: ``gpushare-hostctl keys | install | restore | status | render | dedicated``."""
+"""Entry point: ``gpushare-hostctl keys | install | restore | status | render | dedicated |
+log-folder``."""
 
 import argparse
 import contextlib
@@ -12,9 +13,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from gpushare_core.clock import utc_now
-from gpushare_core.log import configure_logging
+from gpushare_core.log import configure_logging, log_start
 from gpushare_core.printable import printable_lines
-from gpushare_hostctl import arguments, dedicated, install, mutual_tls, report, restore
+from gpushare_hostctl import arguments, dedicated, install, log_folder, mutual_tls, report, restore
 from gpushare_hostctl.decide.rendering import Question, render
 from gpushare_hostctl.decide.scheduler_config import DedicatedProfile
 from gpushare_hostctl.decide.scheduler_flags import SchedulerFlags
@@ -38,8 +39,12 @@ def main(command_line: Sequence[str] | None = None, *, prober: Prober | None = N
     configure_logging(options.log_level)
     if options.command == "render":
         return _render(options)
+    log_start("gpushare-hostctl")
     if options.command == "dedicated":
         return _dedicated(options)
+    if options.command == "log-folder":
+        log_folder.prepare(options.folder, group=options.group)
+        return ExitCode.OK
     with _noting_signals() as stopped:
         node = _node(options, prober or HttpsProber(), is_stopped=stopped.is_set)
         return _print_status(node) if options.command == "status" else _run_and_report(node, options)

@@ -24,7 +24,7 @@ from gpushare_core.kube.backoff import Backoff
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import Credentials, NoCredentialsError
 from gpushare_core.kube.errors import ApiError, UnreachableError, asked_to_wait
-from gpushare_core.log import configure_logging
+from gpushare_core.log import configure_logging, log_start
 from gpushare_core.printable import printable
 from gpushare_core.version import VERSION
 from gpushare_core.whole_number import whole_number
@@ -55,6 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs until a signal comes; returns 1 when it cannot start."""
     options = parser().parse_args(arguments)
     configure_logging(options.log_level)
+    log_start(ACCOUNT)
     if options.kubeconfig:
         # kopf takes a kubeconfig from nowhere else.
         os.environ["KUBECONFIG"] = str(options.kubeconfig)

@@ -37,9 +37,11 @@ from gpushare_operator.decide.policy_plan import plan_policy
 from gpushare_operator.decide.rivals import rival
 from gpushare_operator.decide.volcano import locations
 from gpushare_operator.desired.names import Installation
+from gpushare_operator.notices import NodeNotices
 from gpushare_operator.repetitions import Repetitions
 from gpushare_operator.status.books import seconds_until_reports_end
-from gpushare_operator.status.events import events_for
+from gpushare_operator.status.events import events_for, notice_event
+from gpushare_operator.status.node_facts import FactLook
 from gpushare_operator.status.policy import can_wait, policy_status
 from gpushare_operator.work_queue import PartlyFailedError
 
@@ -112,6 +114,7 @@ class Reconciler:
     """Of durations, in seconds."""
     _reported: dict[str, datetime] = field(default_factory=dict, init=False)
     """Policy -> when its status was written last."""
+    _notices: dict[str, NodeNotices] = field(default_factory=dict, init=False)
 
     async def work(self, key: str) -> float | None:
         """Returns the seconds until ``key`` is due again by itself, if it is.
@@ -249,16 +252,18 @@ class Reconciler:
         policy = snapshot.policies.get(name)
         if policy is None:
             self._reported.pop(name, None)
+            self._notices.pop(name, None)
             return None
         plan = plan_policy(snapshot, policy, self.installation, self.now())
         outcome = await self._perform(name, snapshot, plan)
         unreported = await self._report(policy, is_cut=outcome.is_cut)
+        untold = await self._tell(policy)
         if unreported and outcome.failures:
             self._enqueue_later(name)  # the backoff of what failed may be longer
         stale = seconds_until_reports_end(snapshot, self.now())
         self._conclude(outcome, _earliest(plan.retry_after, stale))
         at_once = 0.0 if outcome.is_cut else None
-        return _earliest(plan.retry_after, outcome.retry_after, unreported, stale, at_once)
+        return _earliest(plan.retry_after, outcome.retry_after, unreported, untold, stale, at_once)
 
     async def _perform(self, key: str, snapshot: Snapshot, plan: Plan) -> "_Outcome":
         """Does what of ``plan`` may be done now; what has no lasting effect has to wait."""
@@ -309,6 +314,16 @@ class Reconciler:
             self._follow_answer(policy)
             await self._applier().post_events(policy.name, events_for(policy, status, now))
         return None
+
+    async def _tell(self, policy: PolicyObject) -> float | None:
+        """Posts Events of what is to be told of the policy's nodes. Returns the seconds until something that
+        is held back may be told, if there is anything."""
+        found = self.cache.snapshot().index(FactLook(policy.name), subject=policy.name).remarks
+        facts = {fact: sentence for of_node in found.values() for fact, sentence in of_node.items()}
+        notices, now = self._notices.setdefault(policy.name, NodeNotices()), self.now()
+        if due := notices.due(facts, now):
+            await self._applier().post_events(policy.name, [notice_event(policy, each, now) for each in due])
+        return notices.seconds_until_due(facts, now)
 
     def _follow_answer(self, policy: PolicyObject) -> None:
         """Asks for all keys if the answer to a status shows something else of ``policy``, too: the watch,

@@ -14,7 +14,7 @@ from gpushare_core.arguments import Parser
 from gpushare_core.dialects.table import RESOURCES
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import NoCredentialsError, find_credentials, own_namespace
-from gpushare_core.log import configure_logging
+from gpushare_core.log import configure_logging, log_start
 from gpushare_core.log_file import log_file
 from gpushare_core.malloc import give_back, keep_little
 from gpushare_core.version import VERSION
@@ -35,6 +35,7 @@ def main(watchdog: Watched | None = None) -> None:
     configure_logging(options.log_level, fixed=fixed)
     spare_programs()
     with log_file(options.log_folder / LOG_FILE, fixed=fixed) if options.log_folder else nullcontext():
+        log_start("gpushare-plugin")
         status = asyncio.run(serve(options, watchdog))
     sys.exit(status)
 

@@ -13,11 +13,12 @@ import yaml
 from tests.e2e.books import KUBELET
 from tests.e2e.observe import PODS, SHARE_NODES, Json, condition, is_true, watch_until
 from tests.e2e.outcomes import is_running
-from tests.e2e.product import SYSTEM, Product
+from tests.e2e.product import ROOT, SYSTEM, Product
 from tests.e2e.workloads import CARD, SLICE, create, pod
 
 from gpushare_core.api.names import EXTENDER_PORT
 from gpushare_localcluster.cluster import LocalCluster
+from gpushare_localcluster.errors import LocalClusterError
 from gpushare_localcluster.waiting import wait_until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("shared_policy")]
@@ -164,6 +165,35 @@ def test_while_a_policy_is_there_all_of_it_is_named(cluster: LocalCluster, produ
         f"DaemonSet {SYSTEM}/gpushare-extender: ",
     ):
         assert expected in done.stdout
+
+
+def test_an_administrator_audits_all_books_by_one_command(cluster: LocalCluster, namespace: str) -> None:
+    run_pod(cluster, namespace, "audited")
+    folder = str(ROOT / "config" / "auditor" / "cluster")
+    cluster.kubectl("apply", "-k", folder)
+    try:
+        wait_until(
+            "every node's books and the ledger are compared",
+            lambda: auditors(cluster).count("No difference. Compared on") == 4,
+            timeout=120,
+            explain=lambda: auditors(cluster),
+        )
+        text = auditors(cluster)
+        assert text.count("PodResources, checkpoint, stored environments.") == 3
+        assert text.count("annotations, GPUShareNodes, the extender's ledger.") == 1
+    finally:
+        cluster.kubectl("delete", "-k", folder)
+    assert "gpushare-auditor" not in cluster.kubectl("get", "daemonsets,serviceaccounts", "-n", SYSTEM)
+
+
+def auditors(cluster: LocalCluster) -> str:
+    """Returns the result as docs/audit.md says; nothing while a container is being made."""
+    try:
+        return cluster.kubectl(
+            "logs", "-n", SYSTEM, "-l", "app.kubernetes.io/name=gpushare-auditor", "--prefix", "--tail=-1"
+        )
+    except LocalClusterError as error:
+        return str(error)
 
 
 def test_without_an_api_server_it_cannot_look(cluster: LocalCluster, tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ from gpushare_core.kube.errors import ApiError
 from gpushare_localcluster.cluster import LocalCluster
 from gpushare_operator.cluster.labels import COMPARE_LABEL
 from gpushare_operator.desired.daemon_sets import extender_daemon_set, plugin_daemon_set
+from gpushare_operator.desired.extender_log import ExtenderLog
 from gpushare_operator.desired.hostctl_job import HostctlCommand, Occasion, hostctl_job
 from gpushare_operator.desired.names import Installation
 from gpushare_operator.desired.plugin_platform import PluginPlatform
@@ -69,11 +70,23 @@ MADE: dict[str, Json] = {
         ),
     ),
     "extender": extender_daemon_set(INSTALLATION, [22766]),
+    "extender with logs on the host": extender_daemon_set(
+        INSTALLATION, [22766], ExtenderLog.below("/var/log/our.gpus/share")
+    ),
     "extender on two ports": extender_daemon_set(INSTALLATION, [12000, 22766]),
     "install": run_of(HostctlCommand.INSTALL),
     "install unless rolled back": run_of(HostctlCommand.INSTALL, rolled_back_inputs="0123456789abcdef" * 4),
     "restore": run_of(HostctlCommand.RESTORE),
 }
+EXTENDER_LOGS = "extender with logs on the host"
+PREPARATION = MADE[EXTENDER_LOGS]["spec"]["template"]["spec"]["initContainers"][0]
+PREPARATIONS = "may run no init containers"
+
+
+def preparation(**change: Any) -> Callable[[Json], None]:
+    return lambda pod: pod["initContainers"][0].update(change)
+
+
 PATHS: dict[str, Callable[[Json], Json]] = {
     "pod": lambda pod: pod,
     "container": lambda pod: pod["containers"][0],
@@ -382,6 +395,39 @@ FORGERIES = [
         "over code",
     ),
     ("install", lambda pod: pod["volumes"].append(LOGS_VOLUME), VOLUMES, "logs of another program"),
+    (
+        EXTENDER_LOGS,
+        lambda pod: pod["volumes"][1]["hostPath"].update(path="/var/log/pods"),
+        "denied",
+        "pods' logs",
+    ),
+    (EXTENDER_LOGS, lambda pod: pod.pop("initContainers"), PREPARATIONS, "no folder of its own"),
+    *(
+        (EXTENDER_LOGS, preparation(**change), PREPARATIONS, f"preparation with another {next(iter(change))}")
+        for change in (
+            {"image": "evil"},
+            {"command": ["gpushare-plugin"]},
+            {"args": ["log-folder", "--folder", "/", "--group", "65532"]},
+            {"env": [{"name": "LD_PRELOAD", "value": "/logs/evil.so"}]},
+            {"securityContext": {"privileged": True}},
+            {"volumeMounts": [{"name": "keys", "mountPath": "/logs"}]},
+            {"resources": {"requests": {"cpu": "64"}}},
+            {"restartPolicy": "Always"},
+        )
+    ),
+    (
+        "extender",
+        lambda pod: pod.update(initContainers=[PREPARATION]),
+        PREPARATIONS,
+        "preparation of nothing",
+    ),
+    (
+        "install",
+        lambda pod: pod.update(initContainers=[PREPARATION]),
+        "denied",
+        "preparation of another program",
+    ),
+    ("extender", more_args("--metrics-listen", "0.0.0.0:80"), MAY_NOT_RUN, "metrics to everybody"),
     ("install", volume(emptyDir={}), VOLUMES, "empty folder"),
     ("install", volume(configMap={"name": "a"}), VOLUMES, "ConfigMap"),
     ("install", volume(secret={"secretName": "a"}), VOLUMES, "Secret"),

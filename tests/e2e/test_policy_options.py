@@ -60,13 +60,31 @@ def test_the_plugins_log_is_kept_on_its_host(cluster: LocalCluster) -> None:
     assert not cluster.node_path("gpu-1", "/var/log/our-gpus").joinpath("gpushare-plugin.log").exists()
 
 
+def test_the_extenders_log_is_kept_on_its_host_and_outlives_its_pod(
+    cluster: LocalCluster, product: Product
+) -> None:
+    plugin, extender = {"logLevel": "debug", "logFolder": FOLDER}, {"logFolder": FOLDER}
+    product.apply(asking(startupTaint="Remove", plugin=plugin, extender=extender))
+    path = cluster.node_path("control-plane-1", f"{FOLDER}/extender/gpushare-extender.log")
+    wait_until("the extender writes there", lambda: path.exists() and path.read_text() != "", timeout=60)
+    assert (path.stat().st_uid, path.parent.stat().st_gid) == (65532, 65532), "it is not root"
+    before = path.read_text()
+    first = json.loads(before.splitlines()[0])
+    assert first["message"].startswith("gpushare-extender 0.1.0 starts")
+    cluster.kubectl("delete", "pod", "-n", SYSTEM, "-l", "app.kubernetes.io/component=extender")
+    wait_until("the next one goes on there", lambda: path.read_text().count(" starts") == 2, timeout=60)
+    assert path.read_text().startswith(before)
+    product.await_ready("default")
+
+
 def test_the_level_of_every_program_follows_the_policy_without_a_restart(
     cluster: LocalCluster, product: Product
 ) -> None:
     before = restarts(cluster)
     debug = {"logLevel": "debug"}
     plugin = {**debug, "logFolder": FOLDER}
-    product.apply(asking(startupTaint="Remove", plugin=plugin, extender=debug, operator=debug))
+    extender = {**debug, "logFolder": FOLDER}
+    product.apply(asking(startupTaint="Remove", plugin=plugin, extender=extender, operator=debug))
     for program in ("operator", "extender"):
         await_debug(cluster, program)
     assert restarts(cluster) == before

@@ -24,6 +24,8 @@ GAUGES: tuple[Gauge, ...] = (
     *LEDGER_GAUGES,
     extender.BINDS,
     extender.SILENCE,
+    extender.WAITING,
+    extender.LONGEST_WAIT,
     *POLICY_GAUGES,
     *operator.QUEUE_GAUGES,
 )

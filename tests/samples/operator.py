@@ -20,6 +20,7 @@ from gpushare_core.api.names import (
 )
 from gpushare_core.api.policy import Condition, MemoryTotals, PolicySpec, UnitTotals
 from gpushare_core.json_object import Json
+from gpushare_core.version import VERSION
 from gpushare_operator.cluster.labels import EXTENDER, HOSTCTL, PLUGIN, SCHEDULER
 from gpushare_operator.cluster.objects import (
     CallsObject,
@@ -133,6 +134,8 @@ def share(name: str, owner: PolicyObject, **extra: Any) -> ShareNodeObject:
         "units": UnitTotals(total=32),
         "memory": MemoryTotals(total="32Gi"),
         "cards": 2,
+        "version": VERSION,
+        "plugin_version": VERSION,
     }
     return ShareNodeObject(name=name, **{**given, **extra})
 

@@ -8,7 +8,7 @@ from enum import IntEnum
 import msgspec
 
 from gpushare_core.audit.difference import Difference
-from gpushare_core.audit.residue import Residue
+from gpushare_core.audit.residue import KUBELET_SECONDS, Residue
 from gpushare_core.printable import printable
 
 CELL_BYTES = 320
@@ -124,7 +124,13 @@ def residue_text(found: Sequence[Residue], looked: Sequence[str]) -> str:
     """Returns lines for people; ``looked``: at what."""
     lines = [f"{each.where}: {each.sentence}" for each in found]
     summary = f"{_count(len(found), 'thing')} left" if found else "Nothing is left"
-    return _page([*lines, *([""] if lines else []), f"{summary}. Looked at {', '.join(looked)}."])
+    passing = sum(each.passes for each in found)
+    goes = f", {passing} of which {_goes(passing)} within {KUBELET_SECONDS // 60} minutes" if passing else ""
+    return _page([*lines, *([""] if lines else []), f"{summary}{goes}. Looked at {', '.join(looked)}."])
+
+
+def _goes(number: int) -> str:
+    return "goes by itself" if number == 1 else "go by themselves"
 
 
 def _page(lines: Iterable[str]) -> str:
@@ -133,7 +139,8 @@ def _page(lines: Iterable[str]) -> str:
 
 
 def residue_json(found: Sequence[Residue]) -> str:
-    return _json({"residue": [{"where": each.where, "sentence": each.sentence} for each in found]})
+    listed = [{"where": each.where, "sentence": each.sentence, "passes": each.passes} for each in found]
+    return _json({"residue": listed})
 
 
 def _json(value: object) -> str:

@@ -29,6 +29,8 @@ FAULT_MESSAGE, HEALTH_REASON = 2048, 4096
 """The second says besides when the card returns."""
 SUMMARY, UNITS = 32 * 1024, 4096
 """Of the cards of a node; of the kinds of units of a policy."""
+CARD_SUMMARY, VERSIONS = 512, 1024
+"""Of one card; of one program."""
 CONDITIONS, CARDS, RESOURCES = 64, 4096, 16
 SHARES = 16 * 1024
 """On one card. More of anything than these does not fit in an object."""

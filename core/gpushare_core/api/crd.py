@@ -21,10 +21,12 @@ from gpushare_core.api.names import (
     POLICY_PLURAL,
     REGISTERED,
     VERSION,
+    VERSION_LABEL,
 )
 from gpushare_core.api.policy import MAX_POLICY_NAME, GPUSharePolicy
 from gpushare_core.api.share_node import GPUShareNode
 from gpushare_core.json_object import Json
+from gpushare_core.version import VERSION as PRODUCT_VERSION
 
 CATEGORY = "gpushare"
 HEADER = "# Generated from the models in core/gpushare_core by `make crds`. Do not edit.\n"
@@ -125,7 +127,10 @@ def definition(resource: CustomResource) -> Json:
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{resource.plural}.{GROUP}"},
+        "metadata": {
+            "name": f"{resource.plural}.{GROUP}",
+            "labels": {VERSION_LABEL: PRODUCT_VERSION},
+        },
         "spec": {
             "group": GROUP,
             "scope": "Cluster",

@@ -52,6 +52,7 @@ MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
 """Kubernetes' own, on the API server's picture of a static pod: the UID that its kubelet knows it by."""
 MANAGED_BY_LABEL = "app.kubernetes.io/managed-by"
 COMPONENT_LABEL = "app.kubernetes.io/component"
+VERSION_LABEL = "app.kubernetes.io/version"
 CONTROL_PLANE_LABEL = "node-role.kubernetes.io/control-plane"
 
 FIELD_MANAGER = "gpushare-operator"

@@ -216,6 +216,9 @@ class NodeStatus(NodeObject, frozen=True, kw_only=True):
     memory_unit: _Unit = ""
     dialect: _Word = ""
     summary: Annotated[str, _bounded(bounds.text(bounds.SUMMARY))] = ""
+    card_summaries: Annotated[
+        list[Annotated[str, _bounded(bounds.text(bounds.CARD_SUMMARY))]], _bounded(bounds.items(bounds.CARDS))
+    ] = []
     conditions: Annotated[list[Condition], _bounded(bounds.items(bounds.CONDITIONS))] = []
     units: UnitTotals = msgspec.field(default_factory=UnitTotals)
     memory: MemoryTotals = msgspec.field(default_factory=MemoryTotals)

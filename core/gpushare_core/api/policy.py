@@ -285,6 +285,15 @@ class ProgramSettings(ApiModel):
     """Of several policies the most verbose one counts."""
 
 
+class ExtenderSettings(ProgramSettings):
+    """Settings of the extender."""
+
+    log_folder: str = Field(default="", max_length=200, json_schema_extra=_LOG_FOLDER)
+    """A folder of the extender's host below /var/log: its log is kept there besides, in
+    extender/gpushare-extender.log and four earlier files of 10 MiB. Empty: nowhere. With backends
+    KubeScheduler and External; of several policies the oldest one counts."""
+
+
 _MEMORY_UNIT = rules(
     rule(
         "self.matches('^[1-9][0-9]*(M|G|Mi|Gi)$')",
@@ -314,7 +323,7 @@ _SPEC = rules(
         "!has(self.scheduler) || !has(self.scheduler.backend) || self.scheduler.backend != 'Volcano'"
         " || (has(self.dialect) && self.dialect == 'volcano.sh')",
         "scheduler.backend Volcano needs dialect: volcano.sh, the only one that Volcano's scheduler speaks",
-    )
+    ),
 )
 
 
@@ -342,7 +351,7 @@ class PolicySpec(ApiModel):
     )
     scheduler: Scheduler = Field(default_factory=Scheduler, json_schema_extra=_SCHEDULER)
     plugin: PluginSettings = Field(default_factory=PluginSettings)
-    extender: ProgramSettings = Field(default_factory=ProgramSettings)
+    extender: ExtenderSettings = Field(default_factory=ExtenderSettings)
     operator: ProgramSettings = Field(default_factory=ProgramSettings)
 
 
@@ -383,6 +392,18 @@ class MemoryTotals(ApiModel):
     used: Amount = "0"
 
 
+Versions = Annotated[str, bounded(bounds.text(bounds.VERSIONS))]
+
+
+class ProgramVersions(ApiModel):
+    """Which versions run; several of one program as in ``0.2.0 (5), 0.1.0 (3)``, with their numbers."""
+
+    operator: Word = Field(default="", description="The one at work.")
+    plugin: Versions = Field(default="", description="By the policy's nodes.")
+    extender: Versions = Field(default="", description="By its pods.")
+    hostctl: Versions = Field(default="", description="By its last run on each host.")
+
+
 class Condition(ApiModel):
     """What holds, since when, and why. Source: ``metav1.Condition``."""
 
@@ -417,6 +438,7 @@ class PolicyStatus(ApiModel):
     cards: CardTotals = Field(default_factory=CardTotals)
     units: PolicyUnits = Field(default_factory=PolicyUnits)
     memory: MemoryTotals = Field(default_factory=MemoryTotals)
+    versions: ProgramVersions = Field(default_factory=ProgramVersions)
 
 
 class ObjectMeta(ApiModel):

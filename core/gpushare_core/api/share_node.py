@@ -184,6 +184,11 @@ class NodeStatus(ApiModel):
     summary: Annotated[str, bounded(bounds.text(bounds.SUMMARY))] = Field(
         default="", description="Allocated/total units of each card, in order of index."
     )
+    card_summaries: list[Annotated[str, bounded(bounds.text(bounds.CARD_SUMMARY))]] = Field(
+        default_factory=list,
+        description="A line for each card, in order of index; what kubectl describe shows first.",
+        json_schema_extra=bounds.items(bounds.CARDS),
+    )
     conditions: list[Condition] = Field(
         default_factory=list,
         json_schema_extra=CONDITION_LIST,

@@ -36,6 +36,10 @@ ALLOWED = (
 )
 """All that may stay, in words for people; docs/audit.md shows it."""
 
+KUBELET_SECONDS = 300
+"""For so long a kubelet remembers a device plugin that has gone. Source: ``endpointStopGracePeriod`` of its
+device manager."""
+
 KEPT_FILES = ("etc/gpushare/", "var/log/")
 """Beginnings of paths on a host that are allowed to stay."""
 
@@ -48,6 +52,8 @@ class Residue:
     """The object as ``kind namespace/name``, or the host and the path."""
     sentence: str
     """What it is, and what to do."""
+    passes: bool = False
+    """Whether it goes by itself within ``KUBELET_SECONDS`` of a deletion."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +80,8 @@ def _of_object(item: Json) -> Iterator[Residue]:
     namespace, name = metadata.get("namespace", ""), metadata.get("name", "")
     where = f"{item.get('kind', 'object')} {f'{namespace}/' if namespace else ''}{name}"
     yield from (Residue(where, sentence) for sentence in rule(item))
+    if item.get("kind") == "Node":
+        yield from (Residue(where, sentence, passes=True) for sentence in _capacity(item, name))
 
 
 def _of_policy(item: Json) -> Iterator[str]:
@@ -105,7 +113,6 @@ def _of_node(item: Json) -> Iterator[str]:
         yield f"the annotation {key} is ours: kubectl annotate node {name} {key}-"
     yield from _words_of_dialects(item, name)
     yield from _taints(item, name)
-    yield from _capacity(item, name)
 
 
 def _words_of_dialects(item: Json, name: str) -> Iterator[str]:
@@ -146,7 +153,8 @@ def _capacity(item: Json, name: str) -> Iterator[str]:
     """A zero of a dialect's name is the kubelet's last word of our plugin; other numbers under it are those
     of the system whose name it is, unless the operator wrote them, as numbers of cards."""
     status = item.get("status") or {}
-    shown = {**(status.get("capacity") or {}), **(status.get("allocatable") or {})}
+    capacity, allocatable = status.get("capacity") or {}, status.get("allocatable") or {}
+    shown = {**capacity, **allocatable}
     written = _written_keys(item, "capacity") | _written_keys(item, "allocatable")
     for resource in sorted((RESOURCES.keys() | written) & shown.keys()):
         is_own = resource in GPUSHARE.resources or resource in written
@@ -154,11 +162,25 @@ def _capacity(item: Json, name: str) -> Iterator[str]:
         if is_own or is_zero:
             path = resource.replace("/", "~1")
             yield (
-                f"its status shows {shown[resource]} of {resource}: the kubelet writes that for five minutes"
-                " after the last plugin has gone, then the operator takes it out; if it stays longer, kubectl"
-                f" patch node {name} --subresource=status --type=json"
+                f"{_shown(capacity.get(resource, '0'), shown[resource], resource)}, then the operator takes"
+                f" it out; if it stays longer, kubectl patch node {name} --subresource=status --type=json"
                 f' -p=\'[{{"op":"remove","path":"/status/capacity/{path}"}}]\''
             )
+
+
+def _shown(capacity: str, allocatable: str, resource: str) -> str:
+    """Returns what a node shows, and why it may for a while."""
+    minutes = f"{KUBELET_SECONDS // 60} minutes"
+    if capacity not in ("0", allocatable):
+        return (
+            f"its status shows a capacity of {capacity} of {resource}, and nothing of it to be had: its"
+            " plugin was not running any more when the policy was deleted, and the kubelet keeps the capacity"
+            f" of such a plugin for {minutes} (endpointStopGracePeriod)"
+        )
+    return (
+        f"its status shows {allocatable} of {resource}: the kubelet writes that for {minutes} after the last"
+        " plugin has gone"
+    )
 
 
 def _of_pod(item: Json) -> Iterator[str]:

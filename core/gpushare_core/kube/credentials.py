@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +77,17 @@ class Credentials:
     """What the server's certificate has to name, where that is not the host in ``server``."""
     proxy: str | None = None
     """URL of an HTTP proxy on the way."""
+
+    def of_bearer(self, token: str) -> "Credentials":
+        """Returns what reaches the same server as whoever has ``token``, and never as ourselves: a client
+        certificate of ours would count before it.
+
+        Raises:
+            TypeError: whether these have a client certificate cannot be told.
+        """
+        if not isinstance(self.tls, RenewedTls):
+            raise TypeError("credentials that are not made of files or a kubeconfig cannot be lent")
+        return replace(self, tls=self.tls.without_certificate(), token=lambda: token)
 
 
 class NoCredentialsError(Exception):

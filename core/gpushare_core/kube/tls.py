@@ -9,7 +9,7 @@ import ssl
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -95,6 +95,10 @@ class RenewedTls:
             self._good_until = self.clock() + RENEW_SECONDS
             self._renew()
         return self._context
+
+    def without_certificate(self) -> "RenewedTls":
+        """Returns what trusts the same and proves nothing."""
+        return RenewedTls(replace(self.parts, certificate=None, key=None), self.clock)
 
     def _renew(self) -> None:
         before, self._problem = self._problem, ""

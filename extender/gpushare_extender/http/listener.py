@@ -49,6 +49,8 @@ class ListenerLimits:
     handshake: float = HANDSHAKE_SECONDS
     proven: int = MOST_PROVEN
     unproven: int = MOST_UNPROVEN
+    pause: float = 0.0
+    """Between two connections: it bounds what the handshakes of strangers cost."""
 
 
 @dataclass(slots=True)
@@ -86,7 +88,8 @@ class Listener:
             else:
                 _send_at_once(incoming)
                 self._admit(incoming)
-                await asyncio.sleep(0)  # those before it get on, too: a queue of strangers must not oust them
+                # Those before it get on, too: a queue of strangers must not oust them.
+                await asyncio.sleep(self.limits.pause)
 
     # What connections tell
 

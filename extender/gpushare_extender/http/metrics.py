@@ -10,6 +10,7 @@ from gpushare_core.metrics import FAST_SECONDS, WATCH_LISTED, Gauge, Sample, Sna
 from gpushare_extender.bind.binder import BindResult
 from gpushare_extender.cluster.watchers import WatchHealth
 from gpushare_extender.decide.figures import LEDGER_GAUGES, ledger_figures
+from gpushare_extender.decide.waiting_pods import NO_WAITS, WaitingPods
 from gpushare_extender.http.exchange import Answer, Answering, Call
 from gpushare_extender.http.inspection import NOTHING_DIFFERS, Differing
 from gpushare_extender.ledger.ledger import Ledger
@@ -24,6 +25,10 @@ DIFFERENCES = Gauge("gpushare_extender_books_differences", "Differences between 
 DIFFERING_NODES = Gauge("gpushare_extender_books_differing_nodes", "Nodes whose books differ.")
 SILENCE = Gauge(
     "gpushare_watch_silence_seconds", "Since the last attempt or sign of the server.", ("collection",)
+)
+WAITING = Gauge("gpushare_extender_waiting_pods", "Pods that fitted no node at their last try.", ("reason",))
+LONGEST_WAIT = Gauge(
+    "gpushare_extender_longest_wait_seconds", "For how long one of them waits by now.", ("reason",)
 )
 
 
@@ -56,6 +61,8 @@ class ExtenderMetrics:
             registry=registry,
         )
         self._verbs = {path: self._seconds.labels(verb) for path, verb in VERBS.items()}
+        self._waiting = WaitingPods()
+        registry.register(SnapshotCollector((WAITING, LONGEST_WAIT), self._waits))
         self._start_from_zero()
 
     def _start_from_zero(self) -> None:
@@ -67,10 +74,23 @@ class ExtenderMetrics:
         for outcome in EvictionOutcome:
             self._evictions.labels(outcome.name.capitalize())
 
-    def refused(self, kinds: Iterable[Refusal]) -> None:
+    def refused(self, uid: str, kinds: Iterable[Refusal]) -> None:
         """No node is left for a pod, for reasons of these kinds."""
-        for kind in kinds:
+        told = frozenset(kinds)
+        self._waiting.refused(uid, told, now=self._clock())
+        for kind in told:
             self._refusals.labels(kind.value).inc()
+
+    def fits(self, uid: str) -> None:
+        """A node is left for the pod."""
+        self._waiting.settled(uid)
+
+    def _waits(self) -> Iterator[Sample]:
+        waits = self._waiting.by_reason(now=self._clock())
+        for reason in Refusal:
+            pods, longest = waits.get(reason, NO_WAITS)
+            yield WAITING.at(pods, reason.value)
+            yield LONGEST_WAIT.at(longest, reason.value)
 
     def bind_ended(self, result: BindResult) -> None:
         self._binds.labels(result.value).inc()

@@ -151,10 +151,11 @@ class ExtenderApi:
             proven = self.ledger.resources if is_proven else None
             self.binder.expected.put(uid, request, proven=proven, version=version)
             self.refused.settled(uid)
+            self.metrics.fits(uid)
             self.preemptors.settled(uid)
             self.sampled.settled(uid)
         elif request.resources:
-            self.metrics.refused(result.kinds)
+            self.metrics.refused(uid, result.kinds)
             self._wait(uid, request, result)
             self._remember(pod, request, names, result)
             return self.sampled.searched(

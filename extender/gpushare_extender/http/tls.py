@@ -36,18 +36,21 @@ class TlsFiles:
     certificate: Path
     key: Path
     client_authority: Path
+    demands_certificate: bool = field(default=True, kw_only=True)
+    """Of clients; without it anybody is served, and has to prove by other means who it is."""
 
     def load(self) -> ssl.SSLContext:
-        """Returns a context that demands a client certificate.
+        """Returns a context for new connections.
 
         Raises:
             OSError: a file is missing or cannot be read, or is no such PEM (``ssl.SSLError``).
         """
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
-        context.verify_mode = ssl.CERT_REQUIRED
         context.load_cert_chain(self.certificate, self.key)
-        context.load_verify_locations(self.client_authority)
+        if self.demands_certificate:
+            context.verify_mode = ssl.CERT_REQUIRED
+            context.load_verify_locations(self.client_authority)
         return context
 
     def state(self) -> tuple[object, ...]:

@@ -53,6 +53,9 @@ PORT_ANNOTATION = f"{GROUP}/extender-port"
 """On the extender's DaemonSet and pods: the ports that they were made with, the one asked for first. On Jobs:
 those of the DaemonSet at the time, which somebody may delete."""
 
+METRICS_PORT_ANNOTATION = f"{GROUP}/metrics-port"
+"""On the extender's DaemonSet and pods: where Prometheus reads its metrics on the host's address."""
+
 DIALECT_LABELS = frozenset(key for dialect in DIALECTS.values() for key in dialect.node_labels)
 """On nodes: by what the systems that we replace select them. Administrators may have set them before us."""
 

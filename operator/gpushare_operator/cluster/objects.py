@@ -126,11 +126,16 @@ class ShareNodeObject:
     memory: MemoryTotals = field(default_factory=MemoryTotals)
     cards: int = 0
     unhealthy_cards: int = 0
+    sick_cards: tuple[str, ...] = ()
+    """Those that are unhealthy, for people: ``card 0 (GPU-...)``."""
     closed_cards: tuple[int, ...] = ()
     """Indices of those that take no new pods: unhealthy ones, and cordoned ones."""
     card_indices: tuple[int, ...] = ()
     differences: tuple[Difference, ...] = ()
     """What does not go together within the object."""
+    version: str = ""
+    """Of the operator that wrote it last, by its label."""
+    plugin_version: str = ""
 
     @property
     def policy(self) -> str:
@@ -220,6 +225,8 @@ class JobObject:
     """Kubernetes has given it up, and waits for its pod to stop: for ever, if the node is away."""
     failure: str = ""
     finished: datetime | None = None
+    version: str = ""
+    """Of hostctl, by the Job's label."""
 
     @property
     def active(self) -> bool:
@@ -258,6 +265,8 @@ class PodObject:
     """What the first container said before it ended, where it ended by itself and was started again."""
     extender_ports: tuple[int, ...] = ()
     """Of an extender: where it listens."""
+    version: str = ""
+    """Of the program, by the label of its template."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,6 +20,7 @@ from gpushare_core.api.names import (
     POLICY_LABEL,
     REGISTERED,
     STARTUP_TAINT,
+    VERSION_LABEL,
 )
 from gpushare_core.api.policy import Condition, MemoryTotals, PolicySpec, PolicyStatus, UnitTotals
 from gpushare_core.audit import readers as audited
@@ -197,9 +198,16 @@ def read_share_node(body: Json) -> ShareNodeObject:
         memory=_totals(MemoryTotals, status.get("memory")),
         cards=len(cards),
         unhealthy_cards=sum(card.get("health") == "Unhealthy" for card in cards),
+        sick_cards=tuple(
+            f"card {card.get('index', 0)} ({card.get('uuid', '')})"
+            for card in cards
+            if card.get("health") == "Unhealthy"
+        ),
         closed_cards=tuple(sorted(card.get("index", 0) for card in cards if _is_closed(card))),
         card_indices=tuple(sorted(card.get("index", 0) for card in cards)),
         differences=tuple(status_differences(audited.read_share_node(body))),
+        version=intern((metadata.get("labels") or {}).get(VERSION_LABEL, "")),
+        plugin_version=intern(str(status.get("pluginVersion", ""))),
     )
 
 
@@ -335,6 +343,7 @@ def read_job(body: Json) -> JobObject:
         failing=failing is not None and end is None,
         failure=(failure or failing or {}).get("reason", ""),
         finished=read_time((end or failing or {}).get("lastTransitionTime")),
+        version=labels.get(VERSION_LABEL, ""),
     )
 
 
@@ -387,6 +396,7 @@ def read_pod(body: Json) -> PodObject:
         waiting=_why_waiting(_container_state(containers, "waiting")),
         last_words=_last_words(containers),
         extender_ports=read_ports((metadata.get("annotations") or {}).get(PORT_ANNOTATION, "")),
+        version=labels.get(VERSION_LABEL, ""),
     )
 
 

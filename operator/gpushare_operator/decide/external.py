@@ -16,7 +16,7 @@ from gpushare_operator.cluster.labels import EXTERNAL_MARK
 from gpushare_operator.cluster.objects import CallsObject, NodeObject
 from gpushare_operator.cluster.snapshot import Snapshot
 from gpushare_operator.decide.actions import Action, ApplyDaemonSet, LabelNode, Plan
-from gpushare_operator.decide.scheduler import mark, ports_in_force, scheduler_settings
+from gpushare_operator.decide.scheduler import extender_log, mark, ports_in_force, scheduler_settings
 from gpushare_operator.desired.daemon_sets import external_extender_daemon_set
 from gpushare_operator.desired.drift import has_drifted
 from gpushare_operator.desired.names import EXTENDER_NAME, Installation
@@ -59,7 +59,7 @@ def _mark_hosts(snapshot: Snapshot) -> Iterator[LabelNode]:
 
 
 def _apply_extender(snapshot: Snapshot, installation: Installation) -> Iterator[Action]:
-    desired = external_extender_daemon_set(installation, _extender_ports(snapshot))
+    desired = external_extender_daemon_set(installation, _extender_ports(snapshot), extender_log(snapshot))
     present = snapshot.daemon_sets.get(EXTENDER_NAME)
     if present is None or (not present.deleting and has_drifted(present.body, desired)):
         yield ApplyDaemonSet(EXTENDER_NAME, desired)

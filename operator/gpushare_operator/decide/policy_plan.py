@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 
 from gpushare_core.api.names import FINALIZER, PLUGIN_NODE_LABEL, POLICY_LABEL
 from gpushare_core.json_object import Json
+from gpushare_core.version import VERSION
 from gpushare_operator.cluster.node_index import NOTHING, Entry
 from gpushare_operator.cluster.node_state import NodeState
 from gpushare_operator.cluster.objects import DaemonSetObject, PolicyObject, ShareNodeObject
@@ -99,11 +100,11 @@ class NodePlanner:
 
     def is_told(self, state: NodeState, assignment: NodeAssignment) -> bool:
         """Returns whether the GPUShareNode says what the policy asks for now."""
-        return assignment.rule is None or not any(self._apply_share_node(state, assignment.rule))
+        return assignment.rule is None or self._is_current(state.share, assignment.rule)
 
     def _apply_share_node(self, state: NodeState, rule: int) -> Iterator[ApplyShareNode]:
         policy, (spec, spec_hash) = self.asked.policy, self._specs[rule]
-        if not self._is_current(state.share, rule):
+        if not self._is_current(state.share, rule) or _is_of_another_version(state.share):
             uid = state.share.uid if state.share else ""
             yield ApplyShareNode(state.name, share_node(policy, state.name, spec, spec_hash), uid)
 
@@ -125,6 +126,12 @@ class NodePlanner:
         rules = self.asked.policy.spec.nodes if self.asked.policy.spec else ()
         specs = (share_node_spec(self.asked.policy, rule) for rule in rules)
         return [(spec, digest(spec)) for spec in specs]
+
+
+def _is_of_another_version(share: ShareNodeObject | None) -> bool:
+    """Returns whether its label names another version than the operator's: it asks for the same all the
+    same."""
+    return share is not None and not share.deleting and share.version != VERSION
 
 
 def _release(state: NodeState, policy: str) -> Iterator[tuple[Stage, Iterable[Action]]]:

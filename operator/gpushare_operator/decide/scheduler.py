@@ -25,6 +25,7 @@ from gpushare_operator.decide.hostctl_history import (
 from gpushare_operator.decide.policy_problems import is_served
 from gpushare_operator.desired.daemon_sets import extender_daemon_set, is_external
 from gpushare_operator.desired.drift import has_drifted
+from gpushare_operator.desired.extender_log import NOT_KEPT, ExtenderLog
 from gpushare_operator.desired.hostctl_job import HostctlCommand, HostctlRun, SchedulerSettings, hostctl_job
 from gpushare_operator.desired.names import EXTENDER_NAME, Installation
 
@@ -69,6 +70,18 @@ def decisive_policy(snapshot: Snapshot) -> PolicyObject | None:
     """Returns the oldest of the policies in force; one that goes only when no other is left."""
     in_force = oldest_first(policy for policy in snapshot.policies.values() if _is_in_force(snapshot, policy))
     return min(in_force, key=lambda policy: policy.deleting, default=None)
+
+
+def extender_log(snapshot: Snapshot) -> ExtenderLog:
+    """Returns where extenders keep their log besides: where policies differ, the oldest one decides.
+
+    Where that one cannot be read, it stays where it is.
+    """
+    policy = decisive_policy(snapshot)
+    if policy and policy.spec:
+        return ExtenderLog.below(policy.spec.extender.log_folder)
+    extender = snapshot.daemon_sets.get(EXTENDER_NAME)
+    return ExtenderLog.of_daemon_set(extender.body) if extender else NOT_KEPT
 
 
 def _port_in_force(snapshot: Snapshot) -> int:
@@ -127,8 +140,8 @@ def _extender_ports(snapshot: Snapshot, histories: Sequence[JobHistory], port: i
 def _apply_extender(
     snapshot: Snapshot, installation: Installation, ports: Sequence[int]
 ) -> Iterator[ApplyDaemonSet]:
-    desired = extender_daemon_set(installation, ports)
     present = snapshot.daemon_sets.get(EXTENDER_NAME)
+    desired = extender_daemon_set(installation, ports, extender_log(snapshot))
     if present is None or (not present.deleting and has_drifted(present.body, desired)):
         yield ApplyDaemonSet(EXTENDER_NAME, desired)
 

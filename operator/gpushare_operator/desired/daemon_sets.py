@@ -5,8 +5,15 @@ from collections.abc import Sequence
 from gpushare_core.api.enums import Backend
 from gpushare_core.api.names import PLUGIN_NODE_LABEL, SCHEDULER_LABEL
 from gpushare_core.json_object import Json
-from gpushare_operator.cluster.labels import BACKEND_ANNOTATION, EXTENDER, PLUGIN, PORT_ANNOTATION
+from gpushare_operator.cluster.labels import (
+    BACKEND_ANNOTATION,
+    EXTENDER,
+    METRICS_PORT_ANNOTATION,
+    PLUGIN,
+    PORT_ANNOTATION,
+)
 from gpushare_operator.cluster.objects import DaemonSetObject, PolicyObject
+from gpushare_operator.desired.extender_log import NOT_KEPT, ExtenderLog
 from gpushare_operator.desired.names import EXTENDER_NAME, Installation, labels, plugin_name, selector
 from gpushare_operator.desired.plugin_platform import DEFAULT_PLATFORM, PluginPlatform
 from gpushare_operator.desired.pod_template import (
@@ -33,6 +40,8 @@ HOST_FOLDER = "/etc/kubernetes/gpushare"
 KEYS_FOLDER = f"{HOST_FOLDER}/extender"
 """On the host: where hostctl puts the keys that the extender serves with. They are its group's to read."""
 KEYS_MOUNT = "/keys"
+HOST_ADDRESS = "HOST_IP"
+"""Variable of the extender."""
 KUBELET_FOLDERS = {
     "device-plugins": "/var/lib/kubelet/device-plugins",
     "pod-resources": "/var/lib/kubelet/pod-resources",
@@ -106,7 +115,9 @@ EXTENDERS_UNAVAILABLE = "50%"
 away hold up no other one. It is not all of them: an image that does not start leaves some that serve."""
 
 
-def extender_daemon_set(installation: Installation, ports: Sequence[int]) -> Json:
+def extender_daemon_set(
+    installation: Installation, ports: Sequence[int], log: ExtenderLog = NOT_KEPT
+) -> Json:
     """Returns the DaemonSet of the extender: on every marked host, reachable from that host only.
 
     It listens on all of ``ports``: the one that is asked for, then those that a scheduler may still call.
@@ -116,7 +127,10 @@ def extender_daemon_set(installation: Installation, ports: Sequence[int]) -> Jso
         namespace=installation.namespace,
         labels=labels(EXTENDER),
         selector=selector(EXTENDER),
-        annotations={PORT_ANNOTATION: ",".join(map(str, ports))},
+        annotations={
+            PORT_ANNOTATION: ",".join(map(str, ports)),
+            METRICS_PORT_ANNOTATION: str(health_port(ports)),
+        },
         most_unavailable=EXTENDERS_UNAVAILABLE,
         pod={
             "serviceAccountName": "gpushare-extender",
@@ -129,16 +143,19 @@ def extender_daemon_set(installation: Installation, ports: Sequence[int]) -> Jso
             # It answers what has come, ends the binds under way (15 s each), gives its Lease back.
             "terminationGracePeriodSeconds": 40,
             "securityContext": unprivileged(),
-            "containers": [_extender_container(installation, ports)],
+            **log.pod_fields(installation),
+            "containers": [_extender_container(installation, ports, log)],
             # The kubelet starts it once hostctl has made the folder: see docs/scheduler-edit.md.
-            "volumes": [host_path("keys", KEYS_FOLDER)],
+            "volumes": [host_path("keys", KEYS_FOLDER), *log.volumes],
         },
     )
 
 
-def external_extender_daemon_set(installation: Installation, ports: Sequence[int]) -> Json:
+def external_extender_daemon_set(
+    installation: Installation, ports: Sequence[int], log: ExtenderLog = NOT_KEPT
+) -> Json:
     """Returns the DaemonSet of the extender for kube-schedulers that people connect by themselves."""
-    body = extender_daemon_set(installation, ports)
+    body = extender_daemon_set(installation, ports, log)
     annotations = {**body["metadata"]["annotations"], BACKEND_ANNOTATION: Backend.EXTERNAL}
     return {**body, "metadata": {**body["metadata"], "annotations": annotations}}
 
@@ -160,7 +177,7 @@ def _may_be_listened_on(port: int) -> bool:
     return 1024 <= port <= 65535 and not 30000 <= port <= 32767
 
 
-def _extender_container(installation: Installation, ports: Sequence[int]) -> Json:
+def _extender_container(installation: Installation, ports: Sequence[int], log: ExtenderLog) -> Json:
     health = health_port(ports)
     return {
         "name": "extender",
@@ -170,15 +187,25 @@ def _extender_container(installation: Installation, ports: Sequence[int]) -> Jso
             *(part for port in ports for part in ("--listen", f"{LOOPBACK}:{port}")),
             "--health-listen",
             f"{LOOPBACK}:{health}",
+            # The same number on another address: no further port of the host is taken.
+            "--metrics-listen",
+            f"$({HOST_ADDRESS}):{health}",
             "--tls-cert",
             f"{KEYS_MOUNT}/server.pem",
             "--client-ca",
             f"{KEYS_MOUNT}/authorities.pem",
+            *log.arguments,
+        ],
+        "env": [
+            {
+                "name": HOST_ADDRESS,
+                "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": "status.hostIP"}},
+            }
         ],
         # Why it could not start is shown in the policy's condition.
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "securityContext": confined(),
-        "volumeMounts": [{**mount("keys", KEYS_MOUNT), "readOnly": True}],
+        "volumeMounts": [{**mount("keys", KEYS_MOUNT), "readOnly": True}, *log.mounts],
         "livenessProbe": probe("/healthz", health, host=LOOPBACK),
         "readinessProbe": probe("/readyz", health, host=LOOPBACK, period=2),
         "resources": resources_of(

@@ -3,7 +3,14 @@
 import hashlib
 from dataclasses import dataclass, field
 
-from gpushare_core.api.names import COMPONENT_LABEL, MANAGED_BY_LABEL, NAMESPACE, POLICY_LABEL
+from gpushare_core.api.names import (
+    COMPONENT_LABEL,
+    MANAGED_BY_LABEL,
+    NAMESPACE,
+    POLICY_LABEL,
+    VERSION_LABEL,
+)
+from gpushare_core.version import VERSION
 from gpushare_operator.cluster.labels import MANAGER
 from gpushare_operator.desired.programs import Programs
 
@@ -51,7 +58,12 @@ def job_name(command: str, node: str, sequence: int) -> str:
 
 def labels(component: str, policy: str = "") -> dict[str, str]:
     """Returns the labels of an object and, with a DaemonSet, of its pods."""
-    common = {NAME_LABEL: "gpushare", COMPONENT_LABEL: component, MANAGED_BY_LABEL: MANAGER}
+    common = {
+        NAME_LABEL: "gpushare",
+        COMPONENT_LABEL: component,
+        MANAGED_BY_LABEL: MANAGER,
+        VERSION_LABEL: VERSION,
+    }
     return {**common, POLICY_LABEL: policy} if policy else common
 
 

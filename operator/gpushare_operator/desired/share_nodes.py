@@ -9,11 +9,13 @@ from gpushare_core.api.names import (
     PLUGIN_NODE_LABEL,
     POLICY_KIND,
     POLICY_LABEL,
+    VERSION_LABEL,
 )
 from gpushare_core.api.policy import NodeRule
 from gpushare_core.api.share_node import NodeSpec
 from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.json_object import Json
+from gpushare_core.version import VERSION
 from gpushare_operator.cluster.labels import HASH_ANNOTATION, MANAGER
 from gpushare_operator.cluster.managed_fields import Path
 from gpushare_operator.cluster.objects import PolicyObject
@@ -54,7 +56,7 @@ def share_node(policy: PolicyObject, node: str, spec: Json, spec_hash: str) -> J
         "kind": NODE_KIND,
         "metadata": {
             "name": node,
-            "labels": {MANAGED_BY_LABEL: MANAGER, POLICY_LABEL: policy.name},
+            "labels": {MANAGED_BY_LABEL: MANAGER, POLICY_LABEL: policy.name, VERSION_LABEL: VERSION},
             "annotations": {HASH_ANNOTATION: spec_hash},
             "ownerReferences": [owner_reference(policy)],
         },

@@ -18,6 +18,7 @@ from gpushare_operator.cluster.labels import MANAGER
 from gpushare_operator.cluster.objects import PolicyObject
 from gpushare_operator.status import conditions
 from gpushare_operator.status.books import differed_when_seen
+from gpushare_operator.status.node_facts import Notice
 
 EVENT_NAMESPACE = "default"
 """Where Events about cluster-scoped objects live."""
@@ -68,18 +69,43 @@ def _event_types(old: Condition | None, new: Condition) -> Iterator[str]:
 
 
 def _event(policy: PolicyObject, condition: Condition, event_type: str, now: datetime) -> Json:
-    """Returns an Event of ``events.k8s.io/v1``. Its name makes a repetition collide with the first."""
+    return policy_event(
+        policy,
+        event_type=event_type,
+        reason=condition.type if event_type == "Normal" else condition.reason,
+        note=condition.message,
+        seed=f"{condition.type}/{condition.reason}/{condition.last_transition_time}",
+        now=now,
+    )
+
+
+def notice_event(policy: PolicyObject, notice: Notice, now: datetime) -> Json:
+    """Returns the Event of what was noticed of a policy's nodes."""
+    return policy_event(
+        policy,
+        event_type="Warning" if notice.is_bad else "Normal",
+        reason=notice.reason,
+        note=notice.note,
+        seed=f"{notice.reason}/{notice.note}",
+        now=now,
+    )
+
+
+def policy_event(
+    policy: PolicyObject, *, event_type: str, reason: str, note: str, seed: str, now: datetime
+) -> Json:
+    """Returns an Event of ``events.k8s.io/v1``. Its name, which follows from ``seed`` and ``now``, makes a
+    repetition collide with the first."""
     moment = rfc3339(now)
-    seed = f"{policy.uid}/{condition.type}/{condition.reason}/{condition.last_transition_time}/{moment}"
-    digest = hashlib.sha256(seed.encode()).hexdigest()[:16]
+    digest = hashlib.sha256(f"{policy.uid}/{seed}/{moment}".encode()).hexdigest()[:16]
     return {
         "apiVersion": "events.k8s.io/v1",
         "kind": "Event",
         "metadata": {"name": event_name(policy.name, digest), "namespace": EVENT_NAMESPACE},
         "eventTime": moment.replace("Z", ".000000Z"),
         "type": event_type,
-        "reason": condition.type if event_type == "Normal" else condition.reason,
-        "note": event_note(condition.message),
+        "reason": reason,
+        "note": event_note(note),
         "action": "Reconcile",
         "reportingController": MANAGER,
         "reportingInstance": MANAGER,

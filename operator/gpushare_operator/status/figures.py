@@ -13,14 +13,17 @@ MEMORY = Gauge("gpushare_policy_memory_bytes", "What the policy shares.", ("poli
 ALLOCATED_MEMORY = Gauge("gpushare_policy_memory_allocated_bytes", "What pods were given.", ("policy",))
 USED_MEMORY = Gauge("gpushare_policy_memory_used_bytes", "What is in use.", ("policy",))
 CONDITION = Gauge("gpushare_policy_condition", "Of the policy: 1 True, 0 False.", ("policy", "type"))
+BACKEND = Gauge("gpushare_policy_backend", "Always 1; what places the policy's pods.", ("policy", "backend"))
 
-POLICY_GAUGES = (NODES, CARDS, UNITS, MEMORY, ALLOCATED_MEMORY, USED_MEMORY, CONDITION)
+POLICY_GAUGES = (BACKEND, NODES, CARDS, UNITS, MEMORY, ALLOCATED_MEMORY, USED_MEMORY, CONDITION)
 
 
 def policy_figures(policies: Iterable[PolicyObject]) -> Iterator[Sample]:
     """Yields as many figures for a policy of one node as for one of thousands."""
     for policy in policies:
         yield from _sums(policy)
+        if policy.status.backend:
+            yield BACKEND.at(1, policy.name, policy.status.backend)
         for condition in policy.status.conditions:
             if condition.status in ("True", "False"):
                 yield CONDITION.at(condition.status == "True", policy.name, condition.type)

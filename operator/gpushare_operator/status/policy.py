@@ -28,6 +28,7 @@ from gpushare_operator.status.policy_nodes import PolicyNodes, policy_nodes
 from gpushare_operator.status.policy_readiness import PolicyConditions, policy_ready
 from gpushare_operator.status.refused_pods import refused_pods
 from gpushare_operator.status.totals import reported_memory, totals
+from gpushare_operator.status.versions import program_versions
 
 
 def policy_status(
@@ -65,6 +66,7 @@ def policy_status(
         cards=sums.cards,
         units=sums.units,
         memory=reported_memory(policy.status.memory, sums.memory),
+        versions=program_versions(snapshot, nodes.index.sums),
     )
 
 

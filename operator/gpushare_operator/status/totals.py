@@ -8,6 +8,7 @@ from gpushare_core.api.policy import CardTotals, MemoryTotals, NodeTotals, Polic
 from gpushare_core.placement.quantity import format_memory, parse_memory
 from gpushare_core.printable import printable
 from gpushare_operator.cluster.objects import UNIT_SEPARATOR, ShareNodeObject
+from gpushare_operator.status.versions import PluginVersion
 
 USED_THRESHOLD = 0.02
 """Of the memory that a policy shares: as far what is in use has to move, or to nothing. Each node writes by
@@ -54,6 +55,7 @@ def amounts_of(share: ShareNodeObject | None, *, is_ready: bool) -> Mapping[Hash
         amounts[_OfKind(kind, is_allocated=True)] = units.allocated
     return {
         **amounts,
+        PluginVersion(share.plugin_version): 1,
         CARDS: share.cards,
         UNHEALTHY_CARDS: share.unhealthy_cards,
         CLOSED_CARDS: len(share.closed_cards),

@@ -1,12 +1,13 @@
 """What Prometheus reads of a node and its cards. Pure."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from heapq import nlargest
 
 from gpushare_core.api.enums import Health
 from gpushare_core.api.node_object import CardStatus, NodeSpec, NodeStatus
 from gpushare_core.metrics import Gauge, Sample
-from gpushare_core.placement.modes import NODE_MODES
+from gpushare_core.placement.modes import NODE_MODES, class_of_lock
 from gpushare_plugin.decide.container_use import MeasuredUse
 from gpushare_plugin.devices.card import PhysicalCard
 
@@ -29,6 +30,11 @@ CONTAINER_REQUESTED = Gauge(
 MOST_CONTAINERS = 256
 """Of a node, those that use most: more pods than a kubelet takes by default, each with two containers."""
 CARD_UNITS = Gauge("gpushare_card_units", "Units of the card, by the status.", ("node", "card", "state"))
+NAMESPACE_UNITS = Gauge(
+    "gpushare_namespace_units", "Units that the pods of a namespace hold.", ("node", "resource", "namespace")
+)
+MOST_NAMESPACES = 256
+"""Of a node, those that hold most."""
 CARD_PODS = Gauge("gpushare_card_pods", "Pods that have units of the card.", ("node", "card"))
 
 NODE_GAUGES = (
@@ -43,6 +49,7 @@ NODE_GAUGES = (
     CONTAINER_REQUESTED,
     CARD_UNITS,
     CARD_PODS,
+    NAMESPACE_UNITS,
 )
 
 
@@ -80,6 +87,9 @@ def status_figures(node: str, spec: NodeSpec, status: NodeStatus) -> Iterator[Sa
         yield UNITS.at(max(0, total - allocated), node, resource, FREE)
     for card in status.cards:
         yield from _card_figures(node, card)
+    held = _held_by_namespace(spec, status)
+    for (resource, namespace), units in nlargest(MOST_NAMESPACES, held.items(), key=lambda each: each[1]):
+        yield NAMESPACE_UNITS.at(units, node, resource, namespace)
 
 
 def _totals(spec: NodeSpec, status: NodeStatus) -> Iterator[tuple[str, int, int]]:
@@ -89,6 +99,18 @@ def _totals(spec: NodeSpec, status: NodeStatus) -> Iterator[tuple[str, int, int]
     elif spec.mode in NODE_MODES:
         served = NODE_MODES[spec.mode].served[0]
         yield (served.resource.value, status.units.total, status.units.allocated)
+
+
+def _held_by_namespace(spec: NodeSpec, status: NodeStatus) -> Counter[tuple[str, str]]:
+    """Returns resource and namespace -> units; in mode Mixed the resource is what the card serves now."""
+    served = NODE_MODES[spec.mode].served if spec.mode in NODE_MODES else ()
+    usual = served[0].resource.value if served else ""
+    held: Counter[tuple[str, str]] = Counter()
+    for card in status.cards:
+        locked = class_of_lock(card.lock)
+        for share in card.pods:
+            held[locked.value if locked else usual, share.namespace] += share.units
+    return held
 
 
 def _card_figures(node: str, card: CardStatus) -> Iterator[Sample]:

@@ -25,7 +25,7 @@ from gpushare_core.placement.requests import ResourceClass
 from gpushare_core.placement.units import part_of
 from gpushare_core.printable import printable
 from gpushare_core.version import VERSION
-from gpushare_plugin.decide.card_summary import card_summary
+from gpushare_plugin.decide.card_summary import card_line, card_summary
 from gpushare_plugin.decide.container_use import Holding
 from gpushare_plugin.decide.layout import Layout, PlacedCard
 from gpushare_plugin.decide.locks import NO_LOCKS, Locks
@@ -55,6 +55,7 @@ def node_status(
         memory_unit=layout.unit.text if layout else "",
         dialect=offering.dialect.name if layout else "",
         summary=_summary(layout, cards),
+        card_summaries=_card_summaries(layout, cards),
         units=_units(cards),
         memory=_memory(layout, cards, use),
         resources=[*_resources(layout, cards)] if layout and layout.is_mixed else [],
@@ -159,6 +160,13 @@ def _summary(layout: Layout | None, cards: list[CardStatus]) -> str:
         return ""
     mode = mode_dividing(layout.unit).name
     return printable(" ".join(card_summary(card, mode) for card in cards), most_bytes=bounds.SUMMARY)
+
+
+def _card_summaries(layout: Layout | None, cards: Sequence[CardStatus]) -> list[str]:
+    if layout is None:
+        return []
+    mode = mode_dividing(layout.unit).name
+    return [printable(card_line(card, mode), most_bytes=bounds.CARD_SUMMARY) for card in cards]
 
 
 def _units(cards: list[CardStatus]) -> UnitTotals:

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from aiohttp import web
@@ -13,14 +14,14 @@ from gpushare_cli.decide.report import ExitCode
 from gpushare_cli.gather.errors import CannotLookError
 from gpushare_cli.gather.host_files import read_host_files
 from gpushare_cli.gather.traces import COLLECTIONS
-from gpushare_cli.residue import find_residue
+from gpushare_cli.residue import LOOK_SECONDS, find_residue
 from gpushare_core.json_object import Json
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import Credentials
 
 
 async def run(
-    objects: dict[str, list[Json]], *arguments: str, gone: tuple[str, ...] = ()
+    objects: dict[str, list[Json]], *arguments: str, gone: tuple[str, ...] = (), **time: Any
 ) -> tuple[str, ExitCode]:
     """An API server that has ``objects``, by kind; the kinds ``gone`` it does not know."""
 
@@ -36,7 +37,9 @@ async def run(
         url = str(server.make_url("")).rstrip("/")
         credentials = Credentials(url, system_tls, lambda: None)
         async with KubeClient(credentials) as client:
-            return await find_residue(client, parse(["audit", "--residue", *arguments], {}))
+            return await find_residue(
+                client, parse(["audit", "--residue", "--settle", "0", *arguments], {}), **time
+            )
 
 
 def host(root: Path, *, clean: bool = False) -> Path:
@@ -101,3 +104,60 @@ async def test_what_cannot_be_listed_is_said() -> None:
 def test_a_root_that_is_no_hosts(tmp_path: Path) -> None:
     with pytest.raises(CannotLookError, match="give the root of a node's files"):
         read_host_files(tmp_path)
+
+
+ZERO: Json = {
+    "metadata": {"name": "gpu-1"},
+    "status": {"capacity": {"gpushare.io/memory": "0"}, "allocatable": {"gpushare.io/memory": "0"}},
+}
+DEAD: Json = {
+    "metadata": {"name": "gpu-1"},
+    "status": {"capacity": {"gpushare.io/memory": "48"}, "allocatable": {"gpushare.io/memory": "0"}},
+}
+CLEAN: Json = {"metadata": {"name": "gpu-1"}, "status": {}}
+
+
+class Moments:
+    """The only node as it is at one moment after the other; time passes where somebody sleeps."""
+
+    def __init__(self, *nodes: Json) -> None:
+        self.nodes = nodes
+        self.now = 0.0
+        self.objects: dict[str, list[Json]] = {"Node": [nodes[0]]}
+
+    async def sleep(self, seconds: float) -> None:
+        self.now += seconds
+        look = min(round(self.now / LOOK_SECONDS), len(self.nodes) - 1)
+        self.objects["Node"] = [self.nodes[look]]
+
+    async def residue(self, *arguments: str) -> tuple[str, ExitCode]:
+        return await run(self.objects, "--settle", "15", *arguments, sleep=self.sleep, clock=lambda: self.now)
+
+
+async def test_right_after_a_deletion_it_waits_for_what_kubelets_write_once_more() -> None:
+    """Seen on a real cluster: nothing left, and four seconds later the zeros of two nodes."""
+    moments = Moments(CLEAN, CLEAN, ZERO)
+    text, code = await moments.residue()
+    assert code is ExitCode.FOUND
+    assert "Node gpu-1: its status shows 0 of gpushare.io/memory" in text
+    assert "1 thing left, 1 of which goes by itself within 5 minutes." in text
+    assert moments.now == 15.0, "bounded"
+
+
+async def test_what_goes_by_itself_meanwhile_is_not_left() -> None:
+    text, code = await Moments(ZERO, ZERO, CLEAN).residue()
+    assert (code, text.split(".")[0]) == (ExitCode.NONE, "Nothing is left")
+
+
+async def test_the_capacity_of_a_plugin_that_was_dead_says_how_long_the_kubelet_keeps_it() -> None:
+    text, code = await Moments(DEAD).residue()
+    assert code is ExitCode.FOUND
+    assert "shows a capacity of 48 of gpushare.io/memory, and nothing of it to be had" in text
+    assert "for 5 minutes (endpointStopGracePeriod)" in text
+    assert json.loads((await Moments(DEAD).residue("-o", "json"))[0])["residue"][0]["passes"] is True
+
+
+async def test_what_does_not_go_by_itself_is_told_at_once() -> None:
+    moments = Moments({"metadata": {"name": "gpu-1", "labels": {"gpushare.io/policy": "default"}}})
+    _, code = await moments.residue()
+    assert (code, moments.now) == (ExitCode.FOUND, 0.0)

@@ -30,6 +30,7 @@ from gpushare_operator.cluster.kinds import KINDS
 from gpushare_operator.cluster.labels import DIALECT_LABELS
 from gpushare_operator.desired.daemon_sets import extender_daemon_set, plugin_daemon_set
 from gpushare_operator.desired.dedicated import scheduler_deployment
+from gpushare_operator.desired.extender_log import ExtenderLog
 from gpushare_operator.desired.hostctl_job import HostctlCommand, HostctlRun, hostctl_job
 from gpushare_operator.desired.names import VOLCANO_BACKUP
 from gpushare_operator.desired.plugin_platform import PluginPlatform
@@ -377,6 +378,7 @@ def test_the_operator_makes_only_what_its_admission_policy_lets_pass() -> None:
         plugin_daemon_set(policy(), INSTALLATION),
         plugin_daemon_set(policy(), INSTALLATION, platform),
         extender_daemon_set(INSTALLATION, [22766]),
+        extender_daemon_set(INSTALLATION, [22766], ExtenderLog.below("/var/log/gpushare")),
         extender_daemon_set(INSTALLATION, [22766, 12000]),
         *(hostctl_job(hostctl_run(command), control_plane(), 1) for command in HostctlCommand),
         hostctl_job(every_resource(), control_plane(), 1),
@@ -386,7 +388,7 @@ def test_the_operator_makes_only_what_its_admission_policy_lets_pass() -> None:
         assert container["command"] == [pod["serviceAccountName"]]
         assert [each for each in container if f"'{each}'" not in variables["otherContainerFields"]] == []
         assert [each for each in pod if f"'{each}'" not in variables["otherFields"] + rules] == []
-        literals = [each for each in container.get("env", ()) if each["name"] != "NODE_NAME"]
+        literals = [each for each in container.get("env", ()) if "value" in each]
         assert [each for each in literals if f"each == {each}" not in validations] == []
         assert any(re.fullmatch(shape, " ".join(container["args"])) for shape in shapes)
         volumes = [

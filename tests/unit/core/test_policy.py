@@ -72,7 +72,7 @@ def test_a_policy_is_written_as_it_was_read() -> None:
             "runtimeClassName": "nvidia",
             "measurement": {"scope": "Containers", "intervalSeconds": 60},
         },
-        "extender": {"logLevel": "warning"},
+        "extender": {"logLevel": "warning", "logFolder": "/var/log/gpushare"},
         "operator": {"logLevel": "error"},
     }
     assert PolicySpec.model_validate(body).to_json() == body

@@ -22,7 +22,7 @@ def shown(nodes: int) -> str:
     watches = [WatchHealth("pods", lambda: 0.0, listed=True)]
     show_figures(registry, ledger, watches=watches, binds_under_way=lambda: 2)
     ledger.replace_share_nodes([share_node(f"n{number}") for number in range(nodes)])
-    metrics.refused({Refusal.NO_ROOM, Refusal.NOT_SHARED})
+    metrics.refused("uid-of-a", {Refusal.NO_ROOM, Refusal.NOT_SHARED})
     metrics.bind_ended(BindResult.BOUND)
     metrics.eviction_attempted(EvictionOutcome.REFUSED)
     return exposition(registry).decode()

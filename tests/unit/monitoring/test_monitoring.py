@@ -15,10 +15,17 @@ MONITORING = ROOT / "config" / "monitoring"
 DOCUMENT = ROOT / "docs" / "monitoring.md"
 
 SHOWN = all_shown()
-OF_THE_TARGET = {"pod", "namespace", "job", "instance", "container"}
+OF_THE_TARGET = {"pod", "namespace", "job", "instance", "container", "app_kubernetes_io_component"}
 """Labels that Prometheus adds."""
-PROMQL = {"sum", "max", "rate", "increase", "absent", "histogram_quantile", "by", "on", "group_left"}
-CONDITIONS = {"Ready", "NodesReady", "BooksAgree", "Registered", "CardsHealthy", "LedgerInSync"}
+PROMQL = {
+    *("sum", "max", "count", "rate", "increase", "absent", "histogram_quantile", "vector"),
+    *("by", "on", "group_left", "and", "or"),
+}
+CONDITIONS = {"Ready", "NodesReady", "Degraded", "BooksAgree", "Registered", "CardsHealthy", "LedgerInSync"}
+
+OURS = ("gpushare_", "process_", "up")
+SHOWN["up"] = Shown("gauge", frozenset(OF_THE_TARGET))
+"""Prometheus' own: whether a target answered."""
 
 Selector = tuple[str, dict[str, tuple[str, str]]]
 
@@ -26,7 +33,7 @@ Selector = tuple[str, dict[str, tuple[str, str]]]
 def selectors(expression: str) -> Iterator[Selector]:
     """Yields each metric's name with its matchers: label -> operator and value."""
     for found in re.finditer(r"([a-zA-Z_:][\w:]*)\s*(?:\{([^}]*)\})?", _without_durations(expression)):
-        if found[1].startswith(("gpushare_", "process_")):
+        if found[1].startswith(OURS):
             matchers = re.findall(r'(\w+)\s*(=~|!~|!=|=)\s*"([^"]*)"', found[2] or "")
             yield found[1], {label: (operator, value) for label, operator, value in matchers}
 
@@ -38,9 +45,7 @@ def _without_durations(expression: str) -> str:
 def other_words(expression: str) -> set[str]:
     """Returns all words that are neither metrics nor matchers: functions, keywords and labels."""
     plain = re.sub(r'\{[^}]*\}|"[^"]*"', "", _without_durations(expression))
-    return {
-        word for word in re.findall(r"[a-zA-Z_]\w*", plain) if not word.startswith(("gpushare_", "process_"))
-    }
+    return {word for word in re.findall(r"[a-zA-Z_]\w*", plain) if not word.startswith(OURS)}
 
 
 def problems(expression: str) -> list[str]:

@@ -16,6 +16,7 @@ from gpushare_extender.main import DRAIN_SECONDS
 from gpushare_operator.cluster.labels import HASH_ANNOTATION
 from gpushare_operator.desired.daemon_sets import extender_daemon_set, plugin_daemon_set
 from gpushare_operator.desired.dedicated import scheduler_deployment
+from gpushare_operator.desired.extender_log import ExtenderLog
 from gpushare_operator.desired.hostctl_job import HostctlCommand, HostctlRun, SchedulerSettings, hostctl_job
 from gpushare_operator.desired.names import Installation, job_name
 from gpushare_operator.desired.plugin_platform import PluginPlatform
@@ -201,7 +202,7 @@ def test_the_extender_listens_on_the_loopback_of_its_host_only_and_mounts_its_ke
 
 def test_the_extender_hears_only_who_shows_a_certificate() -> None:
     (container,) = EXTENDER["containers"]
-    assert container["args"][4:] == ["--tls-cert", "/keys/server.pem", "--client-ca", "/keys/authorities.pem"]
+    assert container["args"][6:] == ["--tls-cert", "/keys/server.pem", "--client-ca", "/keys/authorities.pem"]
     assert EXTENDER["securityContext"]["runAsGroup"] in INSTALL["securityContext"]["supplementalGroups"]
 
 
@@ -350,3 +351,39 @@ def test_a_job_is_never_called_longer_than_its_pods_label_may_be(node: str, sequ
 @given(node_names, node_names)
 def test_jobs_of_different_nodes_are_called_differently(one: str, other: str) -> None:
     assert (job_name("install", one, 1) == job_name("install", other, 1)) is (one == other)
+
+
+LOG = ExtenderLog.below("/var/log/gpushare")
+
+
+def test_the_extender_keeps_its_log_on_the_host_only_where_a_policy_names_a_folder() -> None:
+    body = extender_daemon_set(INSTALLATION, [22766], LOG)
+    pod = body["spec"]["template"]["spec"]
+    (container,), (preparation,) = pod["containers"], pod["initContainers"]
+    folder = {"path": "/var/log/gpushare/extender", "type": "DirectoryOrCreate"}
+    assert ExtenderLog.of_daemon_set(body) == LOG
+    assert pod["volumes"][1:] == [{"name": "logs", "hostPath": folder}]
+    assert container["volumeMounts"][1:] == [{"name": "logs", "mountPath": "/logs"}]
+    assert container["args"][-2:] == ["--log-folder", "/logs"]
+    assert preparation["args"] == ["log-folder", "--folder", "/logs", "--group", "65532"]
+    assert preparation["image"] == container["image"]
+    assert "initContainers" not in EXTENDER
+    assert "--log-folder" not in EXTENDER["containers"][0]["args"]
+
+
+def test_the_extender_stays_without_root_and_what_prepares_its_folder_has_no_capability() -> None:
+    pod = extender_daemon_set(INSTALLATION, [22766], LOG)["spec"]["template"]["spec"]
+    (container,), (preparation,) = pod["containers"], pod["initContainers"]
+    assert (pod["securityContext"]["runAsNonRoot"], pod["securityContext"]["runAsUser"]) == (True, 65532)
+    assert "runAsUser" not in container["securityContext"]
+    assert preparation["securityContext"]["runAsUser"] == 0
+    assert preparation["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+
+
+def test_the_extenders_metrics_are_on_the_hosts_address_at_the_number_of_its_health_port() -> None:
+    body = extender_daemon_set(INSTALLATION, [22766])
+    template = body["spec"]["template"]
+    (container,) = template["spec"]["containers"]
+    at = container["args"].index("--metrics-listen")
+    assert container["args"][at + 1] == "$(HOST_IP):22767"
+    assert template["metadata"]["annotations"]["gpushare.io/metrics-port"] == "22767"

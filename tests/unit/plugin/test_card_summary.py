@@ -4,7 +4,7 @@ import pytest
 
 from gpushare_core.api.enums import Health
 from gpushare_core.api.node_object import CardStatus
-from gpushare_plugin.decide.card_summary import card_summary
+from gpushare_plugin.decide.card_summary import card_line, card_summary
 
 
 @pytest.mark.parametrize(
@@ -44,3 +44,27 @@ def test_a_card_to_which_no_pod_comes_says_why(health: Health, *, cordoned: bool
         cordoned=cordoned,
     )
     assert card_summary(card, "Memory") == expected
+
+
+@pytest.mark.parametrize(
+    ("mode", "lock", "allocated", "expected"),
+    [
+        pytest.param("Memory", "", 12, "12 of 16 units held", id="memory"),
+        pytest.param("Slices", "", 1, "1 of 16 slices held", id="slices"),
+        pytest.param("Exclusive", "", 1, "held by one pod", id="a whole card"),
+        pytest.param("Exclusive", "", 0, "free", id="a whole card that nobody has"),
+        pytest.param("Mixed", "", 0, "free", id="Mixed, without a lock"),
+        pytest.param("Mixed", "Slices", 2, "2 of 16 slices held", id="Mixed, slices"),
+        pytest.param("Mixed", "Exclusive", 1, "held by one pod", id="Mixed, a whole card"),
+    ],
+)
+def test_a_card_is_described_in_a_line(mode: str, lock: str, allocated: int, expected: str) -> None:
+    card = CardStatus(
+        index=3, uuid="GPU-3", memory="16Gi", model="A100", units=16, allocated_units=allocated, lock=lock
+    )
+    assert card_line(card, mode) == f"3: {expected}, healthy, 16Gi, A100 (GPU-3)"
+
+
+def test_the_line_says_why_no_new_pod_comes() -> None:
+    card = CardStatus(index=0, uuid="U", memory="1Gi", units=1, health=Health.UNHEALTHY, cordoned=True)
+    assert card_line(card, "Memory") == "0: 0 of 1 units held, unhealthy, cordoned, 1Gi (U)"

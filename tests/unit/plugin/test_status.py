@@ -37,6 +37,10 @@ def status_of(node: GPUShareNode, *, now: datetime = NOW) -> NodeStatus:
 def test_every_card_shows_who_has_what() -> None:
     status = status_of(share_node())
     assert status.summary == "6/15 0/15"
+    assert status.card_summaries == [
+        "0: 6 of 15 units held, healthy, 16Gi (GPU-0)",
+        "1: 0 of 15 units held, healthy, 16Gi (GPU-1)",
+    ]
     assert (status.memory_unit, status.observed_generation) == ("1Gi", 1)
     assert (status.units.total, status.units.allocated) == (30, 6)
     assert (status.memory.total, status.memory.allocated) == ("30Gi", "6Gi")

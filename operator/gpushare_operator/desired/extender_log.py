@@ -1,0 +1,66 @@
+"""Where the extender's log is kept on its host, and what lets it write there, which is not root."""
+
+from dataclasses import dataclass
+
+from gpushare_core.json_object import Json
+from gpushare_operator.desired.names import Installation
+from gpushare_operator.desired.plugin_platform import LOGS, LOGS_MOUNT
+from gpushare_operator.desired.pod_template import UNPRIVILEGED, confined, host_path, mount, pulled
+
+PREPARATION = "log-folder"
+OWN_FOLDER = "extender"
+
+
+@dataclass(frozen=True, slots=True)
+class ExtenderLog:
+    """``folder`` is the extender's own on its host; empty: nowhere."""
+
+    folder: str = ""
+
+    @classmethod
+    def below(cls, folder: str) -> "ExtenderLog":
+        """Returns the folder of its own below ``folder``, in which others may keep logs, too: whoever may
+        write to a folder may have others who write there follow links of his."""
+        return cls(f"{folder}/{OWN_FOLDER}" if folder else "")
+
+    @classmethod
+    def of_daemon_set(cls, body: Json) -> "ExtenderLog":
+        """Returns what is in force."""
+        pod = body.get("spec", {}).get("template", {}).get("spec", {})
+        volumes = (each for each in pod.get("volumes", ()) if each.get("name") == LOGS)
+        return cls(next((each.get("hostPath", {}).get("path", "") for each in volumes), ""))
+
+    @property
+    def arguments(self) -> list[str]:
+        return ["--log-folder", LOGS_MOUNT] if self.folder else []
+
+    @property
+    def volumes(self) -> list[Json]:
+        """The kubelet makes a folder that is not there, for root."""
+        return [host_path(LOGS, self.folder, kind="DirectoryOrCreate")] if self.folder else []
+
+    @property
+    def mounts(self) -> list[Json]:
+        return [mount(LOGS, LOGS_MOUNT)] if self.folder else []
+
+    def pod_fields(self, installation: Installation) -> Json:
+        """Returns the init container that gives the folder to the extender's group: root without any
+        capability may do that, because the pod's group is the extender's."""
+        if not self.folder:
+            return {}
+        return {"initContainers": [_preparation(installation)]}
+
+
+def _preparation(installation: Installation) -> Json:
+    return {
+        "name": PREPARATION,
+        **pulled(installation),
+        "command": ["gpushare-hostctl"],
+        "args": ["log-folder", "--folder", LOGS_MOUNT, "--group", str(UNPRIVILEGED)],
+        "securityContext": confined(runAsNonRoot=False, runAsUser=0),
+        "volumeMounts": [mount(LOGS, LOGS_MOUNT)],
+        "resources": {"requests": {"cpu": "20m", "memory": "48Mi"}, "limits": {"memory": "128Mi"}},
+    }
+
+
+NOT_KEPT = ExtenderLog()

@@ -1,0 +1,57 @@
+"""Which versions of our programs run for a policy: several of one while a new one is rolled out. Pure."""
+
+from collections import Counter
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+
+from gpushare_core.api import bounds
+from gpushare_core.api.policy import ProgramVersions
+from gpushare_core.printable import printable
+from gpushare_core.version import VERSION
+from gpushare_operator.cluster.labels import EXTENDER, SCHEDULER
+from gpushare_operator.cluster.objects import JobObject
+from gpushare_operator.cluster.snapshot import Snapshot
+
+MOST_VERSIONS = 8
+"""Of one program that are named."""
+UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class PluginVersion:
+    """Counts the nodes whose plugin is of this version."""
+
+    version: str
+
+
+def program_versions(snapshot: Snapshot, sums: Mapping[Hashable, int]) -> ProgramVersions:
+    """Returns what runs; ``sums`` are those of the policy's nodes."""
+    plugins = {key.version: number for key, number in sums.items() if isinstance(key, PluginVersion)}
+    extenders = Counter(
+        pod.version for pod in snapshot.pods.values() if pod.component in (EXTENDER, SCHEDULER)
+    )
+    return ProgramVersions(
+        operator=VERSION,
+        plugin=_text(plugins),
+        extender=_text(extenders),
+        hostctl=_text(Counter(job.version for job in _last_runs(snapshot).values())),
+    )
+
+
+def _last_runs(snapshot: Snapshot) -> dict[str, JobObject]:
+    """Returns node -> the last run of hostctl there."""
+    runs = sorted(snapshot.jobs.values(), key=lambda job: job.sequence)
+    return {job.node: job for job in runs}
+
+
+def _text(numbers: Mapping[str, int]) -> str:
+    """Returns ``0.1.0``, or of several each with its number, as in ``0.2.0 (5), 0.1.0 (3)``."""
+    ordered = sorted(numbers.items(), key=lambda each: (-each[1], each[0]))
+    if len(ordered) == 1:
+        return _word(ordered[0][0])
+    shown = [f"{_word(version)} ({number})" for version, number in ordered[:MOST_VERSIONS]]
+    return ", ".join([*shown, *(["..."] if len(ordered) > MOST_VERSIONS else [])])
+
+
+def _word(version: str) -> str:
+    return printable(version, most_bytes=bounds.WORD) or UNKNOWN
