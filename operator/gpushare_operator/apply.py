@@ -33,6 +33,7 @@ from gpushare_operator.decide.actions import (
     DeleteShareNode,
     DeleteVolcanoBackup,
     LabelNode,
+    MarkPolicy,
     RemoveStartupTaint,
     SetCounts,
     SetFinalizers,
@@ -199,6 +200,16 @@ class Applier:
         await self._keep(kinds.NODES, answer)
 
     @_do.register
+    async def _(self, action: MarkPolicy) -> None:
+        metadata = {
+            "uid": action.uid,
+            "labels": dict(action.labels),
+            "annotations": dict(action.annotations),
+        }
+        answer = self.writer.merge(f"{paths.POLICIES}/{action.policy}", {"metadata": metadata})
+        await self._keep(kinds.POLICIES, answer)
+
+    @_do.register
     async def _(self, action: ApplyDaemonSet) -> None:
         path = f"{paths.daemon_sets(self.namespace)}/{action.name}"
         await self._apply_workload(kinds.DAEMON_SETS, path, action.body)
@@ -301,7 +312,9 @@ def _is_of_known_object(action: Action) -> bool:
     match action:
         case ApplyShareNode():
             return bool(action.uid)
-        case LabelNode() | ClearCapacity() | SetCounts() | RemoveStartupTaint() | SetFinalizers():
+        case LabelNode() | ClearCapacity() | SetCounts() | RemoveStartupTaint():
+            return True
+        case SetFinalizers() | MarkPolicy():
             return True
         case _:
             return False

@@ -69,6 +69,14 @@ class StartupTaint(StrEnum):
     REMOVE = "Remove"
 
 
+class VisibleDevices(StrEnum):
+    """What becomes of new containers that ask for no card and set what shows them cards."""
+
+    ALLOW = "Allow"
+    WARN = "Warn"
+    DENY = "Deny"
+
+
 class LogLevel(StrEnum):
     DEBUG = "debug"
     INFO = "info"

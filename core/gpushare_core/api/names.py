@@ -28,6 +28,11 @@ CLEAR_FAULT_ANNOTATION = f"{GROUP}/clear-fault"
 SIMULATED_LOAD_ANNOTATION = f"{GROUP}/simulated-load"
 """On a pod whose cards are simulated: how much of their memory its containers use. Written by people."""
 
+ADMISSION_LABEL = f"{GROUP}/admission"
+"""On the one policy that admission policies look at: the strictest ``admission.visibleDevices`` of all."""
+SERVED_ANNOTATION = f"{GROUP}/served"
+"""On that policy: the extended resources that nodes offer by the names of dialects, with commas."""
+
 NAMESPACE = "gpushare-system"
 FINALIZER = f"{GROUP}/restore"
 

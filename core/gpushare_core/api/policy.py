@@ -18,6 +18,7 @@ from gpushare_core.api.enums import (
     SelectorOperator,
     Source,
     StartupTaint,
+    VisibleDevices,
 )
 from gpushare_core.api.names import EXTENDER_PORT, STARTUP_TAINT
 from gpushare_core.api.node_object import IGNORED_XIDS
@@ -269,6 +270,16 @@ class ProgramSettings(ApiModel):
     """Of several policies the most verbose one counts."""
 
 
+class Admission(ApiModel):
+    """What becomes of new pods in the whole cluster."""
+
+    visible_devices: VisibleDevices = VisibleDevices.ALLOW
+    """A container that asks for no card and sets NVIDIA_VISIBLE_DEVICES, or the like of another runtime, may
+    see all cards of its node. Allow: it may. Warn: whoever makes its pod is warned. Deny: its pod is refused.
+    Of several policies the strictest one counts. Namespaces with the label gpushare.io/visible-devices:
+    allowed are left alone."""
+
+
 _MEMORY_UNIT = rules(
     rule(
         "self.matches('^[1-9][0-9]*(M|G|Mi|Gi)$')",
@@ -310,6 +321,7 @@ class PolicySpec(ApiModel):
     """Which nodes share their cards, and how. A node belongs to the first entry that matches it."""
     dialect: DialectName = DialectName.GPUSHARE
     placement: Placement = Field(default_factory=Placement)
+    admission: Admission = Field(default_factory=Admission)
     startup_taint: StartupTaint = Field(
         default=StartupTaint.IGNORE,
         description=f"Remove: nodes that are made with the taint {STARTUP_TAINT} lose it when their plugin"

@@ -14,10 +14,12 @@ from pydantic import BaseModel, ValidationError
 
 from gpushare_core.api.conditions import TRUE, ConditionState
 from gpushare_core.api.names import (
+    ADMISSION_LABEL,
     CALLED_PORT_ANNOTATION,
     COMPONENT_LABEL,
     FIELD_MANAGER,
     POLICY_LABEL,
+    SERVED_ANNOTATION,
     STARTUP_TAINT,
 )
 from gpushare_core.api.policy import Condition, MemoryTotals, PolicySpec, PolicyStatus, UnitTotals
@@ -77,6 +79,7 @@ OWN_RESOURCES = {name: resource for name, resource in RESOURCES.items() if name 
 def read_policy(body: Json) -> PolicyObject:
     metadata = body["metadata"]
     annotations = metadata.get("annotations") or {}
+    marks = (metadata.get("labels") or {}) | annotations
     spec, error = _policy_spec(body)
     return PolicyObject(
         name=metadata["name"],
@@ -88,6 +91,7 @@ def read_policy(body: Json) -> PolicyObject:
         finalizers=tuple(metadata.get("finalizers", ())),
         retry=annotations.get(RETRY_ANNOTATION, ""),
         let_go=_names(annotations.get(LET_GO_ANNOTATION, "")),
+        marks={key: marks[key] for key in (ADMISSION_LABEL, SERVED_ANNOTATION) if key in marks},
         spec=spec,
         error=error,
         status=_policy_status(body),

@@ -48,6 +48,16 @@ class LabelNode:
 
 
 @dataclass(frozen=True, slots=True)
+class MarkPolicy:
+    """None removes a label or annotation. Refused if the policy is not the one with ``uid`` any more."""
+
+    policy: str
+    uid: str
+    labels: Mapping[str, str | None]
+    annotations: Mapping[str, str | None]
+
+
+@dataclass(frozen=True, slots=True)
 class ApplyDaemonSet:
     """Create or change a DaemonSet."""
 
@@ -168,6 +178,7 @@ Action: TypeAlias = (
     | ApplyShareNode
     | DeleteShareNode
     | LabelNode
+    | MarkPolicy
     | ApplyDaemonSet
     | DeleteDaemonSet
     | ApplyDeployment
@@ -219,6 +230,9 @@ def wishes(action: Action) -> Wishes:
         case LabelNode():
             changes = (("label", action.labels), ("annotation", action.annotations))
             return {(kind, action.node, key): each[key] for kind, each in changes for key in each}
+        case MarkPolicy():
+            changes = (("policy label", action.labels), ("policy annotation", action.annotations))
+            return {(kind, action.policy, key): each[key] for kind, each in changes for key in each}
         case SetCounts():
             return {("capacity", action.node, name): str(count) for name, count in action.counts.items()}
         case ClearCapacity():
@@ -256,6 +270,8 @@ def describe(action: Action) -> str:
             return f"{_verb(action)} GPUShareNode {action.node}"
         case LabelNode():
             return f"label node {action.node} {dict(action.labels) | dict(action.annotations)}"
+        case MarkPolicy():
+            return f"mark policy {action.policy} {dict(action.labels) | dict(action.annotations)}"
         case ClearCapacity() | SetCounts() | RemoveStartupTaint():
             return _describe_node_change(action)
         case ApplyVolcanoBackup() | DeleteVolcanoBackup():
