@@ -39,6 +39,7 @@ from gpushare_extender.cluster.book_audit import BookAudit, ChangedNodes
 from gpushare_extender.cluster.books_report import BooksReport
 from gpushare_extender.cluster.calls import CallReport
 from gpushare_extender.cluster.log_levels import LogLevels
+from gpushare_extender.cluster.waiting_pods import WaitingPods
 from gpushare_extender.cluster.wake_up import WakeUp, wake_for_others
 from gpushare_extender.cluster.watchers import (
     Watch,
@@ -230,6 +231,7 @@ class Extender:
             self.wake_up.run(),
             wake_for_others(self.wake_up, self.api.offered, binder.timing.clock, binder.timing.sleep),
             self.preemptions.run(),
+            WaitingPods(binder.client, self.api.ledger, binder.timing).run(),
             self.calls.run(),
             self.audit.run(),
             self.books.run(),

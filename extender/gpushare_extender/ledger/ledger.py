@@ -333,6 +333,15 @@ class Ledger:
         """Returns None for a node that takes no pods of ours."""
         return self._rooms.get(node)
 
+    def biggest(self) -> dict[str, int]:
+        """Returns, by name, every extended resource that a GPUShareNode serves -> the greatest amount that a
+        pod can have on an empty node."""
+        biggest: dict[str, int] = {}
+        for node in self._nodes.values():
+            for name, amount in node.possible().items():
+                biggest[name] = max(amount, biggest.get(name, 0))
+        return biggest
+
     def most(self, name: str) -> int:
         """Returns the greatest amount of the extended resource ``name`` that fits any node."""
         return self._greatest.most(name)

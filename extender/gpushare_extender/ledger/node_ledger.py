@@ -138,6 +138,17 @@ class NodeLedger:
         offered = ((name, mode_serving(each)) for name, each in self.open_share_node.resources.items())
         return _shared(tuple(ResourceRoom(name, mode, self._room(mode)) for name, mode in offered))
 
+    def possible(self) -> dict[str, int]:
+        """Returns, by name, each resource that the node serves, closed or not -> the greatest amount that all of
+        its cards offer to a pod when they are open and empty."""
+        if self.share_node is None:
+            return {}
+        cards = self.share_node.cards
+        served = ((name, mode_serving(each)) for name, each in self.share_node.resources.items())
+        return {
+            name: mode.greatest([card.units_of(mode.resource) for card in cards]) for name, mode in served
+        }
+
     def _room(self, mode: SharingMode) -> Room:
         """Makes no ``Card`` of any card: of most nodes nothing else is asked between two changes."""
         cards = self.share_node.cards if self.share_node else ()
