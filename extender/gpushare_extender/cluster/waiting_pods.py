@@ -65,7 +65,6 @@ class WaitingPods:
         try:
             await self.client.create(events(told.pod.namespace), told.to_event(self.timing.now()))
         except ApiError as error:
-            if (
-                not error.is_conflict
-            ):  # else another extender has written it, or this one before it was restarted
+            # A conflict: another extender has written it, or this one has before it was restarted.
+            if not error.is_conflict:
                 _log.warning("no Event: %s (%s)", told.note, error, extra={"pod": str(told.pod)})

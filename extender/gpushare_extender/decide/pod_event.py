@@ -14,7 +14,8 @@ CONTROLLER = "gpushare-extender"
 def pod_event(
     pod: PodReference, *, type_: str, reason: str, action: str, note: str, seed: str, now: datetime
 ) -> Json:
-    """Returns an Event of ``events.k8s.io/v1``. ``seed`` makes its name: a repetition collides with the first."""
+    """Returns an Event of ``events.k8s.io/v1``. ``seed`` makes its name: a repetition collides with the
+    first."""
     digest = hashlib.sha256(seed.encode()).hexdigest()[:16]
     return {
         "apiVersion": "events.k8s.io/v1",

@@ -1,7 +1,8 @@
 """What pods are told that wait for what no node has. Pure.
 
-kube-scheduler adds up what each node has of a resource. Where that does not suffice it does not ask an extender, and
-writes ``Insufficient`` and the resource's name: not that no node serves it, nor how big the biggest card is.
+kube-scheduler adds up what each node has of a resource. Where that does not suffice it does not ask an
+extender, and writes ``Insufficient`` and the resource's name: not that no node serves it, nor how big the
+biggest card is.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,7 +15,7 @@ import msgspec
 
 from gpushare_core.api.names import GROUP
 from gpushare_core.dialects.table import RESOURCES, SHARED_RESOURCES
-from gpushare_core.json_object import Json
+from gpushare_core.json_object import UNREADABLE_JSON, Json
 from gpushare_core.placement.modes import mode_serving
 from gpushare_core.placement.quantity import read_amount
 from gpushare_core.placement.requests import PodRequest, ResourceRequest
@@ -76,9 +77,8 @@ class WaitingPod(msgspec.Struct):
     @property
     def asked_names(self) -> list[str]:
         """The resources by names of ours, or nearly, of which it asks for any."""
-        limits = (
-            _limits(each) for each in (*(self.spec.init_containers or ()), *(self.spec.containers or ()))
-        )
+        containers = (*(self.spec.init_containers or ()), *(self.spec.containers or ()))
+        limits = map(_limits, containers)
         named = (name for each in limits for name, amount in each.items() if read_amount(amount) > 0)
         return [name for name in dict.fromkeys(named) if name in RESOURCES or name.startswith(f"{GROUP}/")]
 
@@ -92,9 +92,13 @@ def _limits(container: Container) -> Mapping[str, str | int | float]:
 
 
 def read_waiting(items: Iterable[Json]) -> Iterator[WaitingPod]:
-    """Yields the pods of ``items`` (as JSON) for which a scheduler has found no node, and that may concern us."""
+    """Yields the pods of ``items`` (as JSON) for which a scheduler has found no node, and that may concern
+    us; of one that cannot be read nothing is known."""
     for item in items:
-        pod = msgspec.convert(item, WaitingPod)
+        try:
+            pod = msgspec.convert(item, WaitingPod)
+        except UNREADABLE_JSON:
+            continue
         if pod.refusal and pod.asked_names:
             yield pod
 
@@ -123,7 +127,8 @@ class Remark:
 def remark(pod: WaitingPod, biggest: Mapping[str, int]) -> Remark | None:
     """Returns what ``pod`` is told; None where it waits for what others have, or was told by its scheduler.
 
-    ``biggest``: name of each resource that nodes serve -> the greatest amount that a pod can have on an empty node.
+    ``biggest``: name of each resource that nodes serve -> the greatest amount that a pod can have on an empty
+    node.
     """
     unserved = [name for name in pod.asked_names if name not in biggest]
     if unserved:
