@@ -182,7 +182,7 @@ class Ledger:
                 the kubelet may still have of it would be free as soon as the reservation is released.
         """
         if pod.uid in self._departures:
-            raise DoesNotFitError("pod had units until just now, and the kubelet may have them still")
+            raise DoesNotFitError("the pod had units until just now, and the kubelet may have them still")
         passed = self.holds.passed(node, uid=pod.uid, priority=priority)
         holder = self._taken_up(pod, node, request) or self._chosen(pod, node, request, passed)
         self._reservations.put(holder)
@@ -203,7 +203,7 @@ class Ledger:
             and present.meanings == {share_node.meaning_of(each.resource) for each in request.resources}
         )
         if reservation is None or reservation.state is not BindState.ABANDONED or not is_same:
-            raise DoesNotFitError(f"pod already holds units on node {present.node}")
+            raise DoesNotFitError(f"the pod already holds units on node {present.node}")
         return present
 
     def _end_holds_on(self, holder: Holder, passed: Collection[str]) -> None:
@@ -286,7 +286,7 @@ class Ledger:
             DoesNotFitError: the request would not fit then, or the pod has units, or had them until just now.
         """
         if pod.uid in self._holders or pod.uid in self._departures:
-            raise DoesNotFitError("pod has units of its own, and needs none to be held")
+            raise DoesNotFitError("the pod has units of its own, and needs none to be held")
         passed = self.holds.passed(node, uid=pod.uid, priority=priority)
         holder = self._chosen(pod, node, request, {*gone, *passed})
         hold = Hold(holder=holder, request=request, priority=priority, until=until)

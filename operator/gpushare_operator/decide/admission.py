@@ -19,9 +19,10 @@ BY_STRICTNESS = (VisibleDevices.ALLOW, VisibleDevices.WARN, VisibleDevices.DENY)
 
 def mark_policies(snapshot: Snapshot) -> Iterator[MarkPolicy]:
     """Yields what makes the oldest policy that stays the one with the marks, and no other one."""
-    staying = [policy for policy in oldest_first(snapshot.policies.values()) if not policy.deleting]
-    for policy in staying:
-        marks = _marks(snapshot, staying) if policy is staying[0] else {}
+    policies = oldest_first(snapshot.policies.values())
+    staying = [policy for policy in policies if not policy.deleting]
+    for policy in policies:
+        marks = _marks(snapshot, staying) if policy in staying[:1] else {}
         if policy.marks != marks:
             labels = {ADMISSION_LABEL: marks.get(ADMISSION_LABEL)}
             annotations = {SERVED_ANNOTATION: marks.get(SERVED_ANNOTATION)}

@@ -311,18 +311,22 @@ def _unit_change_blocked(spec: NodeSpec, offering: Offering) -> ConditionState:
         return condition_true(UNIT_CHANGE_BLOCKED, "PodsHoldUnits", _renaming(spec, offering))
     if not offering.blocked_by or offering.layout is None:
         return condition_false(UNIT_CHANGE_BLOCKED, "NotBlocked")
-    pods = "1 pod holds" if offering.blocked_by == 1 else f"{offering.blocked_by} pods hold"
     change = f"mode {spec.mode}" if offering.problem else _change(spec, offering.layout)
-    message = f"{change} is applied when {pods} no more units of {offering.layout.unit.text}"
+    now = f"now {_pods_hold(offering.blocked_by)} some"
+    message = f"{change} is applied once no pod holds units of {offering.layout.unit.text}; {now}"
     return condition_true(UNIT_CHANGE_BLOCKED, "PodsHoldUnits", message)
 
 
 def _renaming(spec: NodeSpec, offering: Offering) -> str:
-    pods = offering.renaming_blocked_by
-    hold = "1 pod holds" if pods == 1 else f"{pods} pods hold"
+    now = f"now {_pods_hold(offering.renaming_blocked_by)} some"
     return (
-        f"dialect {spec.dialect} is applied when {hold} no more units by the names of {offering.dialect.name}"
+        f"dialect {spec.dialect} is applied once no pod holds units by the names of {offering.dialect.name};"
+        f" {now}"
     )
+
+
+def _pods_hold(number: int) -> str:
+    return "1 pod holds" if number == 1 else f"{number} pods hold"
 
 
 def _change(spec: NodeSpec, layout: Layout) -> str:

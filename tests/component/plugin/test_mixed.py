@@ -128,7 +128,7 @@ async def test_a_container_of_two_classes_is_refused(node: Node) -> None:
     await mixed(node)
     crowded = container("main", 10, MEMORY)
     crowded["resources"]["limits"][SLICE] = "1"
-    with pytest.raises(AdmissionError, match="only two containers can have that"):
+    with pytest.raises(AdmissionError, match="ask for each of them in a container of its own"):
         await node.run_pod(pod_json("a", crowded))
 
 
@@ -162,7 +162,7 @@ async def test_a_change_of_mode_waits_for_every_class(node: Node) -> None:
     await node.run_pod(asking("s", 2, SLICE))
     await node.run_pod(asking("m", 10, MEMORY))
     node.share(devices=devices(4))
-    word = "mode Memory is applied when 2 pods hold no more units"
+    word = "mode Memory is applied once no pod holds units"
     await node.until("the word", lambda: word in node.message("UnitChangeBlocked"))
     node.end_pod("s")
     await until_offered(node, 3, 6, 344)

@@ -252,6 +252,11 @@ CHANGES: list[tuple[str, Kind, Callable[[], NodeBooks]]] = [
         ),
     ),
     (
+        "a container that asks for no card shows itself all of them",
+        Kind.CARDS_UNASKED,
+        lambda: pod(MEMORY, variables={"exporter": {"NVIDIA_VISIBLE_DEVICES": "all"}}),
+    ),
+    (
         "the plugin answered another card",
         Kind.ENVIRONMENT_DIFFERS,
         lambda: stored(MEMORY, told=SeenCards(cards=("GPU-1",), units=4)),
