@@ -67,6 +67,10 @@ CALLS_COMPONENT = "extender-calls"
 CALLED_PORT_ANNOTATION = f"{GROUP}/called-port"
 """On that Lease: where it was called."""
 
+OTHER_SCHEDULERS_ANNOTATION = f"{GROUP}/other-schedulers"
+"""On that Lease: how many pods ask for our resources and are placed by a scheduler that does not ask the
+extender, and the names of some, with blanks in between."""
+
 BOOKS_LEASE = "gpushare-extender-books"
 """The Lease on which extenders make known where their ledger differs from the other books."""
 BOOKS_ANNOTATION_PREFIX = f"books.{GROUP}/"

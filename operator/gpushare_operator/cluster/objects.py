@@ -272,6 +272,9 @@ class CallsObject:
     """When it was written, by the API server's clock."""
     reports: tuple[ExtenderReport, ...] = ()
     """In order of their annotations."""
+    other_schedulers: str = ""
+    """How many pods ask for cards and are placed by a scheduler that does not ask the extender, and some of
+    their names."""
 
     @property
     def host(self) -> str:

@@ -14,12 +14,11 @@ from pydantic import BaseModel, ValidationError
 
 from gpushare_core.api.conditions import TRUE, ConditionState
 from gpushare_core.api.names import (
-    ADMISSION_LABEL,
     CALLED_PORT_ANNOTATION,
     COMPONENT_LABEL,
     FIELD_MANAGER,
+    OTHER_SCHEDULERS_ANNOTATION,
     POLICY_LABEL,
-    SERVED_ANNOTATION,
     STARTUP_TAINT,
 )
 from gpushare_core.api.policy import Condition, MemoryTotals, PolicySpec, PolicyStatus, UnitTotals
@@ -46,6 +45,7 @@ from gpushare_operator.cluster.labels import (
     RETRY_ANNOTATION,
     ROLLED_BACK_ANNOTATION,
     SEQUENCE_LABEL,
+    read_marks,
     read_ports,
 )
 from gpushare_operator.cluster.managed_fields import managers
@@ -79,7 +79,6 @@ OWN_RESOURCES = {name: resource for name, resource in RESOURCES.items() if name 
 def read_policy(body: Json) -> PolicyObject:
     metadata = body["metadata"]
     annotations = metadata.get("annotations") or {}
-    marks = (metadata.get("labels") or {}) | annotations
     spec, error = _policy_spec(body)
     return PolicyObject(
         name=metadata["name"],
@@ -91,7 +90,7 @@ def read_policy(body: Json) -> PolicyObject:
         finalizers=tuple(metadata.get("finalizers", ())),
         retry=annotations.get(RETRY_ANNOTATION, ""),
         let_go=_names(annotations.get(LET_GO_ANNOTATION, "")),
-        marks={key: marks[key] for key in (ADMISSION_LABEL, SERVED_ANNOTATION) if key in marks},
+        marks=read_marks(metadata.get("labels") or {}, annotations),
         spec=spec,
         error=error,
         status=_policy_status(body),
@@ -389,6 +388,7 @@ def read_calls(body: Json) -> CallsObject:
         by=str((body.get("spec") or {}).get("holderIdentity") or ""),
         at=max((time for time in written if time), default=None) if port else None,
         reports=tuple(report for _, report in sorted(decode_reports(annotations).items())),
+        other_schedulers=annotations.get(OTHER_SCHEDULERS_ANNOTATION, ""),
     )
 
 

@@ -35,7 +35,8 @@ HOW_TO_CONNECT = (
 )
 IT_CALLS = (
     "kube-scheduler calls the extender: {where}. The operator does not see for which resources: after a"
-    " change of the dialect compare its configuration with what this prints: gpushare-hostctl render {arguments}"
+    " change of the dialect compare its configuration with what this prints:"
+    " gpushare-hostctl render {arguments}"
 )
 TAKE_IT_OUT = (
     "no kube-scheduler was edited by gpushare: take the extender at port {port} out of the configurations"
