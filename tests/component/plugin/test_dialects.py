@@ -104,7 +104,7 @@ async def test_a_change_of_dialect_waits_for_the_pods_that_hold_units(node: Node
     node.share(dialect="aliyun.com")
     blocked = ("True", "PodsHoldUnits")
     await node.until("the block", lambda: node.condition("UnitChangeBlocked") == blocked)
-    message = "dialect aliyun.com is applied once no pod holds units by the names of gpushare.io; now 1 pod holds some"
+    message = "dialect aliyun.com is applied once no pod holds units by the names of gpushare.io; now 1 pod"
     assert message in node.message("UnitChangeBlocked")
     assert (node.kubelet.resource, len(node.kubelet.devices)) == (GPUSHARE.memory_resource, 32)
     await node.restart_plugin()

@@ -94,7 +94,9 @@ def ledger(status: str, message: str = "") -> Mapping[str, Any]:
             id="the extender says so",
         ),
         pytest.param(
-            [lease(report(other="x"))], "True BooksSayTheSame: all books of 2 nodes say the same", id="of others' nodes"
+            [lease(report(other="x"))],
+            "True BooksSayTheSame: all books of 2 nodes say the same",
+            id="of others' nodes",
         ),
         pytest.param(
             [

@@ -247,7 +247,11 @@ TOO_FINE = Offering(layout=layout(), finest_unit=MemoryUnit.parse("3M"), desired
         pytest.param(
             "UnitChangeBlocked",
             states(Offering(layout=layout(), blocked_by=1), node=share_node("512Mi")),
-            ("True", "PodsHoldUnits", "memoryUnit 512Mi is applied once no pod holds units of 1Gi; now 1 pod holds some"),
+            (
+                "True",
+                "PodsHoldUnits",
+                "memoryUnit 512Mi is applied once no pod holds units of 1Gi; now 1 pod holds some",
+            ),
             id="one pod in the way of a unit",
         ),
         pytest.param(
@@ -256,7 +260,11 @@ TOO_FINE = Offering(layout=layout(), finest_unit=MemoryUnit.parse("3M"), desired
                 Offering(layout=layout(), blocked_by=2, problem=NO_SIZE),
                 node=share_node(mode="Slices", slicesPerCard=2),
             ),
-            ("True", "PodsHoldUnits", "mode Slices is applied once no pod holds units of 1Gi; now 2 pods hold some"),
+            (
+                "True",
+                "PodsHoldUnits",
+                "mode Slices is applied once no pod holds units of 1Gi; now 2 pods hold some",
+            ),
             id="two pods in the way of a mode",
         ),
     ],
