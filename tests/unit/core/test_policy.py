@@ -62,6 +62,7 @@ def test_a_policy_is_written_as_it_was_read() -> None:
             }
         ],
         "dialect": "aliyun.com",
+        "admission": {"visibleDevices": "Deny"},
         "startupTaint": "Remove",
         "placement": {"strategy": "Spread", "preemption": "Disabled", "candidates": 0},
         "scheduler": {"backend": "External", "extenderPort": 12345, "timeoutSeconds": 60},
