@@ -220,7 +220,7 @@ class Extender:
             timing=timing,
             attempted=metrics.eviction_attempted,
         )
-        others = OtherSchedulers(client, ledger, options.namespace, api.schedulers, timing)
+        others = OtherSchedulers(client, ledger, options.namespace, api.schedulers)
         return cls(api, lease, pauses, wake_up, preemptions, calls, audit, books, watches, others)
 
     def tasks(self) -> Iterable[Coroutine[Any, Any, None]]:
@@ -234,7 +234,7 @@ class Extender:
             self.wake_up.run(),
             wake_for_others(self.wake_up, self.api.offered, binder.timing.clock, binder.timing.sleep),
             self.preemptions.run(),
-            WaitingPods(binder.client, self.api.ledger, binder.timing).run(),
+            WaitingPods(binder.client, self.api.ledger).run(),
             self.others.run(),
             self.calls.run(),
             self.audit.run(),

@@ -1,13 +1,14 @@
 """Making known how many pods another scheduler places that ask for our resources: on a Lease of ours."""
 
+import asyncio
 import logging
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from gpushare_core.api.names import CALLS_LEASE, OTHER_SCHEDULERS_ANNOTATION
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.kube.paths import PODS, lease_path
-from gpushare_extender.bind.deadlines import BindTiming
 from gpushare_extender.decide.other_schedulers import CANDIDATES, placed_by_others, report
 from gpushare_extender.ledger.ledger import Ledger
 
@@ -28,13 +29,13 @@ class OtherSchedulers:
     ledger: Ledger
     namespace: str
     asking: set[str]
-    timing: BindTiming = field(default_factory=BindTiming)
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     _said: str | None = field(default=None, init=False)
 
     async def run(self) -> None:
         """Never returns."""
         while True:
-            await self.timing.sleep(LOOK_SECONDS)
+            await self.sleep(LOOK_SECONDS)
             try:
                 await self.look()
             except (ApiError, UnreachableError) as error:
@@ -50,7 +51,7 @@ class OtherSchedulers:
             read += len(page.items)
             if read >= MOST_PODS:
                 break
-            await self.timing.sleep(PAGE_SECONDS)
+            await self.sleep(PAGE_SECONDS)
         await self._make_known(report(names))
 
     async def _make_known(self, text: str) -> None:

@@ -3,13 +3,18 @@
 Every extender looks, and all write the same: an Event has its name from the pod and the reason.
 """
 
+import asyncio
 import logging
+import time
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from datetime import datetime
 
+from gpushare_core.clock import utc_now
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.errors import ApiError, UnreachableError
+from gpushare_core.kube.follow import Clock
 from gpushare_core.kube.paths import PODS, events
-from gpushare_extender.bind.deadlines import BindTiming
 from gpushare_extender.decide.waiting_pods import Remark, read_waiting, remark
 from gpushare_extender.ledger.ledger import Ledger
 
@@ -32,14 +37,16 @@ class WaitingPods:
 
     client: KubeClient
     ledger: Ledger
-    timing: BindTiming = field(default_factory=BindTiming)
+    now: Callable[[], datetime] = utc_now
+    clock: Clock = time.monotonic
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     _told: dict[tuple[str, str], float] = field(default_factory=dict, init=False)
     """UID and reason -> when."""
 
     async def run(self) -> None:
         """Never returns."""
         while True:
-            await self.timing.sleep(LOOK_SECONDS)
+            await self.sleep(LOOK_SECONDS)
             try:
                 await self.look()
             except (ApiError, UnreachableError) as error:
@@ -47,7 +54,7 @@ class WaitingPods:
 
     async def look(self) -> None:
         """Tells those that have not been told lately. Raises ``ApiError`` or ``UnreachableError``."""
-        now = self.timing.clock()
+        now = self.clock()
         self._told = {key: at for key, at in self._told.items() if now - at < AGAIN_SECONDS}
         async for page in self.client.pages(PODS, limit=PAGE, field_selector=UNPLACED):
             waiting = list(read_waiting(page.items))
@@ -55,15 +62,15 @@ class WaitingPods:
             due = [each for pod in waiting if (each := remark(pod, biggest)) and self._is_due(each)]
             for each in due[:MOST_EVENTS]:
                 await self._tell(each)
-            await self.timing.sleep(PAGE_SECONDS)
+            await self.sleep(PAGE_SECONDS)
 
     def _is_due(self, told: Remark) -> bool:
         return (told.pod.uid, told.reason) not in self._told
 
     async def _tell(self, told: Remark) -> None:
-        self._told[told.pod.uid, told.reason] = self.timing.clock()
+        self._told[told.pod.uid, told.reason] = self.clock()
         try:
-            await self.client.create(events(told.pod.namespace), told.to_event(self.timing.now()))
+            await self.client.create(events(told.pod.namespace), told.to_event(self.now()))
         except ApiError as error:
             # A conflict: another extender has written it, or this one has before it was restarted.
             if not error.is_conflict:

@@ -6,7 +6,6 @@ from tests.samples.extender import share_node
 from tests.unit.extender.test_waiting_pods import MEMORY, waiting
 
 from gpushare_core.kube.client import KubeClient
-from gpushare_extender.bind.deadlines import BindTiming
 from gpushare_extender.cluster.waiting_pods import AGAIN_SECONDS, MOST_EVENTS, PAGE, WaitingPods
 from gpushare_extender.ledger.ledger import Ledger
 
@@ -16,7 +15,7 @@ PATH = "/apis/events.k8s.io/v1/namespaces/default/events"
 def an_extender(client: KubeClient, clock: FakeClock) -> WaitingPods:
     ledger = Ledger()
     ledger.replace_share_nodes([share_node("n1")])
-    return WaitingPods(client, ledger, BindTiming(clock=clock, sleep=clock.sleep))
+    return WaitingPods(client, ledger, clock=clock, sleep=clock.sleep)
 
 
 def put(api: FakeApi, *names: str, asks: str = "4096") -> None:

@@ -154,8 +154,8 @@ async def test_a_change_of_mode_waits_for_the_pods_that_hold_units(node: Node) -
     node.share(mode="Slices", slicesPerCard=2)
     blocked = ("True", "PodsHoldUnits")
     await node.until("the block", lambda: node.condition("UnitChangeBlocked") == blocked)
-    blocked = "mode Slices is applied once no pod holds units of 1Gi; now 1 pod holds"
-    assert blocked in node.message("UnitChangeBlocked")
+    told = "mode Slices is applied once no pod holds units of 1Gi; now 1 pod holds"
+    assert told in node.message("UnitChangeBlocked")
     assert (node.kubelet.resource, len(node.kubelet.devices)) == (GPUSHARE.memory_resource, 32)
     await node.restart_plugin()
     await node.until("the block", lambda: node.condition("UnitChangeBlocked") == blocked)
