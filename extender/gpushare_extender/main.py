@@ -40,6 +40,8 @@ from gpushare_extender.cluster.book_audit import BookAudit, ChangedNodes
 from gpushare_extender.cluster.books_report import BooksReport
 from gpushare_extender.cluster.calls import CallReport
 from gpushare_extender.cluster.log_levels import LogLevels
+from gpushare_extender.cluster.other_schedulers import OtherSchedulers
+from gpushare_extender.cluster.unserved_pods import UnservedPods
 from gpushare_extender.cluster.wake_up import WakeUp, wake_for_others
 from gpushare_extender.cluster.watchers import (
     Watch,
@@ -166,6 +168,7 @@ class Extender:
     audit: BookAudit
     books: BooksReport
     watches: tuple[Watch, Watch]
+    others: OtherSchedulers
 
     @classmethod
     def create(cls, client: KubeClient, options: Options) -> "Extender":
@@ -232,7 +235,8 @@ class Extender:
             timing=timing,
             attempted=metrics.eviction_attempted,
         )
-        return cls(api, lease, pauses, wake_up, preemptions, calls, audit, books, watches)
+        others = OtherSchedulers(client, ledger, options.namespace, api.schedulers)
+        return cls(api, lease, pauses, wake_up, preemptions, calls, audit, books, watches, others)
 
     def tasks(self) -> Iterable[Coroutine[Any, Any, None]]:
         """Returns what runs as long as the extender does."""
@@ -245,6 +249,8 @@ class Extender:
             self.wake_up.run(),
             wake_for_others(self.wake_up, self.api.offered, binder.timing.clock, binder.timing.sleep),
             self.preemptions.run(),
+            UnservedPods(binder.client, self.api.ledger).run(),
+            self.others.run(),
             self.calls.run(),
             self.audit.run(),
             self.books.run(),

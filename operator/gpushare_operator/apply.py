@@ -37,6 +37,7 @@ from gpushare_operator.decide.actions import (
     DeleteVolcanoBackup,
     DoubtShareNode,
     LabelNode,
+    MarkPolicy,
     RecordResult,
     RemoveStartupTaint,
     SetCounts,
@@ -226,6 +227,16 @@ class Applier:
         await self._keep(kinds.NODES, answer)
 
     @_do.register
+    async def _(self, action: MarkPolicy) -> None:
+        metadata = {
+            "uid": action.uid,
+            "labels": dict(action.labels),
+            "annotations": dict(action.annotations),
+        }
+        answer = self.writer.merge(f"{paths.POLICIES}/{action.policy}", {"metadata": metadata})
+        await self._keep(kinds.POLICIES, answer)
+
+    @_do.register
     async def _(self, action: ApplyDaemonSet) -> None:
         path = f"{paths.daemon_sets(self.namespace)}/{action.name}"
         await self._apply_workload(kinds.DAEMON_SETS, path, action.body)
@@ -342,6 +353,7 @@ def _is_of_known_object(action: Action) -> bool:
             | SetFinalizers()
             | DoubtShareNode()
             | RecordResult()
+            | MarkPolicy()
         ):
             return True
         case _:

@@ -31,6 +31,7 @@ from gpushare_operator.cluster.refusals import read_refusals
 from gpushare_operator.cluster.server import ServerVersions, read_server_facts
 from gpushare_operator.cluster.snapshot import Snapshot
 from gpushare_operator.decide.actions import Plan, target
+from gpushare_operator.decide.admission import mark_policies
 from gpushare_operator.decide.cluster_plan import plan_cluster
 from gpushare_operator.decide.forsaken_pods import forsaken_scheduler
 from gpushare_operator.decide.policy_plan import plan_policy
@@ -234,6 +235,7 @@ class Reconciler:
         if is_server_unknown or set(locations(snapshot)) - set(snapshot.volcano_configs):
             self.enqueue(SCHEDULERS)
         plan = plan_cluster(snapshot, self.installation, self.now())
+        plan = replace(plan, actions=(*plan.actions, *mark_policies(snapshot)))
         before = self.repetitions.errors(CLUSTER)
         outcome = await self._perform(CLUSTER, snapshot, plan)
         if self.repetitions.errors(CLUSTER) != before:

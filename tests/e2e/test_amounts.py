@@ -96,6 +96,29 @@ def test_more_than_any_node_has_is_refused_at_once(
         )
 
 
+@pytest.mark.parametrize(
+    ("amount", "units", "write"),
+    [("4Gi", "4294967296", "4"), ("512Mi", "536870912", "1"), ("4G", "4000000000", "4")],
+)
+def test_who_writes_bytes_is_told_how_many_units_that_is_and_what_to_write(
+    cluster: LocalCluster, namespace: str, amount: str, units: str, write: str
+) -> None:
+    with pytest.raises(
+        LocalClusterError, match=f"it is {units} units.*1Gi by default: with that, write {write}$"
+    ):
+        cluster.kubectl(
+            "create", "--dry-run=server", "-n", namespace, "-f", "-", stdin=json.dumps(asking("odd", amount))
+        )
+
+
+def test_as_many_units_as_a_node_of_another_system_may_have_are_let_pass(
+    cluster: LocalCluster, namespace: str
+) -> None:
+    body = asking("odd", "81920")
+    body["spec"]["containers"][0]["resources"]["limits"] = {"volcano.sh/gpu-memory": "81920"}
+    cluster.kubectl("create", "--dry-run=server", "-n", namespace, "-f", "-", stdin=json.dumps(body))
+
+
 def test_an_amount_that_fills_a_message_is_refused_with_a_sentence(
     cluster: LocalCluster, namespace: str
 ) -> None:

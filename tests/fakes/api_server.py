@@ -255,11 +255,11 @@ class FakeApi:
     async def _collection(self, request: web.Request) -> web.StreamResponse:
         if "watch" in request.query:
             return await self._watch(request)
-        of_node = re.search(r"spec\.nodeName=([^,]+)", request.query.get("fieldSelector", ""))
+        of_node = re.search(r"spec\.nodeName=([^,]*),", request.query.get("fieldSelector", "") + ",")
         items = [
             item
             for item in self.objects[request.path].values()
-            if _visible(request.path, item) and (not of_node or item["spec"]["nodeName"] == of_node[1])
+            if (item["spec"].get("nodeName", "") == of_node[1] if of_node else _visible(request.path, item))
         ]
         begin = int(request.query.get("continue") or 0)
         end = begin + min(self.page, int(request.query.get("limit") or self.page))
@@ -303,7 +303,10 @@ class FakeApi:
         return web.json_response({}, status=201)
 
     async def _create_event(self, request: web.Request) -> web.StreamResponse:
-        return web.json_response(self.put(EVENTS, await request.json()), status=201)
+        event = await request.json()
+        if _key(event) in self.objects[EVENTS]:
+            return await _answer(request, status(409, "events already exists"))
+        return web.json_response(self.put(EVENTS, event), status=201)
 
     async def _touch_capacity(self, request: web.Request) -> web.StreamResponse:
         """Server-side apply: creates what is not there."""

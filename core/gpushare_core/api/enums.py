@@ -76,6 +76,14 @@ class UnitChange(StrEnum):
     KEEP = "Keep"
 
 
+class VisibleDevices(StrEnum):
+    """What becomes of new containers that ask for no card and set what shows them cards."""
+
+    ALLOW = "Allow"
+    WARN = "Warn"
+    DENY = "Deny"
+
+
 class LogLevel(StrEnum):
     DEBUG = "debug"
     INFO = "info"

@@ -28,6 +28,11 @@ CLEAR_FAULT_ANNOTATION = f"{GROUP}/clear-fault"
 SIMULATED_LOAD_ANNOTATION = f"{GROUP}/simulated-load"
 """On a pod whose cards are simulated: how much of their memory its containers use. Written by people."""
 
+ADMISSION_LABEL = f"{GROUP}/admission"
+"""On the one policy that admission policies look at: the strictest ``admission.visibleDevices`` of all."""
+SERVED_ANNOTATION = f"{GROUP}/served"
+"""On that policy: the extended resources that nodes offer by the names of dialects, with commas."""
+
 NAMESPACE = "gpushare-system"
 FINALIZER = f"{GROUP}/restore"
 
@@ -62,6 +67,10 @@ CALLS_LEASE = "gpushare-extender-calls"
 CALLS_COMPONENT = "extender-calls"
 CALLED_PORT_ANNOTATION = f"{GROUP}/called-port"
 """On that Lease: where it was called."""
+
+OTHER_SCHEDULERS_ANNOTATION = f"{GROUP}/other-schedulers"
+"""On that Lease: how many pods ask for our resources and are placed by a scheduler that does not ask the
+extender, and the names of some, with blanks in between."""
 
 BOOKS_LEASE = "gpushare-extender-books"
 """The Lease on which extenders make known where their ledger differs from the other books."""

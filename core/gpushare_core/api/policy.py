@@ -19,6 +19,7 @@ from gpushare_core.api.enums import (
     Source,
     StartupTaint,
     UnitChange,
+    VisibleDevices,
 )
 from gpushare_core.api.names import EXTENDER_PORT, STARTUP_TAINT
 from gpushare_core.api.node_object import IGNORED_XIDS
@@ -294,6 +295,16 @@ class ExtenderSettings(ProgramSettings):
     KubeScheduler and External; of several policies the oldest one counts."""
 
 
+class Admission(ApiModel):
+    """What becomes of new pods in the whole cluster."""
+
+    visible_devices: VisibleDevices = VisibleDevices.ALLOW
+    """A container that asks for no card and sets NVIDIA_VISIBLE_DEVICES, or the like of another runtime, may
+    see all cards of its node. Allow: it may. Warn: whoever makes its pod is warned. Deny: its pod is refused.
+    Of several policies the strictest one counts. Namespaces with the label gpushare.io/visible-devices:
+    allowed are left alone."""
+
+
 _MEMORY_UNIT = rules(
     rule(
         "self.matches('^[1-9][0-9]*(M|G|Mi|Gi)$')",
@@ -344,6 +355,7 @@ class PolicySpec(ApiModel):
     of these pods has ended. Keep: it goes on taking pods by the former unit."""
     dialect: DialectName = DialectName.GPUSHARE
     placement: Placement = Field(default_factory=Placement)
+    admission: Admission = Field(default_factory=Admission)
     startup_taint: StartupTaint = Field(
         default=StartupTaint.IGNORE,
         description=f"Remove: nodes that are made with the taint {STARTUP_TAINT} lose it when their plugin"

@@ -1,7 +1,7 @@
 """I3: all books say the same of every container. Of who holds what; sums and locks are in ``sums``."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from gpushare_core.audit.books import ContainerKey, NodeBooks, PodKey, Shares
@@ -118,7 +118,7 @@ def _difference(books: NodeBooks, pod: PodKey, container: str, said: Mapping[str
     same: dict[str, list[str]] = defaultdict(list)
     for book, shares in said.items():
         same[shares_text(shares)].append(book)
-    words = "; ".join(f"{' and '.join(tellers)} say {text}" for text, tellers in same.items())
+    words = "; ".join(f"{_tellers_say(tellers)} {text}" for text, tellers in same.items())
     cards = {card for shares in said.values() for card in shares}
     return Difference(
         node=books.node,
@@ -129,6 +129,11 @@ def _difference(books: NodeBooks, pod: PodKey, container: str, said: Mapping[str
         container=container,
         sentence=f"of {ContainerKey(pod, container)}: {words}. {_meaning(said)}",
     )
+
+
+def _tellers_say(tellers: Sequence[str]) -> str:
+    is_one = len(tellers) == 1 and tellers[0] != PODRESOURCES
+    return f"{' and '.join(tellers)} {'says' if is_one else 'say'}"
 
 
 def _meaning(said: Mapping[str, Shares]) -> str:

@@ -118,6 +118,8 @@ class PodBook:
     variables: Mapping[str, Mapping[str, str | None]] = field(default_factory=dict)
     """Container -> what its author sets of the variables that name cards or amounts; None for a value from
     elsewhere. Without those that ConfigMaps and Secrets bring."""
+    is_plugin: bool = False
+    """Whether it is a device plugin of ours, by its labels: it has to see all cards of its node."""
 
     @property
     def ended(self) -> bool:

@@ -38,6 +38,8 @@ class Kind(StrEnum):
     """A card has other units in one book than in another."""
     ENVIRONMENT_DIFFERS = "EnvironmentDiffers"
     """A container sees other cards, or other amounts, than the kubelet holds for it."""
+    CARDS_UNASKED = "CardsUnasked"
+    """A running container asks for no card, and its author has set what shows it the cards of its node."""
     SHARES_DIFFER = "SharesDiffer"
     """Books have a container, or a pod, with other units or on other cards."""
     SUMS_DIFFER = "SumsDiffer"
@@ -90,6 +92,7 @@ _RULES = {
     Kind.WRONG_SHAPE: Rule.CAPACITY,
     Kind.UNKNOWN_UNIT: Rule.CAPACITY,
     Kind.ENVIRONMENT_DIFFERS: Rule.ENVIRONMENT,
+    Kind.CARDS_UNASKED: Rule.ENVIRONMENT,
     Kind.UNCOUNTED: Rule.RELEASE,
     Kind.RELEASED_EARLY: Rule.RELEASE,
     Kind.FORGED: Rule.FORGERY,

@@ -18,7 +18,12 @@ from gpushare_core.audit.capacity import (
 from gpushare_core.audit.claims import Claim, claims
 from gpushare_core.audit.dialect_words import dialect_differences
 from gpushare_core.audit.difference import Difference, Kind
-from gpushare_core.audit.environments import environments, stored_answers, written_by_authors
+from gpushare_core.audit.environments import (
+    cards_unasked,
+    environments,
+    stored_answers,
+    written_by_authors,
+)
 from gpushare_core.audit.forgery import forgeries
 from gpushare_core.audit.holdings import Holding, holdings
 from gpushare_core.audit.ledger import ledger_differences
@@ -61,6 +66,7 @@ def node_differences(books: NodeBooks) -> list[Difference]:
             *unwritable(books),
             *uncounted_foreign(books, held),
             *written_by_authors(books, claimed),
+            *cards_unasked(books),
             *_promised(books, claimed),
             *ledger_differences(books, claimed),
             *dialect_differences(books, claimed),

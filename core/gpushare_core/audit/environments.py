@@ -10,7 +10,7 @@ from gpushare_core.audit.unit_map import UnitMap
 from gpushare_core.audit.wording import CHECKPOINT, ENVIRONMENT, shares_text
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.dialects.table import DIALECTS
-from gpushare_core.dialects.visible_cards import hides_cards
+from gpushare_core.dialects.visible_cards import hides_cards, is_runtime_variable
 
 MOST_SHOWN = 256
 """Characters of a variable's value."""
@@ -122,6 +122,38 @@ def written_by_authors(books: NodeBooks, claims: Mapping[str, Claim]) -> Iterato
                 for name, value in pod.variables[container].items():
                     if not _is_harmless(name, value, {*held}):
                         yield _authored(books, ContainerKey(pod.key, container), name, value)
+
+
+def cards_unasked(books: NodeBooks) -> Iterator[Difference]:
+    """Yields the running containers that ask for no card, and whose pod sets what shows them the node's.
+
+    It needs none of the node's own books. Our own plugin is such a one: it has to see all cards.
+    """
+    for pod in (books.pods or {}).values():
+        if pod.phase != "Running" or pod.request is None or pod.is_plugin or not books.share_node:
+            continue
+        asking = {name for each in pod.request.resources for name in each.containers}
+        for container, variables in pod.variables.items():
+            shown = next((each for each in variables.items() if _shows_cards(*each)), None)
+            if shown and container not in asking:
+                yield _unasked(books, ContainerKey(pod.key, container), *shown)
+
+
+def _shows_cards(name: str, value: str | None) -> bool:
+    return is_runtime_variable(name) and not (value is not None and hides_cards(name, value))
+
+
+def _unasked(books: NodeBooks, key: ContainerKey, name: str, value: str | None) -> Difference:
+    what = "something from elsewhere" if value is None else _quoted(value)
+    return _difference(
+        books,
+        key,
+        f"{key} asks for no card, and its pod sets {name} to {what}: a container runtime that reads it shows"
+        f" it cards that other pods hold; take {name} out of the pod's template, or ask for units."
+        " admission.visibleDevices of a policy has such pods refused; docs/nvml.md says how the runtime"
+        " ignores the variable",
+        kind=Kind.CARDS_UNASKED,
+    )
 
 
 def _is_harmless(name: str, value: str | None, cards: set[str]) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
-from gpushare_core.api.names import MIRROR_ANNOTATION
+from gpushare_core.api.names import COMPONENT_LABEL, FIELD_MANAGER, MANAGED_BY_LABEL, MIRROR_ANNOTATION
 from gpushare_core.audit.books import (
     NO_HOST,
     Books,
@@ -32,6 +32,12 @@ _VISIBLE = tuple(
     dict.fromkeys(name for each in DIALECTS.values() for name in each.card_variables if name != CARD_VARIABLE)
 )
 """Variables beside our own that name cards by UUID, in some dialect."""
+
+
+PLUGIN_COMPONENT = "plugin"
+"""Value of ``COMPONENT_LABEL`` on the pods of our device plugin."""
+PLUGIN_ACCOUNT = "gpushare-plugin"
+"""Their service account."""
 
 
 class _Share(msgspec.Struct):
@@ -121,7 +127,13 @@ def read_pod(item: Json) -> PodBook:
         annotations={key: annotations[key] for key in ANNOTATION_KEYS if key in annotations},
         annotations_size=size_of(annotations),
         variables=_written_variables(spec or {}),
+        is_plugin=_is_plugin(metadata.get("labels") or {}, spec or {}),
     )
+
+
+def _is_plugin(labels: Mapping[str, str], spec: Json) -> bool:
+    named = (labels.get(MANAGED_BY_LABEL), labels.get(COMPONENT_LABEL))
+    return spec.get("serviceAccountName") == PLUGIN_ACCOUNT and named == (FIELD_MANAGER, PLUGIN_COMPONENT)
 
 
 def _written_variables(spec: Json) -> dict[str, dict[str, str | None]]:

@@ -125,8 +125,8 @@ class LeaseHolder:
             )
         self._valid_until = float("-inf")
         raise NotHeldError(
-            f"the {self.program} {present.holder} {self.does}: this one may in {left:.0f} s, or once the"
-            f" Lease {self.name} is given back"
+            f"the {self.program} {present.holder} {self.does}: this {self.program} does so in {left:.0f} s,"
+            f" or as soon as the Lease {self.name} is given back"
         )
 
     # Calls

@@ -27,6 +27,9 @@ class DistinctCards(SharingMode):
         cards = f", of {room.possible} in all" if amount > room.possible else ""
         return f"{reason}{cards}{room.remark}"
 
+    def most_text(self, most: int) -> str:
+        return f"no node has more than {most}"
+
     def containers(self, request: PodRequest, cards: Sequence[str]) -> dict[str, dict[str, int]]:
         """Ordinary init containers lend their cards to those after them, as in the kubelet."""
         given: dict[str, dict[str, int]] = {}

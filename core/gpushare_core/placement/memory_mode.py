@@ -29,6 +29,9 @@ class MemoryMode(SharingMode):
         biggest = f", biggest card {room.possible}" if amount > room.possible else ""
         return f"{reason}{biggest}{room.remark}"
 
+    def most_text(self, most: int) -> str:
+        return f"the biggest card has {most}: all units of a pod lie on one card"
+
     def containers(self, request: PodRequest, cards: Sequence[str]) -> dict[str, dict[str, int]]:
         (card,) = cards
         return {name: {card: units} for name, units in request.containers.items()}

@@ -101,5 +101,7 @@ def crowded_container_reason(request: PodRequest) -> str:
     where none does: the kubelet would give the container the environment of one of them only."""
     for container in request.crowded_containers:
         asked = " and ".join(each.name for each in request.resources if container in each.containers)
-        return f"container {container} asks for {asked} together: only two containers can have that"
+        return (
+            f"container {container} asks for {asked} together: ask for each of them in a container of its own"
+        )
     return ""

@@ -24,6 +24,8 @@ class ResourceClass(StrEnum):
 
 
 _CLASSES = tuple(ResourceClass)
+MOST_CONTAINERS_SHOWN = 4
+"""In a sentence for people."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +44,16 @@ class ResourceRequest:
     def resources(self) -> "tuple[ResourceRequest, ...]":
         """Just this one: what a pod asks that asks for nothing else."""
         return (self,)
+
+    @property
+    def by_container(self) -> str:
+        """For people, in brackets: how much each container asks for, where these amounts make the total; else
+        empty."""
+        if len(self.containers) < 2 or sum(self.containers.values()) != self.total:
+            return ""
+        shown = [f"{name} {amount}" for name, amount in self.containers.items()][:MOST_CONTAINERS_SHOWN]
+        rest = len(self.containers) - len(shown)
+        return f" (its containers together: {', '.join(shown)}{f' and {rest} more' if rest else ''})"
 
 
 @dataclass(frozen=True, slots=True)

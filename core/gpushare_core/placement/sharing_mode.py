@@ -70,6 +70,10 @@ class SharingMode(NodeMode):
         """Returns for people why ``amount`` does not fit where there is ``room``."""
 
     @abstractmethod
+    def most_text(self, most: int) -> str:
+        """Returns for people that a pod can have ``most`` of the resource on an empty node, and no more."""
+
+    @abstractmethod
     def containers(self, request: PodRequest, cards: Sequence[str]) -> dict[str, dict[str, int]]:
         """Returns container -> card UUID -> units, for a pod whose units lie on ``cards``."""
 

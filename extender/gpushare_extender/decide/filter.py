@@ -80,7 +80,7 @@ def filter_nodes(
         answers = _past_holds(ledger, names, answers, uid=uid, request=request)
     nodes = alike(names, answers)
     made = _offer(ledger, nodes, uid=uid, narrowing=narrowing) if narrowing else Offer()
-    return _result(names, nodes, made)
+    return _result(names, nodes, made, request)
 
 
 def passing_nodes(ledger: Ledger, names: Iterable[str], request: PodRequest) -> list[str]:
@@ -148,7 +148,7 @@ def _offer(ledger: Ledger, nodes: Alike, *, uid: str, narrowing: Narrowing) -> O
     return offer(nodes, uid=uid, always=always - {""})
 
 
-def _result(names: list[str], nodes: Alike, made: Offer) -> FilterResult:
+def _result(names: list[str], nodes: Alike, made: Offer, request: PodRequest) -> FilterResult:
     """Where nothing is left out, those that pass stay in the order of ``names``."""
     reasons = [each for each in nodes if isinstance(each, UnfitReason)]
     if not reasons and not made.left_out:
@@ -160,9 +160,10 @@ def _result(names: list[str], nodes: Alike, made: Offer) -> FilterResult:
         left_out=made.left_out,
         kinds={each.kind for each in reasons},
     )
+    by_container = {each.name: each.by_container for each in request.resources}
     for each, message in told(reasons).items():
         messages = result.failed if each.resolvable else result.unresolvable
-        messages.update(dict.fromkeys(nodes[each], message))
+        messages.update(dict.fromkeys(nodes[each], message + by_container.get(each.resource, "")))
     return result
 
 

@@ -39,6 +39,7 @@ class PodSpec(msgspec.Struct, rename="camel", omit_defaults=True):
     containers: list[Container] | None = None
     init_containers: list[Container] | None = None
     node_name: str = ""
+    scheduler_name: str = ""
     priority: int | None = None
     preemption_policy: str | None = None
     termination_grace_period_seconds: int | None = None

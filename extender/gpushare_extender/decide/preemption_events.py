@@ -1,16 +1,14 @@
 """Kubernetes Events of a preemption, on the pods concerned. Pure."""
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from gpushare_core.api.event_limits import event_name, event_note
 from gpushare_core.api.timestamps import micro_time
 from gpushare_core.json_object import Json
+from gpushare_extender.decide.pod_event import object_reference, pod_event
 from gpushare_extender.ledger.pod_reference import PodReference
 
-CONTROLLER = "gpushare-extender"
 PREEMPTING, PREEMPTED, REFUSED = "Preempting", "Preempted", "PreemptionRefused"
 """Reasons."""
 
@@ -29,25 +27,17 @@ class PodEvent:
         return "Warning" if self.reason == REFUSED else "Normal"
 
     def to_json(self, now: datetime) -> Json:
-        """Returns an Event of ``events.k8s.io/v1``. Its name makes a repetition collide with the first."""
-        moment = micro_time(now)
-        seed = f"{self.pod.uid}/{self.reason}/{self.note}/{moment}"
-        digest = hashlib.sha256(seed.encode()).hexdigest()[:16]
-        related = {"related": _reference(self.related)} if self.related else {}
-        return {
-            "apiVersion": "events.k8s.io/v1",
-            "kind": "Event",
-            "metadata": {"name": event_name(self.pod.name, digest), "namespace": self.pod.namespace},
-            "eventTime": moment,
-            "type": self.type,
-            "reason": self.reason,
-            "note": event_note(self.note),
-            "action": "Preempting",
-            "reportingController": CONTROLLER,
-            "reportingInstance": CONTROLLER,
-            "regarding": _reference(self.pod),
-            **related,
-        }
+        """Returns an Event of ``events.k8s.io/v1``."""
+        event = pod_event(
+            self.pod,
+            type_=self.type,
+            reason=self.reason,
+            action="Preempting",
+            note=self.note,
+            seed=f"{self.pod.uid}/{self.reason}/{self.note}/{micro_time(now)}",
+            now=now,
+        )
+        return {**event, **({"related": object_reference(self.related)} if self.related else {})}
 
 
 def preempting(
@@ -69,13 +59,3 @@ def preempted(victim: PodReference, preemptor: PodReference, *, node: str) -> Po
 def refused(preemptor: PodReference, victim: PodReference, *, why: str) -> PodEvent:
     """Tells of a pod which other one could not be evicted for it."""
     return PodEvent(preemptor, REFUSED, f"pod {victim} was not evicted for this pod: {why}", related=victim)
-
-
-def _reference(pod: PodReference) -> Json:
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "namespace": pod.namespace,
-        "name": pod.name,
-        "uid": pod.uid,
-    }

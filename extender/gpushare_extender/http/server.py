@@ -52,6 +52,8 @@ from gpushare_extender.preempt.scheduler_victims import SchedulerVictims
 
 LARGEST_REQUEST = 4 * 2**20
 """Bytes: the names of 5,000 nodes are 0.2 MiB, and a pod is at most 1.5."""
+MOST_SCHEDULERS = 64
+"""Names that are remembered: a kube-scheduler has one for each of its profiles."""
 NOMINATION_SECONDS = 1.0
 """In which the API server has to tell what ends on a nominated node: kube-scheduler waits for the answer."""
 
@@ -74,6 +76,8 @@ class ExtenderApi:
     metrics: ExtenderMetrics = field(
         default_factory=lambda: ExtenderMetrics(CollectorRegistry()), kw_only=True
     )
+    schedulers: set[str] = field(default_factory=set, kw_only=True)
+    """By ``schedulerName``: those that have asked."""
     differing: Differing = field(default_factory=dict, kw_only=True)
     """By the extender's audit."""
 
@@ -136,6 +140,8 @@ class ExtenderApi:
     def _filter_names(self, names: list[str], pod: Pod, *, is_proven: bool) -> FilterResult:
         request, uid, now = self._request(pod), pod.metadata.uid, self.binder.timing.clock()
         narrowing = None if self.offered.comes_again(uid, now=now) else Narrowing(pod.nominated_node)
+        if len(self.schedulers) < MOST_SCHEDULERS:
+            self.schedulers.add(pod.spec.scheduler_name)
         version = pod.version
         result = filter_nodes(
             self.ledger,

@@ -182,7 +182,7 @@ class Ledger:
                 the kubelet may still have of it would be free as soon as the reservation is released.
         """
         if pod.uid in self._departures:
-            raise DoesNotFitError("pod had units until just now, and the kubelet may have them still")
+            raise DoesNotFitError("the pod had units until just now, and the kubelet may have them still")
         passed = self.holds.passed(node, uid=pod.uid, priority=priority)
         holder = self._taken_up(pod, node, request) or self._chosen(pod, node, request, passed)
         self._reservations.put(holder)
@@ -203,7 +203,7 @@ class Ledger:
             and present.meanings == {share_node.meaning_of(each.resource) for each in request.resources}
         )
         if reservation is None or reservation.state is not BindState.ABANDONED or not is_same:
-            raise DoesNotFitError(f"pod already holds units on node {present.node}")
+            raise DoesNotFitError(f"the pod already holds units on node {present.node}")
         return present
 
     def _end_holds_on(self, holder: Holder, passed: Collection[str]) -> None:
@@ -286,7 +286,7 @@ class Ledger:
             DoesNotFitError: the request would not fit then, or the pod has units, or had them until just now.
         """
         if pod.uid in self._holders or pod.uid in self._departures:
-            raise DoesNotFitError("pod has units of its own, and needs none to be held")
+            raise DoesNotFitError("the pod has units of its own, and needs none to be held")
         passed = self.holds.passed(node, uid=pod.uid, priority=priority)
         holder = self._chosen(pod, node, request, {*gone, *passed})
         hold = Hold(holder=holder, request=request, priority=priority, until=until)
@@ -332,6 +332,15 @@ class Ledger:
     def room(self, node: str) -> NodeRoom | None:
         """Returns None for a node that takes no pods of ours."""
         return self._rooms.get(node)
+
+    def biggest(self) -> dict[str, int]:
+        """Returns, by name, every extended resource that a GPUShareNode serves -> the greatest amount that a
+        pod can have on an empty node."""
+        biggest: dict[str, int] = {}
+        for node in self._nodes.values():
+            for name, amount in node.possible().items():
+                biggest[name] = max(amount, biggest.get(name, 0))
+        return biggest
 
     def most(self, name: str) -> int:
         """Returns the greatest amount of the extended resource ``name`` that fits any node."""

@@ -138,6 +138,19 @@ class NodeLedger:
         offered = ((name, mode_serving(each)) for name, each in self.open_share_node.resources.items())
         return _shared(tuple(ResourceRoom(name, mode, self._room(mode)) for name, mode in offered))
 
+    def possible(self) -> dict[str, int]:
+        """Returns, by name, each resource that the node serves, closed or not -> the greatest amount that its
+        cards offer to a pod when all are open and empty."""
+        share_node = self.share_node
+        modes = (
+            {name: mode_serving(each) for name, each in share_node.resources.items()} if share_node else {}
+        )
+        cards = share_node.cards if share_node else ()
+        return {
+            name: mode.greatest([card.units_of(mode.resource) for card in cards])
+            for name, mode in modes.items()
+        }
+
     def _room(self, mode: SharingMode) -> Room:
         """Makes no ``Card`` of any card: of most nodes nothing else is asked between two changes."""
         cards = self.share_node.cards if self.share_node else ()

@@ -97,7 +97,7 @@ func (c Cluster) check() error {
 
 // Check tells what is wrong with a node's name or its disks.
 func (n Node) Check() error {
-	if problems := validation.IsDNS1123Label(n.Name); len(problems) > 0 {
+	if problems := validation.IsDNS1123Subdomain(n.Name); len(problems) > 0 {
 		return fmt.Errorf("node name %q: %s", n.Name, strings.Join(problems, "; "))
 	}
 	for path := range n.Disks {

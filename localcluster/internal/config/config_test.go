@@ -13,7 +13,7 @@ func TestReadNamesWhatIsWrong(t *testing.T) {
 		"relative directory": {`{"directory": "here"}`, "absolute path"},
 		"long directory":     {`{"directory": "/` + strings.Repeat("x", 100) + `"}`, "too long"},
 		"node without name":  {`{"directory": "/d", "nodes": [{}]}`, `node name ""`},
-		"node name with dot": {`{"directory": "/d", "nodes": [{"name": "a.b"}]}`, `node name "a.b"`},
+		"node name no host": {`{"directory": "/d", "nodes": [{"name": "a..b"}]}`, `node name "a..b"`},
 		"same name twice":    {`{"directory": "/d", "nodes": [{"name": "a"}, {"name": "a"}]}`, "two nodes are called a"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -21,6 +21,16 @@ func TestReadNamesWhatIsWrong(t *testing.T) {
 				t.Errorf("error is %v, wanted %q in it", err, test.wanted)
 			}
 		})
+	}
+}
+
+func TestReadTakesNodeNamesWithDots(t *testing.T) {
+	read, err := Read(write(t, `{"directory": "/d", "nodes": [{"name": "gpu-1.example.org"}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if name := read.Nodes[0].Name; name != "gpu-1.example.org" {
+		t.Errorf("the node is called %q", name)
 	}
 }
 

@@ -1,6 +1,14 @@
 """Labels and annotations by which the operator finds its own objects again and reads them."""
 
-from gpushare_core.api.names import FIELD_MANAGER, GROUP, MANAGED_BY_LABEL
+from collections.abc import Mapping
+
+from gpushare_core.api.names import (
+    ADMISSION_LABEL,
+    FIELD_MANAGER,
+    GROUP,
+    MANAGED_BY_LABEL,
+    SERVED_ANNOTATION,
+)
 from gpushare_core.dialects.table import DIALECTS
 from gpushare_core.whole_number import is_number
 
@@ -64,3 +72,10 @@ def read_ports(text: str) -> tuple[int, ...]:
     """Returns what ``PORT_ANNOTATION`` says; empty when it says nothing."""
     parts = text.split(",")
     return tuple(int(part) for part in parts) if all(map(is_number, parts)) else ()
+
+
+def read_marks(labels: Mapping[str, str], annotations: Mapping[str, str]) -> dict[str, str]:
+    """Returns what a policy with these says to admission policies, by the keys."""
+    label, annotation = labels.get(ADMISSION_LABEL), annotations.get(SERVED_ANNOTATION)
+    present = {ADMISSION_LABEL: label, SERVED_ANNOTATION: annotation}
+    return {key: value for key, value in present.items() if value is not None}

@@ -34,6 +34,8 @@ class PolicyObject:
     """By which a person asks for another attempt at what has failed."""
     let_go: frozenset[str] = frozenset()
     """Nodes that a person says are lost for ever: nothing there is waited for."""
+    marks: Mapping[str, str] = field(default_factory=dict)
+    """Our label and annotation for admission policies, by their keys."""
     spec: PolicySpec | None
     error: str = ""
     status: PolicyStatus = field(default_factory=PolicyStatus)
@@ -46,7 +48,8 @@ class PolicyObject:
     @property
     def asked(self) -> "PolicyObject":
         """Returns the policy without what changes though nobody asks for anything else."""
-        return replace(self, resource_version="", generation=1, finalizers=(), retry="", status=_NO_STATUS)
+        bare = replace(self, resource_version="", generation=1, finalizers=(), retry="", marks={})
+        return replace(bare, status=_NO_STATUS)
 
     def asks_the_same(self, other: "PolicyObject") -> bool:
         """Returns whether ``other`` differs in nothing but the status."""
@@ -296,6 +299,9 @@ class CallsObject:
     """When it was written, by the API server's clock."""
     reports: tuple[ExtenderReport, ...] = ()
     """In order of their annotations."""
+    other_schedulers: str = ""
+    """How many pods ask for cards and are placed by a scheduler that does not ask the extender, and some of
+    their names."""
 
     @property
     def host(self) -> str:

@@ -17,6 +17,7 @@ from gpushare_core.api.names import (
     CALLED_PORT_ANNOTATION,
     COMPONENT_LABEL,
     FIELD_MANAGER,
+    OTHER_SCHEDULERS_ANNOTATION,
     POLICY_LABEL,
     REGISTERED,
     STARTUP_TAINT,
@@ -47,6 +48,7 @@ from gpushare_operator.cluster.labels import (
     RETRY_ANNOTATION,
     ROLLED_BACK_ANNOTATION,
     SEQUENCE_LABEL,
+    read_marks,
     read_ports,
 )
 from gpushare_operator.cluster.managed_fields import managers
@@ -91,6 +93,7 @@ def read_policy(body: Json) -> PolicyObject:
         finalizers=tuple(metadata.get("finalizers", ())),
         retry=annotations.get(RETRY_ANNOTATION, ""),
         let_go=_names(annotations.get(LET_GO_ANNOTATION, "")),
+        marks=read_marks(metadata.get("labels") or {}, annotations),
         spec=spec,
         error=error,
         status=_policy_status(body),
@@ -412,6 +415,7 @@ def read_calls(body: Json) -> CallsObject:
         by=str((body.get("spec") or {}).get("holderIdentity") or ""),
         at=max((time for time in written if time), default=None) if port else None,
         reports=tuple(report for _, report in sorted(decode_reports(annotations).items())),
+        other_schedulers=annotations.get(OTHER_SCHEDULERS_ANNOTATION, ""),
     )
 
 

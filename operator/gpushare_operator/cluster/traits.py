@@ -40,6 +40,13 @@ class _Owned:
 
 
 @dataclass(frozen=True, slots=True)
+class _Offered:
+    """That a node offers some of a resource by a name of dialects, whoever's it is."""
+
+    resource: str
+
+
+@dataclass(frozen=True, slots=True)
 class _Traits:
     is_host: bool
     is_tainted: bool
@@ -54,7 +61,7 @@ class NodeTraits:
         is_host = node is not None and not HOST_LABELS.isdisjoint(node.labels)
         is_tainted = node is not None and node.startup_taint is not None and not node.deleting
         remark = _Traits(is_host, is_tainted) if is_host or is_tainted else None
-        return Entry(remark, _counted((*_dialects(state), *_owners(state))))
+        return Entry(remark, _counted((*_dialects(state), *_owners(state), *_offered(state))))
 
 
 @lru_cache(maxsize=256)
@@ -83,6 +90,11 @@ def _owners(state: NodeState) -> Iterator[Hashable]:
     yield from (_Owned(name) for name in names - {""})
 
 
+def _offered(state: NodeState) -> Iterator[Hashable]:
+    if state.node:
+        yield from (_Offered(name) for name in state.node.offered if name not in state.node.zeros)
+
+
 @dataclass(frozen=True, slots=True)
 class ClusterTraits:
     """What ``NodeTraits`` found."""
@@ -95,6 +107,8 @@ class ClusterTraits:
     """Dialect and mode of all GPUShareNodes, and those that the labels of nodes under a policy record."""
     policies: frozenset[str]
     """Those of which a GPUShareNode or a label is there."""
+    offered: frozenset[str]
+    """Extended resources by the names of dialects of which any node offers some, whoever's they are."""
 
 
 def cluster_traits(index: NodeIndex[_Traits], nodes: Mapping[str, NodeObject]) -> ClusterTraits:
@@ -112,4 +126,5 @@ def cluster_traits(index: NodeIndex[_Traits], nodes: Mapping[str, NodeObject]) -
         tainted=[nodes[name] for name, traits in remarks if traits.is_tainted],
         dialects=frozenset(key.pair for key in index.sums if isinstance(key, _Spoken)),
         policies=frozenset(key.policy for key in index.sums if isinstance(key, _Owned)),
+        offered=frozenset(key.resource for key in index.sums if isinstance(key, _Offered)),
     )

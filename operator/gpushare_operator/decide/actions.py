@@ -61,6 +61,16 @@ class LabelNode:
 
 
 @dataclass(frozen=True, slots=True)
+class MarkPolicy:
+    """None removes a label or annotation. Refused if the policy is not the one with ``uid`` any more."""
+
+    policy: str
+    uid: str
+    labels: Mapping[str, str | None]
+    annotations: Mapping[str, str | None]
+
+
+@dataclass(frozen=True, slots=True)
 class ApplyDaemonSet:
     """Create or change a DaemonSet."""
 
@@ -191,6 +201,7 @@ Action: TypeAlias = (
     | DeleteShareNode
     | DoubtShareNode
     | LabelNode
+    | MarkPolicy
     | ApplyDaemonSet
     | DeleteDaemonSet
     | ApplyDeployment
@@ -243,6 +254,9 @@ def wishes(action: Action) -> Wishes:
         case LabelNode():
             changes = (("label", action.labels), ("annotation", action.annotations))
             return {(kind, action.node, key): each[key] for kind, each in changes for key in each}
+        case MarkPolicy():
+            changes = (("policy label", action.labels), ("policy annotation", action.annotations))
+            return {(kind, action.policy, key): each[key] for kind, each in changes for key in each}
         case SetCounts():
             return {("capacity", action.node, name): str(count) for name, count in action.counts.items()}
         case ClearCapacity():
@@ -287,6 +301,8 @@ def describe(action: Action) -> str:
             return f"set {types} of GPUShareNode {action.node} to Unknown"
         case LabelNode():
             return f"label node {action.node} {dict(action.labels) | dict(action.annotations)}"
+        case MarkPolicy():
+            return f"mark policy {action.policy} {dict(action.labels) | dict(action.annotations)}"
         case ClearCapacity() | SetCounts() | RemoveStartupTaint():
             return _describe_node_change(action)
         case ApplyVolcanoBackup() | DeleteVolcanoBackup():

@@ -45,7 +45,8 @@ def books_agree(snapshot: Snapshot, nodes: PolicyNodes, now: datetime) -> Condit
         return condition_unknown(type_, conditions.BOOKS_NOT_SEEN, message)
     if not nodes.number:
         return condition_unknown(type_, conditions.BOOKS_NOT_SEEN, "no node is shared: there are no books")
-    return condition_true(type_, conditions.BOOKS_SAY_THE_SAME, f"those of {counted(nodes.number, 'node')}")
+    message = f"all books of {counted(nodes.number, 'node')} say the same"
+    return condition_true(type_, conditions.BOOKS_SAY_THE_SAME, message)
 
 
 def differed_when_seen(condition: Condition | None) -> bool:

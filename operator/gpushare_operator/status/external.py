@@ -30,12 +30,13 @@ HOW_TO_MAKE_KEYS = (
     " gpushare-hostctl keys --root /"
 )
 HOW_TO_CONNECT = (
-    "no kube-scheduler has called the extender yet, which it does for the first pod that asks for cards; what"
-    " to put where on each of {hosts} is said by: gpushare-hostctl render {arguments}"
+    "no kube-scheduler has called the extender yet: it does so for the first pod that asks for cards. To see"
+    " what to put where on each of {hosts}: gpushare-hostctl render {arguments}"
 )
 IT_CALLS = (
-    "kube-scheduler calls the extender: {where}; for which resources is not seen, so with every other dialect"
-    " compare its configuration with that of: gpushare-hostctl render {arguments}"
+    "kube-scheduler calls the extender: {where}. The operator does not see for which resources: after a"
+    " change of the dialect compare its configuration with what this prints:"
+    " gpushare-hostctl render {arguments}"
 )
 TAKE_IT_OUT = (
     "no kube-scheduler was edited by gpushare: take the extender at port {port} out of the configurations"

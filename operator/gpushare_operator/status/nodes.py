@@ -146,7 +146,7 @@ def _overruled_settings(snapshot: Snapshot, policy: PolicyObject) -> list[Proble
         return []
     ours, theirs = policy.spec.scheduler.to_json(), decisive.spec.scheduler.to_json()
     overruled = [
-        f"{key} {theirs.get(key, {})}"
+        _setting(key, theirs.get(key))
         for key in ("backend", "extenderPort", "timeoutSeconds", "volcano")
         if ours.get(key) != theirs.get(key)
     ]
@@ -157,6 +157,13 @@ def _overruled_settings(snapshot: Snapshot, policy: PolicyObject) -> list[Proble
         " ask for the same here"
     )
     return [Problem(conditions.SETTINGS_OVERRULED, message)]
+
+
+def _setting(key: str, value: object) -> str:
+    """Returns for people a setting of the scheduler, whose value may have fields."""
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key}.{name} {each}" for name, each in value.items())
+    return f"no {key}" if value is None else f"{key} {value}"
 
 
 def unit_change_blocked(nodes: PolicyNodes) -> ConditionState:

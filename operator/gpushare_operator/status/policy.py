@@ -24,6 +24,7 @@ from gpushare_operator.status.nodes import (
     units_refused,
 )
 from gpushare_operator.status.other_plugins import other_plugins
+from gpushare_operator.status.other_schedulers import with_other_schedulers
 from gpushare_operator.status.policy_nodes import PolicyNodes, policy_nodes
 from gpushare_operator.status.policy_readiness import PolicyConditions, policy_ready
 from gpushare_operator.status.refused_pods import refused_pods
@@ -46,6 +47,7 @@ def policy_status(
     nodes = policy_nodes(snapshot, policy, is_cut=is_cut)
     sums = totals(nodes.index.sums, policy.spec.memory_unit if policy.spec else "1Gi")
     scheduler = scheduler_configured(snapshot, policy, installation, now)
+    scheduler = with_other_schedulers(scheduler, snapshot)
     offered = nodes.said(lambda report: report.offered_by_others)
     problems = [
         *api_problems(failures),

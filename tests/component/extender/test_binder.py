@@ -101,7 +101,9 @@ async def test_slices_are_bound_on_distinct_cards(api: FakeApi, binder: Binder, 
     ("limits", "refusal"),
     [
         pytest.param({"gpushare.io/slice": "1"}, "that serve gpushare.io/memory", id="another class"),
-        pytest.param({"gpushare.io/slice": "1", RESOURCE: "1"}, "only two containers can", id="two classes"),
+        pytest.param(
+            {"gpushare.io/slice": "1", RESOURCE: "1"}, "ask for each of them in a container", id="two classes"
+        ),
     ],
 )
 async def test_what_the_node_does_not_serve_is_not_bound(

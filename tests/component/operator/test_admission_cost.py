@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from gpushare_core.api.names import SCHEDULER_LABEL
+from gpushare_core.api.names import ADMISSION_LABEL, SCHEDULER_LABEL
 from gpushare_core.dialects.annotation_room import (
     MOST_ANNOTATIONS,
     MOST_BYTES,
@@ -29,9 +29,13 @@ from gpushare_core.dialects.visible_cards import (
     RUNTIME_SUFFIX,
     RUNTIME_VARIABLES,
 )
+from gpushare_core.placement.modes import MOST_UNITS
 from gpushare_operator.cluster.labels import COMPARE_LABEL
 
 MANIFESTS = Path(__file__).resolve().parents[3] / "manifests"
+
+SIMULATED_CARDS = 64
+"""The most that a node can have."""
 
 Spec = Mapping[str, Any]
 
@@ -51,6 +55,17 @@ def evaluated(operation: str, resource: str, *, kind: str = "ValidatingAdmission
         for rule in spec["matchConstraints"]["resourceRules"]
         if operation in rule["operations"] and resource in rule["resources"]
     }
+
+
+def evaluated_unasked(operation: str, resource: str) -> set[str]:
+    """Those of ``evaluated`` that everybody's requests come by without a policy that asks for it: the others
+    have bindings that look for a policy with a certain value of ``ADMISSION_LABEL``."""
+    asked: dict[str, bool] = {}
+    for _, spec in policies("ValidatingAdmissionPolicyBinding"):
+        labels = spec.get("paramRef", {}).get("selector", {}).get("matchLabels", {})
+        name = spec["policyName"]
+        asked[name] = asked.get(name, True) and labels.get(ADMISSION_LABEL, "Allow") != "Allow"
+    return {name for name in evaluated(operation, resource) if not asked[name]}
 
 
 def conditions(policy: str) -> list[str]:
@@ -76,7 +91,20 @@ def variable(policy: str, name: str) -> set[str]:
     ],
 )
 def test_few_policies_are_evaluated(operation: str, resource: str, expected: set[str]) -> None:
-    assert evaluated(operation, resource) == expected
+    assert evaluated_unasked(operation, resource) == expected
+
+
+def test_what_a_policy_has_to_ask_for_is_looked_up_only_there() -> None:
+    """Without a policy that has the label no pod is converted for it."""
+    asked = evaluated("CREATE", "pods") - evaluated_unasked("CREATE", "pods")
+    assert asked == {"gpushare-visible-devices"}
+    references = [
+        spec["paramRef"]
+        for _, spec in policies("ValidatingAdmissionPolicyBinding")
+        if spec["policyName"] in asked | {"gpushare-dialect-environments"}
+    ]
+    assert len(references) == 3
+    assert {each["parameterNotFoundAction"] for each in references} == {"Allow"}
 
 
 def test_without_backend_dedicated_nothing_changes_pods() -> None:
@@ -94,8 +122,11 @@ def test_what_is_compared_with_the_operators_deployment_is_refused_without_it() 
         if "paramRef" in spec
     }
     with_parameter = {
-        name: spec for name, spec in policies("ValidatingAdmissionPolicy") if "paramKind" in spec
+        name: spec
+        for name, spec in policies("ValidatingAdmissionPolicy")
+        if spec.get("paramKind", {}).get("kind") == "Deployment"
     }
+    bindings = {name: each for name, each in bindings.items() if name in with_parameter}
     assert (
         bindings.keys()
         == with_parameter.keys()
@@ -173,8 +204,31 @@ def test_a_condition_is_not_narrower_than_what_it_stands_before() -> None:
     assert asked == {*RESOURCES} == lists_of(expression_of("gpushare-requests", "askingForTwo"))[0]
     assert asked == lists_of(expression_of("gpushare-requests", "asking"))[0]
     assert lists_of(expression_of("gpushare-requests", "settingVariables"))[0] == GPUSHARE.resources.keys()
-    warned, *_ = lists_of(conditions("gpushare-dialect-environments")[0])
+    unserved, warned, *_ = lists_of(conditions("gpushare-dialect-environments")[0])
     assert warned == OF_DIALECTS == lists_of(expression_of("gpushare-dialect-environments", "asking"))[0]
+    assert unserved == RESOURCES.keys() - GPUSHARE.resources.keys()
+    assert lists_of(expression_of("gpushare-dialect-environments", "unserved")) == [unserved, unserved]
+
+
+def test_who_asks_for_no_card_is_known_by_the_same_lists() -> None:
+    """NVIDIA's variable has rules of its own: some of its values show no card."""
+    condition = conditions("gpushare-visible-devices")[0]
+    (spec,) = [
+        spec for name, spec in policies("ValidatingAdmissionPolicy") if name == "gpushare-visible-devices"
+    ]
+    for expression in (condition, expression_of("gpushare-visible-devices", "showing")):
+        lists = lists_of(expression)
+        assert {*NO_CARDS} in lists
+        assert {*RUNTIME_VARIABLES, *APPLICATION_VARIABLES, NVIDIA_VARIABLE} in lists
+        assert {*RESOURCES} in lists
+        assert all(f"one.name == '{name}'" in expression for name in (*RUNTIME_VARIABLES, NVIDIA_VARIABLE))
+    assert spec["failurePolicy"] == "Ignore", "else no pod is made while policy and CRD are taken away"
+
+
+def test_the_most_that_is_let_pass_is_what_64_cards_have() -> None:
+    most = SIMULATED_CARDS * MOST_UNITS
+    assert f"quantity('{most // 2**20}Mi')" in conditions("gpushare-requests")[0]
+    assert most % 2**20 == 0
 
 
 @pytest.mark.parametrize("policy", ["gpushare-requests", "gpushare-dialect-environments"])
@@ -253,7 +307,7 @@ def test_of_thousands_of_containers_only_those_that_ask_are_looked_at_closer(pol
     through_all = [
         each["name"] for each in spec["variables"] if "object.spec.containers" in each["expression"]
     ]
-    assert through_all == ["asking"]
+    assert through_all == (["asking"] if policy == "gpushare-requests" else ["asking", "unserved"])
 
 
 def test_whose_containers_are_not_counted_by_what_they_ask_for_they_fit() -> None:

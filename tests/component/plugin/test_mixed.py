@@ -128,7 +128,7 @@ async def test_a_container_of_two_classes_is_refused(node: Node) -> None:
     await mixed(node)
     crowded = container("main", 10, MEMORY)
     crowded["resources"]["limits"][SLICE] = "1"
-    with pytest.raises(AdmissionError, match="only two containers can have that"):
+    with pytest.raises(AdmissionError, match="ask for each of them in a container of its own"):
         await node.run_pod(pod_json("a", crowded))
 
 

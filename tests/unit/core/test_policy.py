@@ -63,6 +63,7 @@ def test_a_policy_is_written_as_it_was_read() -> None:
         ],
         "unitChange": "Keep",
         "dialect": "aliyun.com",
+        "admission": {"visibleDevices": "Deny"},
         "startupTaint": "Remove",
         "placement": {"strategy": "Spread", "preemption": "Disabled", "candidates": 0},
         "scheduler": {"backend": "External", "extenderPort": 12345, "timeoutSeconds": 60},

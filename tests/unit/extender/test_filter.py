@@ -143,8 +143,8 @@ def test_a_pod_that_holds_units_passes_only_where_it_holds_them(ledger: Ledger) 
         ),
         pytest.param(
             PodRequest((asked(4), asked(1, ResourceClass.CARD))),
-            "container main asks for gpushare.io/memory and gpushare.io/card together: only two"
-            " containers can have that",
+            "container main asks for gpushare.io/memory and gpushare.io/card together: ask for each"
+            " of them in a container of its own",
             id="two classes in one container",
         ),
     ],

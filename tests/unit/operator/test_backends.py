@@ -287,7 +287,7 @@ AGO = NOW - timedelta(hours=2)
         ),
         pytest.param(
             snapshot(*OPEN, extender_pod(), calls()),
-            "True Called: kube-scheduler calls the extender: port 22766 of cp; for which resources is",
+            "True Called: kube-scheduler calls the extender: port 22766 of cp. The operator does not see",
             id="called",
         ),
         pytest.param(

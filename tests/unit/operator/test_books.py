@@ -71,7 +71,7 @@ def ledger(status: str, message: str = "") -> Mapping[str, Any]:
 @pytest.mark.parametrize(
     ("objects", "expected"),
     [
-        pytest.param([], "True BooksSayTheSame: those of 2 nodes", id="agreed"),
+        pytest.param([], "True BooksSayTheSame: all books of 2 nodes say the same", id="agreed"),
         pytest.param(
             [share("gpu-2", BOTH, conditions=ledger("False", "annotations differ"))],
             "False BooksDiffer: gpu-2: Because: annotations differ",
@@ -94,7 +94,9 @@ def ledger(status: str, message: str = "") -> Mapping[str, Any]:
             id="the extender says so",
         ),
         pytest.param(
-            [lease(report(other="x"))], "True BooksSayTheSame: those of 2 nodes", id="of others' nodes"
+            [lease(report(other="x"))],
+            "True BooksSayTheSame: all books of 2 nodes say the same",
+            id="of others' nodes",
         ),
         pytest.param(
             [
@@ -130,7 +132,7 @@ def ledger(status: str, message: str = "") -> Mapping[str, Any]:
         ),
         pytest.param(
             [plugin_pod("gpu-2", ready=False), plugin_pod("gpu-2", name="next")],
-            "True BooksSayTheSame: those of 2 nodes",
+            "True BooksSayTheSame: all books of 2 nodes say the same",
             id="the plugin before it ends",
         ),
         pytest.param(

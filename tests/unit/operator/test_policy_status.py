@@ -31,6 +31,7 @@ from tests.samples.operator import (
     spec,
     spec_of_volcano,
     untouched,
+    volcano_policy,
 )
 
 from gpushare_core.api.names import DIALECT_LABEL, MODE_LABEL
@@ -40,6 +41,7 @@ from gpushare_operator.cluster.snapshot import Snapshot
 from gpushare_operator.desired.hostctl_job import HostctlCommand
 from gpushare_operator.status.events import events_for
 from gpushare_operator.status.policy import policy_status
+from gpushare_operator.status.scheduler import why_no_extender
 
 TAKEN = "cannot listen on 127.0.0.1:22766: Address already in use"
 DAY = timedelta(days=1)
@@ -228,6 +230,22 @@ def test_a_younger_policy_says_that_the_older_one_decides_about_the_port() -> No
         "True SchedulerSettingsOfOlderPolicy: the older policy older decides about the scheduler:"
         " extenderPort 12000; ask for the same here"
     )
+
+
+def test_what_another_backend_needs_besides_is_said_in_words() -> None:
+    """It said ``volcano {}``."""
+    with_volcano = volcano_policy("younger", created=1)
+    conditions = conditions_of(snapshot(policy("older"), with_volcano, node("gpu-1")), "younger")
+    message = conditions["Conflicted"].message
+    assert "the older policy older decides about the scheduler: backend KubeScheduler" in message
+    assert "{" not in message
+
+
+def test_of_a_dead_control_plane_it_is_not_said_that_its_extender_is_about_to_come() -> None:
+    starting = extender_pod("cp", ready=False)
+    assert why_no_extender(snapshot(starting), control_plane()).endswith("is not ready yet")
+    dead = why_no_extender(snapshot(starting), control_plane(ready=False))
+    assert dead == f"the node is not Ready, and nothing is heard of its extender ({starting.name})"
 
 
 def test_a_node_that_another_policy_lets_go_is_waited_for() -> None:

@@ -1,6 +1,7 @@
 """Over-commitments and wrong cards of which the books agree with each other all the same."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from tests.samples.audit import MEMORY_WORLD, MIXED_WORLD, NODE, Have, World, memory_pod
@@ -246,10 +247,32 @@ def test_what_hides_all_cards_from_one_runtime_says_nothing_to_another(value: st
     assert "sets ASCEND_VISIBLE_DEVICES" in found.sentence
 
 
-def test_what_another_container_sees_is_its_own_affair() -> None:
-    world = replace(MEMORY, pods={**(MEMORY.pods or {})})
-    author = replace((world.pods or {})["uid-a"], variables={"exporter": {VISIBLE: "all"}})
-    assert node_differences(replace(world, pods={**(world.pods or {}), "uid-a": author})) == []
+def beside_units(variable: str, value: str | None, **pod: Any) -> NodeBooks:
+    """A pod whose one container asks for units, and whose other one sets a variable."""
+    author = replace((MEMORY.pods or {})["uid-a"], variables={"exporter": {variable: value}}, **pod)
+    return replace(MEMORY, pods={**(MEMORY.pods or {}), "uid-a": author})
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [(VISIBLE, "all"), (VISIBLE, None), ("ASCEND_VISIBLE_DEVICES", "0"), ("DOCKER_RESOURCE_GPU", "0")],
+)
+def test_a_container_without_units_that_shows_itself_cards_is_named(variable: str, value: str | None) -> None:
+    (found,) = node_differences(beside_units(variable, value))
+    assert (found.kind, found.pod, found.container) == (Kind.CARDS_UNASKED, "default/a", "exporter")
+    assert f"asks for no card, and its pod sets {variable}" in found.sentence
+
+
+@pytest.mark.parametrize(
+    "books",
+    [
+        pytest.param(beside_units(VISIBLE, "void"), id="sees no card"),
+        pytest.param(beside_units("CUDA_VISIBLE_DEVICES", "all"), id="an application's variable"),
+        pytest.param(beside_units(VISIBLE, "all", is_plugin=True), id="our plugin"),
+    ],
+)
+def test_what_shows_nobody_a_card_that_is_not_its_own_is_not_named(books: NodeBooks) -> None:
+    assert node_differences(books) == []
 
 
 def test_seen_cards_are_compared_whatever_their_order() -> None:

@@ -252,6 +252,11 @@ CHANGES: list[tuple[str, Kind, Callable[[], NodeBooks]]] = [
         ),
     ),
     (
+        "a container that asks for no card shows itself all of them",
+        Kind.CARDS_UNASKED,
+        lambda: pod(MEMORY, variables={"exporter": {"NVIDIA_VISIBLE_DEVICES": "all"}}),
+    ),
+    (
         "the plugin answered another card",
         Kind.ENVIRONMENT_DIFFERS,
         lambda: stored(MEMORY, told=SeenCards(cards=("GPU-1",), units=4)),
@@ -510,6 +515,15 @@ def test_a_mirror_that_asks_for_something_else_than_its_static_pod_shares_nothin
 def test_every_kind_is_shown_here_or_below() -> None:
     below = {Kind.TWO_NODES, Kind.RELEASED_EARLY}
     assert {kind for _, kind, _ in CHANGES} | below == {*Kind}
+
+
+def test_one_book_says_and_several_say() -> None:
+    """It was said that ``the pod's annotation say``."""
+    other = annotated(MEMORY, containers={"main": {"GPU-1": 4}}, cards={"GPU-1": 4})
+    told = " ".join(each.sentence for each in node_differences(other) if each.kind is Kind.SHARES_DIFFER)
+    assert "the pod's annotation says 4 of GPU-1" in told
+    assert "the kubelet's PodResources and" in told
+    assert "say 4 of GPU-0" in told
 
 
 def test_each_kind_has_its_rule() -> None:

@@ -1,0 +1,53 @@
+"""What admission policies are told of the cluster: one policy has it all in a label and an annotation.
+
+They look at one object only, and at none where there is no such label: each object that they look at costs
+every pod of the cluster something when it is made.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from gpushare_core.api.enums import VisibleDevices
+from gpushare_core.api.names import ADMISSION_LABEL, SERVED_ANNOTATION
+from gpushare_core.dialects.table import DIALECTS
+from gpushare_operator.cluster.objects import PolicyObject
+from gpushare_operator.cluster.snapshot import Snapshot, oldest_first
+from gpushare_operator.decide.actions import MarkPolicy
+from gpushare_operator.decide.dialect_names import served_classes
+
+BY_STRICTNESS = (VisibleDevices.ALLOW, VisibleDevices.WARN, VisibleDevices.DENY)
+
+
+def mark_policies(snapshot: Snapshot) -> Iterator[MarkPolicy]:
+    """Yields what makes the oldest policy that stays the one with the marks, and no other one."""
+    policies = oldest_first(snapshot.policies.values())
+    staying = [policy for policy in policies if not policy.deleting]
+    for policy in policies:
+        marks = _marks(snapshot, staying) if policy in staying[:1] else {}
+        if policy.marks != marks:
+            labels = {ADMISSION_LABEL: marks.get(ADMISSION_LABEL)}
+            annotations = {SERVED_ANNOTATION: marks.get(SERVED_ANNOTATION)}
+            yield MarkPolicy(policy.name, policy.uid, labels, annotations)
+
+
+def served_resources(snapshot: Snapshot) -> frozenset[str]:
+    """Returns the extended resources that nodes serve that share their cards, or are about to."""
+    return frozenset(
+        name
+        for dialect, mode in snapshot.traits.dialects
+        if dialect in DIALECTS
+        for name, resource in DIALECTS[dialect].resources.items()
+        if resource in served_classes(mode)
+    )
+
+
+def _marks(snapshot: Snapshot, policies: list[PolicyObject]) -> Mapping[str, str]:
+    """Returns nothing where no node shares its cards: then nobody's pods concern us."""
+    served = served_resources(snapshot)
+    if not served:
+        return {}
+    asked = [policy.spec.admission.visible_devices for policy in policies if policy.spec]
+    strictest = max(asked, key=BY_STRICTNESS.index, default=VisibleDevices.ALLOW)
+    return {
+        ADMISSION_LABEL: strictest.value,
+        SERVED_ANNOTATION: ",".join(sorted(served | snapshot.traits.offered)),
+    }

@@ -1,0 +1,26 @@
+"""What is said of pods that ask for cards and are placed by a scheduler that does not ask the extender."""
+
+from dataclasses import replace
+
+from gpushare_core.api.conditions import ConditionState
+from gpushare_core.api.names import CALLS_LEASE
+from gpushare_core.whole_number import whole_number
+from gpushare_operator.cluster.snapshot import Snapshot
+from gpushare_operator.status.wording import counted
+
+
+def with_other_schedulers(state: ConditionState, snapshot: Snapshot) -> ConditionState:
+    """Returns ``state`` with what the extender has made known of such pods: their books are right, so nothing
+    is wrong with the policy. While no extender is connected nothing of it is known."""
+    lease = snapshot.calls.get(CALLS_LEASE)
+    number, *names = (lease.other_schedulers if lease else "").split() or [""]
+    if not state.is_true or not whole_number(number):
+        return state
+    count = whole_number(number)
+    more = f" and {count - len(names)} more" if count > len(names) else ""
+    remark = (
+        f"{counted(count, 'pod')} that {'asks' if count == 1 else 'ask'} for cards"
+        f" {'has' if count == 1 else 'have'} another schedulerName ({', '.join(names)}{more}): that scheduler"
+        " does not look at single cards, and where none fits the kubelet refuses the pod"
+    )
+    return replace(state, message=f"{state.message}; {remark}")

@@ -1,0 +1,84 @@
+"""Events of pods that wait for what no node has, against an API server."""
+
+from tests.fakes.api_server import EVENTS, PODS, FakeApi, status
+from tests.fakes.extender_clock import FakeClock
+from tests.samples.extender import share_node
+from tests.unit.extender.test_unserved_pods import MEMORY, waiting
+
+from gpushare_core.kube.client import KubeClient
+from gpushare_extender.cluster.unserved_pods import AGAIN_SECONDS, MOST_EVENTS, PAGE, UnservedPods
+from gpushare_extender.ledger.ledger import Ledger
+
+PATH = "/apis/events.k8s.io/v1/namespaces/default/events"
+
+
+def an_extender(client: KubeClient, clock: FakeClock) -> UnservedPods:
+    ledger = Ledger()
+    ledger.replace_share_nodes([share_node("n1")])
+    return UnservedPods(client, ledger, clock=clock, sleep=clock.sleep)
+
+
+def put(api: FakeApi, *names: str, asks: str = "4096") -> None:
+    for name in names:
+        api.put(PODS, waiting({MEMORY: asks}, metadata={"name": name, "uid": f"uid-{name}"}))
+
+
+def told(api: FakeApi) -> list[str]:
+    return sorted(each["regarding"]["name"] for each in api.objects[EVENTS].values())
+
+
+def tries(api: FakeApi) -> int:
+    return sum(each.path == PATH for each in api.seen)
+
+
+async def test_a_pod_that_waits_for_more_than_any_card_has_gets_an_event(
+    api: FakeApi, client: KubeClient, clock: FakeClock
+) -> None:
+    put(api, "big")
+    put(api, "fits", asks="1")
+    await an_extender(client, clock).look()
+    assert told(api) == ["big"]
+    (event,) = api.objects[EVENTS].values()
+    assert (event["reason"], event["type"]) == ("MoreThanAnyNodeHas", "Warning")
+
+
+async def test_it_is_told_once_by_all_extenders_together(
+    api: FakeApi, client: KubeClient, clock: FakeClock
+) -> None:
+    put(api, "big")
+    for extender in (an_extender(client, clock), an_extender(client, clock)):
+        await extender.look()
+        await extender.look()
+    assert (told(api), tries(api)) == (["big"], 2)
+
+
+async def test_and_again_when_the_api_server_may_have_forgotten(
+    api: FakeApi, client: KubeClient, clock: FakeClock
+) -> None:
+    put(api, "big")
+    extender = an_extender(client, clock)
+    await extender.look()
+    api.objects[EVENTS].clear()
+    clock.now += AGAIN_SECONDS
+    await extender.look()
+    assert told(api) == ["big"]
+
+
+async def test_of_thousands_some_are_told_at_a_time(
+    api: FakeApi, client: KubeClient, clock: FakeClock
+) -> None:
+    put(api, *(f"big-{each}" for each in range(PAGE - 1)))
+    extender = an_extender(client, clock)
+    await extender.look()
+    assert len(told(api)) == MOST_EVENTS
+    await extender.look()
+    assert len(told(api)) == 2 * MOST_EVENTS
+
+
+async def test_an_event_that_is_refused_keeps_no_other_pod_from_its_own(
+    api: FakeApi, client: KubeClient, clock: FakeClock
+) -> None:
+    put(api, "one", "two")
+    api.fail("POST", PATH, status(403))
+    await an_extender(client, clock).look()
+    assert len(told(api)) == 1

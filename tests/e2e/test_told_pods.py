@@ -1,0 +1,157 @@
+"""What people are told of pods that ask for what no node has, or for nothing and show themselves cards."""
+
+import json
+
+import pytest
+from tests.e2e.observe import POLICIES, Json, watch_until
+from tests.e2e.product import Product
+
+from gpushare_localcluster.cluster import LocalCluster
+from gpushare_localcluster.errors import LocalClusterError
+from gpushare_localcluster.waiting import wait_until
+
+pytestmark = [pytest.mark.e2e, pytest.mark.connected, pytest.mark.usefixtures("product", "shared_policy")]
+
+MEMORY = "gpushare.io/memory"
+
+
+def pod(name: str, limits: Json | None = None, env: list[Json] | None = None, **spec: object) -> Json:
+    container = {"name": "main", "image": "x", "env": env or [], "resources": {"limits": limits or {}}}
+    container["command"] = ["sleep", "infinity"]
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name},
+        "spec": {"containers": [container], "terminationGracePeriodSeconds": 0, **spec},
+    }
+
+
+def create(cluster: LocalCluster, namespace: str, body: Json, *options: str) -> None:
+    cluster.kubectl("create", "-n", namespace, "-f", "-", *options, stdin=json.dumps(body))
+
+
+def refusal(cluster: LocalCluster, namespace: str, body: Json) -> str:
+    """Returns what whoever makes the pod is warned of, or told; empty where that is nothing."""
+    try:
+        create(cluster, namespace, body, "--dry-run=server", "--warnings-as-errors")
+    except LocalClusterError as error:
+        return str(error)
+    return ""
+
+
+def await_mark(cluster: LocalCluster, value: str) -> None:
+    watch_until(
+        cluster,
+        POLICIES,
+        lambda found: any(
+            each["metadata"].get("labels", {}).get("gpushare.io/admission") == value for each in found
+        ),
+        what=f"a policy has the mark {value}",
+    )
+
+
+@pytest.mark.parametrize(
+    "name", ["aliyun.com/gpu-mem", "gpushare.io/mem", "gpushare.io/slice", "nvidia.com/gpu"]
+)
+def test_who_asks_for_what_no_node_serves_is_warned_what_they_serve(
+    cluster: LocalCluster, namespace: str, name: str
+) -> None:
+    await_mark(cluster, "Allow")
+    told = refusal(cluster, namespace, pod("a", {name: "1"}))
+    assert f"asks for {name}, which no node serves now" in told
+    assert f"Nodes serve {MEMORY}; ask for one of these" in told
+
+
+@pytest.mark.parametrize("name", [MEMORY, "cpu", "example.com/gpu"])
+def test_nobody_else_is_warned(cluster: LocalCluster, namespace: str, name: str) -> None:
+    await_mark(cluster, "Allow")
+    assert refusal(cluster, namespace, pod("a", {name: "1"})) == ""
+
+
+def test_pods_that_wait_for_what_no_node_has_are_told_so(cluster: LocalCluster, namespace: str) -> None:
+    create(cluster, namespace, pod("big", {MEMORY: "4096"}))
+    create(cluster, namespace, pod("typo", {"gpushare.io/mem": "2"}))
+    create(cluster, namespace, pod("fits", {MEMORY: "2"}))
+
+    def events() -> set[tuple[str, str, str]]:
+        answer = cluster.kubectl("get", "events", "-n", namespace, "-o", "json")
+        return {
+            (each["involvedObject"]["name"], each["reason"], each["message"])
+            for each in json.loads(answer)["items"]
+            if each["reportingComponent"] == "gpushare-extender"
+        }
+
+    wait_until("both are told", lambda: len(events()) == 2, timeout=90, interval=1.0)
+    told = {name: (reason, note) for name, reason, note in events()}
+    assert told["big"][0] == "MoreThanAnyNodeHas"
+    assert "asks for 4096 of gpushare.io/memory, and the biggest card has 16" in told["big"][1]
+    assert told["typo"][0] == "ResourceNotServed"
+    assert f"no node serves that; ask for one of these: {MEMORY}" in told["typo"][1]
+
+
+ALL = [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}]
+
+
+def ask(product: Product, visible_devices: str) -> None:
+    body = json.dumps({"spec": {"admission": {"visibleDevices": visible_devices}}})
+    product.cluster.kubectl("patch", "gsp", "default", "--type=merge", "-p", body)
+    await_mark(product.cluster, visible_devices)
+
+
+def until_told(cluster: LocalCluster, namespace: str, part: str) -> None:
+    wait_until(
+        f"it is told {part!r}",
+        lambda: part in refusal(cluster, namespace, pod("a", env=ALL)),
+        timeout=30,
+        interval=0.5,
+    )
+
+
+def test_containers_that_show_themselves_cards_are_looked_after_as_the_policy_asks(
+    cluster: LocalCluster, namespace: str, product: Product
+) -> None:
+    assert refusal(cluster, namespace, pod("a", env=ALL)) == ""
+    ask(product, "Warn")
+    until_told(cluster, namespace, "container main asks for no card and sets NVIDIA_VISIBLE_DEVICES")
+    create(cluster, namespace, pod("warned", env=ALL), "--dry-run=server")
+    ask(product, "Deny")
+    until_told(cluster, namespace, "is forbidden")
+    for body in (
+        pod("a", env=[{"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}]),
+        pod("a", env=[{"name": "CUDA_VISIBLE_DEVICES", "value": "0"}]),
+    ):
+        assert refusal(cluster, namespace, body) == ""
+    cluster.kubectl("label", "namespace", namespace, "gpushare.io/visible-devices=allowed")
+    wait_until(
+        "the namespace is left alone",
+        lambda: not refusal(cluster, namespace, pod("a", env=ALL)),
+        timeout=30,
+        interval=0.5,
+    )
+    cluster.kubectl("label", "namespace", namespace, "gpushare.io/visible-devices-")
+    ask(product, "Allow")
+
+
+def test_our_own_plugin_may_see_all_cards(cluster: LocalCluster, namespace: str, product: Product) -> None:
+    ask(product, "Deny")
+    body = pod("a", env=ALL, serviceAccountName="gpushare-plugin")
+    cluster.kubectl("create", "serviceaccount", "gpushare-plugin", "-n", namespace)
+    until_told(cluster, namespace, "is forbidden")
+    assert "is forbidden" in refusal(cluster, namespace, body), "the name alone gives no right"
+    assert refusal(cluster, "gpushare-system", body) == ""
+    ask(product, "Allow")
+
+
+def test_pods_of_another_scheduler_are_counted(cluster: LocalCluster, namespace: str) -> None:
+    create(cluster, namespace, pod("other", {MEMORY: "2"}, schedulerName="mine"))
+
+    def counted(found: list[Json]) -> bool:
+        conditions = (each for policy in found for each in policy.get("status", {}).get("conditions", ()))
+        return any(
+            each["type"] == "SchedulerConfigured"
+            and each["status"] == "True"
+            and f"1 pod that asks for cards has another schedulerName ({namespace}/other)" in each["message"]
+            for each in conditions
+        )
+
+    watch_until(cluster, POLICIES, lambda found: counted([*found]), what="it is counted", seconds=90)
