@@ -14,7 +14,7 @@ from gpushare_core.api.names import (
 )
 from gpushare_operator.cluster.node_index import Entry, NodeIndex
 from gpushare_operator.cluster.node_state import NodeState
-from gpushare_operator.cluster.objects import NodeObject
+from gpushare_operator.cluster.objects import NodeObject, PolicyObject
 
 HOST_LABELS = frozenset({CONTROL_PLANE_LABEL, EXTERNAL_SCHEDULER_LABEL, SCHEDULER_LABEL})
 """Of nodes on which a kube-scheduler runs, or may have been edited."""
@@ -40,6 +40,15 @@ class _Owned:
 
 
 @dataclass(frozen=True, slots=True)
+class Sharer:
+    """A policy under which a node shares its cards, as its GPUShareNode names it."""
+
+    policy: str
+    owners: tuple[str, ...]
+    """UIDs; none where the GPUShareNode has none."""
+
+
+@dataclass(frozen=True, slots=True)
 class _Traits:
     is_host: bool
     is_tainted: bool
@@ -54,7 +63,7 @@ class NodeTraits:
         is_host = node is not None and not HOST_LABELS.isdisjoint(node.labels)
         is_tainted = node is not None and node.startup_taint is not None and not node.deleting
         remark = _Traits(is_host, is_tainted) if is_host or is_tainted else None
-        return Entry(remark, _counted((*_dialects(state), *_owners(state))))
+        return Entry(remark, _counted((*_dialects(state), *_owners(state), *_sharers(state))))
 
 
 @lru_cache(maxsize=256)
@@ -83,6 +92,11 @@ def _owners(state: NodeState) -> Iterator[Hashable]:
     yield from (_Owned(name) for name in names - {""})
 
 
+def _sharers(state: NodeState) -> Iterator[Hashable]:
+    if state.share and not state.share.deleting:
+        yield Sharer(state.share.policy, state.share.owners)
+
+
 @dataclass(frozen=True, slots=True)
 class ClusterTraits:
     """What ``NodeTraits`` found."""
@@ -95,6 +109,13 @@ class ClusterTraits:
     """Dialect and mode of all GPUShareNodes, and those that the labels of nodes under a policy record."""
     policies: frozenset[str]
     """Those of which a GPUShareNode or a label is there."""
+    sharers: frozenset[Sharer]
+    """Those under which nodes share their cards."""
+
+    def shares_node(self, policy: PolicyObject) -> bool:
+        """Returns whether a node shares its cards under this very policy; as ``NodeState.is_in_force``."""
+        owned = (each.owners for each in self.sharers if each.policy == policy.name)
+        return any(policy.uid in owners or not owners for owners in owned)
 
 
 def cluster_traits(index: NodeIndex[_Traits], nodes: Mapping[str, NodeObject]) -> ClusterTraits:
@@ -112,4 +133,5 @@ def cluster_traits(index: NodeIndex[_Traits], nodes: Mapping[str, NodeObject]) -
         tainted=[nodes[name] for name, traits in remarks if traits.is_tainted],
         dialects=frozenset(key.pair for key in index.sums if isinstance(key, _Spoken)),
         policies=frozenset(key.policy for key in index.sums if isinstance(key, _Owned)),
+        sharers=frozenset(key for key in index.sums if isinstance(key, Sharer)),
     )

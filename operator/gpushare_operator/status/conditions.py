@@ -19,6 +19,7 @@ NODES_NOT_READY = "NodesNotReady"
 NO_NODES_SELECTED = "NoNodesSelected"
 
 CONFIGURED = "Configured"
+NOT_NEEDED = "NoNodeShares"
 EXTENDER_NOT_READY = "ExtenderNotReady"
 INSTALLING = "Installing"
 CONNECTION_LOST = "ConnectionLost"
