@@ -182,9 +182,9 @@ class Placement(ApiModel):
     """How many of the nodes that a pod fits are offered to kube-scheduler, the best ones; where other pods or
     plugins keep it from all of these, it is offered every node at its next attempts. 0: always every node."""
     weight: int = Field(default=WEIGHT, ge=1, le=MAX_WEIGHT)
-    """How much the strategy counts beside kube-scheduler's own scores. The default outweighs its default
-    spreading over nodes; 1 leaves most to kube-scheduler. There is one weight for all policies: that of the oldest
-    one that shares a node."""
+    """How much the strategy counts beside kube-scheduler's own scores: the default outweighs its spreading
+    over nodes by default, 1 leaves most to it. What a pod itself prefers comes first in any case. One weight
+    holds for all policies: that of the oldest one that shares a node."""
 
 
 _EXTENDER_PORT = rules(

@@ -23,8 +23,8 @@ SECOND = 2
 
 WEIGHT = 5
 """Of the extender's scores where the policy says nothing else, on the scale of kube-scheduler's plugins: what
-those weigh together that would rather have pods apart, or know nothing of cards (``getDefaultPlugins``):
-``PodTopologySpread`` 2, ``NodeResourcesFit``, ``NodeResourcesBalancedAllocation``, ``ImageLocality`` 1 each."""
+those weigh together that would rather have pods apart, or know nothing of cards (``getDefaultPlugins``).
+``PodTopologySpread`` 2, ``NodeResourcesFit``, ``NodeResourcesBalancedAllocation``, ``ImageLocality`` 1."""
 
 MAX_WEIGHT = 100
 """Beyond it nothing else that kube-scheduler knows is of any account."""

@@ -47,7 +47,10 @@ def _not_needed(snapshot: Snapshot) -> ConditionState:
     """No scheduler is touched for a policy without nodes."""
     going = [name for name, each in BACKENDS.items() if not each.settled(snapshot)]
     undone = f"; what connects backend {going[0]} is being taken back" if going else ""
-    message = f"no node shares its cards, so no scheduler is connected{undone}; it is with the first node"
+    message = (
+        f"no node shares its cards, so no scheduler is connected to the extender{undone};"
+        " that is done with the first node"
+    )
     return condition_false(conditions.SCHEDULER_CONFIGURED, conditions.NOT_NEEDED, message)
 
 

@@ -63,7 +63,7 @@ def test_a_policy_is_written_as_it_was_read() -> None:
         ],
         "dialect": "aliyun.com",
         "startupTaint": "Remove",
-        "placement": {"strategy": "Spread", "preemption": "Disabled", "candidates": 0},
+        "placement": {"strategy": "Spread", "preemption": "Disabled", "candidates": 0, "weight": 7},
         "scheduler": {"backend": "External", "extenderPort": 12345, "timeoutSeconds": 60},
         "plugin": {
             "logLevel": "debug",
