@@ -5,7 +5,7 @@ Whole pods are large, and every filter brings one.
 
 from collections.abc import Collection, Mapping
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec import structs
@@ -37,7 +37,7 @@ class Container(msgspec.Struct, rename="camel", omit_defaults=True):
 class _Preferred(msgspec.Struct):
     """Source: the three kinds of ``v1.Affinity``, as far as they only prefer."""
 
-    preferred: list[msgspec.Raw] | None = msgspec.field(
+    preferred: list[Any] | None = msgspec.field(
         name="preferredDuringSchedulingIgnoredDuringExecution", default=None
     )
 
