@@ -7,6 +7,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from gpushare_core.arguments import Parser
+from gpushare_core.placement.node_ranking import MAX_WEIGHT, WEIGHT
 from gpushare_core.version import VERSION
 from gpushare_hostctl.decide.scheduler_config import ExtenderEntry
 
@@ -149,7 +150,9 @@ def _add_extender_options(parser: Parser) -> None:
     )
     parser.add_argument("--http-timeout", type=_duration, default="5s", help="of a call (%(default)s)")
     parser.add_argument("--prioritize-verb", help="have the extender score nodes under this path")
-    parser.add_argument("--weight", type=int, default=1, help="of the extender's scores (%(default)s)")
+    parser.add_argument(
+        "--weight", type=_weight, default=WEIGHT, help="of the extender's scores, 1 to 100 (%(default)s)"
+    )
 
 
 def _absolute(text: str) -> str:
@@ -173,6 +176,11 @@ def _seconds(text: str) -> float:
         seconds = 0.0
     _checked(text, valid=0 < seconds < float("inf"), expected="a positive number of seconds")
     return seconds
+
+
+def _weight(text: str) -> int:
+    valid = text.isascii() and text.isdecimal() and 1 <= int(text[:4]) <= MAX_WEIGHT
+    return int(_checked(text, valid=valid, expected=f"a number from 1 to {MAX_WEIGHT}"))
 
 
 def _resource(text: str) -> str:

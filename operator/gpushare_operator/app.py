@@ -18,6 +18,7 @@ from gpushare_core.metrics import new_registry
 from gpushare_operator.cluster.cache import Cache
 from gpushare_operator.cluster.kopf_frame import configure
 from gpushare_operator.cluster.watches import Watches
+from gpushare_operator.debounce import Debounce
 from gpushare_operator.desired.names import Installation
 from gpushare_operator.health_server import HealthServer, StalledError
 from gpushare_operator.leadership import LeaderClient, Leadership
@@ -34,6 +35,8 @@ from gpushare_operator.work_queue import WorkQueue
 
 CALL_TIMEOUT = 20.0
 """Seconds for one call to the API server."""
+SCHEDULER_DEBOUNCE_SECONDS = 3.0
+"""Several policies that are applied one after the other edit kube-scheduler once."""
 STALLED_SECONDS = 300.0
 """Without a sign of life of queue or watches, after which the process counts as dead."""
 
@@ -65,6 +68,7 @@ class App:
             enqueue=self._queue.add,
             enqueue_later=partial(self._queue.add, delay=FIGURES_SECONDS),
             log_level=log_level,
+            scheduler_debounce=Debounce(SCHEDULER_DEBOUNCE_SECONDS, time.monotonic),
         )
         self._running = AsyncExitStack()
         self._is_starting = False

@@ -30,8 +30,10 @@ from gpushare_operator.cluster.readers import is_static, read_scheduler, read_vo
 from gpushare_operator.cluster.refusals import read_refusals
 from gpushare_operator.cluster.server import ServerVersions, read_server_facts
 from gpushare_operator.cluster.snapshot import Snapshot
+from gpushare_operator.debounce import Debounce
 from gpushare_operator.decide.actions import Plan, target
 from gpushare_operator.decide.admission import mark_policies
+from gpushare_operator.decide.backends import asked_connection
 from gpushare_operator.decide.cluster_plan import plan_cluster
 from gpushare_operator.decide.forsaken_pods import forsaken_scheduler
 from gpushare_operator.decide.policy_plan import plan_policy
@@ -113,6 +115,8 @@ class Reconciler:
     heartbeats: Heartbeats = field(default_factory=Heartbeats)
     clock: Callable[[], float] = time.monotonic
     """Of durations, in seconds."""
+    scheduler_debounce: Debounce = field(default_factory=lambda: Debounce(0.0, time.monotonic))
+    """Of what policies and nodes ask of the schedulers: each edit restarts kube-scheduler."""
     _reported: dict[str, datetime] = field(default_factory=dict, init=False)
     """Policy -> when its status was written last."""
     _notices: dict[str, NodeNotices] = field(default_factory=dict, init=False)
@@ -234,7 +238,8 @@ class Reconciler:
         is_server_unknown = snapshot.server is None and forsaken_scheduler(snapshot)
         if is_server_unknown or set(locations(snapshot)) - set(snapshot.volcano_configs):
             self.enqueue(SCHEDULERS)
-        plan = plan_cluster(snapshot, self.installation, self.now())
+        waits = self.scheduler_debounce.seconds_left(asked_connection(snapshot))
+        plan = plan_cluster(snapshot, self.installation, self.now(), scheduler_waits=waits)
         plan = replace(plan, actions=(*plan.actions, *mark_policies(snapshot)))
         before = self.repetitions.errors(CLUSTER)
         outcome = await self._perform(CLUSTER, snapshot, plan)

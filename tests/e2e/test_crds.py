@@ -197,7 +197,12 @@ def test_a_good_policy_is_taken(cluster: LocalCluster, body: Json) -> None:
 def test_what_is_left_out_is_filled_in(cluster: LocalCluster) -> None:
     spec = submit(cluster, policy({"names": ["gpu-1"]}))["spec"]
     assert spec["memoryUnit"] == "1Gi"
-    assert spec["placement"] == {"strategy": "Binpack", "candidates": 16, "preemption": "Enabled"}
+    assert spec["placement"] == {
+        "strategy": "Binpack",
+        "candidates": 16,
+        "preemption": "Enabled",
+        "weight": 5,
+    }
     assert spec["scheduler"] == {"backend": "KubeScheduler", "extenderPort": 22766, "timeoutSeconds": 120}
     assert spec["nodes"][0]["devices"]["source"] == "NVML"
 

@@ -321,6 +321,14 @@ def set_args(*args: str) -> Callable[[Json], Any]:
     return lambda pod: pod["containers"][0].update(args=list(args))
 
 
+def replaced_arg(name: str, value: str) -> Callable[[Json], Any]:
+    def forge(pod: Json) -> None:
+        args = pod["containers"][0]["args"]
+        args[args.index(name) + 1] = value
+
+    return forge
+
+
 def more_args(*args: str) -> Callable[[Json], Any]:
     return lambda pod: pod["containers"][0]["args"].extend(args)
 
@@ -374,6 +382,10 @@ FORGERIES = [
     ("restore", set_args("keys", "--root", "/host"), MAY_NOT_RUN, "another command"),
     ("install", more_args("--extender-group", "0"), MAY_NOT_RUN, "another group"),
     ("install", more_args("--termination-log", "/host/etc/kubernetes/a"), MAY_NOT_RUN, "another file"),
+    *(
+        ("install", replaced_arg("--weight", weight), MAY_NOT_RUN, f"weight {weight}")
+        for weight in ("0", "101", "05", "1e2", "-1")
+    ),
     ("plugin", more_args("--kubeconfig", "/x"), MAY_NOT_RUN, "plugin's arguments"),
     ("extender", set_args("--listen", "0.0.0.0:22766"), MAY_NOT_RUN, "listens to everybody"),
     ("plugin", more_args("--log-folder", "/"), MAY_NOT_RUN, "logs anywhere"),

@@ -9,7 +9,7 @@ from tests.e2e.books import Key, read_books
 from tests.e2e.observe import PODS, Json, condition, get, watch_until
 from tests.e2e.outcomes import is_active, is_refused, is_running, summary
 from tests.e2e.product import Product, policy
-from tests.e2e.workloads import MEMORY, SLICE, create, pod
+from tests.e2e.workloads import MEMORY, SLICE, create, pod, replica_set
 
 from gpushare_localcluster.cluster import LocalCluster
 
@@ -314,3 +314,45 @@ def test_a_card_that_is_being_freed_is_not_given_to_small_pods(cluster: LocalClu
     books = read_books(cluster, namespace)
     cards = {name: books.environment[Key(namespace, name, "main")].cards for name in ("high", "middle")}
     assert cards["high"] != cards["middle"]
+
+
+@pytest.mark.usefixtures("books_agree")
+@pytest.mark.parametrize("attempt", range(3))
+def test_one_eviction_is_enough_though_the_victim_is_replaced_at_once(
+    cluster: LocalCluster, namespace: str, attempt: int
+) -> None:
+    """Victims that end at once are gone before the plugin tells that their units are free."""
+    batch = replica_set("batch", units=16, replicas=2)
+    template = batch["spec"]["template"]["spec"]
+    template["nodeSelector"] = {"kubernetes.io/hostname": NODE}
+    template["containers"][0]["command"] = ["sh", "-c", "trap 'exit 0' TERM; while :; do sleep 0.05; done"]
+    create(cluster, namespace, [batch])
+    everything = PODS.format(namespace=namespace)
+    watch_until(
+        cluster,
+        everything,
+        lambda pods: sum(map(is_running, pods)) == 2,
+        what="two pods fill the node",
+        describe=summary,
+    )
+    before = {each["metadata"]["uid"] for each in get(cluster, everything)["items"]}
+    high = important(f"high-{attempt}", 1, HIGH)
+    high["spec"]["nodeSelector"] = template["nodeSelector"]
+    create(cluster, namespace, [high])
+    watch_until(
+        cluster,
+        everything,
+        lambda pods: any(each["metadata"]["name"] == f"high-{attempt}" and is_running(each) for each in pods),
+        what="high runs",
+        seconds=60,
+        describe=summary,
+    )
+    evicted = preempted_uids(cluster, namespace)
+    assert len(evicted) == 1, "one victim is enough"
+    assert evicted < before, "no replacement is a victim"
+
+
+def preempted_uids(cluster: LocalCluster, namespace: str) -> set[str]:
+    """Returns the UIDs of the pods on which an Event says that they were preempted."""
+    seen = get(cluster, f"/apis/events.k8s.io/v1/namespaces/{namespace}/events")["items"]
+    return {each["regarding"]["uid"] for each in seen if each["reason"] == "Preempted"}

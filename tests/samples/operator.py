@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from gpushare_core.api.enums import Mode
 from gpushare_core.api.names import (
     CALLS_LEASE,
     CONTROL_PLANE_LABEL,
@@ -356,6 +357,16 @@ def snapshot(*seen: SeenObject | Iterable[SeenObject]) -> Snapshot:
             else:
                 fields.setdefault(FIELDS[type(known)], {})[known.name] = known
     return Snapshot(server=server, **fields)
+
+
+def sharing(*seen: SeenObject | Iterable[SeenObject]) -> Snapshot:
+    """As ``snapshot``, and a node shares its cards under each policy that stays and of which none is seen."""
+    found = snapshot(*seen)
+    owned = {each.policy for each in found.share_nodes.values()}
+    staying = (each for each in found.policies.values() if each.spec and not each.deleting)
+    without = (each for each in staying if each.spec.nodes[0].mode is not Mode.OFF)
+    shares = [share(f"of-{each.name}", each) for each in without if each.name not in owned]
+    return snapshot(*seen, shares)
 
 
 def serving(owner: PolicyObject, *names: str) -> list[SeenObject]:

@@ -24,7 +24,7 @@ from gpushare_core.api.enums import (
 from gpushare_core.api.names import EXTENDER_PORT, STARTUP_TAINT
 from gpushare_core.api.node_object import IGNORED_XIDS
 from gpushare_core.placement.card_choice import Strategy
-from gpushare_core.placement.node_ranking import CANDIDATES
+from gpushare_core.placement.node_ranking import CANDIDATES, MAX_WEIGHT, WEIGHT
 
 MAX_RULES = 12
 MAX_NAMES = 256
@@ -198,6 +198,10 @@ class Placement(ApiModel):
     candidates: int = Field(default=CANDIDATES, ge=0, le=MAX_CANDIDATES)
     """How many of the nodes that a pod fits are offered to kube-scheduler, the best ones; where other pods or
     plugins keep it from all of these, it is offered every node at its next attempts. 0: always every node."""
+    weight: int = Field(default=WEIGHT, ge=1, le=MAX_WEIGHT)
+    """How much the strategy counts beside kube-scheduler's own scores: the default outweighs its spreading
+    over nodes by default, 1 leaves most to it. What a pod itself prefers comes first in any case. One weight
+    holds for all policies: that of the oldest one that shares a node."""
 
 
 _EXTENDER_PORT = rules(

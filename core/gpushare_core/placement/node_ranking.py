@@ -18,6 +18,17 @@ from gpushare_core.placement.requests import ResourceClass
 BEST = 10
 """``MaxExtenderPriority`` of ``k8s.io/kube-scheduler/extender/v1``; the worst is 0."""
 
+SECOND = 2
+"""The most that any but the best gets: the distance to the best is what has to outweigh others' scores."""
+
+WEIGHT = 5
+"""Of the extender's scores where the policy says nothing else, on the scale of kube-scheduler's plugins: what
+those weigh together that would rather have pods apart, or know nothing of cards (``getDefaultPlugins``).
+``PodTopologySpread`` 2, ``NodeResourcesFit``, ``NodeResourcesBalancedAllocation``, ``ImageLocality`` 1."""
+
+MAX_WEIGHT = 100
+"""Beyond it nothing else that kube-scheduler knows is of any account."""
+
 CANDIDATES = 16
 """How many of the fitting nodes are offered for a pod, where the policy says nothing else."""
 
@@ -117,7 +128,7 @@ def ranking_key(candidate: Candidate, strategy: Strategy) -> Key:
 
 
 def key_scores(keys: Iterable[Key]) -> dict[Key, int]:
-    """Returns a score from 0 to ``BEST`` for every key; the best gets ``BEST``."""
-    places = {key: place for place, key in enumerate(sorted(set(keys)))}
-    steps = max(BEST, len(places) - 1)
-    return {key: BEST - place * BEST // steps for key, place in places.items()}
+    """Returns a score for every key: ``BEST`` for the best, from ``SECOND`` down to 0 for the others."""
+    best, *others = sorted(set(keys)) or [()]
+    steps = max(1, len(others))
+    return {best: BEST, **{key: SECOND - place * SECOND // steps for place, key in enumerate(others)}}

@@ -96,6 +96,8 @@ class Binder:
     """Is to be told at filters what pods ask for."""
     _tasks: dict[str, BindTask] = field(default_factory=dict, init=False)
     """By pod UID."""
+    _holding: int = field(default=0, init=False)
+    """Of the Lease, when a bind was permitted last."""
     _slots: asyncio.Semaphore = field(init=False)
 
     def __post_init__(self) -> None:
@@ -186,10 +188,14 @@ class Binder:
     async def _bind(self, pod: PodReference, node: str, *, answer_due: float) -> None:
         if self._is_bound(pod, node):
             return
-        holding = await self.permit()
-        expected = self.expected.take(pod.uid)
-        reserved = self._reserve_expected(pod, node, expected.request if expected else None)
+        expected, held_before = self.expected.take(pod.uid), self._holding
+        asked = expected.request if expected else None
+        reserved = self._reserve_expected(pod, node, asked)  # pods that are filtered from now on see it
         try:
+            holding = self._holding = await self.permit()
+            if holding != held_before:  # the ledger has seen since what another extender bound
+                self._release(reserved)
+                reserved = self._reserve_expected(pod, node, asked)
             known = self._certain(expected, reserved) or await self._read_request(pod)
             is_bound = self._is_bound(pod, node)
         except BaseException:  # whatever it is, nothing was sent

@@ -1,8 +1,9 @@
 """Which of the nodes that fit a pod are offered to kube-scheduler: the best ones of each policy. Pure.
 
 kube-scheduler scores every node that it is offered, which costs more than all else of a pod's scheduling.
-Each policy says how many of its nodes are offered; the best are those that rank first. Of equal nodes every
-pod is offered other ones: pods that follow one another closely do not see each other's units yet.
+Each policy says how many of its nodes are offered; the best are those that rank first. Pods that follow one
+another closely do not see each other's units yet: with Binpack all of them are shown the same one of equal
+nodes, with Spread each is shown other ones.
 """
 
 from collections import defaultdict
@@ -11,7 +12,7 @@ from dataclasses import dataclass, field
 from zlib import crc32
 
 from gpushare_core.placement.card_choice import Strategy
-from gpushare_core.placement.node_ranking import key_scores
+from gpushare_core.placement.node_ranking import BEST, SECOND, key_scores
 from gpushare_extender.ledger.fit_index import Answer, Fit
 
 Alike = Mapping[Answer, Sequence[str]]
@@ -29,7 +30,8 @@ class Offer:
 def scores(answers: Mapping[str, Answer]) -> dict[str, int]:
     """Returns a score for every node, as core's ranking gives it; 0 for a node that does not fit.
 
-    Nodes of policies with different strategies can meet here: each strategy ranks its own.
+    Nodes of policies with different strategies can meet here: each strategy ranks its own. Of equal nodes the
+    first by name is the best one with Binpack.
     """
     fits = {each for each in answers.values() if isinstance(each, Fit)}
     by_strategy = {
@@ -37,7 +39,14 @@ def scores(answers: Mapping[str, Answer]) -> dict[str, int]:
         for strategy in {fit.strategy for fit in fits}
     }
     points = {fit: by_strategy[fit.strategy][fit.key] for fit in fits}
-    return {name: points[each] if isinstance(each, Fit) else 0 for name, each in answers.items()}
+    scored = {name: points[each] if isinstance(each, Fit) else 0 for name, each in answers.items()}
+    packed = [name for name, each in answers.items() if isinstance(each, Fit) and _packs(each)]
+    best = sorted(name for name in packed if scored[name] == BEST)
+    return scored | dict.fromkeys(best[1:], SECOND)
+
+
+def _packs(fit: Fit) -> bool:
+    return fit.strategy is Strategy.BINPACK
 
 
 def alike(names: Sequence[str], answers: Sequence[Answer]) -> Alike:
@@ -57,7 +66,8 @@ def offer(nodes: Alike, *, uid: str, always: Collection[str] = ()) -> Offer:
     for most, fits in _policies(nodes):
         left = most or sum(len(nodes[fit]) for fit in fits)
         for fit in fits:
-            taken, others = _taken(nodes[fit], min(left, len(nodes[fit])), uid=uid)
+            same = sorted(nodes[fit]) if _packs(fit) and left < len(nodes[fit]) else nodes[fit]
+            taken, others = _taken(same, min(left, len(same)), begin_by="" if _packs(fit) else uid)
             left -= len(taken)
             made.offered.extend(taken)
             made.left_out.extend(others)
@@ -77,10 +87,10 @@ def _policies(nodes: Alike) -> Iterator[tuple[int, list[Fit]]]:
         yield most, sorted(fits, key=lambda fit: fit.key)
 
 
-def _taken(names: Sequence[str], most: int, *, uid: str) -> tuple[Sequence[str], Sequence[str]]:
-    """Returns ``most`` of ``names``, which begin at another one for each pod, and the others."""
-    if most in (0, len(names)):
+def _taken(names: Sequence[str], most: int, *, begin_by: str) -> tuple[Sequence[str], Sequence[str]]:
+    """Returns ``most`` of ``names``, which begin at another one for each text, and the others."""
+    if most in (0, len(names)) or not begin_by:
         return names[:most], names[most:]
-    begin = crc32(uid.encode(errors="replace")) % len(names)
+    begin = crc32(begin_by.encode(errors="replace")) % len(names)
     turned = [*names[begin:], *names[:begin]]
     return turned[:most], turned[most:]

@@ -5,9 +5,10 @@ Whole pods are large, and every filter brings one.
 
 from collections.abc import Collection, Mapping
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
+from msgspec import structs
 
 from gpushare_core.dialects.annotation_room import size_beside_ours
 from gpushare_core.json_object import Json
@@ -33,6 +34,33 @@ class Container(msgspec.Struct, rename="camel", omit_defaults=True):
     resources: Resources | None = None
 
 
+class _Preferred(msgspec.Struct):
+    """Source: the three kinds of ``v1.Affinity``, as far as they only prefer."""
+
+    preferred: list[Any] | None = msgspec.field(
+        name="preferredDuringSchedulingIgnoredDuringExecution", default=None
+    )
+
+
+class Affinity(msgspec.Struct, rename="camel"):
+    """Source: ``v1.Affinity``."""
+
+    node_affinity: _Preferred | None = None
+    pod_affinity: _Preferred | None = None
+    pod_anti_affinity: _Preferred | None = None
+
+    @property
+    def prefers(self) -> bool:
+        kinds = (self.node_affinity, self.pod_affinity, self.pod_anti_affinity)
+        return any(each is not None and each.preferred for each in kinds)
+
+
+class SpreadConstraint(msgspec.Struct, rename="camel"):
+    """Source: ``v1.TopologySpreadConstraint``."""
+
+    when_unsatisfiable: str = ""
+
+
 class PodSpec(msgspec.Struct, rename="camel", omit_defaults=True):
     """Source: ``v1.PodSpec``."""
 
@@ -43,6 +71,8 @@ class PodSpec(msgspec.Struct, rename="camel", omit_defaults=True):
     priority: int | None = None
     preemption_policy: str | None = None
     termination_grace_period_seconds: int | None = None
+    affinity: Affinity | None = None
+    topology_spread_constraints: list[SpreadConstraint] | None = None
 
 
 class PodMetadata(msgspec.Struct, rename="camel"):
@@ -104,6 +134,13 @@ class Pod(msgspec.Struct):
         return self.status.nominated_node_name
 
     @property
+    def prefers_nodes(self) -> bool:
+        """Whether it says itself which of the nodes that fit are better: kube-scheduler scores by that."""
+        spreads = self.spec.topology_spread_constraints or ()
+        spreads_softly = any(each.when_unsatisfiable == "ScheduleAnyway" for each in spreads)
+        return spreads_softly or (self.spec.affinity is not None and self.spec.affinity.prefers)
+
+    @property
     def may_preempt(self) -> bool:
         """Whether others may be evicted for it as long as it waits for a node."""
         never = self.spec.preemption_policy == "Never"
@@ -117,7 +154,8 @@ class Pod(msgspec.Struct):
 
     def request(self, resources: Mapping[str, ResourceClass]) -> PodRequest:
         """Returns what the pod asks of the extended ``resources``, and of CPU and memory besides."""
-        spec, ours = msgspec.json.encode(self.spec), tuple(resources.items())
+        asking = structs.replace(self.spec, affinity=None, topology_spread_constraints=None)
+        spec, ours = msgspec.json.encode(asking), tuple(resources.items())
         return (_known_request if len(spec) <= LONGEST_KNOWN else _request)(spec, ours)
 
 

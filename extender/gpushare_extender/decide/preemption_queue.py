@@ -126,6 +126,11 @@ class PreemptionQueue:
         preemptor = self._preemptors.get(uid)
         return preemptor is None or preemptor.refused >= since
 
+    def is_evicting(self, uid: str) -> bool:
+        """Returns whether the extender itself is evicting others for the pod."""
+        preemptor = self._preemptors.get(uid)
+        return preemptor is not None and preemptor.is_interrupted
+
     def left_to_scheduler(self, uid: str, *, now: float) -> None:
         """kube-scheduler was told victims for the pod, and evicts them itself."""
         if preemptor := self._preemptors.get(uid):

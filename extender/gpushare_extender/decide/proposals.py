@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from gpushare_extender.decide.bound_pods import BoundPod
 from gpushare_extender.decide.disruption_budgets import Budget, violating
-from gpushare_extender.decide.victims import NodeWithout, cost, evictable, find_eviction
+from gpushare_extender.decide.victims import Cost, NodeWithout, cost, evictable, find_eviction
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +30,24 @@ class NodeToFree:
     """UIDs of those that end already."""
     below: int
     budgets: Sequence[Budget] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Completed:
+    """What kube-scheduler is told to evict on a node."""
+
+    proposal: Proposal
+    node: NodeToFree
+
+    @property
+    def victims(self) -> list[BoundPod]:
+        """Those that go, and those that end already."""
+        return _pods({*self.proposal.victims, *self.node.gone}, self.node)
+
+    @property
+    def cost(self) -> tuple[int, Cost]:
+        """In the order of kube-scheduler's ``pickOneNodeForPreemption``: budgets first."""
+        return self.proposal.violations, cost(_pods(self.proposal.victims, self.node))
 
 
 def complete(proposal: Proposal, node: NodeToFree, *, may_add: bool) -> Proposal | None:

@@ -139,7 +139,8 @@ class ExtenderApi:
 
     def _filter_names(self, names: list[str], pod: Pod, *, is_proven: bool) -> FilterResult:
         request, uid, now = self._request(pod), pod.metadata.uid, self.binder.timing.clock()
-        narrowing = None if self.offered.comes_again(uid, now=now) else Narrowing(pod.nominated_node)
+        is_free = pod.prefers_nodes or self.offered.comes_again(uid, now=now)
+        narrowing = None if is_free else Narrowing(pod.nominated_node)
         if len(self.schedulers) < MOST_SCHEDULERS:
             self.schedulers.add(pod.spec.scheduler_name)
         version = pod.version
@@ -189,7 +190,10 @@ class ExtenderApi:
         return pod.request(self.ledger.resources)
 
     def prioritize(self, call: Call) -> Answer:
-        """Status 400 makes the scheduler go on without scores: a worse node beats no node."""
+        """Status 400 makes the scheduler go on without scores: a worse node beats no node.
+
+        No node is better for a pod that says itself which ones are.
+        """
         try:
             args = EXTENDER_ARGS.decode(call.content)
             names = args.node_names if args.node_names is not None else list(_named(args.nodes))
@@ -199,7 +203,8 @@ class ExtenderApi:
             return error_answer("not the arguments of a prioritize: no Pod", 400)
         self.offered.goes_on(args.pod.metadata.uid)
         asked = self._request(args.pod)
-        scores = prioritize_nodes(self.ledger, names, asked) if asked.resources else dict.fromkeys(names, 0)
+        has_say = asked.resources and not args.pod.prefers_nodes
+        scores = prioritize_nodes(self.ledger, names, asked) if has_say else dict.fromkeys(names, 0)
         return _json([HostPriority(name, score) for name, score in scores.items()])
 
     async def preempt(self, call: Call) -> Answer:

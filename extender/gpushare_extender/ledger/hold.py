@@ -6,6 +6,9 @@ from dataclasses import dataclass, field
 from gpushare_core.placement.requests import Request
 from gpushare_extender.ledger.holder import Holder
 
+HOLD_SECONDS = 60.0
+"""Units are held for so long after the last victim is gone, or has to be."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hold:

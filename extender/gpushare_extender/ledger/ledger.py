@@ -146,7 +146,9 @@ class Ledger:
         nodes = self._forget(uid)
         reported = {node for node in nodes if self._nodes[node].was_reported(uid)}
         if reported or not nodes:
-            self._remove_from(nodes, uid)
+            for node in nodes:
+                self._nodes[node].leave(uid)
+                self._update_index(node)
         else:
             self._departures.put(uid, nodes, now=now)
 
@@ -322,8 +324,10 @@ class Ledger:
         return node_ledger.share_node if (node_ledger := self._nodes.get(node)) else None
 
     def departing(self, node: str) -> frozenset[str]:
-        """Returns the UIDs of the pods that are gone and count on ``node`` still."""
-        return frozenset(self._departures.on(node))
+        """Returns the UIDs of the pods that are gone and count on ``node`` still: the next reports of its
+        plugin free what they had."""
+        node_ledger = self._nodes.get(node)
+        return frozenset(self._departures.on(node)) | (node_ledger.left if node_ledger else frozenset())
 
     def node_names(self) -> list[str]:
         """Returns the names of the nodes with a GPUShareNode, sorted."""

@@ -112,6 +112,8 @@ class NodeLedger:
     not name (yet) are in it, too."""
     _uses: dict[str, CardUse] = field(default_factory=dict)
     """By UUID, of the cards of which anything is in use."""
+    _left: frozenset[str] = frozenset()
+    """UIDs of pods that are gone, and of which the GPUShareNode tells still."""
     _given_back: frozenset[str] = frozenset()
     """UIDs of the holders of which a GPUShareNode told in full, and that the next one did not name."""
     _seen: Mapping[ResourceClass, tuple[Card, ...]] | None = None
@@ -192,6 +194,7 @@ class NodeLedger:
         missing = self.holders.keys() & set(_named(self.share_node)).difference(_named(share_node))
         if given_back := {uid for uid in missing if self.is_reported_in_full(uid)}:
             self._given_back |= given_back
+        self._left = self._left.intersection(_named(share_node))
         before, self.share_node = self._meanings, share_node
         if before != self._meanings or any(map(self._is_of_another_unit, self.holders.values())):
             self._booked.clear()
@@ -207,6 +210,7 @@ class NodeLedger:
     def put(self, holder: Holder) -> None:
         """Takes the place of what the same pod had before."""
         self._unbook(holder.uid)
+        self._left -= {holder.uid}
         self.holders[holder.uid] = holder
         self._book(holder)
         for each in holder.cards:
@@ -221,6 +225,17 @@ class NodeLedger:
         self._unbook(uid)
         if uid in self._given_back:
             self._given_back -= {uid}
+
+    def leave(self, uid: str) -> None:
+        """As ``remove``, of a pod that is gone: the GPUShareNode will not tell of it for long."""
+        self.remove(uid)
+        if self.is_reported(uid):
+            self._left |= {uid}
+
+    @property
+    def left(self) -> frozenset[str]:
+        """The UIDs of pods that are gone, and that the GPUShareNode names still."""
+        return self._left
 
     def _unbook(self, uid: str) -> None:
         for each in self.holders.pop(uid).cards if uid in self.holders else ():

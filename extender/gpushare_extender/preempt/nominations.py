@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.placement.requests import PodRequest
 from gpushare_extender.decide.ending_pods import EndingPods
-from gpushare_extender.decide.nomination import given_up_reason, is_doubtful
+from gpushare_extender.decide.nomination import fits_now, given_up_reason, hold_for, is_doubtful
 from gpushare_extender.decide.pod import Pod
 from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.preempt.node_pods import NodePodReader
@@ -26,7 +26,8 @@ class Nominations:
 
     async def given_up(self, pod: Pod, request: PodRequest) -> str:
         """Returns why ``pod`` is not to be nominated any longer; empty where it has no nomination, may get
-        its node, or nobody can tell."""
+        its node, or nobody can tell. What it waits for there is held for it from then on, also by an extender
+        that did not choose the victims."""
         if not is_doubtful(self.ledger, pod, request):
             return ""
         node = pod.nominated_node
@@ -35,8 +36,10 @@ class Nominations:
         except (ApiError, UnreachableError) as error:
             _log.warning("cannot tell whether pods end there: %s", error, extra={"node": node})
             return ""
-        ending = {each.uid for each in self.ending.of(node, pods, now=self.clock())}
+        ending = self.ending.of(node, pods, now=self.clock())
         if reason := given_up_reason(self.ledger, pod, request, ending=ending):
             _log.info("%s", reason, extra={"pod": str(pod.reference), "node": node})
             return reason
+        if not fits_now(self.ledger, pod, request, node=node):
+            hold_for(self.ledger, pod, request, node=node, ending=ending, now=self.clock())
         return ""

@@ -29,7 +29,7 @@ from gpushare_extender.decide.preemption_queue import (
     Rank,
 )
 from gpushare_extender.decide.victims import Eviction, NodeWithout, evictable, find_eviction
-from gpushare_extender.ledger.hold import Hold
+from gpushare_extender.ledger.hold import HOLD_SECONDS, Hold
 from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.ledger.pod_reference import PodReference
 from gpushare_extender.preempt.eviction_call import EvictionOutcome, ProtectedError, evict
@@ -45,8 +45,6 @@ FIRST_RETRY = 5.0
 LONGEST_RETRY = 300.0
 MOST_NODES = 16
 """Looked at for one pod at a time; soon after that the next ones."""
-HOLD_SECONDS = 60.0
-"""A card is held for so long after the last victim is gone, or has to be."""
 UNTRIED_SECONDS = 330.0
 """The same where kube-scheduler has not tried the pod since: it may let one that was refused often wait for
 five minutes (``podMaxBackoffSeconds``; the dedicated one does), and others are before it then."""

@@ -9,9 +9,10 @@ from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.placement.requests import PodRequest
 from gpushare_extender.decide.disruption_budgets import Budget
 from gpushare_extender.decide.ending_pods import EndingPods
+from gpushare_extender.decide.nomination import fits_once_gone, hold_for
 from gpushare_extender.decide.pod import Pod
 from gpushare_extender.decide.preemption_queue import PreemptionQueue
-from gpushare_extender.decide.proposals import NodeToFree, Proposal, complete
+from gpushare_extender.decide.proposals import Completed, NodeToFree, Proposal, complete
 from gpushare_extender.decide.victims import NodeWithout
 from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.preempt.node_pods import NodePodReader
@@ -35,31 +36,50 @@ class SchedulerVictims:
     clock: Callable[[], float]
 
     async def complete(self, pod: Pod, proposals: Mapping[str, Proposal]) -> dict[str, Proposal]:
-        """Returns for some of the nodes, by name, what to evict so that ``pod`` fits a card afterwards.
+        """Returns the node on which the least goes, and what to evict there so that ``pod`` fits a card.
 
-        Nodes on which nothing helps are not among them. While units are held for the pod there is none: what
-        it needs is on its way.
+        One node, so that it is known which one kube-scheduler nominates: what becomes free there is the pod's
+        from now on. Empty where nothing helps, and while what is held for the pod is on its way.
         """
         request = pod.request(self.ledger.resources)
         if not request.resources:
             return dict(proposals)
         if self.ledger.holds.of(pod.metadata.uid):
-            return {}
+            if await self._is_on_its_way(pod, request):
+                return {}
+            self.ledger.end_hold(pod.metadata.uid)
         completed = await self._completed(pod, request, proposals)
-        if completed:
-            self.preemptors.left_to_scheduler(pod.metadata.uid, now=self.clock())
-        return completed
+        if not completed:
+            return {}
+        best = min(completed, key=lambda name: completed[name].cost)
+        self.preemptors.left_to_scheduler(pod.metadata.uid, now=self.clock())
+        hold_for(self.ledger, pod, request, node=best, ending=completed[best].victims, now=self.clock())
+        return {best: completed[best].proposal}
+
+    async def _is_on_its_way(self, pod: Pod, request: PodRequest) -> bool:
+        """Returns whether what is held for the pod becomes free without another eviction; kube-scheduler may
+        have failed to evict what it was told to."""
+        hold = self.ledger.holds.of(pod.metadata.uid)
+        if hold is None or self.preemptors.is_evicting(hold.uid):
+            return hold is not None
+        try:
+            pods = await self.reader.pods_now(hold.node)
+        except (ApiError, UnreachableError) as error:
+            _log.warning("cannot tell whether pods end there: %s", error, extra={"node": hold.node})
+            return True
+        ending = self.ending.of(hold.node, pods, now=self.clock())
+        return fits_once_gone(self.ledger, pod, request, node=hold.node, ending=ending)
 
     async def _completed(
         self, pod: Pod, request: PodRequest, proposals: Mapping[str, Proposal]
-    ) -> dict[str, Proposal]:
+    ) -> dict[str, Completed]:
         names, begun = self._most_promising(proposals, request), self.clock()
         try:
             budgets = await self.reader.budgets() if names else []
         except (ApiError, UnreachableError) as error:
             _log.warning("cannot tell which pods are protected, none is evicted: %s", error)
             return {}
-        found: dict[str, Proposal] = {}
+        found: dict[str, Completed] = {}
         for first in range(0, len(names), MOST_NODES):
             some = names[first : first + MOST_NODES]
             calls = (self._of_node(name, pod, request, proposals[name], budgets) for name in some)
@@ -80,7 +100,7 @@ class SchedulerVictims:
 
     async def _of_node(
         self, name: str, pod: Pod, request: PodRequest, proposal: Proposal, budgets: Sequence[Budget]
-    ) -> Proposal | None:
+    ) -> Completed | None:
         try:
             pods = await self.reader.pods(name)
         except (ApiError, UnreachableError) as error:
@@ -98,4 +118,5 @@ class SchedulerVictims:
             pod.priority,
             budgets,
         )
-        return complete(proposal, to_free, may_add=share_node.preempts and pod.may_preempt)
+        made = complete(proposal, to_free, may_add=share_node.preempts and pod.may_preempt)
+        return Completed(made, to_free) if made else None

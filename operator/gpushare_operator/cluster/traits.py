@@ -14,7 +14,7 @@ from gpushare_core.api.names import (
 )
 from gpushare_operator.cluster.node_index import Entry, NodeIndex
 from gpushare_operator.cluster.node_state import NodeState
-from gpushare_operator.cluster.objects import NodeObject
+from gpushare_operator.cluster.objects import NodeObject, PolicyObject
 
 HOST_LABELS = frozenset({CONTROL_PLANE_LABEL, EXTERNAL_SCHEDULER_LABEL, SCHEDULER_LABEL})
 """Of nodes on which a kube-scheduler runs, or may have been edited."""
@@ -47,6 +47,15 @@ class _Offered:
 
 
 @dataclass(frozen=True, slots=True)
+class Sharer:
+    """A policy under which a node shares its cards, as its GPUShareNode names it."""
+
+    policy: str
+    owners: tuple[str, ...]
+    """UIDs; none where the GPUShareNode has none."""
+
+
+@dataclass(frozen=True, slots=True)
 class _Traits:
     is_host: bool
     is_tainted: bool
@@ -61,7 +70,8 @@ class NodeTraits:
         is_host = node is not None and not HOST_LABELS.isdisjoint(node.labels)
         is_tainted = node is not None and node.startup_taint is not None and not node.deleting
         remark = _Traits(is_host, is_tainted) if is_host or is_tainted else None
-        return Entry(remark, _counted((*_dialects(state), *_owners(state), *_offered(state))))
+        sums = (*_dialects(state), *_owners(state), *_offered(state), *_sharers(state))
+        return Entry(remark, _counted(sums))
 
 
 @lru_cache(maxsize=256)
@@ -95,6 +105,11 @@ def _offered(state: NodeState) -> Iterator[Hashable]:
         yield from (_Offered(name) for name in state.node.offered if name not in state.node.zeros)
 
 
+def _sharers(state: NodeState) -> Iterator[Hashable]:
+    if state.share and not state.share.deleting:
+        yield Sharer(state.share.policy, state.share.owners)
+
+
 @dataclass(frozen=True, slots=True)
 class ClusterTraits:
     """What ``NodeTraits`` found."""
@@ -109,6 +124,13 @@ class ClusterTraits:
     """Those of which a GPUShareNode or a label is there."""
     offered: frozenset[str]
     """Extended resources by the names of dialects of which any node offers some, whoever's they are."""
+    sharers: frozenset[Sharer]
+    """Those under which nodes share their cards."""
+
+    def shares_node(self, policy: PolicyObject) -> bool:
+        """Returns whether a node shares its cards under this very policy; as ``NodeState.is_in_force``."""
+        owned = (each.owners for each in self.sharers if each.policy == policy.name)
+        return any(policy.uid in owners or not owners for owners in owned)
 
 
 def cluster_traits(index: NodeIndex[_Traits], nodes: Mapping[str, NodeObject]) -> ClusterTraits:
@@ -127,4 +149,5 @@ def cluster_traits(index: NodeIndex[_Traits], nodes: Mapping[str, NodeObject]) -
         dialects=frozenset(key.pair for key in index.sums if isinstance(key, _Spoken)),
         policies=frozenset(key.policy for key in index.sums if isinstance(key, _Owned)),
         offered=frozenset(key.resource for key in index.sums if isinstance(key, _Offered)),
+        sharers=frozenset(key for key in index.sums if isinstance(key, Sharer)),
     )

@@ -3,8 +3,8 @@
 The fourth part, what is said of it, is a table in ``status.scheduler``.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from gpushare_core.api.enums import Backend
@@ -15,7 +15,7 @@ from gpushare_operator.decide.backend_choice import needed_backend
 from gpushare_operator.decide.dedicated import may_be_made, plan_dedicated
 from gpushare_operator.decide.external import plan_external
 from gpushare_operator.decide.leftovers import Teardown
-from gpushare_operator.decide.scheduler import plan_connection
+from gpushare_operator.decide.scheduler import plan_connection, scheduler_settings
 from gpushare_operator.decide.volcano import plan_volcano
 from gpushare_operator.desired.names import Installation
 
@@ -64,6 +64,11 @@ def plan_backends(situation: Teardown) -> Plan:
         may_go = BACKENDS[needed].may_be_connected(snapshot)
         return former[0].disconnect(situation) if may_go else Plan()
     return BACKENDS[needed].connect(snapshot, situation.installation, situation.now)
+
+
+def asked_connection(snapshot: Snapshot) -> Hashable:
+    """Returns the same as long as policies and nodes together ask for the same connection."""
+    return needed_backend(snapshot), replace(scheduler_settings(snapshot), listening=())
 
 
 def placing_backend(snapshot: Snapshot) -> Backend | None:

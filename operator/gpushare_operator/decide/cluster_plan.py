@@ -13,10 +13,13 @@ from gpushare_operator.decide.teardown import Scope, plan_nodes, plan_teardown
 from gpushare_operator.desired.names import Installation
 
 
-def plan_cluster(snapshot: Snapshot, installation: Installation, now: datetime) -> Plan:
-    """Returns what the scheduler's connection needs, and what takes leftovers back."""
+def plan_cluster(
+    snapshot: Snapshot, installation: Installation, now: datetime, *, scheduler_waits: float = 0.0
+) -> Plan:
+    """Returns what the scheduler's connection needs, after ``scheduler_waits`` seconds, and what takes
+    leftovers back."""
     teardown = Teardown(snapshot=snapshot, installation=installation, now=now)
-    scheduler = plan_backends(teardown)
+    scheduler = Plan((), scheduler_waits) if scheduler_waits else plan_backends(teardown)
     orphaned = (
         plan_teardown(replace(teardown, policy=policy), Scope.POLICY)
         for policy in sorted(_orphaned_policies(snapshot))

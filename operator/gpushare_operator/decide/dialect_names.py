@@ -6,7 +6,6 @@ ours is touched there.
 
 from collections.abc import Iterator
 
-from gpushare_core.api.enums import Mode
 from gpushare_core.api.names import DIALECT_LABEL, MODE_LABEL, UNIT_CHANGE_BLOCKED
 from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.dialects.gpushare import GPUSHARE
@@ -16,7 +15,6 @@ from gpushare_core.placement.requests import ResourceClass
 from gpushare_operator.cluster.node_state import NodeState
 from gpushare_operator.cluster.objects import NodeObject, ShareNodeObject
 from gpushare_operator.cluster.snapshot import Snapshot
-from gpushare_operator.decide.policy_problems import is_served
 
 REMEMBERED = frozenset(name for name in RESOURCES if name.partition("/")[0] in DIALECTS)
 """What kubelets write back of our plugins, but for names that belong to no dialect alone, such as
@@ -137,15 +135,8 @@ def _managed(dialect: Dialect, mode: str) -> Iterator[str]:
 
 
 def _in_use(snapshot: Snapshot) -> list[tuple[Dialect, str]]:
-    """Returns dialect and mode of what policies ask for and of what nodes have, in a fixed order."""
-    in_use = {*snapshot.traits.dialects, *_asked_for(snapshot)}
+    """Returns dialect and mode of what nodes have and are to have, in a fixed order. What a policy without
+    nodes asks for is nobody's."""
     order = list(DIALECTS)
-    known = sorted((order.index(name), mode) for name, mode in in_use if name in DIALECTS)
+    known = sorted((order.index(name), mode) for name, mode in snapshot.traits.dialects if name in DIALECTS)
     return [(DIALECTS[order[position]], mode) for position, mode in known]
-
-
-def _asked_for(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
-    for policy in snapshot.policies.values():
-        if policy.spec and is_served(policy) and not policy.deleting:
-            modes = {rule.mode for rule in policy.spec.nodes} - {Mode.OFF}
-            yield from ((policy.spec.dialect, mode) for mode in modes)

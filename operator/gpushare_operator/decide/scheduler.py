@@ -31,17 +31,16 @@ from gpushare_operator.desired.names import EXTENDER_NAME, Installation
 
 
 def scheduler_needed(snapshot: Snapshot) -> bool:
-    """Returns whether a policy needs the scheduler connected, and is protected by our finalizer."""
+    """Returns whether a node shares its cards under a policy that stays, and is protected by our finalizer.
+
+    What a policy without nodes asks for concerns no scheduler.
+    """
     return any(_needs_scheduler(snapshot, policy) for policy in snapshot.policies.values())
 
 
 def _needs_scheduler(snapshot: Snapshot, policy: PolicyObject) -> bool:
-    """One that cannot be read, or is not served, needs it for what is in force of it."""
-    return not policy.deleting and FINALIZER in policy.finalizers and _is_in_force(snapshot, policy)
-
-
-def _is_in_force(snapshot: Snapshot, policy: PolicyObject) -> bool:
-    return is_served(policy) or any(state.is_in_force(policy) for state in snapshot.states.values())
+    is_staying = not policy.deleting and FINALIZER in policy.finalizers
+    return is_staying and snapshot.traits.shares_node(policy)
 
 
 def scheduler_settings(snapshot: Snapshot) -> SchedulerSettings:
@@ -63,13 +62,24 @@ def scheduler_settings(snapshot: Snapshot) -> SchedulerSettings:
     if policy is None or policy.spec is None or not is_served(policy):
         return settings
     scheduler = policy.spec.scheduler
-    return replace(settings, port=scheduler.extender_port, timeout=scheduler.timeout_seconds)
+    return replace(
+        settings,
+        port=scheduler.extender_port,
+        timeout=scheduler.timeout_seconds,
+        weight=policy.spec.placement.weight,
+    )
 
 
 def decisive_policy(snapshot: Snapshot) -> PolicyObject | None:
-    """Returns the oldest of the policies in force; one that goes only when no other is left."""
-    in_force = oldest_first(policy for policy in snapshot.policies.values() if _is_in_force(snapshot, policy))
-    return min(in_force, key=lambda policy: policy.deleting, default=None)
+    """Returns the oldest of the policies under which nodes share their cards; one that goes only when no
+    other is left. By one without nodes what others leave behind is taken back."""
+    in_order = oldest_first(policy for policy in snapshot.policies.values() if _may_decide(snapshot, policy))
+    shares_node = snapshot.traits.shares_node
+    return min(in_order, key=lambda each: (each.deleting, not shares_node(each)), default=None)
+
+
+def _may_decide(snapshot: Snapshot, policy: PolicyObject) -> bool:
+    return is_served(policy) or snapshot.traits.shares_node(policy)
 
 
 def extender_log(snapshot: Snapshot) -> ExtenderLog:

@@ -6,7 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from gpushare_core.api.names import CONTROL_PLANE_LABEL, EDIT_REVISION, EXTENDER_PORT, SCHEDULER_LABEL
-from gpushare_core.api.policy import Scheduler
+from gpushare_core.api.policy import Placement, Scheduler
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.json_object import Json
 from gpushare_operator.cluster.labels import (
@@ -65,6 +65,8 @@ class SchedulerSettings:
     """Where the extender listens."""
     timeout: int = Scheduler().timeout_seconds
     """Seconds until an edited kube-scheduler has to serve."""
+    weight: int = Placement().weight
+    """Of the extender's scores."""
     listening: tuple[int, ...] = ()
     """Where the extender listens by now: any scheduler may call any of these ports."""
     asked: frozenset[str] = frozenset()
@@ -84,6 +86,8 @@ class SchedulerSettings:
             *(part for name in self.ignored_resources for part in ("--ignored-resource", name)),
             "--prioritize-verb",
             "prioritize",
+            "--weight",
+            str(self.weight),
         ]
 
 

@@ -38,7 +38,20 @@ def scheduler_configured(
         return _disconnecting(
             needed, former[0].name, leaving(snapshot, _as_deleted(policy), installation, now)
         )
-    return CONDITIONS[needed or _own_backend(policy)](snapshot, policy, installation, now)
+    if needed is None:
+        return _not_needed(snapshot)
+    return CONDITIONS[needed](snapshot, policy, installation, now)
+
+
+def _not_needed(snapshot: Snapshot) -> ConditionState:
+    """No scheduler is touched for a policy without nodes."""
+    going = [name for name, each in BACKENDS.items() if not each.settled(snapshot)]
+    undone = f"; what connects backend {going[0]} is being taken back" if going else ""
+    message = (
+        f"no node shares its cards, so no scheduler is connected to the extender{undone};"
+        " that is done with the first node"
+    )
+    return condition_false(conditions.SCHEDULER_CONFIGURED, conditions.NOT_NEEDED, message)
 
 
 def _disconnecting(needed: Backend, former: Backend, state: ConditionState) -> ConditionState:

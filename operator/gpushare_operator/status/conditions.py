@@ -20,6 +20,7 @@ NODES_MISSING = "NodesMissing"
 NO_NODES_SELECTED = "NoNodesSelected"
 
 CONFIGURED = "Configured"
+NOT_NEEDED = "NoNodeShares"
 EXTENDER_NOT_READY = "ExtenderNotReady"
 INSTALLING = "Installing"
 CONNECTION_LOST = "ConnectionLost"

@@ -5,8 +5,10 @@ from collections.abc import Collection, Mapping, Sequence
 from gpushare_core.api.conditions import ConditionState, condition_false, condition_true
 from gpushare_core.api.enums import Mode
 from gpushare_core.api.names import UNIT_CHANGE_BLOCKED, UNIT_TOO_FINE
+from gpushare_core.api.policy import PolicySpec
 from gpushare_core.api.served import Problem
 from gpushare_core.dialects.table import DIALECTS
+from gpushare_core.json_object import Json
 from gpushare_operator.cluster.objects import PolicyObject
 from gpushare_operator.cluster.snapshot import Snapshot
 from gpushare_operator.decide import policy_problems
@@ -142,14 +144,12 @@ def _overruled_settings(snapshot: Snapshot, policy: PolicyObject) -> list[Proble
     decisive = decisive_policy(snapshot)
     if policy.deleting or decisive is None or decisive.name == policy.name:
         return []
+    if not snapshot.traits.shares_node(policy):
+        return []
     if policy.spec is None or decisive.spec is None:
         return []
-    ours, theirs = policy.spec.scheduler.to_json(), decisive.spec.scheduler.to_json()
-    overruled = [
-        _setting(key, theirs.get(key))
-        for key in ("backend", "extenderPort", "timeoutSeconds", "volcano")
-        if ours.get(key) != theirs.get(key)
-    ]
+    ours, theirs = _of_the_connection(policy.spec), _of_the_connection(decisive.spec)
+    overruled = [_setting(key, value) for key, value in theirs.items() if ours[key] != value]
     if not overruled:
         return []
     message = (
@@ -164,6 +164,13 @@ def _setting(key: str, value: object) -> str:
     if isinstance(value, Mapping):
         return ", ".join(f"{key}.{name} {each}" for name, each in value.items())
     return f"no {key}" if value is None else f"{key} {value}"
+
+
+def _of_the_connection(spec: PolicySpec) -> Json:
+    """Returns what there is one of for all policies, by the name that people know it by."""
+    scheduler = spec.scheduler.to_json()
+    named = {key: scheduler.get(key) for key in ("backend", "extenderPort", "timeoutSeconds", "volcano")}
+    return {**named, "placement.weight": spec.placement.weight}
 
 
 def unit_change_blocked(nodes: PolicyNodes) -> ConditionState:

@@ -600,6 +600,36 @@ async def test_what_another_extender_did_is_seen_once_the_lease_is_ours(
     assert api.requests("POST", BINDING) == []
 
 
+async def test_while_the_lease_is_taken_the_pods_units_are_reserved_already(
+    binder: Binder, ledger: Ledger
+) -> None:
+    """Right after an installation that takes a while: the next pod of a file did not see the first one's."""
+    seen: list[int] = []
+
+    async def take_over() -> int:
+        seen.append(used(ledger))
+        return 1
+
+    binder.permit = take_over
+    binder.expected.put("uid-a", pod_request(4))
+    assert await binder.bind(reference(), "n1") == ""
+    assert seen[0] == 4
+
+
+async def test_what_was_reserved_before_the_lease_is_chosen_anew(
+    api: FakeApi, binder: Binder, ledger: Ledger
+) -> None:
+    async def take_over() -> int:
+        ledger.set_pod(pod_update("uid-b", c0=16))
+        ledger.set_pod(pod_update("uid-c", c1=16))
+        return 1
+
+    binder.permit = take_over
+    binder.expected.put("uid-a", pod_request(4))
+    assert "insufficient GPU memory" in await binder.bind(reference(), "n1")
+    assert api.requests("POST", BINDING) == []
+
+
 class Gate:
     """A read of the pod that waits until it is opened; then the server answers."""
 

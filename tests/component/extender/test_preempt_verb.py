@@ -6,7 +6,7 @@ import pytest
 from msgspec import structs
 from tests.fakes.api_server import DISRUPTION_BUDGETS, PODS, FakeApi, fake_api, status
 from tests.fakes.extender_caller import SchedulerCaller
-from tests.samples.extender import asked, holder_json, pod_json, pod_update, reference, share_node
+from tests.samples.extender import asked, holder_json, pod_json, pod_update, reference, reporting, share_node
 from tests.samples.preemption import budget_json
 
 from gpushare_core.json_object import Json
@@ -38,6 +38,22 @@ async def preempt(caller: SchedulerCaller, pod: Json | None = None, **proposed: 
     body = {"Pod": pod or preemptor(), "NodeNameToMetaVictims": victims, "NodeNameToVictims": None}
     answer: Json = (await caller.post("/gpushare/preempt", body))["NodeNameToMetaVictims"]
     return answer
+
+
+def end(api: FakeApi, name: str) -> None:
+    pod = api.pod(name)
+    pod["metadata"]["deletionTimestamp"] = "2026-11-22T10:00:00Z"
+    api.put(PODS, pod)
+
+
+def y_leaves(extender: ExtenderApi) -> None:
+    extender.ledger.pod_left("uid-y", now=0.0)
+
+
+def report(extender: ExtenderApi, *, y: int = 0) -> None:
+    """The plugin tells what the kubelet has given out."""
+    told = reporting(share_node("n1"), 0, **{"uid-x": 10})
+    extender.ledger.set_share_node(reporting(told, 1, **{"uid-y": y}) if y else told)
 
 
 Y_GOES = {"n1": {"Pods": [{"UID": "uid-y"}], "NumPDBViolations": 0}}
@@ -108,10 +124,62 @@ async def test_where_it_is_off_none_are_added(caller: SchedulerCaller, extender:
 
 
 async def test_while_a_card_is_held_for_it_nothing_more_is_evicted(
-    caller: SchedulerCaller, extender: ExtenderApi
+    caller: SchedulerCaller, extender: ExtenderApi, api: FakeApi
 ) -> None:
     extender.ledger.hold(reference("p"), node="n1", request=asked(10), priority=10, gone={"uid-y"}, until=1.0)
+    end(api, "y")
     assert await preempt(caller, n1=["uid-x"]) == {}
+
+
+async def test_what_its_victims_leave_is_held_from_the_answer_on(
+    caller: SchedulerCaller, extender: ExtenderApi
+) -> None:
+    """A replacement of the victim may be tried before kube-scheduler asks about the pod again."""
+    report(extender, y=10)
+    assert await preempt(caller, n1=["uid-y"]) == Y_GOES
+    y_leaves(extender)
+    report(extender)
+    replacement = {"Pod": pod_json("z", units=10), "NodeNames": ["n1"]}
+    assert "n1" in (await caller.post("/gpushare/filter", replacement))["FailedNodes"]
+    assert (await caller.post("/gpushare/filter", {"Pod": preemptor(), "NodeNames": ["n1"]}))["NodeNames"]
+
+
+async def test_a_victim_that_is_gone_frees_a_card_though_the_plugin_has_not_told(
+    caller: SchedulerCaller, extender: ExtenderApi, api: FakeApi
+) -> None:
+    assert await preempt(caller, n1=["uid-y"]) == Y_GOES
+    report(extender, y=10)
+    y_leaves(extender)
+    api.delete(PODS, "y", "default")
+    assert await preempt(caller, n1=["uid-x"]) == {}
+
+
+async def test_where_kube_scheduler_has_not_evicted_them_it_is_told_again(caller: SchedulerCaller) -> None:
+    assert await preempt(caller, n1=["uid-y"]) == Y_GOES
+    assert await preempt(caller, n1=["uid-y"]) == Y_GOES
+
+
+async def test_of_several_nodes_the_one_is_told_where_least_goes(
+    caller: SchedulerCaller, extender: ExtenderApi, api: FakeApi
+) -> None:
+    """So it is certain which one kube-scheduler nominates."""
+    pod = pod_json("w", node="n2")
+    api.put(PODS, pod)
+    extender.ledger.set_share_node(share_node("n2", 16))
+    extender.ledger.set_pod(pod_update("uid-w", node="n2", c0=10))
+    answer = await preempt(caller, n1=["uid-y"], n2=["uid-w"])
+    assert answer == {"n2": {"Pods": [{"UID": "uid-w"}], "NumPDBViolations": 0}}
+    assert [hold.node for hold in extender.ledger.holds] == ["n2"]
+
+
+async def test_a_pod_that_is_nominated_is_held_what_ends_there(
+    caller: SchedulerCaller, extender: ExtenderApi, api: FakeApi
+) -> None:
+    """Another extender answered, or this one was restarted since."""
+    end(api, "y")
+    pod = {**preemptor(), "status": {"nominatedNodeName": "n1"}}
+    await caller.post("/gpushare/filter", {"Pod": pod, "NodeNames": ["n1"]})
+    assert [(hold.uid, [*hold.holder.shares]) for hold in extender.ledger.holds] == [("uid-p", ["n1-1"])]
 
 
 async def test_while_nodes_are_left_out_that_it_fits_nothing_is_evicted_for_it(

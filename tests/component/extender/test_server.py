@@ -141,6 +141,15 @@ class TestBind:
         assert await caller.post("/gpushare/bind", BIND) == {"Error": ""}
         assert api.pod("a")["spec"]["nodeName"] == "n1"
 
+    async def test_no_node_is_better_for_a_pod_that_prefers_some_itself(
+        self, caller: SchedulerCaller
+    ) -> None:
+        pod = pod_json("a", units=1)
+        asking = {"Pod": pod, "NodeNames": ["n1", "n2"]}
+        assert {each["Score"] for each in await caller.post("/gpushare/prioritize", asking)} == {2, 10}
+        pod["spec"]["topologySpreadConstraints"] = [{"maxSkew": 1, "whenUnsatisfiable": "ScheduleAnyway"}]
+        assert {each["Score"] for each in await caller.post("/gpushare/prioritize", asking)} == {0}
+
     @pytest.mark.parametrize("verb", ["filter", "prioritize"])
     async def test_what_a_caller_said_of_the_pod_before_does_not_count(
         self, caller: SchedulerCaller, api: FakeApi, verb: str

@@ -65,7 +65,7 @@ def test_a_policy_is_written_as_it_was_read() -> None:
         "dialect": "aliyun.com",
         "admission": {"visibleDevices": "Deny"},
         "startupTaint": "Remove",
-        "placement": {"strategy": "Spread", "preemption": "Disabled", "candidates": 0},
+        "placement": {"strategy": "Spread", "preemption": "Disabled", "candidates": 0, "weight": 7},
         "scheduler": {"backend": "External", "extenderPort": 12345, "timeoutSeconds": 60},
         "plugin": {
             "logLevel": "debug",

@@ -77,9 +77,18 @@ def test_each_policy_offers_its_own() -> None:
     assert Counter(name.rstrip("01234") for name in passing) == {"few": 1, "many": 3, "spread": 3}
 
 
-def test_equal_nodes_take_turns() -> None:
-    names = [f"n{number}" for number in range(50)]
+def test_with_binpack_the_same_of_equal_nodes_are_offered_to_every_pod() -> None:
+    """Pods that follow one another closely do not see each other's units yet."""
+    names = [f"n{number:02}" for number in range(50)]
     ledger = ledger_of(*nodes(*names, candidates=16))
+    for uid in map(str, range(20)):
+        asking = names[int(uid) :] + names[: int(uid)]  # kube-scheduler begins at another one each time
+        assert offered(ledger, asking, uid=uid).passing == names[:16]
+
+
+def test_with_spread_equal_nodes_take_turns() -> None:
+    names = [f"n{number}" for number in range(50)]
+    ledger = ledger_of(*nodes(*names, candidates=16, strategy=Strategy.SPREAD))
     passing = {uid: offered(ledger, names, uid=uid).passing for uid in map(str, range(1000))}
     assert all(len(set(each)) == 16 for each in passing.values())
     times = Counter(name for each in passing.values() for name in each)

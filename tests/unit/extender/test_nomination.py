@@ -2,8 +2,8 @@
 
 import msgspec
 import pytest
-from tests.samples.extender import asked, pod_request, reference, share_node
-from tests.samples.preemption import ledger_with
+from tests.samples.extender import asked, pod_request, reference, reporting, share_node
+from tests.samples.preemption import bound, ledger_with
 
 from gpushare_core.placement.requests import PodRequest
 from gpushare_extender.decide.nomination import given_up_reason, is_doubtful
@@ -30,7 +30,7 @@ def two_thirds_each() -> Ledger:
 
 
 def reason(ledger: Ledger, *ending: str, units: int = 10) -> str:
-    return given_up_reason(ledger, nominated(), pod_request(units), ending=set(ending))
+    return given_up_reason(ledger, nominated(), pod_request(units), ending=[bound(uid) for uid in ending])
 
 
 class TestDoubtful:
@@ -95,3 +95,14 @@ class TestGivenUp:
         ledger = ledger_with(16, 16, x={"c0": 10}, y={"c1": 10})
         ledger.hold(reference("q"), node="n1", request=asked(10), priority=priority, gone={"x"}, until=1.0)
         assert bool(reason(ledger, "x")) is given_up
+
+
+def test_a_victim_that_is_gone_counts_as_ending_until_the_plugin_has_told() -> None:
+    ledger = two_thirds_each()
+    there = reporting(share_node("n1", 16, 16), 0, x=10)
+    ledger.set_share_node(reporting(there, 1, y=10))
+    ledger.pod_left("y", now=0.0)
+    assert not ledger.fits("n1", pod_request(10))
+    assert reason(ledger) == ""
+    ledger.set_share_node(reporting(there, 1, z=10))
+    assert reason(ledger), "the report contradicts: somebody else has the units"

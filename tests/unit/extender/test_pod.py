@@ -51,3 +51,36 @@ def test_pods_with_many_containers_are_not_remembered() -> None:
     containers = [container_json(f"c{number}", 1) for number in range(100)]
     assert request_of(*containers) == request_of(*containers)
     assert request_of(*containers) is not request_of(*containers)
+
+
+PREFERRED = {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1}]}
+REQUIRED = {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "zone"}]}
+
+
+@pytest.mark.parametrize(
+    ("spec", "prefers"),
+    [
+        pytest.param({}, False, id="nothing"),
+        pytest.param({"affinity": {"podAntiAffinity": PREFERRED}}, True, id="pods apart"),
+        pytest.param({"affinity": {"podAffinity": PREFERRED}}, True, id="pods together"),
+        pytest.param({"affinity": {"nodeAffinity": PREFERRED}}, True, id="nodes"),
+        pytest.param({"affinity": {"podAntiAffinity": REQUIRED}}, False, id="a filter"),
+        pytest.param({"affinity": {"podAntiAffinity": None}}, False, id="null"),
+        pytest.param(
+            {"topologySpreadConstraints": [{"whenUnsatisfiable": "ScheduleAnyway"}]}, True, id="spread softly"
+        ),
+        pytest.param(
+            {"topologySpreadConstraints": [{"whenUnsatisfiable": "DoNotSchedule"}]},
+            False,
+            id="spread, a filter",
+        ),
+    ],
+)
+def test_whether_a_pod_says_itself_which_nodes_are_better(spec: Json, *, prefers: bool) -> None:
+    assert msgspec.convert({"spec": spec}, Pod).prefers_nodes is prefers
+
+
+def test_what_it_prefers_is_no_other_request() -> None:
+    containers = [container_json("a", 4)]
+    pod = msgspec.convert({"spec": {"containers": containers, "affinity": {"podAffinity": PREFERRED}}}, Pod)
+    assert pod.request(GPUSHARE.resources) is request_of(*containers)

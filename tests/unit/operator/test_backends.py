@@ -26,7 +26,7 @@ from tests.samples.operator import (
     restored,
     rule,
     serving,
-    snapshot,
+    sharing,
     spec,
     untouched,
     volcano_backup,
@@ -105,75 +105,75 @@ OPEN = external_policy(), external_host(), external_extender()
     ("seen", "plan"),
     [
         pytest.param(
-            snapshot(external_policy(), untouched()),
+            sharing(external_policy(), untouched()),
             ["mark cp external", "extender 127.0.0.1:22766"],
             id="External: the extender comes to control planes",
         ),
         pytest.param(
-            snapshot(external_policy(), node("a", labels={EXTERNAL_SCHEDULER_LABEL: ""})),
+            sharing(external_policy(), node("a", labels={EXTERNAL_SCHEDULER_LABEL: ""})),
             ["mark a external", "extender 127.0.0.1:22766"],
             id="External: and where people say that a kube-scheduler runs",
         ),
-        pytest.param(snapshot(*OPEN), [], id="External: all is there"),
+        pytest.param(sharing(*OPEN), [], id="External: all is there"),
         pytest.param(
-            snapshot(*OPEN, node("b", labels={SCHEDULER_LABEL: "external"})),
+            sharing(*OPEN, node("b", labels={SCHEDULER_LABEL: "external"})),
             ["mark b None"],
             id="External: a node is no host any more",
         ),
         pytest.param(
-            snapshot(external_policy(), external_host(), external_extender(12000)),
+            sharing(external_policy(), external_host(), external_extender(12000)),
             ["extender 127.0.0.1:22766 127.0.0.1:12000"],
             id="External: another port, and the one before until the new one is called",
         ),
         pytest.param(
-            snapshot(external_policy(), external_host(), external_extender(22766, 12000), calls()),
+            sharing(external_policy(), external_host(), external_extender(22766, 12000), calls()),
             ["extender 127.0.0.1:22766"],
             id="External: the new port is called",
         ),
         pytest.param(
-            snapshot(external_policy(), external_host(), external_extender(22766, 12000), calls(12000)),
+            sharing(external_policy(), external_host(), external_extender(22766, 12000), calls(12000)),
             [],
             id="External: only the former port is called",
         ),
-        pytest.param(snapshot(volcano_policy()), [], id="Volcano: not read yet"),
+        pytest.param(sharing(volcano_policy()), [], id="Volcano: not read yet"),
         pytest.param(
-            snapshot(volcano_policy(), volcano_config(result=ReadResult.MISSING, text=None)),
+            sharing(volcano_policy(), volcano_config(result=ReadResult.MISSING, text=None)),
             [],
             id="Volcano: not there",
         ),
         pytest.param(
-            snapshot(volcano_policy(), volcano_config()),
+            sharing(volcano_policy(), volcano_config()),
             ["back up 'actions: \"e"],
             id="Volcano: first the backup",
         ),
         pytest.param(
-            snapshot(volcano_policy(), volcano_config(), volcano_backup()),
+            sharing(volcano_policy(), volcano_config(), volcano_backup()),
             ["write enabled"],
             id="Volcano: then the edit",
         ),
         pytest.param(
-            snapshot(volcano_policy(), volcano_config(ENABLED), volcano_backup()), [], id="Volcano: done"
+            sharing(volcano_policy(), volcano_config(ENABLED), volcano_backup()), [], id="Volcano: done"
         ),
         pytest.param(
-            snapshot(volcano_policy(), volcano_config(ENABLED)), [], id="Volcano: people have done it"
+            sharing(volcano_policy(), volcano_config(ENABLED)), [], id="Volcano: people have done it"
         ),
         pytest.param(
-            snapshot(volcano_policy(), volcano_config(THEIRS), volcano_backup()),
+            sharing(volcano_policy(), volcano_config(THEIRS), volcano_backup()),
             ["back up 'actions: \"e"],
             id="Volcano: overwritten, so backed up anew",
         ),
         pytest.param(
-            snapshot(volcano_policy(), volcano_config(THEIRS), volcano_backup(THEIRS)),
+            sharing(volcano_policy(), volcano_config(THEIRS), volcano_backup(THEIRS)),
             [f"write {enable(THEIRS).text}"],
             id="Volcano: and edited again",
         ),
         pytest.param(
-            snapshot(volcano_policy(), volcano_config(ENABLED + "# new\n"), volcano_backup()),
+            sharing(volcano_policy(), volcano_config(ENABLED + "# new\n"), volcano_backup()),
             [],
             id="Volcano: changed beside our part",
         ),
         pytest.param(
-            snapshot(
+            sharing(
                 volcano_policy(),
                 volcano_config(
                     ENABLED.replace("    arguments:\n      predicate.GPUSharingEnable: true\n", "")
@@ -193,44 +193,44 @@ def test_connect(seen: Snapshot, plan: list[str]) -> None:
     ("seen", "plan"),
     [
         pytest.param(
-            snapshot(external_host(), external_extender()),
+            sharing(external_host(), external_extender()),
             ["DeleteDaemonSet"],
             id="External: the extender first",
         ),
-        pytest.param(snapshot(external_host(), extender_pod()), [], id="External: its pods stop"),
-        pytest.param(snapshot(external_host()), ["mark cp None"], id="External: the marks last"),
-        pytest.param(snapshot(volcano_backup()), [], id="Volcano: not read yet"),
+        pytest.param(sharing(external_host(), extender_pod()), [], id="External: its pods stop"),
+        pytest.param(sharing(external_host()), ["mark cp None"], id="External: the marks last"),
+        pytest.param(sharing(volcano_backup()), [], id="Volcano: not read yet"),
         pytest.param(
-            snapshot(volcano_backup(), volcano_config(ENABLED)),
+            sharing(volcano_backup(), volcano_config(ENABLED)),
             ["write original"],
             id="Volcano: untouched, so byte for byte",
         ),
         pytest.param(
-            snapshot(volcano_backup(), volcano_config(ENABLED + "# new\n")),
+            sharing(volcano_backup(), volcano_config(ENABLED + "# new\n")),
             [f"write {THEIRS}"],
             id="Volcano: changed since, so only our part",
         ),
         pytest.param(
-            snapshot(replace(volcano_backup(), original=""), volcano_config(ENABLED)),
+            sharing(replace(volcano_backup(), original=""), volcano_config(ENABLED)),
             ["write original"],
             id="Volcano: a backup that was emptied, so our part is taken out",
         ),
         pytest.param(
-            snapshot(volcano_backup(), volcano_config()),
+            sharing(volcano_backup(), volcano_config()),
             ["DeleteVolcanoBackup"],
             id="Volcano: then the backup goes",
         ),
         pytest.param(
-            snapshot(volcano_backup(), volcano_config(result=ReadResult.MISSING, text=None)),
+            sharing(volcano_backup(), volcano_config(result=ReadResult.MISSING, text=None)),
             ["DeleteVolcanoBackup"],
             id="Volcano: the ConfigMap is gone",
         ),
         pytest.param(
-            snapshot(volcano_backup(), volcano_config(result=ReadResult.FORBIDDEN, text=None)),
+            sharing(volcano_backup(), volcano_config(result=ReadResult.FORBIDDEN, text=None)),
             [],
             id="Volcano: it may not be read",
         ),
-        pytest.param(snapshot(volcano_backup(), volcano_config("a: [")), [], id="Volcano: it is broken"),
+        pytest.param(sharing(volcano_backup(), volcano_config("a: [")), [], id="Volcano: it is broken"),
     ],
 )
 def test_disconnect(seen: Snapshot, plan: list[str]) -> None:
@@ -240,16 +240,16 @@ def test_disconnect(seen: Snapshot, plan: list[str]) -> None:
 @pytest.mark.parametrize(
     ("seen", "unsettled"),
     [
-        pytest.param(snapshot(untouched()), set(), id="nothing"),
-        pytest.param(snapshot(control_plane()), {Backend.KUBE_SCHEDULER}, id="a mark"),
-        pytest.param(snapshot(untouched(), installed()), {Backend.KUBE_SCHEDULER}, id="a run of hostctl"),
-        pytest.param(snapshot(untouched(), extender()), {Backend.KUBE_SCHEDULER}, id="the extender"),
-        pytest.param(snapshot(external_host()), {Backend.EXTERNAL}, id="an external mark"),
-        pytest.param(snapshot(untouched(), external_extender()), {Backend.EXTERNAL}, id="external extender"),
+        pytest.param(sharing(untouched()), set(), id="nothing"),
+        pytest.param(sharing(control_plane()), {Backend.KUBE_SCHEDULER}, id="a mark"),
+        pytest.param(sharing(untouched(), installed()), {Backend.KUBE_SCHEDULER}, id="a run of hostctl"),
+        pytest.param(sharing(untouched(), extender()), {Backend.KUBE_SCHEDULER}, id="the extender"),
+        pytest.param(sharing(external_host()), {Backend.EXTERNAL}, id="an external mark"),
+        pytest.param(sharing(untouched(), external_extender()), {Backend.EXTERNAL}, id="external extender"),
         pytest.param(
-            snapshot(external_host(), external_extender(), extender_pod()), {Backend.EXTERNAL}, id="all of it"
+            sharing(external_host(), external_extender(), extender_pod()), {Backend.EXTERNAL}, id="all of it"
         ),
-        pytest.param(snapshot(volcano_backup()), {Backend.VOLCANO}, id="a backup"),
+        pytest.param(sharing(volcano_backup()), {Backend.VOLCANO}, id="a backup"),
     ],
 )
 def test_settled(seen: Snapshot, unsettled: set[Backend]) -> None:
@@ -267,68 +267,68 @@ AGO = NOW - timedelta(hours=2)
     ("seen", "said"),
     [
         pytest.param(
-            snapshot(external_policy(), node("gpu-1")), "False NoControlPlane: no node has", id="no host"
+            sharing(external_policy(), node("gpu-1")), "False NoControlPlane: no node has", id="no host"
         ),
         pytest.param(
-            snapshot(*OPEN), "on each of these hosts, as root: gpushare-hostctl keys --root /", id="no keys"
+            sharing(*OPEN), "on each of these hosts, as root: gpushare-hostctl keys --root /", id="no keys"
         ),
         pytest.param(
-            snapshot(*OPEN, extender_pod()), f"False WaitingForCalls: {'no kube-scheduler'}", id="no call"
+            sharing(*OPEN, extender_pod()), f"False WaitingForCalls: {'no kube-scheduler'}", id="no call"
         ),
-        pytest.param(snapshot(*OPEN, extender_pod()), RENDER, id="what to do"),
+        pytest.param(sharing(*OPEN, extender_pod()), RENDER, id="what to do"),
         pytest.param(
-            snapshot(*OPEN, extender_pod(), calls(12000)), "False WaitingForCalls", id="called elsewhere"
-        ),
-        pytest.param(
-            snapshot(*OPEN, extender_pod(), calls(at=AGO)), "False WaitingForCalls", id="called long ago"
+            sharing(*OPEN, extender_pod(), calls(12000)), "False WaitingForCalls", id="called elsewhere"
         ),
         pytest.param(
-            snapshot(*OPEN, extender_pod(), calls(at=None)), "False WaitingForCalls", id="never called"
+            sharing(*OPEN, extender_pod(), calls(at=AGO)), "False WaitingForCalls", id="called long ago"
         ),
         pytest.param(
-            snapshot(*OPEN, extender_pod(), calls()),
+            sharing(*OPEN, extender_pod(), calls(at=None)), "False WaitingForCalls", id="never called"
+        ),
+        pytest.param(
+            sharing(*OPEN, extender_pod(), calls()),
             "True Called: kube-scheduler calls the extender: port 22766 of cp. The operator does not see",
             id="called",
         ),
         pytest.param(
-            snapshot(external_policy(deleting=True), external_host(), external_extender()),
+            sharing(external_policy(deleting=True), external_host(), external_extender()),
             "False Restoring: the extender is being removed; no kube-scheduler was edited by gpushare:"
             " take the extender at port 22766 out",
             id="External goes",
         ),
         pytest.param(
-            snapshot(
+            sharing(
                 external_policy(deleting=True), external_policy("b"), external_host(), external_extender()
             ),
             "False Deleting: the extender stays",
             id="External stays",
         ),
         pytest.param(
-            snapshot(volcano_policy()), "False EditingConfigMap: ConfigMap volcano-system/", id="unread"
+            sharing(volcano_policy()), "False EditingConfigMap: ConfigMap volcano-system/", id="unread"
         ),
         pytest.param(
-            snapshot(volcano_policy(), volcano_config(result=ReadResult.MISSING, text=None)),
+            sharing(volcano_policy(), volcano_config(result=ReadResult.MISSING, text=None)),
             "False ConfigMapMissing: ConfigMap volcano-system/volcano-scheduler-configmap: it is not there:"
             " install Volcano, or name its scheduler's ConfigMap in scheduler.volcano",
             id="missing",
         ),
         pytest.param(
-            snapshot(volcano_policy(), volcano_config(result=ReadResult.FORBIDDEN, text=None)),
+            sharing(volcano_policy(), volcano_config(result=ReadResult.FORBIDDEN, text=None)),
             "kubectl apply -f manifests/volcano/rbac.yaml",
             id="forbidden",
         ),
         pytest.param(
-            snapshot(volcano_policy(), volcano_config(None)),
+            sharing(volcano_policy(), volcano_config(None)),
             "it has no key volcano-scheduler.conf",
             id="no key",
         ),
         pytest.param(
-            snapshot(volcano_policy(), volcano_config("a: [")),
+            sharing(volcano_policy(), volcano_config("a: [")),
             "False NeedsAttention: ConfigMap volcano-system/volcano-scheduler-configmap: not valid YAML",
             id="broken",
         ),
         pytest.param(
-            snapshot(
+            sharing(
                 volcano_policy(),
                 volcano_config(ENABLED.replace("deviceshare.GPUSharingEnable: true", SWITCHED_OFF)),
                 volcano_backup(),
@@ -337,7 +337,7 @@ AGO = NOW - timedelta(hours=2)
             id="our own line is switched off",
         ),
         pytest.param(
-            snapshot(
+            sharing(
                 volcano_policy(deleting=True),
                 volcano_config(ENABLED),
                 volcano_backup(written="", additions=(("nobody's", "plugin"), ("deviceshare", "plugin"))),
@@ -346,30 +346,30 @@ AGO = NOW - timedelta(hours=2)
             id="the backup is damaged",
         ),
         pytest.param(
-            snapshot(volcano_policy(), volcano_config()), "GPU sharing is being switched on in it", id="due"
+            sharing(volcano_policy(), volcano_config()), "GPU sharing is being switched on in it", id="due"
         ),
         pytest.param(
-            snapshot(volcano_policy(), volcano_config(ENABLED)),
+            sharing(volcano_policy(), volcano_config(ENABLED)),
             "True Configured: GPU sharing is on in ConfigMap",
             id="on",
         ),
         pytest.param(
-            snapshot(volcano_policy(deleting=True), volcano_config(ENABLED), volcano_backup()),
+            sharing(volcano_policy(deleting=True), volcano_config(ENABLED), volcano_backup()),
             "False Restoring: ConfigMap volcano-system/volcano-scheduler-configmap is being restored",
             id="Volcano goes",
         ),
         pytest.param(
-            snapshot(volcano_policy(deleting=True), volcano_config("a: ["), volcano_backup()),
+            sharing(volcano_policy(deleting=True), volcano_config("a: ["), volcano_backup()),
             "kubectl delete configmap -n gpushare-system gpushare-volcano-backup",
             id="Volcano cannot go",
         ),
         pytest.param(
-            snapshot(volcano_policy(deleting=True), volcano_policy("b"), volcano_backup()),
+            sharing(volcano_policy(deleting=True), volcano_policy("b"), volcano_backup()),
             "False Deleting: Volcano's scheduler stays as it is",
             id="Volcano stays",
         ),
         pytest.param(
-            snapshot(volcano_policy(deleting=True)),
+            sharing(volcano_policy(deleting=True)),
             "False Restored: Volcano's configuration",
             id="Volcano gone",
         ),
@@ -383,7 +383,7 @@ class TestMoving:
     """A live policy asks for another backend: the one before goes first."""
 
     def test_from_kube_scheduler_hosts_are_restored_first(self) -> None:
-        seen = snapshot(*serving(policy(), "gpu-1"), volcano_policy(), volcano_config())
+        seen = sharing(*serving(policy(), "gpu-1"), volcano_policy(), volcano_config())
         assert class_names(cluster_actions(seen)) == ["CreateJob"]
         assert line(seen) == (
             "False DisconnectingFormerBackend: backend Volcano comes when nothing of KubeScheduler is left:"
@@ -391,29 +391,29 @@ class TestMoving:
         )
 
     def test_units_stay_offered_meanwhile(self) -> None:
-        seen = snapshot(*serving(policy(), "gpu-1"), volcano_policy(), volcano_config())
+        seen = sharing(*serving(policy(), "gpu-1"), volcano_policy(), volcano_config())
         assert "DeleteShareNode" not in class_names(policy_actions(seen))
 
     def test_then_its_extender_goes(self) -> None:
-        seen = snapshot(external_policy(), untouched(), extender(), restored())
+        seen = sharing(external_policy(), untouched(), extender(), restored())
         assert [type(each) for each in cluster_actions(seen)] == [DeleteDaemonSet]
 
     def test_and_the_new_one_comes_when_nothing_is_left(self) -> None:
-        assert planned(snapshot(external_policy(), untouched(), extender_pod())) == []
-        assert planned(snapshot(external_policy(), untouched())) == [
+        assert planned(sharing(external_policy(), untouched(), extender_pod())) == []
+        assert planned(sharing(external_policy(), untouched())) == [
             "mark cp external",
             "extender 127.0.0.1:22766",
         ]
 
     def test_from_external_no_host_is_touched(self) -> None:
-        seen = snapshot(policy(), external_host(), external_extender(), extender_pod())
+        seen = sharing(policy(), external_host(), external_extender(), extender_pod())
         assert planned(seen) == ["DeleteDaemonSet"]
-        assert planned(snapshot(policy(), external_host())) == ["mark cp None"]
+        assert planned(sharing(policy(), external_host())) == ["mark cp None"]
 
     def test_from_volcano_its_config_map_is_restored(self) -> None:
-        seen = snapshot(policy(), untouched(), volcano_backup(), volcano_config(ENABLED))
+        seen = sharing(policy(), untouched(), volcano_backup(), volcano_config(ENABLED))
         assert planned(seen) == ["write original"]
-        restored_config = snapshot(policy(), untouched(), volcano_backup(), volcano_config())
+        restored_config = sharing(policy(), untouched(), volcano_backup(), volcano_config())
         assert [type(each) for each in cluster_actions(restored_config)] == [DeleteVolcanoBackup]
 
     def test_to_another_config_map_the_one_before_is_restored_first(self) -> None:
@@ -422,7 +422,7 @@ class TestMoving:
             dialect="volcano.sh",
             scheduler={"backend": "Volcano", "volcano": {"namespace": "batch"}},
         )
-        seen = snapshot(policy(spec=elsewhere), volcano_backup(), volcano_config(ENABLED))
+        seen = sharing(policy(spec=elsewhere), volcano_backup(), volcano_config(ENABLED))
         assert planned(seen) == ["write original"]
         assert "another one is being restored first" in line(seen)
 
@@ -431,19 +431,19 @@ class TestTwoPolicies:
     """There is one connection for all."""
 
     def test_the_older_one_decides(self) -> None:
-        seen = snapshot(volcano_policy("new", created=5), external_policy("old"), untouched())
+        seen = sharing(volcano_policy("new", created=5), external_policy("old"), untouched())
         assert needed_backend(seen) is Backend.EXTERNAL
         assert "mark cp external" in planned(seen)
 
     def test_the_other_one_says_so(self) -> None:
-        seen = snapshot(volcano_policy("new", created=5), external_policy("old"), untouched())
+        seen = sharing(volcano_policy("new", created=5), external_policy("old"), untouched())
         assert line(seen, "new", "Conflicted").startswith("True")
         assert "the older policy old decides about the scheduler: backend External" in line(
             seen, "new", "Conflicted"
         )
 
     def test_when_the_older_one_goes_its_backend_goes_before_the_other_comes(self) -> None:
-        seen = snapshot(
+        seen = sharing(
             volcano_policy("old", deleting=True),
             external_policy("new", created=5),
             untouched(),
@@ -460,7 +460,7 @@ class TestTwoPolicies:
             (volcano_backup(), Backend.VOLCANO),
             (extender(), Backend.KUBE_SCHEDULER),
         ):
-            seen = snapshot(policy(**broken), *serving_share(), left)
+            seen = sharing(policy(**broken), *serving_share(), left)
             assert needed_backend(seen) is backend
 
 
@@ -469,18 +469,18 @@ def serving_share() -> list[Any]:
 
 
 def test_disconnecting_leaves_what_other_backends_have() -> None:
-    seen = snapshot(policy(), control_plane(), extender(), extender_pod(), installed(), volcano_backup())
+    seen = sharing(policy(), control_plane(), extender(), extender_pod(), installed(), volcano_backup())
     situation = Teardown(snapshot=seen, installation=INSTALLATION, now=NOW)
     assert BACKENDS[Backend.VOLCANO].disconnect(situation).actions == ()
 
 
 def test_a_damaged_backup_is_no_place() -> None:
     gone = replace(VOLCANO, namespace="", config_map="", key="")
-    assert not BACKENDS[Backend.VOLCANO].settled(snapshot(volcano_backup(location=gone)))
+    assert not BACKENDS[Backend.VOLCANO].settled(sharing(volcano_backup(location=gone)))
 
 
 def test_external_names_what_another_dialect_needs_though_it_is_called_already() -> None:
     asked = spec(rule("gpu-2"), dialect="aliyun.com", scheduler={"backend": "External"})
-    seen = snapshot(*OPEN, policy("b", created=1, spec=asked), extender_pod(), calls())
+    seen = sharing(*OPEN, policy("b", created=1, spec=asked), extender_pod(), calls())
     assert line(seen).startswith("True Called")
     assert "--managed-resource aliyun.com/gpu-mem" in line(seen)

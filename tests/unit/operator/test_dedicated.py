@@ -15,7 +15,7 @@ from tests.samples.operator import (
     policy,
     scheduler_pods,
     server,
-    snapshot,
+    sharing,
     untouched,
 )
 
@@ -51,48 +51,48 @@ def deployed(action: Action) -> str:
 @pytest.mark.parametrize(
     ("seen", "plan"),
     [
-        pytest.param(snapshot(dedicated_policy()), [], id="the server's version is not known"),
-        pytest.param(snapshot(dedicated_policy(), server(version="")), [], id="a server without a version"),
-        pytest.param(snapshot(dedicated_policy(), server(strays=None)), [], id="without the rights to it"),
+        pytest.param(sharing(dedicated_policy()), [], id="the server's version is not known"),
+        pytest.param(sharing(dedicated_policy(), server(version="")), [], id="a server without a version"),
+        pytest.param(sharing(dedicated_policy(), server(strays=None)), [], id="without the rights to it"),
         pytest.param(
-            snapshot(dedicated_policy(), server()),
+            sharing(dedicated_policy(), server()),
             ["deploy registry.k8s.io/kube-scheduler:v1.36.3"],
             id="it is made",
         ),
-        pytest.param(snapshot(dedicated_policy(), server(), dedicated()), [], id="it is there"),
+        pytest.param(sharing(dedicated_policy(), server(), dedicated()), [], id="it is there"),
         pytest.param(
-            snapshot(dedicated_policy(), server(version="v1.37.0"), dedicated()),
+            sharing(dedicated_policy(), server(version="v1.37.0"), dedicated()),
             ["deploy registry.k8s.io/kube-scheduler:v1.37.0"],
             id="the server was upgraded",
         ),
         pytest.param(
-            snapshot(dedicated_policy(), server(), dedicated(body={})),
+            sharing(dedicated_policy(), server(), dedicated(body={})),
             ["deploy registry.k8s.io/kube-scheduler:v1.36.3"],
             id="somebody changed it",
         ),
         pytest.param(
-            snapshot(dedicated_policy(), server(), dedicated(body={}, deleting=True)),
+            sharing(dedicated_policy(), server(), dedicated(body={}, deleting=True)),
             [],
             id="somebody deleted it, and it is going",
         ),
         pytest.param(
-            snapshot(dedicated_policy(), server(strays=None), control_plane(), installed()),
+            sharing(dedicated_policy(), server(strays=None), control_plane(), installed()),
             [],
             id="without the rights to it the backend before it stays",
         ),
         pytest.param(
-            snapshot(dedicated_policy(), server(), dedicated(), control_plane(), installed()),
+            sharing(dedicated_policy(), server(), dedicated(), control_plane(), installed()),
             ["restore a host"],
             id="hosts that were edited are restored first",
         ),
-        pytest.param(snapshot(dedicated()), ["delete"], id="it goes"),
-        pytest.param(snapshot(dedicated(deleting=True)), [], id="it is going"),
+        pytest.param(sharing(dedicated()), ["delete"], id="it goes"),
+        pytest.param(sharing(dedicated(deleting=True)), [], id="it is going"),
         pytest.param(
-            snapshot(policy(), untouched(), dedicated()),
+            sharing(policy(), untouched(), dedicated()),
             ["delete"],
             id="before another backend comes",
         ),
-        pytest.param(snapshot(policy(), untouched(), node("a"), scheduler_pods()), [], id="its pods stop"),
+        pytest.param(sharing(policy(), untouched(), node("a"), scheduler_pods()), [], id="its pods stop"),
     ],
 )
 def test_it_is_made_followed_and_removed(seen: Snapshot, plan: list[str]) -> None:
@@ -102,8 +102,8 @@ def test_it_is_made_followed_and_removed(seen: Snapshot, plan: list[str]) -> Non
 @pytest.mark.parametrize(
     ("seen", "unsettled"),
     [
-        pytest.param(snapshot(dedicated()), {Backend.DEDICATED}, id="our kube-scheduler"),
-        pytest.param(snapshot(node("a"), scheduler_pods()), {Backend.DEDICATED}, id="a pod of it"),
+        pytest.param(sharing(dedicated()), {Backend.DEDICATED}, id="our kube-scheduler"),
+        pytest.param(sharing(node("a"), scheduler_pods()), {Backend.DEDICATED}, id="a pod of it"),
     ],
 )
 def test_settled(seen: Snapshot, unsettled: set[Backend]) -> None:
@@ -114,27 +114,27 @@ def test_settled(seen: Snapshot, unsettled: set[Backend]) -> None:
     ("seen", "said"),
     [
         pytest.param(
-            snapshot(dedicated_policy(), server(strays=None)),
+            sharing(dedicated_policy(), server(strays=None)),
             "False RightsMissing: the operator may not run a kube-scheduler: kubectl apply -k manifests/ded",
             id="no rights",
         ),
         pytest.param(
-            snapshot(dedicated_policy(), server(version="")),
+            sharing(dedicated_policy(), server(version="")),
             "False SchedulerNotReady: waiting for the version of the API server",
             id="no version",
         ),
         pytest.param(
-            snapshot(dedicated_policy(), server(strays=None), control_plane(), installed()),
+            sharing(dedicated_policy(), server(strays=None), control_plane(), installed()),
             "False RightsMissing: the operator may not run a kube-scheduler",
             id="without the rights to it, another one in force",
         ),
         pytest.param(
-            snapshot(dedicated_policy(), server()),
+            sharing(dedicated_policy(), server()),
             "False SchedulerNotReady: the Deployment gpushare-scheduler is being made or changed",
             id="not made yet",
         ),
         pytest.param(
-            snapshot(
+            sharing(
                 dedicated_policy(),
                 server(),
                 dedicated(is_rolled_out=False),
@@ -144,28 +144,28 @@ def test_settled(seen: Snapshot, unsettled: set[Backend]) -> None:
             id="no image",
         ),
         pytest.param(
-            snapshot(dedicated_policy(), server(), dedicated()),
+            sharing(dedicated_policy(), server(), dedicated()),
             "True Configured: gpushare-scheduler (registry.k8s.io/kube-scheduler:v1.36.3) places pods; pods"
             " that ask for cards are pointed at it",
             id="it serves, and pods come to it",
         ),
         pytest.param(
-            snapshot(dedicated_policy(), server(pod_policy=ReadResult.NOT_SERVED), dedicated()),
+            sharing(dedicated_policy(), server(pod_policy=ReadResult.NOT_SERVED), dedicated()),
             "the API server has no MutatingAdmissionPolicy, so pods have to say schedulerName: ",
             id="it serves, and pods have to name it",
         ),
         pytest.param(
-            snapshot(dedicated_policy(), server(pod_policy=ReadResult.MISSING), dedicated()),
+            sharing(dedicated_policy(), server(pod_policy=ReadResult.MISSING), dedicated()),
             "kubectl apply -f manifests/dedicated/pods.yaml",
             id="it serves, and the policy for pods is not installed",
         ),
         pytest.param(
-            snapshot(dedicated_policy(deleting=True), dedicated()),
+            sharing(dedicated_policy(deleting=True), dedicated()),
             "False Restoring: gpushare-scheduler is being removed",
             id="Dedicated goes",
         ),
         pytest.param(
-            snapshot(dedicated_policy(deleting=True), dedicated_policy("b"), dedicated()),
+            sharing(dedicated_policy(deleting=True), dedicated_policy("b"), dedicated()),
             "False Deleting: gpushare-scheduler stays",
             id="Dedicated stays",
         ),
@@ -179,7 +179,7 @@ def test_the_condition_says_what_there_is_and_what_to_do(seen: Snapshot, said: s
     ("rights", "backend"), [(None, Backend.KUBE_SCHEDULER), ((), Backend.DEDICATED)], ids=["missing", "given"]
 )
 def test_pods_are_pointed_at_it_once_it_may_be_made(rights: tuple[str, ...] | None, backend: Backend) -> None:
-    seen = snapshot(dedicated_policy(), server(strays=rights), control_plane(), installed())
+    seen = sharing(dedicated_policy(), server(strays=rights), control_plane(), installed())
     assert policy_status(seen, seen.policies["default"], INSTALLATION, now=NOW).backend == backend
 
 
@@ -190,22 +190,22 @@ WAITING = ("a/x", "a/y")
     ("seen", "said"),
     [
         pytest.param(
-            snapshot(dedicated_policy(), server(strays=WAITING, pod_policy=ReadResult.NOT_SERVED)),
+            sharing(dedicated_policy(), server(strays=WAITING, pod_policy=ReadResult.NOT_SERVED)),
             "True PodsNotScheduled: nobody places 2 pods with schedulerName: default-scheduler (a/x, a/y) by"
             " cards: delete them, and create them with schedulerName: gpushare-scheduler",
             id="without a policy that points them",
         ),
         pytest.param(
-            snapshot(dedicated_policy(), server(strays=WAITING)),
+            sharing(dedicated_policy(), server(strays=WAITING)),
             "by cards: delete them; new ones are pointed at gpushare-scheduler",
             id="created before",
         ),
         pytest.param(
-            snapshot(policy(), server(strays=("a/x",), strays_ask="gpushare-scheduler")),
+            sharing(policy(), server(strays=("a/x",), strays_ask="gpushare-scheduler")),
             "nobody places 1 pod with schedulerName: gpushare-scheduler (a/x) any more: delete them, and",
             id="left by our kube-scheduler",
         ),
-        pytest.param(snapshot(dedicated_policy(), server()), "False AsExpected", id="none"),
+        pytest.param(sharing(dedicated_policy(), server()), "False AsExpected", id="none"),
     ],
 )
 def test_pods_that_nobody_places_are_counted(seen: Snapshot, said: str) -> None:
@@ -215,18 +215,18 @@ def test_pods_that_nobody_places_are_counted(seen: Snapshot, said: str) -> None:
 @pytest.mark.parametrize(
     ("seen", "asked"),
     [
-        pytest.param(snapshot(), "", id="nothing"),
-        pytest.param(snapshot(policy()), "", id="another backend"),
-        pytest.param(snapshot(dedicated_policy()), "default-scheduler", id="ours places"),
-        pytest.param(snapshot(policy(), dedicated()), "gpushare-scheduler", id="ours goes"),
-        pytest.param(snapshot(policy(), server()), "gpushare-scheduler", id="ours has just gone"),
+        pytest.param(sharing(), "", id="nothing"),
+        pytest.param(sharing(policy()), "", id="another backend"),
+        pytest.param(sharing(dedicated_policy()), "default-scheduler", id="ours places"),
+        pytest.param(sharing(policy(), dedicated()), "gpushare-scheduler", id="ours goes"),
+        pytest.param(sharing(policy(), server()), "gpushare-scheduler", id="ours has just gone"),
         pytest.param(
-            snapshot(policy(), server(strays=WAITING, strays_ask="gpushare-scheduler")),
+            sharing(policy(), server(strays=WAITING, strays_ask="gpushare-scheduler")),
             "gpushare-scheduler",
             id="some are left",
         ),
-        pytest.param(snapshot(policy(), server(strays_ask="gpushare-scheduler")), "", id="none is left"),
-        pytest.param(snapshot(dedicated(), server(strays=WAITING)), "", id="nobody is to be told"),
+        pytest.param(sharing(policy(), server(strays_ask="gpushare-scheduler")), "", id="none is left"),
+        pytest.param(sharing(dedicated(), server(strays=WAITING)), "", id="nobody is to be told"),
     ],
 )
 def test_pods_that_nobody_places_are_looked_for_where_there_may_be_some(seen: Snapshot, asked: str) -> None:
@@ -249,13 +249,13 @@ def test_an_administrator_names_the_image_of_kube_scheduler(given: str, image: s
 @pytest.mark.parametrize(
     ("seen", "backend"),
     [
-        pytest.param(snapshot(dedicated_policy()), "Dedicated", id="asked for"),
+        pytest.param(sharing(dedicated_policy()), "Dedicated", id="asked for"),
         pytest.param(
-            snapshot(dedicated_policy(), policy("older", created=-1)), "KubeScheduler", id="overruled"
+            sharing(dedicated_policy(), policy("older", created=-1)), "KubeScheduler", id="overruled"
         ),
-        pytest.param(snapshot(dedicated_policy(deleting=True)), "", id="going"),
+        pytest.param(sharing(dedicated_policy(deleting=True)), "", id="going"),
         pytest.param(
-            snapshot(dedicated_policy(deleting=True), policy("b", created=1)),
+            sharing(dedicated_policy(deleting=True), policy("b", created=1)),
             "KubeScheduler",
             id="another stays",
         ),

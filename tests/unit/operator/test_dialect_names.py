@@ -3,7 +3,18 @@
 from typing import Any
 
 import pytest
-from tests.samples.operator import marked, node, policy, rule, serving, share, share_condition, snapshot, spec
+from tests.samples.operator import (
+    marked,
+    node,
+    policy,
+    rule,
+    serving,
+    share,
+    share_condition,
+    sharing,
+    snapshot,
+    spec,
+)
 
 from gpushare_core.api.names import DIALECT_LABEL, MODE_LABEL, POLICY_LABEL
 from gpushare_core.dialects.table import DIALECTS
@@ -41,25 +52,32 @@ def speaking(dialect: str, *, name: str = "default", created: int = 0, **how: An
     ],
 )
 def test_schedulers_ask_the_extender_for_the_names_in_use(policies: Any, expected: tuple[str, ...]) -> None:
-    assert managed_resources(snapshot(policies)) == expected
+    assert managed_resources(sharing(policies)) == expected
+
+
+def test_what_a_policy_without_nodes_asks_for_is_nobodys() -> None:
+    """A younger policy that won no node had kube-scheduler edited for its dialect."""
+    owner, loser = policy(), speaking("volcano.sh", name="younger")
+    seen = snapshot(owner, loser, node("gpu-1", "default"), share("gpu-1", owner))
+    assert managed_resources(seen) == OURS
 
 
 def test_what_is_in_force_counts_although_no_policy_asks_for_it_any_more() -> None:
     edited = speaking("aliyun.com")
     kept = share("gpu-1", speaking("tuya.com", mode="Exclusive"))
-    assert "nvidia.com/gpu" in managed_resources(snapshot(edited, kept))
+    assert "nvidia.com/gpu" in managed_resources(sharing(edited, kept))
     leaving = node("gpu-2", labels={**marked("default"), **VOLCANOS})
-    assert "volcano.sh/gpu-memory" in managed_resources(snapshot(edited, leaving))
+    assert "volcano.sh/gpu-memory" in managed_resources(sharing(edited, leaving))
 
 
 def test_a_kubelet_that_labels_its_node_has_no_scheduler_edited() -> None:
     mine = node("gpu-3", labels={POLICY_LABEL: "default", **VOLCANOS})
-    assert managed_resources(snapshot(speaking("aliyun.com"), mine)) == ALIYUN
+    assert managed_resources(sharing(speaking("aliyun.com"), mine)) == ALIYUN
 
 
 def test_what_no_node_offers_is_told_apart() -> None:
-    assert ignored_resources(snapshot(speaking("tuya.com"))) == ("tuya.com/vcuda-core",)
-    assert ignored_resources(snapshot(speaking("aliyun.com"))) == ()
+    assert ignored_resources(sharing(speaking("tuya.com"))) == ("tuya.com/vcuda-core",)
+    assert ignored_resources(sharing(speaking("aliyun.com"))) == ()
 
 
 @pytest.mark.parametrize(
@@ -84,7 +102,7 @@ def test_what_the_plugin_says_of_its_dialect_decides() -> None:
     assert dialect_in_force(recorded, answered, "volcano.sh", "Memory") is DIALECTS["enflame.com"]
     unknown = share("gpu-1", speaking("volcano.sh"), dialect="of another version")
     assert dialect_in_force(recorded, unknown, "volcano.sh", "Memory") is DIALECTS["volcano.sh"]
-    assert "enflame.com/gcu-memory" in managed_resources(snapshot(speaking("volcano.sh"), answered))
+    assert "enflame.com/gcu-memory" in managed_resources(sharing(speaking("volcano.sh"), answered))
 
 
 @pytest.mark.parametrize(
@@ -120,9 +138,9 @@ def test_kubelets_leave_zeros_by_names_that_only_dialects_have(
     labels: dict[str, str], expected: tuple[str, ...]
 ) -> None:
     left = node("gpu-1", labels=labels, offered=tuple(sorted(ZEROS)), zeros=ZEROS)
-    assert forgotten_names(snapshot(left).states[left.name]) == expected
+    assert forgotten_names(sharing(left).states[left.name]) == expected
 
 
 def test_in_force_by_default_nothing_is_stale() -> None:
-    seen = snapshot(serving(policy(), "gpu-1"))
+    seen = sharing(serving(policy(), "gpu-1"))
     assert forgotten_names(seen.states["gpu-1"]) == ()

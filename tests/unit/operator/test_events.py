@@ -1,6 +1,16 @@
 """Events are turning points of conditions, and nothing twice."""
 
-from tests.samples.operator import INSTALLATION, NOW, control_plane, failed, node, policy, serving, snapshot
+from tests.samples.operator import (
+    INSTALLATION,
+    NOW,
+    control_plane,
+    failed,
+    node,
+    policy,
+    serving,
+    sharing,
+    snapshot,
+)
 
 from gpushare_core.api.event_limits import event_name, event_note
 from gpushare_core.api.policy import PolicyStatus
@@ -30,7 +40,7 @@ def test_what_is_only_on_its_way_is_no_turning_point() -> None:
 
 
 def test_a_failed_edit_is_a_warning() -> None:
-    broken = snapshot(policy(), node("gpu-1"), control_plane(), failed(HostctlCommand.INSTALL, ago=1))
+    broken = sharing(policy(), node("gpu-1"), control_plane(), failed(HostctlCommand.INSTALL, ago=1))
     assert reasons(QUIET, broken) == ["Warning InstallFailed"]
 
 

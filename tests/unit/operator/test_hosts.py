@@ -22,7 +22,7 @@ from tests.samples.operator import (
     restored,
     scheduler,
     serving,
-    snapshot,
+    sharing,
     untouched,
 )
 
@@ -52,7 +52,7 @@ def short(action: Action) -> str:
 
 def due(*seen: Any) -> list[str]:
     """Without Jobs that others have replaced."""
-    actions = [short(action) for action in cluster_actions(snapshot(*seen))]
+    actions = [short(action) for action in cluster_actions(sharing(*seen))]
     return [action for action in actions if action != "superseded"]
 
 
@@ -145,7 +145,7 @@ class TestKeys:
 
     def test_the_next_attempt_carries_it_along(self) -> None:
         old = reported(NOW + DAY, finished=NOW - 2 * DAY, spec_hash="other")
-        (action,) = plan_cluster(snapshot(*self.seen, old), INSTALLATION, NOW).actions
+        (action,) = plan_cluster(sharing(*self.seen, old), INSTALLATION, NOW).actions
         assert isinstance(action, CreateJob)
         assert read_job({**action.body, "status": {}, "metadata": with_uid(action)}).renew_after == NOW + DAY
 
@@ -161,7 +161,7 @@ class TestKeys:
         def arguments(finished: datetime) -> list[str]:
             undone = failed(INSTALL, ago=(NOW - finished).total_seconds(), renew_after=NOW - DAY)
             report = job_pod(undone, 3, '{"result": "RolledBack", "inputs": "abc", "renewAfter": null}')
-            actions = cluster_actions(snapshot(*self.seen, undone, report))
+            actions = cluster_actions(sharing(*self.seen, undone, report))
             jobs = [action.body for action in actions if isinstance(action, CreateJob)]
             return [arg for body in jobs for arg in body["spec"]["template"]["spec"]["containers"][0]["args"]]
 
@@ -216,7 +216,7 @@ class TestLostEdit:
         assert due(*self.seen, scheduler(), repaired(6)) == ["+install-cp-2"]
 
     def test_the_job_says_why(self) -> None:
-        seen = snapshot(*self.seen, scheduler(), installed(finished=NOW - DAY))
+        seen = sharing(*self.seen, scheduler(), installed(finished=NOW - DAY))
         (action,) = cluster_actions(seen)
         assert isinstance(action, CreateJob)
         assert read_job({**action.body, "status": {}, "metadata": with_uid(action)}).has_drifted is True
@@ -279,7 +279,7 @@ class TestRestarts:
 
     def test_nobody_waits_for_it(self) -> None:
         restarted = scheduler(config=OURS, started=NOW - timedelta(minutes=1))
-        seen = snapshot(serving(policy(), "gpu-1"), installed(finished=NOW - DAY), restarted)
+        seen = sharing(serving(policy(), "gpu-1"), installed(finished=NOW - DAY), restarted)
         status = policy_status(seen, seen.policies["default"], INSTALLATION, now=NOW)
         (configured,) = [each for each in status.conditions if each.type == "SchedulerConfigured"]
         assert configured.status == "True"
@@ -312,16 +312,16 @@ class TestLostHosts:
         """Nobody knows yet that it stays away; its scheduler would ask an extender that is gone."""
         stuck = failed(RESTORE, ago=1, sequence=2, on="cp-2")
         assert due(self.gone, control_plane(), self.dead, extender(), restored(), stuck) == ["mark cp off"]
-        assert policy_actions(snapshot(self.gone, self.dead, stuck)) == []
+        assert policy_actions(sharing(self.gone, self.dead, stuck)) == []
 
     def test_until_a_person_lets_it_go(self) -> None:
         seen: list[Any] = [self.named, untouched(), self.dead, restored(), installed("cp-2")]
         assert due(*seen, extender()) == ["DeleteDaemonSet"]
-        assert cluster_actions(snapshot(*seen)) == [
+        assert cluster_actions(sharing(*seen)) == [
             DeleteJob("gpushare-scheduler-restore-cp-2", "uid-job-2"),
             DeleteJob("gpushare-scheduler-install-cp-2-1", "uid-job-1"),
         ]
-        assert [type(action).__name__ for action in policy_actions(snapshot(self.named, self.dead))] == [
+        assert [type(action).__name__ for action in policy_actions(sharing(self.named, self.dead))] == [
             "SetFinalizers"
         ]
 
@@ -331,7 +331,7 @@ class TestLostHosts:
         back = control_plane("cp-2")
         assert due(untouched(), back) == ["+restore-cp-2-1"]
         assert due(untouched(), back, restored("cp-2")) == ["mark cp-2 off"]
-        (last,) = cluster_actions(snapshot(untouched(), untouched("cp-2"), restored("cp-2")))
+        (last,) = cluster_actions(sharing(untouched(), untouched("cp-2"), restored("cp-2")))
         assert isinstance(last, DeleteJob)
 
     def test_its_mark_holds_up_no_other_policy(self) -> None:
@@ -374,7 +374,7 @@ class TestLostHosts:
 
     def test_a_run_that_waits_on_a_host_that_was_let_go_is_withdrawn_first(self) -> None:
         """It would begin when the host comes back, beside one on another host."""
-        seen = snapshot(self.named, extender(), control_plane(), installed(), job(INSTALL, "cp-2"), self.dead)
+        seen = sharing(self.named, extender(), control_plane(), installed(), job(INSTALL, "cp-2"), self.dead)
         assert cluster_actions(seen) == [DeleteJob("gpushare-scheduler-install-cp-2-1", "uid-job-1")]
 
     def test_letting_go_of_a_host_touches_nothing_while_the_policy_lives(self) -> None:

@@ -27,6 +27,7 @@ from tests.samples.operator import (
     serving,
     share,
     share_condition,
+    sharing,
     snapshot,
     spec,
     spec_of_volcano,
@@ -34,7 +35,7 @@ from tests.samples.operator import (
     volcano_policy,
 )
 
-from gpushare_core.api.names import DIALECT_LABEL, MODE_LABEL
+from gpushare_core.api.names import CONTROL_PLANE_LABEL, DIALECT_LABEL, MODE_LABEL
 from gpushare_core.api.policy import Condition, MemoryTotals, PolicyStatus, UnitTotals
 from gpushare_operator.cluster.objects import PolicyObject
 from gpushare_operator.cluster.snapshot import Snapshot
@@ -225,7 +226,7 @@ def test_a_policy_that_lost_some_of_its_nodes_is_not_ready() -> None:
 
 def test_a_younger_policy_says_that_the_older_one_decides_about_the_port() -> None:
     moved = policy("older", spec=spec(rule("gpu-2"), scheduler={"extenderPort": 12000}))
-    conditions = conditions_of(snapshot(moved, policy("younger", created=1), node("gpu-1")), "younger")
+    conditions = conditions_of(sharing(moved, policy("younger", created=1), node("gpu-1")), "younger")
     assert line(conditions["Conflicted"]) == (
         "True SchedulerSettingsOfOlderPolicy: the older policy older decides about the scheduler:"
         " extenderPort 12000; ask for the same here"
@@ -474,7 +475,18 @@ class TestScheduler:
     """The condition SchedulerConfigured."""
 
     def line(self, *seen: Any) -> str:
-        return line(conditions_of(snapshot(policy(), node("gpu-1"), *seen))["SchedulerConfigured"])
+        return line(conditions_of(sharing(policy(), node("gpu-1"), *seen))["SchedulerConfigured"])
+
+    def test_without_a_node_that_shares_it_says_that_none_is_touched(self) -> None:
+        seen = snapshot(policy(), node("cp", labels={CONTROL_PLANE_LABEL: ""}))
+        assert line(conditions_of(seen)["SchedulerConfigured"]) == (
+            "False NoNodeShares: no node shares its cards, so no scheduler is connected to the extender;"
+            " that is done with the first node"
+        )
+
+    def test_after_the_last_node_it_says_what_is_taken_back(self) -> None:
+        seen = snapshot(policy(), control_plane(), extender(), extender_pod(), installed())
+        assert "is being taken back" in line(conditions_of(seen)["SchedulerConfigured"])
 
     def test_without_a_control_plane_it_says_what_to_do(self) -> None:
         assert self.line().startswith("False NoControlPlane: no node has the label")

@@ -21,12 +21,13 @@ from tests.samples.operator import (
     restored,
     rule,
     share,
+    sharing,
     snapshot,
     spec,
     untouched,
 )
 
-from gpushare_core.api.names import EXTENDER_PORT, FINALIZER, SCHEDULER_LABEL
+from gpushare_core.api.names import CONTROL_PLANE_LABEL, EXTENDER_PORT, FINALIZER, SCHEDULER_LABEL
 from gpushare_operator.cluster.objects import JobObject
 from gpushare_operator.cluster.readers import read_job
 from gpushare_operator.cluster.snapshot import Snapshot
@@ -48,12 +49,12 @@ INSTALL, RESTORE = HostctlCommand.INSTALL, HostctlCommand.RESTORE
 
 def connected(*jobs: Any) -> Snapshot:
     """A policy wants the scheduler connected, and the extender is ready."""
-    return snapshot(policy(), control_plane(), extender(), extender_pod(), *jobs)
+    return sharing(policy(), control_plane(), extender(), extender_pod(), *jobs)
 
 
 def abandoned(*jobs: Any) -> Snapshot:
     """No policy is left."""
-    return snapshot(control_plane(), extender(), extender_pod(), *jobs)
+    return sharing(control_plane(), extender(), extender_pod(), *jobs)
 
 
 def short(action: Action) -> str:
@@ -75,14 +76,38 @@ def due(seen: Snapshot) -> list[str]:
     return [short(action) for action in plan_cluster(seen, INSTALLATION, NOW).actions]
 
 
+def test_a_policy_that_shares_no_node_touches_no_scheduler() -> None:
+    untouched_host = node("cp", labels={CONTROL_PLANE_LABEL: ""})
+    assert due(snapshot(policy(), untouched_host)) == []
+    assert not scheduler_needed(snapshot(policy(), untouched_host))
+
+
+def test_when_the_last_node_is_gone_the_scheduler_is_restored() -> None:
+    assert due(snapshot(policy(), control_plane(), extender(), extender_pod(), installed())) == [
+        "+restore-cp-2"
+    ]
+
+
+def test_of_several_policies_the_oldest_with_a_node_decides() -> None:
+    idle = policy("idle", spec=spec(rule("gpu-9"), placement={"weight": 9}))
+    seen = policy("sharing", created=1, spec=spec(rule("gpu-1"), placement={"weight": 7}))
+    assert scheduler_settings(snapshot(idle, seen, share("gpu-1", seen))).weight == 7
+
+
+def test_what_policies_ask_for_waits_until_it_stays_the_same() -> None:
+    seen = sharing(policy(), control_plane())
+    plan = plan_cluster(seen, INSTALLATION, NOW, scheduler_waits=2.0)
+    assert (plan.actions, plan.retry_after) == ((), 2.0)
+
+
 def test_the_extender_comes_first() -> None:
-    assert due(snapshot(policy(), control_plane())) == ["+extender"]
+    assert due(sharing(policy(), control_plane())) == ["+extender"]
 
 
 def test_a_scheduler_is_not_pointed_at_an_extender_that_is_not_ready() -> None:
     """hostctl waits for it; the operator holds back where there is none at all."""
-    assert due(snapshot(policy(), control_plane(), extender())) == []
-    assert due(snapshot(policy(), control_plane("cp"), extender(), extender_pod("other"))) == []
+    assert due(sharing(policy(), control_plane(), extender())) == []
+    assert due(sharing(policy(), control_plane("cp"), extender(), extender_pod("other"))) == []
 
 
 def test_an_extender_that_waits_for_its_keys_gets_them_by_an_install() -> None:
@@ -147,23 +172,23 @@ def test_when_no_policy_is_left(jobs: list[JobObject], expected: list[str]) -> N
 
 
 def test_the_history_is_deleted_last() -> None:
-    assert due(snapshot(control_plane(), restored())) == ["-mark-cp"]
-    assert due(snapshot(untouched(), restored())) == ["-restore-cp-2"]
-    assert due(snapshot(control_plane(), restored(), extender(deleting=True))) == []
-    assert due(snapshot(untouched())) == []
+    assert due(sharing(control_plane(), restored())) == ["-mark-cp"]
+    assert due(sharing(untouched(), restored())) == ["-restore-cp-2"]
+    assert due(sharing(control_plane(), restored(), extender(deleting=True))) == []
+    assert due(sharing(untouched())) == []
 
 
 def test_a_node_is_marked_before_its_scheduler_is_edited() -> None:
-    assert due(snapshot(policy(), untouched(), extender())) == ["+mark-cp"]
+    assert due(sharing(policy(), untouched(), extender())) == ["+mark-cp"]
 
 
 def test_a_node_is_not_marked_while_an_earlier_extender_is_on_its_way_out() -> None:
     """Kubernetes 1.36 counts it for the new DaemonSet of that name, and never makes a pod of that."""
-    assert due(snapshot(policy(), untouched(), extender(), extender_pod())) == []
+    assert due(sharing(policy(), untouched(), extender(), extender_pod())) == []
 
 
 def test_a_marked_node_is_restored_though_all_else_of_ours_was_deleted() -> None:
-    assert due(snapshot(control_plane())) == ["+restore-cp-1"]
+    assert due(sharing(control_plane())) == ["+restore-cp-1"]
 
 
 @pytest.mark.parametrize(
@@ -175,18 +200,18 @@ def test_a_marked_node_is_restored_though_all_else_of_ours_was_deleted() -> None
     ],
 )
 def test_a_host_is_restored_whatever_became_of_its_node(seen: list[Any]) -> None:
-    assert due(snapshot(seen)) == [f"+restore-cp-{seen[-1].sequence + 1}"]
+    assert due(sharing(seen)) == [f"+restore-cp-{seen[-1].sequence + 1}"]
 
 
 def test_a_former_control_plane_keeps_extender_and_edit_while_a_policy_lives() -> None:
     former = node("cp", labels={SCHEDULER_LABEL: "1"})
-    assert due(snapshot(policy(), former, extender(), extender_pod(), installed(spec_hash="old"))) == [
+    assert due(sharing(policy(), former, extender(), extender_pod(), installed(spec_hash="old"))) == [
         "+install-cp-2"
     ]
 
 
 def test_one_node_that_cannot_be_restored_keeps_the_extender_for_all() -> None:
-    seen = snapshot(
+    seen = sharing(
         control_plane("cp"),
         control_plane("cp2"),
         extender(),
@@ -255,12 +280,12 @@ class TestPort:
         both = extender(body=extender_daemon_set(INSTALLATION, [12000, EXTENDER_PORT]))
         pod = extender_pod(extender_ports=(12000, EXTENDER_PORT))
         host = control_plane("cp2")
-        begun = due_jobs(snapshot(self.moved, control_plane(), both, pod, installed(spec_hash="old")))
+        begun = due_jobs(sharing(self.moved, control_plane(), both, pod, installed(spec_hash="old")))
         undone = read_job({**begun, "metadata": {**begun["metadata"], "uid": "u"}, "status": FAILED})
         (action,) = [
             each
             for each in plan_cluster(
-                snapshot(self.moved, control_plane(), host, undone), INSTALLATION, NOW
+                sharing(self.moved, control_plane(), host, undone), INSTALLATION, NOW
             ).actions
             if isinstance(each, ApplyDaemonSet)
         ]
@@ -291,17 +316,17 @@ class TestPort:
 
     def test_the_oldest_policy_decides(self) -> None:
         younger = policy("younger", created=1, spec=spec(rule("gpu-2"), scheduler={"extenderPort": 13000}))
-        assert scheduler_settings(snapshot(self.moved, younger)).port == 12000
-        assert scheduler_settings(snapshot(policy(deleting=True), younger)).port == 13000
+        assert scheduler_settings(sharing(self.moved, younger)).port == 12000
+        assert scheduler_settings(sharing(policy(deleting=True), younger)).port == 13000
 
     def test_it_stays_while_the_policy_that_decides_cannot_be_read(self) -> None:
         younger = policy("younger", created=1, spec=spec(rule("gpu-2"), scheduler={"extenderPort": 13000}))
-        seen = snapshot(policy(spec=None), younger, share("gpu-1", policy()), self.extender_there)
+        seen = sharing(policy(spec=None), younger, share("gpu-1", policy()), self.extender_there)
         assert scheduler_settings(seen).port == 12000
 
     def test_it_stays_while_no_policy_can_be_read(self) -> None:
-        assert scheduler_settings(snapshot(policy(spec=None), self.extender_there)).port == 12000
-        assert scheduler_settings(snapshot(policy(spec=None))).port == EXTENDER_PORT
+        assert scheduler_settings(sharing(policy(spec=None), self.extender_there)).port == 12000
+        assert scheduler_settings(sharing(policy(spec=None))).port == EXTENDER_PORT
 
 
 class TestRolledBack:
@@ -371,10 +396,10 @@ class TestOneAtATime:
 
     def connecting(self, *jobs: Any) -> list[str]:
         hosts, extenders = map(control_plane, self.nodes), map(extender_pod, self.nodes)
-        return due(snapshot(policy(), extender(), *hosts, *extenders, *jobs))
+        return due(sharing(policy(), extender(), *hosts, *extenders, *jobs))
 
     def restoring(self, *seen: Any) -> list[str]:
-        return due(snapshot(extender(), *map(control_plane, self.nodes), *map(installed, self.nodes), *seen))
+        return due(sharing(extender(), *map(control_plane, self.nodes), *map(installed, self.nodes), *seen))
 
     def test_the_first_is_edited_first(self) -> None:
         assert self.connecting() == ["+install-cp-1-1"]
@@ -424,5 +449,5 @@ class TestOneAtATime:
 
 
 def test_a_policy_without_our_finalizer_yet_does_not_need_the_scheduler() -> None:
-    assert scheduler_needed(snapshot(policy(finalizers=()))) is False
-    assert scheduler_needed(snapshot(policy(finalizers=(FINALIZER,)))) is True
+    assert scheduler_needed(sharing(policy(finalizers=()))) is False
+    assert scheduler_needed(sharing(policy(finalizers=(FINALIZER,)))) is True
