@@ -91,7 +91,7 @@ def test_given_back_it_has_no_holder() -> None:
 
 
 def test_what_others_keep_in_its_metadata_is_written_again() -> None:
-    """A PUT replaces all of it: without the annotation of ``kubectl apply`` each further one warns, and touches
+    """A PUT replaces all of it: without the annotation of ``kubectl apply`` the next one warns, and touches
     the Lease."""
     metadata = {
         "labels": {"app": "gpushare"},
