@@ -1,7 +1,7 @@
 # Everything a developer or a curious person needs. `make` alone explains.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo kubeconfig stop test unit fuzz check format crds protos chart lock base image bench chaos simulate clean \
+.PHONY: help demo kubeconfig stop test unit fuzz check format crds protos chart lock base image release bench chaos simulate clean \
   venv cluster volcano helm preflight suite programs style types contracts generated
 
 PYTHON ?= python3
@@ -12,7 +12,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PIP = $(BIN)/pip install --quiet --disable-pip-version-check
-CODE := core operator plugin extender hostctl cli localcluster image charts demo bench chaos tests
+CODE := core operator plugin extender hostctl cli localcluster image charts release demo bench chaos tests
 PYTEST_ARGS ?=
 SEED ?= 1
 OPERATIONS ?= 1000
@@ -20,6 +20,7 @@ SHRINK_MINUTES ?= 30
 CHAOS_ARGS ?=
 EXAMPLES ?= 1000
 SIZE ?= quick
+RELEASE ?= dist
 ROWS ?=
 SKIP ?=
 # What a target does, before it does it: what follows may take a while until it says anything.
@@ -31,9 +32,9 @@ PROCESSES ?= auto
 
 help: ## Explain the targets
 	@echo "gpushare: share GPU cards on Kubernetes. Targets:"
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 20
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/; s/ \| /\n\t  /g' | expand -t 20
 
-demo: preflight ## Real Kubernetes, simulated cards; MODE=Memory|Slices|Exclusive|Mixed KEEP=0: stop at the end REPLACE=1
+demo: preflight ## Real Kubernetes with simulated cards, and what we do there | MODE=Memory|Slices|Exclusive|Mixed  KEEP=0: undo, stop | REPLACE=1: instead of a demo cluster that runs
 	$(say) "installs the product on a local cluster, and shows what it does"
 	@$(BIN)/python -m demo --mode "$(MODE)" --keep $(KEEP) --replace $(REPLACE)
 
@@ -44,7 +45,7 @@ stop: $(STAMP) ## Stop the demo cluster
 	$(say) "stopping the demo cluster"
 	@$(BIN)/localcluster down --name demo
 
-test: preflight ## All checks and all tests: unit, component, end to end on a real local cluster
+test: preflight ## All checks and all tests; those end to end on real clusters
 	$(say) "checks, then all tests; beside them, programs that are not built yet"
 	@$(MAKE) --no-print-directory --jobs suite programs
 
@@ -62,12 +63,12 @@ unit: $(STAMP) ## Only the fast tests, no cluster
 	$(say) "the tests that need no cluster"
 	$(BIN)/pytest --numprocesses=logical tests/unit tests/component tests/fuzz $(PYTEST_ARGS)
 
-fuzz: $(STAMP) ## Draw EXAMPLES=n odd inputs for each entry point from outside; others each time
+fuzz: $(STAMP) ## Property tests with other examples each time | EXAMPLES=n: so many odd inputs for each entry point
 	$(say) "others than in 'make test', for every property test"
 	FUZZ_EXAMPLES="$(EXAMPLES)" $(BIN)/pytest --numprocesses=logical -m hypothesis tests/fuzz tests/unit \
 	  tests/component $(PYTEST_ARGS)
 
-simulate: $(STAMP) ## Extender, plugins, kubelets in virtual time, broken at random; SEED= SEEDS= OPERATIONS= MODE=
+simulate: $(STAMP) ## Extender, plugins, kubelets in virtual time, faults at random | SEED=n SEEDS=n OPERATIONS=n MODE=
 	$(say) "as many operations as asked for, then what was seen"
 	$(BIN)/python -m tests.simulation --seed $(or $(SEED),1) --seeds $(or $(SEEDS),1) \
 	  --operations $(or $(OPERATIONS),1000) $(if $(filter command,$(firstword $(origin MODE))),--mode $(MODE))
@@ -107,41 +108,45 @@ protos: $(STAMP) ## Generate the kubelet's APIs from their .proto files
 	$(say) "writing plugin/gpushare_plugin/kubelet/proto/"
 	@$(BIN)/python plugin/generate_protos.py
 
-lock: $(STAMP) ## Resolve the newest dependencies into requirements.lock, and the image's part of them
+lock: $(STAMP) ## Newest dependencies into requirements.lock and image/*.lock
 	$(say) "asking the package index for the newest versions: a minute"
 	$(BIN)/uv pip compile pyproject.toml --all-extras --universal --generate-hashes \
 	  --python-version 3.11 --no-header --upgrade --quiet --output-file requirements.lock
 	$(BIN)/uv pip compile pyproject.toml $(OF_THE_LOCK) --output-file image/requirements.lock
 	echo hatchling | $(BIN)/uv pip compile - $(OF_THE_LOCK) --output-file image/build.lock
 
-base: ## Name the image's base in the Dockerfile by the digest that its tag has now; BASE=image:tag for another one
+base: ## The digest that the base image has now into the Dockerfile | BASE=image:tag for another one
 	$(say) "asking the registry for the digest of the image's base"
 	@$(PYTHON) image/renew_base.py $(BASE)
 
-image: ## Build the image with docker or buildah; IMAGE=name:tag BASE=image:tag
+image: ## Build the image with docker or buildah | IMAGE=name:tag BASE=image:tag
 	$(say) "three minutes the first time, then one"
 	@IMAGE="$(IMAGE)" BASE="$(BASE)" image/build.sh
 
-bench: cluster ## Measure every target and print tables; SIZE=quick|full ROWS=a,b SKIP=a,b; --help of it names the rows
+release: $(STAMP) ## All that is published of a version, into one folder | RELEASE=folder IMAGE=name:tag BASE=image:tag
+	$(say) "what is published of this version, into $(RELEASE)/"
+	@IMAGE="$(IMAGE)" BASE="$(BASE)" $(BIN)/python -m release --into "$(RELEASE)"
+
+bench: cluster ## Measure every target and print tables | SIZE=quick|full ROWS=a,b SKIP=a,b
 	$(say) "measuring; each row is printed when it is done"
 	GRPC_VERBOSITY=ERROR $(BIN)/python -m bench --size "$(SIZE)" --rows "$(ROWS)" --skip "$(SKIP)"
 
 preflight: $(STAMP) ## Say what this machine lacks for the local cluster
 	@$(BIN)/localcluster preflight
 
-cluster: preflight ## Build the local cluster's binary (minutes the first time, cached outside the checkout)
+cluster: preflight ## Build the local cluster's program: five minutes, cached
 	$(say) "the local cluster's program, and where it is"
 	@$(BIN)/localcluster build
 
-volcano: preflight ## Build Volcano's scheduler, which its tests need (2 minutes the first time, cached likewise)
+volcano: preflight ## Build Volcano's scheduler for its tests: minutes, cached
 	$(say) "Volcano's scheduler, and where it is"
 	@$(BIN)/localcluster build --volcano
 
-helm: $(STAMP) ## Build Helm, which the chart's tests need (minutes the first time, cached likewise), and print its path
+helm: $(STAMP) ## Build Helm for the chart's tests, and say where it is
 	$(say) "Helm, and where it is"
 	@$(BIN)/localcluster build --ignore-preflight-errors --helm
 
-chaos: cluster ## Break everything on purpose, seeded: SEED=n OPERATIONS=n; fails at the first difference between books
+chaos: cluster ## Break everything on purpose until two books differ | SEED=n OPERATIONS=n
 	$(say) "operations as they are done, on a cluster that is started first"
 	$(BIN)/python -m chaos --seed "$(SEED)" --operations "$(OPERATIONS)" --shrink-minutes "$(SHRINK_MINUTES)" $(CHAOS_ARGS)
 

@@ -3,6 +3,7 @@
 #   IMAGE    its name and tag
 #   BASE     the image that gives the interpreter (see Dockerfile); empty for the Dockerfile's own
 #   BUILDER  docker or buildah; empty for the one that works
+#   ARCHIVE  a file that the image is written to as well, as `docker save` writes it
 #   IMAGE_ARGS  further arguments of the builder, such as --no-cache or --platform
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -40,11 +41,13 @@ case $builder in
   docker)
     docker buildx build "${arguments[@]}" --target sbom --output type=local,dest=build .
     docker buildx build "${arguments[@]}" --load --tag "$image" .
+    [ -z "${ARCHIVE:-}" ] || docker save --output "$ARCHIVE" "$image"
     ;;
   buildah)
     buildah build --layers --timestamp "$SOURCE_DATE_EPOCH" "${arguments[@]}" \
       --target sbom --output type=local,dest=build .
     buildah build --layers --timestamp "$SOURCE_DATE_EPOCH" "${arguments[@]}" --tag "$image" .
+    [ -z "${ARCHIVE:-}" ] || buildah push "$image" "docker-archive:$ARCHIVE:$image"
     ;;
   *)
     echo "BUILDER is '$builder'; say docker or buildah" >&2

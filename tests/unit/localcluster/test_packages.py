@@ -16,7 +16,11 @@ for option in "$@"; do
   esac
 done
 case "$1" in
-  install) for name in one two; do grep -q "^Package: $name$" "$status" || touch "$archives/$name.deb"; done ;;
+  install)
+    for name in one two; do
+      grep -q "^Package: $name$" "$status" || touch "$archives/$name.deb"
+    done
+    ;;
 esac
 """
 """Leaves out what is installed, as far as it is told that it is."""
