@@ -3,6 +3,7 @@
 #   IMAGE    its name and tag
 #   BASE     the image that gives the interpreter (see Dockerfile); empty for the Dockerfile's own
 #   BUILDER  docker or buildah; empty for the one that works
+#   SBOM     the folder that gets its bill of materials, sbom.json; empty for build/
 #   ARCHIVE  a file that the image is written to as well, as `docker save` writes it
 #   IMAGE_ARGS  further arguments of the builder, such as --no-cache or --platform
 set -euo pipefail
@@ -36,16 +37,17 @@ done
 # shellcheck disable=SC2206  # words, as in a Makefile
 arguments+=(${IMAGE_ARGS:-})
 
-mkdir -p build
+sbom=${SBOM:-build}
+mkdir -p "$sbom"
 case $builder in
   docker)
-    docker buildx build "${arguments[@]}" --target sbom --output type=local,dest=build .
+    docker buildx build "${arguments[@]}" --target sbom --output type=local,dest="$sbom" .
     docker buildx build "${arguments[@]}" --load --tag "$image" .
     [ -z "${ARCHIVE:-}" ] || docker save --output "$ARCHIVE" "$image"
     ;;
   buildah)
     buildah build --layers --timestamp "$SOURCE_DATE_EPOCH" "${arguments[@]}" \
-      --target sbom --output type=local,dest=build .
+      --target sbom --output type=local,dest="$sbom" .
     buildah build --layers --timestamp "$SOURCE_DATE_EPOCH" "${arguments[@]}" --tag "$image" .
     [ -z "${ARCHIVE:-}" ] || buildah push "$image" "docker-archive:$ARCHIVE:$image"
     ;;
@@ -54,4 +56,4 @@ case $builder in
     exit 1
     ;;
 esac
-echo "built $image with $builder; what it consists of: build/sbom.json"
+echo "built $image with $builder; what it consists of: $sbom/sbom.json"

@@ -77,8 +77,9 @@ class Release:
 
     def build_image(self) -> None:
         self.report("image, with its bill of materials: minutes")
-        self._run([str(ROOT / "image" / "build.sh")], {"ARCHIVE": str(self.folder / f"{NAME}-image.tar")})
-        shutil.copyfile(ROOT / "build" / "sbom.json", self.folder / f"{NAME}.cdx.json")
+        archive = self.folder / f"{NAME}-image.tar"
+        self._run([str(ROOT / "image" / "build.sh")], {"ARCHIVE": str(archive), "SBOM": str(self.folder)})
+        (self.folder / "sbom.json").rename(self.folder / f"{NAME}.cdx.json")
 
     def write_checksums(self) -> None:
         self.report(f"checksums: {CHECKSUMS}")
