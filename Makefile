@@ -120,7 +120,6 @@ base: ## The digest that the base image has now into the Dockerfile | BASE=image
 	@$(PYTHON) image/renew_base.py $(BASE)
 
 image: ## Build the image with docker or buildah | IMAGE=name:tag BASE=image:tag
-	$(say) "three minutes the first time, then one"
 	@IMAGE="$(IMAGE)" BASE="$(BASE)" image/build.sh
 
 release: $(STAMP) ## All that is published of a version, into one folder | RELEASE=folder IMAGE=name:tag BASE=image:tag

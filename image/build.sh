@@ -39,6 +39,7 @@ arguments+=(${IMAGE_ARGS:-})
 
 sbom=${SBOM:-build}
 mkdir -p "$sbom"
+echo "building $image with $builder: three minutes the first time, then one"
 case $builder in
   docker)
     docker buildx build "${arguments[@]}" --target sbom --output type=local,dest="$sbom" .
@@ -46,14 +47,16 @@ case $builder in
     [ -z "${ARCHIVE:-}" ] || docker save --output "$ARCHIVE" "$image"
     ;;
   buildah)
-    buildah build --layers --timestamp "$SOURCE_DATE_EPOCH" "${arguments[@]}" \
-      --target sbom --output type=local,dest="$sbom" .
-    buildah build --layers --timestamp "$SOURCE_DATE_EPOCH" "${arguments[@]}" --tag "$image" .
-    [ -z "${ARCHIVE:-}" ] || buildah push "$image" "docker-archive:$ARCHIVE:$image"
+    # What it prints quietly are identities; what goes wrong comes by the other way.
+    arguments=(--quiet --layers --timestamp "$SOURCE_DATE_EPOCH" "${arguments[@]}")
+    buildah build "${arguments[@]}" --target sbom --output type=local,dest="$sbom" . >/dev/null
+    buildah build "${arguments[@]}" --tag "$image" . >/dev/null
+    [ -z "${ARCHIVE:-}" ] || buildah push --quiet "$image" "docker-archive:$ARCHIVE:$image"
     ;;
   *)
     echo "BUILDER is '$builder'; say docker or buildah" >&2
     exit 1
     ;;
 esac
-echo "built $image with $builder; what it consists of: $sbom/sbom.json"
+echo "built $image"
+echo "what it consists of: $sbom/sbom.json"
