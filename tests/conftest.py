@@ -11,8 +11,8 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
-# How long examples take says nothing where clusters run beside: only what they show is a result. Everybody draws
-# the same ones, so that what is green here is green elsewhere; `make fuzz` looks for others.
+# How long examples take says nothing where clusters run beside: only what they show is a result. Everybody
+# draws the same ones, so that what is green here is green elsewhere; `make fuzz` looks for others.
 settings.register_profile(
     "property tests", deadline=None, derandomize=not EXAMPLES, suppress_health_check=[HealthCheck.too_slow]
 )

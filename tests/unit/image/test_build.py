@@ -97,8 +97,8 @@ def test_no_argument_of_the_build_is_missing(programs: Path) -> None:
 
 def test_the_image_is_written_to_an_archive_where_that_is_asked_for(programs: Path) -> None:
     install(programs, "buildah")
-    build(programs, ARCHIVE="/tmp/image.tar")
-    assert calls(programs)[-1].endswith("gpushare:0.1.0 docker-archive:/tmp/image.tar:gpushare:0.1.0")
+    build(programs, ARCHIVE="image.tar")
+    assert calls(programs)[-1].endswith("gpushare:0.1.0 docker-archive:image.tar:gpushare:0.1.0")
 
 
 def test_an_unknown_builder_is_refused(programs: Path) -> None:
