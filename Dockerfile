@@ -8,10 +8,11 @@ ARG BASE=docker.io/library/python:3.11-slim@sha256:0dd364ba7e10242f07755449e3a3d
 FROM ${BASE} AS build
 ARG SOURCE_DATE_EPOCH=0
 # Where pip fetches from, for whoever has no way to the Python Package Index (see docs/image.md). Everything is known by its hash.
-ARG PIP_INDEX_URL
-ARG PIP_FIND_LINKS
-ARG PIP_NO_INDEX
-ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore PYTHONDONTWRITEBYTECODE=1 LC_ALL=C
+# What is empty pip takes for not said.
+ARG PIP_INDEX_URL=
+ARG PIP_FIND_LINKS=
+ARG PIP_NO_INDEX=
+ENV PIP_QUIET=1 PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore PYTHONDONTWRITEBYTECODE=1 LC_ALL=C
 WORKDIR /source
 COPY image image
 RUN python3 -m venv --without-pip /build && python3 -m venv --without-pip /opt/gpushare \
@@ -20,7 +21,7 @@ RUN python3 -m venv --without-pip /build && python3 -m venv --without-pip /opt/g
  && python3 -m pip --python /opt/gpushare/bin/python install --require-hashes --only-binary :all: --no-compile \
       -r image/requirements.lock
 COPY . .
-RUN /build/bin/python -m hatchling build --target wheel --directory /wheel \
+RUN /build/bin/python -m hatchling build --target wheel --directory /wheel >/dev/null \
  && python3 -m pip --python /opt/gpushare/bin/python install --no-deps --no-index --no-compile /wheel/*.whl \
  && /opt/gpushare/bin/python image/root_filesystem.py \
  && /opt/gpushare/bin/python image/sbom.py \

@@ -1,16 +1,18 @@
 # Everything a developer or a curious person needs. `make` alone explains.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo kubeconfig stop test unit fuzz check format crds protos chart lock base image bench chaos simulate clean \
+.PHONY: help demo kubeconfig stop test unit fuzz check format crds protos chart lock base image release bench chaos simulate clean \
   venv cluster volcano helm preflight suite programs style types contracts generated
 
 PYTHON ?= python3
 KEEP ?= 1
+REPLACE ?= 0
 MODE ?= Memory
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-CODE := core operator plugin extender hostctl cli localcluster image charts demo bench chaos tests
+PIP = $(BIN)/pip install --quiet --disable-pip-version-check
+CODE := core operator plugin extender hostctl cli localcluster image charts release demo bench chaos tests
 PYTEST_ARGS ?=
 SEED ?= 1
 OPERATIONS ?= 1000
@@ -18,8 +20,11 @@ SHRINK_MINUTES ?= 30
 CHAOS_ARGS ?=
 EXAMPLES ?= 1000
 SIZE ?= quick
+RELEASE ?= dist
 ROWS ?=
 SKIP ?=
+# What a target does, before it does it: what follows may take a while until it says anything.
+say = @printf '%s: %s\n' '$@'
 OF_THE_LOCK := --constraints requirements.lock --universal --generate-hashes --python-version 3.11 \
   --no-header --no-annotate --quiet
 # Each runs tests of its own, with a local cluster of its own where they need one: as many as memory allows.
@@ -27,18 +32,21 @@ PROCESSES ?= auto
 
 help: ## Explain the targets
 	@echo "gpushare: share GPU cards on Kubernetes. Targets:"
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 20
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/; s/ \| /\n\t  /g' | expand -t 20
 
-demo: preflight ## Real Kubernetes with simulated cards; MODE=Memory|Slices|Exclusive|Mixed; KEEP=0: show the undo, stop
-	$(BIN)/python -m demo --mode "$(MODE)" --keep $(KEEP)
+demo: preflight ## Real Kubernetes with simulated cards, and what we do there | MODE=Memory|Slices|Exclusive|Mixed  KEEP=0: undo, stop | REPLACE=1: instead of a demo cluster that runs
+	$(say) "installs the product on a local cluster, and shows what it does"
+	@$(BIN)/python -m demo --mode "$(MODE)" --keep $(KEEP) --replace $(REPLACE)
 
 kubeconfig: $(STAMP) ## Print the path of the demo cluster's kubeconfig
 	@$(BIN)/localcluster kubeconfig --name demo
 
 stop: $(STAMP) ## Stop the demo cluster
-	$(BIN)/localcluster down --name demo
+	$(say) "stopping the demo cluster"
+	@$(BIN)/localcluster down --name demo
 
-test: preflight ## All checks and all tests: unit, component, end to end on a real local cluster
+test: preflight ## All checks and all tests; those end to end on real clusters
+	$(say) "checks, then all tests; beside them, programs that are not built yet"
 	@$(MAKE) --no-print-directory --jobs suite programs
 
 # What needs a program that is still being built waits for it; the other tests run meanwhile.
@@ -52,16 +60,21 @@ programs: $(STAMP)
 	$(BIN)/localcluster build --volcano > /dev/null
 
 unit: $(STAMP) ## Only the fast tests, no cluster
+	$(say) "the tests that need no cluster"
 	$(BIN)/pytest --numprocesses=logical tests/unit tests/component tests/fuzz $(PYTEST_ARGS)
 
-fuzz: $(STAMP) ## Draw EXAMPLES=n odd inputs for each entry point from outside; others each time
-	FUZZ_EXAMPLES="$(EXAMPLES)" $(BIN)/pytest --numprocesses=logical tests/fuzz $(PYTEST_ARGS)
+fuzz: $(STAMP) ## Property tests with other examples each time | EXAMPLES=n: so many odd inputs for each entry point
+	$(say) "others than in 'make test', for every property test"
+	FUZZ_EXAMPLES="$(EXAMPLES)" $(BIN)/pytest --numprocesses=logical -m hypothesis tests/fuzz tests/unit \
+	  tests/component $(PYTEST_ARGS)
 
-simulate: $(STAMP) ## Extender, plugins, kubelets in virtual time, broken at random; SEED= SEEDS= OPERATIONS= MODE=
+simulate: $(STAMP) ## Extender, plugins, kubelets in virtual time, faults at random | SEED=n SEEDS=n OPERATIONS=n MODE=
+	$(say) "as many operations as asked for, then what was seen"
 	$(BIN)/python -m tests.simulation --seed $(or $(SEED),1) --seeds $(or $(SEEDS),1) \
 	  --operations $(or $(OPERATIONS),1000) $(if $(filter command,$(firstword $(origin MODE))),--mode $(MODE))
 
 check: $(STAMP) ## Formatting, lint, types, import contracts, generated files
+	$(say) "each of four checks prints when it is done: a minute, two with no cache"
 	@$(MAKE) --no-print-directory --jobs --keep-going --output-sync=target types contracts style generated
 
 style: $(STAMP)
@@ -84,42 +97,56 @@ format: $(STAMP) ## Format the code
 	$(BIN)/ruff check --fix $(CODE)
 
 crds: $(STAMP) ## Generate crds/ from the models
-	$(BIN)/python -m gpushare_core.api.crd crds/
+	$(say) "writing crds/"
+	@$(BIN)/python -m gpushare_core.api.crd crds/
 
 chart: crds ## Copy manifests/ and crds/ into the chart
-	$(BIN)/python charts/copy_objects.py
+	$(say) "writing charts/gpushare/files/"
+	@$(BIN)/python charts/copy_objects.py
 
 protos: $(STAMP) ## Generate the kubelet's APIs from their .proto files
-	$(BIN)/python plugin/generate_protos.py
+	$(say) "writing plugin/gpushare_plugin/kubelet/proto/"
+	@$(BIN)/python plugin/generate_protos.py
 
-lock: $(STAMP) ## Resolve the newest dependencies into requirements.lock, and the image's part of them
+lock: $(STAMP) ## Newest dependencies into requirements.lock and image/*.lock
+	$(say) "asking the package index for the newest versions: a minute"
 	$(BIN)/uv pip compile pyproject.toml --all-extras --universal --generate-hashes \
 	  --python-version 3.11 --no-header --upgrade --quiet --output-file requirements.lock
 	$(BIN)/uv pip compile pyproject.toml $(OF_THE_LOCK) --output-file image/requirements.lock
 	echo hatchling | $(BIN)/uv pip compile - $(OF_THE_LOCK) --output-file image/build.lock
 
-base: ## Name the image's base in the Dockerfile by the digest that its tag has now; BASE=image:tag for another one
+base: ## The digest that the base image has now into the Dockerfile | BASE=image:tag for another one
+	$(say) "asking the registry for the digest of the image's base"
 	@$(PYTHON) image/renew_base.py $(BASE)
 
-image: ## Build the image with docker or buildah; IMAGE=name:tag BASE=image:tag
-	IMAGE="$(IMAGE)" BASE="$(BASE)" image/build.sh
+image: ## Build the image with docker or buildah | IMAGE=name:tag BASE=image:tag
+	@IMAGE="$(IMAGE)" BASE="$(BASE)" image/build.sh
 
-bench: cluster ## Measure every target and print tables; SIZE=quick|full ROWS=a,b SKIP=a,b; --help of it names the rows
+release: $(STAMP) ## All that is published of a version, into one folder | RELEASE=folder IMAGE=name:tag BASE=image:tag
+	$(say) "what is published of this version, into $(RELEASE)/"
+	@IMAGE="$(IMAGE)" BASE="$(BASE)" $(BIN)/python -m release --into "$(RELEASE)"
+
+bench: cluster ## Measure every target and print tables | SIZE=quick|full ROWS=a,b SKIP=a,b
+	$(say) "measuring; each row is printed when it is done"
 	GRPC_VERBOSITY=ERROR $(BIN)/python -m bench --size "$(SIZE)" --rows "$(ROWS)" --skip "$(SKIP)"
 
 preflight: $(STAMP) ## Say what this machine lacks for the local cluster
 	@$(BIN)/localcluster preflight
 
-cluster: preflight ## Build the local cluster's binary (minutes the first time, cached outside the checkout)
-	$(BIN)/localcluster build
+cluster: preflight ## Build the local cluster's program: five minutes, cached
+	$(say) "the local cluster's program, and where it is"
+	@$(BIN)/localcluster build
 
-volcano: preflight ## Build Volcano's scheduler, which its tests need (2 minutes the first time, cached likewise)
-	$(BIN)/localcluster build --volcano > /dev/null
+volcano: preflight ## Build Volcano's scheduler for its tests: minutes, cached
+	$(say) "Volcano's scheduler, and where it is"
+	@$(BIN)/localcluster build --volcano
 
-helm: $(STAMP) ## Build Helm, which the chart's tests need (90 seconds the first time, cached likewise)
-	$(BIN)/localcluster build --ignore-preflight-errors --helm > /dev/null
+helm: $(STAMP) ## Build Helm for the chart's tests, and say where it is
+	$(say) "Helm, and where it is"
+	@$(BIN)/localcluster build --ignore-preflight-errors --helm
 
-chaos: cluster ## Break everything on purpose, seeded: SEED=n OPERATIONS=n; fails at the first difference between books
+chaos: cluster ## Break everything on purpose until two books differ | SEED=n OPERATIONS=n
+	$(say) "operations as they are done, on a cluster that is started first"
 	$(BIN)/python -m chaos --seed "$(SEED)" --operations "$(OPERATIONS)" --shrink-minutes "$(SHRINK_MINUTES)" $(CHAOS_ARGS)
 
 clean: ## Remove what the targets made inside the checkout
@@ -131,9 +158,9 @@ venv: $(STAMP)
 $(STAMP): requirements.lock pyproject.toml localcluster/pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "Python 3.11 or newer is needed; name one with: make PYTHON=/path/to/python3.11 ..." >&2; exit 1; }
-	$(PYTHON) -m venv $(VENV) \
+	@echo "Making $(VENV) with the packages of requirements.lock: a minute, once"
+	@$(PYTHON) -m venv $(VENV) \
 	  || { echo "no virtual environment: on Debian, apt-get install python3-venv" >&2; exit 1; }
-	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e ./localcluster
+	@$(PIP) --require-hashes -r requirements.lock
+	@$(PIP) --no-deps --no-build-isolation -e . -e ./localcluster
 	@touch $@

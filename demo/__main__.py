@@ -6,6 +6,7 @@ import sys
 
 from demo.console import Console
 from demo.policy_conditions import NotInTimeError
+from demo.replacement import NotReplacedError, require_consent
 from demo.scenarios.scenario import Scenario
 from demo.scenarios.table import scenario_of
 from demo.stage import DemoFailedError, Stage
@@ -38,15 +39,32 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="demo", description=__doc__)
     parser.add_argument("--mode", default="Memory", help="of sharing: Memory, Slices, Exclusive or Mixed")
     parser.add_argument("--keep", type=int, choices=(0, 1), default=1, help="0: show the undo and stop")
+    parser.add_argument(
+        "--replace",
+        type=int,
+        choices=(0, 1),
+        default=0,
+        help="1: end a demo cluster that runs without asking",
+    )
     return parser.parse_args(arguments)
 
 
-def play(console: Console, scenario: Scenario, *, keep: bool) -> None:
+def clear_the_stage(cluster: LocalCluster, console: Console, *, replace: bool) -> None:
+    """Stops a demo cluster that is running, if whoever started the demo wants that.
+
+    Raises:
+        NotReplacedError: it is running, and stays.
+    """
+    if not cluster.is_running():
+        return
+    if not replace:
+        require_consent(input if sys.stdin.isatty() else None)
+    console.step("Stopping the demo cluster that is running already")
+    cluster.stop()
+
+
+def play(cluster: LocalCluster, console: Console, scenario: Scenario, *, keep: bool) -> None:
     """Raises ``KeyboardInterrupt`` after Ctrl-C, when the cluster is stopped."""
-    cluster = LocalCluster(cluster_folder(NAME))
-    if cluster.is_running():
-        console.step("Stopping the demo cluster that is running already")
-        cluster.stop()
     workers = "1 worker" if scenario.workers == 1 else f"{scenario.workers} workers"
     kubelets = scenario.workers + 1
     console.step(
@@ -87,9 +105,13 @@ def main() -> int:
     except ValueError as error:
         print(error, file=sys.stderr)
         return 2
-    console = Console()
+    cluster, console = LocalCluster(cluster_folder(NAME)), Console()
     try:
-        play(console, scenario, keep=bool(options.keep))
+        clear_the_stage(cluster, console, replace=bool(options.replace))
+        play(cluster, console, scenario, keep=bool(options.keep))
+    except NotReplacedError as error:
+        print(error, file=sys.stderr)
+        return 1
     except (DemoFailedError, NotInTimeError, LocalClusterError) as error:
         console.step(f"Failed: {error}")
         if options.keep:

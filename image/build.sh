@@ -3,6 +3,8 @@
 #   IMAGE    its name and tag
 #   BASE     the image that gives the interpreter (see Dockerfile); empty for the Dockerfile's own
 #   BUILDER  docker or buildah; empty for the one that works
+#   SBOM     the folder that gets its bill of materials, sbom.json; empty for build/
+#   ARCHIVE  a file that the image is written to as well, as `docker save` writes it
 #   IMAGE_ARGS  further arguments of the builder, such as --no-cache or --platform
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -35,20 +37,26 @@ done
 # shellcheck disable=SC2206  # words, as in a Makefile
 arguments+=(${IMAGE_ARGS:-})
 
-mkdir -p build
+sbom=${SBOM:-build}
+mkdir -p "$sbom"
+echo "building $image with $builder: three minutes the first time, then one"
 case $builder in
   docker)
-    docker buildx build "${arguments[@]}" --target sbom --output type=local,dest=build .
+    docker buildx build "${arguments[@]}" --target sbom --output type=local,dest="$sbom" .
     docker buildx build "${arguments[@]}" --load --tag "$image" .
+    [ -z "${ARCHIVE:-}" ] || docker save --output "$ARCHIVE" "$image"
     ;;
   buildah)
-    buildah build --layers --timestamp "$SOURCE_DATE_EPOCH" "${arguments[@]}" \
-      --target sbom --output type=local,dest=build .
-    buildah build --layers --timestamp "$SOURCE_DATE_EPOCH" "${arguments[@]}" --tag "$image" .
+    # What it prints quietly are identities; what goes wrong comes by the other way.
+    arguments=(--quiet --layers --timestamp "$SOURCE_DATE_EPOCH" "${arguments[@]}")
+    buildah build "${arguments[@]}" --target sbom --output type=local,dest="$sbom" . >/dev/null
+    buildah build "${arguments[@]}" --tag "$image" . >/dev/null
+    [ -z "${ARCHIVE:-}" ] || buildah push --quiet "$image" "docker-archive:$ARCHIVE:$image"
     ;;
   *)
     echo "BUILDER is '$builder'; say docker or buildah" >&2
     exit 1
     ;;
 esac
-echo "built $image with $builder; what it consists of: build/sbom.json"
+echo "built $image"
+echo "what it consists of: $sbom/sbom.json"

@@ -1,16 +1,22 @@
 """How tests are spread over processes that run side by side, each with a local cluster of its own."""
 
+import hashlib
+import time
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from tests.fuzz.fuzzing import EXAMPLES, SECONDS
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
-# How long examples take says nothing where clusters run beside: only what they show is a result.
-settings.register_profile("busy machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("busy machine")
+# How long examples take says nothing where clusters run beside: only what they show is a result. Everybody
+# draws the same ones, so that what is green here is green elsewhere; `make fuzz` looks for others.
+settings.register_profile(
+    "property tests", deadline=None, derandomize=not EXAMPLES, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("property tests")
 
 INOTIFY_INSTANCES = Path("/proc/sys/fs/inotify/max_user_instances")
 INSTANCES = 512
@@ -103,8 +109,24 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadSco
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if hasattr(config, "workerinput"):
+    if not hasattr(config, "workerinput"):
+        return
+    if EXAMPLES:
+        # Whatever the time ends, it is not always the same tests that it leaves out.
+        run = config.workerinput["testrunuid"]
+        items.sort(key=lambda item: hashlib.sha256(f"{run}{item.path}".encode()).digest())
+    else:
         items.sort(key=lambda item: _turn(item.path))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop(session: pytest.Session) -> None:
+    session.config.stash[_BEGUN] = time.monotonic()
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if time.monotonic() - item.config.stash[_BEGUN] > SECONDS:
+        pytest.skip("the time of this run is over")
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -121,6 +143,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 _BEFORE = pytest.StashKey[int]()
+_BEGUN = pytest.StashKey[float]()
 
 
 def _is_end_to_end(module: str) -> bool:

@@ -13,7 +13,7 @@ COMMAND = "helm.sh/helm/v3/cmd/helm"
 
 
 def ensure_helm(*, report: Report, environment: Mapping[str, str] = os.environ) -> Path:
-    """Returns the program, and builds it if it was not built before: 90 seconds.
+    """Returns the program, and builds it if it was not built before, which takes minutes.
 
     Raises LocalClusterError if it cannot be built.
     """
@@ -30,7 +30,7 @@ def ensure_helm(*, report: Report, environment: Mapping[str, str] = os.environ) 
 def _build_once(go: Path, sources: Path, helm: Path, *, report: Report) -> None:
     if helm.exists():
         return
-    report("building Helm: about 90 seconds, once")
+    report("building Helm: 90 seconds where two cores are idle, once")
     unfinished = helm.with_suffix(".unfinished")
     flags = ["-trimpath", "-buildvcs=false", "-ldflags", "-s -w"]
     compile_program([go, "build", *flags, "-o", unfinished, COMMAND], sources, unfinished, report=report)

@@ -1,26 +1,30 @@
 """containerd, runc and the network plugins of Debian: fetched into a cache, installed nowhere."""
 
+import shlex
 import shutil
 import subprocess
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from gpushare_localcluster.base_system import base_system
 from gpushare_localcluster.directories import cache_folder
 from gpushare_localcluster.errors import LocalClusterError
 from gpushare_localcluster.lock import Report, locked
 
 RUNTIME = ("containerd", "runc", "containernetworking-plugins")
-TOOLS = ("apt-get", "dpkg-deb", "tar")
+TOOLS = ("apt-get", "apt-config", "dpkg-deb", "tar")
 
 
 def ensure_packages(names: Sequence[str], *, report: Report) -> Path:
-    """Returns a folder that holds Debian packages, and what they need beyond this machine's own, unpacked.
+    """Returns a folder that holds Debian packages, and what they need beyond the base system, unpacked.
+
+    What else is installed on this machine is in it as well: the same files everywhere.
 
     Raises LocalClusterError where there is no apt-get, or it cannot fetch them.
     """
     cache = cache_folder()
-    folder = cache / "packages" / "+".join(sorted(names))
+    folder = cache / "debian" / "+".join(sorted(names))
     with locked(cache / "packages.lock", report=report):
         if not folder.exists():
             _check_tools()
@@ -49,10 +53,15 @@ def _make(folder: Path, names: Sequence[str]) -> None:
 
 
 def _download(names: Sequence[str], scratch: Path) -> list[Path]:
-    """Fetches packages with lists of its own: the machine's may be old or missing, and stay as they are."""
+    """Fetches packages with lists of its own: the machine's may be old or missing, and stay as they are.
+
+    apt-get is told that only the base system is installed: it leaves out what is.
+    """
+    (scratch / "status").write_text(base_system(_status_file().read_text()))
     for name in ("lists/partial", "archives/partial"):
         Path(scratch, name).mkdir(parents=True)
     options = [
+        *("-o", f"Dir::State::status={scratch}/status"),
         *("-o", f"Dir::State::lists={scratch}/lists"),
         *("-o", f"Dir::Cache={scratch}"),
         *("-o", f"Dir::Cache::archives={scratch}/archives"),
@@ -61,22 +70,18 @@ def _download(names: Sequence[str], scratch: Path) -> list[Path]:
         *("-o", "Debug::NoLocking=true"),
     ]
     _run(["apt-get", "update", "--quiet", *options])
-    _run(
-        [
-            "apt-get",
-            "install",
-            "--download-only",
-            "--reinstall",
-            "--yes",
-            "--no-install-recommends",
-            *options,
-            *names,
-        ]
-    )
+    _run(["apt-get", "install", "--download-only", "--yes", "--no-install-recommends", *options, *names])
     return sorted(Path(scratch, "archives").glob("*.deb"))
 
 
-def _run(command: Sequence[str | Path]) -> None:
+def _status_file() -> Path:
+    """Returns where dpkg keeps what is installed on this machine."""
+    (assignment,) = shlex.split(_run(["apt-config", "shell", "status", "Dir::State::status/f"]))
+    return Path(assignment.partition("=")[2])
+
+
+def _run(command: Sequence[str | Path]) -> str:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise LocalClusterError(f"{command[0]} {command[1]} failed: {done.stderr.strip()}")
+    return done.stdout

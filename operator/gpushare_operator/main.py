@@ -33,6 +33,7 @@ from gpushare_operator.cluster.login import login
 from gpushare_operator.desired.names import SCHEDULER_IMAGE, Installation
 from gpushare_operator.desired.programs import UnusableProgramsError, read_programs
 from gpushare_operator.health_server import CannotServeError
+from gpushare_operator.installation_check import NotWorkingError, check
 from gpushare_operator.leadership import (
     FEWEST_LEASE_SECONDS,
     LEASE_SECONDS,
@@ -47,6 +48,8 @@ ACCOUNT = "gpushare-operator"
 """Name of the operator's ServiceAccount, and of its Deployment."""
 UNINSTALL = "uninstall"
 """The command that ends with the last policy; without one the operator runs."""
+CHECK = "check"
+"""The command that says whether the installation works."""
 
 _log = logging.getLogger("gpushare_operator")
 
@@ -69,6 +72,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     if options.command == UNINSTALL:
         return asyncio.run(uninstalled(credentials, options.timeout))
+    if options.command == CHECK:
+        return asyncio.run(checked(credentials, options.namespace, options.timeout))
     leadership = Leadership.of(
         credentials, options.namespace, identity=identity(os.environ), times=LeaseTimes(options.lease_seconds)
     )
@@ -106,6 +111,22 @@ async def uninstalled(credentials: Credentials, timeout: float) -> int:
         try:
             await uninstall(client, timeout=timeout, report=lambda line: print(printable(line), flush=True))
         except StillThereError as error:
+            print(printable(str(error)), file=sys.stderr)
+            return 1
+    return 0
+
+
+async def checked(credentials: Credentials, namespace: str, timeout: float) -> int:
+    """Returns the exit code of the command ``check``."""
+    async with KubeClient(credentials) as client:
+        try:
+            await check(
+                client,
+                namespace,
+                timeout=timeout,
+                report=lambda line: print(f"ok: {printable(line)}", flush=True),
+            )
+        except NotWorkingError as error:
             print(printable(str(error)), file=sys.stderr)
             return 1
     return 0
@@ -263,6 +284,10 @@ def parser() -> argparse.ArgumentParser:
         UNINSTALL, help="delete all policies, and wait until nothing is left of them"
     )
     removal.add_argument("--timeout", type=float, default=240.0, help="in seconds (%(default)s)")
+    checking = commands.add_parser(CHECK, help="say whether the installation works; it changes nothing")
+    checking.add_argument(
+        "--timeout", type=float, default=60.0, help="seconds in which to hear of the operator (%(default)s)"
+    )
     return options
 
 

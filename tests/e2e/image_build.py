@@ -46,6 +46,10 @@ class Builder:
             "DEBOOTSTRAP_DIR": str(self.packages / "usr/share/debootstrap"),
             "CONTAINERS_STORAGE_CONF": str(self._write_storage_configuration()),
             "BUILDAH_ISOLATION": "oci",
+            # A machine with other programs for containers has settings of its own, and another runtime.
+            "BUILDAH_RUNTIME": str(self.packages / "usr/sbin/runc"),
+            "CONTAINERS_CONF": "/dev/null",
+            "CONTAINERS_REGISTRIES_CONF": str(self.packages / "etc/containers/registries.conf"),
         }
 
     @property

@@ -15,7 +15,7 @@ from tests.e2e.observe import PODS, POLICIES, get, watch_until
 from tests.e2e.outcomes import is_running
 from tests.e2e.product import Product, policy
 from tests.e2e.workloads import create, pod
-from tests.samples.chart import CHART, SYSTEM, HelmError, as_arguments, run_helm
+from tests.samples.chart import CHART, SYSTEM, HelmError, as_arguments, run_helm, run_helm_aloud
 
 from gpushare_core.json_object import Json
 from gpushare_core.kube import paths
@@ -71,9 +71,16 @@ class Release:
     home: Path
 
     def helm(self, *arguments: str) -> str:
+        return run_helm(*arguments, "--namespace", SYSTEM, env=self.environment, timeout=200.0)
+
+    @property
+    def environment(self) -> dict[str, str]:
         folders = {f"HELM_{name}_HOME": str(self.home / name) for name in ("CACHE", "CONFIG", "DATA")}
-        environment = {**os.environ, **folders, "KUBECONFIG": str(self.cluster.kubeconfig)}
-        return run_helm(*arguments, "--namespace", SYSTEM, env=environment, timeout=200.0)
+        return {**os.environ, **folders, "KUBECONFIG": str(self.cluster.kubeconfig)}
+
+    def test(self) -> str:
+        arguments = ["test", "gpushare", "--namespace", SYSTEM, "--hide-notes"]
+        return run_helm_aloud(*arguments, env=self.environment, timeout=200.0)
 
     def install(self, **values: Any) -> None:
         arguments = ["install", "gpushare", str(CHART), "--create-namespace", "--wait"]
@@ -154,6 +161,12 @@ def test_from_nothing_to_shared_cards_through_an_upgrade_and_back_to_nothing(
     before, product = control_plane_files(small), Product(small)
     release.install(policy=spec(), imagePullSecrets=[{"name": "registry"}], networkPolicy={"enabled": True})
     product.await_ready("default")
+    installed = ours(small)
+    said = release.test()
+    assert "ok: an operator is at work: gpushare-operator-" in said
+    assert "ok: the API server takes a policy (dry run)" in said
+    assert ours(small) == installed
+    assert [each for each in get(small, POLICIES)["items"] if each["metadata"]["name"] != "default"] == []
     assert control_plane_files(small) != before
     pods = daemon_set_pods(get(small, paths.daemon_sets(SYSTEM))["items"])
     pulled = [{"name": "registry"}]

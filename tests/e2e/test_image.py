@@ -105,6 +105,11 @@ class TestImage:
             *(f"gpushare-{each}" for each in PROGRAMS),
         }
 
+    def test_each_program_has_its_modules(self, image: Image) -> None:
+        names = ("cli", *PROGRAMS)
+        missing = [name for name in names if not any(f"/gpushare_{name}/main.py" in p for p in image.entries)]
+        assert missing == []
+
     def test_neither_pip_nor_the_local_cluster_are_in_it(self, image: Image) -> None:
         unwanted = ("localcluster", "/pip/", "ensurepip", "/demo/", "/bench/", "/test/", "/apt/", "/bin/sh/")
         assert [path for path in image.entries if any(f in f"/{path}/" for f in unwanted)] == []

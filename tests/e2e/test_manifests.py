@@ -5,6 +5,7 @@ import dataclasses
 import json
 import uuid
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 import yaml
@@ -24,13 +25,17 @@ from gpushare_core.json_object import Json
 from gpushare_core.kube.client import KubeClient, Request
 from gpushare_core.kube.credentials import from_kubeconfig
 from gpushare_core.kube.errors import ApiError
+from gpushare_core.kube.paths import lease_path
 from gpushare_localcluster.cluster import LocalCluster
 from gpushare_localcluster.errors import LocalClusterError
+from gpushare_localcluster.waiting import wait_until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.connected, pytest.mark.usefixtures("product")]
 
 ROOT = Path(__file__).resolve().parents[2]
 ANNOTATION = "gpushare.io/allocation"
+SENT_EACH_TIME = "poddisruptionbudget.policy/gpushare-operator configured"
+"""kubectl replaces the selector of a PodDisruptionBudget, whatever it is (``patchStrategy: replace``)."""
 
 
 def allocation(node: str, uid: str = "UID") -> str:
@@ -451,9 +456,33 @@ def test_the_image_is_named_in_one_place(cluster: LocalCluster) -> None:
 
 
 def test_applying_the_manifests_again_changes_nothing(cluster: LocalCluster) -> None:
-    before = versions(cluster)
-    cluster.kubectl("apply", "-k", str(MANIFESTS))
+    """kubectl says so itself, the operator goes on, and what it holds stays its own."""
+    before, at_work = versions(cluster), operator(cluster)
+    said = cluster.kubectl("apply", "-k", str(MANIFESTS), "--warnings-as-errors")
+    assert [line for line in said.splitlines() if not line.endswith(" unchanged")] == [SENT_EACH_TIME]
     assert versions(cluster) == before
+    wait_until("the Lease is renewed", lambda: operator(cluster).renewed > at_work.renewed, timeout=60)
+    assert operator(cluster)._replace(renewed=at_work.renewed) == at_work
+
+
+class AtWork(NamedTuple):
+    """The operator that is at work."""
+
+    holder: str
+    acquired: str
+    restarts: list[int]
+    renewed: str
+
+
+def operator(cluster: LocalCluster) -> AtWork:
+    lease = get(cluster, lease_path(SYSTEM, "gpushare-operator"))["spec"]
+    pods = get(cluster, PODS.format(namespace=SYSTEM))["items"]
+    return AtWork(
+        lease["holderIdentity"],
+        lease["acquireTime"],
+        [each["restartCount"] for pod in pods for each in pod["status"]["containerStatuses"]],
+        lease["renewTime"],
+    )
 
 
 def versions(cluster: LocalCluster) -> dict[str, int]:

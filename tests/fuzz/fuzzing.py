@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable
+from math import isinf
 from typing import Any, TypeVar
 
 from hypothesis import HealthCheck, Phase, settings
@@ -10,6 +11,8 @@ Test = TypeVar("Test", bound=Callable[..., Any])
 
 EXAMPLES = int(os.environ.get("FUZZ_EXAMPLES", "0"))
 """Of each test in a long run (``make fuzz EXAMPLES=n``); 0: the few of `make test`, always the same ones."""
+SECONDS = float(os.environ.get("FUZZ_SECONDS", "inf"))
+"""After so many no further test begins, and shorter examples than the first that fails are not looked for."""
 FEW = 20
 
 FUZZED: set[str] = set()
@@ -34,6 +37,7 @@ def fuzzes(*entry_points: Callable[..., Any], few: int = FEW) -> Callable[[Test]
         deadline=None,
         report_multiple_bugs=False,
         # Looking for the shortest failing example can take minutes: in a long run somebody waits for it.
-        phases=[Phase.explicit, Phase.generate, *([Phase.shrink] if EXAMPLES else [])],
+        phases=[Phase.explicit, Phase.generate, *([Phase.shrink] if EXAMPLES and isinf(SECONDS) else [])],
+        print_blob=bool(EXAMPLES),
         suppress_health_check=list(HealthCheck),
     )

@@ -3,6 +3,7 @@
 import functools
 import json
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,12 +32,24 @@ def helm() -> Path:
 
 
 def run_helm(*arguments: str, env: dict[str, str] | None = None, timeout: float = 60.0) -> str:
-    """Returns what it prints."""
+    """Returns its output."""
+    return _run(arguments, env, timeout).stdout
+
+
+def run_helm_aloud(*arguments: str, env: dict[str, str] | None = None, timeout: float = 60.0) -> str:
+    """Returns all that it prints: the logs of hooks are among the errors."""
+    done = _run(arguments, env, timeout)
+    return done.stdout + done.stderr
+
+
+def _run(
+    arguments: Sequence[str], env: dict[str, str] | None, timeout: float
+) -> "subprocess.CompletedProcess[str]":
     command = [str(helm()), *arguments]
     done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False, env=env)
     if done.returncode != 0:
         raise HelmError(done.stdout + done.stderr)
-    return done.stdout
+    return done
 
 
 def as_arguments(values: Json) -> list[str]:

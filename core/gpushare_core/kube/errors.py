@@ -32,6 +32,11 @@ class ApiError(Exception):
         return self.status == HTTPStatus.FORBIDDEN
 
     @property
+    def is_invalid(self) -> bool:
+        """Whether the object does not mean what its kind may mean."""
+        return self.status == HTTPStatus.UNPROCESSABLE_ENTITY
+
+    @property
     def is_final(self) -> bool:
         """Whether the server surely did not do what was asked (4xx), and repeating it will not help."""
         return (

@@ -4,6 +4,7 @@ Nobody's clock is believed but our own: somebody else's Lease has expired once i
 duration before our eyes, as in client-go's leader election.
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Annotated
@@ -32,10 +33,22 @@ class LeaseState:
     """How long the holder relies on it; 0 when that is not said."""
     transitions: int = 0
     acquired: str = ""
+    metadata: Json = field(default_factory=dict, compare=False)
+    """What others keep there and a PUT has to repeat, or it is gone: kubectl keeps what it applied last in an
+    annotation, and touches the Lease at every ``kubectl apply`` where it misses it."""
+
+    @property
+    def holding(self) -> tuple[str, int, str]:
+        """The same for as long as nobody else takes the Lease, whoever touches it meanwhile."""
+        return self.holder, self.transitions, self.acquired
 
 
-class _Metadata(msgspec.Struct):
-    version: str = msgspec.field(name="resourceVersion")
+class _Metadata(msgspec.Struct, rename="camel", omit_defaults=True):
+    resource_version: str
+    labels: Mapping[str, str] | None = None
+    annotations: Mapping[str, str] | None = None
+    owner_references: Sequence[Json] | None = None
+    finalizers: Sequence[str] | None = None
 
 
 class _Spec(msgspec.Struct, rename="camel"):
@@ -55,11 +68,12 @@ class Lease(msgspec.Struct):
     def state(self) -> LeaseState:
         spec = self.spec or _Spec()
         return LeaseState(
-            version=self.metadata.version,
+            version=self.metadata.resource_version,
             holder=spec.holder_identity or "",
             seconds=spec.lease_duration_seconds or 0,
             transitions=spec.lease_transitions or 0,
             acquired=spec.acquire_time or "",
+            metadata=msgspec.to_builtins(self.metadata),
         )
 
 
@@ -89,11 +103,11 @@ def released_lease(before: LeaseState, *, name: str, now: datetime) -> Json:
 def _lease(name: str, before: LeaseState | None, spec: Json) -> Json:
     """With the version of ``before`` the API server refuses to overwrite anything later; without one it
     creates the Lease, and refuses if there is one."""
-    version = {"resourceVersion": before.version} if before else {}
+    kept = {**before.metadata, "resourceVersion": before.version} if before else {}
     return {
         "apiVersion": "coordination.k8s.io/v1",
         "kind": "Lease",
-        "metadata": {"name": name, **version},
+        "metadata": {"name": name, **kept},
         "spec": spec,
     }
 

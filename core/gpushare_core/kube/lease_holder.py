@@ -19,6 +19,10 @@ class NotHeldError(Exception):
     """Another process may hold the Lease, or nobody can tell; the text says why, for people."""
 
 
+class ChangedMeanwhileError(NotHeldError):
+    """Somebody wrote the Lease since we read it, be it to take it or only to touch it."""
+
+
 class UnknownHolderError(NotHeldError):
     """The Lease could not be read or written: without that it never will be ours."""
 
@@ -69,7 +73,11 @@ class LeaseHolder:
         Raises:
             NotHeldError: it is somebody else's, or could not be read or written.
         """
-        if not self.lasts(seconds):
+        if self.lasts(seconds):
+            return
+        try:
+            await self._take(await self.read())
+        except ChangedMeanwhileError:
             await self._take(await self.read())
 
     async def read(self) -> LeaseState | None:
@@ -91,17 +99,21 @@ class LeaseHolder:
         """Gives the Lease back if it is ours: from this call on we do not rely on it.
 
         Raises:
-            NotHeldError: it could not be written; it has to expire.
+            NotHeldError: it could not be read or written; it has to expire.
         """
         if self._written is None or not self.is_held:
             return
         self._valid_until = float("-inf")
-        self._written = await self._write(released_lease(self._written, name=self.name, now=self.now()))
+        present = await self.read()
+        if present is None or present.holding != self._written.holding:
+            self._written = None
+            return
+        self._written = await self._write(released_lease(present, name=self.name, now=self.now()))
 
     async def _take(self, before: LeaseState | None) -> None:
         self._raise_if_relied_on(before)
         sent = self.clock()
-        if before is None or self._written is None or before.version != self._written.version:
+        if before is None or self._written is None or before.holding != self._written.holding:
             self.holding += 1
             _log.info("taking over the Lease %s from %s", self.name, (before and before.holder) or "nobody")
         lease = held_lease(
@@ -137,10 +149,12 @@ class LeaseHolder:
         try:
             written = await self._send(request)
         except ApiError as error:
+            text = f"cannot write the Lease {self.name}: {error}"
+            if error.is_conflict:
+                raise ChangedMeanwhileError(text) from error
             if error.is_final:
                 self._written, self._valid_until = None, float("-inf")
-            kind = NotHeldError if error.is_conflict else UnknownHolderError
-            raise kind(f"cannot write the Lease {self.name}: {error}") from error
+            raise UnknownHolderError(text) from error
         self._observer.observe(written, now=self.clock())
         return written
 

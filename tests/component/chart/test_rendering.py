@@ -2,22 +2,41 @@
 
 import json
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 from charts import copy_objects
-from tests.samples.chart import CHART, ROOT, HelmError, is_hook, one, render, run_helm
+from tests.samples.chart import (
+    CHART,
+    KUBERNETES,
+    ROOT,
+    SYSTEM,
+    HelmError,
+    as_arguments,
+    is_hook,
+    one,
+    render,
+    run_helm,
+)
 
+from gpushare_core.api.policy import PolicySpec
 from gpushare_core.json_object import Json
 from gpushare_core.version import VERSION
+from gpushare_operator.decide.policy_problems import problems
 from gpushare_operator.desired.programs import read_programs
 from gpushare_operator.main import parser
 
 MANIFESTS = ROOT / "manifests"
 OPERATOR = ("Deployment", "gpushare-operator")
+ANNOTATIONS: Json = yaml.safe_load((CHART / "Chart.yaml").read_text())["annotations"]
 VALUES: Json = yaml.safe_load((CHART / "values.yaml").read_text())
+
+
+def hook_of(body: Json) -> str:
+    return str(body["metadata"].get("annotations", {}).get("helm.sh/hook", ""))
 
 
 def identity(body: Json) -> tuple[str, str, str]:
@@ -167,8 +186,7 @@ def test_a_policy_is_made_once_and_deleted_by_no_upgrade() -> None:
 
 
 def test_the_hook_comes_before_everything_is_deleted_with_rights_of_its_own() -> None:
-    hooks = [each for each in render() if is_hook(each)]
-    assert {each["metadata"]["annotations"]["helm.sh/hook"] for each in hooks} == {"pre-delete"}
+    hooks = [each for each in render() if hook_of(each) == "pre-delete"]
     weights = {
         each["kind"]: int(each["metadata"]["annotations"].get("helm.sh/hook-weight", 0)) for each in hooks
     }
@@ -224,7 +242,85 @@ def test_a_value_that_means_nothing_is_refused_by_its_name(values: Json, problem
 
 
 def test_helm_finds_nothing_to_complain_about() -> None:
-    assert "0 chart(s) failed" in run_helm("lint", "--strict", "--kube-version", "1.36.3", str(CHART))
+    said = run_helm("lint", "--strict", "--kube-version", "1.36.3", str(CHART))
+    assert "0 chart(s) failed" in said
+    assert "[" not in said
+
+
+def test_helms_test_leaves_neither_pod_nor_account() -> None:
+    hooks = [each for each in render() if hook_of(each) == "test"]
+    assert {each["kind"] for each in hooks} == {
+        *("Pod", "ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding")
+    }
+    for each in hooks:
+        policies = each["metadata"]["annotations"]["helm.sh/hook-delete-policy"].split(",")
+        assert {"hook-succeeded", "hook-failed"} <= set(policies)
+
+
+def test_helms_test_runs_the_operators_check() -> None:
+    (container,) = one(render(namespace="elsewhere"), "Pod", "gpushare-test")["spec"]["containers"]
+    options = parser().parse_args(container["args"])
+    assert (options.command, options.namespace) == ("check", "elsewhere")
+
+
+def test_the_account_of_helms_test_may_make_a_policy_and_read_one_lease() -> None:
+    hooks = render()
+    assert one(hooks, "ClusterRole", "gpushare-test")["rules"] == [
+        {"apiGroups": ["gpushare.io"], "resources": ["gpusharepolicies"], "verbs": ["create"]}
+    ]
+    (rule,) = one(hooks, "Role", "gpushare-test")["rules"]
+    assert (rule["resourceNames"], rule["verbs"]) == (["gpushare-operator"], ["get"])
+
+
+NOTES = """\
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: notes}
+data: {text: {{ tpl (.Files.Get "NOTES.txt") . | toJson }}}
+"""
+"""Of its notes Helm renders nothing without a cluster."""
+
+
+@pytest.fixture
+def noted(tmp_path: Path) -> Path:
+    """A chart of the notes alone."""
+    chart = tmp_path / "gpushare"
+    (chart / "templates").mkdir(parents=True)
+    for name in ("Chart.yaml", "values.yaml"):
+        shutil.copy(CHART / name, chart)
+    shutil.copy(CHART / "templates" / "NOTES.txt", chart)
+    (chart / "templates" / "notes.yaml").write_text(NOTES)
+    return chart
+
+
+def notes(chart: Path, **values: Any) -> str:
+    said = run_helm(
+        *("template", "gpushare", str(chart), "--namespace", SYSTEM, "--kube-version", KUBERNETES),
+        *as_arguments(values),
+    )
+    return str(yaml.safe_load(said)["data"]["text"])
+
+
+def test_the_policy_in_the_notes_is_one_that_there_may_be(noted: Path) -> None:
+    (text,) = re.findall(r"<<'END'\n(.*?)END\n", notes(noted), flags=re.DOTALL)
+    policy = yaml.safe_load(text)
+    assert problems(PolicySpec.model_validate(policy["spec"])) == []
+    assert policy == yaml.safe_load(ANNOTATIONS["artifacthub.io/crdsExamples"])[0]
+
+
+def test_the_notes_fit_a_terminal_and_ask_for_no_policy_where_there_is_one(noted: Path) -> None:
+    assert max(map(len, notes(noted).splitlines())) <= 80
+    assert "kubectl apply" not in notes(noted, policy={"memoryUnit": "1Gi"})
+
+
+def test_artifact_hub_is_told_of_every_definition() -> None:
+    definitions = [each for each in render() if each["kind"] == "CustomResourceDefinition"]
+    told = yaml.safe_load(ANNOTATIONS["artifacthub.io/crds"])
+    assert {(each["kind"], each["name"], each["version"]) for each in told} == {
+        (each["spec"]["names"]["kind"], each["metadata"]["name"], version["name"])
+        for each in definitions
+        for version in each["spec"]["versions"]
+    }
 
 
 def test_the_chart_is_of_the_version_of_the_programs() -> None:

@@ -86,6 +86,11 @@ def holder(api: FakeApi) -> str | None:
     return (lease.get("spec") or {}).get("holderIdentity")
 
 
+def annotate_lease(api: FakeApi) -> None:
+    lease: Json = api.objects[LEASES]["", "gpushare-operator"]
+    api.put(LEASES, {**lease, "metadata": {**lease["metadata"], "annotations": {"touched": "yes"}}})
+
+
 async def test_only_the_one_at_work_writes(api: FakeApi, one: Operator, two: Operator) -> None:
     await one.write()
     with pytest.raises(NotSentError, match="another operator may be at work"):
@@ -133,6 +138,38 @@ async def test_a_lease_that_is_replaced_by_that_of_the_manifests_makes_no_second
     await one.write()
     with pytest.raises(NotSentError):
         await two.write()
+
+
+async def test_touched_by_somebody_else_it_is_still_ours(api: FakeApi, one: Operator) -> None:
+    """As by ``kubectl apply``, ``annotate`` or ``label``: nobody else was at work meanwhile."""
+    keeping = asyncio.create_task(one.leadership.keep())
+    await asyncio.sleep(0)
+    annotate_lease(api)
+    seen = len(api.requests("PUT", LEASE))
+    one.clock.now += TIMES.renew
+    await api.wait_for("a renewal", lambda: len(api.requests("PUT", LEASE)) > seen)
+    await one.write()
+    assert not keeping.done()
+    assert api.objects[LEASES]["", "gpushare-operator"]["metadata"]["annotations"] == {"touched": "yes"}
+    keeping.cancel()
+
+
+async def test_touched_between_reading_and_writing_it_is_read_again(api: FakeApi, one: Operator) -> None:
+    one.clock.now += TIMES.renew
+    api.fail("PUT", LEASE, status(409))
+    await one.leadership._renew()
+    assert one.leadership.lease.lasts(TIMES.lease)
+    await one.write()
+
+
+async def test_given_back_after_somebody_touched_it_the_next_one_waits_for_nobody(
+    api: FakeApi, one: Operator, two: Operator
+) -> None:
+    annotate_lease(api)
+    await one.leadership.give_up()
+    assert holder(api) is None
+    two.clock.now += TIMES.look
+    await api.wait_for("the other one at work", lambda: two.leadership.is_at_work)
 
 
 async def test_a_write_that_could_outlast_the_lease_is_not_sent(one: Operator) -> None:

@@ -88,3 +88,18 @@ def test_given_back_it_has_no_holder() -> None:
     lease = released_lease(OTHERS, name="x", now=NOW)
     written = msgspec.convert({**lease, "metadata": {"resourceVersion": "8"}}, Lease)
     assert written.state() == LeaseState("8", "", 1, 3)
+
+
+def test_what_others_keep_in_its_metadata_is_written_again() -> None:
+    """A PUT replaces all of it: without the annotation of ``kubectl apply`` the next one warns, and touches
+    the Lease."""
+    metadata = {
+        "labels": {"app": "gpushare"},
+        "annotations": {"kubectl.kubernetes.io/last-applied-configuration": "{}"},
+        "ownerReferences": [{"uid": "1"}],
+        "finalizers": ["example.com/keep"],
+    }
+    read = msgspec.convert({"metadata": {**metadata, "resourceVersion": "9", "uid": "2"}}, Lease).state()
+    wanted = {"name": "x", "resourceVersion": "9", **metadata}
+    assert held_lease(read, name="x", identity="me", seconds=24, now=NOW)["metadata"] == wanted
+    assert released_lease(read, name="x", now=NOW)["metadata"] == wanted

@@ -1,6 +1,7 @@
 """`make image` finds what builds images here, and passes on what it was told."""
 
 import os
+import re
 import stat
 import subprocess
 from collections.abc import Mapping
@@ -72,6 +73,32 @@ def test_without_a_name_it_is_that_of_the_manifests(programs: Path) -> None:
     assert build(programs).returncode == 0
     assert "--tag gpushare:0.1.0" in calls(programs)[-1]
     assert "BASE=" not in calls(programs)[-1]
+
+
+def test_buildah_says_nothing_of_its_steps(programs: Path) -> None:
+    install(programs, "buildah", answers="echo 4d81e168c763")
+    done = build(programs)
+    assert all("--quiet" in call.split() for call in calls(programs))
+    assert done.stdout.splitlines() == [
+        "building gpushare:0.1.0 with buildah: three minutes the first time, then one",
+        "built gpushare:0.1.0",
+        "what it consists of: build/sbom.json",
+    ]
+
+
+def test_no_argument_of_the_build_is_missing(programs: Path) -> None:
+    """buildah warns of each that has neither a default nor a value."""
+    install(programs, "buildah")
+    build(programs)
+    wanted = re.findall(r"^ARG (\w+)$", (ROOT / "Dockerfile").read_text(), flags=re.MULTILINE)
+    assert wanted
+    assert [name for name in wanted if f"--build-arg {name}=" not in calls(programs)[-1]] == []
+
+
+def test_the_image_is_written_to_an_archive_where_that_is_asked_for(programs: Path) -> None:
+    install(programs, "buildah")
+    build(programs, ARCHIVE="image.tar")
+    assert calls(programs)[-1].endswith("gpushare:0.1.0 docker-archive:image.tar:gpushare:0.1.0")
 
 
 def test_an_unknown_builder_is_refused(programs: Path) -> None:

@@ -29,6 +29,12 @@ def test_the_wheel_holds_the_product_and_nothing_of_developers(wheel: zipfile.Zi
     }
 
 
+def test_all_of_the_product_reaches_the_images_build() -> None:
+    """The wheel that is made there leaves out without a word what is not there."""
+    sent = (ROOT / ".dockerignore").read_text().splitlines()
+    assert [name for name in PRODUCT if f"!{name}" not in sent] == []
+
+
 def test_every_module_of_the_product_is_in_the_wheel(wheel: zipfile.ZipFile) -> None:
     sources = {
         str(path.relative_to(ROOT / name))

@@ -10,9 +10,22 @@ from gpushare_localcluster.errors import LocalClusterError
 APT_GET = """#!/bin/sh
 echo "$@" >> "$CALLS"
 for option in "$@"; do
-  case $option in Dir::Cache::archives=*) archives=${option#*=} ;; esac
+  case $option in
+    Dir::Cache::archives=*) archives=${option#*=} ;;
+    Dir::State::status=*) status=${option#*=} ;;
+  esac
 done
-case "$1" in install) touch "$archives/one.deb" "$archives/two.deb" ;; esac
+case "$1" in
+  install)
+    for name in one two; do
+      grep -q "^Package: $name$" "$status" || touch "$archives/$name.deb"
+    done
+    ;;
+esac
+"""
+"""Leaves out what is installed, as far as it is told that it is."""
+APT_CONFIG = """#!/bin/sh
+echo "status='$STATUS'"
 """
 DPKG_DEB = """#!/bin/sh
 mkdir -p "$3/usr/bin" && touch "$3/usr/bin/$(basename "$2" .deb)"
@@ -27,7 +40,10 @@ def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("CALLS", str(tmp_path / "calls"))
+    monkeypatch.setenv("STATUS", str(tmp_path / "status"))
+    (tmp_path / "status").write_text("Package: dpkg\nEssential: yes\nStatus: install ok installed\n")
     install(folder, "apt-get", APT_GET)
+    install(folder, "apt-config", APT_CONFIG)
     install(folder, "dpkg-deb", DPKG_DEB)
     return folder
 
@@ -48,6 +64,14 @@ def test_packages_are_unpacked_once_into_one_folder(tmp_path: Path) -> None:
     calls = (tmp_path / "calls").read_text()
     assert packages.ensure_packages(["runc", "containerd"], report=silent) == first
     assert (tmp_path / "calls").read_text() == calls
+
+
+@pytest.mark.usefixtures("tools")
+def test_what_this_machine_has_already_is_there_as_well(tmp_path: Path) -> None:
+    with (tmp_path / "status").open("a") as status:
+        status.write("\nPackage: two\nStatus: install ok installed\n")
+    folder = packages.ensure_packages(["one"], report=silent)
+    assert sorted(path.name for path in (folder / "usr/bin").iterdir()) == ["one", "two"]
 
 
 @pytest.mark.usefixtures("tools")

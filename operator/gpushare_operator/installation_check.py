@@ -1,0 +1,102 @@
+"""``gpushare-operator check``: whether an installation works. It changes nothing; `helm test` runs it.
+
+An operator is at work when it renews its Lease before our eyes: clocks of two hosts need not agree. That the
+API server serves policies, and checks them, is shown by dry runs.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from gpushare_core.json_object import Json
+from gpushare_core.kube import paths
+from gpushare_core.kube.client import KubeClient, Request
+from gpushare_core.kube.errors import ApiError, UnreachableError
+from gpushare_operator.leadership import LEASE_NAME
+
+Report = Callable[[str], None]
+"""Takes a line for people."""
+
+LOOK_SECONDS = 1.0
+NAME = "gpushare-check"
+"""Of the policies that are asked for, and never made."""
+
+
+class NotWorkingError(Exception):
+    """What does not work, and what to do, for people."""
+
+
+async def check(client: KubeClient, namespace: str, *, timeout: float, report: Report) -> None:
+    """``timeout``: seconds in which the operator has to be heard of.
+
+    Raises:
+        NotWorkingError: the first thing that does not work.
+    """
+    report(f"an operator is at work: {await _operator_at_work(client, namespace, timeout)}")
+    await _require_served_policies(client)
+    report("the API server takes a policy (dry run)")
+    await _require_checked_policies(client)
+    report("the API server refuses a policy that means nothing (dry run)")
+
+
+async def _operator_at_work(client: KubeClient, namespace: str, timeout: float) -> str:
+    """Returns the name of the operator that renews the Lease."""
+    path = paths.lease_path(namespace, LEASE_NAME)
+    try:
+        first = await _answered(client.get(path), "read the operator's Lease")
+        async with asyncio.timeout(timeout):
+            while True:
+                await asyncio.sleep(LOOK_SECONDS)
+                lease = await _answered(client.get(path), "read the operator's Lease")
+                if _holder(lease) and _renewed(lease) != _renewed(first):
+                    return _holder(lease)
+    except TimeoutError:
+        raise NotWorkingError(
+            f"no operator is at work: nobody renewed the Lease {LEASE_NAME} within {timeout:g} s; "
+            f"kubectl -n {namespace} describe deployment gpushare-operator says why"
+        ) from None
+
+
+async def _require_served_policies(client: KubeClient) -> None:
+    await _answered(client.send(_dry_run({"memoryUnit": "1Gi"})), "create a policy (dry run)")
+
+
+async def _require_checked_policies(client: KubeClient) -> None:
+    try:
+        await client.send(_dry_run({"memoryUnit": "nothing"}))
+    except ApiError as error:
+        if error.is_invalid:
+            return
+        raise NotWorkingError(f"cannot have a policy checked: {error}") from error
+    except UnreachableError as error:
+        raise NotWorkingError(f"cannot have a policy checked: {error}") from error
+    raise NotWorkingError(
+        "the API server took a policy whose unit is no amount: its definition is of another version; apply"
+        " crds/ anew"
+    )
+
+
+def _dry_run(spec: Json) -> Request:
+    node = {"names": [NAME], "mode": "Memory", "devices": {"source": "NVML"}}
+    body = {
+        "apiVersion": "gpushare.io/v1alpha1",
+        "kind": "GPUSharePolicy",
+        "metadata": {"name": NAME},
+        "spec": {**spec, "nodes": [node]},
+    }
+    params = {"dryRun": "All", "fieldValidation": "Strict"}
+    return Request(method="POST", path=paths.POLICIES, params=params, body=body)
+
+
+async def _answered(call: Awaitable[Json], what: str) -> Json:
+    try:
+        return await call
+    except (ApiError, UnreachableError) as error:
+        raise NotWorkingError(f"cannot {what}: {error}") from error
+
+
+def _holder(lease: Json) -> str:
+    return str((lease.get("spec") or {}).get("holderIdentity") or "")
+
+
+def _renewed(lease: Json) -> str:
+    return str((lease.get("spec") or {}).get("renewTime") or "")
