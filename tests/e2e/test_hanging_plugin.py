@@ -113,7 +113,8 @@ def test_the_operator_says_of_a_plugins_report_only_that_it_is_unknown(
     conditions = [
         {**each, "status": status, "reason": "Forged"} for each in share_node["status"]["conditions"]
     ]
-    for forged in ({"conditions": conditions}, {"conditions": []}, {"units": {"total": 1, "allocated": 0}}):
+    other: list[Json] = [{"conditions": []}, {"units": {"total": 1, "allocated": 0}}]
+    for forged in [{"conditions": conditions}, *other]:
         with pytest.raises(ApiError, match="the gpushare operator may only set conditions to Unknown"):
             patch_as(cluster, "gpushare-operator", path, {"status": forged})
 
