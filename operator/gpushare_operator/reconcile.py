@@ -189,7 +189,9 @@ class Reconciler:
         leases: list[Json] = []
         async for page in self.api.pages(path, limit=HEARTBEATS_PAGE, label_selector=selector):
             leases += page.items
-        if self.cache.replace_silent(self.heartbeats.silent(leases, self.now())):
+        shares = self.cache.snapshot().share_nodes.items()
+        reported = {name: share.registered_since for name, share in shares if share.registered_since}
+        if self.cache.replace_silent(self.heartbeats.silent(leases, reported, self.now())):
             self.enqueue_all()
 
     async def _look_at_refusals(self) -> None:

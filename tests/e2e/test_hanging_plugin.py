@@ -1,5 +1,7 @@
 """A plugin that hangs takes neither its node's kubelet with it nor the truth about its cards."""
 
+import asyncio
+import dataclasses
 import time
 from typing import Any
 
@@ -7,9 +9,14 @@ import pytest
 from tests.e2e.observe import PODS, POLICIES, condition, is_true, watch_until
 from tests.e2e.outcomes import is_running
 from tests.e2e.plugin_processes import PLUGIN, WATCHDOG, plugin_processes, stopped
-from tests.e2e.product import Product, is_ready, named
+from tests.e2e.product import SYSTEM, Product, is_ready, named
 from tests.e2e.workloads import create, pod, replica_set
 
+from gpushare_core.json_object import Json
+from gpushare_core.kube.client import KubeClient
+from gpushare_core.kube.credentials import from_kubeconfig
+from gpushare_core.kube.errors import ApiError
+from gpushare_core.kube.paths import SHARE_NODES, lease_path
 from gpushare_localcluster.cluster import LocalCluster
 
 pytestmark = [pytest.mark.e2e, pytest.mark.connected, pytest.mark.usefixtures("shared_policy")]
@@ -24,7 +31,11 @@ def await_running(cluster: LocalCluster, namespace: str, name: str, *, seconds: 
         return any(each["metadata"]["name"].startswith(name) and is_running(each) for each in pods)
 
     path = PODS.format(namespace=namespace)
-    watch_until(cluster, path, runs, what=f"{name} runs", seconds=seconds)
+    watch_until(cluster, path, runs, what=f"{name} runs", seconds=seconds, describe=statuses)
+
+
+def statuses(pods: Any) -> list[Any]:
+    return [(each["metadata"]["name"], each.get("status")) for each in pods]
 
 
 def await_registered(product: Product) -> None:
@@ -58,8 +69,8 @@ def test_a_watchdog_that_hangs_is_replaced(cluster: LocalCluster, product: Produ
     """The plugin goes on meanwhile, and its liveness probe says what is wrong."""
     before = plugin_processes(cluster, NODE)
     with stopped([before[WATCHDOG]]):
-        create(cluster, namespace, [pod("meanwhile", {"main": 2}, node=NODE)])
-        await_running(cluster, namespace, "meanwhile", seconds=30)
+        create(cluster, namespace, [pod("meanwhile", {"main": 2}, on=NODE)])
+        await_running(cluster, namespace, "meanwhile", seconds=60)
         product.share_node(
             NODE,
             lambda _: before[PLUGIN] not in plugin_processes(cluster, NODE),
@@ -67,6 +78,45 @@ def test_a_watchdog_that_hangs_is_replaced(cluster: LocalCluster, product: Produ
             seconds=120,
         )
     await_registered(product)
+
+
+def patch_as(cluster: LocalCluster, account: str, path: str, patch: Json, *, node: str = "") -> None:
+    """As the program of that ``account``, of a plugin with a token that is bound to its ``node``.
+
+    Raises ``ApiError`` when it is refused.
+    """
+    bound = [f"--bound-object-name={node}", "--bound-object-kind=Node"] if node else []
+    token = cluster.kubectl("create", "token", account, "-n", SYSTEM, *bound)
+    credentials = dataclasses.replace(from_kubeconfig(cluster.kubeconfig), token=lambda: token)
+
+    async def send() -> None:
+        async with KubeClient(credentials) as client:
+            await client.merge(path, patch)
+
+    asyncio.run(send())
+
+
+def test_a_plugin_writes_the_lease_of_its_own_node_only(cluster: LocalCluster) -> None:
+    renewed = {"spec": {"holderIdentity": NODE}}
+    patch_as(cluster, "gpushare-plugin", lease_path(SYSTEM, f"plugin.{NODE}"), renewed, node=NODE)
+    for name in ("plugin.gpu-2", "gpushare-operator", "gpushare-extender"):
+        with pytest.raises(ApiError, match=f"may write no other Lease than plugin.{NODE}"):
+            patch_as(cluster, "gpushare-plugin", lease_path(SYSTEM, name), renewed, node=NODE)
+
+
+@pytest.mark.parametrize("status", ["False", "True"])
+def test_the_operator_says_of_a_plugins_report_only_that_it_is_unknown(
+    cluster: LocalCluster, product: Product, status: str
+) -> None:
+    share_node = product.share_node(NODE, lambda node: is_true(node, "Registered"), what="it is registered")
+    path = f"{SHARE_NODES}/{NODE}/status"
+    conditions = [
+        {**each, "status": status, "reason": "Forged"} for each in share_node["status"]["conditions"]
+    ]
+    other: list[Json] = [{"conditions": []}, {"units": {"total": 1, "allocated": 0}}]
+    for forged in [{"conditions": conditions}, *other]:
+        with pytest.raises(ApiError, match="the gpushare operator may only set conditions to Unknown"):
+            patch_as(cluster, "gpushare-operator", path, {"status": forged})
 
 
 def test_what_is_not_heard_of_is_not_true(cluster: LocalCluster, product: Product) -> None:
@@ -82,13 +132,13 @@ def test_what_is_not_heard_of_is_not_true(cluster: LocalCluster, product: Produc
             what="READY and BOOKS are Unknown",
             seconds=150,
         )
-        (policy,) = watch_until(
+        seen = watch_until(
             cluster,
             POLICIES,
-            lambda policies: not any(map(is_ready, policies)),
+            lambda policies: any(named(each, "default") and not is_ready(each) for each in policies),
             what="the policy is not Ready",
         )
-        assert named(policy, "default")
+        policy = next(each for each in seen if named(each, "default"))
         assert f"{NODE}: the node itself is not Ready" in condition(policy, "Ready")["message"]
         assert policy["status"]["nodes"]["summary"] == "2/3"
     finally:

@@ -16,8 +16,8 @@ from gpushare_operator.cluster.readers import read_time
 
 @dataclass(frozen=True, slots=True)
 class _Heard:
-    said: str
-    """The time that the plugin wrote."""
+    said: datetime | None
+    """The newest time that the plugin wrote, by its node's clock."""
     at: float
     """When that was seen first, by our clock."""
 
@@ -28,28 +28,40 @@ class Heartbeats:
 
     clock: Callable[[], float] = time.monotonic
     _heard: dict[str, _Heard] = field(default_factory=dict)
-    """Node name -> the last renewal."""
+    """Node name -> the last sign."""
 
-    def silent(self, leases: Iterable[Json], now: datetime) -> Mapping[str, datetime]:
-        """Returns node name -> when its plugin was heard of last, of those that are silent, by all ``leases``
-        that there are. A node without a Lease is none: its plugin may be of an earlier version."""
+    def silent(
+        self, leases: Iterable[Json], reported: Mapping[str, datetime], now: datetime
+    ) -> Mapping[str, datetime]:
+        """Returns node name -> when its plugin was heard of last, of those that are silent.
+
+        ``leases``: all that there are. A node without one is not silent: its plugin may be of an earlier
+        version. ``reported``: node name -> since when its GPUShareNode says that it is registered, which is a
+        sign, too: a plugin that has just come back renews its Lease a little later.
+        """
         specs = {
             name: spec for lease in leases if (spec := lease.get("spec") or {}) and (name := _node(spec))
         }
-        self._heard = {name: self._note(name, spec, now) for name, spec in specs.items()}
-        return {
-            name: since
+        self._heard = {
+            name: self._note(name, _newest(read_time(spec.get("renewTime")), reported.get(name)), now)
             for name, spec in specs.items()
-            if self.clock() - self._heard[name].at > _duration(spec)
-            and (since := read_time(self._heard[name].said))
+        }
+        return {
+            name: heard.said
+            for name, heard in self._heard.items()
+            if heard.said and self.clock() - heard.at > _duration(specs[name])
         }
 
-    def _note(self, node: str, spec: Json, now: datetime) -> _Heard:
-        said, known = str(spec.get("renewTime", "")), self._heard.get(node)
+    def _note(self, node: str, said: datetime | None, now: datetime) -> _Heard:
+        known = self._heard.get(node)
         if known is not None:
             return known if known.said == said else _Heard(said, self.clock())
-        renewed = read_time(said) or now
-        return _Heard(said, self.clock() - max(0.0, (now - renewed).total_seconds()))
+        age = (now - said).total_seconds() if said else 0.0
+        return _Heard(said, self.clock() - max(0.0, age))
+
+
+def _newest(*times: datetime | None) -> datetime | None:
+    return max((time for time in times if time), default=None)
 
 
 def _node(spec: Json) -> str:

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 import yaml
-from tests.fakes.operator_cluster import NAMESPACE, Cluster, converge
+from tests.component.operator.test_refused_pods import hold_open
+from tests.fakes.operator_cluster import NAMESPACE, Cluster, Operator, converge
 from tests.samples.operator import INSTALLATION, VOLCANO_CONFIG, control_plane, hostctl_run, policy
 from tests.samples.rights import Right, allowed, group_and_parts
 
@@ -77,6 +78,13 @@ async def fall_silent(cluster: Cluster) -> None:
     await operator.work("default")
 
 
+async def hold_a_job_open(cluster: Cluster) -> None:
+    job = next(iter(cluster.api.of(paths.jobs(NAMESPACE))), "")
+    if job:
+        hold_open(cluster, job, exit_code=0)
+        await converge(cluster, Operator(cluster, now=cluster.now))
+
+
 def whole_life(**extra: Any) -> list[str]:
     """Everything that was written from a policy's coming to its going."""
     cluster = Cluster()
@@ -94,6 +102,7 @@ def whole_life(**extra: Any) -> list[str]:
     cluster.api.change(paths.POLICIES, "default", {"spec": {"plugin": {"logLevel": "debug"}}})
     asyncio.run(converge(cluster))
     asyncio.run(fall_silent(cluster))
+    asyncio.run(hold_a_job_open(cluster))
     cluster.delete_policy("default")
     asyncio.run(converge(cluster))
     assert cluster.api.of(paths.POLICIES) == {}
@@ -103,6 +112,7 @@ def whole_life(**extra: Any) -> list[str]:
 def test_the_roles_name_exactly_the_verbs_in_use() -> None:
     # Its own, for the image; and to take our kube-scheduler away.
     used: set[Any] = followed() | {("apps", "deployments", verb) for verb in ("get", "delete")}
+    used.add(("events.k8s.io", "events", "list"))  # while pods are not made
     used |= {
         ("coordination.k8s.io", "leases", verb) for verb in ("get", "update", "create")
     }  # its own as well

@@ -34,11 +34,23 @@ def lease(node: str, *, renewed: datetime) -> Json:
 def test_a_plugin_is_silent_once_its_lease_has_not_changed_for_long() -> None:
     clock, old = Clock(), lease("gpu-1", renewed=NOON)
     heartbeats = Heartbeats(clock)
-    assert heartbeats.silent([old], NOON) == {}
+    assert heartbeats.silent([old], {}, NOON) == {}
     clock.seconds = SILENT_SECONDS + 1
     later = NOON + timedelta(seconds=clock.seconds)
-    assert heartbeats.silent([old, lease("gpu-2", renewed=later)], later) == {"gpu-1": NOON}
-    assert heartbeats.silent([lease("gpu-1", renewed=later)], later) == {}
+    assert heartbeats.silent([old, lease("gpu-2", renewed=later)], {}, later) == {"gpu-1": NOON}
+    assert heartbeats.silent([lease("gpu-1", renewed=later)], {}, later) == {}
+
+
+def test_a_report_is_a_sign_for_as_long_as_a_renewal_is() -> None:
+    """A node that lost power just after its plugin had come back was never silent."""
+    clock, old = Clock(), lease("gpu-1", renewed=NOON)
+    heartbeats = Heartbeats(clock)
+    heartbeats.silent([old], {}, NOON)
+    reported = NOON + timedelta(seconds=SILENT_SECONDS)
+    clock.seconds = SILENT_SECONDS + 1
+    assert heartbeats.silent([old], {"gpu-1": reported}, NOON) == {}
+    clock.seconds += SILENT_SECONDS + 1
+    assert heartbeats.silent([old], {"gpu-1": reported}, NOON) == {"gpu-1": reported}
 
 
 def test_two_renewals_may_fail() -> None:
@@ -53,13 +65,13 @@ def test_the_clock_of_a_node_may_be_wrong(hours: int) -> None:
     for number in range(5):
         clock.seconds = number * RENEW_SECONDS
         now = NOON + timedelta(seconds=clock.seconds)
-        silent = heartbeats.silent([lease("gpu-1", renewed=now + timedelta(hours=hours))], now)
+        silent = heartbeats.silent([lease("gpu-1", renewed=now + timedelta(hours=hours))], {}, now)
         assert silent == {} or number == 0
 
 
 def test_an_operator_that_has_just_started_believes_the_time_of_a_lease() -> None:
     long_ago = NOON - timedelta(hours=1)
-    assert Heartbeats(Clock()).silent([lease("gpu-1", renewed=long_ago)], NOON) == {"gpu-1": long_ago}
+    assert Heartbeats(Clock()).silent([lease("gpu-1", renewed=long_ago)], {}, NOON) == {"gpu-1": long_ago}
 
 
 @pytest.mark.parametrize(
@@ -68,9 +80,9 @@ def test_an_operator_that_has_just_started_believes_the_time_of_a_lease() -> Non
 def test_a_lease_that_says_nothing_makes_nobody_silent(spec: Json | None) -> None:
     clock = Clock()
     heartbeats = Heartbeats(clock)
-    heartbeats.silent([{"spec": spec}], NOON)
+    heartbeats.silent([{"spec": spec}], {}, NOON)
     clock.seconds = 1000.0
-    assert heartbeats.silent([{"spec": spec}], NOON) == {}
+    assert heartbeats.silent([{"spec": spec}], {}, NOON) == {}
 
 
 WELL = (
