@@ -228,7 +228,7 @@ def test_policies_are_found_by_category_and_short_name(cluster: LocalCluster, st
     for name in ("gpushare", "gsp", "gpusharepolicies"):
         assert stored in cluster.kubectl("get", name)
     assert cluster.kubectl("get", "gsp").splitlines()[0].split() == (
-        ["NAME", "READY", "NODES", "CARDS", "UNIT", "ALLOCATED", "BOOKS", "REASON", "AGE"]
+        ["NAME", "READY", "NODES", "CARDS", "UNIT", "ALLOCATED", "BOOKS", "DEGRADED", "REASON", "AGE"]
     )
 
 

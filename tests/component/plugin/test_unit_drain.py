@@ -117,6 +117,7 @@ async def test_nobody_has_to_end_for_a_unit_that_will_be_refused(node: Node) -> 
     node.share(devices=TOO_FINE)
     await node.kubelet.until("the list", lambda it: len(it.devices) == 4096)
     await node.run_pod(pod_json("a", container(units=4)))
+    await node.until("the pod", lambda: list(node.on_cards()) == ["a"])
     node.share("1M", devices=TOO_FINE)
     await node.until("the refusal", lambda: node.condition("UnitTooFine") == ("True", "TooManyUnits"))
     assert node.condition("UnitChangeBlocked") == ("False", "NotBlocked")
