@@ -41,7 +41,8 @@ from gpushare_extender.cluster.books_report import BooksReport
 from gpushare_extender.cluster.calls import CallReport
 from gpushare_extender.cluster.log_levels import LogLevels
 from gpushare_extender.cluster.other_schedulers import OtherSchedulers
-from gpushare_extender.cluster.unserved_pods import UnservedPods
+from gpushare_extender.cluster.paced_pods import PacedPods
+from gpushare_extender.cluster.unserved_pods import UNPLACED, UnservedPods
 from gpushare_extender.cluster.wake_up import WakeUp, wake_for_others
 from gpushare_extender.cluster.watchers import (
     Watch,
@@ -51,6 +52,7 @@ from gpushare_extender.cluster.watchers import (
     watch_share_nodes,
 )
 from gpushare_extender.decide.offered_pods import OfferedPods
+from gpushare_extender.decide.other_schedulers import CANDIDATES
 from gpushare_extender.decide.refused_pods import RefusedPods
 from gpushare_extender.http.endpoints import (
     Address,
@@ -168,6 +170,7 @@ class Extender:
     audit: BookAudit
     books: BooksReport
     watches: tuple[Watch, Watch]
+    unserved: UnservedPods
     others: OtherSchedulers
 
     @classmethod
@@ -235,8 +238,10 @@ class Extender:
             timing=timing,
             attempted=metrics.eviction_attempted,
         )
-        others = OtherSchedulers(client, ledger, options.namespace, api.schedulers)
-        return cls(api, lease, pauses, wake_up, preemptions, calls, audit, books, watches, others)
+        unserved = UnservedPods(client, ledger, PacedPods(client, UNPLACED))
+        candidates = PacedPods(client, CANDIDATES)
+        others = OtherSchedulers(client, ledger, options.namespace, api.schedulers, candidates)
+        return cls(api, lease, pauses, wake_up, preemptions, calls, audit, books, watches, unserved, others)
 
     def tasks(self) -> Iterable[Coroutine[Any, Any, None]]:
         """Returns what runs as long as the extender does."""
@@ -249,7 +254,7 @@ class Extender:
             self.wake_up.run(),
             wake_for_others(self.wake_up, self.api.offered, binder.timing.clock, binder.timing.sleep),
             self.preemptions.run(),
-            UnservedPods(binder.client, self.api.ledger).run(),
+            self.unserved.run(),
             self.others.run(),
             self.calls.run(),
             self.audit.run(),

@@ -10,6 +10,7 @@ import itertools
 import json
 import string
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -91,6 +92,34 @@ def node(cluster: LocalCluster) -> Iterator[str]:
     made(cluster, {"apiVersion": "v1", "kind": "Node", "metadata": {"name": NODE}})
     yield NODE
     cluster.kubectl("delete", "node", NODE)
+
+
+@contextmanager
+def policy_without_operator(cluster: LocalCluster, **metadata: Any) -> Iterator[None]:
+    """A policy with ``metadata`` that nobody looks after."""
+    devices = {"source": "Simulated", "simulated": [{"count": 1, "memory": "1Gi"}]}
+    rule = {"names": ["nobody"], "mode": "Memory", "devices": devices}
+    kind = {"apiVersion": "gpushare.io/v1alpha1", "kind": "GPUSharePolicy"}
+    scale = ("scale", "deployment/gpushare-operator", "-n", SYSTEM)
+    rollout = ("rollout", "status", "deployment/gpushare-operator", "-n", SYSTEM)
+    pods = ("pods", "-l", "app.kubernetes.io/component=operator", "-n", SYSTEM)
+    cluster.kubectl(*scale, "--replicas=0")
+    cluster.kubectl(*rollout, "--timeout=60s")
+    cluster.kubectl("wait", "--for=delete", *pods, "--timeout=60s")
+    made(cluster, {**kind, "metadata": {"name": "away", **metadata}, "spec": {"nodes": [rule]}})
+    yield
+    cluster.kubectl("delete", "gsp", "away")
+    cluster.kubectl(*scale, "--replicas=1")
+    cluster.kubectl(*rollout, "--timeout=120s")
+
+
+@pytest.fixture(scope="module")
+def marked(cluster: LocalCluster) -> Iterator[None]:
+    """As if nodes served units of memory, and a policy refused containers that show themselves cards."""
+    annotations = {"gpushare.io/served": "aliyun.com/gpu-mem,gpushare.io/memory"}
+    labels = {"gpushare.io/admission": "Deny"}
+    with policy_without_operator(cluster, labels=labels, annotations=annotations):
+        yield
 
 
 ANNOTATIONS = [
@@ -250,34 +279,6 @@ def test_a_pod_that_names_its_cards_a_thousand_times_is_refused(
         made(cluster, body, "--dry-run=server", "-n", namespace)
 
 
-@pytest.mark.parametrize(
-    "containers",
-    [
-        pytest.param(
-            [*(container(each, {"aliyun.com/gpu-mem": "1"}, [VOID]) for each in range(4_000))],
-            id="4,000 containers",
-        ),
-        pytest.param(
-            [container(0, {"aliyun.com/gpu-mem": "1"}, [{"name": f"A{each}"} for each in range(30_000)])],
-            id="30,000 variables",
-        ),
-    ],
-)
-def test_who_makes_a_large_pod_in_the_words_of_a_replaced_system_is_warned(
-    cluster: LocalCluster, namespace: str, containers: list[Json]
-) -> None:
-    last = container("last", {"aliyun.com/gpu-mem": "1"}, [ALL])
-    with pytest.raises(LocalClusterError, match="container clast asks for a share of a card and sets"):
-        made(
-            cluster,
-            large_pod([*containers, last]),
-            "--dry-run=server",
-            "--warnings-as-errors",
-            "-n",
-            namespace,
-        )
-
-
 def test_a_binding_with_many_annotations_is_judged_by_ours(cluster: LocalCluster, namespace: str) -> None:
     made(cluster, large_pod([container(0)]), "-n", namespace)
     path = f"{PODS.format(namespace=namespace)}/large/binding"
@@ -405,31 +406,13 @@ def test_who_looks_after_cards_cordons_on_an_object_with_many_annotations(cluste
 @pytest.fixture
 def dedicated(cluster: LocalCluster) -> Iterator[None]:
     """As if our own kube-scheduler placed the pods of a policy."""
-    devices = {"source": "Simulated", "simulated": [{"count": 1, "memory": "1Gi"}]}
-    rule = {"names": ["nobody"], "mode": "Memory", "devices": devices}
-    kind = {"apiVersion": "gpushare.io/v1alpha1", "kind": "GPUSharePolicy"}
     manifest = str(ROOT / "manifests" / "dedicated" / "pods.yaml")
-    cluster.kubectl("scale", "deployment/gpushare-operator", "-n", SYSTEM, "--replicas=0")
-    cluster.kubectl("rollout", "status", "deployment/gpushare-operator", "-n", SYSTEM, "--timeout=60s")
-    cluster.kubectl(
-        "wait",
-        "--for=delete",
-        "pods",
-        "-l",
-        "app.kubernetes.io/component=operator",
-        "-n",
-        SYSTEM,
-        "--timeout=60s",
-    )
-    made(cluster, {**kind, "metadata": {"name": "away"}, "spec": {"nodes": [rule]}})
-    status = json.dumps({"status": {"backend": "Dedicated"}})
-    cluster.kubectl("patch", "gsp", "away", "--subresource=status", "--type=merge", "-p", status)
-    cluster.kubectl("apply", "-f", manifest)
-    yield
-    cluster.kubectl("delete", "-f", manifest)
-    cluster.kubectl("delete", "gsp", "away")
-    cluster.kubectl("scale", "deployment/gpushare-operator", "-n", SYSTEM, "--replicas=1")
-    cluster.kubectl("rollout", "status", "deployment/gpushare-operator", "-n", SYSTEM, "--timeout=120s")
+    with policy_without_operator(cluster):
+        status = json.dumps({"status": {"backend": "Dedicated"}})
+        cluster.kubectl("patch", "gsp", "away", "--subresource=status", "--type=merge", "-p", status)
+        cluster.kubectl("apply", "-f", manifest)
+        yield
+        cluster.kubectl("delete", "-f", manifest)
 
 
 @pytest.mark.usefixtures("dedicated")
@@ -458,3 +441,123 @@ def test_a_large_pod_comes_to_our_own_scheduler(
     wait_until(
         "the policy is in force", lambda: scheduler() == "gpushare-scheduler", timeout=60, interval=1.0
     )
+
+
+class TestMarked:
+    """Where a policy tells admission what nodes serve."""
+
+    pytestmark = pytest.mark.usefixtures("marked")
+
+    @pytest.mark.parametrize(
+        "containers",
+        [
+            pytest.param(
+                [*(container(each, {"aliyun.com/gpu-mem": "1"}, [VOID]) for each in range(4_000))],
+                id="4,000 containers",
+            ),
+            pytest.param(
+                [container(0, {"aliyun.com/gpu-mem": "1"}, [{"name": f"A{each}"} for each in range(30_000)])],
+                id="30,000 variables",
+            ),
+        ],
+    )
+    def test_who_makes_a_large_pod_in_the_words_of_a_replaced_system_is_warned(
+        self, cluster: LocalCluster, namespace: str, containers: list[Json]
+    ) -> None:
+        last = container("last", {"aliyun.com/gpu-mem": "1"}, [ALL])
+        with pytest.raises(LocalClusterError, match="container clast asks for a share of a card and sets"):
+            made(
+                cluster,
+                large_pod([*containers, last]),
+                "--dry-run=server",
+                "--warnings-as-errors",
+                "-n",
+                namespace,
+            )
+
+    def told(self, cluster: LocalCluster, namespace: str, containers: list[Json]) -> str:
+        """Returns what whoever makes the pod is warned of, or told; empty where that is nothing."""
+        options = ("--dry-run=server", "--warnings-as-errors", "-n", namespace)
+        try:
+            made(cluster, large_pod(containers), *options)
+        except LocalClusterError as error:
+            return str(error)
+        return ""
+
+    @pytest.fixture(autouse=True)
+    def looked_at(self, cluster: LocalCluster, namespace: str) -> None:
+        """The API server has seen the policy."""
+        wait_until(
+            "the policy is looked at",
+            lambda: (
+                "which no node serves"
+                in self.told(cluster, namespace, [container(0, {"gpushare.io/mem": "1"})])
+            ),
+            timeout=60,
+            interval=1.0,
+        )
+
+    @pytest.mark.parametrize(
+        "containers",
+        [
+            pytest.param(
+                [*(container(each) for each in range(9_000)), container("last", {"gpushare.io/mem": "1"})],
+                id="9,000 containers",
+            ),
+            pytest.param(
+                [container(0, {**{f"a.b/{each}": "1" for each in range(30_000)}, "gpushare.io/mem": "1"})],
+                id="30,000 resources",
+            ),
+            pytest.param(
+                [container(0, {f"gpushare.io/{each}": "1" for each in range(20_000)})],
+                id="20,000 that nobody serves",
+            ),
+        ],
+    )
+    def test_who_asks_for_what_nobody_serves_is_warned(
+        self, cluster: LocalCluster, namespace: str, containers: list[Json]
+    ) -> None:
+        assert "which no node serves now" in self.told(cluster, namespace, containers)
+
+    @pytest.mark.parametrize(
+        "containers",
+        [
+            pytest.param(
+                [*(container(each) for each in range(9_000)), container("last", env=[ALL])],
+                id="9,000 containers",
+            ),
+            pytest.param(
+                [container(0, env=[*({"name": f"A{each}"} for each in range(20_000)), ALL])],
+                id="20,000 variables",
+            ),
+            pytest.param(
+                [container(0, env=[*([{"name": "CUDA_VISIBLE_DEVICES"}] * 20_000), ALL])],
+                id="20,000 of an application",
+            ),
+            pytest.param([container(0, env=[ALL] * 20_000)], id="20,000 that show all"),
+            pytest.param(
+                [container(0, {f"a.b/{each}": "1" for each in range(20_000)}, [ALL])], id="20,000 resources"
+            ),
+        ],
+    )
+    def test_who_shows_himself_cards_is_refused(
+        self, cluster: LocalCluster, namespace: str, containers: list[Json]
+    ) -> None:
+        told = self.told(cluster, namespace, containers)
+        assert "asks for no card and sets NVIDIA_VISIBLE_DEVICES" in told
+
+    @pytest.mark.parametrize(
+        "containers",
+        [
+            pytest.param([container(0, env=[VOID] * 20_000)], id="20,000 that hide all"),
+            pytest.param([container(each, env=[VOID]) for each in range(4_000)], id="4,000 containers"),
+            pytest.param(
+                [container(0, {f"a.b/{each}": "1" for each in range(30_000)})], id="30,000 resources"
+            ),
+        ],
+    )
+    def test_who_harms_nobody_is_told_nothing(
+        self, cluster: LocalCluster, namespace: str, containers: list[Json]
+    ) -> None:
+        told = self.told(cluster, namespace, containers)
+        assert "ValidatingAdmissionPolicy" not in told, "the API server itself warns of names that repeat"

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
-from tests.e2e.observe import PODS, SHARE_NODES, get, watch_until
+from tests.e2e.observe import PODS, POLICIES, SHARE_NODES, get, watch_until
 from tests.e2e.outcomes import is_running
 from tests.e2e.product import MANIFESTS, SYSTEM
 from tests.e2e.workloads import create, pod
@@ -143,10 +143,18 @@ def test_an_ordinary_pod_may_be_changed(cluster: LocalCluster, namespace: str) -
     cluster.kubectl("label", "pod", "plain", "-n", namespace, "mine=yes")
 
 
+@pytest.mark.usefixtures("shared_policy")
 def test_an_ordinary_pod_is_turned_away_by_the_conditions_of_two_policies(
     cluster: LocalCluster, namespace: str
 ) -> None:
-    """More would cost every pod of the cluster: see tests/component/operator/test_admission_cost.py."""
+    """More would cost every pod of the cluster: see tests/component/operator/test_admission_cost.py. While no
+    node shares its cards it is one."""
+    watch_until(
+        cluster,
+        POLICIES,
+        lambda found: any("gpushare.io/admission" in each["metadata"].get("labels", {}) for each in found),
+        what="a policy says what nodes serve",
+    )
     pods = [pod(f"plain-{number}", {"main": 0}) for number in range(PODS_MADE)]
     for each in pods:
         each["spec"]["containers"][0]["resources"] = {"limits": {"cpu": "1", "memory": "1Gi"}}

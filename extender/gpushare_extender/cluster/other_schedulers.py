@@ -1,24 +1,17 @@
 """Making known how many pods another scheduler places that ask for our resources: on a Lease of ours."""
 
-import asyncio
-import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Set
 from dataclasses import dataclass, field
 
 from gpushare_core.api.names import CALLS_LEASE, OTHER_SCHEDULERS_ANNOTATION
 from gpushare_core.kube.client import KubeClient
-from gpushare_core.kube.errors import ApiError, UnreachableError
-from gpushare_core.kube.paths import PODS, lease_path
-from gpushare_extender.decide.other_schedulers import CANDIDATES, placed_by_others, report
+from gpushare_core.kube.paths import lease_path
+from gpushare_extender.cluster.paced_pods import PacedPods
+from gpushare_extender.decide.other_schedulers import placed_by_others, report
 from gpushare_extender.ledger.ledger import Ledger
 
-LOOK_SECONDS = 30.0
-PAGE, PAGE_SECONDS = 100, 1.0
-"""So many pods are read at once, and so long nothing is read then."""
 MOST_PODS = 2000
 """Are looked at: with more of them the number is that of the first."""
-
-_log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
@@ -28,30 +21,24 @@ class OtherSchedulers:
     client: KubeClient
     ledger: Ledger
     namespace: str
-    asking: set[str]
-    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    asking: Set[str]
+    pods: PacedPods
+    """Those that ``CANDIDATES`` selects."""
     _said: str | None = field(default=None, init=False)
 
     async def run(self) -> None:
         """Never returns."""
-        while True:
-            await self.sleep(LOOK_SECONDS)
-            try:
-                await self.look()
-            except (ApiError, UnreachableError) as error:
-                _log.warning("cannot tell how many pods other schedulers place: %s", error)
+        await self.pods.keep_looking(self.look, "how many pods other schedulers place")
 
     async def look(self) -> None:
         """Makes known what has changed. Raises ``ApiError`` or ``UnreachableError``."""
         names: list[str] = []
         read = 0
-        async for page in self.client.pages(PODS, limit=PAGE, field_selector=CANDIDATES):
-            resources = dict(self.ledger.resources)
-            names += placed_by_others(page.items, asking=self.asking, resources=resources)
-            read += len(page.items)
+        async for items in self.pods.pages():
+            names += placed_by_others(items, asking=self.asking, resources=dict(self.ledger.resources))
+            read += len(items)
             if read >= MOST_PODS:
                 break
-            await self.sleep(PAGE_SECONDS)
         await self._make_known(report(names))
 
     async def _make_known(self, text: str) -> None:

@@ -7,6 +7,8 @@ from tests.unit.extender.test_other_schedulers import pod
 from gpushare_core.api.names import CALLS_LEASE, OTHER_SCHEDULERS_ANNOTATION
 from gpushare_core.kube.client import KubeClient
 from gpushare_extender.cluster.other_schedulers import OtherSchedulers
+from gpushare_extender.cluster.paced_pods import PacedPods
+from gpushare_extender.decide.other_schedulers import CANDIDATES
 from gpushare_extender.ledger.ledger import Ledger
 
 
@@ -20,7 +22,8 @@ async def test_it_is_made_known_while_there_are_some(
     api: FakeApi, client: KubeClient, clock: FakeClock
 ) -> None:
     api.objects[LEASES][("", CALLS_LEASE)] = {"metadata": {"name": CALLS_LEASE, "resourceVersion": "1"}}
-    others = OtherSchedulers(client, Ledger(), "gpushare-system", {"default-scheduler"}, clock.sleep)
+    pods = PacedPods(client, CANDIDATES, clock, clock.sleep)
+    others = OtherSchedulers(client, Ledger(), "gpushare-system", {"default-scheduler"}, pods)
     unbound = pod("other")
     unbound["metadata"]["uid"] = "uid-other"
     unbound["spec"]["nodeName"] = "n1"

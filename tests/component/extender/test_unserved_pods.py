@@ -1,12 +1,14 @@
 """Events of pods that wait for what no node has, against an API server."""
 
+import pytest
 from tests.fakes.api_server import EVENTS, PODS, FakeApi, status
 from tests.fakes.extender_clock import FakeClock
 from tests.samples.extender import share_node
 from tests.unit.extender.test_unserved_pods import MEMORY, waiting
 
 from gpushare_core.kube.client import KubeClient
-from gpushare_extender.cluster.unserved_pods import AGAIN_SECONDS, MOST_EVENTS, PAGE, UnservedPods
+from gpushare_extender.cluster.paced_pods import LONGEST_SECONDS, LOOK_SECONDS, PAGE, PacedPods
+from gpushare_extender.cluster.unserved_pods import AGAIN_SECONDS, MOST_EVENTS, UNPLACED, UnservedPods
 from gpushare_extender.ledger.ledger import Ledger
 
 PATH = "/apis/events.k8s.io/v1/namespaces/default/events"
@@ -15,7 +17,7 @@ PATH = "/apis/events.k8s.io/v1/namespaces/default/events"
 def an_extender(client: KubeClient, clock: FakeClock) -> UnservedPods:
     ledger = Ledger()
     ledger.replace_share_nodes([share_node("n1")])
-    return UnservedPods(client, ledger, clock=clock, sleep=clock.sleep)
+    return UnservedPods(client, ledger, PacedPods(client, UNPLACED, clock, clock.sleep))
 
 
 def put(api: FakeApi, *names: str, asks: str = "4096") -> None:
@@ -82,3 +84,20 @@ async def test_an_event_that_is_refused_keeps_no_other_pod_from_its_own(
     api.fail("POST", PATH, status(403))
     await an_extender(client, clock).look()
     assert len(told(api)) == 1
+
+
+@pytest.mark.parametrize(
+    ("seconds", "pause"),
+    [
+        pytest.param(0.0, LOOK_SECONDS, id="small cluster"),
+        pytest.param(0.5, 50.0, id="large cluster"),
+        pytest.param(60.0, LONGEST_SECONDS, id="never given up"),
+    ],
+)
+async def test_the_longer_the_api_server_needs_the_more_rarely_it_is_asked(
+    client: KubeClient, seconds: float, pause: float
+) -> None:
+    times = iter((0.0, seconds))
+    pods = PacedPods(client, UNPLACED, lambda: next(times), FakeClock().sleep)
+    assert [len(items) async for items in pods.pages()] == [1]
+    assert pods.pause == pytest.approx(pause)
