@@ -1,4 +1,4 @@
-"""Where equal pods come to lie, with kube-scheduler's own plugins at work: packed, spread, or as they say themselves."""
+"""Where equal pods come to lie beside kube-scheduler's own plugins: packed, spread, or as they prefer."""
 
 import json
 from collections import Counter

@@ -147,7 +147,7 @@ class TestBind:
     ) -> None:
         pod = pod_json("a", units=1)
         asking = {"Pod": pod, "NodeNames": ["n1", "n2"]}
-        assert await self.scores(caller, asking) == [10, 2]
+        assert await self.scores(caller, asking) == [2, 10]
         pod["spec"]["topologySpreadConstraints"] = [{"maxSkew": 1, "whenUnsatisfiable": "ScheduleAnyway"}]
         assert await self.scores(caller, asking) == [0, 0]
 
