@@ -1,7 +1,7 @@
 """The schedulers' connection, kept from one module to the next where it is not what is tested.
 
 Connecting kube-scheduler and restoring it takes a minute, in which nothing is done but wait for its kubelet.
-A policy that shares a card of the control plane, where no pod of a test goes, keeps the names of our own dialect
+A policy that shares a card of the control plane, where no pod of a test goes, keeps the names of our dialect
 in use: then the policies of a module in that dialect come and go within seconds, and no scheduler is edited.
 """
 
