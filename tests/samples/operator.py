@@ -363,9 +363,12 @@ def sharing(*seen: SeenObject | Iterable[SeenObject]) -> Snapshot:
     """As ``snapshot``, and a node shares its cards under each policy that stays and of which none is seen."""
     found = snapshot(*seen)
     owned = {each.policy for each in found.share_nodes.values()}
-    staying = (each for each in found.policies.values() if each.spec and not each.deleting)
-    without = (each for each in staying if each.spec.nodes[0].mode is not Mode.OFF)
-    shares = [share(f"of-{each.name}", each) for each in without if each.name not in owned]
+    shares = [
+        share(f"of-{each.name}", each)
+        for each in found.policies.values()
+        if each.spec and each.spec.nodes[0].mode is not Mode.OFF and not each.deleting
+        if each.name not in owned
+    ]
     return snapshot(*seen, shares)
 
 

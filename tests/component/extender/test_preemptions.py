@@ -13,7 +13,8 @@ from tests.samples.preemption import budget_json
 from gpushare_core.json_object import Json
 from gpushare_core.kube.lease_holder import NotHeldError
 from gpushare_extender.decide.preemption_queue import SAMPLE, EvictionRate, PreemptionQueue, Preemptor
-from gpushare_extender.preempt.preemptions import HOLD_SECONDS, LOWEST_SECONDS, UNTRIED_SECONDS
+from gpushare_extender.ledger.hold import HOLD_SECONDS
+from gpushare_extender.preempt.preemptions import LOWEST_SECONDS, UNTRIED_SECONDS
 
 EVICTION = "/api/v1/namespaces/default/pods/{}/eviction"
 
