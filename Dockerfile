@@ -12,7 +12,7 @@ ARG SOURCE_DATE_EPOCH=0
 ARG PIP_INDEX_URL=
 ARG PIP_FIND_LINKS=
 ARG PIP_NO_INDEX=
-ENV PIP_QUIET=1 PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore PYTHONDONTWRITEBYTECODE=1 LC_ALL=C
+ENV PIP_QUIET=1 HATCH_QUIET=1 PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore PYTHONDONTWRITEBYTECODE=1 LC_ALL=C
 WORKDIR /source
 COPY image image
 RUN python3 -m venv --without-pip /build && python3 -m venv --without-pip /opt/gpushare \
@@ -21,7 +21,7 @@ RUN python3 -m venv --without-pip /build && python3 -m venv --without-pip /opt/g
  && python3 -m pip --python /opt/gpushare/bin/python install --require-hashes --only-binary :all: --no-compile \
       -r image/requirements.lock
 COPY . .
-RUN /build/bin/python -m hatchling build --target wheel --directory /wheel >/dev/null \
+RUN /build/bin/python -m hatchling build --target wheel --directory /wheel \
  && python3 -m pip --python /opt/gpushare/bin/python install --no-deps --no-index --no-compile /wheel/*.whl \
  && /opt/gpushare/bin/python image/root_filesystem.py \
  && /opt/gpushare/bin/python image/sbom.py \

@@ -39,11 +39,11 @@ demo: preflight ## Real Kubernetes with simulated cards, and what we do there | 
 	@$(BIN)/python -m demo --mode "$(MODE)" --keep $(KEEP) --replace $(REPLACE)
 
 kubeconfig: $(STAMP) ## Print the path of the demo cluster's kubeconfig
-	@$(BIN)/localcluster kubeconfig --name demo
+	@$(BIN)/localcluster kubeconfig --name demo || { echo "make demo starts it"; exit 1; } >&2
 
 stop: $(STAMP) ## Stop the demo cluster
 	$(say) "stopping the demo cluster"
-	@$(BIN)/localcluster down --name demo
+	@$(BIN)/localcluster down --name demo || { echo "there is nothing to stop"; exit 1; } >&2
 
 test: preflight ## All checks and all tests; those end to end on real clusters
 	$(say) "checks, then all tests; beside them, programs that are not built yet"

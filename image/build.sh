@@ -39,7 +39,7 @@ arguments+=(${IMAGE_ARGS:-})
 
 sbom=${SBOM:-build}
 mkdir -p "$sbom"
-echo "building $image with $builder: three minutes the first time, then one"
+echo "building $image with $builder: one to three minutes"
 case $builder in
   docker)
     docker buildx build "${arguments[@]}" --target sbom --output type=local,dest="$sbom" .

@@ -1,13 +1,17 @@
 """How the tests themselves are spread over processes."""
 
+import time
 from collections import OrderedDict
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from hypothesis import settings
 from tests import conftest
+from tests.fuzz.fuzzing import EXAMPLES
 
 UNIT, COMPONENT, LIFECYCLE = "tests/unit/a.py", "tests/component/b.py", "tests/e2e/test_lifecycle.py"
 SCENARIO, BURST = "tests/e2e/test_scenario.py", "tests/e2e/test_burst.py"
@@ -91,3 +95,37 @@ def test_the_next_module_goes_to_who_is_free_first() -> None:
     assert named(tests, two) == [SCENARIO, SCENARIO, BURST, BURST]
     scheduling.mark_test_complete(one, 0)
     assert one.shutting_down, "nothing is left for it"
+
+
+def test_everybody_draws_the_same_examples() -> None:
+    """But in a long run, which looks for others."""
+    assert settings.default is not None
+    assert settings.default.derandomize == (not EXAMPLES)
+
+
+def test_in_another_run_other_modules_are_fuzzed_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conftest, "EXAMPLES", 1)
+    paths = [Path(f"tests/fuzz/test_{number}.py") for number in range(9)]
+
+    def order(run: str) -> list[Path]:
+        items: Any = [SimpleNamespace(path=path) for path in paths]
+        config: Any = SimpleNamespace(workerinput={"testrunuid": run})
+        conftest.pytest_collection_modifyitems(config, items)
+        return [item.path for item in items]
+
+    assert order("one") == order("one")
+    assert order("one") != order("two")
+    assert sorted(order("two")) == paths
+
+
+@pytest.mark.parametrize(("seconds", "begins"), [(3600.0, True), (5.0, False)])
+def test_after_its_time_no_test_of_a_run_begins(
+    monkeypatch: pytest.MonkeyPatch,
+    seconds: float,
+    begins: bool,  # noqa: FBT001
+) -> None:
+    monkeypatch.setattr(conftest, "SECONDS", seconds)
+    begun = time.monotonic() - 10.0
+    item: Any = SimpleNamespace(config=SimpleNamespace(stash={conftest._BEGUN: begun}))
+    with nullcontext() if begins else pytest.raises(pytest.skip.Exception, match="time of this run"):
+        conftest.pytest_runtest_setup(item)
