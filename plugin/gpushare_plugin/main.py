@@ -33,7 +33,7 @@ def main() -> None:
     configure_logging(options.log_level, fixed=fixed)
     spare_programs()
     with log_file(options.log_folder / LOG_FILE, fixed=fixed) if options.log_folder else nullcontext():
-        log_start("gpushare-plugin")
+        log_start("gpushare-plugin", VERSION)
         status = asyncio.run(serve(options))
     sys.exit(status)
 

@@ -24,7 +24,7 @@ NOWHERE = ("--kubeconfig", "/nowhere/kubeconfig")
     ],
 )
 def test_the_first_line_names_program_and_version(program: str, arguments: tuple[str, ...]) -> None:
-    command = [PROGRAMS / program, *arguments]
+    command = [str(PROGRAMS / program), *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     first = json.loads(done.stderr.splitlines()[0])
     assert first["message"] == f"{program} {VERSION} starts"
@@ -33,7 +33,7 @@ def test_the_first_line_names_program_and_version(program: str, arguments: tuple
 @pytest.mark.parametrize("program", ["gpushare-extender", "gpushare-plugin"])
 def test_so_does_the_first_line_of_its_file_on_the_host(program: str, tmp_path: Path) -> None:
     node = ("--node", "gpu-1") if program == "gpushare-plugin" else ()
-    command = [PROGRAMS / program, *node, *NOWHERE, "--log-folder", tmp_path]
+    command = [str(PROGRAMS / program), *node, *NOWHERE, "--log-folder", str(tmp_path)]
     subprocess.run(command, capture_output=True, check=False, timeout=60)
     first = json.loads((tmp_path / f"{program}.log").read_text().splitlines()[0])
     assert first["message"] == f"{program} {VERSION} starts"

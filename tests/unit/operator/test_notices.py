@@ -3,7 +3,7 @@
 from dataclasses import replace
 from datetime import timedelta
 
-from tests.samples.operator import NOW, node, policy, share, share_condition, snapshot
+from tests.samples.operator import NOW, node, policy, share, snapshot
 
 from gpushare_core.api.conditions import ConditionState
 from gpushare_operator.cluster.snapshot import Snapshot
@@ -17,7 +17,10 @@ SICK = replace(
     HEALTHY,
     unhealthy_cards=1,
     sick_cards=("card 0 (GPU-0)",),
-    conditions={**HEALTHY.conditions, **share_condition("CardsHealthy", "Xid 79: reset it", status="False")},
+    conditions={
+        **HEALTHY.conditions,
+        "CardsHealthy": ConditionState("CardsHealthy", "False", "Unhealthy", "Xid 79: reset it"),
+    },
 )
 CORDON = ConditionState("CardsCordoned", "False", "UnknownCards", "the annotation names GPU-9")
 MISTAKEN = replace(HEALTHY, conditions={**HEALTHY.conditions, "CardsCordoned": CORDON})
