@@ -21,6 +21,8 @@ NAMESPACE = "namespace.yaml"
 """Helm stores its records in the namespace, so it has to be there before."""
 OPTIONAL = (
     Path("config/monitoring/podmonitors.yaml"),
+    Path("config/monitoring/servicemonitor.yaml"),
+    Path("config/monitoring/rbac.yaml"),
     Path("config/network-policy/network-policies.yaml"),
 )
 

@@ -11,7 +11,6 @@ from types import MappingProxyType
 from typing import Any, TextIO
 
 from gpushare_core.printable import printable, printable_lines
-from gpushare_core.version import VERSION
 
 KEYS = ("policy", "node", "card", "pod", "container", "job")
 """What ``extra=`` may carry."""
@@ -110,10 +109,10 @@ def configure_logging(
     threading.excepthook = _log_ended_thread
 
 
-def log_start(program: str) -> None:
+def log_start(program: str, version: str) -> None:
     """Says which program of which version writes what follows; a process calls it before it logs anything
     else."""
-    logging.getLogger(program.replace("-", "_")).info("%s %s starts", program, VERSION)
+    logging.getLogger(program.replace("-", "_")).info("%s %s starts", program, version)
 
 
 def _log_uncaught(kind: type[BaseException], error: BaseException, trace: Any) -> None:

@@ -113,7 +113,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     configure_logging(parsed.log_level)
     use_small_buffers()
     with log_file(parsed.log_folder / LOG_FILE) if parsed.log_folder else contextlib.nullcontext():
-        log_start("gpushare-extender")
+        log_start("gpushare-extender", VERSION)
         return _run(parsed)
 
 

@@ -15,6 +15,7 @@ from dataclasses import replace
 from gpushare_core.clock import utc_now
 from gpushare_core.log import configure_logging, log_start
 from gpushare_core.printable import printable_lines
+from gpushare_core.version import VERSION
 from gpushare_hostctl import arguments, dedicated, install, log_folder, mutual_tls, report, restore
 from gpushare_hostctl.decide.rendering import Question, render
 from gpushare_hostctl.decide.scheduler_config import DedicatedProfile
@@ -39,7 +40,7 @@ def main(command_line: Sequence[str] | None = None, *, prober: Prober | None = N
     configure_logging(options.log_level)
     if options.command == "render":
         return _render(options)
-    log_start("gpushare-hostctl")
+    log_start("gpushare-hostctl", VERSION)
     if options.command == "dedicated":
         return _dedicated(options)
     if options.command == "log-folder":

@@ -58,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs until a signal comes; returns 1 when it cannot start."""
     options = parser().parse_args(arguments)
     configure_logging(options.log_level)
-    log_start(ACCOUNT)
+    log_start(ACCOUNT, VERSION)
     if options.kubeconfig:
         # kopf takes a kubeconfig from nowhere else.
         os.environ["KUBECONFIG"] = str(options.kubeconfig)

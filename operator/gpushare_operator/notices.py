@@ -17,6 +17,10 @@ MOST_OF_A_KIND = 5
 """Events at once; of more there is one that names as many nodes, and says how many there are."""
 
 
+MOST_EVENTS = 20
+"""Within ``QUIET``. What comes later waits, and is told together: nodes may fail one after the other, too."""
+
+
 class _Told(NamedTuple):
     is_so: bool
     at: datetime
@@ -27,23 +31,34 @@ class NodeNotices:
     """Of one policy. What is so at the first look was told by whoever was here before."""
 
     _told: dict[Fact, _Told] | None = field(default=None, init=False)
+    _posted: list[datetime] = field(default_factory=list, init=False)
+    """When Events were posted lately, the oldest first."""
 
     def due(self, facts: Mapping[Fact, str], now: datetime) -> list[Notice]:
         """Returns what is to be told now; ``facts`` are all that are so, with their sentences."""
         if self._told is None:
             self._told = {fact: _Told(is_so=True, at=now - QUIET) for fact in facts}
+        self._posted = [moment for moment in self._posted if timedelta() <= now - moment < QUIET]
+        if len(self._posted) >= MOST_EVENTS:
+            return []
         changed = [fact for fact in {**facts, **self._told} if self._is_due(fact, facts, now)]
         for fact in changed:
             self._told[fact] = _Told(is_so=fact in facts, at=now)
         self._forget(now)
-        return list(_notices(changed, facts))
+        notices = list(_notices(changed, facts))
+        self._posted += [now] * len(notices)
+        return notices
 
     def seconds_until_due(self, facts: Iterable[Fact], now: datetime) -> float | None:
         """Returns when something that is held back may be told, if there is anything."""
         told, so = self._told or {}, frozenset(facts)
-        waiting = (each.at for fact, each in told.items() if each.is_so != (fact in so))
-        first = min(waiting, default=None)
-        return None if first is None else max(0.0, (first + QUIET - now).total_seconds())
+        waiting = [each.at + QUIET for fact, each in told.items() if each.is_so != (fact in so)]
+        waiting += [now for fact in so if fact not in told]
+        if not waiting:
+            return None
+        is_full = len(self._posted) >= MOST_EVENTS
+        first = max(min(waiting), self._posted[0] + QUIET) if is_full else min(waiting)
+        return max(0.0, (first - now).total_seconds())
 
     def _is_due(self, fact: Fact, facts: Mapping[Fact, str], now: datetime) -> bool:
         told = (self._told or {}).get(fact)

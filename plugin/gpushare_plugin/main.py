@@ -35,7 +35,7 @@ def main(watchdog: Watched | None = None) -> None:
     configure_logging(options.log_level, fixed=fixed)
     spare_programs()
     with log_file(options.log_folder / LOG_FILE, fixed=fixed) if options.log_folder else nullcontext():
-        log_start("gpushare-plugin")
+        log_start("gpushare-plugin", VERSION)
         status = asyncio.run(serve(options, watchdog))
     sys.exit(status)
 

@@ -80,6 +80,7 @@ MADE: dict[str, Json] = {
 }
 EXTENDER_LOGS = "extender with logs on the host"
 PREPARATION = MADE[EXTENDER_LOGS]["spec"]["template"]["spec"]["initContainers"][0]
+OF_NOTHING = {**PREPARATION, "volumeMounts": []}
 PREPARATIONS = "may run no init containers"
 
 
@@ -429,13 +430,13 @@ FORGERIES = [
     ),
     (
         "extender",
-        lambda pod: pod.update(initContainers=[PREPARATION]),
+        lambda pod: pod.update(initContainers=[OF_NOTHING]),
         PREPARATIONS,
         "preparation of nothing",
     ),
     (
         "install",
-        lambda pod: pod.update(initContainers=[PREPARATION]),
+        lambda pod: pod.update(initContainers=[OF_NOTHING]),
         "denied",
         "preparation of another program",
     ),

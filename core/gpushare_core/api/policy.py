@@ -296,7 +296,7 @@ class ExtenderSettings(ProgramSettings):
     log_folder: str = Field(default="", max_length=200, json_schema_extra=_LOG_FOLDER)
     """A folder of the extender's host below /var/log: its log is kept there besides, in
     extender/gpushare-extender.log and four earlier files of 10 MiB. Empty: nowhere. With backends
-    KubeScheduler and External; of several policies the oldest one counts."""
+    KubeScheduler and External; the oldest policy that names one counts."""
 
 
 class Admission(ApiModel):

@@ -24,6 +24,7 @@ from gpushare_core.api.names import (
     VERSION_LABEL,
 )
 from gpushare_core.api.policy import Condition, MemoryTotals, PolicySpec, PolicyStatus, UnitTotals
+from gpushare_core.api.timestamps import read_rfc3339
 from gpushare_core.audit import readers as audited
 from gpushare_core.audit.differences import status_differences
 from gpushare_core.audit.extender_report import decode_reports
@@ -183,6 +184,7 @@ def _own_labels(metadata: Json) -> frozenset[str]:
 def read_share_node(body: Json) -> ShareNodeObject:
     metadata, status = body["metadata"], body.get("status") or {}
     cards = status.get("cards", ())
+    sick = [card for card in cards if card.get("health") == "Unhealthy"]
     return ShareNodeObject(
         name=metadata["name"],
         uid=metadata["uid"],
@@ -200,12 +202,8 @@ def read_share_node(body: Json) -> ShareNodeObject:
         resources=_resources(status.get("resources")),
         memory=_totals(MemoryTotals, status.get("memory")),
         cards=len(cards),
-        unhealthy_cards=sum(card.get("health") == "Unhealthy" for card in cards),
-        sick_cards=tuple(
-            f"card {card.get('index', 0)} ({card.get('uuid', '')})"
-            for card in cards
-            if card.get("health") == "Unhealthy"
-        ),
+        unhealthy_cards=len(sick),
+        sick_cards=tuple(f"card {each.get('index', 0)} ({each.get('uuid', '')})" for each in sick),
         closed_cards=tuple(sorted(card.get("index", 0) for card in cards if _is_closed(card))),
         card_indices=tuple(sorted(card.get("index", 0) for card in cards)),
         differences=tuple(status_differences(audited.read_share_node(body))),
@@ -352,11 +350,7 @@ def read_job(body: Json) -> JobObject:
 
 def read_time(text: Any) -> datetime | None:
     """Returns None for what is no time with a zone."""
-    try:
-        time = datetime.fromisoformat(str(text))
-    except ValueError:
-        return None
-    return time if time.tzinfo else None
+    return read_rfc3339(str(text))
 
 
 def _asked(text: str) -> frozenset[str]:

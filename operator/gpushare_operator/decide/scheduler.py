@@ -25,7 +25,7 @@ from gpushare_operator.decide.hostctl_history import (
 from gpushare_operator.decide.policy_problems import is_served
 from gpushare_operator.desired.daemon_sets import extender_daemon_set, is_external
 from gpushare_operator.desired.drift import has_drifted
-from gpushare_operator.desired.extender_log import NOT_KEPT, ExtenderLog
+from gpushare_operator.desired.extender_log import ExtenderLog
 from gpushare_operator.desired.hostctl_job import HostctlCommand, HostctlRun, SchedulerSettings, hostctl_job
 from gpushare_operator.desired.names import EXTENDER_NAME, Installation
 
@@ -83,15 +83,17 @@ def _may_decide(snapshot: Snapshot, policy: PolicyObject) -> bool:
 
 
 def extender_log(snapshot: Snapshot) -> ExtenderLog:
-    """Returns where extenders keep their log besides: where policies differ, the oldest one decides.
+    """Returns where extenders keep their log besides: the oldest policy that names a folder decides.
 
-    Where that one cannot be read, it stays where it is.
+    Where none does and one of them cannot be read, it stays where it is.
     """
-    policy = decisive_policy(snapshot)
-    if policy and policy.spec:
-        return ExtenderLog.below(policy.spec.extender.log_folder)
+    in_force = oldest_first(policy for policy in snapshot.policies.values() if _is_in_force(snapshot, policy))
+    specs = [policy.spec for policy in in_force]
+    folder = next((spec.extender.log_folder for spec in specs if spec and spec.extender.log_folder), "")
     extender = snapshot.daemon_sets.get(EXTENDER_NAME)
-    return ExtenderLog.of_daemon_set(extender.body) if extender else NOT_KEPT
+    if not folder and None in specs and extender:
+        return ExtenderLog.of_daemon_set(extender.body)
+    return ExtenderLog.below(folder)
 
 
 def _port_in_force(snapshot: Snapshot) -> int:

@@ -196,6 +196,6 @@ def test_the_configuration_of_a_prometheus_without_its_operator_is_one(
         ]
         job["static_configs"] = [{"targets": ["127.0.0.1:9650"]}]
     (tmp_path / "prometheus.yml").write_text(yaml.safe_dump(body))
-    command = [promtool, "check", "config", "--syntax-only", tmp_path / "prometheus.yml"]
+    command = [str(promtool), "check", "config", "--syntax-only", str(tmp_path / "prometheus.yml")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

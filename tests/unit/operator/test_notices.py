@@ -3,11 +3,11 @@
 from dataclasses import replace
 from datetime import timedelta
 
-from tests.samples.operator import NOW, node, policy, share, share_condition, snapshot
+from tests.samples.operator import NOW, node, policy, share, snapshot
 
 from gpushare_core.api.conditions import ConditionState
 from gpushare_operator.cluster.snapshot import Snapshot
-from gpushare_operator.notices import MOST_OF_A_KIND, QUIET, NodeNotices
+from gpushare_operator.notices import MOST_EVENTS, MOST_OF_A_KIND, QUIET, NodeNotices
 from gpushare_operator.status.events import notice_event
 from gpushare_operator.status.node_facts import Fact, FactLook
 
@@ -17,7 +17,10 @@ SICK = replace(
     HEALTHY,
     unhealthy_cards=1,
     sick_cards=("card 0 (GPU-0)",),
-    conditions={**HEALTHY.conditions, **share_condition("CardsHealthy", "Xid 79: reset it", status="False")},
+    conditions={
+        **HEALTHY.conditions,
+        "CardsHealthy": ConditionState("CardsHealthy", "False", "Unhealthy", "Xid 79: reset it"),
+    },
 )
 CORDON = ConditionState("CardsCordoned", "False", "UnknownCards", "the annotation names GPU-9")
 MISTAKEN = replace(HEALTHY, conditions={**HEALTHY.conditions, "CardsCordoned": CORDON})
@@ -102,3 +105,15 @@ def test_a_clock_that_was_set_back_holds_nothing_back() -> None:
     notices = watching()
     assert told(notices, BROKEN, 60) == ["CardSick"]
     assert told(notices, GOOD, 0) == ["CardBack"]
+
+
+def test_nodes_that_fail_one_after_the_other_are_no_storm_either() -> None:
+    notices, lost, reasons = watching(), dict[Fact, str](), list[str]()
+    for number in range(100):
+        lost |= facts(snapshot(OWNER, node(f"gpu-{number}", ready=False), share(f"gpu-{number}", OWNER)))
+        reasons += told(notices, lost, number / 60)
+    assert len(reasons) == MOST_EVENTS
+    later = NOW + timedelta(seconds=100)
+    assert notices.seconds_until_due(lost, later) == QUIET.total_seconds() - 100
+    (notice,) = notices.due(lost, NOW + QUIET)
+    assert notice.note.startswith("80 at once")

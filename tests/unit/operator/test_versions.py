@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import yaml
 from tests.samples.operator import (
@@ -30,7 +31,7 @@ NAMES = [f"gpu-{number}" for number in range(20)]
 OWNER = policy("default", rule(*NAMES))
 
 
-def versions(*seen: object) -> dict[str, str]:
+def versions(*seen: Any) -> dict[str, str]:
     status = policy_status(snapshot(OWNER, *seen), OWNER, INSTALLATION, now=NOW)
     return status.versions.to_json()
 
