@@ -87,7 +87,7 @@ def extender_log(snapshot: Snapshot) -> ExtenderLog:
 
     Where none does and one of them cannot be read, it stays where it is.
     """
-    in_force = oldest_first(policy for policy in snapshot.policies.values() if _is_in_force(snapshot, policy))
+    in_force = oldest_first(policy for policy in snapshot.policies.values() if _may_decide(snapshot, policy))
     specs = [policy.spec for policy in in_force]
     folder = next((spec.extender.log_folder for spec in specs if spec and spec.extender.log_folder), "")
     extender = snapshot.daemon_sets.get(EXTENDER_NAME)
