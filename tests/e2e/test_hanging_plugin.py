@@ -16,7 +16,7 @@ from gpushare_core.json_object import Json
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import from_kubeconfig
 from gpushare_core.kube.errors import ApiError
-from gpushare_core.kube.paths import SHARE_NODES, lease_path
+from gpushare_core.kube.paths import SHARE_NODES, lease_path, leases
 from gpushare_localcluster.cluster import LocalCluster
 
 pytestmark = [pytest.mark.e2e, pytest.mark.connected, pytest.mark.usefixtures("shared_policy")]
@@ -121,6 +121,12 @@ def test_the_operator_says_of_a_plugins_report_only_that_it_is_unknown(
 
 def test_what_is_not_heard_of_is_not_true(cluster: LocalCluster, product: Product) -> None:
     """A node that has lost power went on being READY, with books that agree."""
+    watch_until(
+        cluster,
+        leases(SYSTEM),
+        lambda known: any(named(each, f"plugin.{NODE}") for each in known),
+        what="the plugin has renewed its Lease",
+    )
     cluster.kill_node(NODE)
     try:
         product.share_node(

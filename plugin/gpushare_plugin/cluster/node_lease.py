@@ -12,8 +12,9 @@ from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.kube.paths import lease_path, leases
 from gpushare_plugin.state import NodeState
 
-SOON = 3.0
-"""Seconds between two looks for a GPUShareNode, without which there is nothing to say."""
+SOON = 0.5
+"""Seconds between two looks for a GPUShareNode, without which there is nothing to say. A plugin without a
+Lease counts as one of an earlier version, and is believed: so it comes as early as the first report."""
 EARLIEST = 0.8
 """Of the period, at random: thousands of plugins that start together do not stay together."""
 
