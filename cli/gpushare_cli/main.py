@@ -43,7 +43,8 @@ def _once(options: Namespace) -> int:
 def _repeat(options: Namespace) -> int:
     """Audits again and again, and says when, until a signal ends it: a book that cannot be read now may be
     read the next time. Returns the last exit status."""
-    stopped, code = threading.Event(), int(ExitCode.NONE)
+    stopped = threading.Event()
+    code: int = ExitCode.NONE
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopped.set())
     while not stopped.is_set():

@@ -143,7 +143,6 @@ FUZZED_BY: dict[str, str] = {
     "gpushare_operator.cluster.readers:_policy_spec": "gpushare_operator.cluster.readers:read_policy",
     "gpushare_operator.cluster.readers:_policy_status": "gpushare_operator.cluster.readers:read_policy",
     "gpushare_operator.cluster.readers:_shared_spec": "gpushare_operator.cluster.readers:read_share_node",
-    "gpushare_operator.cluster.readers:read_time": "gpushare_operator.cluster.readers:read_job",
     "gpushare_operator.decide.hostctl_history:Attempt.report": (
         "gpushare_operator.decide.hostctl_history:Attempt.report"
     ),
