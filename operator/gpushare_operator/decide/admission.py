@@ -18,7 +18,7 @@ BY_STRICTNESS = (VisibleDevices.ALLOW, VisibleDevices.WARN, VisibleDevices.DENY)
 
 
 def mark_policies(snapshot: Snapshot) -> Iterator[MarkPolicy]:
-    """Yields what makes the oldest policy that is in force and stays the one with the marks, and no other one.
+    """Yields what makes the oldest policy that is in force, and stays, the one with the marks.
 
     One without our finalizer is not in force: maybe nothing can be written to it.
     """
