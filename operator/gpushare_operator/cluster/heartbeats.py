@@ -11,7 +11,7 @@ from datetime import datetime
 
 from gpushare_core.api.plugin_heartbeat import SILENT_SECONDS
 from gpushare_core.json_object import Json
-from gpushare_operator.cluster.readers import read_time
+from gpushare_operator.cluster.object_parts import read_time
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,9 +19,9 @@ from gpushare_operator.cluster.readers import (
     read_node,
     read_pod,
     read_policy,
-    read_share_node,
     read_volcano_backup,
 )
+from gpushare_operator.cluster.share_node_reader import read_share_node
 
 MEMORY = "gpushare.io/memory"
 SLICE, CARD = "gpushare.io/slice", "gpushare.io/card"
