@@ -185,7 +185,15 @@ def read_daemon_set(body: Json) -> DaemonSetObject:
             "spec": body.get("spec", {}),
         },
         managed_fields=_field_owners(metadata),
+        outdated=_outdated(metadata.get("generation", 1), body.get("status") or {}),
     )
+
+
+def _outdated(generation: int, status: Json) -> int:
+    """Returns of how many nodes the pod is not of the present template; 0 while no pod was made of any."""
+    updated = status.get("updatedNumberScheduled", 0) if status.get("observedGeneration") == generation else 0
+    wanted: int = status.get("desiredNumberScheduled", 0)
+    return wanted - updated
 
 
 def _field_owners(metadata: Json) -> list[Json]:
