@@ -191,7 +191,7 @@ class Reconciler:
             leases += page.items
         shares = self.cache.snapshot().share_nodes.items()
         reported = {name: share.registered_since for name, share in shares if share.registered_since}
-        if self.cache.replace_silent(self.heartbeats.silent(leases, reported, self.now())):
+        if self.cache.replace_silent(self.heartbeats.silent(leases, reported)):
             self.enqueue_all()
 
     async def _look_at_refusals(self) -> None:

@@ -48,9 +48,10 @@ async def test_a_silent_plugin_is_said_on_node_and_policy_until_it_is_back() -> 
     cluster, operator = await sharing()
     await hear(cluster, operator, gpu_1=1, gpu_2=1)
     assert ready(cluster)["status"] == "True"
-    operator.now += timedelta(hours=1)
-    operator.reconciler.heartbeats.clock = lambda: 10.0**9
-    await hear(cluster, operator, gpu_2=1)
+    for seconds in range(0, SILENT_SECONDS + 16, 15):
+        operator.now += timedelta(seconds=15)
+        operator.reconciler.heartbeats.clock = lambda steady=10.0**9 + seconds: steady
+        await hear(cluster, operator, gpu_2=1)
     assert registered(cluster, "gpu-1") == ("Unknown", "PluginSilent")
     assert registered(cluster, "gpu-2") == ("True", "Registered")
     assert ready(cluster)["status"] == "False"
