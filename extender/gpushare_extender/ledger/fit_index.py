@@ -12,7 +12,8 @@ from weakref import WeakValueDictionary
 from gpushare_core.placement.card_choice import Strategy
 from gpushare_core.placement.node_ranking import Key, ranking_key
 from gpushare_core.placement.requests import PodRequest, Request
-from gpushare_extender.ledger.node_ledger import NodeLedger, NodeRoom, room_of
+from gpushare_extender.ledger.node_ledger import NodeLedger
+from gpushare_extender.ledger.node_room import NodeRoom, room_of
 from gpushare_extender.ledger.unfit_reason import UNKNOWN_NODE, Refusal, UnfitReason, unfit_reason
 
 MOST_SHAPES = 64

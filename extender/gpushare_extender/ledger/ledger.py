@@ -21,7 +21,8 @@ from gpushare_extender.ledger.greatest import Greatest
 from gpushare_extender.ledger.hold import Hold, Holds
 from gpushare_extender.ledger.holder import CardUnits, Holder, PodUpdate, unix_seconds
 from gpushare_extender.ledger.legacy_pods import LegacyPods
-from gpushare_extender.ledger.node_ledger import FreeOf, NodeLedger, NodeRoom
+from gpushare_extender.ledger.node_ledger import FreeOf, NodeLedger
+from gpushare_extender.ledger.node_room import NodeRoom
 from gpushare_extender.ledger.our_resources import OurResources
 from gpushare_extender.ledger.pod_reference import PodReference
 from gpushare_extender.ledger.reservations import BindState, Reservation, Reservations

@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Hashable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
-from functools import lru_cache
 from itertools import chain
 from typing import NamedTuple
 
@@ -20,55 +19,14 @@ from gpushare_extender.ledger.booking import (
     with_units,
     without_pod,
 )
+from gpushare_extender.ledger.card_use import CardUse, card_use
 from gpushare_extender.ledger.hold import Hold
 from gpushare_extender.ledger.holder import Holder
+from gpushare_extender.ledger.node_room import NodeRoom, ResourceRoom, shared_room
 from gpushare_extender.ledger.share_node import ShareNode, ShareNodeCard
-
-
-class ResourceRoom(NamedTuple):
-    """What a node offers of one resource to one request."""
-
-    name: str
-    """Of the extended resource."""
-    mode: SharingMode
-    room: Room
-
-
-NodeRoom = tuple[ResourceRoom, ...]
-"""What a node offers of each resource that it serves.
-
-Tuples, for a filter hashes them for every node that fails.
-"""
-
-
-@lru_cache(maxsize=4096)
-def _shared(room: NodeRoom) -> NodeRoom:
-    """Returns an equal one: thousands of nodes have few different ones."""
-    return room
-
-
-def room_of(name: str, rooms: NodeRoom) -> ResourceRoom | None:
-    """Returns what ``rooms`` offer of the resource ``name``, or None where it is not served."""
-    return next((each for each in rooms if each.name == name), None)
-
 
 FreeOf = tuple[ResourceClass, str]
 """A class and the UUID of a card."""
-
-
-class CardUse(NamedTuple):
-    """What is in use of one card."""
-
-    lock: ResourceClass | None
-    """The class that it serves alone; None where it is used as two by mistake: then it serves nobody else."""
-    units: int
-    """Booked, or given out by the kubelet, whichever is more for each pod."""
-
-
-@lru_cache(maxsize=4096)
-def _card_use(lock: ResourceClass | None, units: int) -> CardUse:
-    """Cards of a whole cluster have few different ones, and share them."""
-    return CardUse(lock, units)
 
 
 class Share(NamedTuple):
@@ -138,7 +96,7 @@ class NodeLedger:
         if self.open_share_node is None:
             return None
         offered = ((name, mode_serving(each)) for name, each in self.open_share_node.resources.items())
-        return _shared(tuple(ResourceRoom(name, mode, self._room(mode)) for name, mode in offered))
+        return shared_room(tuple(ResourceRoom(name, mode, self._room(mode)) for name, mode in offered))
 
     def possible(self) -> dict[str, int]:
         """Returns, by name, each resource that the node serves, closed or not -> the greatest amount that its
@@ -470,7 +428,7 @@ class NodeLedger:
             reported = reported.without(gone, self.booked_of(card))
         allocated = reported.units_in_use(booked) if reported else sum(booked.values())
         if allocated or (reported and reported.lock and self._is_mixed):
-            return _card_use(self._lock(card, booked, reported), allocated)
+            return card_use(self._lock(card, booked, reported), allocated)
         return None
 
     def _taken(self, card: str, gone: Collection[str]) -> Mapping[str, int]:

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from gpushare_core.placement.modes import other_resource_reason, several_resources_reason
 from gpushare_core.placement.requests import Request, ResourceRequest
-from gpushare_extender.ledger.node_ledger import NodeRoom, room_of
+from gpushare_extender.ledger.node_room import NodeRoom, room_of
 
 
 class Refusal(StrEnum):

@@ -12,7 +12,7 @@ from datetime import datetime
 
 from gpushare_core.api.plugin_heartbeat import RENEW_SECONDS, SILENT_SECONDS
 from gpushare_core.json_object import Json
-from gpushare_operator.cluster.readers import read_time
+from gpushare_operator.cluster.object_parts import read_time
 
 LONGEST_GAP = RENEW_SECONDS
 """Seconds between two looks; after more we did not look."""

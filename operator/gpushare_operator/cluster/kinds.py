@@ -27,6 +27,7 @@ from gpushare_operator.cluster.objects import (
     ShareNodeObject,
     VolcanoBackupObject,
 )
+from gpushare_operator.cluster.share_node_reader import read_share_node
 
 PAGE = 100
 """Objects read at once: a node is some 15 kB, and ten times that in memory."""
@@ -75,7 +76,7 @@ SHARE_NODES: Kind[ShareNodeObject] = Kind(
     version=VERSION,
     plural=NODE_PLURAL,
     path=lambda _: paths.SHARE_NODES,
-    read=readers.read_share_node,
+    read=read_share_node,
     is_decided_alike=ShareNodeObject.differs_in_figures_only,
 )
 DAEMON_SETS: Kind[DaemonSetObject] = Kind(

@@ -181,6 +181,8 @@ class DaemonSetObject:
     body: Json = field(default_factory=dict)
     managed_fields: list[Json] = field(default_factory=list)
     """Who owns which field, but for the status: it only matters once somebody is fought."""
+    outdated: int = 0
+    """Nodes whose pod is not of its present template, by the DaemonSet controller."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

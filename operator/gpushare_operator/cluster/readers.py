@@ -2,31 +2,23 @@
 
 import json
 import re
-from collections.abc import Mapping
 from datetime import datetime
-from functools import lru_cache
 from pathlib import PurePosixPath
 from sys import intern
-from typing import Any, TypeVar
+from typing import Any
 
-import msgspec
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
-from gpushare_core.api.conditions import TRUE, ConditionState
 from gpushare_core.api.names import (
     CALLED_PORT_ANNOTATION,
     COMPONENT_LABEL,
     FIELD_MANAGER,
     OTHER_SCHEDULERS_ANNOTATION,
     POLICY_LABEL,
-    REGISTERED,
     STARTUP_TAINT,
     VERSION_LABEL,
 )
-from gpushare_core.api.policy import Condition, MemoryTotals, PolicySpec, PolicyStatus, UnitTotals
-from gpushare_core.api.timestamps import read_rfc3339
-from gpushare_core.audit import readers as audited
-from gpushare_core.audit.differences import status_differences
+from gpushare_core.api.policy import PolicySpec, PolicyStatus
 from gpushare_core.audit.extender_report import decode_reports
 from gpushare_core.dialects.table import DIALECTS, RESOURCES, SHARED_RESOURCES
 from gpushare_core.json_object import UNREADABLE_JSON, Json
@@ -53,6 +45,7 @@ from gpushare_operator.cluster.labels import (
     read_ports,
 )
 from gpushare_operator.cluster.managed_fields import managers
+from gpushare_operator.cluster.object_parts import is_condition_true, is_deleting, read_time, true_condition
 from gpushare_operator.cluster.objects import (
     CallsObject,
     DaemonSetObject,
@@ -63,14 +56,11 @@ from gpushare_operator.cluster.objects import (
     PolicyObject,
     ReadResult,
     SchedulerObject,
-    ShareNodeObject,
     StartupTaint,
     VolcanoBackupObject,
     VolcanoConfigObject,
     VolcanoLocation,
 )
-
-Totals = TypeVar("Totals", bound=BaseModel)
 
 COUNT_RESOURCES = frozenset(dialect.count_resource for dialect in DIALECTS.values()) - {""}
 CLOSED_CARDS_ANNOTATIONS = frozenset(each.closed_cards_annotation for each in DIALECTS.values()) - {""}
@@ -90,7 +80,7 @@ def read_policy(body: Json) -> PolicyObject:
         resource_version=metadata.get("resourceVersion", ""),
         generation=metadata.get("generation", 1),
         created=metadata.get("creationTimestamp", ""),
-        deleting=_is_deleting(body),
+        deleting=is_deleting(body),
         finalizers=tuple(metadata.get("finalizers", ())),
         retry=annotations.get(RETRY_ANNOTATION, ""),
         let_go=_names(annotations.get(LET_GO_ANNOTATION, "")),
@@ -132,8 +122,8 @@ def read_node(body: Json) -> NodeObject:
         uid=metadata["uid"],
         # Thousands of nodes carry the same words.
         labels={intern(key): intern(value) for key, value in (metadata.get("labels") or {}).items()},
-        ready=_is_condition_true(status, "Ready"),
-        deleting=_is_deleting(body),
+        ready=is_condition_true(status, "Ready"),
+        deleting=is_deleting(body),
         own_labels=_own_labels(metadata),
         closed_cards={key: text for key, text in annotations.items() if key in CLOSED_CARDS_ANNOTATIONS},
         offered=tuple(sorted(amounts.keys() - _others_counts(metadata, status))),
@@ -181,86 +171,6 @@ def _own_labels(metadata: Json) -> frozenset[str]:
     )
 
 
-def read_share_node(body: Json) -> ShareNodeObject:
-    metadata, status = body["metadata"], body.get("status") or {}
-    cards = status.get("cards", ())
-    sick = [card for card in cards if card.get("health") == "Unhealthy"]
-    return ShareNodeObject(
-        name=metadata["name"],
-        uid=metadata["uid"],
-        generation=metadata.get("generation", 1),
-        deleting=_is_deleting(body),
-        owners=tuple(owner["uid"] for owner in metadata.get("ownerReferences", ())),
-        spec=_shared_spec(msgspec.json.encode(dict(body.get("spec") or {}))),
-        spec_hash=intern((metadata.get("annotations") or {}).get(HASH_ANNOTATION, "")),
-        observed_generation=status.get("observedGeneration", 0),
-        conditions=_conditions_by_type(status),
-        registered_since=_registered_since(status),
-        unit=intern(str(status.get("memoryUnit", ""))),
-        dialect=intern(str(status.get("dialect", ""))),
-        units=_totals(UnitTotals, status.get("units")),
-        resources=_resources(status.get("resources")),
-        memory=_totals(MemoryTotals, status.get("memory")),
-        cards=len(cards),
-        unhealthy_cards=len(sick),
-        sick_cards=tuple(f"card {each.get('index', 0)} ({each.get('uuid', '')})" for each in sick),
-        closed_cards=tuple(sorted(card.get("index", 0) for card in cards if _is_closed(card))),
-        card_indices=tuple(sorted(card.get("index", 0) for card in cards)),
-        differences=tuple(status_differences(audited.read_share_node(body))),
-        version=intern((metadata.get("labels") or {}).get(VERSION_LABEL, "")),
-        plugin_version=intern(str(status.get("pluginVersion", ""))),
-    )
-
-
-def _registered_since(status: Json) -> datetime | None:
-    registered = _true_condition(status, REGISTERED)
-    return read_time(registered.get("lastTransitionTime")) if registered else None
-
-
-def _is_closed(card: Json) -> bool:
-    return card.get("health") == "Unhealthy" or bool(card.get("cordoned"))
-
-
-@lru_cache(maxsize=64)
-def _shared_spec(encoded: bytes) -> Json:
-    """Returns the same object for all nodes of a rule: nobody may change it."""
-    spec: Json = msgspec.json.decode(encoded)
-    return spec
-
-
-def _totals(model: type[Totals], body: Any) -> Totals:
-    """Returns zeros for what keeps to no schema: one object must not keep the others from being read."""
-    totals: Totals = _shared_totals(model, msgspec.json.encode(body or {}))
-    return totals
-
-
-@lru_cache(maxsize=4096)
-def _shared_totals(model: type[Totals], encoded: bytes) -> Totals:
-    """Returns the same object for nodes that have the same: nobody may change it."""
-    try:
-        return model.model_validate_json(encoded)
-    except ValidationError:
-        return model()
-
-
-def _resources(body: Any) -> dict[str, UnitTotals]:
-    """Returns the totals of each class in the order in which the plugin lists them."""
-    given = [each for each in body or () if isinstance(each, dict)]
-    return {str(each.get("resource", "")): _totals(UnitTotals, each) for each in given}
-
-
-def _conditions_by_type(status: Json) -> Mapping[str, ConditionState]:
-    """Raises nothing: what the schema lets pass parses."""
-    told = (Condition.model_validate(condition) for condition in status.get("conditions", ()))
-    return _shared_conditions(tuple((each.type, each.status, each.reason, each.message) for each in told))
-
-
-@lru_cache(maxsize=1024)
-def _shared_conditions(told: tuple[tuple[str, str, str, str], ...]) -> Mapping[str, ConditionState]:
-    """Returns the same objects for nodes that say the same: nobody may change them."""
-    return {each[0]: ConditionState(*each) for each in told}
-
-
 def read_daemon_set(body: Json) -> DaemonSetObject:
     metadata = body["metadata"]
     kept = ("name", "namespace", "labels", "annotations", "ownerReferences")
@@ -268,14 +178,22 @@ def read_daemon_set(body: Json) -> DaemonSetObject:
         name=metadata["name"],
         uid=metadata["uid"],
         policy=metadata.get("labels", {}).get(POLICY_LABEL, ""),
-        deleting=_is_deleting(body),
+        deleting=is_deleting(body),
         created=read_time(metadata.get("creationTimestamp")),
         body={
             "metadata": {key: metadata[key] for key in kept if key in metadata},
             "spec": body.get("spec", {}),
         },
         managed_fields=_field_owners(metadata),
+        outdated=_outdated(metadata.get("generation", 1), body.get("status") or {}),
     )
+
+
+def _outdated(generation: int, status: Json) -> int:
+    """Returns of how many nodes the pod is not of the present template; 0 while no pod was made of any."""
+    updated = status.get("updatedNumberScheduled", 0) if status.get("observedGeneration") == generation else 0
+    wanted: int = status.get("desiredNumberScheduled", 0)
+    return wanted - updated
 
 
 def _field_owners(metadata: Json) -> list[Json]:
@@ -291,7 +209,7 @@ def read_deployment(body: Json) -> DeploymentObject:
     return DeploymentObject(
         name=metadata["name"],
         uid=metadata["uid"],
-        deleting=_is_deleting(body),
+        deleting=is_deleting(body),
         body={"metadata": {key: metadata[key] for key in kept if key in metadata}, "spec": spec},
         managed_fields=_field_owners(metadata),
         is_rolled_out=is_observed and is_updated and status.get("readyReplicas", 0) > 0,
@@ -311,7 +229,7 @@ def read_stray(body: Json) -> str:
     """Returns a pod's ``NAMESPACE/NAME`` if it asks for cards and waits for its scheduler, else nothing."""
     metadata, spec = body["metadata"], body.get("spec") or {}
     asks = read_request(spec, OWN_RESOURCES).resources
-    if spec.get("schedulingGates") or _is_deleting(body) or not asks:
+    if spec.get("schedulingGates") or is_deleting(body) or not asks:
         return ""
     return f"{metadata['namespace']}/{metadata['name']}"
 
@@ -319,9 +237,9 @@ def read_stray(body: Json) -> str:
 def read_job(body: Json) -> JobObject:
     metadata, status = body["metadata"], body.get("status", {})
     labels, annotations = metadata.get("labels", {}), metadata.get("annotations", {})
-    failing = _true_condition(status, "FailureTarget")
-    failure = _true_condition(status, "Failed")
-    end = failure or _true_condition(status, "Complete")
+    failing = true_condition(status, "FailureTarget")
+    failure = true_condition(status, "Failed")
+    end = failure or true_condition(status, "Complete")
     return JobObject(
         name=metadata["name"],
         uid=metadata["uid"],
@@ -338,7 +256,7 @@ def read_job(body: Json) -> JobObject:
         has_drifted=DRIFT_ANNOTATION in annotations,
         result=_result(annotations.get(RESULT_ANNOTATION, "")),
         exit_code=_exit_code((failure or failing or {}).get("message", "")),
-        deleting=_is_deleting(body),
+        deleting=is_deleting(body),
         complete=end is not None and failure is None,
         failed=failure is not None,
         failing=failing is not None and end is None,
@@ -346,11 +264,6 @@ def read_job(body: Json) -> JobObject:
         finished=read_time((end or failing or {}).get("lastTransitionTime")),
         version=labels.get(VERSION_LABEL, ""),
     )
-
-
-def read_time(text: Any) -> datetime | None:
-    """Returns None for what is no time with a zone."""
-    return read_rfc3339(str(text))
 
 
 def _asked(text: str) -> frozenset[str]:
@@ -385,7 +298,7 @@ def read_pod(body: Json) -> PodObject:
         policy=labels.get(POLICY_LABEL, ""),
         job=labels.get(JOB_NAME_LABEL, ""),
         node=body.get("spec", {}).get("nodeName", ""),
-        ready=_is_condition_true(status, "Ready") and not _is_deleting(body),
+        ready=is_condition_true(status, "Ready") and not is_deleting(body),
         exit_code=terminated.get("exitCode"),
         ended=read_time(terminated.get("finishedAt")),
         is_held_open=bool(terminated and _container_state(containers, "running")),
@@ -423,7 +336,7 @@ def read_volcano_backup(body: Json) -> VolcanoBackupObject:
         original=data.get("original", ""),
         written=data.get("written", ""),
         additions=_additions(data.get("additions", "")),
-        deleting=_is_deleting(body),
+        deleting=is_deleting(body),
     )
 
 
@@ -504,16 +417,3 @@ def _last_words(containers: Any) -> str:
         return str(json.loads(last)["message"])
     except (*UNREADABLE_JSON, TypeError, KeyError):
         return last
-
-
-def _is_deleting(body: Json) -> bool:
-    return "deletionTimestamp" in body["metadata"]
-
-
-def _true_condition(status: Json, kind: str) -> Json | None:
-    of_kind = (condition for condition in status.get("conditions") or () if condition["type"] == kind)
-    return next((condition for condition in of_kind if condition["status"] == TRUE), None)
-
-
-def _is_condition_true(status: Json, kind: str) -> bool:
-    return _true_condition(status, kind) is not None

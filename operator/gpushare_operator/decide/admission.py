@@ -7,7 +7,7 @@ every pod of the cluster something when it is made.
 from collections.abc import Iterator, Mapping
 
 from gpushare_core.api.enums import VisibleDevices
-from gpushare_core.api.names import ADMISSION_LABEL, SERVED_ANNOTATION
+from gpushare_core.api.names import ADMISSION_LABEL, FINALIZER, SERVED_ANNOTATION
 from gpushare_core.dialects.table import DIALECTS
 from gpushare_operator.cluster.objects import PolicyObject
 from gpushare_operator.cluster.snapshot import Snapshot, oldest_first
@@ -18,9 +18,12 @@ BY_STRICTNESS = (VisibleDevices.ALLOW, VisibleDevices.WARN, VisibleDevices.DENY)
 
 
 def mark_policies(snapshot: Snapshot) -> Iterator[MarkPolicy]:
-    """Yields what makes the oldest policy that stays the one with the marks, and no other one."""
+    """Yields what makes the oldest policy that is in force, and stays, the one with the marks.
+
+    One without our finalizer is not in force: maybe nothing can be written to it.
+    """
     policies = oldest_first(snapshot.policies.values())
-    staying = [policy for policy in policies if not policy.deleting]
+    staying = [policy for policy in policies if not policy.deleting and FINALIZER in policy.finalizers]
     for policy in policies:
         marks = _marks(snapshot, staying) if policy in staying[:1] else {}
         if policy.marks != marks:

@@ -28,8 +28,8 @@ from enum import StrEnum
 from math import isfinite
 
 from gpushare_core.json_object import UNREADABLE_JSON, Json
+from gpushare_operator.cluster.object_parts import read_time
 from gpushare_operator.cluster.objects import JobObject, NodeObject, PodObject
-from gpushare_operator.cluster.readers import read_time
 from gpushare_operator.cluster.snapshot import Snapshot
 from gpushare_operator.desired.daemon_sets import HOST_FOLDER
 from gpushare_operator.desired.hostctl_job import (

@@ -17,6 +17,7 @@ SERVING = "Serving"
 ALL_NODES_READY = "AllNodesReady"
 NODES_NOT_READY = "NodesNotReady"
 NODES_MISSING = "NodesMissing"
+PLUGINS_OUTDATED = "PluginsOutdated"
 NO_NODES_SELECTED = "NoNodesSelected"
 
 CONFIGURED = "Configured"

@@ -47,8 +47,18 @@ def nodes_ready(snapshot: Snapshot, policy: PolicyObject, nodes: PolicyNodes) ->
     if nodes.is_cut:
         message = "more is to be written to nodes than one round writes: the next one goes on"
         return condition_false(conditions.NODES_READY, conditions.NODES_NOT_READY, f"{message}{remark}")
+    if outdated := _outdated_plugins(snapshot, policy):
+        message = (
+            f"{counted(outdated, 'plugin')} of {nodes.number} still run with former settings and start anew"
+        )
+        return condition_false(conditions.NODES_READY, conditions.PLUGINS_OUTDATED, f"{message}{remark}")
     ready = counted(nodes.number, "node")
     return condition_true(conditions.NODES_READY, conditions.ALL_NODES_READY, f"{ready} ready{remark}")
+
+
+def _outdated_plugins(snapshot: Snapshot, policy: PolicyObject) -> int:
+    own = (each for each in snapshot.daemon_sets.values() if each.policy == policy.name)
+    return sum(each.outdated for each in own)
 
 
 def _late(nodes: PolicyNodes) -> dict[str, str]:

@@ -287,6 +287,4 @@ def why_no_extender(snapshot: Snapshot, node: NodeObject) -> str:
     if pod.last_words:
         hint = f"; {OTHER_PORT}" if IN_USE in pod.last_words.lower() else ""
         return f"the extender ({pod.name}) does not start: {pod.last_words}{hint}"
-    if not node.ready:
-        return f"the node is not Ready, and nothing is heard of its extender ({pod.name})"
     return pod.waiting or f"the extender ({pod.name}) is not ready yet"

@@ -16,6 +16,7 @@ from tests.fakes.operator_cluster import NAMESPACE, Cluster
 from tests.fakes.operator_server import Server, serving
 from tests.fakes.system_tls import system_tls
 
+from gpushare_core.api.names import SERVED_ANNOTATION
 from gpushare_core.kube import paths
 from gpushare_core.kube.credentials import Credentials
 from gpushare_operator.app import App
@@ -109,7 +110,7 @@ async def test_a_policy_comes_and_goes_and_kopf_writes_nothing(
         await until(cluster, lambda: is_ready(cluster), "the policy is ready")
         metadata = cluster.api.of(paths.POLICIES)["default"]["metadata"]
         assert metadata["finalizers"] == ["gpushare.io/restore"]
-        assert "annotations" not in metadata
+        assert metadata.get("annotations", {}).keys() <= {SERVED_ANNOTATION}
         cluster.delete_policy("default")
         await until(cluster, lambda: not cluster.api.of(paths.POLICIES), "the policy is gone")
     assert not any(cluster.traces().values())

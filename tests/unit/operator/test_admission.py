@@ -69,3 +69,8 @@ def test_a_younger_one_loses_its_marks() -> None:
     old = policy("old", marks=marks("Allow", MEMORY))
     new = policy("new", created=5, marks=marks("Allow", MEMORY))
     assert [*mark_policies(snapshot(new, old, share("gpu-1", old)))] == [marked("new", None, None)]
+
+
+def test_one_that_is_not_in_force_yet_says_nothing() -> None:
+    old, new = policy("old", finalizers=()), policy("new", created=5)
+    assert [*mark_policies(snapshot(new, old, share("gpu-1", new)))] == [marked("new", "Allow", MEMORY)]

@@ -15,13 +15,14 @@ from gpushare_operator.cluster.labels import ASKED_ANNOTATION, JOB_NAME_LABEL, P
 from gpushare_operator.cluster.objects import CallsObject
 from gpushare_operator.cluster.readers import (
     read_calls,
+    read_daemon_set,
     read_job,
     read_node,
     read_pod,
     read_policy,
-    read_share_node,
     read_volcano_backup,
 )
+from gpushare_operator.cluster.share_node_reader import read_share_node
 
 MEMORY = "gpushare.io/memory"
 SLICE, CARD = "gpushare.io/slice", "gpushare.io/card"
@@ -29,6 +30,26 @@ SLICE, CARD = "gpushare.io/slice", "gpushare.io/card"
 
 def meta(name: str = "x", version: int = 1, **extra: Any) -> Json:
     return {"name": name, "uid": f"uid-{name}", "resourceVersion": str(version), **extra}
+
+
+@pytest.mark.parametrize(
+    ("status", "outdated"),
+    [
+        pytest.param({}, 0, id="new"),
+        pytest.param({"observedGeneration": 1, "desiredNumberScheduled": 3}, 3, id="not seen yet"),
+        pytest.param(
+            {"observedGeneration": 2, "desiredNumberScheduled": 3, "updatedNumberScheduled": 1},
+            2,
+            id="rolling",
+        ),
+        pytest.param(
+            {"observedGeneration": 2, "desiredNumberScheduled": 3, "updatedNumberScheduled": 3}, 0, id="done"
+        ),
+    ],
+)
+def test_a_daemon_set_tells_how_many_pods_are_of_a_former_template(status: Json, outdated: int) -> None:
+    body = {"metadata": meta(generation=2), "spec": {}, "status": status}
+    assert read_daemon_set(body).outdated == outdated
 
 
 def test_a_failed_job_tells_the_exit_code_that_ended_it() -> None:
