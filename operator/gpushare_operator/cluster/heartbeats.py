@@ -12,6 +12,7 @@ from datetime import datetime
 
 from gpushare_core.api.plugin_heartbeat import RENEW_SECONDS, SILENT_SECONDS
 from gpushare_core.json_object import Json
+from gpushare_operator.cluster.node_state import NodeState
 from gpushare_operator.cluster.object_parts import read_time
 
 LONGEST_GAP = RENEW_SECONDS
@@ -63,6 +64,20 @@ class Heartbeats:
 
     def _silent(self, now: float) -> Mapping[str, _Heard]:
         return {name: heard for name, heard in self._heard.items() if now - heard.at > heard.duration}
+
+
+def written_by_those_at_work(leases: Iterable[Json], states: Mapping[str, NodeState]) -> list[Json]:
+    """Returns ``leases`` but those of which the plugin that is at work now has renewed none: it is of an
+    earlier version, to which somebody went back. Both times are by its node's clock."""
+    return [lease for lease in leases if not _is_of_a_predecessor(lease.get("spec") or {}, states)]
+
+
+def _is_of_a_predecessor(spec: Json, states: Mapping[str, NodeState]) -> bool:
+    state, renewed = states.get(_node(spec)), read_time(spec.get("renewTime"))
+    plugin = state.plugin if state else None
+    if plugin is None or not plugin.ready or plugin.started is None or renewed is None:
+        return False
+    return plugin.started > renewed
 
 
 def _note(known: _Heard | None, spec: Json, reported: datetime | None, now: float) -> _Heard:

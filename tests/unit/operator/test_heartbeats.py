@@ -10,7 +10,7 @@ from gpushare_core.api.conditions import ConditionState, condition_false, condit
 from gpushare_core.api.names import CARDS_HEALTHY, LEDGER_IN_SYNC, REGISTERED
 from gpushare_core.api.plugin_heartbeat import RENEW_SECONDS, SILENT_SECONDS, heartbeat_lease
 from gpushare_core.json_object import Json
-from gpushare_operator.cluster.heartbeats import LONGEST_GAP, Heartbeats
+from gpushare_operator.cluster.heartbeats import LONGEST_GAP, Heartbeats, written_by_those_at_work
 from gpushare_operator.cluster.node_state import NodeState
 from gpushare_operator.cluster.objects import NodeObject, PodObject, ShareNodeObject
 from gpushare_operator.decide.silent_plugins import doubt_share_node, why_silent
@@ -143,6 +143,25 @@ def test_a_lease_that_says_nothing_makes_nobody_silent(spec: Json | None) -> Non
     for _ in range(10):
         looks.seconds += HEARTBEATS_SECONDS
         assert looks.heartbeats.silent([{"spec": spec}], {}) == {}
+
+
+@pytest.mark.parametrize(
+    ("started", "ready", "counts"),
+    [
+        pytest.param(NOON + timedelta(days=1), True, False, id="somebody went back to an earlier version"),
+        pytest.param(NOON + timedelta(days=1), False, True, id="it started and is not ready"),
+        pytest.param(NOON - timedelta(days=1), True, True, id="it renewed the Lease itself"),
+        pytest.param(None, True, True, id="it is not known when it started"),
+    ],
+)
+def test_a_lease_of_a_former_plugin_says_nothing_of_one_that_renews_none(
+    started: datetime | None, ready: bool, counts: bool
+) -> None:
+    pod = PodObject(name="plugin-x", component="plugin", node="gpu-1", ready=ready, started=started)
+    old = lease("gpu-1", renewed=NOON)
+    assert written_by_those_at_work([old], {"gpu-1": NodeState("gpu-1", plugins=(pod,))}) == [old] * counts
+    assert written_by_those_at_work([old], {"gpu-1": NodeState("gpu-1")}) == [old]
+    assert written_by_those_at_work([old], {}) == [old]
 
 
 WELL = (
