@@ -75,7 +75,7 @@ def _add_audit(parser: argparse.ArgumentParser, environment: Mapping[str, str]) 
         type=_seconds,
         default=0.0,
         metavar="SECONDS",
-        help="audit again and again, with so many seconds in between, until it is stopped",
+        help="audit again and again, with about so many seconds in between, until it is stopped",
     )
     parser.add_argument("-o", "--output", choices=["text", "json"], default="text")
 

@@ -17,7 +17,7 @@ from gpushare_core.kube.errors import ApiError, asked_to_wait
 from gpushare_core.log import change_level, most_verbose
 from gpushare_operator.apply import Applier, Failure, Writer
 from gpushare_operator.cluster.cache import Cache, Listing
-from gpushare_operator.cluster.heartbeats import Heartbeats
+from gpushare_operator.cluster.heartbeats import Heartbeats, written_by_those_at_work
 from gpushare_operator.cluster.kinds import KINDS, PAGE, SCHEDULER_PODS, SCHEDULER_SELECTOR, Kind
 from gpushare_operator.cluster.objects import (
     PolicyObject,
@@ -189,9 +189,11 @@ class Reconciler:
         leases: list[Json] = []
         async for page in self.api.pages(path, limit=HEARTBEATS_PAGE, label_selector=selector):
             leases += page.items
-        shares = self.cache.snapshot().share_nodes.items()
+        snapshot = self.cache.snapshot()
+        shares = snapshot.share_nodes.items()
         reported = {name: share.registered_since for name, share in shares if share.registered_since}
-        if self.cache.replace_silent(self.heartbeats.silent(leases, reported, self.now())):
+        leases = written_by_those_at_work(leases, snapshot.states)
+        if self.cache.replace_silent(self.heartbeats.silent(leases, reported)):
             self.enqueue_all()
 
     async def _look_at_refusals(self) -> None:

@@ -33,7 +33,7 @@ class Patience:
 
 
 def is_encrypted(transport: asyncio.BaseTransport) -> bool:
-    """Returns whether there is TLS, which is mutual wherever there is any (``TlsFiles.load``)."""
+    """Returns whether there is TLS, which is mutual wherever kube-scheduler calls."""
     return transport.get_extra_info("ssl_object") is not None
 
 
@@ -55,7 +55,7 @@ class Owner(Protocol):
     """Who accepted the connections."""
 
     def made(self, connection: "Connection") -> None:
-        """It came about; with TLS: the certificate of the other side was good."""
+        """It came about; where a certificate is demanded of the other side, that was good."""
 
     def used(self, connection: "Connection") -> None:
         """A request has come on it in full."""

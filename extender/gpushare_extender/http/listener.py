@@ -57,8 +57,8 @@ class ListenerLimits:
 class Listener:
     """Accepts connections; ``choose`` makes what reads the requests of each, by the agreed protocol.
 
-    A connection is proven by its client's certificate; without TLS, by a request that came in full. One that
-    is proven is dropped for another proven one only, and only while it is idle.
+    A connection is proven by its client's certificate; where none is demanded, by a request that came in
+    full. One that is proven is dropped for another proven one only, and only while it is idle.
     """
 
     choose: Callable[[Connection, str], asyncio.Protocol]
@@ -94,7 +94,7 @@ class Listener:
     # What connections tell
 
     def made(self, connection: Connection) -> None:
-        if self.tls:
+        if self.tls and self.tls.files.demands_certificate:
             self._prove(connection)
 
     def used(self, connection: Connection) -> None:

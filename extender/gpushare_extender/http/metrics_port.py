@@ -11,6 +11,7 @@ from aiohttp import hdrs, web
 
 from gpushare_core.health_port import Page
 from gpushare_core.metrics import PATH
+from gpushare_extender.http.connection import Handler, read_in_time
 from gpushare_extender.http.endpoints import RETRY_SECONDS, Address, Endpoint, OpenPort
 from gpushare_extender.http.listener import ListenerLimits
 from gpushare_extender.http.metrics_access import MetricsAccess
@@ -41,9 +42,22 @@ def _application(page: Page, access: MetricsAccess) -> web.Application:
         headers = {hdrs.CONTENT_TYPE: answer.content_type}
         return web.Response(status=answer.status, body=answer.content, headers=headers)
 
-    application = web.Application(client_max_size=1024)
+    application = web.Application(middlewares=[read_in_time, end_refused], client_max_size=1024)
     application.router.add_get(PATH, metrics)
     return application
+
+
+@web.middleware
+async def end_refused(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Ends the connection of whoever gets nothing: the next try costs a handshake, and those are bounded."""
+    try:
+        response = await handler(request)
+    except web.HTTPException as refused:
+        refused.force_close()
+        raise
+    if response.status != HTTPStatus.OK:
+        response.force_close()
+    return response
 
 
 @contextlib.asynccontextmanager

@@ -257,6 +257,8 @@ class PodObject:
     job: str = ""
     node: str = ""
     ready: bool = False
+    started: datetime | None = None
+    """When the container began that runs now; by the node's clock."""
     exit_code: int | None = None
     ended: datetime | None = None
     """When the container ended that ``exit_code`` is of."""

@@ -299,6 +299,7 @@ def read_pod(body: Json) -> PodObject:
         job=labels.get(JOB_NAME_LABEL, ""),
         node=body.get("spec", {}).get("nodeName", ""),
         ready=is_condition_true(status, "Ready") and not is_deleting(body),
+        started=read_time(_container_state(own, "running").get("startedAt")),
         exit_code=terminated.get("exitCode"),
         ended=read_time(terminated.get("finishedAt")),
         is_held_open=bool(terminated and _container_state(containers, "running")),

@@ -1,9 +1,10 @@
 """The extender's metrics on its host's address: to whom the API server lets read them, and to nobody else."""
 
+import asyncio
 import contextlib
 import ssl
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from pathlib import Path
 
@@ -14,14 +15,16 @@ from tests.fakes.open_port import listening
 
 from gpushare_core.health_port import Answer
 from gpushare_core.kube.credentials import Credentials
+from gpushare_extender.http.connection import Patience
 from gpushare_extender.http.endpoints import Address
+from gpushare_extender.http.listener import ListenerLimits
 from gpushare_extender.http.metrics_access import (
     ALLOWED_SECONDS,
     MOST_REMEMBERED,
     REFUSED_SECONDS,
     MetricsAccess,
 )
-from gpushare_extender.http.metrics_port import metrics_endpoint, serving_metrics
+from gpushare_extender.http.metrics_port import LIMITS, metrics_endpoint, serving_metrics
 
 SECRET = b"gpushare_extender_nodes 3\n"
 
@@ -50,12 +53,12 @@ async def page() -> Answer:
 
 
 @contextlib.asynccontextmanager
-async def serving(folder: Path, server: ApiServer) -> AsyncIterator[str]:
+async def serving(folder: Path, server: ApiServer, limits: ListenerLimits = LIMITS) -> AsyncIterator[str]:
     keys = KeyFolder(folder)
     keys.write("first")
     endpoint = metrics_endpoint(Address("127.0.0.1", 0), keys.files, page, server.access())
     async with listening(
-        endpoint.application, host="127.0.0.1", port=0, tls=endpoint.tls, limits=endpoint.limits, drain=0.1
+        endpoint.application, host="127.0.0.1", port=0, tls=endpoint.tls, limits=limits, drain=0.1
     ) as port:
         yield f"https://127.0.0.1:{port}"
 
@@ -91,6 +94,55 @@ async def test_nothing_else_is_answered_there(tmp_path: Path, path: str) -> None
     async with serving(tmp_path, ApiServer()) as url:
         status, _ = await get(url + path, Authorization="Bearer prometheus")
     assert status == HTTPStatus.NOT_FOUND
+
+
+@pytest.mark.parametrize(
+    ("path", "token"), [("/metrics", "made-up"), ("/metrics", "somebody"), ("/", "prometheus")]
+)
+async def test_who_gets_nothing_has_to_shake_hands_again(tmp_path: Path, path: str, token: str) -> None:
+    """Else a stranger would have the API server asked as often as he likes, by one connection."""
+    headers = {"Authorization": f"Bearer {token}"}
+    async with serving(tmp_path, ApiServer()) as url, aiohttp.ClientSession() as session:
+        async with session.get(url + path, ssl=caller_tls(client=""), headers=headers) as response:
+            assert response.headers["Connection"] == "close"
+
+
+async def test_who_reads_the_metrics_keeps_the_connection_for_the_next_time(tmp_path: Path) -> None:
+    limits, opened = replace(LIMITS, patience=Patience(read=0.3)), 0
+    tls, headers = caller_tls(client=""), {"Authorization": "Bearer prometheus"}
+
+    async def count(*_: object) -> None:
+        nonlocal opened
+        opened += 1
+
+    trace = aiohttp.TraceConfig()
+    trace.on_connection_create_end.append(count)
+    async with (
+        serving(tmp_path, ApiServer(), limits) as url,
+        aiohttp.ClientSession(trace_configs=[trace]) as session,
+    ):
+        for _ in range(2):
+            async with session.get(f"{url}/metrics", ssl=tls, headers=headers) as response:
+                assert await response.read() == SECRET
+            await asyncio.sleep(0.5)
+    assert opened == 1
+
+
+async def test_strangers_without_a_request_keep_nobody_out(tmp_path: Path) -> None:
+    limits = replace(LIMITS, proven=4, unproven=4)
+    async with serving(tmp_path, ApiServer(), limits) as url:
+        port = int(url.rpartition(":")[2])
+        strangers = [
+            await asyncio.open_connection("127.0.0.1", port, ssl=caller_tls(client=""), server_hostname="")
+            for _ in range(4)
+        ]
+        for _, writer in strangers:
+            writer.write(b"GET /metrics HTTP/1.1\r\n")
+            await writer.drain()
+        status, _ = await get(f"{url}/metrics", Authorization="Bearer prometheus")
+        for _, writer in strangers:
+            writer.close()
+    assert status == HTTPStatus.OK
 
 
 async def test_an_answer_is_remembered_for_a_moment() -> None:

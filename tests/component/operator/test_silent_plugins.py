@@ -6,11 +6,13 @@ from tests.component.operator.test_app import CARDS
 from tests.fakes.operator_cluster import NAMESPACE, NOON, Cluster, Operator, converge
 
 from gpushare_core.api.plugin_heartbeat import SILENT_SECONDS, heartbeat_lease
+from gpushare_core.api.timestamps import rfc3339
 from gpushare_core.json_object import Json
 from gpushare_core.kube import paths
 from gpushare_operator.reconcile import HEARTBEATS, HEARTBEATS_SECONDS
 
 LEASES = paths.leases(NAMESPACE)
+PODS = paths.pods(NAMESPACE)
 
 
 async def sharing() -> tuple[Cluster, Operator]:
@@ -48,9 +50,10 @@ async def test_a_silent_plugin_is_said_on_node_and_policy_until_it_is_back() -> 
     cluster, operator = await sharing()
     await hear(cluster, operator, gpu_1=1, gpu_2=1)
     assert ready(cluster)["status"] == "True"
-    operator.now += timedelta(hours=1)
-    operator.reconciler.heartbeats.clock = lambda: 10.0**9
-    await hear(cluster, operator, gpu_2=1)
+    for seconds in range(0, SILENT_SECONDS + 16, 15):
+        operator.now += timedelta(seconds=15)
+        operator.reconciler.heartbeats.clock = lambda steady=10.0**9 + seconds: steady
+        await hear(cluster, operator, gpu_2=1)
     assert registered(cluster, "gpu-1") == ("Unknown", "PluginSilent")
     assert registered(cluster, "gpu-2") == ("True", "Registered")
     assert ready(cluster)["status"] == "False"
@@ -71,6 +74,23 @@ async def test_a_plugin_without_a_lease_is_believed() -> None:
     await hear(cluster, operator, gpu_2=SILENT_SECONDS - 1)
     assert registered(cluster, "gpu-1") == ("True", "Registered")
     assert ready(cluster)["status"] == "True"
+
+
+async def test_a_plugin_of_an_earlier_version_is_believed_though_a_later_one_left_its_lease() -> None:
+    """Somebody went back: the Lease stays with the GPUShareNode, and nobody renews it."""
+    cluster, operator = await sharing()
+    await hear(cluster, operator, gpu_1=SILENT_SECONDS)
+    pod = next(
+        each for each in cluster.api.of(PODS).values() if each["metadata"]["name"] == "plugin-default-gpu-1"
+    )
+    running = {"startedAt": rfc3339(operator.now)}
+    statuses = [{"name": "plugin", "state": {"running": running}}]
+    cluster.api.put(PODS, {**pod, "status": {**pod["status"], "containerStatuses": statuses}})
+    await operator.resync()
+    for seconds in range(0, 3 * SILENT_SECONDS, 15):
+        operator.reconciler.heartbeats.clock = lambda steady=10.0**9 + seconds: steady
+        await hear(cluster, operator)
+    assert registered(cluster, "gpu-1") == ("True", "Registered")
 
 
 async def test_nothing_is_written_while_all_are_heard_of() -> None:

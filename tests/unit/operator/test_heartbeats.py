@@ -1,5 +1,6 @@
 """Which plugins are not heard of any more, and what becomes of what they said."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -9,48 +10,80 @@ from gpushare_core.api.conditions import ConditionState, condition_false, condit
 from gpushare_core.api.names import CARDS_HEALTHY, LEDGER_IN_SYNC, REGISTERED
 from gpushare_core.api.plugin_heartbeat import RENEW_SECONDS, SILENT_SECONDS, heartbeat_lease
 from gpushare_core.json_object import Json
-from gpushare_operator.cluster.heartbeats import Heartbeats
+from gpushare_operator.cluster.heartbeats import LONGEST_GAP, Heartbeats, written_by_those_at_work
 from gpushare_operator.cluster.node_state import NodeState
 from gpushare_operator.cluster.objects import NodeObject, PodObject, ShareNodeObject
 from gpushare_operator.decide.silent_plugins import doubt_share_node, why_silent
+from gpushare_operator.reconcile import HEARTBEATS_SECONDS
 from gpushare_operator.status.node_books import why_unseen
 from gpushare_operator.status.node_readiness import why_not_ready
 
 NOON = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.seconds = 0.0
-
-    def __call__(self) -> float:
-        return self.seconds
-
-
 def lease(node: str, *, renewed: datetime) -> Json:
     return heartbeat_lease(node, "uid", renewed)
 
 
+class Looks:
+    """An operator that looks every 15 seconds, and what the Leases say meanwhile."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self.heartbeats = Heartbeats(lambda: self.seconds)
+        self.renewed: dict[str, datetime] = {}
+        self.reported: dict[str, datetime] = {}
+
+    @property
+    def now(self) -> datetime:
+        return NOON + timedelta(seconds=self.seconds)
+
+    def look(self) -> Mapping[str, datetime]:
+        leases = [lease(name, renewed=renewed) for name, renewed in self.renewed.items()]
+        return self.heartbeats.silent(leases, self.reported)
+
+    def go_on(self, seconds: float) -> Mapping[str, datetime]:
+        """Returns who is silent after so long."""
+        until = self.seconds + seconds
+        while self.seconds + HEARTBEATS_SECONDS < until:
+            self.seconds += HEARTBEATS_SECONDS
+            self.look()
+        self.seconds = until
+        return self.look()
+
+    def look_away(self, seconds: float) -> None:
+        """The API server answers nobody."""
+        self.seconds += seconds
+
+
 def test_a_plugin_is_silent_once_its_lease_has_not_changed_for_long() -> None:
-    clock, old = Clock(), lease("gpu-1", renewed=NOON)
-    heartbeats = Heartbeats(clock)
-    assert heartbeats.silent([old], {}, NOON) == {}
-    clock.seconds = SILENT_SECONDS + 1
-    later = NOON + timedelta(seconds=clock.seconds)
-    assert heartbeats.silent([old, lease("gpu-2", renewed=later)], {}, later) == {"gpu-1": NOON}
-    assert heartbeats.silent([lease("gpu-1", renewed=later)], {}, later) == {}
+    looks = Looks()
+    looks.renewed["gpu-1"] = NOON
+    assert looks.look() == {}
+    assert looks.go_on(SILENT_SECONDS) == {}
+    looks.renewed["gpu-2"] = looks.now
+    assert looks.go_on(1) == {"gpu-1": NOON}
+    looks.renewed["gpu-1"] = looks.now
+    assert looks.go_on(1) == {}
 
 
 def test_a_report_is_a_sign_for_as_long_as_a_renewal_is() -> None:
     """A node that lost power just after its plugin had come back was never silent."""
-    clock, old = Clock(), lease("gpu-1", renewed=NOON)
-    heartbeats = Heartbeats(clock)
-    heartbeats.silent([old], {}, NOON)
-    reported = NOON + timedelta(seconds=SILENT_SECONDS)
-    clock.seconds = SILENT_SECONDS + 1
-    assert heartbeats.silent([old], {"gpu-1": reported}, NOON) == {}
-    clock.seconds += SILENT_SECONDS + 1
-    assert heartbeats.silent([old], {"gpu-1": reported}, NOON) == {"gpu-1": reported}
+    looks = Looks()
+    looks.renewed["gpu-1"] = NOON
+    looks.go_on(SILENT_SECONDS)
+    looks.reported["gpu-1"] = looks.now
+    assert looks.go_on(SILENT_SECONDS) == {}
+    assert looks.go_on(HEARTBEATS_SECONDS + 1) == looks.reported
+
+
+def test_what_the_operator_takes_back_is_no_sign() -> None:
+    looks = Looks()
+    looks.renewed["gpu-1"] = looks.reported["gpu-1"] = NOON
+    looks.look()
+    assert looks.go_on(SILENT_SECONDS + 1) == {"gpu-1": NOON}
+    looks.reported.clear()
+    assert looks.go_on(1) == {"gpu-1": NOON}
 
 
 def test_two_renewals_may_fail() -> None:
@@ -60,29 +93,75 @@ def test_two_renewals_may_fail() -> None:
 @pytest.mark.parametrize("hours", [-1, 1])
 def test_the_clock_of_a_node_may_be_wrong(hours: int) -> None:
     """What changes is alive, whatever time it says."""
-    clock = Clock()
-    heartbeats = Heartbeats(clock)
-    for number in range(5):
-        clock.seconds = number * RENEW_SECONDS
-        now = NOON + timedelta(seconds=clock.seconds)
-        silent = heartbeats.silent([lease("gpu-1", renewed=now + timedelta(hours=hours))], {}, now)
-        assert silent == {} or number == 0
+    looks = Looks()
+    for _ in range(5):
+        looks.renewed["gpu-1"] = looks.now + timedelta(hours=hours)
+        assert looks.go_on(RENEW_SECONDS) == {}
 
 
-def test_an_operator_that_has_just_started_believes_the_time_of_a_lease() -> None:
-    long_ago = NOON - timedelta(hours=1)
-    assert Heartbeats(Clock()).silent([lease("gpu-1", renewed=long_ago)], {}, NOON) == {"gpu-1": long_ago}
+def test_the_clock_of_a_node_may_be_put_back() -> None:
+    """As after a start, once the time is had from the network: its report is of the future until then."""
+    looks = Looks()
+    looks.reported["gpu-1"] = looks.renewed["gpu-1"] = NOON + timedelta(hours=1)
+    looks.look()
+    for _ in range(5):
+        looks.renewed["gpu-1"] = looks.now
+        assert looks.go_on(RENEW_SECONDS) == {}
+
+
+def test_an_operator_that_has_just_started_calls_nobody_silent() -> None:
+    """The API server may have been away for both: thousands of plugins renew their Leases a little later."""
+    looks = Looks()
+    looks.renewed["gpu-1"] = NOON - timedelta(hours=1)
+    assert looks.look() == {}
+    assert looks.go_on(SILENT_SECONDS + 1) == looks.renewed
+
+
+@pytest.mark.parametrize("minutes", [1, 10])
+def test_while_the_api_server_is_away_nobody_can_be_heard(minutes: int) -> None:
+    looks = Looks()
+    looks.renewed.update({"gpu-1": NOON, "gpu-2": NOON - timedelta(hours=1)})
+    looks.look()
+    looks.renewed["gpu-1"] = NOON + timedelta(seconds=RENEW_SECONDS)
+    assert looks.go_on(SILENT_SECONDS + 1) == {"gpu-2": NOON - timedelta(hours=1)}
+    looks.look_away(60.0 * minutes)
+    assert [*looks.look()] == ["gpu-2"], "of whom nothing was heard before"
+    assert [*looks.go_on(2 * RENEW_SECONDS)] == ["gpu-2"]
+    assert [*looks.go_on(SILENT_SECONDS)] == ["gpu-1", "gpu-2"]
+
+
+def test_looks_may_be_late_without_anybody_being_called_silent() -> None:
+    assert RENEW_SECONDS + LONGEST_GAP + HEARTBEATS_SECONDS <= SILENT_SECONDS
+    assert HEARTBEATS_SECONDS < LONGEST_GAP
 
 
 @pytest.mark.parametrize(
     "spec", [{}, None, {"holderIdentity": "gpu-1"}, {"holderIdentity": "gpu-1", "renewTime": "x"}]
 )
 def test_a_lease_that_says_nothing_makes_nobody_silent(spec: Json | None) -> None:
-    clock = Clock()
-    heartbeats = Heartbeats(clock)
-    heartbeats.silent([{"spec": spec}], {}, NOON)
-    clock.seconds = 1000.0
-    assert heartbeats.silent([{"spec": spec}], {}, NOON) == {}
+    looks = Looks()
+    for _ in range(10):
+        looks.seconds += HEARTBEATS_SECONDS
+        assert looks.heartbeats.silent([{"spec": spec}], {}) == {}
+
+
+@pytest.mark.parametrize(
+    ("started", "ready", "counts"),
+    [
+        pytest.param(NOON + timedelta(days=1), True, False, id="somebody went back to an earlier version"),
+        pytest.param(NOON + timedelta(days=1), False, True, id="it started and is not ready"),
+        pytest.param(NOON - timedelta(days=1), True, True, id="it renewed the Lease itself"),
+        pytest.param(None, True, True, id="it is not known when it started"),
+    ],
+)
+def test_a_lease_of_a_former_plugin_says_nothing_of_one_that_renews_none(
+    started: datetime | None, ready: bool, counts: bool
+) -> None:
+    pod = PodObject(name="plugin-x", component="plugin", node="gpu-1", ready=ready, started=started)
+    old = lease("gpu-1", renewed=NOON)
+    assert written_by_those_at_work([old], {"gpu-1": NodeState("gpu-1", plugins=(pod,))}) == [old] * counts
+    assert written_by_those_at_work([old], {"gpu-1": NodeState("gpu-1")}) == [old]
+    assert written_by_those_at_work([old], {}) == [old]
 
 
 WELL = (
