@@ -56,7 +56,7 @@ _LABEL_VALUE = rules(
 NodeName = Annotated[str, Field(min_length=1, max_length=253, json_schema_extra=_NODE_NAME)]
 LabelText = Annotated[str, Field(max_length=317)]
 LabelValue = Annotated[LabelText, Field(json_schema_extra=_LABEL_VALUE)]
-"""For the values of an expression, of which there may be many more, the API server finds the rule too costly."""
+"""For values of expressions, of which there may be many more, the API server finds the rule too costly."""
 
 
 class LabelExpression(ApiModel):
