@@ -9,10 +9,13 @@ from tests.e2e.control_plane import CONTROL_PLANE, MANIFEST, edit_manifest
 from tests.e2e.observe import PODS, POLICIES, watch_until
 from tests.e2e.product import SYSTEM, Product, policy
 
+from gpushare_core.kube import paths
 from gpushare_localcluster.cluster import LocalCluster
 from gpushare_localcluster.waiting import wait_until
 
 pytestmark = pytest.mark.e2e
+
+JOBS = paths.jobs(SYSTEM)
 
 
 def condition(policies: Any, kind: str) -> dict[str, str]:
