@@ -1,7 +1,6 @@
 """The startup taint goes when nobody has to be waited for any more, and never stays behind."""
 
 from collections.abc import Mapping
-from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -69,13 +68,14 @@ async def test_it_stays_until_the_node_shows_the_units_that_its_plugin_has_regis
 
 
 async def test_it_stays_until_the_scheduler_knows_of_cards(cluster: Cluster) -> None:
-    """The first node of a policy comes while kube-scheduler counts sums: pods that fit no card would go there,
-    and be refused by its kubelet for good."""
+    """The first node of a policy comes while kube-scheduler counts sums: pods that fit no card would go there
+    and be refused for good."""
     cluster.add_policy("default", rule("gpu-1"), startupTaint="Remove")
     operator = Operator(cluster)
     cluster.hangs.add("install")
     await converge(cluster, operator)
-    assert cluster.api.of(JOBS) and cluster.api.of(paths.NODES)["gpu-1"]["status"]["allocatable"]
+    assert cluster.api.of(JOBS)
+    assert cluster.api.of(paths.NODES)["gpu-1"]["status"]["allocatable"]
     assert STARTING in taints(cluster)
     cluster.hangs.clear()
     await converge(cluster, operator)
