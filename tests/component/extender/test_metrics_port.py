@@ -102,9 +102,12 @@ async def test_nothing_else_is_answered_there(tmp_path: Path, path: str) -> None
 async def test_who_gets_nothing_has_to_shake_hands_again(tmp_path: Path, path: str, token: str) -> None:
     """Else a stranger would have the API server asked as often as he likes, by one connection."""
     headers = {"Authorization": f"Bearer {token}"}
-    async with serving(tmp_path, ApiServer()) as url, aiohttp.ClientSession() as session:
-        async with session.get(url + path, ssl=caller_tls(client=""), headers=headers) as response:
-            assert response.headers["Connection"] == "close"
+    async with (
+        serving(tmp_path, ApiServer()) as url,
+        aiohttp.ClientSession() as session,
+        session.get(url + path, ssl=caller_tls(client=""), headers=headers) as response,
+    ):
+        assert response.headers["Connection"] == "close"
 
 
 async def test_who_reads_the_metrics_keeps_the_connection_for_the_next_time(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """A plugin that is not heard of any more, from its Lease to what policy and GPUShareNode say."""
 
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 from tests.component.operator.test_app import CARDS
 from tests.fakes.operator_cluster import NAMESPACE, NOON, Cluster, Operator, converge
@@ -52,7 +53,7 @@ async def test_a_silent_plugin_is_said_on_node_and_policy_until_it_is_back() -> 
     assert ready(cluster)["status"] == "True"
     for seconds in range(0, SILENT_SECONDS + 16, 15):
         operator.now += timedelta(seconds=15)
-        operator.reconciler.heartbeats.clock = lambda steady=10.0**9 + seconds: steady
+        operator.reconciler.heartbeats.clock = partial(float, 10**9 + seconds)
         await hear(cluster, operator, gpu_2=1)
     assert registered(cluster, "gpu-1") == ("Unknown", "PluginSilent")
     assert registered(cluster, "gpu-2") == ("True", "Registered")
@@ -88,7 +89,7 @@ async def test_a_plugin_of_an_earlier_version_is_believed_though_a_later_one_lef
     cluster.api.put(PODS, {**pod, "status": {**pod["status"], "containerStatuses": statuses}})
     await operator.resync()
     for seconds in range(0, 3 * SILENT_SECONDS, 15):
-        operator.reconciler.heartbeats.clock = lambda steady=10.0**9 + seconds: steady
+        operator.reconciler.heartbeats.clock = partial(float, 10**9 + seconds)
         await hear(cluster, operator)
     assert registered(cluster, "gpu-1") == ("True", "Registered")
 
