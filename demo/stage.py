@@ -73,7 +73,18 @@ class Stage:
         )
 
     def show_books(self) -> None:
+        """Shows who has how much, once the policy counts what its nodes do: it hears a moment later."""
+        wait_until("the policy counts what its nodes do", self._is_summed_up)
         self.show("get gpushare", "get", "gpushare")
+
+    def _is_summed_up(self) -> bool:
+        of_nodes, of_policies = (self._allocated(kind) for kind in ("gpusharenodes", "gpusharepolicies"))
+        return of_nodes == of_policies
+
+    def _allocated(self, kind: str) -> int:
+        """Returns the units that pods have, by the status of all objects of ``kind``."""
+        items = json.loads(self.kubectl("get", kind, "-o", "json"))["items"]
+        return sum(each.get("status", {}).get("units", {}).get("allocated", 0) for each in items)
 
     def show(self, shown: str, *arguments: str) -> None:
         self.console.command(f"kubectl {shown}", self.kubectl(*arguments))

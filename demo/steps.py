@@ -9,6 +9,8 @@ from demo.scenarios.scenario import Scenario
 from demo.stage import Stage
 
 ROOT = Path(__file__).resolve().parent.parent
+MANIFESTS = ROOT / "config" / "local-cluster"
+"""``manifests/`` with one operator."""
 CONTROL_PLANE = "control-plane-1"
 SCHEDULER_MANIFEST = "/etc/kubernetes/manifests/kube-scheduler.yaml"
 READY_SECONDS = 180.0
@@ -30,7 +32,7 @@ class Demo:
 
     def install(self) -> None:
         self.stage.step("Installing from manifests/")
-        self.stage.kubectl("apply", "-k", str(ROOT / "manifests"))
+        self.stage.kubectl("apply", "-k", str(MANIFESTS))
         self.stage.kubectl(
             "rollout", "status", "deployment/gpushare-operator", "-n", "gpushare-system", "--timeout=120s"
         )

@@ -52,7 +52,6 @@ from gpushare_extender.cluster.watchers import (
     watch_share_nodes,
 )
 from gpushare_extender.decide.offered_pods import OfferedPods
-from gpushare_extender.decide.other_schedulers import CANDIDATES
 from gpushare_extender.decide.refused_pods import RefusedPods
 from gpushare_extender.http.endpoints import (
     Address,
@@ -239,8 +238,7 @@ class Extender:
             attempted=metrics.eviction_attempted,
         )
         unserved = UnservedPods(client, ledger, PacedPods(client, UNPLACED))
-        candidates = PacedPods(client, CANDIDATES)
-        others = OtherSchedulers(client, ledger, options.namespace, api.schedulers, candidates)
+        others = OtherSchedulers(client, ledger, options.namespace, api.schedulers, PacedPods(client))
         return cls(api, lease, pauses, wake_up, preemptions, calls, audit, books, watches, unserved, others)
 
     def tasks(self) -> Iterable[Coroutine[Any, Any, None]]:

@@ -11,8 +11,8 @@ from gpushare_localcluster.cluster import LocalCluster
 
 ROOT = Path(__file__).resolve().parents[2]
 SYSTEM = "gpushare-system"
-MANIFESTS = Path(__file__).with_name("one_operator")
-"""With one operator."""
+MANIFESTS = ROOT / "config" / "local-cluster"
+"""With one operator: tests that end it wait for no Lease. test_operator_replicas.py has several."""
 
 
 @dataclass(frozen=True, slots=True)

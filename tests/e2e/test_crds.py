@@ -61,6 +61,12 @@ BAD = [
         id="both",
     ),
     pytest.param(policy(without(rule(), "names")), "either names or a selector", id="neither"),
+    pytest.param(policy(rule(names=["gpu-*"])), "give each name in full", id="a pattern for a name"),
+    pytest.param(
+        policy({"selector": {"matchLabels": {"gpu": "Tesla V100"}}}),
+        "such as Tesla-V100",
+        id="a value that no label has",
+    ),
     pytest.param(policy(rule(names=[])), "names must name at least one node", id="no names"),
     pytest.param(policy(rule(names=["a", "a"])), "Duplicate value", id="twice in one rule"),
     pytest.param(policy(rule(), rule()), "name each node once", id="twice in two rules"),
@@ -308,10 +314,18 @@ def test_a_policy_that_was_stored_before_its_selectors_were_judged_is_still_writ
     earlier = json.loads(json.dumps(crd))
     spec = earlier["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
     del spec["nodes"]["x-kubernetes-validations"]
-    selector = spec["nodes"]["items"]["properties"]["selector"]["properties"]
-    del selector["matchExpressions"]["items"]["x-kubernetes-validations"]
+    rules = spec["nodes"]["items"]["properties"]
+    selector = rules["selector"]["properties"]
+    for judged in (
+        selector["matchExpressions"]["items"],
+        selector["matchLabels"]["additionalProperties"],
+        rules["names"]["items"],
+    ):
+        del judged["x-kubernetes-validations"]
     twice = {"selector": {"matchExpressions": [{"key": "nobody", "operator": "In"}]}, "mode": "Off"}
-    stored = policy(twice, twice, name="stored")
+    never = {"selector": {"matchLabels": {"gpu": "Tesla V100"}}, "mode": "Off"}
+    pattern = {"names": ["gpu-*"], "mode": "Off"}
+    stored = policy(twice, twice, never, pattern, name="stored")
     cluster.kubectl("replace", "-f", "-", stdin=json.dumps(earlier))
     try:
         wait_until("no rules", lambda: is_created(cluster, stored), timeout=30, interval=0.5)

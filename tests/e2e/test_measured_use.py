@@ -48,8 +48,8 @@ def until_used(product: Product, *expected: str) -> Json:
 
 def until_shown(cluster: LocalCluster, size: int) -> None:
     """Wait until the plugin's metrics show that a container has ``size`` bytes in use."""
-    selector = "app.kubernetes.io/component=plugin"
-    plugin = cluster.kubectl("get", "pods", "-n", SYSTEM, "-l", selector, "-o", "name").strip()
+    chosen = ["-l", "app.kubernetes.io/component=plugin", f"--field-selector=spec.nodeName={NODE}"]
+    plugin = cluster.kubectl("get", "pods", "-n", SYSTEM, *chosen, "-o", "name").strip()
     path = f"/api/v1/namespaces/{SYSTEM}/pods/{plugin.removeprefix('pod/')}:9640/proxy/metrics"
 
     def shown() -> list[str]:

@@ -12,7 +12,7 @@ import pytest
 from tests.e2e.books import Key, read_books
 from tests.e2e.connection import CARDS, of_all_modes
 from tests.e2e.fixtures import await_agreement, own_namespace
-from tests.e2e.observe import NODES, PODS, Json, condition, get, watch_until
+from tests.e2e.observe import NODES, PODS, Json, condition, watch_until
 from tests.e2e.outcomes import is_running
 from tests.e2e.product import Product, named
 from tests.e2e.test_dialects import LABELS
@@ -189,12 +189,11 @@ def four_nodes(cluster: LocalCluster, product: Product) -> Iterator[None]:
     """A node for each mode, which shows nothing of dialects before and after."""
     cluster.add_node(NodeConfig(NODE["Mixed"]))
     cluster.wait_ready()
-    nodes = [each["metadata"]["name"] for each in get(cluster, NODES)["items"]]
-    for node in nodes:
+    for node in NODE.values():
         await_shown(cluster, node, NOTHING, seconds=FORGOTTEN_AFTER)
     yield
     product.delete("speaks")
-    for node in nodes:
+    for node in NODE.values():
         await_shown(cluster, node, NOTHING)
     cluster.remove_node(NODE["Mixed"])
 

@@ -217,7 +217,8 @@ def sick_card(cluster: LocalCluster) -> Iterator[None]:
 @contextmanager
 def paused_plugin(cluster: LocalCluster) -> Iterator[None]:
     component = "app.kubernetes.io/component"
-    (found,) = [each for each in our_pods(cluster) if each["metadata"]["labels"][component] == "plugin"]
+    plugins = [each for each in our_pods(cluster) if each["metadata"]["labels"][component] == "plugin"]
+    (found,) = [each for each in plugins if each["spec"]["nodeName"] == "gpu-1"]
     name = found["metadata"]["name"]
     cluster.kill_container(namespace=SYSTEM, pod=name, container="plugin", signal=signal.SIGSTOP)
     yield

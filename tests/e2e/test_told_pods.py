@@ -68,6 +68,13 @@ def test_nobody_else_is_warned(cluster: LocalCluster, namespace: str, name: str)
     assert refusal(cluster, namespace, pod("a", {name: "1"})) == ""
 
 
+@pytest.mark.parametrize("amount", ["0", "0Gi", "0e3", "-0", "0.000"])
+def test_who_asks_for_none_of_it_is_not_warned(cluster: LocalCluster, namespace: str, amount: str) -> None:
+    """Charts write a limit of 0 where cards are switched off: such a pod does not wait."""
+    await_mark(cluster, "Allow")
+    assert refusal(cluster, namespace, pod("a", {"nvidia.com/gpu": amount})) == ""
+
+
 def test_pods_that_wait_for_what_no_node_has_are_told_so(cluster: LocalCluster, namespace: str) -> None:
     create(cluster, namespace, pod("big", {MEMORY: "4096"}))
     create(cluster, namespace, pod("typo", {"gpushare.io/mem": "2"}))

@@ -255,11 +255,14 @@ class FakeApi:
     async def _collection(self, request: web.Request) -> web.StreamResponse:
         if "watch" in request.query:
             return await self._watch(request)
-        of_node = re.search(r"spec\.nodeName=([^,]*),", request.query.get("fieldSelector", "") + ",")
+        selector = request.query.get("fieldSelector", "") + ","
+        of_node = re.search(r"spec\.nodeName=([^,]*),", selector)
+        not_by = re.findall(r"spec\.schedulerName!=([^,]*),", selector)
         items = [
             item
             for item in self.objects[request.path].values()
             if (item["spec"].get("nodeName", "") == of_node[1] if of_node else _visible(request.path, item))
+            and item["spec"].get("schedulerName") not in not_by
         ]
         begin = int(request.query.get("continue") or 0)
         end = begin + min(self.page, int(request.query.get("limit") or self.page))
@@ -323,7 +326,7 @@ class FakeApi:
         if present is None:
             return await self._missing(request)
         metadata = present["metadata"]
-        merged = {**(metadata.get("annotations") or {}), **body["metadata"]["annotations"]}
+        merged = {**(metadata.get("annotations") or {}), **body.get("metadata", {}).get("annotations", {})}
         annotations = {key: text for key, text in merged.items() if text is not None}
         return web.json_response(
             self.put(LEASES, {**present, "metadata": {**metadata, "annotations": annotations}})

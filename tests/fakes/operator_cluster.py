@@ -250,6 +250,8 @@ class Cluster:
     """Nodes whose scheduler is connected to the extender."""
     broken: dict[str, int] = field(default_factory=dict)
     """Runs of hostctl that still fail, by command."""
+    hangs: set[str] = field(default_factory=set)
+    """Commands of hostctl that do not end."""
     now: datetime = NOON
     cards: int = 2
     """That every plugin finds."""
@@ -360,7 +362,7 @@ class Cluster:
 
     def _running(self) -> Iterator[Callable[[], None]]:
         for name, job in self.api.of(JOBS).items():
-            if not job.get("status"):
+            if not job.get("status") and job["metadata"]["labels"][COMMAND_LABEL] not in self.hangs:
                 yield partial(self._run, name)
 
     def _run(self, name: str) -> None:

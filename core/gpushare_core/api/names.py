@@ -71,6 +71,8 @@ CALLED_PORT_ANNOTATION = f"{GROUP}/called-port"
 OTHER_SCHEDULERS_ANNOTATION = f"{GROUP}/other-schedulers"
 """On that Lease: how many pods ask for our resources and are placed by a scheduler that does not ask the
 extender, and the names of some, with blanks in between."""
+ASKING_ANNOTATION = f"{GROUP}/asking-schedulers"
+"""On that Lease: the schedulers that have asked any extender, by ``schedulerName``, with blanks between."""
 
 BOOKS_LEASE = "gpushare-extender-books"
 """The Lease on which extenders make known where their ledger differs from the other books."""

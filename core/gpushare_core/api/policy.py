@@ -38,8 +38,25 @@ LOG_FOLDER_PATTERN = "^/var/log(/[A-Za-z0-9][A-Za-z0-9._-]*)+$"
 MAX_POLICY_NAME = 40
 """Leaves room for ``gpushare-plugin-`` and what Kubernetes adds in the names of pods."""
 
-NodeName = Annotated[str, Field(min_length=1, max_length=253)]
+_NODE_NAME = rules(
+    rule(
+        "self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')",
+        "no node can have this name: give each name in full, as kubectl get nodes shows it, or select several"
+        " nodes by their labels",
+    )
+)
+_LABEL_VALUE = rules(
+    rule(
+        "self.matches('^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$')",
+        "no label can have this value, which has letters, digits and - _ . alone, such as Tesla-V100:"
+        " kubectl get nodes --show-labels shows those that nodes have",
+    )
+)
+
+NodeName = Annotated[str, Field(min_length=1, max_length=253, json_schema_extra=_NODE_NAME)]
 LabelText = Annotated[str, Field(max_length=317)]
+LabelValue = Annotated[LabelText, Field(json_schema_extra=_LABEL_VALUE)]
+"""For values of expressions, of which there may be many more, the API server finds the rule too costly."""
 
 
 class LabelExpression(ApiModel):
@@ -66,7 +83,7 @@ _EXPRESSION = rules(
 class NodeSelector(ApiModel):
     """Selects by labels; all requirements must hold. Source: ``metav1.LabelSelector``."""
 
-    match_labels: dict[str, LabelText] = Field(default_factory=dict, json_schema_extra={"maxProperties": 32})
+    match_labels: dict[str, LabelValue] = Field(default_factory=dict, json_schema_extra={"maxProperties": 32})
     match_expressions: list[Annotated[LabelExpression, Field(json_schema_extra=_EXPRESSION)]] = Field(
         default_factory=list, max_length=32
     )

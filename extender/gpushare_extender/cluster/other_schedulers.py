@@ -1,13 +1,18 @@
-"""Making known how many pods another scheduler places that ask for our resources: on a Lease of ours."""
+"""Making known how many pods another scheduler places that ask for our resources: on a Lease of ours.
 
-from collections.abc import Set
-from dataclasses import dataclass, field
+An extender is asked by the kube-scheduler of its own host alone, and forgets at a restart who has asked. So
+the names of schedulers that have asked any of them are kept there, too.
+"""
 
-from gpushare_core.api.names import CALLS_LEASE, OTHER_SCHEDULERS_ANNOTATION
+from collections.abc import Mapping, Set
+from dataclasses import dataclass
+
+from gpushare_core.api.names import ASKING_ANNOTATION, CALLS_LEASE, OTHER_SCHEDULERS_ANNOTATION
+from gpushare_core.json_object import Json
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.paths import lease_path
 from gpushare_extender.cluster.paced_pods import PacedPods
-from gpushare_extender.decide.other_schedulers import placed_by_others, report
+from gpushare_extender.decide.other_schedulers import asking_for, candidates, report
 from gpushare_extender.ledger.ledger import Ledger
 
 MOST_PODS = 2000
@@ -16,15 +21,13 @@ MOST_PODS = 2000
 
 @dataclass(slots=True)
 class OtherSchedulers:
-    """``asking``: the names of schedulers that have asked us."""
+    """``asking``: the names of schedulers that have asked this extender."""
 
     client: KubeClient
     ledger: Ledger
     namespace: str
     asking: Set[str]
     pods: PacedPods
-    """Those that ``CANDIDATES`` selects."""
-    _said: str | None = field(default=None, init=False)
 
     async def run(self) -> None:
         """Never returns."""
@@ -32,20 +35,30 @@ class OtherSchedulers:
 
     async def look(self) -> None:
         """Makes known what has changed. Raises ``ApiError`` or ``UnreachableError``."""
+        said = await self._merge({})
+        asking = {*said.get(ASKING_ANNOTATION, "").split(), *self.asking}
+        if not asking:
+            return
+        wanted = {
+            ASKING_ANNOTATION: " ".join(sorted(asking)),
+            OTHER_SCHEDULERS_ANNOTATION: report(await self._placed_by_others(asking)) or None,
+        }
+        if any(said.get(key) != value for key, value in wanted.items()):
+            await self._merge({"metadata": {"annotations": wanted}})
+
+    async def _placed_by_others(self, asking: Set[str]) -> list[str]:
         names: list[str] = []
         read = 0
+        self.pods.field_selector = candidates(asking)
         async for items in self.pods.pages():
-            names += placed_by_others(items, asking=self.asking, resources=dict(self.ledger.resources))
+            names += asking_for(items, dict(self.ledger.resources))
             read += len(items)
             if read >= MOST_PODS:
                 break
-        await self._make_known(report(names))
+        return names
 
-    async def _make_known(self, text: str) -> None:
-        if text == self._said:
-            return
-        annotations = {OTHER_SCHEDULERS_ANNOTATION: text or None}
-        await self.client.merge(
-            lease_path(self.namespace, CALLS_LEASE), {"metadata": {"annotations": annotations}}
-        )
-        self._said = text
+    async def _merge(self, body: Json) -> Mapping[str, str]:
+        """Returns the annotations; an empty ``body`` reads them, for which there is no right of its own."""
+        lease = await self.client.merge(lease_path(self.namespace, CALLS_LEASE), body)
+        annotations: Mapping[str, str] = lease["metadata"].get("annotations") or {}
+        return annotations

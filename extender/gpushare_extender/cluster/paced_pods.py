@@ -30,7 +30,7 @@ class PacedPods:
     """Pods that ``field_selector`` selects."""
 
     client: KubeClient
-    field_selector: str
+    field_selector: str = ""
     clock: Clock = time.monotonic
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     pause: float = field(default=LOOK_SECONDS, init=False)

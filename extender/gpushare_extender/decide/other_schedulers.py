@@ -4,31 +4,30 @@ Their books are right: the kubelet and our plugin give them units as all others.
 sums of nodes alone, and where no card fits the kubelet refuses the pod.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 
-from gpushare_core.api.names import DEDICATED_SCHEDULER
 from gpushare_core.json_object import Json
 from gpushare_core.placement.requests import ResourceClass, read_request
 
 DEFAULT_SCHEDULER = "default-scheduler"
-CANDIDATES = (
-    f"spec.schedulerName!={DEFAULT_SCHEDULER},spec.schedulerName!={DEDICATED_SCHEDULER},"
-    "status.phase!=Succeeded,status.phase!=Failed"
-)
-"""Field selector of pods that may be such ones: few clusters have many."""
+NOT_ENDED = "status.phase!=Succeeded,status.phase!=Failed"
 MOST_NAMES = 3
 """That are made known."""
 
 
-def placed_by_others(
-    items: Iterable[Json], *, asking: Collection[str], resources: dict[str, ResourceClass]
-) -> list[str]:
-    """Returns ``NAMESPACE/NAME`` of those of ``items`` that ask for ``resources`` and name another scheduler
-    than those ``asking`` us."""
+def candidates(asking: Set[str]) -> str:
+    """Returns the field selector of pods that another scheduler places than those ``asking``: few clusters
+    have many. kube-scheduler's own are never looked at: there are too many."""
+    names = sorted({DEFAULT_SCHEDULER, *asking})
+    return ",".join([*(f"spec.schedulerName!={name}" for name in names), NOT_ENDED])
+
+
+def asking_for(items: Iterable[Json], resources: dict[str, ResourceClass]) -> list[str]:
+    """Returns ``NAMESPACE/NAME`` of those of ``items`` that ask for ``resources``."""
     return [
         f"{item['metadata']['namespace']}/{item['metadata']['name']}"
         for item in items
-        if item["spec"].get("schedulerName") not in asking and read_request(item["spec"], resources).resources
+        if read_request(item["spec"], resources).resources
     ]
 
 

@@ -15,7 +15,7 @@ from gpushare_operator.decide.backend_choice import needed_backend
 from gpushare_operator.decide.dedicated import may_be_made, plan_dedicated
 from gpushare_operator.decide.external import plan_external
 from gpushare_operator.decide.leftovers import Teardown
-from gpushare_operator.decide.scheduler import plan_connection, scheduler_settings
+from gpushare_operator.decide.scheduler import is_connecting, plan_connection, scheduler_settings
 from gpushare_operator.decide.volcano import plan_volcano
 from gpushare_operator.desired.names import Installation
 
@@ -69,6 +69,14 @@ def plan_backends(situation: Teardown) -> Plan:
 def asked_connection(snapshot: Snapshot) -> Hashable:
     """Returns the same as long as policies and nodes together ask for the same connection."""
     return needed_backend(snapshot), replace(scheduler_settings(snapshot), listening=())
+
+
+def is_placing_by_sums(snapshot: Snapshot, installation: Installation, now: datetime) -> bool:
+    """Returns whether the cluster's kube-schedulers place pods by the sums of nodes still, and will ask the
+    extender soon. Where that has failed nobody waits for it."""
+    if needed_backend(snapshot) is not Backend.KUBE_SCHEDULER:
+        return False
+    return is_connecting(snapshot, installation, now)
 
 
 def placing_backend(snapshot: Snapshot) -> Backend | None:

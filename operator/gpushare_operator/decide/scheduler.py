@@ -229,6 +229,13 @@ def installs(snapshot: Snapshot, installation: Installation, now: datetime) -> l
     return [read_history(snapshot, node, run, now) for node in _hosts(snapshot)]
 
 
+def is_connecting(snapshot: Snapshot, installation: Installation, now: datetime) -> bool:
+    """Returns whether a host that is there is being connected, or is about to be."""
+    unfinished = (HistoryState.DUE, HistoryState.RUNNING)
+    histories = installs(snapshot, installation, now)
+    return any(history.state in unfinished and history.node.ready for history in histories)
+
+
 def _hosts(snapshot: Snapshot) -> list[NodeObject]:
     """Returns the control planes, and what was one when it was edited: its scheduler asks the extender,
     whatever became of the label."""

@@ -221,6 +221,9 @@ def _offering(snapshot: Snapshot, share_node: GPUShareNode, held: list[HeldUnit]
         offering = Offering(layout=layout, blocked_by=in_force.blocked_by)
         return _unless_in_vain(offering, snapshot, desired) if in_force.blocked_by else offering
     last_good = _last_good(snapshot, served, witnesses, held=bool(held)) if served else None
+    if last_good and in_force.blocked_by:  # what is told is of the unit to come
+        offering = Offering(layout=last_good, blocked_by=in_force.blocked_by)
+        return _unless_in_vain(offering, snapshot, desired)
     kept = last_good.places if last_good else {}
     return replace(
         _refusal(layout, snapshot.limit),

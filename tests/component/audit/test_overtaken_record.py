@@ -58,7 +58,7 @@ def test_by_such_a_record_two_slices_may_lie_on_one_card(monkeypatch: pytest.Mon
     scene = Scene()
     scene.node_with(16, 16, mode="Slices", slicesPerCard=2)
     overtaken, seen = overtake(scene, scene.create(2, resource=SLICE), monkeypatch)
-    scene.cluster.change_spec(NODE, {"mode": "Slices", "slicesPerCard": 4})
+    scene.cluster.change_spec(NODE, {"mode": "Slices", "slicesPerCard": 4, "unitChange": "Keep"})
     scene.node.try_round()
     assert overtaken
     assert {each.kind for each in seen} == {Kind.ENVIRONMENT_DIFFERS, Kind.WRONG_SHAPE}

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from tests.fakes.operator_cluster import Cluster, Operator, converge
+from tests.fakes.operator_cluster import JOBS, Cluster, Operator, converge
 
 from gpushare_core.api.names import STARTUP_TAINT
 from gpushare_core.json_object import Json
@@ -65,6 +65,28 @@ async def test_it_stays_until_the_node_shows_the_units_that_its_plugin_has_regis
     cluster.api.change(paths.NODES, "gpu-1", {"status": shown})
     await converge(cluster, operator)
     assert taints(cluster) == []
+
+
+async def test_it_stays_until_the_scheduler_knows_of_cards(cluster: Cluster) -> None:
+    """The first node of a policy comes while kube-scheduler counts sums: pods that fit no card would go there
+    and be refused for good."""
+    cluster.add_policy("default", rule("gpu-1"), startupTaint="Remove")
+    operator = Operator(cluster)
+    cluster.hangs.add("install")
+    await converge(cluster, operator)
+    assert cluster.api.of(JOBS)
+    assert cluster.api.of(paths.NODES)["gpu-1"]["status"]["allocatable"]
+    assert STARTING in taints(cluster)
+    cluster.hangs.clear()
+    await converge(cluster, operator)
+    assert taints(cluster) == [OTHER]
+
+
+async def test_nobody_waits_for_a_scheduler_that_cannot_be_connected(cluster: Cluster) -> None:
+    cluster.unfit.add("cp")
+    cluster.add_policy("default", rule("gpu-1"), startupTaint="Remove")
+    await converge(cluster)
+    assert taints(cluster) == [OTHER]
 
 
 async def test_it_goes_once_and_what_others_do_meanwhile_is_kept(cluster: Cluster) -> None:

@@ -67,7 +67,8 @@ def test_the_log_is_kept_in_the_folder_that_is_named(
     handlers = len(root_logger.handlers)
     with pytest.raises(SystemExit, match="1"):
         main()
-    (line,) = (tmp_path / "gpushare-plugin.log").read_text().splitlines()
+    start, line = (tmp_path / "gpushare-plugin.log").read_text().splitlines()
+    assert f"gpushare-plugin {VERSION} starts" in start
     assert "cannot reach the API server" in line
     assert json.loads(line)["node"] == "gpu-1"
     assert len(root_logger.handlers) <= handlers, "what writes the file has stopped"

@@ -16,6 +16,8 @@ BOUNDS = tuple(f": {bound} was None" for bound in ("maxLength", "maxItems", "max
 REFUSED_NOW = (
     "matchExpressions[]: new rule !(self.operator in ['In', 'NotIn'])",
     "matchExpressions[]: new rule self.operator in ['In', 'NotIn']",
+    "names[]: new rule self.matches(",
+    "matchLabels[]: new rule self.matches(",
     "nodes: new rule self.all(a, !has(a.selector) || self.exists_one(b,",
 )
 """What had no effect: entries that selected nothing, or nothing that is left. A policy that says it still is

@@ -269,5 +269,5 @@ def test_a_card_goes_where_nobody_shares_rather_than_where_fewest_are_free() -> 
     ledger.set_share_node(mixed(name="shared"))
     ledger.set_share_node(mixed(name="empty"))
     ledger.reserve(reference("a"), node="shared", request=PodRequest((asked(2, SLICE),)))
-    assert prioritize_nodes(ledger, ["shared", "empty"], asked(1, CARD)) == {"shared": 9, "empty": 10}
-    assert prioritize_nodes(ledger, ["shared", "empty"], asked(1, MEMORY)) == {"shared": 10, "empty": 9}
+    assert prioritize_nodes(ledger, ["shared", "empty"], asked(1, CARD)) == {"shared": 2, "empty": 10}
+    assert prioritize_nodes(ledger, ["shared", "empty"], asked(1, MEMORY)) == {"shared": 10, "empty": 2}

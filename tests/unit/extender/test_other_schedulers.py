@@ -1,10 +1,8 @@
 """Which pods count as placed by a scheduler that does not ask the extender."""
 
-import pytest
-
 from gpushare_core.dialects.table import RESOURCES
 from gpushare_core.json_object import Json
-from gpushare_extender.decide.other_schedulers import placed_by_others, report
+from gpushare_extender.decide.other_schedulers import asking_for, candidates, report
 
 OURS = dict(RESOURCES)
 
@@ -17,16 +15,15 @@ def pod(name: str = "a", scheduler: str = "mine", asks: str = "gpushare.io/memor
     }
 
 
-def test_one_that_asks_for_units_and_names_another_scheduler_counts() -> None:
-    assert placed_by_others([pod()], asking={"default-scheduler"}, resources=OURS) == ["default/a"]
+def test_one_that_asks_for_units_counts() -> None:
+    assert asking_for([pod("a"), pod("b", asks="cpu")], OURS) == ["default/a"]
 
 
-@pytest.mark.parametrize(
-    "other",
-    [pytest.param(pod(scheduler="profile"), id="has asked"), pytest.param(pod(asks="cpu"), id="no units")],
-)
-def test_others_do_not(other: Json) -> None:
-    assert placed_by_others([other], asking={"profile"}, resources=OURS) == []
+def test_pods_of_schedulers_that_ask_are_not_read_and_never_those_of_kube_scheduler() -> None:
+    assert candidates({"profile"}) == (
+        "spec.schedulerName!=default-scheduler,spec.schedulerName!=profile,"
+        "status.phase!=Succeeded,status.phase!=Failed"
+    )
 
 
 def test_of_many_some_are_named() -> None:

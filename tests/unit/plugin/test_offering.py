@@ -8,7 +8,7 @@ from tests.samples.plugin import annotation, assigned, by_name, card, container,
 from gpushare_core.placement.units import MemoryUnit
 from gpushare_plugin.decide.assigned_devices import AssignedDevices
 from gpushare_plugin.decide.layout import Layout
-from gpushare_plugin.decide.offering import Offering, Snapshot, decide_offering
+from gpushare_plugin.decide.offering import Offering, Snapshot, decide_offering, is_draining
 from gpushare_plugin.decide.pods import Pod
 from gpushare_plugin.devices.card import PhysicalCard
 
@@ -138,6 +138,16 @@ def test_one_card_too_many_is_left_out_while_pods_hold_units_and_nothing_is_reco
     assert offering.layout
     assert offering.layout.card_of(16).uuid == "GPU-1"  # type: ignore[union-attr]
     assert len(offering.left_out) == 1
+
+
+def test_what_is_told_of_a_coming_unit_is_not_that_the_one_in_force_is_too_fine() -> None:
+    """The scheduler would take the coming one for refused, and send pods that the draining node refuses."""
+    found = (*CARDS, card(2))
+    status = {"memoryUnit": "1Gi"}
+    offering = decided("2Gi", HOLDER, held=HELD, cards=found, limit=TWO_CARDS, status=status)
+    assert (offering.blocked_by, offering.refused_unit) == (("default/a",), None)
+    assert offering.layout == layout()
+    assert is_draining(share_node("2Gi").spec, offering)
 
 
 def test_cards_that_come_with_a_unit_too_fine_are_taken_as_far_as_they_fit() -> None:
