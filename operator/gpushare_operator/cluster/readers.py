@@ -66,6 +66,8 @@ COUNT_RESOURCES = frozenset(dialect.count_resource for dialect in DIALECTS.value
 CLOSED_CARDS_ANNOTATIONS = frozenset(each.closed_cards_annotation for each in DIALECTS.values()) - {""}
 EXTENDED_RESOURCES = COUNT_RESOURCES | RESOURCES.keys()
 """What nodes show in any dialect; others' plugins may offer some of it, too."""
+STARTING = ("ContainerCreating", "PodInitializing")
+"""Why a container waits as long as its kubelet makes the pod ready for it."""
 OWN_RESOURCES = {name: resource for name, resource in RESOURCES.items() if name not in SHARED_RESOURCES}
 """What a pod asks for of us alone, in any dialect."""
 
@@ -304,7 +306,7 @@ def read_pod(body: Json) -> PodObject:
         ended=read_time(terminated.get("finishedAt")),
         is_held_open=bool(terminated and _container_state(containers, "running")),
         termination=terminated.get("message", ""),
-        waiting=_why_waiting(_container_state(containers, "waiting")),
+        waiting=_why_waiting(_container_state(containers, "waiting"), metadata),
         last_words=_last_words(containers),
         extender_ports=read_ports((metadata.get("annotations") or {}).get(PORT_ANNOTATION, "")),
         version=labels.get(VERSION_LABEL, ""),
@@ -403,9 +405,16 @@ def _container_state(containers: Any, kind: str) -> Json:
     return next((state for state in states if state), {})
 
 
-def _why_waiting(state: Json) -> str:
+def _why_waiting(state: Json, metadata: Json) -> str:
+    """What holds up a pod before its first container runs, such as a folder that cannot be made, its kubelet
+    says in Events only."""
     reason, message = state.get("reason", ""), state.get("message", "")
-    return f"{reason}: {message}" if message else reason
+    if message:
+        return f"{reason}: {message}"
+    if reason in STARTING:
+        where = f"kubectl -n {metadata['namespace']} describe pod {metadata['name']}"
+        return f"{reason}; {where} says what it waits for"
+    return str(reason)
 
 
 def _last_words(containers: Any) -> str:

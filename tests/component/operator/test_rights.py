@@ -3,6 +3,7 @@
 import asyncio
 import re
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from gpushare_core.api.names import (
     POLICY_LABEL,
     SCHEDULER_LABEL,
 )
-from gpushare_core.api.plugin_heartbeat import heartbeat_lease
+from gpushare_core.api.plugin_heartbeat import SILENT_SECONDS, heartbeat_lease
 from gpushare_core.api.policy import INVENTORY_FOLDERS, LOG_FOLDER_PATTERN
 from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.dialects.gpushare import GPUSHARE
@@ -74,7 +75,9 @@ async def fall_silent(cluster: Cluster) -> None:
         paths.leases(NAMESPACE), heartbeat_lease("gpu-1", "uid", cluster.now - timedelta(hours=1))
     )
     operator = await converge(cluster)
-    await operator.work(HEARTBEATS)
+    for seconds in range(0, SILENT_SECONDS + 16, 15):
+        operator.reconciler.heartbeats.clock = partial(float, 10**9 + seconds)
+        await operator.work(HEARTBEATS)
     await operator.work("default")
 
 

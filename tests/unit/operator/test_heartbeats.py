@@ -155,7 +155,7 @@ def test_a_lease_that_says_nothing_makes_nobody_silent(spec: Json | None) -> Non
     ],
 )
 def test_a_lease_of_a_former_plugin_says_nothing_of_one_that_renews_none(
-    started: datetime | None, *, ready: bool, counts: bool
+    *, started: datetime | None, ready: bool, counts: bool
 ) -> None:
     pod = PodObject(name="plugin-x", component="plugin", node="gpu-1", ready=ready, started=started)
     old = lease("gpu-1", renewed=NOON)

@@ -90,6 +90,15 @@ def test_the_pod_of_a_manifest_on_a_host_is_none_of_ours_whatever_its_labels() -
     assert (theirs.component, theirs.policy, theirs.job) == ("", "", "")
 
 
+def test_a_pod_that_is_not_made_ready_says_where_the_reason_is() -> None:
+    """A folder of its host that cannot be made is told in Events only."""
+    waiting = {"state": {"waiting": {"reason": "PodInitializing"}}}
+    metadata = {**meta(), "name": "extender-x", "namespace": "gpushare-system"}
+    pod = read_pod({"metadata": metadata, "status": {"initContainerStatuses": [waiting]}})
+    expected = "PodInitializing; kubectl -n gpushare-system describe pod extender-x says what it waits for"
+    assert pod.waiting == expected
+
+
 def test_of_several_containers_those_tell_that_do_not_start() -> None:
     waiting = {"state": {"waiting": {"reason": "PodInitializing"}}}
     failing = {"state": {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off"}}}
