@@ -179,7 +179,7 @@ def _seconds(text: str) -> float:
 
 
 def _weight(text: str) -> int:
-    valid = text.isascii() and text.isdecimal() and 1 <= int(text[:4]) <= MAX_WEIGHT
+    valid = text in map(str, range(1, MAX_WEIGHT + 1))
     return int(_checked(text, valid=valid, expected=f"a number from 1 to {MAX_WEIGHT}"))
 
 

@@ -143,7 +143,6 @@ def test_an_ordinary_pod_may_be_changed(cluster: LocalCluster, namespace: str) -
     cluster.kubectl("label", "pod", "plain", "-n", namespace, "mine=yes")
 
 
-@pytest.mark.usefixtures("shared_policy")
 def test_an_ordinary_pod_is_turned_away_by_the_conditions_of_two_policies(
     cluster: LocalCluster, namespace: str
 ) -> None:

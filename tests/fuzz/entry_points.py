@@ -192,6 +192,7 @@ OWN: dict[str, str] = {
     "gpushare_extender.decide.pod:_request": "bytes that were just encoded, of what was decoded before",
     "gpushare_extender.main:_address": "an argument that the operator writes",
     "gpushare_core.kube.credentials:own_namespace": "a file that the kubelet writes for the pod",
+    "gpushare_hostctl.arguments:_weight": "one of a hundred texts",
     "gpushare_hostctl.decide.manifest:_added": "an index of the parsed document",
     "gpushare_hostctl.decide.manifest:remove": "an index of the parsed document",
     "gpushare_hostctl.host.extender_probe:_context": "keys that hostctl itself made and checked",

@@ -254,6 +254,7 @@ def test_a_stopped_job_says_so_and_the_next_one_finishes(host: Host) -> None:
         pytest.param(["install", "--root", "/x", *EXTENDER, "--manifest", "k.yaml"], id="not absolute"),
         pytest.param(["install", "--root", "/x", *EXTENDER, "--timeout", "0"], id="no time"),
         pytest.param(["install", "--root", "/x", *EXTENDER, "--timeout", "nan"], id="a time that is none"),
+        pytest.param(["install", "--root", "/x", *EXTENDER, "--weight", "00010000"], id="too much weight"),
         pytest.param(
             ["install", "--root", "/x", *EXTENDER, "--extender-url", "https://10.0.0.1:1"],
             id="https elsewhere",

@@ -22,6 +22,7 @@ from gpushare_extender.decide.pod import Pod
 from gpushare_extender.decide.pod_state import PodState
 from gpushare_extender.decide.prioritize import prioritize_nodes
 from gpushare_extender.decide.rejection import rejection_for
+from gpushare_extender.decide.unserved_pods import read_waiting, remark
 from gpushare_extender.http.dialect_inspection import inspect_dialect
 from gpushare_extender.http.inspection import inspect_all, inspect_node
 from gpushare_extender.ledger.holder import read_pod
@@ -37,6 +38,23 @@ BUDGET = {
         }
     },
     "status": {"disruptionsAllowed": 1},
+}
+
+
+REFUSED = {
+    "type": "PodScheduled",
+    "status": "False",
+    "reason": "Unschedulable",
+    "message": "3 Insufficient gpushare.io/mem.",
+}
+WAITING = {
+    "metadata": {"name": "a", "namespace": "default", "uid": "uid-a"},
+    "spec": {
+        "containers": [
+            {"name": "main", "resources": {"limits": {"gpushare.io/mem": "1", "gpushare.io/memory": 4096}}}
+        ]
+    },
+    "status": {"conditions": [REFUSED]},
 }
 
 
@@ -138,3 +156,11 @@ def test_a_pod_of_the_api_server_is_read_or_refused(content: bytes, budgets: byt
     for each in bound:
         assert all(amount >= 0 for amount in each.frees.values())
     violating(bound, allowed)
+
+
+@fuzzes(read_waiting)
+@given(mutated(WAITING))
+def test_an_odd_pod_that_waits_keeps_no_other_from_being_told(odd: Any) -> None:
+    told = [remark(each, {"gpushare.io/memory": 16}) for each in read_waiting([odd, WAITING])]
+    assert told[-1] is not None
+    assert "gpushare.io/mem," in told[-1].note
