@@ -22,12 +22,11 @@ def in_force(product: Product) -> Iterator[None]:
 
 
 def pod_of(cluster: LocalCluster, component: str) -> Json:
-    """Returns the pod of a program, of which there is one."""
+    """Returns the pod of a program; of the plugin that on ``gpu-1``."""
+    label = "app.kubernetes.io/component"
     pods: list[Json] = get(cluster, PODS.format(namespace=SYSTEM))["items"]
-    (pod,) = [
-        each for each in pods if each["metadata"]["labels"].get("app.kubernetes.io/component") == component
-    ]
-    return pod
+    found = [each for each in pods if each["metadata"]["labels"].get(label) == component]
+    return next(each for each in found if component != "plugin" or each["spec"]["nodeName"] == "gpu-1")
 
 
 def health_port(pod: Json) -> tuple[str, int]:
