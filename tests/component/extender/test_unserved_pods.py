@@ -7,6 +7,7 @@ from tests.samples.extender import share_node
 from tests.unit.extender.test_unserved_pods import MEMORY, waiting
 
 from gpushare_core.kube.client import KubeClient
+from gpushare_core.kube.errors import ApiError
 from gpushare_extender.cluster.paced_pods import LONGEST_SECONDS, LOOK_SECONDS, PAGE, PacedPods
 from gpushare_extender.cluster.unserved_pods import AGAIN_SECONDS, MOST_EVENTS, UNPLACED, UnservedPods
 from gpushare_extender.ledger.ledger import Ledger
@@ -100,4 +101,22 @@ async def test_the_longer_the_api_server_needs_the_more_rarely_it_is_asked(
     times = iter((0.0, seconds))
     pods = PacedPods(client, UNPLACED, lambda: next(times), FakeClock().sleep)
     assert [len(items) async for items in pods.pages()] == [1]
+    assert pods.pause == pytest.approx(pause)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "pause"),
+    [
+        pytest.param(0.0, LOOK_SECONDS, id="refused at once"),
+        pytest.param(15.0, LONGEST_SECONDS, id="no answer in time"),
+    ],
+)
+async def test_after_a_failure_the_api_server_is_left_alone_as_well(
+    api: FakeApi, client: KubeClient, seconds: float, pause: float
+) -> None:
+    api.fail("GET", PODS, status(403))
+    times = iter((0.0, seconds))
+    pods = PacedPods(client, UNPLACED, lambda: next(times), FakeClock().sleep)
+    with pytest.raises(ApiError):
+        _ = [items async for items in pods.pages()]
     assert pods.pause == pytest.approx(pause)
