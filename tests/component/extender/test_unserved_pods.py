@@ -1,13 +1,13 @@
 """Events of pods that wait for what no node has, against an API server."""
 
 import pytest
-from tests.fakes.api_server import EVENTS, PODS, FakeApi, status
+from tests.fakes.api_server import EVENTS, PODS, FakeApi, cut, status
 from tests.fakes.extender_clock import FakeClock
 from tests.samples.extender import share_node
 from tests.unit.extender.test_unserved_pods import MEMORY, waiting
 
 from gpushare_core.kube.client import KubeClient
-from gpushare_core.kube.errors import ApiError
+from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_extender.cluster.paced_pods import LONGEST_SECONDS, LOOK_SECONDS, PAGE, PacedPods
 from gpushare_extender.cluster.unserved_pods import AGAIN_SECONDS, MOST_EVENTS, UNPLACED, UnservedPods
 from gpushare_extender.ledger.ledger import Ledger
@@ -85,6 +85,18 @@ async def test_an_event_that_is_refused_keeps_no_other_pod_from_its_own(
     api.fail("POST", PATH, status(403))
     await an_extender(client, clock).look()
     assert len(told(api)) == 1
+
+
+async def test_an_event_that_did_not_reach_the_api_server_is_written_at_the_next_look(
+    api: FakeApi, client: KubeClient, clock: FakeClock
+) -> None:
+    put(api, "big")
+    extender = an_extender(client, clock)
+    api.fail("POST", PATH, cut)
+    with pytest.raises(UnreachableError):
+        await extender.look()
+    await extender.look()
+    assert told(api) == ["big"]
 
 
 @pytest.mark.parametrize(
