@@ -99,6 +99,8 @@ class Reconciler:
     """In steady seconds."""
     _writing: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
     """Held while a status is made and written: none is overtaken by an older one."""
+    _kept: tuple[NodeStatus, NodeStatus] | None = field(default=None, init=False)
+    """The status as it was written last, and what a CRD of another version left of it."""
     _sent_locks: Locks = field(default_factory=dict, init=False)
     """Cards that are in the lists of one class only."""
     _sent_kept: frozenset[int] = field(default=frozenset(), init=False)
@@ -379,9 +381,11 @@ class Reconciler:
                 self._audit.nothing_known()
                 return True
             status = self._status(share_node, self.state.offering)
-            if status == share_node.status:
+            if status == share_node.status or (status, share_node.status) == self._kept:
                 return True
-            return await self._write(share_node, status, dry_run=False) is not None
+            written = await self._write(share_node, status, dry_run=False)
+            self._kept = (status, written.status) if written else None
+            return written is not None
 
     async def _write(
         self, share_node: GPUShareNode, status: NodeStatus, *, dry_run: bool

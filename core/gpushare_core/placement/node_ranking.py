@@ -128,7 +128,7 @@ def ranking_key(candidate: Candidate, strategy: Strategy) -> Key:
 
 
 def key_scores(keys: Iterable[Key]) -> dict[Key, int]:
-    """Returns a score for every key: ``BEST`` for the best, from ``SECOND`` down to 0 for the others."""
+    """Returns a score for every key: ``BEST`` for the best, from ``SECOND`` down to 1 for the others."""
     best, *others = sorted(set(keys)) or [()]
     steps = max(1, len(others))
     return {best: BEST, **{key: SECOND - place * SECOND // steps for place, key in enumerate(others)}}

@@ -12,7 +12,7 @@ from gpushare_core.json_object import Json
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.paths import lease_path
 from gpushare_extender.cluster.paced_pods import PacedPods
-from gpushare_extender.decide.other_schedulers import asking_for, candidates, report
+from gpushare_extender.decide.other_schedulers import asking_for, candidates, is_name, report
 from gpushare_extender.ledger.ledger import Ledger
 
 MOST_PODS = 2000
@@ -36,7 +36,7 @@ class OtherSchedulers:
     async def look(self) -> None:
         """Makes known what has changed. Raises ``ApiError`` or ``UnreachableError``."""
         said = await self._merge({})
-        asking = {*said.get(ASKING_ANNOTATION, "").split(), *self.asking}
+        asking = {*filter(is_name, (*said.get(ASKING_ANNOTATION, "").split(), *self.asking))}
         if not asking:
             return
         wanted = {

@@ -18,7 +18,7 @@ LONGEST_SECONDS = 600.0
 """The same, where looking takes the API server long: of hundreds of thousands of pods it finds those that
 match one by one, and each extender asks."""
 REST = 100.0
-"""So many times as long as the first answer took nobody asks again."""
+"""So many times as long as the first answer took, or the failure, nobody asks again."""
 PAGE, PAGE_SECONDS = 100, 1.0
 """So many pods are read at once, and so long nothing is read then: there can be tens of thousands."""
 
@@ -48,8 +48,13 @@ class PacedPods:
     async def pages(self) -> AsyncIterator[list[Json]]:
         """Yields all pods, some at a time. Raises ``ApiError`` or ``UnreachableError``."""
         begun, self.pause = self.clock(), 0.0
-        async for page in self.client.pages(PODS, limit=PAGE, field_selector=self.field_selector):
-            took = self.clock() - begun
-            self.pause = self.pause or min(max(LOOK_SECONDS, REST * took), LONGEST_SECONDS)
-            yield page.items
-            await self.sleep(PAGE_SECONDS)
+        try:
+            async for page in self.client.pages(PODS, limit=PAGE, field_selector=self.field_selector):
+                self.pause = self.pause or self._rest(begun)
+                yield page.items
+                await self.sleep(PAGE_SECONDS)
+        finally:
+            self.pause = self.pause or self._rest(begun)  # a failure is no reason to ask again at once
+
+    def _rest(self, begun: float) -> float:
+        return min(max(LOOK_SECONDS, REST * (self.clock() - begun)), LONGEST_SECONDS)

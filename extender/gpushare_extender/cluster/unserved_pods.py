@@ -57,10 +57,10 @@ class UnservedPods:
         return (told.pod.uid, told.reason) not in self._told
 
     async def _tell(self, told: Remark) -> None:
-        self._told[told.pod.uid, told.reason] = self.pods.clock()
         try:
             await self.client.create(events(told.pod.namespace), told.to_event(self.now()))
         except ApiError as error:
             # A conflict: another extender has written it, or this one has before it was restarted.
             if not error.is_conflict:
                 _log.warning("no Event: %s (%s)", told.note, error, extra={"pod": str(told.pod)})
+        self._told[told.pod.uid, told.reason] = self.pods.clock()

@@ -13,6 +13,15 @@ DEFAULT_SCHEDULER = "default-scheduler"
 NOT_ENDED = "status.phase!=Succeeded,status.phase!=Failed"
 MOST_NAMES = 3
 """That are made known."""
+LONGEST_NAME = 253
+"""Of a scheduler, in characters."""
+
+
+def is_name(text: str) -> bool:
+    """Returns whether ``text`` can be the name of a scheduler in a field selector, and in a list with blanks.
+    Kubernetes takes any text for one."""
+    is_plain = text.isascii() and text.isprintable() and not {*text} & {*" ,=\\"}
+    return is_plain and 0 < len(text) <= LONGEST_NAME
 
 
 def candidates(asking: Set[str]) -> str:

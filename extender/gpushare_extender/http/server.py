@@ -19,6 +19,7 @@ from gpushare_extender.bind.binder import Binder
 from gpushare_extender.decide.ending_pods import EndingPods
 from gpushare_extender.decide.filter import FilterResult, Narrowing, filter_nodes
 from gpushare_extender.decide.offered_pods import OfferedPods
+from gpushare_extender.decide.other_schedulers import is_name
 from gpushare_extender.decide.pod import Pod
 from gpushare_extender.decide.preemption_queue import PreemptionQueue, Preemptor
 from gpushare_extender.decide.prioritize import prioritize_nodes
@@ -141,7 +142,7 @@ class ExtenderApi:
         request, uid, now = self._request(pod), pod.metadata.uid, self.binder.timing.clock()
         is_free = pod.prefers_nodes or self.offered.comes_again(uid, now=now)
         narrowing = None if is_free else Narrowing(pod.nominated_node)
-        if len(self.schedulers) < MOST_SCHEDULERS:
+        if len(self.schedulers) < MOST_SCHEDULERS and is_name(pod.spec.scheduler_name):
             self.schedulers.add(pod.spec.scheduler_name)
         version = pod.version
         result = filter_nodes(

@@ -61,6 +61,8 @@ class Ledger:
         self._doubted: dict[str, set[str]] = {}
         """Pod UID -> the other nodes on which it counts, as its annotation has named them before."""
         self._departures = Departures()
+        self._leaving: set[str] = set()
+        """The nodes whose plugins may tell of pods that are gone."""
         self._reservations = Reservations()
         self._rooms: dict[str, NodeRoom] = {}
         """Of every node that takes pods of ours."""
@@ -148,15 +150,20 @@ class Ledger:
         reported = {node for node in nodes if self._nodes[node].was_reported(uid)}
         if reported or not nodes:
             for node in nodes:
-                self._nodes[node].leave(uid)
+                self._nodes[node].leave(uid, now=now)
+                self._leaving.add(node)
                 self._update_index(node)
         else:
             self._departures.put(uid, nodes, now=now)
 
     def end_departures(self, *, now: float) -> None:
-        """Frees what pods had that are gone for so long that their node's plugin would have told of them."""
+        """Frees what pods had that are gone for so long that their node's plugin would have told of them. A
+        pod that the plugin goes on telling of is no longer expected to give anything back."""
         for uid in self._departures.overdue(now):
             self._end_departure(uid)
+        for name in self._leaving:
+            self._nodes[name].forget_left(now=now)
+        self._leaving = {name for name in self._leaving if self._nodes[name].left}
 
     def replace_pods(self, updates: Iterable[PodUpdate], *, begun: float) -> None:
         """Takes ``updates`` for all bound pods, as read from the moment ``begun`` on.
@@ -328,7 +335,7 @@ class Ledger:
         """Returns the UIDs of the pods that are gone and count on ``node`` still: the next reports of its
         plugin free what they had."""
         node_ledger = self._nodes.get(node)
-        return frozenset(self._departures.on(node)) | (node_ledger.left if node_ledger else frozenset())
+        return frozenset(self._departures.on(node)).union(node_ledger.left if node_ledger else ())
 
     def node_names(self) -> list[str]:
         """Returns the names of the nodes with a GPUShareNode, sorted."""
@@ -470,6 +477,7 @@ class Ledger:
                 self._held_is_free(hold.uid)
         if node_ledger.is_empty:
             del self._nodes[node]
+            self._leaving.discard(node)
 
     def _set_greatest(self, node: str, room: NodeRoom) -> None:
         for offered in room:

@@ -25,6 +25,10 @@ from gpushare_extender.ledger.holder import Holder
 from gpushare_extender.ledger.node_room import NodeRoom, ResourceRoom, shared_room
 from gpushare_extender.ledger.share_node import ShareNode, ShareNodeCard
 
+LEFT_SECONDS = 60.0
+"""In which a plugin stops telling of a pod that is gone. Where it does not, the pod was deleted by force and
+hangs, as in its driver: nobody knows when it ends."""
+
 FreeOf = tuple[ResourceClass, str]
 """A class and the UUID of a card."""
 
@@ -70,8 +74,8 @@ class NodeLedger:
     not name (yet) are in it, too."""
     _uses: dict[str, CardUse] = field(default_factory=dict)
     """By UUID, of the cards of which anything is in use."""
-    _left: frozenset[str] = frozenset()
-    """UIDs of pods that are gone, and of which the GPUShareNode tells still."""
+    _left: dict[str, float] = field(default_factory=dict)
+    """UID of a pod that is gone, and of which the GPUShareNode tells still -> since when it is gone."""
     _given_back: frozenset[str] = frozenset()
     """UIDs of the holders of which a GPUShareNode told in full, and that the next one did not name."""
     _seen: Mapping[ResourceClass, tuple[Card, ...]] | None = None
@@ -152,7 +156,8 @@ class NodeLedger:
         missing = self.holders.keys() & set(_named(self.share_node)).difference(_named(share_node))
         if given_back := {uid for uid in missing if self.is_reported_in_full(uid)}:
             self._given_back |= given_back
-        self._left = self._left.intersection(_named(share_node))
+        for uid in self._left.keys() - set(_named(share_node)):
+            del self._left[uid]
         before, self.share_node = self._meanings, share_node
         if before != self._meanings or any(map(self._is_of_another_unit, self.holders.values())):
             self._booked.clear()
@@ -168,7 +173,7 @@ class NodeLedger:
     def put(self, holder: Holder) -> None:
         """Takes the place of what the same pod had before."""
         self._unbook(holder.uid)
-        self._left -= {holder.uid}
+        self._left.pop(holder.uid, None)
         self.holders[holder.uid] = holder
         self._book(holder)
         for each in holder.cards:
@@ -184,16 +189,21 @@ class NodeLedger:
         if uid in self._given_back:
             self._given_back -= {uid}
 
-    def leave(self, uid: str) -> None:
+    def leave(self, uid: str, *, now: float) -> None:
         """As ``remove``, of a pod that is gone: the GPUShareNode will not tell of it for long."""
         self.remove(uid)
         if self.is_reported(uid):
-            self._left |= {uid}
+            self._left[uid] = now
 
     @property
-    def left(self) -> frozenset[str]:
+    def left(self) -> Set[str]:
         """The UIDs of pods that are gone, and that the GPUShareNode names still."""
-        return self._left
+        return self._left.keys()
+
+    def forget_left(self, *, now: float) -> None:
+        """Those that are gone for ``LEFT_SECONDS`` are not waited for any more."""
+        for uid in [uid for uid, since in self._left.items() if now - since >= LEFT_SECONDS]:
+            del self._left[uid]
 
     def _unbook(self, uid: str) -> None:
         for each in self.holders.pop(uid).cards if uid in self.holders else ():

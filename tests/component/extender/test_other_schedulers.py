@@ -1,5 +1,6 @@
 """The number of pods of other schedulers, on the Lease that the operator reads."""
 
+import pytest
 from tests.fakes.api_server import LEASES, PODS, FakeApi
 from tests.fakes.extender_clock import FakeClock
 from tests.unit.extender.test_other_schedulers import pod
@@ -60,3 +61,21 @@ async def test_while_nobody_has_asked_nothing_is_known(api: FakeApi, client: Kub
     await others(api, client).look()
     assert said(api) is None
     assert not [each for each in api.seen if each.path == PODS]
+
+
+@pytest.mark.parametrize("name", ["", "a,b", "a=b", "a\\b", "a" * 254, "a\nb", "\u0430"])
+async def test_a_name_that_no_field_selector_takes_is_left_out(
+    api: FakeApi, client: KubeClient, name: str
+) -> None:
+    """It would keep all others from being counted, and stay on the Lease."""
+    looking = others(api, client, "profile", name)
+    put_pod(api, "other")
+    await looking.look()
+    assert (said(api), said(api, ASKING_ANNOTATION)) == ("1 default/other", "profile")
+
+
+async def test_nor_one_that_is_on_the_lease(api: FakeApi, client: KubeClient) -> None:
+    looking = others(api, client, "profile")
+    api.objects[LEASES][("", CALLS_LEASE)]["metadata"]["annotations"] = {ASKING_ANNOTATION: "a,b older"}
+    await looking.look()
+    assert said(api, ASKING_ANNOTATION) == "older profile"

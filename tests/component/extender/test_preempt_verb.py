@@ -12,6 +12,7 @@ from tests.samples.preemption import budget_json
 from gpushare_core.json_object import Json
 from gpushare_extender.decide.sampled_pods import SAME_NODES
 from gpushare_extender.http.server import ExtenderApi
+from gpushare_extender.ledger.node_ledger import LEFT_SECONDS
 from gpushare_extender.preempt.scheduler_victims import MOST_NODES
 
 
@@ -152,6 +153,28 @@ async def test_a_victim_that_is_gone_frees_a_card_though_the_plugin_has_not_told
     y_leaves(extender)
     api.delete(PODS, "y", "default")
     assert await preempt(caller, n1=["uid-x"]) == {}
+
+
+async def test_what_a_kubelet_does_not_release_is_not_waited_for_for_ever(
+    caller: SchedulerCaller, extender: ExtenderApi, api: FakeApi
+) -> None:
+    """Somebody deleted by force what hangs in its driver: the plugin goes on telling of it."""
+    report(extender, y=10)
+    y_leaves(extender)
+    api.delete(PODS, "y", "default")
+    extender.ledger.end_departures(now=LEFT_SECONDS - 1.0)
+    assert await preempt(caller, n1=[]) == {}
+    extender.ledger.end_departures(now=LEFT_SECONDS)
+    assert await preempt(caller, n1=[]) == {"n1": {"Pods": [{"UID": "uid-x"}], "NumPDBViolations": 0}}
+
+
+async def test_nor_where_its_node_is_not_shared_any_more(extender: ExtenderApi) -> None:
+    report(extender, y=10)
+    for uid in ("uid-x", "uid-y"):
+        extender.ledger.pod_left(uid, now=0.0)
+    extender.ledger.drop_share_node("n1")
+    extender.ledger.end_departures(now=LEFT_SECONDS)
+    assert extender.ledger.node("n1") is None
 
 
 async def test_where_kube_scheduler_has_not_evicted_them_it_is_told_again(caller: SchedulerCaller) -> None:

@@ -1,12 +1,13 @@
 """Events of pods that wait for what no node has, against an API server."""
 
 import pytest
-from tests.fakes.api_server import EVENTS, PODS, FakeApi, status
+from tests.fakes.api_server import EVENTS, PODS, FakeApi, cut, status
 from tests.fakes.extender_clock import FakeClock
 from tests.samples.extender import share_node
 from tests.unit.extender.test_unserved_pods import MEMORY, waiting
 
 from gpushare_core.kube.client import KubeClient
+from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_extender.cluster.paced_pods import LONGEST_SECONDS, LOOK_SECONDS, PAGE, PacedPods
 from gpushare_extender.cluster.unserved_pods import AGAIN_SECONDS, MOST_EVENTS, UNPLACED, UnservedPods
 from gpushare_extender.ledger.ledger import Ledger
@@ -86,6 +87,18 @@ async def test_an_event_that_is_refused_keeps_no_other_pod_from_its_own(
     assert len(told(api)) == 1
 
 
+async def test_an_event_that_did_not_reach_the_api_server_is_written_at_the_next_look(
+    api: FakeApi, client: KubeClient, clock: FakeClock
+) -> None:
+    put(api, "big")
+    extender = an_extender(client, clock)
+    api.fail("POST", PATH, cut)
+    with pytest.raises(UnreachableError):
+        await extender.look()
+    await extender.look()
+    assert told(api) == ["big"]
+
+
 @pytest.mark.parametrize(
     ("seconds", "pause"),
     [
@@ -100,4 +113,22 @@ async def test_the_longer_the_api_server_needs_the_more_rarely_it_is_asked(
     times = iter((0.0, seconds))
     pods = PacedPods(client, UNPLACED, lambda: next(times), FakeClock().sleep)
     assert [len(items) async for items in pods.pages()] == [1]
+    assert pods.pause == pytest.approx(pause)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "pause"),
+    [
+        pytest.param(0.0, LOOK_SECONDS, id="refused at once"),
+        pytest.param(15.0, LONGEST_SECONDS, id="no answer in time"),
+    ],
+)
+async def test_after_a_failure_the_api_server_is_left_alone_as_well(
+    api: FakeApi, client: KubeClient, seconds: float, pause: float
+) -> None:
+    api.fail("GET", PODS, status(403))
+    times = iter((0.0, seconds))
+    pods = PacedPods(client, UNPLACED, lambda: next(times), FakeClock().sleep)
+    with pytest.raises(ApiError):
+        _ = [items async for items in pods.pages()]
     assert pods.pause == pytest.approx(pause)

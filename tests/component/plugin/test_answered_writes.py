@@ -48,3 +48,20 @@ def test_a_status_that_is_answered_as_it_was_written_is_no_change(cluster: Clust
     _write_another_status(node)
     node.state.put_share_node(GPUShareNode.from_json(cluster.share_nodes[NAME]))
     assert not node.state.changed.is_set()
+
+
+def test_what_a_crd_of_another_version_leaves_out_is_not_written_again_and_again(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node, merge = cluster.nodes[NAME], cluster.merge
+    writes: list[str] = []
+
+    async def keeps_no_lines(path: str, body: Json, *, dry_run: bool = False) -> Json:
+        writes.append(path)
+        kept = {key: each for key, each in body["status"].items() if key != "cardSummaries"}
+        return await merge(path, {**body, "status": kept}, dry_run=dry_run)
+
+    monkeypatch.setattr(Cluster, "merge", staticmethod(keeps_no_lines))
+    for _ in range(3):
+        _write_another_status(node)
+    assert len(writes) == 1
