@@ -105,9 +105,10 @@ def _shadowed_rules(policy: PolicyObject, nodes: PolicyNodes) -> list[Problem]:
     if not in_vain:
         return []
     names = ", ".join(f"nodes[{position}]" for position in sorted(in_vain))
+    has = "has" if len(in_vain) == 1 else "have"
     message = (
-        f"{names} has no effect: a node belongs to the first entry that matches it, and earlier ones match"
-        " all that it selects; put it before them, or take it out"
+        f"{names} {has} no effect: a node belongs to the first entry that matches it, and earlier ones match"
+        " every node selected there; put the narrower entry first, or take it out"
     )
     return [Problem(conditions.RULES_SHADOWED, message)]
 

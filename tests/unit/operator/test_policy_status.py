@@ -445,6 +445,15 @@ def test_a_sick_or_cordoned_card_shows_in_the_sum() -> None:
             id="by the nodes that there are",
         ),
         pytest.param(
+            [
+                rule(selector={"matchLabels": {"a": "b"}}),
+                rule(selector={"matchLabels": {"a": "b", "c": "d"}}),
+                rule(selector={"matchLabels": {"a": "b", "e": "f"}}),
+            ],
+            "nodes[1], nodes[2] have no effect",
+            id="two of them",
+        ),
+        pytest.param(
             [rule(selector={"matchLabels": {"a": "b"}}), rule(selector={"matchLabels": {"c": "d"}})],
             "",
             id="both may get nodes",
