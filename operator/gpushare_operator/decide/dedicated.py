@@ -7,6 +7,7 @@ MutatingAdmissionPolicy of the installation writes it while a policy's status na
 from datetime import datetime
 
 from gpushare_core.api.names import DEDICATED_SCHEDULER
+from gpushare_core.json_object import Json
 from gpushare_operator.cluster.snapshot import Snapshot
 from gpushare_operator.decide.actions import ApplyDeployment, Plan
 from gpushare_operator.decide.scheduler import scheduler_settings
@@ -24,10 +25,21 @@ def may_be_made(snapshot: Snapshot) -> bool:
 def plan_dedicated(snapshot: Snapshot, installation: Installation, _: datetime) -> Plan:
     """Returns what keeps the Deployment as it is wanted, once the server's version is known, and people have
     given the rights to it."""
-    if snapshot.server is None or not may_be_made(snapshot):
-        return Plan()
-    desired = scheduler_deployment(installation, scheduler_settings(snapshot), snapshot.server.version)
     present = snapshot.deployments.get(DEDICATED_SCHEDULER)
-    if present and (present.deleting or not has_drifted(present.body, desired)):
+    is_going = present is not None and present.deleting
+    if is_going or not may_be_made(snapshot) or is_as_wanted(snapshot, installation):
         return Plan()
-    return Plan((ApplyDeployment(DEDICATED_SCHEDULER, desired),))
+    return Plan((ApplyDeployment(DEDICATED_SCHEDULER, _desired(snapshot, installation)),))
+
+
+def is_as_wanted(snapshot: Snapshot, installation: Installation) -> bool:
+    """Returns whether the Deployment is there with all that is asked for now: changes wait for a moment."""
+    present = snapshot.deployments.get(DEDICATED_SCHEDULER)
+    if present is None or present.deleting:
+        return False
+    return not has_drifted(present.body, _desired(snapshot, installation))
+
+
+def _desired(snapshot: Snapshot, installation: Installation) -> Json:
+    version = snapshot.server.version if snapshot.server else ""
+    return scheduler_deployment(installation, scheduler_settings(snapshot), version)

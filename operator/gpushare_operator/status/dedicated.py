@@ -11,6 +11,7 @@ from gpushare_core.api.served import Problem
 from gpushare_operator.cluster.objects import PodObject, PolicyObject, ReadResult
 from gpushare_operator.cluster.snapshot import Snapshot
 from gpushare_operator.decide.backend_choice import needed_backend
+from gpushare_operator.decide.dedicated import is_as_wanted
 from gpushare_operator.decide.teardown import is_disconnected
 from gpushare_operator.desired.names import Installation
 from gpushare_operator.status import conditions
@@ -37,13 +38,14 @@ HOW_PODS_COME: Mapping[ReadResult, str] = {
 class _Connection:
     snapshot: Snapshot
     policy: PolicyObject
+    installation: Installation
 
 
 def dedicated_configured(
     snapshot: Snapshot, policy: PolicyObject, installation: Installation, _: datetime
 ) -> ConditionState:
     checks = GOING_CHECKS if policy.deleting else CONFIGURED_CHECKS
-    if problem := first_failure(checks, _Connection(snapshot, policy)):
+    if problem := first_failure(checks, _Connection(snapshot, policy, installation)):
         return condition_false(conditions.SCHEDULER_CONFIGURED, problem.reason, problem.message)
     facts = snapshot.server
     image = installation.scheduler_image_for(facts.version) if facts else ""
@@ -88,7 +90,7 @@ def _version_is_known(connection: _Connection) -> Problem | None:
 def _scheduler_is_ready(connection: _Connection) -> Problem | None:
     snapshot = connection.snapshot
     present = snapshot.deployments.get(DEDICATED_SCHEDULER)
-    if present and not present.deleting and present.is_rolled_out:
+    if present and present.is_rolled_out and is_as_wanted(snapshot, connection.installation):
         return None
     reasons = {pod.name: _why(pod) for pod in snapshot.dedicated_pods if not pod.ready}
     message = explained(reasons) or f"the Deployment {DEDICATED_SCHEDULER} is being made or changed"

@@ -30,6 +30,15 @@ def _has_plugin_answered(enabled: NodeState) -> str | None:
     return f"its plugin has not answered yet{waiting}"
 
 
+def _has_plugin_started(enabled: NodeState) -> str | None:
+    """A pod that was made anew may have other settings, with which its container does not start."""
+    pod = enabled.plugin
+    if pod is None or pod.ready or pod.started:
+        return None
+    waiting = f": {pod.waiting}" if pod.waiting else ""
+    return f"pod {pod.name} of its plugin has not started yet{waiting}"
+
+
 def _is_plugin_heard(enabled: NodeState) -> str | None:
     return why_silent(enabled) or None
 
@@ -50,6 +59,8 @@ NODE_CHECKS: tuple[Callable[[NodeState], str | None], ...] = (
     _is_plugin_heard,
     # What the plugin says of a former generation says nothing of this one.
     _has_plugin_answered,
+    # What the plugin before it has said says nothing of one that does not start.
+    _has_plugin_started,
     # The plugin runs: now it is up to the kubelet.
     _is_registered,
 )

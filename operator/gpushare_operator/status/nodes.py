@@ -48,9 +48,8 @@ def nodes_ready(snapshot: Snapshot, policy: PolicyObject, nodes: PolicyNodes) ->
         message = "more is to be written to nodes than one round writes: the next one goes on"
         return condition_false(conditions.NODES_READY, conditions.NODES_NOT_READY, f"{message}{remark}")
     if outdated := _outdated_plugins(snapshot, policy):
-        message = (
-            f"{counted(outdated, 'plugin')} of {nodes.number} still run with former settings and start anew"
-        )
+        where = f"{counted(outdated, 'node')} of {nodes.number}"
+        message = f"on {where} the plugin has not started with the present settings yet"
         return condition_false(conditions.NODES_READY, conditions.PLUGINS_OUTDATED, f"{message}{remark}")
     ready = counted(nodes.number, "node")
     return condition_true(conditions.NODES_READY, conditions.ALL_NODES_READY, f"{ready} ready{remark}")
@@ -106,9 +105,10 @@ def _shadowed_rules(policy: PolicyObject, nodes: PolicyNodes) -> list[Problem]:
     if not in_vain:
         return []
     names = ", ".join(f"nodes[{position}]" for position in sorted(in_vain))
+    has = "has" if len(in_vain) == 1 else "have"
     message = (
-        f"{names} has no effect: a node belongs to the first entry that matches it, and earlier ones match"
-        " all that it selects; put it before them, or take it out"
+        f"{names} {has} no effect: a node belongs to the first entry that matches it, and earlier ones match"
+        " every node selected there; put the narrower entry first, or take it out"
     )
     return [Problem(conditions.RULES_SHADOWED, message)]
 

@@ -258,6 +258,14 @@ def test_helms_test_leaves_neither_pod_nor_account() -> None:
         assert {"hook-succeeded", "hook-failed"} <= set(policies)
 
 
+def test_all_that_helm_makes_names_its_version() -> None:
+    label = "app.kubernetes.io/version"
+    unnamed = [
+        identity(each) for each in render() if each["metadata"].get("labels", {}).get(label) != VERSION
+    ]
+    assert unnamed == []
+
+
 def test_helms_test_runs_the_operators_check() -> None:
     (container,) = one(render(namespace="elsewhere"), "Pod", "gpushare-test")["spec"]["containers"]
     options = parser().parse_args(container["args"])

@@ -260,6 +260,16 @@ def test_thousands_of_variables_of_one_container_are_not_looked_at(policy: str) 
     assert f"env.size() <= {MOST_VARIABLES}" in asking or (guarded in naming and guarded in by_nvidia)
 
 
+def test_of_containers_that_ask_for_no_card_longer_lists_are_refused_unseen() -> None:
+    """Who may not show himself cards must not pass by a list that nobody looks through."""
+    policy = "gpushare-visible-devices"
+    (condition,) = (" ".join(each.split()) for each in conditions(policy))
+    crowded, showing = (" ".join(expression_of(policy, name).split()) for name in ("crowded", "showing"))
+    assert f"(each.env.size() > {MOST_VARIABLES} || each.env.exists(" in condition
+    assert f"each.env.size() > {MOST_VARIABLES}" in crowded
+    assert f"each.env.size() <= {MOST_VARIABLES} && each.env.exists(" in showing
+
+
 @pytest.mark.parametrize(
     ("policy", "own"),
     [

@@ -134,6 +134,11 @@ def test_settled(seen: Snapshot, unsettled: set[Backend]) -> None:
             id="not made yet",
         ),
         pytest.param(
+            sharing(dedicated_policy(), server(), dedicated(body={})),
+            "False SchedulerNotReady: the Deployment gpushare-scheduler is being made or changed",
+            id="it runs with other settings still",
+        ),
+        pytest.param(
             sharing(
                 dedicated_policy(),
                 server(),

@@ -205,8 +205,26 @@ def test_a_node_that_is_named_and_not_there_is_waited_for() -> None:
 def test_plugins_that_run_with_former_settings_are_waited_for() -> None:
     asked = policy("default", rule("gpu-1"))
     found = conditions_of(snapshot(serving(asked, "gpu-1"), replace(plugins(asked), outdated=1)))
-    assert line(found["NodesReady"]).startswith("False PluginsOutdated: 1 plugin of 1 still")
+    assert line(found["NodesReady"]) == (
+        "False PluginsOutdated: on 1 node of 1 the plugin has not started with the present settings yet"
+    )
     assert (found["Ready"].status, found["Ready"].reason) == ("False", "PluginsOutdated")
+
+
+@pytest.mark.parametrize(
+    ("waiting", "said"),
+    [
+        pytest.param("", "", id="being made"),
+        pytest.param("RunContainerError: no handler", ": RunContainerError: no handler", id="in vain"),
+    ],
+)
+def test_a_plugin_that_was_made_anew_has_to_start(waiting: str, said: str) -> None:
+    """The DaemonSet's status counts its pod as updated as soon as that is made."""
+    anew = plugin_pod("gpu-1", ready=False, started=None, waiting=waiting)
+    ready = conditions_of(snapshot(serving(policy(), "gpu-1"), anew))["Ready"]
+    assert line(ready) == (
+        f"False NodesNotReady: gpu-1: pod {anew.name} of its plugin has not started yet{said}"
+    )
 
 
 def test_without_any_node_it_says_what_to_do() -> None:
@@ -425,6 +443,15 @@ def test_a_sick_or_cordoned_card_shows_in_the_sum() -> None:
             [rule(selector={"matchLabels": {"gpu": "yes"}}), rule("gpu-1")],
             "nodes[1] has no effect",
             id="by the nodes that there are",
+        ),
+        pytest.param(
+            [
+                rule(selector={"matchLabels": {"a": "b"}}),
+                rule(selector={"matchLabels": {"a": "b", "c": "d"}}),
+                rule(selector={"matchLabels": {"a": "b", "e": "f"}}),
+            ],
+            "nodes[1], nodes[2] have no effect",
+            id="two of them",
         ),
         pytest.param(
             [rule(selector={"matchLabels": {"a": "b"}}), rule(selector={"matchLabels": {"c": "d"}})],
