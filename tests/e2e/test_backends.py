@@ -118,7 +118,7 @@ def test_people_connect_kube_scheduler_with_what_render_says(
     (connected,) = [each for each in ready["status"]["conditions"] if each["type"] == "SchedulerConfigured"]
     assert connected["reason"] == "Called"
     assert connected["message"].startswith(
-        f"kube-scheduler calls the extender: port 22766 of {CONTROL_PLANE}; "
+        f"kube-scheduler calls the extender: port 22766 of {CONTROL_PLANE}. "
     )
 
     assert get(cluster, JOBS)["items"] == [], "no run of hostctl"

@@ -43,12 +43,22 @@ class Versions:
     """The files of the last release."""
 
     def choose(self, program: str, version: Version) -> None:
-        before = [f"export PYTHONPATH={self._sources()}"] if version is Version.RELEASED else []
-        script = ["#!/bin/sh", *before, f'exec {sys.prefix}/bin/gpushare-{program} "$@"', ""]
+        before, command = [], f"{sys.prefix}/bin/gpushare-{program}"
+        if version is Version.RELEASED:
+            before, command = [f"export PYTHONPATH={self._sources()}"], str(self._start(program))
+        script = ["#!/bin/sh", *before, f'exec {command} "$@"', ""]
         path = self.programs / f"gpushare-{program}"
         path.with_suffix(".new").write_text("\n".join(script))
         path.with_suffix(".new").chmod(0o755)
         path.with_suffix(".new").rename(path)
+
+    def _start(self, program: str) -> Path:
+        """Returns what the release installed as the program: where it begins has changed since."""
+        path = self.released / f"gpushare-{program}"
+        begin = f"from gpushare_{program}.main import main"
+        path.write_text(f"#!{sys.prefix}/bin/python3\n{begin}\n\nmain()\n")
+        path.chmod(0o755)
+        return path
 
     def manifests(self, version: Version) -> Path:
         """One operator at a time: which version is at work is read from its process."""

@@ -135,14 +135,16 @@ FUZZED_BY: dict[str, str] = {
     "gpushare_hostctl.arguments:_seconds": "gpushare_hostctl.arguments:parse",
     "gpushare_operator.cluster.managed_fields:_names": "gpushare_operator.cluster.managed_fields:managers",
     "gpushare_operator.cluster.readers:_asked": "gpushare_operator.cluster.readers:read_job",
-    "gpushare_operator.cluster.readers:_conditions_by_type": (
-        "gpushare_operator.cluster.readers:read_share_node"
+    "gpushare_operator.cluster.share_node_reader:_conditions_by_type": (
+        "gpushare_operator.cluster.share_node_reader:read_share_node"
     ),
     "gpushare_operator.cluster.readers:_exit_code": "gpushare_operator.cluster.readers:read_job",
     "gpushare_operator.cluster.readers:_last_words": "gpushare_operator.cluster.readers:read_pod",
     "gpushare_operator.cluster.readers:_policy_spec": "gpushare_operator.cluster.readers:read_policy",
     "gpushare_operator.cluster.readers:_policy_status": "gpushare_operator.cluster.readers:read_policy",
-    "gpushare_operator.cluster.readers:_shared_spec": "gpushare_operator.cluster.readers:read_share_node",
+    "gpushare_operator.cluster.share_node_reader:_shared_spec": (
+        "gpushare_operator.cluster.share_node_reader:read_share_node"
+    ),
     "gpushare_operator.decide.hostctl_history:Attempt.report": (
         "gpushare_operator.decide.hostctl_history:Attempt.report"
     ),

@@ -27,7 +27,7 @@ class _Heard:
     """As the GPUShareNode says, by the node's clock."""
     at: float
     """When these were seen first, by our clock."""
-    duration: float = float(SILENT_SECONDS)
+    duration: float = SILENT_SECONDS
     """In seconds, as the Lease says."""
 
     @property
