@@ -5,6 +5,7 @@ import asyncio
 import contextlib
 import gc
 import logging
+import os
 import signal
 import socket
 import sys
@@ -80,6 +81,9 @@ FIELD_MANAGER = "gpushare-extender"
 LOG_FILE = "gpushare-extender.log"
 DRAIN_SECONDS = 15.0
 """For binds under way at the end; half of the kubelet's default grace period."""
+
+HOST_ADDRESS = "HOST_IP"
+"""Variable with the address of the host; none where the extender is on a network of its own."""
 
 _log = logging.getLogger("gpushare_extender")
 
@@ -367,12 +371,6 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         metavar="HOST:PORT",
         help="answer /healthz, /readyz and /metrics here, too, in plain HTTP: for who has no certificate",
     )
-    parser.add_argument(
-        "--metrics-listen",
-        type=_address,
-        metavar="HOST:PORT",
-        help="answer /metrics here, too, by TLS: to whom the API server lets GET /metrics, by bearer token",
-    )
     _add_tls_arguments(parser)
     parser.add_argument("--kubeconfig", type=Path, help="for running outside of a cluster")
     parser.add_argument(
@@ -398,8 +396,6 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parsed = parser.parse_args(arguments)
     if (parsed.tls_cert is None) != (parsed.client_ca is None) or (parsed.tls_key and not parsed.tls_cert):
         parser.error("--tls-cert and --client-ca belong together, and --tls-key to them")
-    if parsed.metrics_listen and not parsed.tls_cert:
-        parser.error("--metrics-listen needs --tls-cert: tokens are sent there")
     return parsed
 
 
@@ -424,11 +420,17 @@ def _options(parsed: argparse.Namespace) -> Options:
         also=tuple(also),
         namespace=parsed.namespace or own_namespace(),
         health=parsed.health_listen,
-        metrics=parsed.metrics_listen,
+        metrics=_metrics_address(parsed.health_listen, os.environ.get(HOST_ADDRESS, "")) if files else None,
         tls=files,
         largest_request=parsed.largest_request_mib * 2**20,
         log_level=parsed.log_level,
     )
+
+
+def _metrics_address(health: Address | None, host: str) -> Address | None:
+    """Returns where /metrics is answered by TLS, to whom the API server lets GET /metrics: at the number of
+    the health port on the host's address, so that no further port of the host is taken."""
+    return Address(host, health.port) if health and host else None
 
 
 def _address(text: str) -> Address:

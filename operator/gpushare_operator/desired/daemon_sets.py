@@ -187,15 +187,13 @@ def _extender_container(installation: Installation, ports: Sequence[int], log: E
             *(part for port in ports for part in ("--listen", f"{LOOPBACK}:{port}")),
             "--health-listen",
             f"{LOOPBACK}:{health}",
-            # The same number on another address: no further port of the host is taken.
-            "--metrics-listen",
-            f"$({HOST_ADDRESS}):{health}",
             "--tls-cert",
             f"{KEYS_MOUNT}/server.pem",
             "--client-ca",
             f"{KEYS_MOUNT}/authorities.pem",
             *log.arguments,
         ],
+        # No argument: extenders of earlier versions know none for it, and would not start.
         "env": [
             {
                 "name": HOST_ADDRESS,

@@ -202,7 +202,7 @@ def test_the_extender_listens_on_the_loopback_of_its_host_only_and_mounts_its_ke
 
 def test_the_extender_hears_only_who_shows_a_certificate() -> None:
     (container,) = EXTENDER["containers"]
-    assert container["args"][6:] == ["--tls-cert", "/keys/server.pem", "--client-ca", "/keys/authorities.pem"]
+    assert container["args"][4:] == ["--tls-cert", "/keys/server.pem", "--client-ca", "/keys/authorities.pem"]
     assert EXTENDER["securityContext"]["runAsGroup"] in INSTALL["securityContext"]["supplementalGroups"]
 
 
@@ -384,6 +384,6 @@ def test_the_extenders_metrics_are_on_the_hosts_address_at_the_number_of_its_hea
     body = extender_daemon_set(INSTALLATION, [22766])
     template = body["spec"]["template"]
     (container,) = template["spec"]["containers"]
-    at = container["args"].index("--metrics-listen")
-    assert container["args"][at + 1] == "$(HOST_IP):22767"
+    assert "127.0.0.1:22767" in container["args"]
+    assert container["env"][0]["valueFrom"]["fieldRef"]["fieldPath"] == "status.hostIP"
     assert template["metadata"]["annotations"]["gpushare.io/metrics-port"] == "22767"
