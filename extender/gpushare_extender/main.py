@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from gpushare_core.api.enums import LogLevel
-from gpushare_core.api.names import EXTENDER_PORT, NAMESPACE
+from gpushare_core.api.names import EXTENDER_PORT, HOST_ADDRESS_VARIABLE, NAMESPACE
 from gpushare_core.arguments import Parser
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import (
@@ -81,9 +81,6 @@ FIELD_MANAGER = "gpushare-extender"
 LOG_FILE = "gpushare-extender.log"
 DRAIN_SECONDS = 15.0
 """For binds under way at the end; half of the kubelet's default grace period."""
-
-HOST_ADDRESS = "HOST_IP"
-"""Variable with the address of the host; none where the extender is on a network of its own."""
 
 _log = logging.getLogger("gpushare_extender")
 
@@ -420,7 +417,9 @@ def _options(parsed: argparse.Namespace) -> Options:
         also=tuple(also),
         namespace=parsed.namespace or own_namespace(),
         health=parsed.health_listen,
-        metrics=_metrics_address(parsed.health_listen, os.environ.get(HOST_ADDRESS, "")) if files else None,
+        metrics=_metrics_address(parsed.health_listen, os.environ.get(HOST_ADDRESS_VARIABLE, ""))
+        if files
+        else None,
         tls=files,
         largest_request=parsed.largest_request_mib * 2**20,
         log_level=parsed.log_level,

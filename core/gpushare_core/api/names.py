@@ -87,6 +87,9 @@ EDIT_REVISION = 2
 """Of what hostctl writes for given arguments: it counts up when that changes, so that an upgrade edits hosts
 again that an earlier version has edited. 2: ``preemptVerb``."""
 
+HOST_ADDRESS_VARIABLE = "HOST_IP"
+"""In an extender's container: the address of its host, at which it answers for its metrics."""
+
 EXTENDER_PORT = 22766
 """On the loopback address of every control-plane node, unless a policy says otherwise; the next port is for
 the kubelet's probes. Neither a NodePort (30000 to 32767) nor one that Linux gives to outgoing connections

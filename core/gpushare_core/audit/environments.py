@@ -144,12 +144,11 @@ def _shows_cards(name: str, value: str | None) -> bool:
 
 
 def _unasked(books: NodeBooks, key: ContainerKey, name: str, value: str | None) -> Difference:
-    what = "something from elsewhere" if value is None else _quoted(value)
     return _difference(
         books,
         key,
-        f"{key} asks for no card, and its pod sets {name} to {what}: a container runtime that reads it shows"
-        f" it cards that other pods hold; take {name} out of the pod's template, or ask for units."
+        f"{key} asks for no card, and its pod sets {name} to {_source(value)}: a container runtime that reads"
+        f" it shows it cards that other pods hold; take {name} out of the pod's template, or ask for units."
         " admission.visibleDevices of a policy has such pods refused; docs/nvml.md says how the runtime"
         " ignores the variable",
         kind=Kind.CARDS_UNASKED,
@@ -163,15 +162,19 @@ def _is_harmless(name: str, value: str | None, cards: set[str]) -> bool:
 
 
 def _authored(books: NodeBooks, key: ContainerKey, name: str, value: str | None) -> Difference:
-    what = "something from elsewhere" if value is None else _quoted(value)
     return _difference(
         books,
         key,
-        f"{key} asks for units, and its pod sets {name} to {what} itself: that wins over what the plugin"
-        f" answers, and a container runtime that reads it shows it other cards than it holds; take {name} out"
-        " of the pod's template, delete the pod, and see that the admission policies of the installation are"
-        " there",
+        f"{key} asks for units, and its pod sets {name} to {_source(value)} itself: that wins over what the"
+        f" plugin answers, and a container runtime that reads it shows it other cards than it holds;"
+        f" take {name} out of the pod's template, delete the pod, and see that the admission"
+        " policies of the installation are there",
     )
+
+
+def _source(value: str | None) -> str:
+    """Returns what a pod's author has a variable set to; None where that is not in the pod itself."""
+    return "something from elsewhere" if value is None else _quoted(value)
 
 
 def _quoted(value: str) -> str:

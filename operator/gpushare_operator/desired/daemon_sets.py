@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from gpushare_core.api.enums import Backend
-from gpushare_core.api.names import PLUGIN_NODE_LABEL, SCHEDULER_LABEL
+from gpushare_core.api.names import HOST_ADDRESS_VARIABLE, PLUGIN_NODE_LABEL, SCHEDULER_LABEL
 from gpushare_core.json_object import Json
 from gpushare_operator.cluster.labels import (
     BACKEND_ANNOTATION,
@@ -40,8 +40,6 @@ HOST_FOLDER = "/etc/kubernetes/gpushare"
 KEYS_FOLDER = f"{HOST_FOLDER}/extender"
 """On the host: where hostctl puts the keys that the extender serves with. They are its group's to read."""
 KEYS_MOUNT = "/keys"
-HOST_ADDRESS = "HOST_IP"
-"""Variable of the extender."""
 KUBELET_FOLDERS = {
     "device-plugins": "/var/lib/kubelet/device-plugins",
     "pod-resources": "/var/lib/kubelet/pod-resources",
@@ -196,7 +194,7 @@ def _extender_container(installation: Installation, ports: Sequence[int], log: E
         # No argument: extenders of earlier versions know none for it, and would not start.
         "env": [
             {
-                "name": HOST_ADDRESS,
+                "name": HOST_ADDRESS_VARIABLE,
                 "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": "status.hostIP"}},
             }
         ],
