@@ -527,15 +527,6 @@ class TestMarked:
                 id="9,000 containers",
             ),
             pytest.param(
-                [container(0, env=[*({"name": f"A{each}"} for each in range(20_000)), ALL])],
-                id="20,000 variables",
-            ),
-            pytest.param(
-                [container(0, env=[*([{"name": "CUDA_VISIBLE_DEVICES"}] * 20_000), ALL])],
-                id="20,000 of an application",
-            ),
-            pytest.param([container(0, env=[ALL] * 20_000)], id="20,000 that show all"),
-            pytest.param(
                 [container(0, {f"a.b/{each}": "1" for each in range(20_000)}, [ALL])], id="20,000 resources"
             ),
         ],
@@ -547,9 +538,25 @@ class TestMarked:
         assert "asks for no card and sets NVIDIA_VISIBLE_DEVICES" in told
 
     @pytest.mark.parametrize(
+        "variables",
+        [
+            pytest.param([*({"name": f"A{number}"} for number in range(20_000)), ALL], id="20,000 variables"),
+            pytest.param(
+                [*([{"name": "CUDA_VISIBLE_DEVICES"}] * 20_000), ALL], id="20,000 of an application"
+            ),
+            pytest.param([ALL] * 20_000, id="20,000 that show all"),
+            pytest.param([VOID] * 20_000, id="20,000 that hide all"),
+        ],
+    )
+    def test_more_variables_than_are_looked_through_are_refused(
+        self, cluster: LocalCluster, namespace: str, variables: list[Json]
+    ) -> None:
+        told = self.told(cluster, namespace, [container(0, env=variables)])
+        assert f"sets {len(variables)} variables; more than 1000 are not looked through" in told
+
+    @pytest.mark.parametrize(
         "containers",
         [
-            pytest.param([container(0, env=[VOID] * 20_000)], id="20,000 that hide all"),
             pytest.param([container(each, env=[VOID]) for each in range(4_000)], id="4,000 containers"),
             pytest.param(
                 [container(0, {f"a.b/{each}": "1" for each in range(30_000)})], id="30,000 resources"
