@@ -9,7 +9,7 @@ import msgspec
 import yaml
 
 from gpushare_core.api.names import NAMESPACE
-from gpushare_core.json_object import UNREADABLE_JSON
+from gpushare_core.text.json_object import UNREADABLE_JSON
 
 PROGRAMS = ("operator", "plugin", "extender", "hostctl")
 ACCOUNT = f"system:serviceaccount:{NAMESPACE}:gpushare-"

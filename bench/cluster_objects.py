@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from gpushare_core.allocation_annotation import Allocation, encode_allocation
 from gpushare_core.api.names import API_VERSION, NODE_KIND
-from gpushare_core.books.allocation import Allocation, encode_allocation
 from gpushare_core.dialects.gpushare import GPUSHARE
-from gpushare_core.json_object import Json
+from gpushare_core.text.json_object import Json
 
 MOMENT = "2026-01-01T00:00:00Z"
 NAMESPACE = "default"

@@ -23,10 +23,10 @@ from bench.cluster_objects import (
 )
 from bench.concurrency import for_each
 
-from gpushare_core.json_object import Json
 from gpushare_core.kube import paths
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import from_kubeconfig
+from gpushare_core.text.json_object import Json
 
 PAGE = 1000
 

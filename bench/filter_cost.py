@@ -29,14 +29,14 @@ from msgspec.structs import replace
 
 from gpushare_core.placement.node_ranking import CANDIDATES
 from gpushare_core.placement.requests import PodRequest
-from gpushare_extender.decide.filter import Narrowing, filter_nodes
-from gpushare_extender.decide.prioritize import prioritize_nodes
-from gpushare_extender.http.exchange import ENCODER
-from gpushare_extender.http.wire import EXTENDER_ARGS, ExtenderFilterResult, HostPriority
-from gpushare_extender.ledger.holder import read_pod
+from gpushare_extender.decide.fit.filter import Narrowing, filter_nodes
+from gpushare_extender.decide.fit.prioritize import prioritize_nodes
 from gpushare_extender.ledger.ledger import DoesNotFitError, Ledger
-from gpushare_extender.ledger.pod_reference import PodReference
-from gpushare_extender.ledger.share_node import read_share_node
+from gpushare_extender.objects.holder import read_pod
+from gpushare_extender.objects.pod_reference import PodReference
+from gpushare_extender.objects.share_node import read_share_node
+from gpushare_extender.transport.exchange import ENCODER
+from gpushare_extender.verbs.wire import EXTENDER_ARGS, ExtenderFilterResult, HostPriority
 
 AT_ONCE = 100
 """Pods that are bound before the first of them ends."""

@@ -26,8 +26,8 @@ from jh2.events import ConnectionTerminated, DataReceived, StreamEnded, StreamRe
 
 from gpushare_core.api.names import EXTENDER_PORT
 from gpushare_core.dialects.gpushare import GPUSHARE
-from gpushare_core.json_object import Json
 from gpushare_core.placement.node_ranking import CANDIDATES
+from gpushare_core.text.json_object import Json
 
 DEADLINE = 60.0
 """Seconds to wait for the first right answer."""

@@ -7,7 +7,7 @@ from pathlib import Path
 from bench import audit_log
 
 from gpushare_core.api.names import NAMESPACE
-from gpushare_core.json_object import Json
+from gpushare_core.text.json_object import Json
 from gpushare_localcluster.cluster import LocalCluster
 from gpushare_localcluster.config import ClusterConfig
 

@@ -19,17 +19,17 @@ from bench.rows.extender_process import SAMPLE, UNITS
 from bench.rows.scale_extender import sampled
 
 from gpushare_core.audit.lasting import LASTING_SECONDS
-from gpushare_extender.cluster.book_audit import BookAudit, ChangedNodes
+from gpushare_extender.audit.audit_task import BookAudit, ChangedNodes
 from gpushare_extender.cluster.log_levels import LogLevels
 from gpushare_extender.decide.figures import ledger_figures
-from gpushare_extender.http.exchange import ENCODER
-from gpushare_extender.http.inspection import inspect_all
-from gpushare_extender.http.wire import EXTENDER_ARGS
-from gpushare_extender.ledger.departures import DEPARTURE_SECONDS
-from gpushare_extender.ledger.holder import PodUpdate, read_pod
 from gpushare_extender.ledger.ledger import Ledger
-from gpushare_extender.ledger.share_node import ShareNode, read_share_node
+from gpushare_extender.ledger.unreleased_pods import DEPARTURE_SECONDS
 from gpushare_extender.main import spare_long_lived
+from gpushare_extender.objects.holder import PodUpdate, read_pod
+from gpushare_extender.objects.share_node import ShareNode, read_share_node
+from gpushare_extender.transport.exchange import ENCODER
+from gpushare_extender.verbs.inspection import inspect_all
+from gpushare_extender.verbs.wire import EXTENDER_ARGS
 
 CALLS = 25
 PASSING = 1000

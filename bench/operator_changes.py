@@ -24,9 +24,9 @@ from pathlib import Path
 from bench.cluster_objects import Layout, node_name
 from bench.operator_cluster import NAMESPACE, POLICY, MemoryClient, MemoryCluster
 
-from gpushare_core.clock import utc_now
-from gpushare_core.json_object import Json
 from gpushare_core.kube import paths
+from gpushare_core.process.clock import utc_now
+from gpushare_core.text.json_object import Json
 from gpushare_operator import app
 from gpushare_operator.cluster.cache import Cache
 from gpushare_operator.cluster.watches import Watches

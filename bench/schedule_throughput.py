@@ -16,11 +16,11 @@ from bench.cluster_objects import NAMESPACE, pending_pod
 from bench.concurrency import for_each
 from bench.percentiles import Percentiles
 
-from gpushare_core.json_object import Json
 from gpushare_core.kube import paths
 from gpushare_core.kube.client import KubeClient, Request
 from gpushare_core.kube.credentials import from_kubeconfig
 from gpushare_core.kube.follow import Collection, Listed, follow
+from gpushare_core.text.json_object import Json
 
 PODS = paths.pods(NAMESPACE)
 Labels = dict[str, str]

@@ -5,10 +5,10 @@ import time
 from dataclasses import dataclass
 
 from gpushare_core.dialects.gpushare import GPUSHARE
-from gpushare_core.json_object import Json
 from gpushare_core.kube import paths
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.follow import Changed, Collection, follow
+from gpushare_core.text.json_object import Json
 
 NAMESPACES = "/api/v1/namespaces"
 BATCH = 40

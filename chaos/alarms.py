@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from chaos.quiet import condition
 from gpushare_core.api.names import LEDGER_IN_SYNC
-from gpushare_core.json_object import Json
+from gpushare_core.text.json_object import Json
 
 BOOKS_AGREE = "BooksAgree"
 OFF = "no node is shared"

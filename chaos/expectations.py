@@ -15,10 +15,10 @@ from chaos.record import Record
 from chaos.world import NAMESPACE, World
 from gpushare_core.api.names import UNIT_CHANGE_BLOCKED
 from gpushare_core.audit.readers import read_share_node
-from gpushare_core.json_object import Json
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.kube.follow import Collection, Listed, follow
 from gpushare_core.kube.paths import NODES, POLICIES, SHARE_NODES, pods
+from gpushare_core.text.json_object import Json
 
 ROOM_SECONDS = 60.0
 """kube-scheduler tries a refused pod again after 10 s of backoff at most, or when something changes."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from gpushare_core.json_object import Json
+from gpushare_core.text.json_object import Json
 
 CARDS = 4
 MEMORY = "16Gi"

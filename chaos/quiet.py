@@ -9,9 +9,9 @@ from chaos.plan.known import CONTROL_PLANES, WORKERS
 from chaos.policies import POLICIES as BASE_POLICIES
 from chaos.world import NAMESPACE, SYSTEM, VERSION, World
 from gpushare_core.audit.readers import read_pod
-from gpushare_core.json_object import Json
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.kube.paths import NODES, POLICIES, daemon_sets, deployments, pods
+from gpushare_core.text.json_object import Json
 from gpushare_localcluster.containers import ContainerRecord
 from gpushare_localcluster.errors import LocalClusterError
 

@@ -6,8 +6,8 @@ from chaos.findings import Finding, Findings
 from chaos.plan.known import WORKERS
 from chaos.world import World
 from gpushare_cli.gather.traces import read_traces
-from gpushare_core.audit.residue import HostFile, residue
-from gpushare_core.json_object import Json
+from gpushare_core.residue import HostFile, residue
+from gpushare_core.text.json_object import Json
 from gpushare_localcluster.errors import LocalClusterError
 
 SECONDS = 240.0

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from chaos.background import background
 from chaos.findings import Finding
 from chaos.quiet import SINK, condition
-from gpushare_core.json_object import Json
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.kube.follow import Changed, Collection, Listed, follow
 from gpushare_core.kube.paths import NODES, pods
+from gpushare_core.text.json_object import Json
 
 INTERVAL = 1.0
 """Seconds between two pods."""

@@ -1,7 +1,7 @@
 """The bodies of pods."""
 
 from chaos.operations.pod_shapes import Ask, Life, Place, PodShape
-from gpushare_core.json_object import Json
+from gpushare_core.text.json_object import Json
 
 COMMANDS = {
     Life.STAYS: "exec sleep infinity",

@@ -4,11 +4,11 @@ import asyncio
 from collections.abc import AsyncGenerator, Iterator
 from pathlib import Path
 
-from gpushare_core.json_object import Json
 from gpushare_core.kube import paths
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import from_kubeconfig
 from gpushare_core.kube.follow import Changed, Collection, follow
+from gpushare_core.text.json_object import Json
 
 
 class NotInTimeError(Exception):

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from demo.console import Console
 from demo.workload import Placement, placement, pod
-from gpushare_core.json_object import Json
+from gpushare_core.text.json_object import Json
 from gpushare_localcluster.cluster import LocalCluster
 from gpushare_localcluster.waiting import wait_until
 

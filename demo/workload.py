@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from gpushare_core.books.allocation import decode_allocation
+from gpushare_core.allocation_annotation import decode_allocation
 from gpushare_core.dialects.gpushare import GPUSHARE
-from gpushare_core.json_object import Json
+from gpushare_core.text.json_object import Json
 
 MEMORY, SLICE, CARD = GPUSHARE.memory_resource, GPUSHARE.slice_resource, GPUSHARE.card_resource
 """What the pods of the demo ask for."""

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from gpushare_core.version import VERSION
+from gpushare_core.process.version import VERSION
 from release.archive import tree, write_archive
 from release.notes import UNRELEASED, release_notes
 

@@ -24,8 +24,8 @@ from bench.cluster_objects import (
 from bench.cluster_objects import share_node as new_share_node
 from bench.peers.objects import Objects, Place, Stored, Wanted, merged, place
 
-from gpushare_core.json_object import Json
 from gpushare_core.kube import paths
+from gpushare_core.text.json_object import Json
 
 LEASES = "/apis/coordination.k8s.io/v1/leases"
 GROUPS = ("apiextensions.k8s.io/v1",)

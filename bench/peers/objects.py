@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from gpushare_core.json_object import Json
+from gpushare_core.text.json_object import Json
 
 _PATH = re.compile(
     r"(?P<prefix>/api/v1|/apis/[^/]+/[^/]+)(/namespaces/(?P<namespace>[^/]+))?"

@@ -11,9 +11,9 @@ from bench.concurrency import for_each
 from bench.figures import Figure
 from bench.schedule_throughput import Throughput, measure
 
-from gpushare_core.json_object import Json
 from gpushare_core.kube import paths
 from gpushare_core.kube.client import KubeClient, Request
+from gpushare_core.text.json_object import Json
 
 PODS = 60
 """That prefer some nodes: few enough to have room on those all together."""

@@ -12,15 +12,15 @@ from bench.cluster_objects import NAMESPACE, pending_pod
 from bench.figures import Figure, NotMeasuredError, at_most, ratio
 from bench.percentiles import Percentiles
 
-from gpushare_core.audit.books import Books, NodeBooks, PodBook
 from gpushare_core.audit.difference import Difference
 from gpushare_core.audit.differences import differences, seen_twice
 from gpushare_core.audit.readers import read_ledger, read_pod, read_share_node
-from gpushare_core.json_object import Json
+from gpushare_core.audit.records import Books, NodeBooks, PodBook
 from gpushare_core.kube import paths
 from gpushare_core.kube.client import KubeClient, Request
 from gpushare_core.kube.errors import ApiError
 from gpushare_core.kube.follow import Collection, Listed, follow
+from gpushare_core.text.json_object import Json
 
 RATE = 20
 """Pods a second."""

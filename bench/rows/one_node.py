@@ -17,11 +17,11 @@ from bench.fill_cluster import create_node, create_share_node
 from bench.prometheus_text import total
 from bench.rows.pending import is_refused
 
-from gpushare_core.json_object import Json
 from gpushare_core.kube import paths
 from gpushare_core.kube.client import KubeClient, Request
 from gpushare_core.kube.errors import ApiError
 from gpushare_core.kube.follow import Collection, Listed, follow
+from gpushare_core.text.json_object import Json
 
 ATTEMPTS = "scheduler_pod_scheduling_attempts"
 UNITS = 15

@@ -10,11 +10,11 @@ from bench.figures import Figure, at_least, at_most, ratio
 from bench.prometheus_text import by_label, total
 from bench.schedule_throughput import measure
 
-from gpushare_core.json_object import Json
 from gpushare_core.kube import paths
 from gpushare_core.kube.client import KubeClient, Request
 from gpushare_core.kube.errors import ApiError
 from gpushare_core.kube.follow import Collection, Listed, follow
+from gpushare_core.text.json_object import Json
 
 UNFIT_UNITS = 17
 """More than a card has, and less than nodes have in sum: the extender is asked about each of them."""

@@ -13,14 +13,14 @@ from bench.percentiles import Percentiles
 from bench.programs import START_SECONDS, api_server, free_port, program, script, until_answer, while_running
 from bench.size import Size
 
+from gpushare_core.allocation_annotation import Allocation, encode_allocation
 from gpushare_core.api.names import API_VERSION, NODE_KIND
-from gpushare_core.books.allocation import Allocation, encode_allocation
 from gpushare_core.dialects.gpushare import GPUSHARE
-from gpushare_core.json_object import Json
 from gpushare_core.kube import paths
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import from_kubeconfig
-from gpushare_core.whole_number import whole_number
+from gpushare_core.text.json_object import Json
+from gpushare_core.text.whole_number import whole_number
 
 PROGRAM = script("gpushare-plugin")
 NODE = "bench"

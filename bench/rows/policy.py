@@ -16,9 +16,9 @@ from bench.once import Once
 from bench.rows.pods import require, settled
 
 from gpushare_core.api.names import API_VERSION, NAMESPACE, NODE_KIND, POLICY_LABEL
-from gpushare_core.json_object import Json
 from gpushare_core.kube import paths
 from gpushare_core.kube.client import KubeClient
+from gpushare_core.text.json_object import Json
 
 NAME = "bench"
 LABEL = "bench.example/policy"

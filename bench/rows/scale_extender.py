@@ -23,10 +23,10 @@ from bench.rows.extender_process import SAMPLE, UNITS, Extender, called, describ
 from bench.size import Size
 
 from gpushare_core.audit.lasting import LASTING_SECONDS
-from gpushare_core.json_object import Json
 from gpushare_core.kube import paths
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import from_kubeconfig
+from gpushare_core.text.json_object import Json
 
 MIB = 2**20
 SCHEDULER_WAITS = 5000.0

@@ -7,7 +7,7 @@ from bench.figures import Figure
 from bench.programs import printed_json
 from bench.rows.workplace import Workplace
 
-from gpushare_core.json_object import Json
+from gpushare_core.text.json_object import Json
 
 RATE = 20
 """GPUShareNode changes a second."""

@@ -9,11 +9,11 @@ from bench.figures import Figure, at_least, at_most
 from bench.prometheus_text import by_label
 from bench.schedule_throughput import Throughput, measure
 
-from gpushare_core.books.allocation import decode_allocation
+from gpushare_core.allocation_annotation import decode_allocation
 from gpushare_core.dialects.gpushare import GPUSHARE
-from gpushare_core.json_object import Json
 from gpushare_core.kube import paths
 from gpushare_core.kube.client import KubeClient
+from gpushare_core.text.json_object import Json
 
 STORM_SECONDS = 180.0
 BINDS = "gpushare_extender_binds_total"

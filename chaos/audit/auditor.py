@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from chaos.audit.gather import Gatherer, Reading, UnreadableBooksError
 from chaos.background import background
 from chaos.findings import Finding
-from gpushare_core.audit.books import Books, NodeBooks
 from gpushare_core.audit.difference import Difference, Kind
 from gpushare_core.audit.differences import differences, released_early, seen_twice
+from gpushare_core.audit.records import Books, NodeBooks
 
 INTERVAL = 0.5
 """Seconds between two readings."""

@@ -12,8 +12,8 @@ from bench.node_network import inside_network
 
 from chaos.plan.known import CONTROL_PLANES
 from gpushare_core.api.names import EXTENDER_PORT
-from gpushare_core.audit.books import LedgerBook
 from gpushare_core.audit.readers import read_ledger
+from gpushare_core.audit.records import LedgerBook
 from gpushare_localcluster.cluster import LocalCluster
 from gpushare_localcluster.errors import LocalClusterError
 

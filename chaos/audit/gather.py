@@ -13,7 +13,9 @@ from chaos.audit.extender_book import read_extenders
 from chaos.audit.kubelet_books import read_checkpoint, read_resources
 from chaos.plan.known import CONTROL_PLANES, WORKERS
 from chaos.world import World
-from gpushare_core.audit.books import (
+from gpushare_core.audit.difference import Kind
+from gpushare_core.audit.readers import read_environment, read_pod, read_share_node
+from gpushare_core.audit.records import (
     Books,
     ContainerKey,
     LedgerBook,
@@ -24,11 +26,9 @@ from gpushare_core.audit.books import (
     SeenCards,
     StoredContainer,
 )
-from gpushare_core.audit.difference import Kind
-from gpushare_core.audit.readers import read_environment, read_pod, read_share_node
-from gpushare_core.json_object import Json
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.kube.paths import PODS, SHARE_NODES
+from gpushare_core.text.json_object import Json
 from gpushare_localcluster.containers import read_records
 from gpushare_plugin.kubelet.pod_resources import LIST
 from gpushare_plugin.kubelet.proto import podresources_pb2 as api

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from google.protobuf.message import DecodeError
 
-from gpushare_core.audit.books import (
+from gpushare_core.audit.readers import read_environment
+from gpushare_core.audit.records import (
     ContainerKey,
     HeldUnits,
     ListedContainer,
@@ -17,9 +18,8 @@ from gpushare_core.audit.books import (
     SeenCards,
     StoredContainer,
 )
-from gpushare_core.audit.readers import read_environment
 from gpushare_core.dialects.table import RESOURCES
-from gpushare_plugin.decide.unit_ids import UnknownUnitError, decode_id
+from gpushare_plugin.decide.units.unit_ids import UnknownUnitError, decode_id
 from gpushare_plugin.kubelet.proto import deviceplugin_pb2, podresources_pb2
 
 

@@ -18,7 +18,7 @@ from chaos.operations.pods import (
     ForceDeletePod,
     RecreatePod,
 )
-from gpushare_core.json_object import Json
+from gpushare_core.text.json_object import Json
 
 CREATIONS = (BindByOther, CreateForged, CreateOnNode, CreatePod, ForgeCard)
 REMOVALS = (DeletePod, EvictPod, ForceDeletePod, RecreatePod)

@@ -6,9 +6,9 @@ stands in the pod's way beside cards.
 
 from collections.abc import Iterable, Mapping
 
-from gpushare_core.audit.books import ShareNodeBook, StatusCard
-from gpushare_core.json_object import Json
+from gpushare_core.audit.records import ShareNodeBook, StatusCard
 from gpushare_core.placement.requests import ResourceClass
+from gpushare_core.text.json_object import Json
 
 RESOURCES: Mapping[str, Mapping[str, ResourceClass]] = {
     "gpushare.io": {

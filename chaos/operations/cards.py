@@ -13,9 +13,9 @@ from chaos.plan.known import WORKERS, Known
 from chaos.policies import CARDS
 from chaos.world import World
 from gpushare_core.api.names import CLEAR_FAULT_ANNOTATION, CORDON_ANNOTATION, SIMULATE_ANNOTATION
-from gpushare_core.json_object import Json
 from gpushare_core.kube.errors import ApiError
 from gpushare_core.kube.paths import POLICIES, SHARE_NODES
+from gpushare_core.text.json_object import Json
 
 LASTS = (1.0, 8.0)
 """Seconds."""

@@ -18,9 +18,9 @@ from chaos.operations.manifests import TakeManifestAway
 from chaos.plan.known import CONTROL_PLANES, WORKERS, Known
 from chaos.policies import POLICIES, policy, rule
 from chaos.world import World
-from gpushare_core.json_object import Json
 from gpushare_core.kube import paths
 from gpushare_core.kube.errors import ApiError
+from gpushare_core.text.json_object import Json
 from gpushare_localcluster.errors import LocalClusterError
 
 BASE: dict[str, Json] = {each["metadata"]["name"]: each for each in POLICIES}

@@ -6,11 +6,11 @@ from datetime import datetime
 
 from chaos.world import World
 from gpushare_core.api.timestamps import read_rfc3339
-from gpushare_core.clock import utc_now
-from gpushare_core.json_object import Json
 from gpushare_core.kube.client import Request
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.kube.paths import PODS, lease_path
+from gpushare_core.process.clock import utc_now
+from gpushare_core.text.json_object import Json
 
 NODE_LEASES = "kube-node-lease"
 PATIENCE = 75.0

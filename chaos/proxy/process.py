@@ -18,8 +18,8 @@ import msgspec
 
 from chaos.proxy.fault import ActiveFaults, ApiFault
 from chaos.proxy.server import ApiProxy
-from gpushare_core.clock import utc_now
 from gpushare_core.kube.credentials import Credentials
+from gpushare_core.process.clock import utc_now
 from gpushare_localcluster.cluster import API_ADDRESS, API_PORT, SERVICE_ADDRESS, LocalCluster
 
 START_SECONDS = 30.0

@@ -8,8 +8,8 @@ from urllib.parse import urlsplit
 
 from gpushare_cli.gather.extender import KEYS
 from gpushare_cli.gather.host import KUBELET_FOLDER
-from gpushare_core.arguments import Parser
-from gpushare_core.version import VERSION
+from gpushare_core.process.arguments import Parser
+from gpushare_core.process.version import VERSION
 
 SETTLE_SECONDS = 5.0
 RESIDUE_SECONDS = 15.0

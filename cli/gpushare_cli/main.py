@@ -14,11 +14,11 @@ from gpushare_cli.decide.report import ExitCode
 from gpushare_cli.gather.errors import CannotLookError
 from gpushare_cli.residue import find_residue
 from gpushare_core.api.timestamps import rfc3339
-from gpushare_core.clock import utc_now
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import NoCredentialsError, find_credentials
-from gpushare_core.log import configure_logging
-from gpushare_core.printable import printable
+from gpushare_core.process.clock import utc_now
+from gpushare_core.process.log import configure_logging
+from gpushare_core.text.printable import printable
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -10,8 +10,8 @@ from collections.abc import Awaitable, Callable, Iterable
 from gpushare_cli.decide.report import ExitCode, residue_json, residue_text
 from gpushare_cli.gather.host_files import FOLDERS, read_host_files
 from gpushare_cli.gather.traces import COLLECTIONS, read_traces
-from gpushare_core.audit.residue import Residue, residue
 from gpushare_core.kube.client import KubeClient
+from gpushare_core.residue import Residue, residue
 
 LOOK_SECONDS = 3.0
 WAITING = (

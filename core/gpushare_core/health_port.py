@@ -14,9 +14,9 @@ from http import HTTPStatus
 
 from prometheus_client import CollectorRegistry
 
-from gpushare_core.deadline import Deadline
-from gpushare_core.log import RareLog
-from gpushare_core.metrics import CONTENT_TYPE, exposition
+from gpushare_core.process.deadline import Deadline
+from gpushare_core.process.log import RareLog
+from gpushare_core.process.metrics import CONTENT_TYPE, exposition
 
 JSON = "application/json"
 TEXT = "text/plain; charset=utf-8"

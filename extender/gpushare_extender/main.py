@@ -18,7 +18,6 @@ from typing import Any
 
 from gpushare_core.api.enums import LogLevel
 from gpushare_core.api.names import EXTENDER_PORT, HOST_ADDRESS_VARIABLE, NAMESPACE
-from gpushare_core.arguments import Parser
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import (
     Credentials,
@@ -27,24 +26,25 @@ from gpushare_core.kube.credentials import (
     own_namespace,
 )
 from gpushare_core.kube.lease_holder import NotHeldError
-from gpushare_core.log import configure_logging, log_start
-from gpushare_core.log_file import log_file
-from gpushare_core.malloc import keep_little
-from gpushare_core.metrics import PATH, new_registry
-from gpushare_core.version import VERSION
+from gpushare_core.process.arguments import Parser
+from gpushare_core.process.log import configure_logging, log_start
+from gpushare_core.process.log_file import log_file
+from gpushare_core.process.malloc import keep_little
+from gpushare_core.process.metrics import PATH, new_registry
+from gpushare_core.process.version import VERSION
+from gpushare_extender.audit.audit_task import BookAudit, ChangedNodes
+from gpushare_extender.audit.report import BooksReport
 from gpushare_extender.bind.binder import PARALLEL_BINDS, Binder
 from gpushare_extender.bind.deadlines import BindTiming
 from gpushare_extender.bind.lease import BindLease
 from gpushare_extender.bind.node_pauses import NodePauses
 from gpushare_extender.bind.stale_reservations import StaleReservations
-from gpushare_extender.cluster.book_audit import BookAudit, ChangedNodes
-from gpushare_extender.cluster.books_report import BooksReport
+from gpushare_extender.cluster.activation import WakeUp, wake_for_others
 from gpushare_extender.cluster.calls import CallReport
 from gpushare_extender.cluster.log_levels import LogLevels
 from gpushare_extender.cluster.other_schedulers import OtherSchedulers
 from gpushare_extender.cluster.paced_pods import PacedPods
 from gpushare_extender.cluster.unserved_pods import UNPLACED, UnservedPods
-from gpushare_extender.cluster.wake_up import WakeUp, wake_for_others
 from gpushare_extender.cluster.watchers import (
     Watch,
     WatchHealth,
@@ -52,30 +52,30 @@ from gpushare_extender.cluster.watchers import (
     watch_pods,
     watch_share_nodes,
 )
-from gpushare_extender.decide.offered_pods import OfferedPods
-from gpushare_extender.decide.refused_pods import RefusedPods
-from gpushare_extender.http.endpoints import (
+from gpushare_extender.decide.waiting.offered_pods import OfferedPods
+from gpushare_extender.decide.waiting.unschedulable_pods import RefusedPods
+from gpushare_extender.ledger.ledger import Ledger
+from gpushare_extender.objects.pod_reference import PodReference
+from gpushare_extender.preempt.preemptions import Preemptions
+from gpushare_extender.transport.endpoints import (
     Address,
     CannotServeError,
     Endpoint,
     HealthEndpoint,
     serving,
 )
-from gpushare_extender.http.health import HealthApi
-from gpushare_extender.http.listener import PROTOCOLS, Http2Service, ListenerLimits
-from gpushare_extender.http.metrics import ExtenderMetrics, show_figures
-from gpushare_extender.http.metrics_access import MetricsAccess, reviewer
-from gpushare_extender.http.metrics_port import metrics_endpoint, serving_metrics
-from gpushare_extender.http.server import (
+from gpushare_extender.transport.listener import PROTOCOLS, Http2Service, ListenerLimits
+from gpushare_extender.transport.tls import ServerTls, TlsFiles, use_small_buffers
+from gpushare_extender.verbs.health import HealthApi
+from gpushare_extender.verbs.metrics import ExtenderMetrics, show_figures
+from gpushare_extender.verbs.metrics_access import MetricsAccess, reviewer
+from gpushare_extender.verbs.metrics_port import metrics_endpoint, serving_metrics
+from gpushare_extender.verbs.server import (
     LARGEST_REQUEST,
     ExtenderApi,
     answering,
     application,
 )
-from gpushare_extender.http.tls import ServerTls, TlsFiles, use_small_buffers
-from gpushare_extender.ledger.ledger import Ledger
-from gpushare_extender.ledger.pod_reference import PodReference
-from gpushare_extender.preempt.preemptions import Preemptions
 
 FIELD_MANAGER = "gpushare-extender"
 LOG_FILE = "gpushare-extender.log"

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from gpushare_core.arguments import Parser
 from gpushare_core.placement.node_ranking import MAX_WEIGHT, WEIGHT
-from gpushare_core.version import VERSION
+from gpushare_core.process.arguments import Parser
+from gpushare_core.process.version import VERSION
 from gpushare_hostctl.decide.scheduler_config import ExtenderEntry
 
 _MANIFEST = "/etc/kubernetes/manifests/kube-scheduler.yaml"

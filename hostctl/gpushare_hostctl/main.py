@@ -12,10 +12,10 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from gpushare_core.clock import utc_now
-from gpushare_core.log import configure_logging, log_start
-from gpushare_core.printable import printable_lines
-from gpushare_core.version import VERSION
+from gpushare_core.process.clock import utc_now
+from gpushare_core.process.log import configure_logging, log_start
+from gpushare_core.process.version import VERSION
+from gpushare_core.text.printable import printable_lines
 from gpushare_hostctl import arguments, dedicated, install, log_folder, mutual_tls, report, restore
 from gpushare_hostctl.decide.rendering import Question, render
 from gpushare_hostctl.decide.scheduler_config import DedicatedProfile

@@ -12,17 +12,17 @@ import kopf
 
 from gpushare_core.api.enums import LogLevel
 from gpushare_core.api.names import FIELD_MANAGER
-from gpushare_core.clock import utc_now
 from gpushare_core.kube.credentials import Credentials
-from gpushare_core.metrics import new_registry
+from gpushare_core.process.clock import utc_now
+from gpushare_core.process.metrics import new_registry
 from gpushare_operator.cluster.cache import Cache
-from gpushare_operator.cluster.kopf_frame import configure
 from gpushare_operator.cluster.watches import Watches
 from gpushare_operator.debounce import Debounce
 from gpushare_operator.desired.names import Installation
-from gpushare_operator.health_server import HealthServer, StalledError
-from gpushare_operator.leadership import LeaderClient, Leadership
-from gpushare_operator.metrics import OperatorMetrics, show_figures
+from gpushare_operator.process.health_server import HealthServer, StalledError
+from gpushare_operator.process.kopf_frame import configure
+from gpushare_operator.process.leadership import LeaderClient, Leadership
+from gpushare_operator.process.metrics import OperatorMetrics, show_figures
 from gpushare_operator.reconcile import (
     FIGURES_SECONDS,
     HEARTBEATS,

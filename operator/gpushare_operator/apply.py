@@ -13,10 +13,10 @@ from typing import Any, Protocol
 from gpushare_core.api.names import API_VERSION, NODE_KIND
 from gpushare_core.api.policy import PolicyStatus
 from gpushare_core.api.timestamps import rfc3339
-from gpushare_core.json_object import Json
 from gpushare_core.kube import paths
 from gpushare_core.kube.errors import ApiError, UnreachableError
-from gpushare_core.printable import MESSAGE_BYTES, printable
+from gpushare_core.text.json_object import Json
+from gpushare_core.text.printable import MESSAGE_BYTES, printable
 from gpushare_operator.cluster import kinds
 from gpushare_operator.cluster.cache import Cache
 from gpushare_operator.cluster.labels import COMPARE_LABEL, RESULT_ANNOTATION

@@ -7,11 +7,11 @@ API server serves policies, and checks them, is shown by dry runs.
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from gpushare_core.json_object import Json
 from gpushare_core.kube import paths
 from gpushare_core.kube.client import KubeClient, Request
 from gpushare_core.kube.errors import ApiError, UnreachableError
-from gpushare_operator.leadership import LEASE_NAME
+from gpushare_core.text.json_object import Json
+from gpushare_operator.process.leadership import LEASE_NAME
 
 Report = Callable[[str], None]
 """Takes a line for people."""

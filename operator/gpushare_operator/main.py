@@ -17,31 +17,31 @@ import kopf
 
 from gpushare_core.api.enums import LogLevel
 from gpushare_core.api.names import NAMESPACE
-from gpushare_core.arguments import Parser
-from gpushare_core.json_object import Json
 from gpushare_core.kube import paths
 from gpushare_core.kube.backoff import Backoff
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import Credentials, NoCredentialsError
 from gpushare_core.kube.errors import ApiError, UnreachableError, asked_to_wait
-from gpushare_core.log import configure_logging, log_start
-from gpushare_core.printable import printable
-from gpushare_core.version import VERSION
-from gpushare_core.whole_number import whole_number
+from gpushare_core.process.arguments import Parser
+from gpushare_core.process.log import configure_logging, log_start
+from gpushare_core.process.version import VERSION
+from gpushare_core.text.json_object import Json
+from gpushare_core.text.printable import printable
+from gpushare_core.text.whole_number import whole_number
 from gpushare_operator.app import App
-from gpushare_operator.cluster.login import login
 from gpushare_operator.desired.names import SCHEDULER_IMAGE, Installation
 from gpushare_operator.desired.programs import UnusableProgramsError, read_programs
-from gpushare_operator.health_server import CannotServeError
 from gpushare_operator.installation_check import NotWorkingError, check
-from gpushare_operator.leadership import (
+from gpushare_operator.process.health_server import CannotServeError
+from gpushare_operator.process.leadership import (
     FEWEST_LEASE_SECONDS,
     LEASE_SECONDS,
     Leadership,
     LeadershipLostError,
     LeaseTimes,
 )
-from gpushare_operator.uninstall import StillThereError, uninstall
+from gpushare_operator.process.login import login
+from gpushare_operator.process.uninstall import StillThereError, uninstall
 
 HEALTH_PORT = 9650
 ACCOUNT = "gpushare-operator"

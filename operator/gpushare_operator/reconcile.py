@@ -10,11 +10,11 @@ from typing import Any, Protocol
 from gpushare_core.api.enums import LogLevel
 from gpushare_core.api.names import COMPONENT_LABEL
 from gpushare_core.api.plugin_heartbeat import COMPONENT
-from gpushare_core.json_object import Json
 from gpushare_core.kube import paths
 from gpushare_core.kube.client import Page
 from gpushare_core.kube.errors import ApiError, asked_to_wait
-from gpushare_core.log import change_level, most_verbose
+from gpushare_core.process.log import change_level, most_verbose
+from gpushare_core.text.json_object import Json
 from gpushare_operator.apply import Applier, Failure, Writer
 from gpushare_operator.cluster.cache import Cache, Listing
 from gpushare_operator.cluster.heartbeats import Heartbeats, written_by_those_at_work
@@ -35,13 +35,13 @@ from gpushare_operator.decide.actions import Plan, target
 from gpushare_operator.decide.admission import mark_policies
 from gpushare_operator.decide.backends import asked_connection
 from gpushare_operator.decide.cluster_plan import plan_cluster
-from gpushare_operator.decide.forsaken_pods import forsaken_scheduler
+from gpushare_operator.decide.conflicting_managers import rival
+from gpushare_operator.decide.pods_without_scheduler import forsaken_scheduler
 from gpushare_operator.decide.policy_plan import plan_policy
-from gpushare_operator.decide.rivals import rival
 from gpushare_operator.decide.volcano import locations
 from gpushare_operator.desired.names import Installation
 from gpushare_operator.notices import NodeNotices
-from gpushare_operator.repetitions import Repetitions
+from gpushare_operator.retry_backoff import Repetitions
 from gpushare_operator.status.books import seconds_until_reports_end
 from gpushare_operator.status.events import events_for, notice_event
 from gpushare_operator.status.node_facts import FactLook

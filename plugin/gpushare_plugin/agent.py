@@ -8,20 +8,20 @@ from pathlib import Path
 
 from gpushare_core.api.names import NAMESPACE
 from gpushare_core.api.node_object import GPUShareNode
-from gpushare_core.clock import utc_now
 from gpushare_core.dialects.table import RESOURCES
 from gpushare_core.health_port import MetricsPage
 from gpushare_core.kube.backoff import BOOKKEEPING_RETRY, Backoff
 from gpushare_core.kube.client import KubeClient
-from gpushare_core.metrics import PATH, new_registry
 from gpushare_core.placement.requests import ResourceClass
+from gpushare_core.process.clock import utc_now
+from gpushare_core.process.metrics import PATH, new_registry
 from gpushare_plugin.cluster.container_names import ContainerNames
 from gpushare_plugin.cluster.event_writer import EventWriter
 from gpushare_plugin.cluster.node_lease import NodeLease
 from gpushare_plugin.cluster.pod_watch import PodWatch
 from gpushare_plugin.cluster.share_node_watch import ShareNodeWatch
-from gpushare_plugin.decide.admission import pods_without_units
-from gpushare_plugin.decide.conditions import STOPPING, RegistrationState
+from gpushare_plugin.decide.admit.admission import pods_without_units
+from gpushare_plugin.decide.report.conditions import STOPPING, RegistrationState
 from gpushare_plugin.devices.card import DeviceSource
 from gpushare_plugin.devices.source import DeviceSources
 from gpushare_plugin.devices.use import UseSource
@@ -32,7 +32,7 @@ from gpushare_plugin.kubelet.assignment_reader import AssignmentReader
 from gpushare_plugin.kubelet.checkpoint import CheckpointFile
 from gpushare_plugin.kubelet.device_plugin import DevicePlugin, grpc_handler
 from gpushare_plugin.kubelet.device_stream import DeviceStream
-from gpushare_plugin.kubelet.kubelet_calls import KubeletCalls
+from gpushare_plugin.kubelet.kubelet_requests import KubeletCalls
 from gpushare_plugin.kubelet.plugin_server import PluginServer
 from gpushare_plugin.kubelet.pod_resources import PodResources
 from gpushare_plugin.kubelet.registration import Registrar

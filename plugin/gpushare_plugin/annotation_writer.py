@@ -9,8 +9,8 @@ from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.kube.paths import pod_path
 from gpushare_plugin.cluster.event_writer import EventWriter
-from gpushare_plugin.decide.annotation_repairs import Repair, full_pod_events
-from gpushare_plugin.decide.pods import read_metadata
+from gpushare_plugin.decide.held.pods import read_metadata
+from gpushare_plugin.decide.report.annotation_repairs import Repair, full_pod_events
 from gpushare_plugin.state import NodeState
 
 _log = logging.getLogger(__name__)

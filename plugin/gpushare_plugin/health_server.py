@@ -5,7 +5,7 @@ from http import HTTPStatus
 from types import MappingProxyType
 
 from gpushare_core.health_port import TEXT, Answer, HealthPort, Page
-from gpushare_core.printable import printable
+from gpushare_core.text.printable import printable
 
 Probe = Callable[[], str]
 """Returns what is wrong, or an empty text."""

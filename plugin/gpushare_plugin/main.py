@@ -10,14 +10,14 @@ from contextlib import nullcontext
 from pathlib import Path
 
 from gpushare_core.api.enums import LogLevel
-from gpushare_core.arguments import Parser
 from gpushare_core.dialects.table import RESOURCES
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import NoCredentialsError, find_credentials, own_namespace
-from gpushare_core.log import configure_logging, log_start
-from gpushare_core.log_file import log_file
-from gpushare_core.malloc import give_back, keep_little
-from gpushare_core.version import VERSION
+from gpushare_core.process.arguments import Parser
+from gpushare_core.process.log import configure_logging, log_start
+from gpushare_core.process.log_file import log_file
+from gpushare_core.process.malloc import give_back, keep_little
+from gpushare_core.process.version import VERSION
 from gpushare_plugin.agent import Agent, Settings
 from gpushare_plugin.heartbeat import Watched
 from gpushare_plugin.kubelet.pod_resources import PodResources

@@ -7,9 +7,9 @@ from prometheus_client import CollectorRegistry, Counter, Histogram
 
 from gpushare_core.api.enums import MeasurementScope
 from gpushare_core.api.node_object import NodeSpec, NodeStatus
-from gpushare_core.metrics import FAST_SECONDS, WATCH_LISTED, Gauge, Sample, SnapshotCollector
-from gpushare_plugin.decide.container_use import MeasuredUse
-from gpushare_plugin.decide.figures import NODE_GAUGES, card_figures, status_figures, use_figures
+from gpushare_core.process.metrics import FAST_SECONDS, WATCH_LISTED, Gauge, Sample, SnapshotCollector
+from gpushare_plugin.decide.report.figures import NODE_GAUGES, card_figures, status_figures, use_figures
+from gpushare_plugin.decide.use.container_use import MeasuredUse
 from gpushare_plugin.devices.card import PhysicalCard
 from gpushare_plugin.kubelet.device_plugin import (
     ALLOCATE,

@@ -15,14 +15,23 @@ from gpushare_core.api.enums import Mode
 from gpushare_core.api.node_object import GPUShareNode, NodeStatus
 from gpushare_core.api.served import Problem
 from gpushare_core.audit.difference import Difference
-from gpushare_core.clock import utc_now
 from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.kube.paths import SHARE_NODES
+from gpushare_core.process.clock import utc_now
 from gpushare_plugin.annotation_writer import AnnotationWriter
 from gpushare_plugin.cluster.event_writer import EventWriter
-from gpushare_plugin.decide.allocations import (
+from gpushare_plugin.decide.health.card_health import (
+    examine,
+    faults_of,
+    judged,
+    recorded_health,
+    seconds_until_due,
+)
+from gpushare_plugin.decide.health.cordon import NO_CORDON, cordoned, kept_units, read_cordon
+from gpushare_plugin.decide.health.fault_events import fault_events
+from gpushare_plugin.decide.held.allocations import (
     PodAllocations,
     allocations_of,
     forgotten_allocations,
@@ -30,24 +39,12 @@ from gpushare_plugin.decide.allocations import (
     node_locks,
     with_orphans,
 )
-from gpushare_plugin.decide.annotation_repairs import Repair, RepairPlanner
-from gpushare_plugin.decide.assigned_devices import NodeAssignments
-from gpushare_plugin.decide.books import AuditInput, NodeAudit
-from gpushare_plugin.decide.card_health import (
-    examine,
-    faults_of,
-    judged,
-    recorded_health,
-    seconds_until_due,
-)
-from gpushare_plugin.decide.conditions import AnnotationState, RegistrationState, node_conditions
-from gpushare_plugin.decide.cordon import NO_CORDON, cordoned, kept_units, read_cordon
-from gpushare_plugin.decide.device_list import device_lists
-from gpushare_plugin.decide.excess import excess_conditions, excess_events
-from gpushare_plugin.decide.fault_events import fault_events
-from gpushare_plugin.decide.last_answer import LastAnswer
-from gpushare_plugin.decide.locks import NO_LOCKS, Locks
-from gpushare_plugin.decide.offering import (
+from gpushare_plugin.decide.held.assigned_devices import NodeAssignments
+from gpushare_plugin.decide.held.pod_allocation import PodAllocation
+from gpushare_plugin.decide.held.pods import Pods
+from gpushare_plugin.decide.memo import LastAnswer
+from gpushare_plugin.decide.offer.device_list import device_lists
+from gpushare_plugin.decide.offer.offering import (
     KUBELET_SILENT,
     NOT_KEPT,
     NOT_RECORDED,
@@ -61,12 +58,15 @@ from gpushare_plugin.decide.offering import (
     unreadable,
     without_cards,
 )
-from gpushare_plugin.decide.pod_allocation import PodAllocation
+from gpushare_plugin.decide.offer.replaced_plugin_units import doubtful_units
 from gpushare_plugin.decide.pod_answers import PodAnswers
-from gpushare_plugin.decide.pods import Pods
-from gpushare_plugin.decide.reported_use import ReportedUse, recorded_use, reported_use
-from gpushare_plugin.decide.stand_ins import doubtful_units
-from gpushare_plugin.decide.status import kept_status, node_status, with_conditions
+from gpushare_plugin.decide.report.annotation_repairs import Repair, RepairPlanner
+from gpushare_plugin.decide.report.audit import AuditInput, NodeAudit
+from gpushare_plugin.decide.report.conditions import AnnotationState, RegistrationState, node_conditions
+from gpushare_plugin.decide.report.status import kept_status, node_status, with_conditions
+from gpushare_plugin.decide.units.locks import NO_LOCKS, Locks
+from gpushare_plugin.decide.use.excess import excess_conditions, excess_events
+from gpushare_plugin.decide.use.reported_use import ReportedUse, recorded_use, reported_use
 from gpushare_plugin.devices.card import DeviceSource, Reading
 from gpushare_plugin.kubelet.assignment_reader import AssignmentReader
 from gpushare_plugin.kubelet.device_stream import DeviceStream

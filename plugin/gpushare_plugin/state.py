@@ -13,23 +13,23 @@ from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.dialects.table import DIALECTS
 from gpushare_core.placement.card_choice import Strategy
 from gpushare_core.placement.requests import ResourceClass
-from gpushare_plugin.decide.allocations import every_allocation
-from gpushare_plugin.decide.assigned_devices import AssignedDevices, NodeAssignments
-from gpushare_plugin.decide.card_health import Health
-from gpushare_plugin.decide.container_use import MeasuredUse
-from gpushare_plugin.decide.cordon import NO_CORDON, Cordon
-from gpushare_plugin.decide.dialect_change import recorded_dialect
-from gpushare_plugin.decide.forgotten_pods import Remembered, recorded_holdings
-from gpushare_plugin.decide.layout import Layout
-from gpushare_plugin.decide.offering import STARTING, Offering
-from gpushare_plugin.decide.pods import Pod, PodName
-from gpushare_plugin.decide.preferred_allocation import PreferredCard
-from gpushare_plugin.decide.shown_pods import (
+from gpushare_plugin.decide.admit.preferred_allocation import PreferredCard
+from gpushare_plugin.decide.health.card_health import Health
+from gpushare_plugin.decide.health.cordon import NO_CORDON, Cordon
+from gpushare_plugin.decide.held.allocations import every_allocation
+from gpushare_plugin.decide.held.assigned_devices import AssignedDevices, NodeAssignments
+from gpushare_plugin.decide.held.kubelet_restart import (
     ShownPods,
     recorded_locks,
     unshown_holders,
     unshown_starters,
 )
+from gpushare_plugin.decide.held.lost_assignments import Remembered, recorded_holdings
+from gpushare_plugin.decide.held.pods import Pod, PodName
+from gpushare_plugin.decide.offer.dialect_change import recorded_dialect
+from gpushare_plugin.decide.offer.offering import STARTING, Offering
+from gpushare_plugin.decide.units.layout import Layout
+from gpushare_plugin.decide.use.container_use import MeasuredUse
 from gpushare_plugin.devices.card import Reading
 
 

@@ -9,7 +9,9 @@ from gpushare_core.api.enums import MeasurementScope
 from gpushare_core.api.node_object import GPUShareNode
 from gpushare_core.api.served import Problem
 from gpushare_plugin.cluster.container_names import ContainerNames
-from gpushare_plugin.decide.container_use import (
+from gpushare_plugin.decide.held.pod_allocation import PodAllocation
+from gpushare_plugin.decide.units.layout import Layout
+from gpushare_plugin.decide.use.container_use import (
     Holding,
     MeasuredUse,
     exceeding,
@@ -17,8 +19,6 @@ from gpushare_plugin.decide.container_use import (
     measured_use,
     unnamed_owners,
 )
-from gpushare_plugin.decide.layout import Layout
-from gpushare_plugin.decide.pod_allocation import PodAllocation
 from gpushare_plugin.devices.use import Use, UseQuestion, UseSource
 from gpushare_plugin.state import NodeState
 

@@ -133,7 +133,7 @@ def end(plugin: int, silent: float) -> None:
 
 
 def tell(message: str) -> None:
-    """As the programs' logs have it (``gpushare_core.log``), and where Kubernetes shows why a container
+    """Words it as the logs do (``gpushare_core.process.log``), and where Kubernetes shows why a container
     ended."""
     seconds, moment = int(time.time() % 1 * 1000), time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime())
     line = f'"time": "{moment}.{seconds:03}+00:00", "level": "error", "logger": "{__name__}"'

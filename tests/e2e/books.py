@@ -16,12 +16,12 @@ from tests.e2e.observe import SHARE_NODES, Json, get
 from gpushare_cli.gather.errors import CannotLookError
 from gpushare_cli.gather.host import read_host
 from gpushare_core.api.names import EXTENDER_PORT
-from gpushare_core.audit.books import Books as AuditedBooks
-from gpushare_core.audit.books import ContainerKey, HostBooks, LedgerBook, NodeBooks, PodKey, SeenCards
-from gpushare_core.audit.claims import claims
 from gpushare_core.audit.difference import Difference
 from gpushare_core.audit.differences import differences
 from gpushare_core.audit.readers import books_of, read_environment, read_ledger
+from gpushare_core.audit.records import Books as AuditedBooks
+from gpushare_core.audit.records import ContainerKey, HostBooks, LedgerBook, NodeBooks, PodKey, SeenCards
+from gpushare_core.audit.rules.claims import claims
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.kube.paths import PODS as ALL_PODS
 from gpushare_localcluster.cluster import LocalCluster

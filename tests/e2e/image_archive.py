@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from gpushare_core.json_object import Json
+from gpushare_core.text.json_object import Json
 
 
 @dataclass(frozen=True)

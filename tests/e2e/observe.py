@@ -8,13 +8,13 @@ from contextlib import contextmanager
 from chaos.quiet import condition as condition
 from chaos.quiet import is_true as is_true
 
-from gpushare_core.json_object import Json as Json
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import from_kubeconfig
 from gpushare_core.kube.follow import Changed, Collection, Listed, follow
 from gpushare_core.kube.paths import NODES as NODES
 from gpushare_core.kube.paths import POLICIES as POLICIES
 from gpushare_core.kube.paths import SHARE_NODES as SHARE_NODES
+from gpushare_core.text.json_object import Json as Json
 from gpushare_localcluster.cluster import LocalCluster
 
 State = dict[str, Json]

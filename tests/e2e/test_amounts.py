@@ -8,7 +8,7 @@ from tests.e2e.observe import PODS, condition, watch_until
 from tests.e2e.outcomes import is_running
 from tests.e2e.workloads import MEMORY, SLICE, create, pod
 
-from gpushare_core.json_object import Json
+from gpushare_core.text.json_object import Json
 from gpushare_localcluster.cluster import LocalCluster
 from gpushare_localcluster.errors import LocalClusterError
 

@@ -19,8 +19,8 @@ from tests.e2e.workloads import create, pod
 
 from gpushare_core.api.names import CORDON_ANNOTATION, SCHEDULER_LABEL
 from gpushare_core.dialects.volcano import VOLCANO
-from gpushare_core.json_object import Json
 from gpushare_core.kube import paths
+from gpushare_core.text.json_object import Json
 from gpushare_localcluster.cluster import LocalCluster, to_stderr
 from gpushare_localcluster.config import python_programs
 from gpushare_localcluster.volcano import Volcano, ensure_volcano

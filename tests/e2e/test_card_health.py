@@ -14,16 +14,16 @@ from tests.e2e.product import SYSTEM, Product, named, policy
 from tests.e2e.workloads import MEMORY, create, pod
 
 from gpushare_core.api.names import CORDON_ANNOTATION, SIMULATE_ANNOTATION
-from gpushare_core.clock import utc_now
-from gpushare_core.json_object import Json
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import from_kubeconfig
 from gpushare_core.kube.errors import ApiError
 from gpushare_core.kube.paths import events
+from gpushare_core.process.clock import utc_now
+from gpushare_core.text.json_object import Json
 from gpushare_localcluster.cluster import LocalCluster
 from gpushare_localcluster.errors import LocalClusterError
-from gpushare_plugin.decide.pod_events import PodEvent
-from gpushare_plugin.decide.pods import PodName
+from gpushare_plugin.decide.held.pod_events import PodEvent
+from gpushare_plugin.decide.held.pods import PodName
 
 NODE = "gpu-1"
 pytestmark = [pytest.mark.e2e, pytest.mark.connected, pytest.mark.usefixtures("two_cards")]

@@ -17,8 +17,8 @@ from tests.e2e.product import Product, policy
 from tests.e2e.workloads import create, pod
 from tests.samples.chart import CHART, SYSTEM, HelmError, as_arguments, run_helm, run_helm_aloud
 
-from gpushare_core.json_object import Json
 from gpushare_core.kube import paths
+from gpushare_core.text.json_object import Json
 from gpushare_localcluster.cluster import LocalCluster
 from gpushare_localcluster.config import ClusterConfig
 

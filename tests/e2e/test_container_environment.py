@@ -9,7 +9,7 @@ from tests.e2e.outcomes import is_running
 from tests.e2e.workloads import CARD, MEMORY, SLICE, create, pod
 
 from gpushare_core.audit.difference import Kind
-from gpushare_core.json_object import Json
+from gpushare_core.text.json_object import Json
 from gpushare_localcluster.cluster import LocalCluster
 from gpushare_localcluster.errors import LocalClusterError
 from gpushare_localcluster.waiting import wait_until

@@ -9,7 +9,7 @@ import pytest
 import yaml
 from tests.unit.plugin.test_status_bounds import odd_status
 
-from gpushare_core.json_object import Json
+from gpushare_core.text.json_object import Json
 from gpushare_localcluster.cluster import LocalCluster
 from gpushare_localcluster.errors import LocalClusterError
 from gpushare_localcluster.waiting import wait_until

@@ -14,8 +14,8 @@ from tests.e2e.test_scheduler_reconnection import JOBS, await_reason
 from tests.e2e.workloads import create, pod
 
 from gpushare_core.api.names import SCHEDULER_LABEL
-from gpushare_core.json_object import Json
 from gpushare_core.kube import paths
+from gpushare_core.text.json_object import Json
 from gpushare_localcluster.cluster import LocalCluster
 from gpushare_localcluster.waiting import wait_until
 

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from tests.e2e.product import ROOT, SYSTEM, Product
 
-from gpushare_core.json_object import Json
 from gpushare_core.kube import paths
 from gpushare_core.kube.client import KubeClient, Request
 from gpushare_core.kube.credentials import Credentials, from_kubeconfig
 from gpushare_core.kube.errors import ApiError
+from gpushare_core.text.json_object import Json
 from gpushare_localcluster.cluster import LocalCluster
 from gpushare_localcluster.waiting import wait_until
 from gpushare_operator.desired.dedicated import scheduler_deployment

@@ -11,7 +11,7 @@ from tests.e2e.product import SYSTEM, Product, policy
 from tests.e2e.workloads import create, pod
 
 from gpushare_core.api.names import EXTENDER_PORT
-from gpushare_core.json_object import Json
+from gpushare_core.text.json_object import Json
 from gpushare_localcluster.cluster import LocalCluster
 
 FORGED_CALL = """

@@ -24,9 +24,9 @@ from gpushare_core.dialects.annotation_room import (
     size_of,
 )
 from gpushare_core.dialects.table import RESOURCES
-from gpushare_core.json_object import Json
 from gpushare_core.kube.errors import ApiError
-from gpushare_core.placement.modes import MOST_UNITS
+from gpushare_core.placement.modes.table import MOST_UNITS
+from gpushare_core.text.json_object import Json
 from gpushare_localcluster.cluster import LocalCluster
 from gpushare_localcluster.errors import LocalClusterError
 from gpushare_localcluster.waiting import wait_until

@@ -12,11 +12,11 @@ from tests.e2e.plugin_processes import PLUGIN, WATCHDOG, plugin_processes, stopp
 from tests.e2e.product import SYSTEM, Product, is_ready, named
 from tests.e2e.workloads import create, pod, replica_set
 
-from gpushare_core.json_object import Json
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import from_kubeconfig
 from gpushare_core.kube.errors import ApiError
 from gpushare_core.kube.paths import SHARE_NODES, lease_path, leases
+from gpushare_core.text.json_object import Json
 from gpushare_localcluster.cluster import LocalCluster
 
 pytestmark = [pytest.mark.e2e, pytest.mark.connected, pytest.mark.usefixtures("shared_policy")]

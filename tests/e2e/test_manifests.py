@@ -15,17 +15,17 @@ from tests.e2e.outcomes import is_running
 from tests.e2e.product import MANIFESTS, SYSTEM
 from tests.e2e.workloads import create, pod
 
-from gpushare_core.books.allocation import (
+from gpushare_core.allocation_annotation import (
     Allocation,
     MalformedAllocationError,
     decode_allocation,
     encode_allocation,
 )
-from gpushare_core.json_object import Json
 from gpushare_core.kube.client import KubeClient, Request
 from gpushare_core.kube.credentials import from_kubeconfig
 from gpushare_core.kube.errors import ApiError
 from gpushare_core.kube.paths import lease_path
+from gpushare_core.text.json_object import Json
 from gpushare_localcluster.cluster import LocalCluster
 from gpushare_localcluster.errors import LocalClusterError
 from gpushare_localcluster.waiting import wait_until

@@ -17,11 +17,11 @@ from tests.e2e.observe import get, watch_until
 from tests.e2e.product import named
 from tests.samples.operator import control_plane, hostctl_run, policy
 
-from gpushare_core.json_object import Json
 from gpushare_core.kube import paths
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import Credentials, from_kubeconfig
 from gpushare_core.kube.errors import ApiError
+from gpushare_core.text.json_object import Json
 from gpushare_localcluster.cluster import LocalCluster
 from gpushare_localcluster.waiting import wait_until
 from gpushare_operator.desired.daemon_sets import plugin_daemon_set

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterable, Mapping
 
-from gpushare_core.json_object import Json
+from gpushare_core.text.json_object import Json
 from gpushare_localcluster.cluster import LocalCluster
 
 MEMORY = "gpushare.io/memory"

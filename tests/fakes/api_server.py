@@ -17,9 +17,9 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 from tests.fakes.system_tls import system_tls
 
-from gpushare_core.json_object import Json
 from gpushare_core.kube import paths
 from gpushare_core.kube.credentials import Credentials
+from gpushare_core.text.json_object import Json
 
 Answer = Callable[[web.Request], Awaitable[web.StreamResponse | None]]
 """In place of the server's own answer; None: the server answers after all."""

@@ -19,13 +19,13 @@ from bench.rows.pending import UNFIT_UNITS
 from bench.rows.storm import BINDS
 from bench.size import QUICK, Size
 
-from gpushare_core.books.allocation import Allocation, encode_allocation
+from gpushare_core.allocation_annotation import Allocation, encode_allocation
 from gpushare_core.dialects.gpushare import GPUSHARE
-from gpushare_core.json_object import Json
 from gpushare_core.kube import paths
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import from_kubeconfig
 from gpushare_core.kube.follow import Collection, Listed, follow
+from gpushare_core.text.json_object import Json
 
 REFUSED = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no card"}
 

@@ -7,7 +7,8 @@ import msgspec
 from tests.fakes.books import Given, Kubelet
 from tests.fakes.books_cluster import Cluster
 
-from gpushare_core.audit.books import (
+from gpushare_core.audit.readers import read_environment, read_ledger, read_pod, read_share_node
+from gpushare_core.audit.records import (
     Books,
     ContainerKey,
     HeldUnits,
@@ -19,11 +20,10 @@ from gpushare_core.audit.books import (
     SeenCards,
     StoredContainer,
 )
-from gpushare_core.audit.readers import read_environment, read_ledger, read_pod, read_share_node
-from gpushare_core.json_object import Json
-from gpushare_extender.http.inspection import inspect_all
+from gpushare_core.text.json_object import Json
 from gpushare_extender.ledger.ledger import Ledger
-from gpushare_plugin.decide.unit_ids import known_numbers
+from gpushare_extender.verbs.inspection import inspect_all
+from gpushare_plugin.decide.units.unit_ids import known_numbers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,18 +13,18 @@ from typing import Any, Protocol, TypeVar
 from gpushare_core.api.node_object import GPUShareNode
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.dialects.table import RESOURCES
-from gpushare_core.json_object import Json
 from gpushare_core.placement.requests import PodRequest, read_request
+from gpushare_core.text.json_object import Json
 from gpushare_plugin.cluster.container_names import ContainerNames
 from gpushare_plugin.cluster.event_writer import EventWriter
-from gpushare_plugin.decide.assigned_devices import AssignedDevices
-from gpushare_plugin.decide.card_health import LONGEST_QUIET
-from gpushare_plugin.decide.checkpoint import CheckpointEntry, StoredUnits, read_answer
-from gpushare_plugin.decide.conditions import RegistrationState
-from gpushare_plugin.decide.environment import UnusableUnitsError
-from gpushare_plugin.decide.pods import PodName, read_pod
-from gpushare_plugin.decide.preferred_allocation import NothingFitsError, PreferenceRequest
-from gpushare_plugin.decide.unit_ids import known_numbers
+from gpushare_plugin.decide.admit.environment import UnusableUnitsError
+from gpushare_plugin.decide.admit.preferred_allocation import NothingFitsError, PreferenceRequest
+from gpushare_plugin.decide.health.card_health import LONGEST_QUIET
+from gpushare_plugin.decide.held.assigned_devices import AssignedDevices
+from gpushare_plugin.decide.held.checkpoint import CheckpointEntry, StoredUnits, read_answer
+from gpushare_plugin.decide.held.pods import PodName, read_pod
+from gpushare_plugin.decide.report.conditions import RegistrationState
+from gpushare_plugin.decide.units.unit_ids import known_numbers
 from gpushare_plugin.devices.card import PhysicalCard, Reading
 from gpushare_plugin.kubelet.allocator import Allocator, NothingOfferedError
 from gpushare_plugin.kubelet.assignment_reader import AssignmentReader

@@ -6,7 +6,8 @@ import msgspec
 from tests.fakes.books import Given, Node, Pod
 from tests.fakes.books_cluster import Cluster
 
-from gpushare_core.audit.books import (
+from gpushare_core.audit.readers import read_environment, read_ledger, read_pod, read_share_node
+from gpushare_core.audit.records import (
     Books,
     ContainerKey,
     HeldUnits,
@@ -17,10 +18,9 @@ from gpushare_core.audit.books import (
     SeenCards,
     StoredContainer,
 )
-from gpushare_core.audit.readers import read_environment, read_ledger, read_pod, read_share_node
 from gpushare_core.dialects.table import RESOURCES
-from gpushare_extender.http.inspection import inspect_all
-from gpushare_plugin.decide.unit_ids import known_numbers
+from gpushare_extender.verbs.inspection import inspect_all
+from gpushare_plugin.decide.units.unit_ids import known_numbers
 
 
 def read_books(cluster: Cluster) -> Books:

@@ -12,8 +12,8 @@ from typing import Any
 from tests.fakes.operator_cluster import JOBS, PODS, Cluster
 
 from gpushare_core.api.names import EXTENDER_PORT, FINALIZER
-from gpushare_core.json_object import Json
 from gpushare_core.kube import paths
+from gpushare_core.text.json_object import Json
 from gpushare_operator.cluster.kinds import SCHEDULER_PODS
 from gpushare_operator.cluster.labels import (
     COMMAND_LABEL,

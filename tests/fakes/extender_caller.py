@@ -7,8 +7,8 @@ from aiohttp import ClientSession, web
 from aiohttp.test_utils import TestServer
 from tests.samples.extender import pod_json
 
-from gpushare_core.json_object import Json
-from gpushare_extender.http.connection import read_in_time
+from gpushare_core.text.json_object import Json
+from gpushare_extender.transport.connection import read_in_time
 
 
 class SchedulerCaller:

@@ -4,7 +4,7 @@ import shutil
 import ssl
 from pathlib import Path
 
-from gpushare_extender.http.tls import TlsFiles
+from gpushare_extender.transport.tls import TlsFiles
 
 PAIRS = Path(__file__).resolve().parents[1] / "data" / "extender"
 """Two authorities, each with a server and a client; valid for a hundred years."""

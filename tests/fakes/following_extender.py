@@ -10,13 +10,13 @@ from aiohttp.test_utils import TestServer
 from tests.fakes.api_server import PODS, SHARE_NODES, FakeApi
 from tests.fakes.extender_caller import SchedulerCaller
 
-from gpushare_core.json_object import Json
 from gpushare_core.kube.client import KubeClient
+from gpushare_core.text.json_object import Json
 from gpushare_extender.bind.binder import Binder
 from gpushare_extender.cluster.watchers import WatchHealth, watch_pods, watch_share_nodes
-from gpushare_extender.http.health import HealthApi
-from gpushare_extender.http.server import ExtenderApi, application
 from gpushare_extender.ledger.ledger import Ledger
+from gpushare_extender.verbs.health import HealthApi
+from gpushare_extender.verbs.server import ExtenderApi, application
 
 
 async def permitted() -> int:

@@ -19,9 +19,9 @@ from typing import Any
 import grpc
 import grpc.aio
 
-from gpushare_core.json_object import Json
 from gpushare_core.placement.requests import ResourceClass, read_request
-from gpushare_plugin.decide.pods import PodName
+from gpushare_core.text.json_object import Json
+from gpushare_plugin.decide.held.pods import PodName
 from gpushare_plugin.kubelet.proto import deviceplugin_pb2 as api
 from gpushare_plugin.kubelet.proto import podresources_pb2 as resources
 

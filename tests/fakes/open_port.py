@@ -6,7 +6,7 @@ from typing import Any
 
 from aiohttp import web
 
-from gpushare_extender.http.listener import open_port
+from gpushare_extender.transport.listener import open_port
 
 
 @asynccontextmanager

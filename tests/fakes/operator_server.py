@@ -13,9 +13,9 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 from tests.fakes.operator_cluster import NAMESPACE, MemoryApi
 
-from gpushare_core.json_object import Json
 from gpushare_core.kube.errors import ApiError
 from gpushare_core.kube.paths import lease_path
+from gpushare_core.text.json_object import Json
 
 LEASE = lease_path(NAMESPACE, "gpushare-operator")
 GONE = {"type": "ERROR", "object": {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old"}}

@@ -8,7 +8,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 from tests.fakes.api_server import LEASES, PODS, SHARE_NODES, FakeApi, status
 
-from gpushare_core.json_object import Json
+from gpushare_core.text.json_object import Json
 
 
 class PluginApi(FakeApi):

@@ -12,12 +12,12 @@ from tests.fakes.kubelet import Admitted, FakeKubelet
 from tests.fakes.plugin_api import PluginApi, plugin_api
 from tests.samples.plugin import ANNOTATION, NODE, name_of, share_node_json
 
+from gpushare_core.allocation_annotation import Allocation, decode_allocation
 from gpushare_core.api.names import SIMULATE_ANNOTATION
 from gpushare_core.api.node_object import GPUShareNode
-from gpushare_core.books.allocation import Allocation, decode_allocation
 from gpushare_core.dialects.table import RESOURCES
-from gpushare_core.json_object import Json
 from gpushare_core.kube.client import KubeClient
+from gpushare_core.text.json_object import Json
 from gpushare_plugin.agent import Agent, Settings
 from gpushare_plugin.devices.card import DeviceSource
 from gpushare_plugin.devices.source import DeviceSources

@@ -10,14 +10,14 @@ from tests.fakes.api_server import EVENTS, PODS, FakeApi, fake_api
 from tests.fakes.extender_clock import FakeClock
 from tests.samples.extender import holder_json, pod_json, pod_update, reference, share_node
 
-from gpushare_core.clock import utc_now
 from gpushare_core.dialects.table import RESOURCES
-from gpushare_core.json_object import Json
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.placement.requests import PodRequest
+from gpushare_core.process.clock import utc_now
+from gpushare_core.text.json_object import Json
 from gpushare_extender.bind.deadlines import BindTiming
 from gpushare_extender.decide.pod import Pod
-from gpushare_extender.decide.preemption_queue import PreemptionQueue, Preemptor
+from gpushare_extender.decide.preemption.queue import PreemptionQueue, Preemptor
 from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.preempt.preemptions import Preemptions
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from gpushare_core.json_object import Json
+from gpushare_core.text.json_object import Json
 
 LOWER_BOUNDS = ("minimum", "minLength", "minItems", "minProperties")
 UPPER_BOUNDS = ("maximum", "maxLength", "maxItems", "maxProperties")

@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from gpushare_core.audit.books import (
+from gpushare_core.allocation_annotation import Allocation, encode_allocation
+from gpushare_core.audit.records import (
     ContainerKey,
     HeldUnits,
     LedgerBook,
@@ -19,7 +20,6 @@ from gpushare_core.audit.books import (
     StatusHolder,
     StoredContainer,
 )
-from gpushare_core.books.allocation import Allocation, encode_allocation
 from gpushare_core.dialects.aliyun import ALIYUN
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.dialects.grants import CardPlace

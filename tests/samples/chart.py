@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from gpushare_core.json_object import Json
+from gpushare_core.text.json_object import Json
 from gpushare_localcluster.cluster import to_stderr
 from gpushare_localcluster.helm import ensure_helm
 

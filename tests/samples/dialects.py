@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from gpushare_core.json_object import Json
+from gpushare_core.text.json_object import Json
 
 MEMORY_RESOURCE = {
     "gpushare.io": "gpushare.io/memory",

@@ -2,16 +2,16 @@
 
 from msgspec import structs
 
-from gpushare_core.books.allocation import Allocation, encode_allocation
+from gpushare_core.allocation_annotation import Allocation, encode_allocation
 from gpushare_core.dialects.gpushare import GPUSHARE
-from gpushare_core.json_object import Json
 from gpushare_core.placement.card_choice import Strategy
-from gpushare_core.placement.modes import MEMORY
+from gpushare_core.placement.modes.sharing_mode import NodeMode
+from gpushare_core.placement.modes.table import MEMORY
 from gpushare_core.placement.requests import PodRequest, ResourceClass, ResourceRequest
-from gpushare_core.placement.sharing_mode import NodeMode
-from gpushare_extender.ledger.holder import CardUnits, Holder, PodUpdate
-from gpushare_extender.ledger.pod_reference import PodReference
-from gpushare_extender.ledger.share_node import (
+from gpushare_core.text.json_object import Json
+from gpushare_extender.objects.holder import CardUnits, Holder, PodUpdate
+from gpushare_extender.objects.pod_reference import PodReference
+from gpushare_extender.objects.share_node import (
     SERVED,
     ReportedHolder,
     ShareNode,

@@ -6,15 +6,15 @@ from dataclasses import dataclass, field
 from prometheus_client import CollectorRegistry
 from prometheus_client.metrics_core import Metric
 
-from gpushare_core.metrics import BUILD, WATCH_LISTED, Gauge, new_registry
+from gpushare_core.process.metrics import BUILD, WATCH_LISTED, Gauge, new_registry
 from gpushare_extender.decide.figures import LEDGER_GAUGES
-from gpushare_extender.http import metrics as extender
 from gpushare_extender.ledger.ledger import Ledger
-from gpushare_operator import metrics as operator
+from gpushare_extender.verbs import metrics as extender
+from gpushare_operator.process import metrics as operator
 from gpushare_operator.status.figures import POLICY_GAUGES
 from gpushare_operator.work_queue import WorkQueue
 from gpushare_plugin import metrics as plugin
-from gpushare_plugin.decide.figures import NODE_GAUGES
+from gpushare_plugin.decide.report.figures import NODE_GAUGES
 
 GAUGES: tuple[Gauge, ...] = (
     BUILD,

@@ -20,8 +20,8 @@ from gpushare_core.api.names import (
     SCHEDULER_LABEL,
 )
 from gpushare_core.api.policy import Condition, MemoryTotals, PolicySpec, UnitTotals
-from gpushare_core.json_object import Json
-from gpushare_core.version import VERSION
+from gpushare_core.process.version import VERSION
+from gpushare_core.text.json_object import Json
 from gpushare_operator.cluster.labels import EXTENDER, HOSTCTL, PLUGIN, SCHEDULER
 from gpushare_operator.cluster.objects import (
     CallsObject,
@@ -42,7 +42,7 @@ from gpushare_operator.cluster.objects import (
 from gpushare_operator.cluster.snapshot import Snapshot
 from gpushare_operator.decide.actions import Action
 from gpushare_operator.decide.cluster_plan import plan_cluster
-from gpushare_operator.decide.node_assignment import asked_of, assign_node
+from gpushare_operator.decide.nodes.node_assignment import asked_of, assign_node
 from gpushare_operator.decide.policy_plan import plan_policy
 from gpushare_operator.decide.volcano_config import enable
 from gpushare_operator.desired.daemon_sets import (

@@ -6,7 +6,7 @@ from tests.samples.plugin import container
 
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.dialects.table import RESOURCES
-from gpushare_core.json_object import Json
+from gpushare_core.text.json_object import Json
 
 SPECS: dict[str, list[Json]] = {
     "Memory": [{"mode": "Memory", "memoryUnit": "1Gi"}, {"mode": "Memory", "memoryUnit": "512Mi"}],

@@ -8,10 +8,10 @@ from http import HTTPStatus
 
 import msgspec
 
-from gpushare_core.json_object import Json
 from gpushare_core.kube import paths
 from gpushare_core.kube.client import Request
 from gpushare_core.kube.errors import ApiError
+from gpushare_core.text.json_object import Json
 
 Key = tuple[str, str]
 """Namespace (empty where it has none) and name."""

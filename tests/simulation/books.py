@@ -7,7 +7,7 @@ from tests.fakes.books import Given
 from tests.simulation.known_pod import KnownPod
 from tests.simulation.kubelet import SimulatedKubelet
 
-from gpushare_core.audit.books import PodKey
+from gpushare_core.audit.records import PodKey
 
 
 def kubelet_books(kubelet: SimulatedKubelet) -> KubeletBooks:

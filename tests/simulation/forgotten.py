@@ -13,7 +13,9 @@ from tests.fakes.books import Given
 from tests.simulation.known_pod import KnownPod
 from tests.simulation.kubelet import SimulatedKubelet
 
-from gpushare_core.audit.books import (
+from gpushare_core.audit.difference import Difference, Kind
+from gpushare_core.audit.readers import read_environment
+from gpushare_core.audit.records import (
     ContainerKey,
     HeldUnits,
     ListedContainer,
@@ -21,11 +23,9 @@ from gpushare_core.audit.books import (
     PodKey,
     StoredContainer,
 )
-from gpushare_core.audit.difference import Difference, Kind
-from gpushare_core.audit.readers import read_environment
 from gpushare_core.audit.unit_map import Block, UnitMap, unit_map
 from gpushare_core.dialects.table import RESOURCES
-from gpushare_plugin.decide.unit_ids import known_numbers
+from gpushare_plugin.decide.units.unit_ids import known_numbers
 
 Container = tuple[str, str]
 """Pod (``namespace/name``) and container."""

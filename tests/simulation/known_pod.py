@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 
 from tests.fakes.books import Given
 
-from gpushare_core.json_object import Json
 from gpushare_core.placement.requests import PodRequest
+from gpushare_core.text.json_object import Json
 
 FINISHED = ("Succeeded", "Failed")
 PATIENCE = 4

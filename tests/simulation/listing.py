@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from tests.fakes.books import Given
 from tests.simulation.known_pod import KnownPod
 
-from gpushare_plugin.decide.unit_ids import known_numbers
+from gpushare_plugin.decide.units.unit_ids import known_numbers
 from gpushare_plugin.kubelet.proto import deviceplugin_pb2 as api
 from gpushare_plugin.kubelet.proto import podresources_pb2 as resources
 

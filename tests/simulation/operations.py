@@ -12,8 +12,8 @@ from tests.simulation.world import GI, SimulatedNode, World
 
 from gpushare_core.api.names import MIRROR_ANNOTATION
 from gpushare_core.dialects.table import DIALECTS, RESOURCES
-from gpushare_core.json_object import Json
 from gpushare_core.placement.requests import ResourceClass
+from gpushare_core.text.json_object import Json
 
 Operation = Callable[[World, int, int], Awaitable[None] | None]
 

@@ -16,9 +16,9 @@ from tests.simulation.virtual_time import now, seconds
 
 from gpushare_core.dialects.table import RESOURCES
 from gpushare_plugin.agent import Agent, Settings
-from gpushare_plugin.decide.assigned_devices import AssignedDevices
-from gpushare_plugin.decide.checkpoint import CheckpointEntry, StoredUnits, read_answer
-from gpushare_plugin.decide.conditions import RegistrationState
+from gpushare_plugin.decide.held.assigned_devices import AssignedDevices
+from gpushare_plugin.decide.held.checkpoint import CheckpointEntry, StoredUnits, read_answer
+from gpushare_plugin.decide.report.conditions import RegistrationState
 from gpushare_plugin.kubelet.allocator import Allocator
 from gpushare_plugin.kubelet.device_stream import DeviceStream
 from gpushare_plugin.kubelet.pod_resources import PodResourcesUnavailableError, read_assigned

@@ -15,10 +15,10 @@ from tests.simulation.virtual_time import run as run_in_virtual_time
 from tests.simulation.virtual_time import seconds
 from tests.simulation.world import World
 
-from gpushare_core.audit.books import NodeBooks
 from gpushare_core.audit.difference import Difference, Kind
 from gpushare_core.audit.differences import node_differences, released_early
 from gpushare_core.audit.holdings import kubelet_uids
+from gpushare_core.audit.records import NodeBooks
 from gpushare_plugin.agent import PERIOD
 
 AGREE_WITHIN = 5.0

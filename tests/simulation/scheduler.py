@@ -10,11 +10,11 @@ from tests.simulation.api_server import ApiServer
 from tests.simulation.extender import SimulatedExtender
 from tests.simulation.virtual_time import seconds
 
-from gpushare_core.json_object import Json
 from gpushare_core.placement.requests import read_request
-from gpushare_extender.decide.filter import filter_nodes
-from gpushare_extender.decide.prioritize import prioritize_nodes
-from gpushare_extender.ledger.pod_reference import PodReference
+from gpushare_core.text.json_object import Json
+from gpushare_extender.decide.fit.filter import filter_nodes
+from gpushare_extender.decide.fit.prioritize import prioritize_nodes
+from gpushare_extender.objects.pod_reference import PodReference
 
 HTTP_TIMEOUT = 5.0
 """Seconds after which kube-scheduler gives an extender up."""

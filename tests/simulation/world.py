@@ -19,10 +19,10 @@ from tests.simulation.plugin import SimulatedPlugin
 from tests.simulation.scheduler import SimulatedScheduler
 from tests.simulation.static_pods import is_mirror, is_static, way_of_mirror
 
-from gpushare_core.audit.books import Books, LedgerBook, NodeBooks, PodBook
 from gpushare_core.audit.readers import read_pod
-from gpushare_core.json_object import Json
+from gpushare_core.audit.records import Books, LedgerBook, NodeBooks, PodBook
 from gpushare_core.kube.paths import PODS, SHARE_NODES, storage_capacities
+from gpushare_core.text.json_object import Json
 from gpushare_plugin.devices.card import PhysicalCard
 
 GI = 2**30

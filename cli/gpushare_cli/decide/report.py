@@ -8,8 +8,8 @@ from enum import IntEnum
 import msgspec
 
 from gpushare_core.audit.difference import Difference
-from gpushare_core.audit.residue import KUBELET_SECONDS, Residue
-from gpushare_core.printable import printable
+from gpushare_core.residue import KUBELET_SECONDS, Residue
+from gpushare_core.text.printable import printable
 
 CELL_BYTES = 320
 """Of the table; a namespace and the name of a pod have 317 at most."""

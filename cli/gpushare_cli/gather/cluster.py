@@ -1,10 +1,10 @@
 """The objects of the API server that are books, or of which something of ours can be left."""
 
 from gpushare_cli.gather.errors import CannotLookError
-from gpushare_core.json_object import Json
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.kube.paths import PODS, SHARE_NODES
+from gpushare_core.text.json_object import Json
 
 PAGE = 500
 

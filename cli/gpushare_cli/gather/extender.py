@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from gpushare_cli.gather.errors import CannotLookError
-from gpushare_core.audit.books import LedgerBook
 from gpushare_core.audit.readers import read_ledger
+from gpushare_core.audit.records import LedgerBook
 from gpushare_core.dialects.gpushare import GPUSHARE
 
 KEYS = Path("/etc/kubernetes/gpushare")

@@ -7,7 +7,8 @@ from pathlib import Path
 import grpc
 
 from gpushare_cli.gather.errors import CannotLookError
-from gpushare_core.audit.books import (
+from gpushare_core.audit.readers import read_environment
+from gpushare_core.audit.records import (
     ContainerKey,
     HeldUnits,
     HostBooks,
@@ -16,9 +17,8 @@ from gpushare_core.audit.books import (
     SeenCards,
     StoredContainer,
 )
-from gpushare_core.audit.readers import read_environment
 from gpushare_core.dialects.table import RESOURCES
-from gpushare_plugin.decide.foreign_units import sort_ids
+from gpushare_plugin.decide.units.foreign_units import sort_ids
 from gpushare_plugin.kubelet.checkpoint import FILE, CheckpointUnreadableError, stored_answers
 from gpushare_plugin.kubelet.pod_resources import LARGEST_ANSWER, LIST
 from gpushare_plugin.kubelet.proto import podresources_pb2 as api

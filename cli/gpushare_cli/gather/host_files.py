@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from gpushare_cli.gather.errors import CannotLookError
-from gpushare_core.audit.residue import HostFile
+from gpushare_core.residue import HostFile
 
 FOLDERS = ("etc/kubernetes", "var/lib/kubelet/device-plugins")
 LARGEST_TEXT = 4 * 2**20

@@ -2,10 +2,10 @@
 
 from gpushare_cli.gather.errors import CannotLookError
 from gpushare_core.api.names import NODE_KIND, POLICY_KIND
-from gpushare_core.json_object import Json
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.kube.paths import NODES, PODS, POLICIES, SHARE_NODES
+from gpushare_core.text.json_object import Json
 
 COLLECTIONS = {
     "Node": NODES,

@@ -8,7 +8,7 @@ nobody changes it.
 import re
 from typing import Any
 
-from gpushare_core.printable import MESSAGE_BYTES
+from gpushare_core.text.printable import MESSAGE_BYTES
 
 CARD_UUID = "^[A-Za-z0-9][A-Za-z0-9._:-]{0,62}$"
 """What names a card, or is a name for it to a container runtime."""

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Protocol, TypeVar
 
 from gpushare_core.api.timestamps import rfc3339
-from gpushare_core.printable import MESSAGE_BYTES, printable
+from gpushare_core.text.printable import MESSAGE_BYTES, printable
 
 TRUE, FALSE, UNKNOWN = "True", "False", "Unknown"
 

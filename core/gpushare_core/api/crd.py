@@ -25,8 +25,8 @@ from gpushare_core.api.names import (
 )
 from gpushare_core.api.policy import MAX_POLICY_NAME, GPUSharePolicy
 from gpushare_core.api.share_node import GPUShareNode
-from gpushare_core.json_object import Json
-from gpushare_core.version import VERSION as PRODUCT_VERSION
+from gpushare_core.process.version import VERSION as PRODUCT_VERSION
+from gpushare_core.text.json_object import Json
 
 CATEGORY = "gpushare"
 HEADER = "# Generated from the models in core/gpushare_core by `make crds`. Do not edit.\n"

@@ -3,7 +3,7 @@
 Source: ``ValidateEventCreate`` of ``k8s.io/kubernetes/pkg/apis/core/validation``.
 """
 
-from gpushare_core.printable import printable
+from gpushare_core.text.printable import printable
 
 MOST_NAME = 253
 MOST_NOTE = 1024

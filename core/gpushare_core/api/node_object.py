@@ -21,9 +21,9 @@ from gpushare_core.api.enums import (
     Source,
     UnitChange,
 )
-from gpushare_core.json_object import Json
 from gpushare_core.placement.card_choice import Strategy
 from gpushare_core.placement.quantity import parse_memory
+from gpushare_core.text.json_object import Json
 
 IGNORED_XIDS = (13, 31, 43, 45, 68, 109)
 """Of applications: what they do wrong harms no other one on the card."""

@@ -9,7 +9,7 @@ from datetime import datetime
 
 from gpushare_core.api.names import API_VERSION, COMPONENT_LABEL, NODE_KIND
 from gpushare_core.api.timestamps import micro_time
-from gpushare_core.json_object import Json
+from gpushare_core.text.json_object import Json
 
 COMPONENT = "plugin-heartbeat"
 """Value of the component label of these Leases."""

@@ -4,9 +4,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 
-from gpushare_core.audit.agreement import accounts, disagreements, orphan_marks, two_kubelet_books
-from gpushare_core.audit.books import Books, NodeBooks, ShareNodeBook
-from gpushare_core.audit.capacity import (
+from gpushare_core.audit.difference import Difference, Kind
+from gpushare_core.audit.holdings import Holding, holdings
+from gpushare_core.audit.records import Books, NodeBooks, ShareNodeBook
+from gpushare_core.audit.rules.agreement import accounts, disagreements, orphan_marks, two_kubelet_books
+from gpushare_core.audit.rules.capacity import (
     Use,
     card_sizes,
     environment_capacity,
@@ -15,23 +17,27 @@ from gpushare_core.audit.capacity import (
     overfull,
     status_capacity,
 )
-from gpushare_core.audit.claims import Claim, claims
-from gpushare_core.audit.dialect_words import dialect_differences
-from gpushare_core.audit.difference import Difference, Kind
-from gpushare_core.audit.environments import (
+from gpushare_core.audit.rules.claims import Claim, claims
+from gpushare_core.audit.rules.dialect_words import dialect_differences
+from gpushare_core.audit.rules.environments import (
     cards_unasked,
     environments,
     stored_answers,
     written_by_authors,
 )
-from gpushare_core.audit.forgery import forgeries
-from gpushare_core.audit.holdings import Holding, holdings
-from gpushare_core.audit.ledger import ledger_differences
-from gpushare_core.audit.release import early_releases
-from gpushare_core.audit.sums import kubelet_locks, status_locks, status_sums, uncounted, uncounted_foreign
+from gpushare_core.audit.rules.forgery import forgeries
+from gpushare_core.audit.rules.ledger import ledger_differences
+from gpushare_core.audit.rules.release import early_releases
+from gpushare_core.audit.rules.sums import (
+    kubelet_locks,
+    status_locks,
+    status_sums,
+    uncounted,
+    uncounted_foreign,
+)
+from gpushare_core.audit.rules.without_units import without_units
 from gpushare_core.audit.unit_map import UnitMap, unit_map
 from gpushare_core.audit.unwritable import unwritable
-from gpushare_core.audit.without_units import without_units
 from gpushare_core.audit.wording import list_text
 
 NO_MIRRORS: Mapping[str, str] = MappingProxyType({})

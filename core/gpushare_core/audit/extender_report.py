@@ -15,7 +15,7 @@ import msgspec
 from gpushare_core.api.names import BOOKS_ANNOTATION_PREFIX
 from gpushare_core.api.timestamps import read_rfc3339, rfc3339
 from gpushare_core.audit.difference import Difference
-from gpushare_core.json_object import UNREADABLE_JSON
+from gpushare_core.text.json_object import UNREADABLE_JSON
 
 RENEW_SECONDS = 120.0
 """After which an extender writes again what stands still."""

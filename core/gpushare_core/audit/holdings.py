@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
-from gpushare_core.audit.books import (
+from gpushare_core.audit.records import (
     ContainerKey,
     HeldUnits,
     ListedContainer,

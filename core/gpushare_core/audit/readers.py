@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 import msgspec
 
 from gpushare_core.api.names import COMPONENT_LABEL, FIELD_MANAGER, MANAGED_BY_LABEL, MIRROR_ANNOTATION
-from gpushare_core.audit.books import (
+from gpushare_core.audit.records import (
     NO_HOST,
     Books,
     HostBooks,
@@ -23,10 +23,10 @@ from gpushare_core.dialects.annotation_room import size_of
 from gpushare_core.dialects.dialect import CARD_VARIABLE, OWN_VARIABLES, Dialect
 from gpushare_core.dialects.table import ANNOTATION_KEYS, DIALECTS, RESOURCES
 from gpushare_core.dialects.visible_cards import is_runtime_variable
-from gpushare_core.json_object import UNREADABLE_JSON, Json
 from gpushare_core.placement.requests import ResourceClass, read_request
 from gpushare_core.placement.units import NodeUnit, parse_node_unit
-from gpushare_core.whole_number import is_number
+from gpushare_core.text.json_object import UNREADABLE_JSON, Json
+from gpushare_core.text.whole_number import is_number
 
 _VISIBLE = tuple(
     dict.fromkeys(name for each in DIALECTS.values() for name in each.card_variables if name != CARD_VARIABLE)

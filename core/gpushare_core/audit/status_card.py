@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from gpushare_core.audit.books import ContainerKey, PodKey, StatusCard, StatusHolder
-from gpushare_core.placement.modes import class_of_lock
+from gpushare_core.audit.records import ContainerKey, PodKey, StatusCard, StatusHolder
+from gpushare_core.placement.modes.table import class_of_lock
 from gpushare_core.placement.quantity import parse_memory
 from gpushare_core.placement.requests import ResourceClass
 

@@ -4,7 +4,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gpushare_core.audit.books import ShareNodeBook, StatusCard
+from gpushare_core.audit.records import ShareNodeBook, StatusCard
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_core.placement.units import NodeUnit
 

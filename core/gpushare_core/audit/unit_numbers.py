@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from gpushare_core.unit_range import unit_range
+from gpushare_core.placement.unit_range import unit_range
 
 
 class UnitNumbers:

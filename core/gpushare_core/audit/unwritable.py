@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from gpushare_core.audit.books import NodeBooks, PodBook
 from gpushare_core.audit.difference import Difference, Kind
+from gpushare_core.audit.records import NodeBooks, PodBook
 from gpushare_core.dialects.annotation_room import MOST_BYTES
 from gpushare_core.dialects.dialect import Dialect
 

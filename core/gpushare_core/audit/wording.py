@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from gpushare_core.audit.books import NodeBooks
+from gpushare_core.audit.records import NodeBooks
 
 PODRESOURCES = "the kubelet's PodResources"
 CHECKPOINT = "the kubelet's checkpoint"

@@ -7,16 +7,16 @@ from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
-from gpushare_core.books.allocation import Allocation
+from gpushare_core.allocation_annotation import Allocation
 from gpushare_core.dialects.codec import Codec, card_before, memory_share
 from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.dialects.grants import CardPlace, ContainerGrant
 from gpushare_core.dialects.inspection import InspectedNode
 from gpushare_core.dialects.legacy import LegacyAllocation, MalformedAnnotationsError, read_number
-from gpushare_core.json_object import UNREADABLE_JSON, Json
 from gpushare_core.placement.quantity import MIB
 from gpushare_core.placement.requests import ResourceClass
-from gpushare_core.whole_number import is_number
+from gpushare_core.text.json_object import UNREADABLE_JSON, Json
+from gpushare_core.text.whole_number import is_number
 
 INDEX = "ALIYUN_COM_GPU_MEM_IDX"
 POD_UNITS = "ALIYUN_COM_GPU_MEM_POD"

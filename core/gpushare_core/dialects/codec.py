@@ -3,12 +3,12 @@
 from collections.abc import Collection, Mapping, Sequence
 from typing import ClassVar
 
-from gpushare_core.books.allocation import Allocation
+from gpushare_core.allocation_annotation import Allocation
 from gpushare_core.dialects.grants import CardPlace, ContainerGrant
 from gpushare_core.dialects.inspection import InspectedNode
 from gpushare_core.dialects.legacy import CardName, LegacyAllocation
-from gpushare_core.json_object import Json
 from gpushare_core.placement.requests import ResourceClass
+from gpushare_core.text.json_object import Json
 
 
 class Codec:

@@ -6,14 +6,14 @@ Source: the documents of GCUShare.
 import re
 from collections.abc import Collection, Mapping, Sequence
 
-from gpushare_core.books.allocation import Allocation
+from gpushare_core.allocation_annotation import Allocation
 from gpushare_core.dialects.codec import Codec, card_before, memory_share
 from gpushare_core.dialects.dialect import CARD_VARIABLE, Dialect
 from gpushare_core.dialects.grants import CardPlace
 from gpushare_core.dialects.inspection import InspectedNode
 from gpushare_core.dialects.legacy import LegacyAllocation, read_number
-from gpushare_core.json_object import Json
 from gpushare_core.placement.requests import ResourceClass
+from gpushare_core.text.json_object import Json
 
 INDEX = "enflame.com/gcu-device-id"
 CARD_UNITS = "enflame.com/gcu-device-memory"

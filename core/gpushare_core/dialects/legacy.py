@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from gpushare_core.json_object import LONGEST_REASON
-from gpushare_core.whole_number import is_number
+from gpushare_core.text.json_object import LONGEST_REASON
+from gpushare_core.text.whole_number import is_number
 
 CardName: TypeAlias = str | int
 """UUID of a card, or its index where a system names cards by that."""

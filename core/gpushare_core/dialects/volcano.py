@@ -5,14 +5,14 @@ Source: volcano-sh/devices ``pkg/plugin/nvidia`` and volcano's plugin ``devicesh
 
 from collections.abc import Collection, Mapping
 
-from gpushare_core.books.allocation import Allocation
+from gpushare_core.allocation_annotation import Allocation
 from gpushare_core.dialects.codec import Codec, card_before, shares_of_class
 from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.dialects.grants import CardPlace, ContainerGrant
 from gpushare_core.dialects.legacy import CardName, LegacyAllocation, MalformedAnnotationsError
 from gpushare_core.placement.quantity import MIB
 from gpushare_core.placement.requests import ResourceClass
-from gpushare_core.whole_number import is_number
+from gpushare_core.text.whole_number import is_number
 
 INDEX = "volcano.sh/gpu-index"
 """``0``, or ``0,1`` for several whole cards."""

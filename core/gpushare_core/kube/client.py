@@ -13,8 +13,6 @@ import aiohttp
 import msgspec
 from aiohttp.http import SERVER_SOFTWARE
 
-from gpushare_core.deadline import Deadline
-from gpushare_core.json_object import UNREADABLE_JSON, Json
 from gpushare_core.kube.credentials import Credentials
 from gpushare_core.kube.errors import (
     ApiError,
@@ -24,6 +22,8 @@ from gpushare_core.kube.errors import (
     retry_after_seconds,
 )
 from gpushare_core.kube.http_calls import HttpAnswer, HttpCalls, HttpServer, NotConnectedError
+from gpushare_core.process.deadline import Deadline
+from gpushare_core.text.json_object import UNREADABLE_JSON, Json
 
 T = TypeVar("T")
 

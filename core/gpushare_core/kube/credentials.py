@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from gpushare_core.api.names import NAMESPACE
-from gpushare_core.json_object import UNREADABLE_JSON
 from gpushare_core.kube.http_calls import checked_host, checked_server
 from gpushare_core.kube.tls import RENEW_SECONDS, Pem, RenewedTls, TlsParts, TlsSource
+from gpushare_core.text.json_object import UNREADABLE_JSON
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 LONGEST_KUBECONFIG = 2**20
@@ -140,7 +140,7 @@ def _parsed(text: str) -> Any:
     if text.startswith("{") and len(text) <= LONGEST_KUBECONFIG:
         with suppress(*UNREADABLE_JSON):
             return json.loads(text)
-    from gpushare_core import yaml_edit
+    from gpushare_core.text import yaml_edit
 
     try:
         return yaml_edit.first_document(text, longest=LONGEST_KUBECONFIG)

@@ -2,7 +2,7 @@
 
 from http import HTTPStatus
 
-from gpushare_core.whole_number import whole_number
+from gpushare_core.text.whole_number import whole_number
 
 LONGEST_RETRY_AFTER = 30.0
 """Seconds: API servers ask for one to 32, and who asks for hours must not stop a cluster's bookkeeping."""

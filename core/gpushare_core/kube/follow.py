@@ -13,11 +13,11 @@ from typing import Any, Generic, TypeVar, overload
 
 import msgspec
 
-from gpushare_core.json_object import UNREADABLE_JSON, Json
 from gpushare_core.kube.backoff import Backoff, Jitter
 from gpushare_core.kube.client import JSON, METADATA, METADATA_LIST, KubeClient, ListMetadata, Request
 from gpushare_core.kube.errors import ApiError, EndlessEventError, UnreachableError, asked_to_wait
-from gpushare_core.whole_number import version_number
+from gpushare_core.text.json_object import UNREADABLE_JSON, Json
+from gpushare_core.text.whole_number import version_number
 
 Clock = Callable[[], float]
 """Monotonic seconds."""

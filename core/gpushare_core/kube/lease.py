@@ -12,7 +12,7 @@ from typing import Annotated
 import msgspec
 
 from gpushare_core.api.timestamps import micro_time
-from gpushare_core.json_object import Json
+from gpushare_core.text.json_object import Json
 
 RELEASED_SECONDS = 1
 """Duration of a Lease that its holder gave back, as client-go's leader election writes it, too."""

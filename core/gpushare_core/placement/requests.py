@@ -11,8 +11,8 @@ from enum import StrEnum
 from math import ceil
 from typing import Any
 
-from gpushare_core.json_object import Json
 from gpushare_core.placement.quantity import read_amount, sum_amounts
+from gpushare_core.text.json_object import Json
 
 
 class ResourceClass(StrEnum):

@@ -12,18 +12,18 @@ from gpushare_core.kube.client import KubeClient, Request
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.kube.lease_holder import NotHeldError
 from gpushare_core.kube.paths import pod_path
-from gpushare_core.placement.modes import unservable_reason
+from gpushare_core.placement.modes.table import unservable_reason
 from gpushare_core.placement.requests import PodRequest
 from gpushare_extender.bind.binding import Binding, allocation_of, share_binding
 from gpushare_extender.bind.binding_write import BindingWrite, BoundBeforeError, NotBoundError
 from gpushare_extender.bind.deadlines import CALL_SECONDS, BindTiming
-from gpushare_extender.decide.expected_requests import ExpectedRequest, ExpectedRequests, is_same
 from gpushare_extender.decide.pod import Pod, PodVersion
-from gpushare_extender.ledger.holder import Holder
+from gpushare_extender.decide.waiting.expected_requests import ExpectedRequest, ExpectedRequests, is_same
 from gpushare_extender.ledger.ledger import DoesNotFitError, Ledger
-from gpushare_extender.ledger.pod_reference import PodReference
 from gpushare_extender.ledger.reservations import BindState, Reservation
-from gpushare_extender.ledger.share_node import ShareNode
+from gpushare_extender.objects.holder import Holder
+from gpushare_extender.objects.pod_reference import PodReference
+from gpushare_extender.objects.share_node import ShareNode
 
 PARALLEL_BINDS = 200
 """Each has a connection to the API server of its own: kube-scheduler sends a burst of binds at once, and one

@@ -5,22 +5,22 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
 
-from gpushare_core.api.timestamps import rfc3339, unix_nanoseconds
-from gpushare_core.books.allocation import (
+from gpushare_core.allocation_annotation import (
     Allocation,
     MalformedAllocationError,
     decode_allocation,
     encode_allocation,
 )
+from gpushare_core.api.timestamps import rfc3339, unix_nanoseconds
 from gpushare_core.dialects.annotation_room import size_of
 from gpushare_core.dialects.dialect import Dialect
-from gpushare_core.json_object import Json
-from gpushare_core.placement.modes import mode_serving
+from gpushare_core.placement.modes.table import mode_serving
 from gpushare_core.placement.requests import PodRequest, ResourceClass
+from gpushare_core.text.json_object import Json
 from gpushare_extender.decide.pod_state import PodState
-from gpushare_extender.ledger.holder import Holder
-from gpushare_extender.ledger.pod_reference import PodReference
-from gpushare_extender.ledger.share_node import ShareNode
+from gpushare_extender.objects.holder import Holder
+from gpushare_extender.objects.pod_reference import PodReference
+from gpushare_extender.objects.share_node import ShareNode
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime
 
-from gpushare_core.clock import utc_now
+from gpushare_core.process.clock import utc_now
 
 ANSWER_SECONDS = 4.0
 """Less than the 5 s after which kube-scheduler gives an extender up by default."""

@@ -10,9 +10,9 @@ import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
-from gpushare_core.clock import steady_seconds
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.lease_holder import LeaseHolder, NotHeldError
+from gpushare_core.process.clock import steady_seconds
 from gpushare_extender.bind.deadlines import (
     CALL_SECONDS,
     IDLE_SECONDS,

@@ -17,7 +17,7 @@ from gpushare_extender.bind.deadlines import BindTiming
 from gpushare_extender.decide.pod_state import PodState
 from gpushare_extender.decide.rejection import rejection_for
 from gpushare_extender.ledger.ledger import Ledger
-from gpushare_extender.ledger.pod_reference import PodReference
+from gpushare_extender.objects.pod_reference import PodReference
 
 RIGHT_AFTER = 10.0
 """Seconds after its bind in which a pod's end is looked at."""

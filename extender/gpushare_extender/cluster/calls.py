@@ -10,9 +10,9 @@ from datetime import datetime
 
 from gpushare_core.api.names import CALLED_PORT_ANNOTATION, CALLS_COMPONENT, CALLS_LEASE, COMPONENT_LABEL
 from gpushare_core.api.timestamps import micro_time
-from gpushare_core.json_object import Json
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.paths import lease_path
+from gpushare_core.text.json_object import Json
 from gpushare_extender.cluster.lasting_apply import LastingApply
 
 APART_SECONDS = 300.0

@@ -5,10 +5,10 @@ import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from gpushare_core.json_object import Json
 from gpushare_core.kube.backoff import Backoff
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.errors import ApiError, UnreachableError, asked_to_wait
+from gpushare_core.text.json_object import Json
 
 FIRST_RETRY = 1.0
 LONGEST_RETRY = 60.0

@@ -12,8 +12,8 @@ from gpushare_core.kube.errors import ApiError, UnreachableError, asked_to_wait
 from gpushare_core.kube.paths import pod_path
 from gpushare_core.placement.requests import PodRequest
 from gpushare_extender.decide.pod import Pod
-from gpushare_extender.ledger.holder import PodUpdate
-from gpushare_extender.ledger.legacy_pods import LegacyPod
+from gpushare_extender.objects.holder import PodUpdate
+from gpushare_extender.objects.legacy_pods import LegacyPod
 
 PARALLEL_READS = 16
 

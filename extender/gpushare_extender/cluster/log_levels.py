@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from gpushare_core.api.enums import LogLevel
-from gpushare_core.log import change_level, most_verbose
-from gpushare_extender.ledger.share_node import ShareNode
+from gpushare_core.process.log import change_level, most_verbose
+from gpushare_extender.objects.share_node import ShareNode
 
 _log = logging.getLogger(__name__)
 

@@ -8,11 +8,11 @@ from collections.abc import Mapping, Set
 from dataclasses import dataclass
 
 from gpushare_core.api.names import ASKING_ANNOTATION, CALLS_LEASE, OTHER_SCHEDULERS_ANNOTATION
-from gpushare_core.json_object import Json
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.paths import lease_path
+from gpushare_core.text.json_object import Json
 from gpushare_extender.cluster.paced_pods import PacedPods
-from gpushare_extender.decide.other_schedulers import asking_for, candidates, is_name, report
+from gpushare_extender.decide.waiting.other_schedulers import asking_for, candidates, is_name, report
 from gpushare_extender.ledger.ledger import Ledger
 
 MOST_PODS = 2000

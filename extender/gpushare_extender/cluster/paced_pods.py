@@ -6,11 +6,11 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 
-from gpushare_core.json_object import Json
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.kube.follow import Clock
 from gpushare_core.kube.paths import PODS
+from gpushare_core.text.json_object import Json
 
 LOOK_SECONDS = 20.0
 """Between two looks."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from gpushare_core.metrics import Gauge, Sample
+from gpushare_core.process.metrics import Gauge, Sample
 from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.ledger.reservations import BindState
 

@@ -11,9 +11,9 @@ import msgspec
 from msgspec import structs
 
 from gpushare_core.dialects.annotation_room import size_beside_ours
-from gpushare_core.json_object import Json
 from gpushare_core.placement.requests import PodRequest, ResourceClass, read_request
-from gpushare_extender.ledger.pod_reference import PodReference
+from gpushare_core.text.json_object import Json
+from gpushare_extender.objects.pod_reference import PodReference
 
 LONGEST_KNOWN = 2048
 """Bytes of what is decoded of a spec: longer ones are not remembered."""

@@ -5,8 +5,8 @@ from datetime import datetime
 
 from gpushare_core.api.event_limits import event_name, event_note
 from gpushare_core.api.timestamps import micro_time
-from gpushare_core.json_object import Json
-from gpushare_extender.ledger.pod_reference import PodReference
+from gpushare_core.text.json_object import Json
+from gpushare_extender.objects.pod_reference import PodReference
 
 CONTROLLER = "gpushare-extender"
 

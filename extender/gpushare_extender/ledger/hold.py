@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from gpushare_core.placement.requests import Request
-from gpushare_extender.ledger.holder import Holder
+from gpushare_extender.objects.holder import Holder
 
 HOLD_SECONDS = 60.0
 """Units are held for so long after the last victim is gone, or has to be."""

@@ -15,19 +15,19 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 from gpushare_core.placement.requests import Request, ResourceClass, ResourceRequest
-from gpushare_extender.ledger.departures import Departures
 from gpushare_extender.ledger.fit_index import Answer, FitIndex, node_unfit_reason
 from gpushare_extender.ledger.greatest import Greatest
 from gpushare_extender.ledger.hold import Hold, Holds
-from gpushare_extender.ledger.holder import CardUnits, Holder, PodUpdate, unix_seconds
-from gpushare_extender.ledger.legacy_pods import LegacyPods
 from gpushare_extender.ledger.node_ledger import FreeOf, NodeLedger
 from gpushare_extender.ledger.node_room import NodeRoom
 from gpushare_extender.ledger.our_resources import OurResources
-from gpushare_extender.ledger.pod_reference import PodReference
 from gpushare_extender.ledger.reservations import BindState, Reservation, Reservations
-from gpushare_extender.ledger.share_node import ShareNode
 from gpushare_extender.ledger.unfit_reason import UnfitReason
+from gpushare_extender.ledger.unreleased_pods import Departures
+from gpushare_extender.objects.holder import CardUnits, Holder, PodUpdate, unix_seconds
+from gpushare_extender.objects.legacy_pods import LegacyPods
+from gpushare_extender.objects.pod_reference import PodReference
+from gpushare_extender.objects.share_node import ShareNode
 
 
 class DoesNotFitError(Exception):

@@ -6,10 +6,10 @@ from itertools import chain
 from typing import NamedTuple
 
 from gpushare_core.placement.card_choice import Card
-from gpushare_core.placement.modes import mode_serving
+from gpushare_core.placement.modes.sharing_mode import Room, SharingMode
+from gpushare_core.placement.modes.table import mode_serving
 from gpushare_core.placement.node_ranking import Candidate
 from gpushare_core.placement.requests import Request, ResourceClass, ResourceRequest
-from gpushare_core.placement.sharing_mode import Room, SharingMode
 from gpushare_core.placement.units import Meaning, convert_units
 from gpushare_extender.ledger.booking import (
     Booking,
@@ -21,9 +21,9 @@ from gpushare_extender.ledger.booking import (
 )
 from gpushare_extender.ledger.card_use import CardUse, card_use
 from gpushare_extender.ledger.hold import Hold
-from gpushare_extender.ledger.holder import Holder
 from gpushare_extender.ledger.node_room import NodeRoom, ResourceRoom, shared_room
-from gpushare_extender.ledger.share_node import ShareNode, ShareNodeCard
+from gpushare_extender.objects.holder import Holder
+from gpushare_extender.objects.share_node import ShareNode, ShareNodeCard
 
 LEFT_SECONDS = 60.0
 """In which a plugin stops telling of a pod that is gone. Where it does not, the pod was deleted by force and

@@ -3,7 +3,7 @@
 from functools import lru_cache
 from typing import NamedTuple
 
-from gpushare_core.placement.sharing_mode import Room, SharingMode
+from gpushare_core.placement.modes.sharing_mode import Room, SharingMode
 
 
 class ResourceRoom(NamedTuple):

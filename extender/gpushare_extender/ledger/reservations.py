@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
-from gpushare_extender.ledger.holder import Holder
+from gpushare_extender.objects.holder import Holder
 
 
 class BindState(Enum):

@@ -5,7 +5,7 @@ from collections.abc import Collection, Hashable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from gpushare_core.placement.modes import other_resource_reason, several_resources_reason
+from gpushare_core.placement.modes.table import other_resource_reason, several_resources_reason
 from gpushare_core.placement.requests import Request, ResourceRequest
 from gpushare_extender.ledger.node_room import NodeRoom, room_of
 

@@ -6,7 +6,7 @@ from http import HTTPStatus
 from gpushare_core.kube.client import KubeClient, Request
 from gpushare_core.kube.errors import ApiError
 from gpushare_core.kube.paths import pod_path
-from gpushare_extender.ledger.pod_reference import PodReference
+from gpushare_extender.objects.pod_reference import PodReference
 
 
 class EvictionOutcome(Enum):

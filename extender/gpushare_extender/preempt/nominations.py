@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.placement.requests import PodRequest
-from gpushare_extender.decide.ending_pods import EndingPods
-from gpushare_extender.decide.nomination import fits_now, given_up_reason, hold_for, is_doubtful
 from gpushare_extender.decide.pod import Pod
+from gpushare_extender.decide.preemption.ending_pods import EndingPods
+from gpushare_extender.decide.preemption.nomination import fits_now, given_up_reason, hold_for, is_doubtful
 from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.preempt.node_pods import NodePodReader
 

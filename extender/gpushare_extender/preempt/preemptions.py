@@ -15,23 +15,23 @@ from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.kube.lease_holder import NotHeldError
 from gpushare_core.kube.paths import events, pod_path
 from gpushare_extender.bind.deadlines import BindTiming
-from gpushare_extender.decide.bound_pods import BoundPod
-from gpushare_extender.decide.disruption_budgets import Budget
-from gpushare_extender.decide.ending_pods import EndingPods
-from gpushare_extender.decide.filter import fitting_nodes, passing_nodes
+from gpushare_extender.decide.fit.filter import fitting_nodes, passing_nodes
 from gpushare_extender.decide.pod import Pod
-from gpushare_extender.decide.preemption_events import PodEvent, preempted, preempting, refused
-from gpushare_extender.decide.preemption_queue import (
+from gpushare_extender.decide.preemption.bound_pods import BoundPod
+from gpushare_extender.decide.preemption.disruption_budgets import Budget
+from gpushare_extender.decide.preemption.ending_pods import EndingPods
+from gpushare_extender.decide.preemption.events import PodEvent, preempted, preempting, refused
+from gpushare_extender.decide.preemption.queue import (
     SCHEDULER_EVICTS_SECONDS,
     EvictionRate,
     PreemptionQueue,
     Preemptor,
     Rank,
 )
-from gpushare_extender.decide.victims import Eviction, NodeWithout, evictable, find_eviction
+from gpushare_extender.decide.preemption.victims import Eviction, NodeWithout, evictable, find_eviction
 from gpushare_extender.ledger.hold import HOLD_SECONDS, Hold
 from gpushare_extender.ledger.ledger import Ledger
-from gpushare_extender.ledger.pod_reference import PodReference
+from gpushare_extender.objects.pod_reference import PodReference
 from gpushare_extender.preempt.eviction_call import EvictionOutcome, ProtectedError, evict
 from gpushare_extender.preempt.node_pods import NodePodReader
 

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.placement.requests import PodRequest
-from gpushare_extender.decide.disruption_budgets import Budget
-from gpushare_extender.decide.ending_pods import EndingPods
-from gpushare_extender.decide.nomination import fits_once_gone, hold_for
 from gpushare_extender.decide.pod import Pod
-from gpushare_extender.decide.preemption_queue import PreemptionQueue
-from gpushare_extender.decide.proposals import Completed, NodeToFree, Proposal, complete
-from gpushare_extender.decide.victims import NodeWithout
+from gpushare_extender.decide.preemption.disruption_budgets import Budget
+from gpushare_extender.decide.preemption.ending_pods import EndingPods
+from gpushare_extender.decide.preemption.nomination import fits_once_gone, hold_for
+from gpushare_extender.decide.preemption.proposals import Completed, NodeToFree, Proposal, complete
+from gpushare_extender.decide.preemption.queue import PreemptionQueue
+from gpushare_extender.decide.preemption.victims import NodeWithout
 from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.preempt.node_pods import NodePodReader
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
-from gpushare_core.json_object import Json
+from gpushare_core.text.json_object import Json
 from gpushare_hostctl.decide import yaml_edit
 from gpushare_hostctl.decide.scheduler_flags import SchedulerFlags
 from gpushare_hostctl.decide.yaml_edit import YamlPath

@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 from typing import Literal
 from urllib.parse import urlsplit
 
-from gpushare_core.version import VERSION
+from gpushare_core.process.version import VERSION
 from gpushare_hostctl.decide import manifest, scheduler_config
 from gpushare_hostctl.decide.key_pairs import Keys
 from gpushare_hostctl.decide.manifest import SchedulerPod

@@ -6,7 +6,7 @@ from pathlib import PurePosixPath
 
 import yaml
 
-from gpushare_core.json_object import Json
+from gpushare_core.text.json_object import Json
 from gpushare_hostctl.decide import scheduler_config
 from gpushare_hostctl.decide.key_pairs import CLIENT_FILE, TRUSTED_FILE
 from gpushare_hostctl.decide.scheduler_config import ClientTls, ExtenderEntry

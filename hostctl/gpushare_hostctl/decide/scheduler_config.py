@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from gpushare_core.json_object import Json
+from gpushare_core.text.json_object import Json
 from gpushare_hostctl.decide import yaml_edit
 from gpushare_hostctl.decide.scheduler_flags import SchedulerFlags
 from gpushare_hostctl.errors import NeedsPersonError

@@ -5,8 +5,8 @@ from contextlib import contextmanager
 from functools import wraps
 from typing import ParamSpec, TypeVar
 
-from gpushare_core import yaml_edit
-from gpushare_core.yaml_edit import YamlPath
+from gpushare_core.text import yaml_edit
+from gpushare_core.text.yaml_edit import YamlPath
 from gpushare_hostctl.errors import NeedsPersonError
 
 __all__ = [

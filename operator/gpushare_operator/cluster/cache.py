@@ -7,8 +7,8 @@ from datetime import datetime
 from enum import IntEnum
 from typing import Any, Generic, TypeVar
 
-from gpushare_core.json_object import Json
-from gpushare_core.whole_number import version_number
+from gpushare_core.text.json_object import Json
+from gpushare_core.text.whole_number import version_number
 from gpushare_operator.cluster.kinds import (
     CALLS,
     DAEMON_SETS,
@@ -22,8 +22,8 @@ from gpushare_operator.cluster.kinds import (
     VOLCANO_BACKUPS,
     Kind,
 )
-from gpushare_operator.cluster.node_index import NodeIndexes
-from gpushare_operator.cluster.node_state import NodeStates
+from gpushare_operator.cluster.nodes.node_index import NodeIndexes
+from gpushare_operator.cluster.nodes.node_state import NodeStates
 from gpushare_operator.cluster.objects import (
     SchedulerObject,
     ServerFacts,

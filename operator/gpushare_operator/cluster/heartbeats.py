@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from gpushare_core.api.plugin_heartbeat import RENEW_SECONDS, SILENT_SECONDS
-from gpushare_core.json_object import Json
-from gpushare_operator.cluster.node_state import NodeState
+from gpushare_core.text.json_object import Json
+from gpushare_operator.cluster.nodes.node_state import NodeState
 from gpushare_operator.cluster.object_parts import read_time
 
 LONGEST_GAP = RENEW_SECONDS

@@ -12,8 +12,8 @@ from gpushare_core.api.names import (
     POLICY_PLURAL,
     VERSION,
 )
-from gpushare_core.json_object import Json
 from gpushare_core.kube import paths
+from gpushare_core.text.json_object import Json
 from gpushare_operator.cluster import readers
 from gpushare_operator.cluster.labels import MANAGED, VOLCANO
 from gpushare_operator.cluster.objects import (

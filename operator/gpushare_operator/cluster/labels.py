@@ -10,7 +10,7 @@ from gpushare_core.api.names import (
     SERVED_ANNOTATION,
 )
 from gpushare_core.dialects.table import DIALECTS
-from gpushare_core.whole_number import is_number
+from gpushare_core.text.whole_number import is_number
 
 MANAGER = FIELD_MANAGER
 MANAGED = f"{MANAGED_BY_LABEL}={MANAGER}"

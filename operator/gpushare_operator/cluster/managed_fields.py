@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from gpushare_core.json_object import Json
+from gpushare_core.text.json_object import Json
 
 Path = tuple[str | int, ...]
 """Keys of objects and positions in lists."""

@@ -5,7 +5,7 @@ from typing import Any
 
 from gpushare_core.api.conditions import TRUE
 from gpushare_core.api.timestamps import read_rfc3339
-from gpushare_core.json_object import Json
+from gpushare_core.text.json_object import Json
 
 
 def read_time(text: Any) -> datetime | None:

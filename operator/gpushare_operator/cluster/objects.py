@@ -10,7 +10,7 @@ from gpushare_core.api.names import PLUGIN_NODE_LABEL, POLICY_LABEL
 from gpushare_core.api.policy import MemoryTotals, PolicySpec, PolicyStatus, UnitTotals
 from gpushare_core.audit.difference import Difference
 from gpushare_core.audit.extender_report import ExtenderReport
-from gpushare_core.json_object import Json
+from gpushare_core.text.json_object import Json
 
 UNIT_SEPARATOR = ", "
 """Between the units of several classes in a status."""

@@ -21,9 +21,9 @@ from gpushare_core.api.names import (
 from gpushare_core.api.policy import PolicySpec, PolicyStatus
 from gpushare_core.audit.extender_report import decode_reports
 from gpushare_core.dialects.table import DIALECTS, RESOURCES, SHARED_RESOURCES
-from gpushare_core.json_object import UNREADABLE_JSON, Json
 from gpushare_core.placement.requests import read_request
-from gpushare_core.whole_number import is_number, whole_number
+from gpushare_core.text.json_object import UNREADABLE_JSON, Json
+from gpushare_core.text.whole_number import is_number, whole_number
 from gpushare_operator.cluster.labels import (
     ASKED_ANNOTATION,
     COMMAND_LABEL,

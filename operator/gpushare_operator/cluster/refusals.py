@@ -9,10 +9,10 @@ import re
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from typing import Protocol
 
-from gpushare_core.json_object import Json
 from gpushare_core.kube import paths
 from gpushare_core.kube.client import Page
 from gpushare_core.kube.errors import ApiError
+from gpushare_core.text.json_object import Json
 from gpushare_operator.cluster.labels import MANAGED
 from gpushare_operator.cluster.snapshot import Snapshot
 

@@ -8,8 +8,9 @@ from typing import TypeVar
 
 from gpushare_core.api.names import CONTROL_PLANE_LABEL
 from gpushare_operator.cluster.labels import EXTENDER, PLUGIN, SCHEDULER
-from gpushare_operator.cluster.node_index import Look, NodeIndex, NodeIndexes
-from gpushare_operator.cluster.node_state import NodeState, node_states
+from gpushare_operator.cluster.nodes.node_index import Look, NodeIndex, NodeIndexes
+from gpushare_operator.cluster.nodes.node_state import NodeState, node_states
+from gpushare_operator.cluster.nodes.traits import ClusterTraits, NodeTraits, cluster_traits
 from gpushare_operator.cluster.objects import (
     CallsObject,
     DaemonSetObject,
@@ -25,7 +26,6 @@ from gpushare_operator.cluster.objects import (
     VolcanoConfigObject,
     VolcanoLocation,
 )
-from gpushare_operator.cluster.traits import ClusterTraits, NodeTraits, cluster_traits
 
 R = TypeVar("R")
 

@@ -9,11 +9,11 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from gpushare_core.json_object import UNREADABLE_JSON
 from gpushare_core.kube.backoff import Backoff
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.follow import Changed, Clock, Collection, Follower, Listed, Reader, as_json, follow
-from gpushare_core.whole_number import version_number
+from gpushare_core.text.json_object import UNREADABLE_JSON
+from gpushare_core.text.whole_number import version_number
 from gpushare_operator.cluster.cache import Cache, Change, Listing, Reading, read
 from gpushare_operator.cluster.kinds import KINDS, Kind
 

@@ -10,7 +10,7 @@ from typing import TypeAlias
 import msgspec
 
 from gpushare_core.api.conditions import ConditionState
-from gpushare_core.json_object import Json
+from gpushare_core.text.json_object import Json
 from gpushare_operator.cluster.objects import VolcanoLocation
 
 

@@ -12,7 +12,7 @@ from gpushare_core.dialects.table import DIALECTS
 from gpushare_operator.cluster.objects import PolicyObject
 from gpushare_operator.cluster.snapshot import Snapshot, oldest_first
 from gpushare_operator.decide.actions import MarkPolicy
-from gpushare_operator.decide.dialect_names import served_classes
+from gpushare_operator.decide.nodes.dialect_names import served_classes
 
 BY_STRICTNESS = (VisibleDevices.ALLOW, VisibleDevices.WARN, VisibleDevices.DENY)
 

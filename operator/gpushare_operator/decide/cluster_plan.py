@@ -9,7 +9,7 @@ from gpushare_operator.decide.actions import Plan, RemoveStartupTaint
 from gpushare_operator.decide.backends import is_placing_by_sums, plan_backends
 from gpushare_operator.decide.job_results import record_results
 from gpushare_operator.decide.leftovers import Teardown
-from gpushare_operator.decide.startup_taints import remove_startup_taints, remove_unclaimed_taints
+from gpushare_operator.decide.nodes.startup_taints import remove_startup_taints, remove_unclaimed_taints
 from gpushare_operator.decide.teardown import Scope, plan_nodes, plan_teardown
 from gpushare_operator.desired.names import Installation
 

@@ -7,7 +7,7 @@ MutatingAdmissionPolicy of the installation writes it while a policy's status na
 from datetime import datetime
 
 from gpushare_core.api.names import DEDICATED_SCHEDULER
-from gpushare_core.json_object import Json
+from gpushare_core.text.json_object import Json
 from gpushare_operator.cluster.snapshot import Snapshot
 from gpushare_operator.decide.actions import ApplyDeployment, Plan
 from gpushare_operator.decide.scheduler import scheduler_settings

@@ -27,7 +27,7 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from math import isfinite
 
-from gpushare_core.json_object import UNREADABLE_JSON, Json
+from gpushare_core.text.json_object import UNREADABLE_JSON, Json
 from gpushare_operator.cluster.object_parts import read_time
 from gpushare_operator.cluster.objects import JobObject, NodeObject, PodObject
 from gpushare_operator.cluster.snapshot import Snapshot

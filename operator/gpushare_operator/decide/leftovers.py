@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from gpushare_core.api.names import DEDICATED_SCHEDULER, FINALIZER
-from gpushare_operator.cluster.node_index import NOTHING, Entry, NodeIndex
-from gpushare_operator.cluster.node_state import NodeState
+from gpushare_operator.cluster.nodes.node_index import NOTHING, Entry, NodeIndex
+from gpushare_operator.cluster.nodes.node_state import NodeState
 from gpushare_operator.cluster.objects import POLICY_LABELS, NodeObject, ShareNodeObject
 from gpushare_operator.cluster.snapshot import Snapshot
 from gpushare_operator.decide.actions import (
@@ -24,15 +24,16 @@ from gpushare_operator.decide.actions import (
     RemoveStartupTaint,
     SetFinalizers,
 )
-from gpushare_operator.decide.dialect_names import (
+from gpushare_operator.decide.external import external_hosts
+from gpushare_operator.decide.hostctl_history import earliest_retry, is_done
+from gpushare_operator.decide.nodes.dialect_names import (
     forgotten_names,
     lasting_labels,
     own_names,
     recorded_dialect,
     shows_counts,
 )
-from gpushare_operator.decide.external import external_hosts
-from gpushare_operator.decide.hostctl_history import earliest_retry, is_done
+from gpushare_operator.decide.nodes.startup_taints import remove_unclaimed_taints, unclaimed_tainted_nodes
 from gpushare_operator.decide.scheduler import (
     create_job,
     delete_superseded_jobs,
@@ -45,7 +46,6 @@ from gpushare_operator.decide.scheduler import (
     settled_marks,
     withdraw_runs,
 )
-from gpushare_operator.decide.startup_taints import remove_unclaimed_taints, unclaimed_tainted_nodes
 from gpushare_operator.decide.volcano import edited_location, plan_restore
 from gpushare_operator.desired.daemon_sets import is_external
 from gpushare_operator.desired.hostctl_job import HostctlCommand

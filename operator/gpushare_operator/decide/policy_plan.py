@@ -8,10 +8,10 @@ from functools import cached_property
 from typing import Any, TypeAlias
 
 from gpushare_core.api.names import FINALIZER, PLUGIN_NODE_LABEL, POLICY_LABEL
-from gpushare_core.json_object import Json
-from gpushare_core.version import VERSION
-from gpushare_operator.cluster.node_index import NOTHING, Entry
-from gpushare_operator.cluster.node_state import NodeState
+from gpushare_core.process.version import VERSION
+from gpushare_core.text.json_object import Json
+from gpushare_operator.cluster.nodes.node_index import NOTHING, Entry
+from gpushare_operator.cluster.nodes.node_state import NodeState
 from gpushare_operator.cluster.objects import DaemonSetObject, PolicyObject, ShareNodeObject
 from gpushare_operator.cluster.snapshot import Snapshot
 from gpushare_operator.decide.actions import (
@@ -24,16 +24,16 @@ from gpushare_operator.decide.actions import (
     SetFinalizers,
 )
 from gpushare_operator.decide.leftovers import Teardown, clear_counts, remove_own_labels
-from gpushare_operator.decide.node_assignment import Asked, NodeAssignment, asked_of, assign_node
-from gpushare_operator.decide.node_labels import (
+from gpushare_operator.decide.nodes.node_assignment import Asked, NodeAssignment, asked_of, assign_node
+from gpushare_operator.decide.nodes.node_labels import (
     clear_former_dialect,
     desired_node,
     label_node,
     show_counts,
 )
 from gpushare_operator.decide.policy_problems import is_served
-from gpushare_operator.decide.silent_plugins import doubt_share_node
 from gpushare_operator.decide.teardown import Scope, plan_teardown
+from gpushare_operator.decide.unavailable_plugins import doubt_share_node
 from gpushare_operator.desired.daemon_sets import plugin_daemon_set
 from gpushare_operator.desired.drift import Comparisons, has_drifted
 from gpushare_operator.desired.names import Installation, plugin_name

@@ -8,12 +8,11 @@ from dataclasses import replace
 from datetime import datetime
 
 from gpushare_core.api.names import EXTENDER_PORT, FINALIZER, SCHEDULER_LABEL
-from gpushare_core.whole_number import whole_number
+from gpushare_core.text.whole_number import whole_number
 from gpushare_operator.cluster.labels import EXTERNAL_MARK, PORT_ANNOTATION, read_ports
 from gpushare_operator.cluster.objects import DaemonSetObject, NodeObject, PodObject, PolicyObject
 from gpushare_operator.cluster.snapshot import Snapshot, oldest_first
 from gpushare_operator.decide.actions import Action, ApplyDaemonSet, CreateJob, DeleteJob, LabelNode, Plan
-from gpushare_operator.decide.dialect_names import ignored_resources, managed_resources
 from gpushare_operator.decide.hostctl_history import (
     HistoryState,
     JobHistory,
@@ -22,6 +21,7 @@ from gpushare_operator.decide.hostctl_history import (
     last_job,
     read_history,
 )
+from gpushare_operator.decide.nodes.dialect_names import ignored_resources, managed_resources
 from gpushare_operator.decide.policy_problems import is_served
 from gpushare_operator.desired.daemon_sets import extender_daemon_set, is_external
 from gpushare_operator.desired.drift import has_drifted

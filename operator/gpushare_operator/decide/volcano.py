@@ -12,7 +12,7 @@ from enum import Enum, auto
 
 from gpushare_core.api.enums import Backend
 from gpushare_core.api.policy import VolcanoScheduler
-from gpushare_core.json_object import Json
+from gpushare_core.text.json_object import Json
 from gpushare_operator.cluster.labels import VOLCANO
 from gpushare_operator.cluster.objects import (
     ReadResult,

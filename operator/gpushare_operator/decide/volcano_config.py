@@ -11,9 +11,9 @@ from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
-from gpushare_core import yaml_edit
-from gpushare_core.json_object import Json
-from gpushare_core.yaml_edit import YamlEditError, YamlPath
+from gpushare_core.text import yaml_edit
+from gpushare_core.text.json_object import Json
+from gpushare_core.text.yaml_edit import YamlEditError, YamlPath
 
 DEVICESHARE = "deviceshare"
 PREDICATES = "predicates"

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from gpushare_core.api.enums import Backend
 from gpushare_core.api.names import HOST_ADDRESS_VARIABLE, PLUGIN_NODE_LABEL, SCHEDULER_LABEL
-from gpushare_core.json_object import Json
+from gpushare_core.text.json_object import Json
 from gpushare_operator.cluster.labels import (
     BACKEND_ANNOTATION,
     EXTENDER,

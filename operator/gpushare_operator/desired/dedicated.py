@@ -1,7 +1,7 @@
 """The Deployment of a kube-scheduler of our own, with the extender beside it."""
 
 from gpushare_core.api.names import DEDICATED_SCHEDULER
-from gpushare_core.json_object import Json
+from gpushare_core.text.json_object import Json
 from gpushare_operator.cluster.labels import SCHEDULER
 from gpushare_operator.desired.daemon_sets import LOOPBACK, health_port
 from gpushare_operator.desired.hostctl_job import SchedulerSettings

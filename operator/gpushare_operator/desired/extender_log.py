@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from gpushare_core.json_object import Json
+from gpushare_core.text.json_object import Json
 from gpushare_operator.desired.names import Installation
 from gpushare_operator.desired.plugin_platform import LOGS, LOGS_MOUNT
 from gpushare_operator.desired.pod_template import UNPRIVILEGED, confined, host_path, mount, pulled

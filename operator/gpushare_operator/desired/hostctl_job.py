@@ -8,7 +8,7 @@ from enum import StrEnum
 from gpushare_core.api.names import CONTROL_PLANE_LABEL, EDIT_REVISION, EXTENDER_PORT, SCHEDULER_LABEL
 from gpushare_core.api.policy import Placement, Scheduler
 from gpushare_core.dialects.gpushare import GPUSHARE
-from gpushare_core.json_object import Json
+from gpushare_core.text.json_object import Json
 from gpushare_operator.cluster.labels import (
     ASKED_ANNOTATION,
     COMMAND_LABEL,

@@ -10,7 +10,7 @@ from gpushare_core.api.names import (
     POLICY_LABEL,
     VERSION_LABEL,
 )
-from gpushare_core.version import VERSION
+from gpushare_core.process.version import VERSION
 from gpushare_operator.cluster.labels import MANAGER
 from gpushare_operator.desired.programs import Programs
 

@@ -6,7 +6,7 @@ from pathlib import PurePosixPath
 
 from gpushare_core.api.enums import MeasurementScope, Mode, Source
 from gpushare_core.api.policy import INVENTORY_FOLDERS, PolicySpec
-from gpushare_core.json_object import Json
+from gpushare_core.text.json_object import Json
 from gpushare_operator.desired.pod_template import host_path, mount
 
 INVENTORY_VOLUMES: Mapping[str, str] = {

@@ -5,7 +5,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from gpushare_core.json_object import Json
+from gpushare_core.text.json_object import Json
 from gpushare_operator.cluster.labels import COMPARE_LABEL, HASH_ANNOTATION
 from gpushare_operator.desired.names import Installation
 from gpushare_operator.desired.programs import Program

@@ -14,8 +14,8 @@ from gpushare_core.api.names import (
 from gpushare_core.api.policy import NodeRule
 from gpushare_core.api.share_node import NodeSpec
 from gpushare_core.dialects.dialect import Dialect
-from gpushare_core.json_object import Json
-from gpushare_core.version import VERSION
+from gpushare_core.process.version import VERSION
+from gpushare_core.text.json_object import Json
 from gpushare_operator.cluster.labels import HASH_ANNOTATION, MANAGER
 from gpushare_operator.cluster.managed_fields import Path
 from gpushare_operator.cluster.objects import PolicyObject

@@ -13,7 +13,7 @@ from gpushare_core.api.event_limits import event_name, event_note
 from gpushare_core.api.names import API_VERSION, POLICY_KIND
 from gpushare_core.api.policy import Condition, PolicyStatus
 from gpushare_core.api.timestamps import rfc3339
-from gpushare_core.json_object import Json
+from gpushare_core.text.json_object import Json
 from gpushare_operator.cluster.labels import MANAGER
 from gpushare_operator.cluster.objects import PolicyObject
 from gpushare_operator.status import conditions

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from gpushare_core.metrics import Gauge, Sample
+from gpushare_core.process.metrics import Gauge, Sample
 from gpushare_operator.cluster.objects import PolicyObject
 from gpushare_operator.status.totals import byte_count
 

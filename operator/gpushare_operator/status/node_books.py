@@ -2,9 +2,9 @@
 
 from gpushare_core.api.conditions import FALSE, TRUE
 from gpushare_core.api.names import LEDGER_IN_SYNC
-from gpushare_operator.cluster.node_state import NodeState
+from gpushare_operator.cluster.nodes.node_state import NodeState
 from gpushare_operator.cluster.objects import ShareNodeObject
-from gpushare_operator.decide.silent_plugins import why_silent
+from gpushare_operator.decide.unavailable_plugins import why_silent
 
 
 def said_of_books(share: ShareNodeObject | None) -> str:

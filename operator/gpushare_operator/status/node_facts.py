@@ -6,8 +6,8 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from gpushare_core.api.names import CARDS_CORDONED, CARDS_HEALTHY
-from gpushare_operator.cluster.node_index import NOTHING, Entry
-from gpushare_operator.cluster.node_state import NodeState
+from gpushare_operator.cluster.nodes.node_index import NOTHING, Entry
+from gpushare_operator.cluster.nodes.node_state import NodeState
 
 UNKNOWN_CARDS = "UnknownCards"
 """Reason of ``CARDS_CORDONED`` where the annotation names what is no card."""

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 
 from gpushare_core.api.names import REGISTERED
-from gpushare_operator.cluster.node_state import NodeState
-from gpushare_operator.decide.silent_plugins import why_silent
+from gpushare_operator.cluster.nodes.node_state import NodeState
+from gpushare_operator.decide.unavailable_plugins import why_silent
 from gpushare_operator.status.checks import first_failure
 
 

@@ -8,7 +8,7 @@ from gpushare_core.api.names import UNIT_CHANGE_BLOCKED, UNIT_TOO_FINE
 from gpushare_core.api.policy import PolicySpec
 from gpushare_core.api.served import Problem
 from gpushare_core.dialects.table import DIALECTS
-from gpushare_core.json_object import Json
+from gpushare_core.text.json_object import Json
 from gpushare_operator.cluster.objects import PolicyObject
 from gpushare_operator.cluster.snapshot import Snapshot
 from gpushare_operator.decide import policy_problems

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from gpushare_core.api.enums import Source
 from gpushare_core.api.served import Problem
 from gpushare_core.dialects.table import SHARED_RESOURCES
-from gpushare_operator.cluster.node_state import NodeState
-from gpushare_operator.decide.dialect_names import own_names
+from gpushare_operator.cluster.nodes.node_state import NodeState
+from gpushare_operator.decide.nodes.dialect_names import own_names
 from gpushare_operator.status.conditions import CARDS_OFFERED_TWICE
 from gpushare_operator.status.wording import listed
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from gpushare_core.api.conditions import ConditionState
 from gpushare_core.api.enums import Backend
 from gpushare_core.api.names import CALLS_LEASE
-from gpushare_core.whole_number import whole_number
+from gpushare_core.text.whole_number import whole_number
 from gpushare_operator.cluster.snapshot import Snapshot
 from gpushare_operator.decide.backends import placing_backend
 from gpushare_operator.status.wording import counted

@@ -6,11 +6,17 @@ from typing import Any, NamedTuple, TypeVar
 
 from gpushare_core.api.names import UNIT_CHANGE_BLOCKED, UNIT_TOO_FINE
 from gpushare_core.dialects.table import DIALECTS
-from gpushare_operator.cluster.node_index import Entry, NodeIndex
-from gpushare_operator.cluster.node_state import NodeState
+from gpushare_operator.cluster.nodes.node_index import Entry, NodeIndex
+from gpushare_operator.cluster.nodes.node_state import NodeState
 from gpushare_operator.cluster.objects import PolicyObject, ShareNodeObject
 from gpushare_operator.cluster.snapshot import Snapshot
-from gpushare_operator.decide.node_assignment import Asked, NodeAssignment, asked_of, assign_node, matches
+from gpushare_operator.decide.nodes.node_assignment import (
+    Asked,
+    NodeAssignment,
+    asked_of,
+    assign_node,
+    matches,
+)
 from gpushare_operator.decide.policy_plan import NodePlanner
 from gpushare_operator.status.node_books import said_of_books, why_books_unseen
 from gpushare_operator.status.node_readiness import why_not_ready

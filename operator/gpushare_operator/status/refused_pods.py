@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from gpushare_core.api.served import Problem
-from gpushare_core.printable import printable
+from gpushare_core.text.printable import printable
 from gpushare_operator.cluster.objects import PolicyObject
 from gpushare_operator.cluster.snapshot import Snapshot
 from gpushare_operator.desired.names import plugin_name

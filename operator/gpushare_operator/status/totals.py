@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from gpushare_core.api import bounds
 from gpushare_core.api.policy import CardTotals, MemoryTotals, NodeTotals, PolicyUnits
 from gpushare_core.placement.quantity import format_memory, parse_memory
-from gpushare_core.printable import printable
+from gpushare_core.text.printable import printable
 from gpushare_operator.cluster.objects import UNIT_SEPARATOR, ShareNodeObject
 from gpushare_operator.status.versions import PluginVersion
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from gpushare_core.api import bounds
 from gpushare_core.api.policy import ProgramVersions
-from gpushare_core.printable import printable
-from gpushare_core.version import VERSION
+from gpushare_core.process.version import VERSION
+from gpushare_core.text.printable import printable
 from gpushare_operator.cluster.labels import EXTENDER, SCHEDULER
 from gpushare_operator.cluster.objects import JobObject
 from gpushare_operator.cluster.snapshot import Snapshot

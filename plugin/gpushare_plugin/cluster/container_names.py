@@ -8,12 +8,12 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 
 import msgspec
 
-from gpushare_core.json_object import Json
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.kube.paths import pod_path
-from gpushare_plugin.decide.cgroups import CgroupOwner
-from gpushare_plugin.decide.pods import PodName
+from gpushare_core.text.json_object import Json
+from gpushare_plugin.decide.held.pods import PodName
+from gpushare_plugin.decide.use.cgroups import CgroupOwner
 
 TIMEOUT = 5.0
 """Seconds for reading all pods that are asked for."""

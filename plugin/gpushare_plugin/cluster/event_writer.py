@@ -7,7 +7,7 @@ from datetime import datetime
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.kube.paths import events
-from gpushare_plugin.decide.pod_events import PodEvent
+from gpushare_plugin.decide.held.pod_events import PodEvent
 
 _log = logging.getLogger(__name__)
 

@@ -10,13 +10,13 @@ import msgspec
 
 from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.dialects.table import RESOURCES
-from gpushare_core.json_object import Json
 from gpushare_core.kube.backoff import BOOKKEEPING_RETRY, Backoff
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.kube.follow import Changed, Collection, Listed, follow
 from gpushare_core.kube.paths import PODS, pod_path
-from gpushare_plugin.decide.pods import FINISHED, Pod, PodName, is_bound_to, read_metadata, read_pod
+from gpushare_core.text.json_object import Json
+from gpushare_plugin.decide.held.pods import FINISHED, Pod, PodName, is_bound_to, read_metadata, read_pod
 from gpushare_plugin.state import NodeState
 
 CONCURRENT_READS = 8

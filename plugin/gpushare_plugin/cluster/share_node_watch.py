@@ -6,12 +6,12 @@ import logging
 import msgspec
 
 from gpushare_core.api.node_object import GPUShareNode
-from gpushare_core.json_object import Json
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.follow import Changed, Collection, Listed, follow
 from gpushare_core.kube.paths import SHARE_NODES
-from gpushare_core.log import change_level
-from gpushare_core.whole_number import version_number
+from gpushare_core.process.log import change_level
+from gpushare_core.text.json_object import Json
+from gpushare_core.text.whole_number import version_number
 from gpushare_plugin.state import NodeState
 
 _log = logging.getLogger(__name__)

@@ -30,7 +30,7 @@ class DeviceSources:
         """Returns the source that its spec asks for."""
         devices = share_node.spec.devices
         if devices.source is Source.SIMULATED:
-            from gpushare_plugin.devices.simulated import SimulatedSource
+            from gpushare_plugin.devices.simulated.source import SimulatedSource
 
             happening = share_node.metadata.annotations.get(SIMULATE_ANNOTATION, "")
             before, self._simulated = self._simulated, happening
@@ -46,7 +46,7 @@ class DeviceSources:
 
     def _open_inventory(self, path: str) -> DeviceSource:
         if self._inventory is None or self._inventory[0] != path:
-            from gpushare_plugin.devices.inventory import InventorySource
+            from gpushare_plugin.devices.inventory.source import InventorySource
 
             self._inventory = path, InventorySource(Path(path))
         return self._inventory[1]
@@ -54,7 +54,7 @@ class DeviceSources:
     def open_use(self, share_node: GPUShareNode) -> UseSource | None:
         """Returns what tells how much is in use, or None where nothing does; NVML only once it told cards."""
         if share_node.spec.devices.source is Source.SIMULATED:
-            from gpushare_plugin.devices.simulated_use import SimulatedUse
+            from gpushare_plugin.devices.simulated.use import SimulatedUse
 
             return SimulatedUse()
         return self._nvml_use if share_node.spec.devices.source is Source.NVML else None
@@ -62,9 +62,9 @@ class DeviceSources:
 
 def _nvml_sources(happened: Callable[[], None]) -> tuple[DeviceSource, UseSource]:
     """One thread for both: the library takes one call at a time."""
-    from gpushare_plugin.devices.nvml import NvmlSource
-    from gpushare_plugin.devices.nvml_library import NvmlLibrary
-    from gpushare_plugin.devices.nvml_use import NvmlUse
+    from gpushare_plugin.devices.nvml.library import NvmlLibrary
+    from gpushare_plugin.devices.nvml.source import NvmlSource
+    from gpushare_plugin.devices.nvml.use import NvmlUse
 
     library = NvmlLibrary()
     source = NvmlSource(library, happened=happened)

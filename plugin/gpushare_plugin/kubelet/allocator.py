@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from gpushare_core.books.allocation import Shares, sum_shares
-from gpushare_core.placement.modes import unservable_reason
+from gpushare_core.allocation_annotation import Shares, sum_shares
+from gpushare_core.placement.modes.table import unservable_reason
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_plugin.cluster.pod_watch import PodWatch
-from gpushare_plugin.decide.admission import (
+from gpushare_plugin.decide.admit.admission import (
     admission_candidates,
     admitted_by_arrival,
     has_stranger,
@@ -18,7 +18,17 @@ from gpushare_plugin.decide.admission import (
     pods_without_units,
     require_not_listed,
 )
-from gpushare_plugin.decide.allocations import (
+from gpushare_plugin.decide.admit.environment import UnusableUnitsError
+from gpushare_plugin.decide.admit.hints import hinted_cards, hinted_units
+from gpushare_plugin.decide.admit.injection import ContainerAnswer, container_answer
+from gpushare_plugin.decide.admit.preferred_allocation import (
+    ContainerRequest,
+    NothingFitsError,
+    PreferenceRequest,
+    choose_units,
+)
+from gpushare_plugin.decide.admit.unadmitted_pods import promised_classes, promised_units
+from gpushare_plugin.decide.held.allocations import (
     annotated_cards_of,
     answered_classes,
     every_allocation,
@@ -27,33 +37,23 @@ from gpushare_plugin.decide.allocations import (
     forgotten_units,
     node_locks,
 )
-from gpushare_plugin.decide.environment import UnusableUnitsError
-from gpushare_plugin.decide.forgotten_pods import (
+from gpushare_plugin.decide.held.lost_assignments import (
     has_known_cards,
     require_room_beside_unlisted,
     running_beside,
     shares_to_get_again,
 )
-from gpushare_plugin.decide.hints import hinted_cards, hinted_units
-from gpushare_plugin.decide.injection import ContainerAnswer, container_answer
-from gpushare_plugin.decide.layout import Layout
-from gpushare_plugin.decide.locks import locks_of_units
-from gpushare_plugin.decide.offering import is_draining
-from gpushare_plugin.decide.pods import Pod
-from gpushare_plugin.decide.preferred_allocation import (
-    ContainerRequest,
-    NothingFitsError,
-    PreferenceRequest,
-    choose_units,
-)
-from gpushare_plugin.decide.promises import promised_classes, promised_units
-from gpushare_plugin.decide.stand_ins import (
+from gpushare_plugin.decide.held.pods import Pod
+from gpushare_plugin.decide.offer.offering import is_draining
+from gpushare_plugin.decide.offer.replaced_plugin_units import (
     foreign_by_card,
     foreign_locks,
     require_room_beside_foreign,
 )
-from gpushare_plugin.decide.unit_change import may_go_on
-from gpushare_plugin.decide.unit_ids import UnitSet, encode_id, known_numbers
+from gpushare_plugin.decide.offer.unit_change import may_go_on
+from gpushare_plugin.decide.units.layout import Layout
+from gpushare_plugin.decide.units.locks import locks_of_units
+from gpushare_plugin.decide.units.unit_ids import UnitSet, encode_id, known_numbers
 from gpushare_plugin.kubelet.assignment_reader import AssignmentReader
 from gpushare_plugin.kubelet.pod_resources import PodResourcesUnavailableError
 from gpushare_plugin.kubelet.reservations import Reservations

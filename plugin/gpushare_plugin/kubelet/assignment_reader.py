@@ -7,13 +7,13 @@ from dataclasses import replace
 from itertools import chain
 
 from gpushare_core.kube.backoff import BOOKKEEPING_RETRY, Backoff
-from gpushare_plugin.decide.allocations import forgotten_strangers, orphans
-from gpushare_plugin.decide.assigned_devices import AssignedDevices
-from gpushare_plugin.decide.checkpoint import by_pod
-from gpushare_plugin.decide.foreign_cards import locate
-from gpushare_plugin.decide.forgotten_pods import forgotten, still_remembered
-from gpushare_plugin.decide.identity import identify, with_stored
-from gpushare_plugin.decide.shown_pods import with_unshown
+from gpushare_plugin.decide.held.allocations import forgotten_strangers, orphans
+from gpushare_plugin.decide.held.assigned_devices import AssignedDevices
+from gpushare_plugin.decide.held.checkpoint import by_pod
+from gpushare_plugin.decide.held.foreign_cards import locate
+from gpushare_plugin.decide.held.kubelet_restart import with_unshown
+from gpushare_plugin.decide.held.lost_assignments import forgotten, still_remembered
+from gpushare_plugin.decide.held.pod_identity import identify, with_stored
 from gpushare_plugin.kubelet.checkpoint import CheckpointFile, CheckpointUnreadableError
 from gpushare_plugin.kubelet.pod_resources import PodResources, PodResourcesUnavailableError
 from gpushare_plugin.kubelet.reservations import Reservations

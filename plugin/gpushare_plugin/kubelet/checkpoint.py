@@ -15,10 +15,10 @@ import msgspec
 from google.protobuf.message import DecodeError
 
 from gpushare_core.dialects.table import RESOURCES
-from gpushare_core.json_object import UNREADABLE_JSON
-from gpushare_plugin.decide.checkpoint import CheckpointEntry, StoredUnits, read_answer
-from gpushare_plugin.decide.foreign_units import sort_ids
-from gpushare_plugin.decide.unit_runs import UnitRuns
+from gpushare_core.text.json_object import UNREADABLE_JSON
+from gpushare_plugin.decide.held.checkpoint import CheckpointEntry, StoredUnits, read_answer
+from gpushare_plugin.decide.units.foreign_units import sort_ids
+from gpushare_plugin.decide.units.unit_runs import UnitRuns
 from gpushare_plugin.kubelet.proto import deviceplugin_pb2 as api
 
 FILE = "kubelet_internal_checkpoint"

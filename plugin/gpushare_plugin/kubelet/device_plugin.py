@@ -11,13 +11,13 @@ from typing import Any
 import grpc
 import grpc.aio
 
-from gpushare_core.printable import REFUSAL_BYTES, printable
-from gpushare_plugin.decide.environment import UnusableUnitsError
-from gpushare_plugin.decide.injection import ContainerAnswer
-from gpushare_plugin.decide.preferred_allocation import NothingFitsError, PreferenceRequest
+from gpushare_core.text.printable import REFUSAL_BYTES, printable
+from gpushare_plugin.decide.admit.environment import UnusableUnitsError
+from gpushare_plugin.decide.admit.injection import ContainerAnswer
+from gpushare_plugin.decide.admit.preferred_allocation import NothingFitsError, PreferenceRequest
 from gpushare_plugin.kubelet.allocator import Allocator, NothingOfferedError
 from gpushare_plugin.kubelet.device_stream import DeviceStream
-from gpushare_plugin.kubelet.kubelet_calls import KubeletCalls
+from gpushare_plugin.kubelet.kubelet_requests import KubeletCalls
 from gpushare_plugin.kubelet.proto import deviceplugin_pb2 as api
 from gpushare_plugin.kubelet.wire import preference_requests
 

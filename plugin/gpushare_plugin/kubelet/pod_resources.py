@@ -11,9 +11,9 @@ import grpc
 import grpc.aio
 from google.protobuf.message import DecodeError
 
-from gpushare_plugin.decide.assigned_devices import AssignedDevices
-from gpushare_plugin.decide.pod_assignment import PodAssignment, place
-from gpushare_plugin.decide.pods import PodName
+from gpushare_plugin.decide.held.assigned_devices import AssignedDevices
+from gpushare_plugin.decide.held.pod_assignment import PodAssignment, place
+from gpushare_plugin.decide.held.pods import PodName
 from gpushare_plugin.kubelet.proto import podresources_pb2 as api
 from gpushare_plugin.kubelet.wire import PodMessage, pod_messages
 

@@ -8,7 +8,7 @@ import grpc
 import grpc.aio
 
 from gpushare_core.kube.backoff import Backoff
-from gpushare_plugin.decide.conditions import RegistrationState
+from gpushare_plugin.decide.report.conditions import RegistrationState
 from gpushare_plugin.kubelet.device_stream import DeviceStream
 from gpushare_plugin.kubelet.plugin_server import PluginServer
 from gpushare_plugin.kubelet.proto import deviceplugin_pb2 as api

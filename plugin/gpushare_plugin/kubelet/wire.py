@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 from google.protobuf.message import DecodeError
 
-from gpushare_plugin.decide.pod_assignment import ListedDevices
-from gpushare_plugin.decide.preferred_allocation import PreferenceRequest
-from gpushare_plugin.decide.unit_ids import known_numbers
-from gpushare_plugin.decide.unit_runs import UnitRuns
+from gpushare_plugin.decide.admit.preferred_allocation import PreferenceRequest
+from gpushare_plugin.decide.held.pod_assignment import ListedDevices
+from gpushare_plugin.decide.units.unit_ids import known_numbers
+from gpushare_plugin.decide.units.unit_runs import UnitRuns
 from gpushare_plugin.kubelet.proto import deviceplugin_pb2, podresources_pb2
 
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5

@@ -11,8 +11,8 @@ from tests.component.audit.scene import NODE, Scene
 from tests.fakes.books import NOW, Pod
 from tests.fakes.extender_clock import FakeClock
 
+from gpushare_core import allocation_annotation as core_allocation
 from gpushare_core.audit.difference import Kind
-from gpushare_core.books import allocation as core_allocation
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.kube.client import Request
 from gpushare_core.kube.errors import UnreachableError
@@ -20,7 +20,7 @@ from gpushare_core.placement.requests import PodRequest, ResourceClass, Resource
 from gpushare_extender.bind.binder import Binder, KnownPod
 from gpushare_extender.bind.binding_write import BindingWrite
 from gpushare_extender.bind.deadlines import BindTiming
-from gpushare_extender.ledger.pod_reference import PodReference
+from gpushare_extender.objects.pod_reference import PodReference
 
 T = TypeVar("T")
 

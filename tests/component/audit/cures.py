@@ -14,21 +14,23 @@ from tests.fakes.books import run_now
 from tests.samples.plugin import container
 from tests.samples.pod_shapes import SLICE
 
+from gpushare_core import allocation_annotation as core_allocation
 from gpushare_core.audit.difference import Kind
-from gpushare_core.books import allocation as core_allocation
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.kube.errors import ApiError
 from gpushare_core.placement.requests import PodRequest
 from gpushare_extender.bind.deadlines import BindTiming
 from gpushare_extender.bind.lease import BindLease
 from gpushare_extender.bind.stale_reservations import StaleReservations
-from gpushare_extender.ledger import holder as ledger_holder
 from gpushare_extender.ledger.ledger import Ledger
-from gpushare_extender.ledger.pod_reference import PodReference
-from gpushare_extender.ledger.share_node import ShareNodeCard
-from gpushare_plugin.decide import allocations, layout, offering, unit_change
-from gpushare_plugin.decide.pods import read_metadata
-from gpushare_plugin.decide.shown_pods import ShownPods
+from gpushare_extender.objects import holder as ledger_holder
+from gpushare_extender.objects.pod_reference import PodReference
+from gpushare_extender.objects.share_node import ShareNodeCard
+from gpushare_plugin.decide.held import allocations
+from gpushare_plugin.decide.held.kubelet_restart import ShownPods
+from gpushare_plugin.decide.held.pods import read_metadata
+from gpushare_plugin.decide.offer import offering, unit_change
+from gpushare_plugin.decide.units import layout
 from gpushare_plugin.kubelet import allocator, assignment_reader
 from gpushare_plugin.kubelet.allocator import Allocator
 from gpushare_plugin.reconciler import Reconciler
@@ -251,7 +253,7 @@ def a_pod_is_recreated_under_its_name(scene: Scene) -> None:
 
 
 def leave_annotations_as_they_are(patch: Patch) -> None:
-    patch.setattr("gpushare_plugin.decide.annotation_repairs.plan_repairs", nothing)
+    patch.setattr("gpushare_plugin.decide.report.annotation_repairs.plan_repairs", nothing)
 
 
 def two_pods_are_swapped(scene: Scene) -> None:

@@ -17,13 +17,13 @@ from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.dialects.table import RESOURCES
 from gpushare_extender.ledger.node_ledger import NodeLedger
 from gpushare_plugin import state
-from gpushare_plugin.decide import allocations
-from gpushare_plugin.decide.assigned_devices import AssignedDevices
-from gpushare_plugin.decide.checkpoint import StoredContainers
-from gpushare_plugin.decide.pod_assignment import PodAssignment
-from gpushare_plugin.decide.pods import Pods, read_pod
-from gpushare_plugin.decide.preferred_allocation import NothingFitsError
-from gpushare_plugin.decide.shown_pods import ShownPods, with_unshown
+from gpushare_plugin.decide.admit.preferred_allocation import NothingFitsError
+from gpushare_plugin.decide.held import allocations
+from gpushare_plugin.decide.held.assigned_devices import AssignedDevices
+from gpushare_plugin.decide.held.checkpoint import StoredContainers
+from gpushare_plugin.decide.held.kubelet_restart import ShownPods, with_unshown
+from gpushare_plugin.decide.held.pod_assignment import PodAssignment
+from gpushare_plugin.decide.held.pods import Pods, read_pod
 from gpushare_plugin.kubelet import allocator, assignment_reader
 
 

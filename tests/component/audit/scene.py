@@ -9,10 +9,10 @@ from tests.fakes.books_cluster import GI, Cluster
 from tests.samples.plugin import container
 from tests.samples.pod_shapes import MEMORY
 
-from gpushare_core.audit.books import Books
 from gpushare_core.audit.difference import Difference, Kind
 from gpushare_core.audit.differences import differences, released_early
-from gpushare_core.json_object import Json
+from gpushare_core.audit.records import Books
+from gpushare_core.text.json_object import Json
 from gpushare_plugin.devices.card import PhysicalCard
 
 NODE = "n1"

@@ -14,8 +14,8 @@ from bench.rows import candidates, churn, one_node, pending, pods, storm, throug
 from bench.size import QUICK
 from tests.fakes.bench_cluster import PretendCluster, pretend_cluster
 
-from gpushare_core.json_object import Json
 from gpushare_core.kube import paths
+from gpushare_core.text.json_object import Json
 
 
 @pytest.fixture

@@ -11,10 +11,10 @@ from bench.programs import api_server
 from bench.rows import policy
 
 from gpushare_core.api.names import POLICY_LABEL
-from gpushare_core.json_object import Json
 from gpushare_core.kube import paths
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import from_kubeconfig
+from gpushare_core.text.json_object import Json
 
 COUNT = 4
 

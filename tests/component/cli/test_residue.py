@@ -15,9 +15,9 @@ from gpushare_cli.gather.errors import CannotLookError
 from gpushare_cli.gather.host_files import read_host_files
 from gpushare_cli.gather.traces import COLLECTIONS
 from gpushare_cli.residue import LOOK_SECONDS, find_residue
-from gpushare_core.json_object import Json
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import Credentials
+from gpushare_core.text.json_object import Json
 
 
 async def run(

@@ -26,28 +26,28 @@ from gpushare_cli.gather.host_files import read_host_files
 from gpushare_cli.main import main as cli
 from gpushare_core.api.conditions import condition_false, dated_conditions
 from gpushare_core.api.node_object import Condition
-from gpushare_core.audit.residue import residue
 from gpushare_core.kube.client import KubeClient
-from gpushare_core.log import configure_logging
-from gpushare_core.log_file import log_file
-from gpushare_core.metrics import Gauge, SnapshotCollector, exposition
+from gpushare_core.process.log import configure_logging
+from gpushare_core.process.log_file import log_file
+from gpushare_core.process.metrics import Gauge, SnapshotCollector, exposition
+from gpushare_core.residue import residue
 from gpushare_extender.bind.binder import Binder
 from gpushare_extender.cluster.watchers import WatchHealth
-from gpushare_extender.decide.preemption_events import refused
-from gpushare_extender.http.health import HealthApi
-from gpushare_extender.http.server import ExtenderApi, application
+from gpushare_extender.decide.preemption.events import refused
 from gpushare_extender.ledger.ledger import Ledger
-from gpushare_extender.ledger.pod_reference import PodReference
+from gpushare_extender.objects.pod_reference import PodReference
+from gpushare_extender.verbs.health import HealthApi
+from gpushare_extender.verbs.server import ExtenderApi, application
 from gpushare_hostctl.main import main as hostctl
 from gpushare_hostctl.report import Report
 from gpushare_operator.main import parser
-from gpushare_plugin.decide.environment import UnusableUnitsError
-from gpushare_plugin.decide.pod_events import PodEvent
-from gpushare_plugin.decide.pods import PodName
-from gpushare_plugin.devices.inventory_file import InventoryError, read_inventory
+from gpushare_plugin.decide.admit.environment import UnusableUnitsError
+from gpushare_plugin.decide.held.pod_events import PodEvent
+from gpushare_plugin.decide.held.pods import PodName
+from gpushare_plugin.devices.inventory.inventory_file import InventoryError, read_inventory
 from gpushare_plugin.health_server import HealthServer
 from gpushare_plugin.kubelet.device_plugin import DevicePlugin
-from gpushare_plugin.kubelet.kubelet_calls import KubeletCalls
+from gpushare_plugin.kubelet.kubelet_requests import KubeletCalls
 from gpushare_plugin.kubelet.proto import deviceplugin_pb2 as api
 from gpushare_plugin.kubelet.reservations import Reservations
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gpushare_core.version import VERSION
+from gpushare_core.process.version import VERSION
 
 PROGRAMS = Path(sys.executable).parent
 NOWHERE = ("--kubeconfig", "/nowhere/kubeconfig")

@@ -19,7 +19,6 @@ from tests.fakes.api_server import (
     stream,
 )
 
-from gpushare_core.json_object import Json
 from gpushare_core.kube.backoff import Backoff
 from gpushare_core.kube.client import METADATA, METADATA_LIST, KubeClient
 from gpushare_core.kube.follow import (
@@ -32,6 +31,7 @@ from gpushare_core.kube.follow import (
     Listed,
     follow,
 )
+from gpushare_core.text.json_object import Json
 
 NO_BOOKMARK = {"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": ""}}}
 COLLECTION = Collection(PODS, field_selector="spec.nodeName!=", metadata_only=True)

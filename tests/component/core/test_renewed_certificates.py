@@ -18,7 +18,7 @@ from gpushare_core.kube.client import KubeClient, Request
 from gpushare_core.kube.credentials import Credentials, from_kubeconfig, in_cluster
 from gpushare_core.kube.errors import NotSentError
 from gpushare_core.kube.tls import RENEW_SECONDS, RenewedTls, TlsParts
-from gpushare_operator.cluster.login import login
+from gpushare_operator.process.login import login
 
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n{}\n"
 

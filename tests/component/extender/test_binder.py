@@ -20,19 +20,19 @@ from tests.samples.extender import (
     share_node,
 )
 
-from gpushare_core.json_object import Json
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import Credentials
-from gpushare_core.placement.modes import MODES
+from gpushare_core.placement.modes.table import MODES
 from gpushare_core.placement.requests import ResourceClass
+from gpushare_core.text.json_object import Json
 from gpushare_extender.bind.binder import Binder, KnownPod
 from gpushare_extender.bind.deadlines import BindTiming
 from gpushare_extender.bind.stale_reservations import StaleReservations
 from gpushare_extender.decide.pod import PodVersion
-from gpushare_extender.ledger.departures import DEPARTURE_SECONDS
 from gpushare_extender.ledger.ledger import Ledger
-from gpushare_extender.ledger.pod_reference import PodReference
+from gpushare_extender.ledger.unreleased_pods import DEPARTURE_SECONDS
 from gpushare_extender.main import kube_client
+from gpushare_extender.objects.pod_reference import PodReference
 
 NOW = datetime(2026, 11, 21, 10, 0, 0, tzinfo=UTC)
 POD = "/api/v1/namespaces/default/pods/a"

@@ -19,12 +19,12 @@ from gpushare_core.audit.extender_report import (
     encode_report,
     report_key,
 )
-from gpushare_core.json_object import Json
 from gpushare_core.kube.client import KubeClient
-from gpushare_core.placement.modes import NODE_MODES
+from gpushare_core.placement.modes.table import NODE_MODES
 from gpushare_core.placement.requests import ResourceClass
-from gpushare_extender.cluster.book_audit import AT_ONCE, LONGEST_SECONDS, BookAudit, ChangedNodes
-from gpushare_extender.cluster.books_report import BooksReport
+from gpushare_core.text.json_object import Json
+from gpushare_extender.audit.audit_task import AT_ONCE, LONGEST_SECONDS, BookAudit, ChangedNodes
+from gpushare_extender.audit.report import BooksReport
 from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.main import kube_client
 

@@ -15,13 +15,13 @@ from tests.fakes.extender_clock import FakeClock
 from tests.fakes.following_extender import permitted
 from tests.samples.extender import ANNOTATION, pod_json, share_node
 
-from gpushare_core.books.allocation import decode_allocation
+from gpushare_core.allocation_annotation import decode_allocation
 from gpushare_core.kube.client import KubeClient
 from gpushare_extender.bind.binder import Binder
 from gpushare_extender.cluster.watchers import WatchHealth
-from gpushare_extender.http.health import HealthApi
-from gpushare_extender.http.server import ExtenderApi, application
 from gpushare_extender.ledger.ledger import Ledger
+from gpushare_extender.verbs.health import HealthApi
+from gpushare_extender.verbs.server import ExtenderApi, application
 
 NAMES = [f"pod-{number}" for number in range(16)]
 UNITS = 8

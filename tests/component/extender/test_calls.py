@@ -12,9 +12,9 @@ from tests.fakes.extender_caller import SchedulerCaller
 from tests.fakes.extender_clock import FakeClock
 
 from gpushare_extender.cluster.calls import APART_SECONDS, IN_TURN_SECONDS, CallReport
-from gpushare_extender.http.endpoints import Address
-from gpushare_extender.http.server import application
 from gpushare_extender.main import Extender, Options, kube_client
+from gpushare_extender.transport.endpoints import Address
+from gpushare_extender.verbs.server import application
 
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/gpushare-system/leases/gpushare-extender-calls"
 NOW = datetime(2026, 11, 21, 10, 0, 0, tzinfo=UTC)

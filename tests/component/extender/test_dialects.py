@@ -16,7 +16,7 @@ from tests.fakes.replaced_tools import (
 )
 from tests.samples.dialects import MEMORY_RESOURCE, asking, dialect_node, left_by, mixed_node
 
-from gpushare_core.json_object import Json
+from gpushare_core.text.json_object import Json
 
 
 @pytest.fixture

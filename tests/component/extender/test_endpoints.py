@@ -9,10 +9,10 @@ from tests.fakes.extender_caller import heard_application
 from tests.fakes.extender_keys import KeyFolder, caller_tls
 from tests.fakes.http2_client import connected
 
-from gpushare_extender.http.endpoints import Address, Endpoint, serving
-from gpushare_extender.http.exchange import Answer, Call
-from gpushare_extender.http.listener import PROTOCOLS, Http2Service, ListenerLimits
-from gpushare_extender.http.tls import ServerTls
+from gpushare_extender.transport.endpoints import Address, Endpoint, serving
+from gpushare_extender.transport.exchange import Answer, Call
+from gpushare_extender.transport.listener import PROTOCOLS, Http2Service, ListenerLimits
+from gpushare_extender.transport.tls import ServerTls
 
 
 def free_address() -> Address:

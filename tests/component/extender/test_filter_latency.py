@@ -15,9 +15,9 @@ from bench.filter_latency import Caller, WrongAnswerError, measure, mutual_tls
 from tests.fakes.extender_keys import PAIRS, KeyFolder
 from tests.fakes.open_port import listening
 
-from gpushare_extender.http.exchange import Answer, Call, json_answer
-from gpushare_extender.http.listener import PROTOCOLS, Http2Service
-from gpushare_extender.http.tls import ServerTls
+from gpushare_extender.transport.exchange import Answer, Call, json_answer
+from gpushare_extender.transport.listener import PROTOCOLS, Http2Service
+from gpushare_extender.transport.tls import ServerTls
 
 LAYOUT = Layout(nodes=4)
 

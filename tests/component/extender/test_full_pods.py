@@ -18,9 +18,9 @@ from tests.samples.extender import ANNOTATION, pod_json, pod_request, reference,
 from gpushare_core.api.timestamps import unix_nanoseconds
 from gpushare_core.dialects.annotation_room import MOST_BYTES, size_of
 from gpushare_core.dialects.table import DIALECTS
-from gpushare_core.json_object import Json
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.placement.requests import ResourceClass
+from gpushare_core.text.json_object import Json
 from gpushare_extender.bind.binder import Binder
 from gpushare_extender.bind.deadlines import BindTiming
 from gpushare_extender.decide.pod import PodVersion

@@ -16,11 +16,11 @@ from tests.fakes.http2_client import Http2Client, connected
 from tests.fakes.http2_wire import PREFACE, wire
 from tests.fakes.open_port import listening
 
-from gpushare_extender.http.connection import Patience
-from gpushare_extender.http.exchange import Answer, Answering, Call, json_answer
-from gpushare_extender.http.listener import PROTOCOLS, Http2Service, ListenerLimits
-from gpushare_extender.http.routes import Route, Routes
-from gpushare_extender.http.tls import ServerTls
+from gpushare_extender.transport.connection import Patience
+from gpushare_extender.transport.exchange import Answer, Answering, Call, json_answer
+from gpushare_extender.transport.listener import PROTOCOLS, Http2Service, ListenerLimits
+from gpushare_extender.transport.tls import ServerTls
+from gpushare_extender.verbs.routes import Route, Routes
 
 LARGEST = 100_000
 REFUSED = int(ErrorCodes.REFUSED_STREAM)

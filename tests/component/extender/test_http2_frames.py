@@ -17,9 +17,9 @@ from hyperframe.frame import (
 )
 from tests.fakes.http2_wire import GOOD, PREFACE, Owner, SlowTransport, Transport, headers_frame, wire
 
-from gpushare_extender.http.exchange import Answer, Call
-from gpushare_extender.http.http2 import MOST_UNTAKEN, Http2Requests, StreamLimits
-from gpushare_extender.http.http2_frames import LARGEST_HEADERS, ServerFrames
+from gpushare_extender.transport.exchange import Answer, Call
+from gpushare_extender.transport.http2 import MOST_UNTAKEN, Http2Requests, StreamLimits
+from gpushare_extender.transport.http2_frames import LARGEST_HEADERS, ServerFrames
 
 LARGEST = 1000
 LENGTH = 5000

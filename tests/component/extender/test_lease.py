@@ -20,9 +20,9 @@ from tests.fakes.api_server import (
 from tests.fakes.extender_clock import HandClock
 from tests.samples.extender import pod_json, reference, share_node_json
 
-from gpushare_core.json_object import Json
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.lease_holder import NotHeldError
+from gpushare_core.text.json_object import Json
 from gpushare_extender.bind.deadlines import (
     CALL_SECONDS,
     IDLE_SECONDS,
@@ -32,9 +32,9 @@ from gpushare_extender.bind.deadlines import (
     BindTiming,
 )
 from gpushare_extender.bind.lease import BindLease
-from gpushare_extender.http.endpoints import Address
 from gpushare_extender.ledger.node_ledger import NodeLedger
 from gpushare_extender.main import Extender, Options
+from gpushare_extender.transport.endpoints import Address
 
 LEASE = f"{LEASES}/gpushare-extender"
 

@@ -14,9 +14,9 @@ from tests.fakes.extender_caller import call, heard_application
 from tests.fakes.extender_keys import KeyFolder, caller_tls
 from tests.fakes.open_port import listening
 
-from gpushare_extender.http.connection import Patience, read_in_time
-from gpushare_extender.http.listener import ListenerLimits
-from gpushare_extender.http.tls import ServerTls
+from gpushare_extender.transport.connection import Patience, read_in_time
+from gpushare_extender.transport.listener import ListenerLimits
+from gpushare_extender.transport.tls import ServerTls
 
 WHOLE = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\nx"
 HALF_SENT = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{"

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 from tests.fakes.api_server import SHARE_NODES, FakeApi, fake_api
 from tests.samples.extender import share_node, share_node_json
 
-from gpushare_core.json_object import Json
 from gpushare_core.kube.client import KubeClient
+from gpushare_core.text.json_object import Json
 from gpushare_extender.cluster.log_levels import LogLevels
 from gpushare_extender.cluster.watchers import WatchHealth, watch_share_nodes
 from gpushare_extender.ledger.ledger import Ledger

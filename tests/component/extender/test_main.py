@@ -29,14 +29,14 @@ from tests.samples.extender import (
     share_node_json,
 )
 
-from gpushare_core.json_object import Json
 from gpushare_core.kube.client import KubeClient
-from gpushare_core.version import VERSION
+from gpushare_core.process.version import VERSION
+from gpushare_core.text.json_object import Json
 from gpushare_extender.cluster.watchers import WatchHealth
-from gpushare_extender.decide.filter import FilterResult
-from gpushare_extender.decide.sampled_pods import SAME_NODES
-from gpushare_extender.http.endpoints import Address
+from gpushare_extender.decide.fit.filter import FilterResult
+from gpushare_extender.decide.waiting.sampled_pods import SAME_NODES
 from gpushare_extender.main import Extender, Options, spare_long_lived
+from gpushare_extender.transport.endpoints import Address
 
 PAIRS = AUTHORITIES / "first"
 BIND = {"PodName": "a", "PodNamespace": "default", "PodUID": "uid-a", "Node": "n1"}

@@ -15,16 +15,16 @@ from tests.fakes.open_port import listening
 
 from gpushare_core.health_port import Answer
 from gpushare_core.kube.credentials import Credentials
-from gpushare_extender.http.connection import Patience
-from gpushare_extender.http.endpoints import Address
-from gpushare_extender.http.listener import ListenerLimits
-from gpushare_extender.http.metrics_access import (
+from gpushare_extender.transport.connection import Patience
+from gpushare_extender.transport.endpoints import Address
+from gpushare_extender.transport.listener import ListenerLimits
+from gpushare_extender.verbs.metrics_access import (
     ALLOWED_SECONDS,
     MOST_REMEMBERED,
     REFUSED_SECONDS,
     MetricsAccess,
 )
-from gpushare_extender.http.metrics_port import LIMITS, metrics_endpoint, serving_metrics
+from gpushare_extender.verbs.metrics_port import LIMITS, metrics_endpoint, serving_metrics
 
 SECRET = b"gpushare_extender_nodes 3\n"
 

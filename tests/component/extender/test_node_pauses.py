@@ -14,7 +14,7 @@ from gpushare_extender.bind.binder import Binder
 from gpushare_extender.bind.deadlines import BindTiming
 from gpushare_extender.bind.node_pauses import FIRST_PAUSE, LONGEST_PAUSE, RIGHT_AFTER, NodePauses
 from gpushare_extender.cluster.watchers import WatchHealth, watch_pods, watch_share_nodes
-from gpushare_extender.decide.filter import filter_nodes
+from gpushare_extender.decide.fit.filter import filter_nodes
 from gpushare_extender.ledger.ledger import Ledger
 
 REJECTED = (

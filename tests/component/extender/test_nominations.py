@@ -11,8 +11,8 @@ from tests.fakes.api_server import PODS, FakeApi, fake_api, status
 from tests.fakes.extender_caller import SchedulerCaller
 from tests.samples.extender import asked, holder_json, pod_json, reference, share_node
 
-from gpushare_core.json_object import Json
-from gpushare_extender.http.server import ExtenderApi
+from gpushare_core.text.json_object import Json
+from gpushare_extender.verbs.server import ExtenderApi
 
 REFUSED = "insufficient GPU memory in one card: asked 10, largest free 6"
 

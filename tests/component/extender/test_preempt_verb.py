@@ -9,11 +9,11 @@ from tests.fakes.extender_caller import SchedulerCaller
 from tests.samples.extender import asked, holder_json, pod_json, pod_update, reference, reporting, share_node
 from tests.samples.preemption import budget_json
 
-from gpushare_core.json_object import Json
-from gpushare_extender.decide.sampled_pods import SAME_NODES
-from gpushare_extender.http.server import ExtenderApi
+from gpushare_core.text.json_object import Json
+from gpushare_extender.decide.waiting.sampled_pods import SAME_NODES
 from gpushare_extender.ledger.node_ledger import LEFT_SECONDS
 from gpushare_extender.preempt.scheduler_victims import MOST_NODES
+from gpushare_extender.verbs.server import ExtenderApi
 
 
 @pytest.fixture

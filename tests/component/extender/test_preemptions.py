@@ -10,9 +10,14 @@ from tests.fakes.preemption_world import World, a_world, preemptor_json, request
 from tests.samples.extender import holder_json, pod_json, pod_update, reference, share_node
 from tests.samples.preemption import budget_json
 
-from gpushare_core.json_object import Json
 from gpushare_core.kube.lease_holder import NotHeldError
-from gpushare_extender.decide.preemption_queue import SAMPLE, EvictionRate, PreemptionQueue, Preemptor
+from gpushare_core.text.json_object import Json
+from gpushare_extender.decide.preemption.queue import (
+    SAMPLE,
+    EvictionRate,
+    PreemptionQueue,
+    Preemptor,
+)
 from gpushare_extender.ledger.hold import HOLD_SECONDS
 from gpushare_extender.preempt.preemptions import LOWEST_SECONDS, UNTRIED_SECONDS
 

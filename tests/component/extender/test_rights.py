@@ -9,7 +9,7 @@ from tests.fakes.api_server import EVENTS, PODS, SHARE_NODES, Seen, fake_api
 from tests.samples.extender import holder_json, pod_json, share_node_json
 from tests.samples.rights import Right, allowed, group_and_parts
 
-from gpushare_core.json_object import Json
+from gpushare_core.text.json_object import Json
 
 MANIFEST = Path(__file__).resolve().parents[3] / "manifests" / "rbac-extender.yaml"
 

@@ -12,7 +12,7 @@ from tests.fakes.extender_caller import call, heard_application
 from tests.fakes.extender_keys import KeyFolder, caller_tls
 from tests.fakes.open_port import listening
 
-from gpushare_extender.http.tls import GONE_SECONDS, FilesGoneError, ServerTls, TlsFiles
+from gpushare_extender.transport.tls import GONE_SECONDS, FilesGoneError, ServerTls, TlsFiles
 
 
 @pytest.fixture

@@ -12,11 +12,11 @@ from h2.errors import ErrorCodes
 from hyperframe.frame import ContinuationFrame, DataFrame, HeadersFrame, RstStreamFrame, SettingsFrame
 from tests.fakes.http2_wire import GOOD, PREFACE, Owner, Transport, headers_frame, wire
 
-from gpushare_extender.http.connection import Connection, Patience
-from gpushare_extender.http.exchange import Answer, Call
-from gpushare_extender.http.http2 import Http2Requests, StreamLimits
-from gpushare_extender.http.http2_frames import LARGEST_FRAME, LARGEST_HEADERS, READ_WINDOW
-from gpushare_extender.http.unfinished import MOST_UNFINISHED, Unfinished
+from gpushare_extender.transport.connection import Connection, Patience
+from gpushare_extender.transport.exchange import Answer, Call
+from gpushare_extender.transport.http2 import Http2Requests, StreamLimits
+from gpushare_extender.transport.http2_frames import LARGEST_FRAME, LARGEST_HEADERS, READ_WINDOW
+from gpushare_extender.transport.unfinished import MOST_UNFINISHED, Unfinished
 
 START = PREFACE + wire(SettingsFrame(0))
 SOME = 32 * 1024

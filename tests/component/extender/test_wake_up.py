@@ -13,14 +13,14 @@ from tests.fakes.extender_caller import SchedulerCaller
 from tests.fakes.extender_clock import FakeClock
 from tests.samples.extender import RESOURCE, asked, holder_json, pod_json, share_node_json
 
-from gpushare_core.json_object import Json
-from gpushare_extender.cluster import wake_up
-from gpushare_extender.cluster.wake_up import WakeUp
-from gpushare_extender.decide.offered_pods import ATTEMPT_SECONDS
-from gpushare_extender.decide.refused_pods import RefusedPods
-from gpushare_extender.http.endpoints import Address
-from gpushare_extender.http.server import application
+from gpushare_core.text.json_object import Json
+from gpushare_extender.cluster import activation as wake_up
+from gpushare_extender.cluster.activation import WakeUp
+from gpushare_extender.decide.waiting.offered_pods import ATTEMPT_SECONDS
+from gpushare_extender.decide.waiting.unschedulable_pods import RefusedPods
 from gpushare_extender.main import Extender, Options, kube_client
+from gpushare_extender.transport.endpoints import Address
+from gpushare_extender.verbs.server import application
 
 NOW = datetime(2026, 11, 21, 10, 0, 0, tzinfo=UTC)
 OBJECT = f"{STORAGE_CAPACITIES}/gpushare-wake-up"

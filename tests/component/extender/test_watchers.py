@@ -12,8 +12,8 @@ from aiohttp import web
 from tests.fakes.api_server import PODS, SHARE_NODES, FakeApi, error_event, fake_api, status, stream
 from tests.samples.extender import ANNOTATION, RESOURCE, annotation, holder_json, pod_json, share_node_json
 
-from gpushare_core.json_object import Json
 from gpushare_core.kube.client import METADATA_LIST, KubeClient
+from gpushare_core.text.json_object import Json
 from gpushare_extender.cluster.watchers import (
     WatchHealth,
     end_departures,
@@ -22,9 +22,9 @@ from gpushare_extender.cluster.watchers import (
     watch_pods,
     watch_share_nodes,
 )
-from gpushare_extender.ledger.departures import DEPARTURE_SECONDS
-from gpushare_extender.ledger.holder import PodUpdate, read_pod
 from gpushare_extender.ledger.ledger import Ledger
+from gpushare_extender.ledger.unreleased_pods import DEPARTURE_SECONDS
+from gpushare_extender.objects.holder import PodUpdate, read_pod
 
 
 class FollowedLedger:

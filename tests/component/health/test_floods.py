@@ -27,7 +27,7 @@ async def main(port):
 """,
     "operator": """
 from prometheus_client import CollectorRegistry
-from gpushare_operator.health_server import HealthServer
+from gpushare_operator.process.health_server import HealthServer
 async def beat():
     return 0.0
 async def main(port):
@@ -35,8 +35,8 @@ async def main(port):
         await asyncio.Event().wait()
 """,
     "extender": """
-from gpushare_extender.http.endpoints import Address, HealthEndpoint, serving
-from gpushare_extender.http.health import HealthApi
+from gpushare_extender.transport.endpoints import Address, HealthEndpoint, serving
+from gpushare_extender.verbs.health import HealthApi
 async def main(port):
     health = HealthEndpoint(Address("127.0.0.1", port), HealthApi(()).pages())
     async with serving([], [health], {}, drain=1.0):

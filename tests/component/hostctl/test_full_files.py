@@ -9,7 +9,7 @@ import pytest
 from tests.fakes.hostctl_node import OWN_CONFIG, OWN_CONFIG_PATH, FakeNode
 from tests.samples.hostctl import KUBEADM, WITH_CONFIG
 
-from gpushare_core.yaml_edit import MOST_CHARACTERS
+from gpushare_core.text.yaml_edit import MOST_CHARACTERS
 from gpushare_hostctl.errors import NeedsPersonError
 
 

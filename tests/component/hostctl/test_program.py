@@ -17,7 +17,7 @@ import pytest
 from tests.fakes.hostctl_kubelet import HttpsServer, Kubelet, free_port
 from tests.samples.hostctl import ENDPOINT, KUBEADM
 
-from gpushare_core.json_object import Json
+from gpushare_core.text.json_object import Json
 from gpushare_hostctl.decide.health_endpoint import HealthEndpoint
 from gpushare_hostctl.decide.process_identity import ProcessIdentity
 from gpushare_hostctl.decide.restart_detector import ProbeResult

@@ -29,7 +29,7 @@ from gpushare_core.dialects.visible_cards import (
     RUNTIME_SUFFIX,
     RUNTIME_VARIABLES,
 )
-from gpushare_core.placement.modes import MOST_UNITS
+from gpushare_core.placement.modes.table import MOST_UNITS
 from gpushare_operator.cluster.labels import COMPARE_LABEL
 
 MANIFESTS = Path(__file__).resolve().parents[3] / "manifests"

@@ -20,12 +20,12 @@ from gpushare_core.api.names import SERVED_ANNOTATION
 from gpushare_core.kube import paths
 from gpushare_core.kube.credentials import Credentials
 from gpushare_operator.app import App
-from gpushare_operator.cluster.login import login
 from gpushare_operator.desired.names import Installation
 from gpushare_operator.desired.programs import Program, Programs
-from gpushare_operator.health_server import CannotServeError, StalledError
-from gpushare_operator.leadership import FEWEST_LEASE_SECONDS, Leadership, LeaseTimes
 from gpushare_operator.main import installed, main, parser, renamed, serve
+from gpushare_operator.process.health_server import CannotServeError, StalledError
+from gpushare_operator.process.leadership import FEWEST_LEASE_SECONDS, Leadership, LeaseTimes
+from gpushare_operator.process.login import login
 
 CARDS = {"source": "Simulated", "simulated": [{"count": 1, "memory": "16Gi"}]}
 SECONDS = 60.0

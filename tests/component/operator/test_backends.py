@@ -18,8 +18,8 @@ from tests.fakes.operator_cluster import (
 from tests.samples.operator import VOLCANO_CONFIG
 
 from gpushare_core.api.names import SCHEDULER_LABEL
-from gpushare_core.json_object import Json
 from gpushare_core.kube import paths
+from gpushare_core.text.json_object import Json
 from gpushare_operator.decide.volcano_config import enable
 from gpushare_operator.reconcile import SCHEDULERS
 

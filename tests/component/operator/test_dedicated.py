@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from tests.fakes.operator_cluster import DEPLOYMENTS, Cluster, Operator, converge
 
-from gpushare_core.json_object import Json
 from gpushare_core.kube import paths
+from gpushare_core.text.json_object import Json
 from gpushare_operator.reconcile import SCHEDULERS
 
 CARDS = {"source": "Simulated", "simulated": [{"count": 2, "memory": "16Gi"}]}

@@ -14,9 +14,9 @@ from tests.samples.operator import VOLCANO_CONFIG
 
 from gpushare_core.api.names import POLICY_LABEL, STARTUP_TAINT
 from gpushare_core.dialects.annotation_room import MOST_BYTES, size_of
-from gpushare_core.json_object import Json
 from gpushare_core.kube import paths
 from gpushare_core.kube.errors import ApiError
+from gpushare_core.text.json_object import Json
 from gpushare_operator.decide.volcano_config import enable
 from gpushare_operator.reconcile import SCHEDULERS
 

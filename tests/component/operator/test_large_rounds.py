@@ -8,9 +8,9 @@ from tests.component.operator.test_app import CARDS
 from tests.fakes.operator_cluster import Cluster, Operator, converge
 
 from gpushare_core.api.names import MODE_LABEL, POLICY_LABEL
-from gpushare_core.json_object import Json
 from gpushare_core.kube import paths
 from gpushare_core.kube.errors import ApiError
+from gpushare_core.text.json_object import Json
 from gpushare_operator import apply, reconcile
 from gpushare_operator.decide import policy_plan
 from gpushare_operator.reconcile import CLUSTER, UnfinishedError

@@ -11,10 +11,10 @@ from aiohttp import web
 from tests.fakes.api_server import LEASES, FakeApi, cut, fake_api, status
 from tests.fakes.extender_clock import HandClock
 
-from gpushare_core.json_object import Json
 from gpushare_core.kube.errors import ApiError, NotSentError, UnreachableError
-from gpushare_operator.leadership import LeaderClient, Leadership, LeadershipLostError, LeaseTimes
+from gpushare_core.text.json_object import Json
 from gpushare_operator.main import identity, parser
+from gpushare_operator.process.leadership import LeaderClient, Leadership, LeadershipLostError, LeaseTimes
 
 LEASE = f"{LEASES}/gpushare-operator"
 NODE = "/api/v1/nodes/gpu-1"

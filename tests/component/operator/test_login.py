@@ -9,10 +9,10 @@ from kubernetes_asyncio.client import Configuration
 from kubernetes_asyncio.config import ConfigException
 from tests.fakes.operator_server import kubeconfig_for
 
-from gpushare_core.json_object import Json
 from gpushare_core.kube.credentials import NoCredentialsError
+from gpushare_core.text.json_object import Json
 from gpushare_operator import main as operator
-from gpushare_operator.cluster.login import credentials_of, login
+from gpushare_operator.process.login import credentials_of, login
 
 
 def test_a_token_that_was_renewed_is_used_for_the_next_request() -> None:

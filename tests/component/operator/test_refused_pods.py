@@ -8,8 +8,8 @@ from tests.component.operator.test_app import CARDS
 from tests.fakes.operator_cluster import DAEMON_SETS, JOBS, NAMESPACE, PODS, Cluster, Operator, converge
 
 from gpushare_core.api.names import COMPONENT_LABEL
-from gpushare_core.json_object import Json
 from gpushare_core.kube import paths
+from gpushare_core.text.json_object import Json
 from gpushare_operator.reconcile import CLUSTER, HEARTBEATS
 
 EVENTS = paths.events(NAMESPACE)

@@ -36,8 +36,8 @@ from gpushare_operator.desired.extender_log import ExtenderLog
 from gpushare_operator.desired.hostctl_job import HostctlCommand, HostctlRun, hostctl_job
 from gpushare_operator.desired.names import VOLCANO_BACKUP
 from gpushare_operator.desired.plugin_platform import PluginPlatform
-from gpushare_operator.leadership import LEASE_NAME
 from gpushare_operator.main import ACCOUNT
+from gpushare_operator.process.leadership import LEASE_NAME
 from gpushare_operator.reconcile import HEARTBEATS
 
 MANIFEST = Path(__file__).resolve().parents[3] / "manifests" / "rbac-operator.yaml"

@@ -4,8 +4,8 @@ import pytest
 from tests.component.operator.test_app import CARDS
 from tests.fakes.operator_cluster import Cluster, Operator, converge
 
-from gpushare_core.json_object import Json
 from gpushare_core.kube import paths
+from gpushare_core.text.json_object import Json
 
 SLICES = {"names": ["gpu-1"], "mode": "Slices", "slicesPerCard": 2, "devices": CARDS}
 MEMORY = {"names": ["gpu-1"], "mode": "Memory", "devices": CARDS}

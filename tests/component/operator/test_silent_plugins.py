@@ -8,8 +8,8 @@ from tests.fakes.operator_cluster import NAMESPACE, NOON, Cluster, Operator, con
 
 from gpushare_core.api.plugin_heartbeat import SILENT_SECONDS, heartbeat_lease
 from gpushare_core.api.timestamps import rfc3339
-from gpushare_core.json_object import Json
 from gpushare_core.kube import paths
+from gpushare_core.text.json_object import Json
 from gpushare_operator.reconcile import HEARTBEATS, HEARTBEATS_SECONDS
 
 LEASES = paths.leases(NAMESPACE)

@@ -7,8 +7,8 @@ import pytest
 from tests.fakes.operator_cluster import JOBS, Cluster, Operator, converge
 
 from gpushare_core.api.names import STARTUP_TAINT
-from gpushare_core.json_object import Json
 from gpushare_core.kube import paths
+from gpushare_core.text.json_object import Json
 
 CARDS = {"source": "Simulated", "simulated": [{"count": 1, "memory": "16Gi"}]}
 STARTING = {"key": STARTUP_TAINT, "effect": "NoSchedule"}

@@ -12,9 +12,9 @@ from tests.fakes.operator_cluster import DAEMON_SETS, Cluster, Operator, converg
 from tests.fakes.operator_server import Server
 
 from gpushare_core.api.names import MODE_LABEL
-from gpushare_core.json_object import Json
 from gpushare_core.kube import paths
 from gpushare_core.kube.errors import ApiError
+from gpushare_core.text.json_object import Json
 from gpushare_operator.cluster.kinds import POLICIES
 from gpushare_operator.decide.actions import ClearCapacity, LabelNode
 from gpushare_operator.reconcile import CLUSTER, SCHEDULERS, Reconciler, UnfinishedError

@@ -11,12 +11,12 @@ from tests.fakes.operator_cluster import MemoryApi
 from tests.fakes.operator_server import Server, serving
 
 from gpushare_core.api.names import FINALIZER
-from gpushare_core.json_object import Json
 from gpushare_core.kube import paths
 from gpushare_core.kube.client import KubeClient
-from gpushare_operator.cluster.login import login
+from gpushare_core.text.json_object import Json
 from gpushare_operator.main import main
-from gpushare_operator.uninstall import StillThereError, uninstall
+from gpushare_operator.process.login import login
+from gpushare_operator.process.uninstall import StillThereError, uninstall
 
 SECONDS = 10.0
 

@@ -6,8 +6,8 @@ from tests.fakes.kubelet import AdmissionError
 from tests.fakes.plugin_node import Node
 from tests.samples.plugin import NODE, annotation, container, name_of, pod_json
 
-from gpushare_core.json_object import Json
-from gpushare_plugin.devices.simulated import card_uuid
+from gpushare_core.text.json_object import Json
+from gpushare_plugin.devices.simulated.source import card_uuid
 
 CARDS = [card_uuid(NODE, index) for index in range(2)]
 EARLY, LATE = "2026-11-21T10:00:00Z", "2026-11-21T10:00:09Z"

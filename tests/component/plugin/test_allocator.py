@@ -10,8 +10,8 @@ from tests.fakes.kubelet import AdmissionError, Admitted, FakeKubelet
 from tests.fakes.plugin_node import Node
 from tests.samples.plugin import NODE, annotation, container, name_of, pod_json, sidecar
 
-from gpushare_core.json_object import Json
-from gpushare_plugin.devices.simulated import card_uuid
+from gpushare_core.text.json_object import Json
+from gpushare_plugin.devices.simulated.source import card_uuid
 from gpushare_plugin.kubelet import allocator
 from gpushare_plugin.kubelet.proto import deviceplugin_pb2 as device_api
 

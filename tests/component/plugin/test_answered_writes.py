@@ -6,8 +6,8 @@ from tests.fakes.books_cluster import Cluster
 
 from gpushare_core.api.names import CORDON_ANNOTATION
 from gpushare_core.api.node_object import GPUShareNode
-from gpushare_core.json_object import Json
-from gpushare_plugin.decide.conditions import RegistrationState
+from gpushare_core.text.json_object import Json
+from gpushare_plugin.decide.report.conditions import RegistrationState
 
 NAME = "gpu-1"
 

@@ -8,8 +8,8 @@ import pytest
 from tests.samples.plugin import NODE, assigned, name_of
 
 from gpushare_core.kube.backoff import Backoff
-from gpushare_plugin.decide.assigned_devices import AssignedDevices
-from gpushare_plugin.decide.shown_pods import ShownPods
+from gpushare_plugin.decide.held.assigned_devices import AssignedDevices
+from gpushare_plugin.decide.held.kubelet_restart import ShownPods
 from gpushare_plugin.kubelet.assignment_reader import PERIOD, AssignmentReader
 from gpushare_plugin.kubelet.checkpoint import CheckpointFile
 from gpushare_plugin.kubelet.pod_resources import PodResourcesUnavailableError

@@ -7,7 +7,7 @@ from tests.fakes.api_server import PODS, SHARE_NODES
 from tests.fakes.plugin_node import Node
 from tests.samples.plugin import NODE, annotation, container, ids, name_of, pod_json
 
-from gpushare_plugin.devices.simulated import card_uuid
+from gpushare_plugin.devices.simulated.source import card_uuid
 from gpushare_plugin.reconciler import Reconciler
 
 CARDS = [card_uuid(NODE, index) for index in range(2)]
@@ -65,12 +65,12 @@ async def test_a_node_that_is_not_shared_any_more_is_at_rest(
         return await reconcile(reconciler)
 
     await node.until("agreement", lambda: node.condition("LedgerInSync") == ("True", "InSync"))
-    monkeypatch.setattr("gpushare_plugin.decide.books.APART_SECONDS", 3600.0)
+    monkeypatch.setattr("gpushare_plugin.decide.report.audit.APART_SECONDS", 3600.0)
     await node.run_pod(pod_json("a", container(units=4)))
     await node.until("the pod", lambda: bool(node.on_cards()))
     node.api.delete(SHARE_NODES, NODE)
     await node.kubelet.until("an empty list", lambda it: it.devices == {})
-    monkeypatch.setattr("gpushare_plugin.decide.books.APART_SECONDS", 0.0)
+    monkeypatch.setattr("gpushare_plugin.decide.report.audit.APART_SECONDS", 0.0)
     monkeypatch.setattr(Reconciler, "reconcile", counted)
     node.api.put(PODS, pod_json("b", container(units=1)))
     await node.until("a round", lambda: bool(rounds))

@@ -17,12 +17,12 @@ from tests.fakes.books_cluster import GI, Cluster
 from tests.samples.plugin import container
 from tests.samples.pod_shapes import CARD, CLASSES, MEMORY, SERVED, SHAPES, SLICE, SPECS
 
+from gpushare_core.allocation_annotation import decode_allocation
 from gpushare_core.api.node_object import CardStatus
 from gpushare_core.audit.differences import differences
-from gpushare_core.books.allocation import decode_allocation
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.dialects.table import DIALECTS, RESOURCES
-from gpushare_core.placement.modes import NODE_MODES
+from gpushare_core.placement.modes.table import NODE_MODES
 from gpushare_core.placement.quantity import parse_memory
 from gpushare_core.placement.requests import ResourceClass
 

@@ -11,7 +11,7 @@ from tests.samples.plugin import RESOURCE, ids
 
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.placement.requests import ResourceClass
-from gpushare_plugin.decide.checkpoint import CheckpointEntry, StoredCard
+from gpushare_plugin.decide.held.checkpoint import CheckpointEntry, StoredCard
 from gpushare_plugin.kubelet.checkpoint import CheckpointFile, CheckpointUnreadableError
 from gpushare_plugin.kubelet.proto import deviceplugin_pb2 as api
 

@@ -9,7 +9,7 @@ from tests.samples.plugin import container, name_of, pod_json
 
 from gpushare_core.kube.client import KubeClient
 from gpushare_plugin.cluster.container_names import ATTEMPTS, RETRY_AFTER, ContainerNames, container_ids
-from gpushare_plugin.decide.cgroups import CgroupOwner
+from gpushare_plugin.decide.use.cgroups import CgroupOwner
 
 X, Y, BEFORE = "a" * 64, "b" * 64, "c" * 64
 OF_X, OF_Y = CgroupOwner("uid-a", X), CgroupOwner("uid-a", Y)

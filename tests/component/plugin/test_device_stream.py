@@ -7,9 +7,9 @@ import pytest
 
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.placement.units import parse_node_unit
-from gpushare_plugin.decide.device_list import device_lists
-from gpushare_plugin.decide.layout import lay_out
-from gpushare_plugin.decide.locks import NO_LOCKS
+from gpushare_plugin.decide.offer.device_list import device_lists
+from gpushare_plugin.decide.units.layout import lay_out
+from gpushare_plugin.decide.units.locks import NO_LOCKS
 from gpushare_plugin.devices.card import PhysicalCard
 from gpushare_plugin.kubelet.device_stream import DeviceStream
 

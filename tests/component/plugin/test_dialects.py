@@ -8,9 +8,9 @@ from tests.samples.plugin import NODE, annotation, container, name_of, pod_json
 
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.dialects.table import DIALECTS
-from gpushare_core.json_object import Json
 from gpushare_core.kube.paths import pod_path
-from gpushare_plugin.devices.simulated import card_uuid
+from gpushare_core.text.json_object import Json
+from gpushare_plugin.devices.simulated.source import card_uuid
 
 CARDS = [card_uuid(NODE, index) for index in range(2)]
 DROP_IN = ["aliyun.com", "volcano.sh", "enflame.com", "tuya.com"]

@@ -10,10 +10,10 @@ from tests.samples.plugin import NODE, annotation, container, name_of, pod_json
 from gpushare_core.api.names import MIRROR_ANNOTATION
 from gpushare_core.api.node_object import PodShare
 from gpushare_core.dialects.gpushare import GPUSHARE
-from gpushare_core.json_object import Json
 from gpushare_core.kube.paths import SHARE_NODES, pod_path
-from gpushare_plugin.decide.unit_ids import known_numbers
-from gpushare_plugin.devices.simulated import card_uuid
+from gpushare_core.text.json_object import Json
+from gpushare_plugin.decide.units.unit_ids import known_numbers
+from gpushare_plugin.devices.simulated.source import card_uuid
 from gpushare_plugin.kubelet import registration
 
 MEMORY, SLICE, CARD = GPUSHARE.memory_resource, GPUSHARE.slice_resource, GPUSHARE.card_resource

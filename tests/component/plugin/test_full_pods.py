@@ -9,8 +9,8 @@ from tests.fakes.plugin_node import Node
 from tests.samples.plugin import container, pod_json
 
 from gpushare_core.dialects.annotation_room import MOST_BYTES
-from gpushare_core.json_object import Json
 from gpushare_core.kube.paths import pod_path
+from gpushare_core.text.json_object import Json
 
 
 def bound_by_somebody_else(name: str, *, room: int) -> Json:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gpushare_plugin.devices.health_command import MOST_OUTPUT, HealthAnswer, ask_health
+from gpushare_plugin.devices.inventory.health_command import MOST_OUTPUT, HealthAnswer, ask_health
 
 
 def shell(script: str, *, timeout: float = 10.0) -> HealthAnswer:

@@ -14,10 +14,10 @@ from tests.samples.inventory import card_lines
 from tests.samples.plugin import container, pod_json
 
 from gpushare_plugin.devices.card import Reading
-from gpushare_plugin.devices.card_checks import REWORDED, CardChecks
-from gpushare_plugin.devices.health_command import HealthAnswer
-from gpushare_plugin.devices.inventory import InventorySource
-from gpushare_plugin.devices.inventory_file import HealthCommand
+from gpushare_plugin.devices.inventory.card_checks import REWORDED, CardChecks
+from gpushare_plugin.devices.inventory.health_command import HealthAnswer
+from gpushare_plugin.devices.inventory.inventory_file import HealthCommand
+from gpushare_plugin.devices.inventory.source import InventorySource
 
 TWO = card_lines("GCU-0") + card_lines("GCU-1").removeprefix("cards:\n")
 HEALTH = "health: {command: [/bin/check, '{uuid}'], periodSeconds: 5, timeoutSeconds: 2}\n"
@@ -165,7 +165,7 @@ async def test_a_disk_that_does_not_answer_holds_up_nothing(
         assert released.wait(30), "waited 30 s for the end of the test"
         return real_open(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("gpushare_plugin.devices.inventory.os.open", stuck)
+    monkeypatch.setattr("gpushare_plugin.devices.inventory.source.os.open", stuck)
     reading = await source.read()
     assert (problem(reading), reading.cards) == ("InventoryUnreadable", before.cards)
     assert problem(await source.read()) == "InventoryUnreadable", "asked once"

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any
 
-from gpushare_plugin.kubelet.kubelet_calls import KubeletCalls
+from gpushare_plugin.kubelet.kubelet_requests import KubeletCalls
 from gpushare_plugin.kubelet.reservations import Reservations
 
 LONG = 5.0

@@ -10,9 +10,9 @@ from tests.fakes.plugin_node import Node
 from tests.samples.plugin import NODE, annotation, container, name_of, pod_json
 
 from gpushare_core.dialects.gpushare import GPUSHARE
-from gpushare_core.json_object import Json
-from gpushare_plugin.decide import shown_pods
-from gpushare_plugin.devices.simulated import card_uuid
+from gpushare_core.text.json_object import Json
+from gpushare_plugin.decide.held import kubelet_restart as shown_pods
+from gpushare_plugin.devices.simulated.source import card_uuid
 
 CARDS = [card_uuid(NODE, index) for index in range(2)]
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from gpushare_core.version import VERSION
+from gpushare_core.process.version import VERSION
 from gpushare_plugin.main import main, parse_arguments, run_until_stopped, serve
 
 

@@ -8,9 +8,9 @@ from tests.fakes.kubelet import AdmissionError
 from tests.fakes.plugin_node import Node
 from tests.samples.plugin import GIB, NODE, annotation, container, pod_json
 
-from gpushare_core.json_object import Json
+from gpushare_core.text.json_object import Json
 from gpushare_plugin.devices.card import PhysicalCard, Reading
-from gpushare_plugin.devices.simulated import card_uuid
+from gpushare_plugin.devices.simulated.source import card_uuid
 
 CARDS = [card_uuid(NODE, index) for index in range(3)]
 

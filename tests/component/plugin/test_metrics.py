@@ -9,7 +9,7 @@ from tests.fakes.api_server import SHARE_NODES
 from tests.fakes.plugin_node import Node
 from tests.samples.plugin import NODE, container, pod_json
 
-from gpushare_core.metrics import CONTENT_TYPE
+from gpushare_core.process.metrics import CONTENT_TYPE
 
 READ = b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"
 

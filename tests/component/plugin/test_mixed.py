@@ -12,9 +12,9 @@ from tests.samples.plugin import NODE, container, name_of, pod_json
 
 from gpushare_core.api.node_object import SimulatedCards
 from gpushare_core.dialects.gpushare import GPUSHARE
-from gpushare_core.json_object import Json
+from gpushare_core.text.json_object import Json
 from gpushare_plugin.devices.card import Reading
-from gpushare_plugin.devices.simulated import simulate
+from gpushare_plugin.devices.simulated.source import simulate
 
 MEMORY, SLICE, CARD = GPUSHARE.memory_resource, GPUSHARE.slice_resource, GPUSHARE.card_resource
 

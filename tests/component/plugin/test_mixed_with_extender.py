@@ -9,9 +9,9 @@ from tests.fakes.plugin_node import Node
 from tests.samples.plugin import NODE, container, pod_json
 
 from gpushare_core.dialects.gpushare import GPUSHARE
-from gpushare_core.json_object import Json
-from gpushare_extender.ledger.pod_reference import PodReference
+from gpushare_core.text.json_object import Json
 from gpushare_extender.main import Extender
+from gpushare_extender.objects.pod_reference import PodReference
 
 REGISTERING = "not registered with the kubelet yet"
 NOT_TOLD_YET = "has not told yet whether the pod is bound"

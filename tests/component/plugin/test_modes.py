@@ -8,11 +8,11 @@ from tests.fakes.kubelet import AdmissionError
 from tests.fakes.plugin_node import Node
 from tests.samples.plugin import NODE, container, name_of, pod_json
 
-from gpushare_core.books.allocation import Allocation, encode_allocation
+from gpushare_core.allocation_annotation import Allocation, encode_allocation
 from gpushare_core.dialects.gpushare import GPUSHARE
-from gpushare_core.json_object import Json
 from gpushare_core.placement.requests import ResourceClass
-from gpushare_plugin.devices.simulated import card_uuid
+from gpushare_core.text.json_object import Json
+from gpushare_plugin.devices.simulated.source import card_uuid
 
 SLICE, CARD = GPUSHARE.slice_resource, GPUSHARE.card_resource
 CARDS = [card_uuid(NODE, index) for index in range(3)]

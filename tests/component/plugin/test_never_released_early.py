@@ -9,8 +9,8 @@ from tests.samples.plugin import container, pod_json
 
 from gpushare_core.api.node_object import NodeStatus
 from gpushare_core.dialects.gpushare import GPUSHARE
-from gpushare_core.json_object import Json
 from gpushare_core.kube.paths import pod_path
+from gpushare_core.text.json_object import Json
 
 MEMORY, SLICE, CARD = GPUSHARE.memory_resource, GPUSHARE.slice_resource, GPUSHARE.card_resource
 DEVICES = {"source": "Simulated", "simulated": [{"count": 4, "memory": "16Gi"}]}

@@ -13,9 +13,9 @@ from tests.fakes.plugin_node import Node
 from tests.samples.plugin import container, pod_json
 
 from gpushare_plugin.devices.card import PhysicalCard, Reading
-from gpushare_plugin.devices.nvml import NvmlSource
-from gpushare_plugin.devices.nvml_cards import NEVER_ONE_CARD
-from gpushare_plugin.devices.nvml_library import NvmlLibrary
+from gpushare_plugin.devices.nvml.cards import NEVER_ONE_CARD
+from gpushare_plugin.devices.nvml.library import NvmlLibrary
+from gpushare_plugin.devices.nvml.source import NvmlSource
 
 ERRORS = {name: code for name, code in vars(pynvml).items() if name.startswith("NVML_ERROR_")}
 OF_A_CARD = ["nvmlDeviceGetHandleByIndex_v2", "nvmlDeviceGetUUID", "nvmlDeviceGetMemoryInfo"]
@@ -226,8 +226,8 @@ async def test_a_call_that_never_returns_stops_nobody(
 
 PROGRAM = """
 import asyncio, sys
-from gpushare_plugin.devices.nvml import NvmlSource
-from gpushare_plugin.devices.nvml_library import NvmlLibrary
+from gpushare_plugin.devices.nvml.source import NvmlSource
+from gpushare_plugin.devices.nvml.library import NvmlLibrary
 
 async def main() -> None:
     reading = await NvmlSource(NvmlLibrary(sys.argv[1]), deadline=0.1).read()

@@ -11,9 +11,9 @@ from tests.fakes.plugin_node import Node
 from tests.samples.plugin import container, pod_json
 
 from gpushare_plugin.devices.card import CardEvent
-from gpushare_plugin.devices.nvml import NvmlSource
-from gpushare_plugin.devices.nvml_cards import NEVER_ONE_CARD
-from gpushare_plugin.devices.nvml_library import NvmlLibrary
+from gpushare_plugin.devices.nvml.cards import NEVER_ONE_CARD
+from gpushare_plugin.devices.nvml.library import NvmlLibrary
+from gpushare_plugin.devices.nvml.source import NvmlSource
 
 EVENTS = ["nvmlEventSetCreate", "nvmlDeviceRegisterEvents", "nvmlEventSetWait_v2", "nvmlEventSetFree"]
 PROOFS = ["nvmlDeviceGetRemappedRows", "nvmlDeviceGetFieldValues", "RecoveryAction"]

@@ -11,13 +11,13 @@ from tests.fakes.nvml_driver import GIB, StubDriver
 from tests.fakes.plugin_node import Node
 from tests.samples.plugin import annotation, container, pod_json
 
-from gpushare_core.json_object import Json
+from gpushare_core.text.json_object import Json
 from gpushare_plugin.devices.card import PhysicalCard
-from gpushare_plugin.devices.nvml import NvmlSource
-from gpushare_plugin.devices.nvml_cards import NEVER_ONE_CARD
-from gpushare_plugin.devices.nvml_library import NvmlLibrary
-from gpushare_plugin.devices.nvml_use import NvmlUse
-from gpushare_plugin.devices.nvml_use_library import nvml_use
+from gpushare_plugin.devices.nvml.cards import NEVER_ONE_CARD
+from gpushare_plugin.devices.nvml.library import NvmlLibrary
+from gpushare_plugin.devices.nvml.source import NvmlSource
+from gpushare_plugin.devices.nvml.use import NvmlUse
+from gpushare_plugin.devices.nvml.use_library import nvml_use
 from gpushare_plugin.devices.use import Use, UseQuestion
 
 ERRORS = {name: code for name, code in vars(pynvml).items() if name.startswith("NVML_ERROR_")}
@@ -305,6 +305,6 @@ async def test_processes_are_joined_to_the_containers_of_a_pod_that_is_read_once
 
 
 def test_the_tests_own_process_has_a_cgroup() -> None:
-    from gpushare_plugin.devices.nvml_use_library import PROC, _cgroup
+    from gpushare_plugin.devices.nvml.use_library import PROC, _cgroup
 
     assert ":" in _cgroup(os.getpid(), PROC)

@@ -16,7 +16,7 @@ from gpushare_core.kube.follow import Changed, Listed
 from gpushare_core.kube.paths import pod_path
 from gpushare_plugin.cluster import pod_watch
 from gpushare_plugin.cluster.pod_watch import PodWatch, read_one
-from gpushare_plugin.decide.pods import Pod
+from gpushare_plugin.decide.held.pods import Pod
 from gpushare_plugin.state import NodeState
 
 ONE = name_of("a")

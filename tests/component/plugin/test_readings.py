@@ -10,7 +10,7 @@ from tests.samples.plugin import NODE, container, pod_json
 from gpushare_core.api.node_object import SimulatedCards
 from gpushare_core.api.served import Problem
 from gpushare_plugin.devices.card import LeftOutCard, Reading
-from gpushare_plugin.devices.simulated import simulate
+from gpushare_plugin.devices.simulated.source import simulate
 
 CARDS = tuple(simulate(NODE, [SimulatedCards(count=2, memory="16Gi")]))
 ABSENT = Problem("DriverAbsent", "there is no driver: install it")

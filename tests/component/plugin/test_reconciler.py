@@ -6,7 +6,7 @@ from tests.fakes.api_server import SHARE_NODES
 from tests.fakes.plugin_node import Node
 from tests.samples.plugin import NODE, annotation, container, pod_json
 
-from gpushare_plugin.devices.simulated import card_uuid
+from gpushare_plugin.devices.simulated.source import card_uuid
 
 
 async def test_reserved_memory_is_applied_live_with_one_list(node: Node) -> None:

@@ -9,8 +9,8 @@ from tests.fakes.plugin_node import Node
 from tests.samples.plugin import NODE, annotation, container, pod_json
 
 from gpushare_core.api.names import CORDON_ANNOTATION
-from gpushare_core.json_object import Json
-from gpushare_plugin.devices.simulated import card_uuid
+from gpushare_core.text.json_object import Json
+from gpushare_plugin.devices.simulated.source import card_uuid
 
 STATUS = f"{SHARE_NODES}/{NODE}/status"
 CARDS = [card_uuid(NODE, index) for index in range(2)]

@@ -8,8 +8,8 @@ from tests.fakes.plugin_node import Node
 from tests.samples.plugin import NODE, annotation, container, pod_json
 
 from gpushare_core.kube.backoff import Backoff
-from gpushare_plugin.decide.conditions import RegistrationState
-from gpushare_plugin.devices.simulated import card_uuid
+from gpushare_plugin.decide.report.conditions import RegistrationState
+from gpushare_plugin.devices.simulated.source import card_uuid
 from gpushare_plugin.kubelet import registration
 from gpushare_plugin.kubelet.device_stream import DeviceStream
 from gpushare_plugin.kubelet.plugin_server import PluginServer

@@ -13,8 +13,8 @@ from tests.fakes.plugin_node import Node
 from tests.samples.plugin import NODE, container, ids, name_of, pod_json
 
 from gpushare_core.dialects.table import DIALECTS
-from gpushare_core.json_object import Json
-from gpushare_plugin.devices.simulated import card_uuid
+from gpushare_core.text.json_object import Json
+from gpushare_plugin.devices.simulated.source import card_uuid
 
 CARDS = [card_uuid(NODE, index) for index in range(2)]
 

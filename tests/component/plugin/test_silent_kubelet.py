@@ -2,7 +2,7 @@
 
 from tests.component.audit.scene import NODE, Scene
 
-from gpushare_core.json_object import Json
+from gpushare_core.text.json_object import Json
 
 
 def holders(scene: Scene) -> list[tuple[int, list[str]]]:

@@ -5,7 +5,7 @@ from tests.fakes.kubelet import AdmissionError
 from tests.fakes.plugin_node import Node
 from tests.samples.plugin import NODE, annotation, container, pod_json
 
-from gpushare_plugin.devices.simulated import card_uuid
+from gpushare_plugin.devices.simulated.source import card_uuid
 
 FIRST, SECOND = (card_uuid(NODE, index) for index in range(2))
 QUICK = {

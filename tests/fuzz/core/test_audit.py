@@ -11,7 +11,6 @@ from tests.fuzz.fuzzing import fuzzes
 from tests.fuzz.strategies.odd_json import encoded, mutated, odd_texts
 from tests.samples.audit import MEMORY_WORLD, MIXED_WORLD, NODE
 
-from gpushare_core.audit.books import ContainerKey, PodKey
 from gpushare_core.audit.difference import Difference
 from gpushare_core.audit.differences import node_differences, released_early, status_differences
 from gpushare_core.audit.extender_report import (
@@ -22,7 +21,8 @@ from gpushare_core.audit.extender_report import (
     report_key,
 )
 from gpushare_core.audit.readers import read_environment, read_ledger, read_share_node
-from gpushare_core.json_object import Json
+from gpushare_core.audit.records import ContainerKey, PodKey
+from gpushare_core.text.json_object import Json
 
 SHARE_NODE: Json = {
     "metadata": {"name": NODE},

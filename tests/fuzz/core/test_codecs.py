@@ -12,8 +12,7 @@ from tests.fuzz.strategies import annotations
 from tests.fuzz.strategies.odd_json import encoded, mutated, odd_texts
 from tests.samples.extender import pod_json
 
-from gpushare_core.books.allocation import MalformedAllocationError, decode_allocation
-from gpushare_core.clock import utc_now
+from gpushare_core.allocation_annotation import MalformedAllocationError, decode_allocation
 from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.dialects.legacy import MalformedAnnotationsError
 from gpushare_core.dialects.table import DIALECTS, RESOURCES
@@ -21,6 +20,7 @@ from gpushare_core.kube.lease import Lease, LeaseObserver, held_lease
 from gpushare_core.placement.quantity import MAX_AMOUNT, parse_memory, read_amount, sum_amounts
 from gpushare_core.placement.requests import read_request
 from gpushare_core.placement.units import parse_node_unit, parse_unit
+from gpushare_core.process.clock import utc_now
 
 MOST = 10**60
 """No amount that was read is larger: what follows from it is done in bounded time."""

@@ -11,9 +11,9 @@ from tests.fuzz.strategies.yaml_text import BOMBS, TAGS, damaged_yaml
 from tests.samples.hostctl import KUBEADM
 from tests.samples.operator import VOLCANO_CONFIG
 
-from gpushare_core import yaml_edit
 from gpushare_core.kube.credentials import Credentials, NoCredentialsError, from_kubeconfig
-from gpushare_core.yaml_edit import YamlEditError, YamlPath
+from gpushare_core.text import yaml_edit
+from gpushare_core.text.yaml_edit import YamlEditError, YamlPath
 
 SECONDS = 10.0
 """Of a slow and busy machine; without bounds it would be hours."""

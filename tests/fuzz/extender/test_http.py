@@ -21,17 +21,17 @@ from tests.fuzz.strategies.http_bytes import conversations, request, sized, tls_
 from tests.fuzz.strategies.odd_json import encoded, mutated, nested
 from tests.samples.extender import pod_json, pod_update, share_node
 
-from gpushare_core.json_object import Json
 from gpushare_core.kube.client import KubeClient
-from gpushare_core.metrics import new_registry
+from gpushare_core.process.metrics import new_registry
+from gpushare_core.text.json_object import Json
 from gpushare_extender.bind.binder import Binder
 from gpushare_extender.cluster.watchers import WatchHealth
-from gpushare_extender.http.connection import Patience
-from gpushare_extender.http.health import HealthApi
-from gpushare_extender.http.listener import Listener, ListenerLimits
-from gpushare_extender.http.server import ExtenderApi, application
-from gpushare_extender.http.tls import ServerTls
 from gpushare_extender.ledger.ledger import Ledger
+from gpushare_extender.transport.connection import Patience
+from gpushare_extender.transport.listener import Listener, ListenerLimits
+from gpushare_extender.transport.tls import ServerTls
+from gpushare_extender.verbs.health import HealthApi
+from gpushare_extender.verbs.server import ExtenderApi, application
 
 DEADLINE = 20.0
 """Seconds in which every conversation is over, on a busy machine."""

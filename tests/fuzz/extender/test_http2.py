@@ -24,9 +24,9 @@ from hypothesis import strategies as st
 from tests.fakes.http2_wire import GOOD, PREFACE, Owner, Transport, headers_frame, wire
 from tests.fuzz.fuzzing import fuzzes
 
-from gpushare_extender.http.exchange import Answer, Call
-from gpushare_extender.http.http2 import Http2Requests, StreamLimits
-from gpushare_extender.http.unfinished import Unfinished
+from gpushare_extender.transport.exchange import Answer, Call
+from gpushare_extender.transport.http2 import Http2Requests, StreamLimits
+from gpushare_extender.transport.unfinished import Unfinished
 
 _log = logging.getLogger(__name__)
 LIMITS = StreamLimits(read=5.0, write=5.0, largest=1000)

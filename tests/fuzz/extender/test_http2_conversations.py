@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from tests.fakes.http2_wire import GOOD, Owner, Transport
 from tests.fuzz.fuzzing import fuzzes
 
-from gpushare_extender.http.exchange import Answer, Call
-from gpushare_extender.http.http2 import Http2Requests, StreamLimits
+from gpushare_extender.transport.exchange import Answer, Call
+from gpushare_extender.transport.http2 import Http2Requests, StreamLimits
 
 LARGEST = 20_000
 REPEATED = 7

@@ -13,21 +13,21 @@ from tests.samples.extender import pod_request, pod_update, share_node
 
 from gpushare_core.dialects.aliyun import ALIYUN
 from gpushare_core.dialects.enflame import ENFLAME
-from gpushare_core.json_object import UNREADABLE_JSON
 from gpushare_core.placement.requests import PodRequest, ResourceClass
-from gpushare_extender.decide.bound_pods import PodList
-from gpushare_extender.decide.disruption_budgets import BudgetList, violating
-from gpushare_extender.decide.filter import filter_nodes
+from gpushare_core.text.json_object import UNREADABLE_JSON
+from gpushare_extender.decide.fit.filter import filter_nodes
+from gpushare_extender.decide.fit.prioritize import prioritize_nodes
 from gpushare_extender.decide.pod import Pod
 from gpushare_extender.decide.pod_state import PodState
-from gpushare_extender.decide.prioritize import prioritize_nodes
+from gpushare_extender.decide.preemption.bound_pods import PodList
+from gpushare_extender.decide.preemption.disruption_budgets import BudgetList, violating
 from gpushare_extender.decide.rejection import rejection_for
-from gpushare_extender.decide.unserved_pods import read_waiting, remark
-from gpushare_extender.http.dialect_inspection import inspect_dialect
-from gpushare_extender.http.inspection import inspect_all, inspect_node
-from gpushare_extender.ledger.holder import read_pod
+from gpushare_extender.decide.waiting.unserved_pods import read_waiting, remark
 from gpushare_extender.ledger.ledger import Ledger
-from gpushare_extender.ledger.share_node import read_share_node
+from gpushare_extender.objects.holder import read_pod
+from gpushare_extender.objects.share_node import read_share_node
+from gpushare_extender.verbs.dialect_inspection import inspect_dialect
+from gpushare_extender.verbs.inspection import inspect_all, inspect_node
 
 BUDGET = {
     "metadata": {"name": "b", "namespace": "default"},

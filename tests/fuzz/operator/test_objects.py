@@ -11,7 +11,7 @@ from tests.fuzz.strategies import objects, policies
 from tests.fuzz.strategies.odd_json import odd_texts
 from tests.samples.operator import INSTALLATION, NOW, node, policy, snapshot, untouched
 
-from gpushare_core.json_object import Json
+from gpushare_core.text.json_object import Json
 from gpushare_operator.cluster.cache import Cache, Listing, read
 from gpushare_operator.cluster.kinds import KINDS
 from gpushare_operator.cluster.managed_fields import managers

@@ -19,10 +19,10 @@ from tests.fuzz.strategies import kubelet
 from tests.samples.plugin import container, pod_json
 
 from gpushare_core.dialects.table import RESOURCES
-from gpushare_plugin.decide.checkpoint import by_pod
-from gpushare_plugin.decide.identity import identify
-from gpushare_plugin.decide.pod_assignment import ListedDevices
-from gpushare_plugin.decide.unit_ids import UnknownUnitError, decode_id, encode_id, known_numbers
+from gpushare_plugin.decide.held.checkpoint import by_pod
+from gpushare_plugin.decide.held.pod_assignment import ListedDevices
+from gpushare_plugin.decide.held.pod_identity import identify
+from gpushare_plugin.decide.units.unit_ids import UnknownUnitError, decode_id, encode_id, known_numbers
 from gpushare_plugin.kubelet import wire
 from gpushare_plugin.kubelet.checkpoint import FILE, CheckpointFile, CheckpointUnreadableError, stored_answers
 from gpushare_plugin.kubelet.pod_resources import read_assigned

@@ -20,22 +20,22 @@ from tests.samples.plugin import card, layout
 from gpushare_core.api.node_object import GPUShareNode
 from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.dialects.table import DIALECTS, RESOURCES
-from gpushare_core.json_object import UNREADABLE_JSON
+from gpushare_core.text.json_object import UNREADABLE_JSON
 from gpushare_plugin.cluster.container_names import container_ids
 from gpushare_plugin.cluster.pod_watch import read_one
 from gpushare_plugin.cluster.share_node_watch import ShareNodeWatch
-from gpushare_plugin.decide.cgroups import cgroup_owners
-from gpushare_plugin.decide.cordon import read_cordon
-from gpushare_plugin.decide.hints import hinted_cards
-from gpushare_plugin.decide.pods import is_bound_to, read_pod
+from gpushare_plugin.decide.admit.hints import hinted_cards
+from gpushare_plugin.decide.health.cordon import read_cordon
+from gpushare_plugin.decide.held.pods import is_bound_to, read_pod
+from gpushare_plugin.decide.use.cgroups import cgroup_owners
 from gpushare_plugin.devices.card import Reading
-from gpushare_plugin.devices.health_command import _reason
-from gpushare_plugin.devices.inventory_file import InventoryError, read_inventory
-from gpushare_plugin.devices.nvml_cards import CardFacts, reading_of
-from gpushare_plugin.devices.nvml_library import _facts, _optional
-from gpushare_plugin.devices.nvml_use_library import _cgroup
-from gpushare_plugin.devices.simulated_use import read_load
-from gpushare_plugin.devices.simulation import read_simulation, simulated_reading
+from gpushare_plugin.devices.inventory.health_command import _reason
+from gpushare_plugin.devices.inventory.inventory_file import InventoryError, read_inventory
+from gpushare_plugin.devices.nvml.cards import CardFacts, reading_of
+from gpushare_plugin.devices.nvml.library import _facts, _optional
+from gpushare_plugin.devices.nvml.use_library import _cgroup
+from gpushare_plugin.devices.simulated.simulation import read_simulation, simulated_reading
+from gpushare_plugin.devices.simulated.use import read_load
 from gpushare_plugin.state import NodeState
 
 KEY = Dialect.allocation_annotation
@@ -189,7 +189,7 @@ def test_a_driver_whose_words_are_no_utf8_makes_one_card_unusable(word: str, sai
     questions = ((word, answer if word == "uuid" else _optional(answer, "")),)
     with (
         patch.object(pynvml, "nvmlDeviceGetHandleByIndex", lambda _: object()),
-        patch("gpushare_plugin.devices.nvml_library._QUESTIONS", questions),
+        patch("gpushare_plugin.devices.nvml.library._QUESTIONS", questions),
     ):
         told = _facts(0)
     assert word == "model" or told.error or told.uuid

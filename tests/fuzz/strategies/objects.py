@@ -7,7 +7,7 @@ from tests.fuzz.strategies import annotations
 from tests.fuzz.strategies.odd_json import mutated, odd_values
 from tests.samples.operator import VOLCANO_CONFIG
 
-from gpushare_core.json_object import Json
+from gpushare_core.text.json_object import Json
 
 META: Json = {
     "name": "n1",

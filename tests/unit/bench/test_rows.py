@@ -21,7 +21,7 @@ from bench.schedule_throughput import Throughput
 
 from gpushare_core.audit.difference import Difference, Kind
 from gpushare_core.dialects.gpushare import GPUSHARE
-from gpushare_core.json_object import Json
+from gpushare_core.text.json_object import Json
 
 WAIT = Percentiles(0.5, 0.9, 1.0)
 

@@ -5,7 +5,7 @@ import json
 import pytest
 from bench.peers.objects import Objects, Place, Wanted, merged, place
 
-from gpushare_core.json_object import Json
+from gpushare_core.text.json_object import Json
 
 PODS = "/api/v1/pods"
 

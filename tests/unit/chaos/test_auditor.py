@@ -19,7 +19,8 @@ from chaos.findings import Finding
 from chaos.plan.known import CONTROL_PLANES
 from tests.samples.audit import MEMORY_WORLD
 
-from gpushare_core.audit.books import (
+from gpushare_core.audit.difference import Kind
+from gpushare_core.audit.records import (
     Books,
     ContainerKey,
     LedgerBook,
@@ -29,7 +30,6 @@ from gpushare_core.audit.books import (
     SeenCards,
     StoredContainer,
 )
-from gpushare_core.audit.difference import Kind
 
 GOOD = MEMORY_WORLD.books()
 SEEN = SeenCards(cards=("GPU-0",), units=4)

@@ -6,7 +6,7 @@ from chaos.operation import Operation
 from chaos.operations.pod_shapes import Ask, PodShape
 from chaos.operations.pods import CreateBurst, CreatePod, DeletePod, EvictPod
 
-from gpushare_core.json_object import Json
+from gpushare_core.text.json_object import Json
 
 SHAPE = PodShape(asks=(Ask(),))
 MADE = (CreatePod(name="a", shape=SHAPE), True)

@@ -14,8 +14,8 @@ from chaos.operations.recovery import is_renewed, outdated
 from chaos.plan.known import CONTROL_PLANES, WORKERS, Known
 from chaos.policies import DEFAULT
 
-from gpushare_core.json_object import Json
-from gpushare_plugin.devices.simulation import read_simulation
+from gpushare_core.text.json_object import Json
+from gpushare_plugin.devices.simulated.simulation import read_simulation
 
 KINDS = (*programs.KINDS, *kubelets.KINDS, *machines.KINDS, *cards.KINDS, *disks.KINDS, *hostctl_runs.KINDS)
 SHARED = {"manifests", "pause/extender", "pause/kube-scheduler"}

@@ -7,8 +7,8 @@ from typing import Any, cast
 from chaos.operations.policies import OVERLAPPING, DeleteWithoutManifest, Overlap
 from chaos.world import World
 
-from gpushare_core.json_object import Json
 from gpushare_core.kube.errors import ApiError
+from gpushare_core.text.json_object import Json
 
 
 def named(name: str) -> Json:

@@ -7,7 +7,7 @@ from chaos.plan.known import CONTROL_PLANES, WORKERS
 from chaos.policies import POLICIES
 from chaos.quiet import abandoned, absent, is_settled, on_their_way, unmirrored
 
-from gpushare_core.json_object import Json
+from gpushare_core.text.json_object import Json
 from gpushare_localcluster.containers import ContainerRecord
 
 

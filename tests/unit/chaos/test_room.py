@@ -6,7 +6,7 @@ import pytest
 from chaos.model.room import node_with_room
 
 from gpushare_core.audit.readers import read_share_node
-from gpushare_core.json_object import Json
+from gpushare_core.text.json_object import Json
 
 CARD = {"memory": "16Gi", "health": "Healthy"}
 MIXED = {"offers": {"memory": 16, "slice": 2, "card": 1}}

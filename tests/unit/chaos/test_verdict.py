@@ -8,7 +8,7 @@ from chaos.model.census import Census, idle_cluster
 from chaos.record import Record
 from chaos.verdict import verdict
 
-from gpushare_core.json_object import Json
+from gpushare_core.text.json_object import Json
 
 ALL_WELL: Mapping[str, Sequence[float]] = {"plugin on gpu-1": [60.0, 70.0, 68.0]}
 

@@ -4,7 +4,7 @@ import json
 
 from gpushare_cli.decide.report import AuditReport, ExitCode, audit_json, audit_text, residue_text
 from gpushare_core.audit.difference import Difference, Kind
-from gpushare_core.audit.residue import Residue
+from gpushare_core.residue import Residue
 
 DIFFERENCE = Difference(
     node="gpu-1", kind=Kind.UNCOUNTED, card="GPU-0", pod="default/a", sentence="units look free: see the log"

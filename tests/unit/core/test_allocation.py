@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpushare_core.books.allocation import (
+from gpushare_core.allocation_annotation import (
     Allocation,
     MalformedAllocationError,
     decode_allocation,

@@ -10,8 +10,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpushare_core.allocation_annotation import Allocation, encode_allocation
 from gpushare_core.api.timestamps import rfc3339, unix_nanoseconds
-from gpushare_core.books.allocation import Allocation, encode_allocation
 from gpushare_core.dialects.annotation_room import (
     MOST_ANNOTATIONS,
     MOST_BYTES,

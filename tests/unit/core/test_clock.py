@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from gpushare_core.clock import steady_seconds, utc_now
+from gpushare_core.process.clock import steady_seconds, utc_now
 
 
 def test_the_time_of_day_is_in_utc() -> None:

@@ -8,7 +8,7 @@ import yaml
 
 from gpushare_core.api import crd
 from gpushare_core.api.share_node import NodeSpec
-from gpushare_core.json_object import Json
+from gpushare_core.text.json_object import Json
 
 ROOT = Path(__file__).resolve().parents[3]
 

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 from tests.fakes.extender_keys import PAIRS
 
-from gpushare_core.json_object import Json
 from gpushare_core.kube.credentials import (
     NoCredentialsError,
     find_credentials,
     from_kubeconfig,
     in_cluster,
 )
+from gpushare_core.text.json_object import Json
 
 
 def kubeconfig(*, cluster: Json | None = None, user: Json | None = None) -> Json:

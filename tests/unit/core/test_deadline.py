@@ -2,7 +2,7 @@
 
 import asyncio
 
-from gpushare_core.deadline import Deadline
+from gpushare_core.process.deadline import Deadline
 
 
 class Passed:

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpushare_core.allocation_annotation import Allocation
 from gpushare_core.api.enums import DialectName
-from gpushare_core.books.allocation import Allocation
 from gpushare_core.dialects.grants import CardGrant, CardPlace, ContainerGrant
 from gpushare_core.dialects.legacy import LegacyAllocation, MalformedAnnotationsError
 from gpushare_core.dialects.table import ANNOTATION_KEYS, DIALECTS, RESOURCES

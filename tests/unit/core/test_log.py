@@ -11,7 +11,14 @@ from pathlib import Path
 import pytest
 from tests.fakes.extender_clock import FakeClock
 
-from gpushare_core.log import KEYS, RareLog, change_level, configure_logging, most_verbose, without_secrets
+from gpushare_core.process.log import (
+    KEYS,
+    RareLog,
+    change_level,
+    configure_logging,
+    most_verbose,
+    without_secrets,
+)
 
 ROOT = Path(__file__).parents[3]
 PROGRAMS = ("core", "operator", "plugin", "extender", "hostctl")

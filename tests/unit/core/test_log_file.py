@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from gpushare_core import log_file as module
-from gpushare_core.log_file import RETRY_SECONDS, RotatedFile, log_file
+from gpushare_core.process import log_file as module
+from gpushare_core.process.log_file import RETRY_SECONDS, RotatedFile, log_file
 
 
 @pytest.fixture(autouse=True)
@@ -147,7 +147,7 @@ def test_a_slow_disk_holds_up_nobody(
 HANGS = """
 import logging, sys
 from pathlib import Path
-from gpushare_core.log_file import log_file
+from gpushare_core.process.log_file import log_file
 with log_file(Path(sys.argv[1])):
     for number in range(int(sys.argv[2])):
         logging.getLogger("gpushare_test").warning("%d", number)

@@ -3,7 +3,7 @@
 from multiprocessing import get_context
 from pathlib import Path
 
-from gpushare_core.malloc import LARGE, give_back, keep_little
+from gpushare_core.process.malloc import LARGE, give_back, keep_little
 
 
 def _resident() -> int:

@@ -4,8 +4,8 @@ import pytest
 from prometheus_client import Counter
 from prometheus_client.parser import text_string_to_metric_families
 
-from gpushare_core.metrics import Gauge, Sample, SnapshotCollector, exposition, new_registry
-from gpushare_core.version import VERSION
+from gpushare_core.process.metrics import Gauge, Sample, SnapshotCollector, exposition, new_registry
+from gpushare_core.process.version import VERSION
 
 CARDS = Gauge("gpushare_test_cards", "Cards.", ("health",))
 

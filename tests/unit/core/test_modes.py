@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from gpushare_core.api.enums import Mode
 from gpushare_core.placement.card_choice import Card, Strategy
-from gpushare_core.placement.modes import (
+from gpushare_core.placement.modes.sharing_mode import Room, SharingMode
+from gpushare_core.placement.modes.table import (
     MEMORY,
     MODES,
     mode_serving,
@@ -14,7 +15,6 @@ from gpushare_core.placement.modes import (
     several_resources_reason,
 )
 from gpushare_core.placement.requests import PodRequest, ResourceClass, ResourceRequest
-from gpushare_core.placement.sharing_mode import Room, SharingMode
 from gpushare_core.placement.units import UnitFields
 
 SLICES, CARDS_MODE = MODES["Slices"], MODES["Exclusive"]

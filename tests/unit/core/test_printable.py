@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.samples.hidden import HIDDEN, hidden_in
 
-from gpushare_core.printable import CUT, printable, printable_lines
+from gpushare_core.text.printable import CUT, printable, printable_lines
 
 
 @pytest.mark.parametrize("character", HIDDEN, ids=lambda each: f"U+{ord(each):04X}")

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.dialects.table import RESOURCES as RESOURCES_OF_ALL
-from gpushare_core.json_object import Json
 from gpushare_core.placement.requests import PodRequest, read_request
+from gpushare_core.text.json_object import Json
 
 RESOURCE = "gpushare.io/memory"
 RESOURCES = GPUSHARE.resources

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpushare_core.unit_range import unit_range
+from gpushare_core.placement.unit_range import unit_range
 
 
 @given(st.sets(st.integers(0, 40)) | st.builds(range, st.integers(0, 40), st.integers(0, 40)).map(set))

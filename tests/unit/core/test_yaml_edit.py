@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from gpushare_core.yaml_edit import (
+from gpushare_core.text.yaml_edit import (
     YamlEditError,
     first_document,
     insert_entry,

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from gpushare_core.api.policy import GPUSharePolicy
-from gpushare_core.json_object import Json
+from gpushare_core.text.json_object import Json
 
 ROOT = Path(__file__).parents[3]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("localcluster/*.md")], key=str)

@@ -6,9 +6,9 @@ import msgspec
 import pytest
 from tests.samples.extender import ANNOTATION, annotation, holder, pod_json, reference, share_node
 
-from gpushare_core.books.allocation import Allocation, decode_allocation
-from gpushare_core.json_object import Json
+from gpushare_core.allocation_annotation import Allocation, decode_allocation
 from gpushare_core.placement.requests import PodRequest, ResourceClass, ResourceRequest
+from gpushare_core.text.json_object import Json
 from gpushare_extender.bind.binding import (
     Binding,
     BindingOutcome,

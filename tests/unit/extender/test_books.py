@@ -6,12 +6,12 @@ from tests.samples.extender import asked, cordoning, pod_update, reference, repo
 
 from gpushare_core.audit.difference import Kind
 from gpushare_core.audit.differences import node_differences
-from gpushare_core.placement.modes import NODE_MODES
+from gpushare_core.placement.modes.table import NODE_MODES
 from gpushare_core.placement.requests import ResourceClass
-from gpushare_extender.decide.books import node_books, settled_differences
-from gpushare_extender.ledger.holder import PodUpdate
+from gpushare_extender.decide.audit.records import node_books, settled_differences
 from gpushare_extender.ledger.ledger import Ledger
-from gpushare_extender.ledger.share_node import ShareNode
+from gpushare_extender.objects.holder import PodUpdate
+from gpushare_extender.objects.share_node import ShareNode
 
 ADMITTED = reporting(share_node(), 0, a=4)
 

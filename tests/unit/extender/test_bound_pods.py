@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
-from gpushare_core.json_object import Json
-from gpushare_extender.decide.bound_pods import BoundPod, PodList
+from gpushare_core.text.json_object import Json
+from gpushare_extender.decide.preemption.bound_pods import BoundPod, PodList
 
 
 def pod(metadata: Json | None = None, spec: Json | None = None, status: Json | None = None) -> BoundPod:

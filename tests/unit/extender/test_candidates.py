@@ -11,14 +11,14 @@ from msgspec.structs import replace
 from tests.samples.extender import asked, pod_request, pod_update, reference, share_node
 
 from gpushare_core.placement.card_choice import Strategy
-from gpushare_core.placement.modes import MODES
+from gpushare_core.placement.modes.table import MODES
 from gpushare_core.placement.requests import PodRequest, ResourceClass
-from gpushare_extender.decide.candidates import alike, offer
-from gpushare_extender.decide.filter import FilterResult, Narrowing, filter_nodes
-from gpushare_extender.decide.prioritize import prioritize_nodes
+from gpushare_extender.decide.fit.candidates import alike, offer
+from gpushare_extender.decide.fit.filter import FilterResult, Narrowing, filter_nodes
+from gpushare_extender.decide.fit.prioritize import prioritize_nodes
 from gpushare_extender.ledger.fit_index import Answer, Fit
 from gpushare_extender.ledger.ledger import Ledger
-from gpushare_extender.ledger.share_node import ShareNode
+from gpushare_extender.objects.share_node import ShareNode
 
 NARROWED = Narrowing()
 

@@ -4,8 +4,8 @@ import msgspec
 import pytest
 from tests.samples.preemption import bound, budget_json, budgets
 
-from gpushare_core.json_object import Json
-from gpushare_extender.decide.disruption_budgets import BudgetList, violating
+from gpushare_core.text.json_object import Json
+from gpushare_extender.decide.preemption.disruption_budgets import BudgetList, violating
 
 WEB = {"app": "web"}
 

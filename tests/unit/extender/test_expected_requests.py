@@ -7,8 +7,8 @@ from tests.samples.extender import asked, pod_request
 
 from gpushare_core.dialects.table import RESOURCES
 from gpushare_core.placement.requests import PodRequest, ResourceClass
-from gpushare_extender.decide.expected_requests import ExpectedRequests, is_same
 from gpushare_extender.decide.pod import PodVersion
+from gpushare_extender.decide.waiting.expected_requests import ExpectedRequests, is_same
 
 
 def test_what_was_shown_last_is_known_once() -> None:

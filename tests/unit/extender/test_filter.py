@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 from tests.samples.extender import RESOURCE, asked, pod_request, pod_update, share_node
 
 from gpushare_core.dialects.annotation_room import MOST_BYTES, worst_size
-from gpushare_core.placement.modes import MODES
+from gpushare_core.placement.modes.table import MODES
 from gpushare_core.placement.requests import PodRequest, ResourceClass
-from gpushare_extender.decide.filter import FilterResult, filter_nodes
+from gpushare_extender.decide.fit.filter import FilterResult, filter_nodes
 from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.ledger.unfit_reason import Refusal
 

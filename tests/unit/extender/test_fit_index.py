@@ -13,15 +13,15 @@ from msgspec.structs import replace
 from tests.samples.extender import asked, cordoning, pod_request, reference, reporting, share_node
 
 from gpushare_core.placement.card_choice import Card, Strategy
-from gpushare_core.placement.modes import MODES, NODE_MODES, mode_serving
+from gpushare_core.placement.modes.table import MODES, NODE_MODES, mode_serving
 from gpushare_core.placement.node_ranking import Candidate, ranking_key
 from gpushare_core.placement.requests import PodRequest, Request, ResourceClass, ResourceRequest
-from gpushare_extender.ledger.departures import DEPARTURE_SECONDS
 from gpushare_extender.ledger.fit_index import MOST_SHAPES, Fit, NodeState
-from gpushare_extender.ledger.holder import CardUnits, Holder, PodUpdate
 from gpushare_extender.ledger.ledger import DoesNotFitError, Ledger
 from gpushare_extender.ledger.node_ledger import NodeLedger
-from gpushare_extender.ledger.share_node import ShareNode, node_unit, unit_meaning
+from gpushare_extender.ledger.unreleased_pods import DEPARTURE_SECONDS
+from gpushare_extender.objects.holder import CardUnits, Holder, PodUpdate
+from gpushare_extender.objects.share_node import ShareNode, node_unit, unit_meaning
 
 NAMES = ["n1", "n2", "n3"]
 ASKED = [*NAMES, "nobody"]

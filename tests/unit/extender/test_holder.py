@@ -5,9 +5,9 @@ import json
 import pytest
 from tests.samples.extender import ANNOTATION, GI, annotation, pod_json
 
-from gpushare_core.books.allocation import Allocation, encode_allocation
+from gpushare_core.allocation_annotation import Allocation, encode_allocation
 from gpushare_core.placement.requests import ResourceClass
-from gpushare_extender.ledger.holder import CardUnits, Holder, PodUpdate, read_pod, unix_seconds
+from gpushare_extender.objects.holder import CardUnits, Holder, PodUpdate, read_pod, unix_seconds
 
 
 def read(**annotations: str) -> PodUpdate:

@@ -9,10 +9,10 @@ from tests.samples.extender import asked, holder, pod_request, reference, share_
 from tests.samples.preemption import ledger_with, mixed_node
 
 from gpushare_core.placement.requests import PodRequest, ResourceClass
-from gpushare_extender.decide.filter import filter_nodes
+from gpushare_extender.decide.fit.filter import filter_nodes
 from gpushare_extender.ledger.hold import Hold
-from gpushare_extender.ledger.holder import PodUpdate
 from gpushare_extender.ledger.ledger import DoesNotFitError, Ledger
+from gpushare_extender.objects.holder import PodUpdate
 
 
 def hold(

@@ -3,8 +3,8 @@
 import msgspec
 from tests.samples.extender import asked, cordoning, pod_update, reference, reporting, share_node
 
-from gpushare_extender.http.inspection import inspect_all, inspect_node
 from gpushare_extender.ledger.ledger import Ledger
+from gpushare_extender.verbs.inspection import inspect_all, inspect_node
 
 
 def test_a_node_shows_its_cards_and_who_has_what() -> None:

@@ -5,10 +5,10 @@ from msgspec import structs
 from tests.samples.extender import GI, RESOURCE, asked, holder, pod_update, reference, reporting, share_node
 
 from gpushare_core.placement.card_choice import Strategy
-from gpushare_extender.ledger.departures import DEPARTURE_SECONDS
-from gpushare_extender.ledger.holder import Holder, PodUpdate
 from gpushare_extender.ledger.ledger import DoesNotFitError, Ledger
-from gpushare_extender.ledger.share_node import ReportedHolder
+from gpushare_extender.ledger.unreleased_pods import DEPARTURE_SECONDS
+from gpushare_extender.objects.holder import Holder, PodUpdate
+from gpushare_extender.objects.share_node import ReportedHolder
 
 
 @pytest.fixture

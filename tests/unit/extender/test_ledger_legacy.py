@@ -12,10 +12,10 @@ from tests.samples.extender import pod_update, reference, share_node
 from gpushare_core.dialects.aliyun import ALIYUN
 from gpushare_core.dialects.legacy import LegacyAllocation
 from gpushare_core.placement.requests import PodRequest, ResourceClass, ResourceRequest
-from gpushare_extender.ledger.holder import PodUpdate
 from gpushare_extender.ledger.ledger import Ledger
-from gpushare_extender.ledger.legacy_pods import LegacyPod
-from gpushare_extender.ledger.share_node import SERVED, ShareNode
+from gpushare_extender.objects.holder import PodUpdate
+from gpushare_extender.objects.legacy_pods import LegacyPod
+from gpushare_extender.objects.share_node import SERVED, ShareNode
 
 OURS = share_node("n1")
 SPEAKING = structs.replace(OURS, dialect=ALIYUN, resources=SERVED[ALIYUN.name, "Memory"])

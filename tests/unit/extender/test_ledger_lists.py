@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from tests.samples.extender import asked, holder, reference, reporting, share_node
 
 from gpushare_core.dialects.gpushare import GPUSHARE
-from gpushare_extender.ledger.holder import PodUpdate
 from gpushare_extender.ledger.ledger import Ledger
-from gpushare_extender.ledger.share_node import ShareNode
+from gpushare_extender.objects.holder import PodUpdate
+from gpushare_extender.objects.share_node import ShareNode
 
 NODES = ["n1", "n2"]
 UIDS = ["a", "b", "c"]

@@ -9,17 +9,17 @@ from hypothesis import strategies as st
 from msgspec import structs
 from tests.samples.extender import asked, pod_update, reference, reporting, share_node
 
-from gpushare_core.books.allocation import Allocation, encode_allocation
+from gpushare_core.allocation_annotation import Allocation, encode_allocation
 from gpushare_core.dialects.gpushare import GPUSHARE
-from gpushare_core.placement.modes import NODE_MODES
+from gpushare_core.placement.modes.table import NODE_MODES
 from gpushare_core.placement.requests import PodRequest, ResourceClass, ResourceRequest
 from gpushare_extender.bind.binding import allocation_of
-from gpushare_extender.decide.filter import filter_nodes
-from gpushare_extender.decide.prioritize import prioritize_nodes
-from gpushare_extender.decide.refused_pods import RefusedPods
-from gpushare_extender.ledger.holder import read_pod
+from gpushare_extender.decide.fit.filter import filter_nodes
+from gpushare_extender.decide.fit.prioritize import prioritize_nodes
+from gpushare_extender.decide.waiting.unschedulable_pods import RefusedPods
 from gpushare_extender.ledger.ledger import DoesNotFitError, Ledger
-from gpushare_extender.ledger.share_node import ShareNode
+from gpushare_extender.objects.holder import read_pod
+from gpushare_extender.objects.share_node import ShareNode
 
 MEMORY, SLICE, CARD = ResourceClass
 UNIT = "1Gi, 1/2 card, 1 card"

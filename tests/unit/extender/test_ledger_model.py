@@ -13,12 +13,12 @@ from msgspec.structs import replace
 from tests.samples.extender import RESOURCE, asked, reference, reporting, share_node
 
 from gpushare_core.audit.differences import node_differences
-from gpushare_extender.decide.agreement import surely_agree
-from gpushare_extender.decide.books import node_books
-from gpushare_extender.ledger.departures import DEPARTURE_SECONDS
-from gpushare_extender.ledger.holder import CardUnits, Holder, PodUpdate
+from gpushare_extender.decide.audit.fast_path import surely_agree
+from gpushare_extender.decide.audit.records import node_books
 from gpushare_extender.ledger.ledger import DoesNotFitError, Ledger
 from gpushare_extender.ledger.reservations import BindState, Reservation
+from gpushare_extender.ledger.unreleased_pods import DEPARTURE_SECONDS
+from gpushare_extender.objects.holder import CardUnits, Holder, PodUpdate
 
 CARD = 8
 NODES = ("n1", "n2")

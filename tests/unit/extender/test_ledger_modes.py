@@ -6,12 +6,12 @@ from hypothesis import strategies as st
 from tests.samples.extender import GI, RESOURCE, asked, pod_update, reference, share_node
 
 from gpushare_core.dialects.gpushare import GPUSHARE
-from gpushare_core.placement.modes import MODES, mode_serving
+from gpushare_core.placement.modes.table import MODES, mode_serving
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_core.placement.units import parse_unit
-from gpushare_extender.ledger.holder import Holder
 from gpushare_extender.ledger.ledger import DoesNotFitError, Ledger
-from gpushare_extender.ledger.share_node import ShareNode
+from gpushare_extender.objects.holder import Holder
+from gpushare_extender.objects.share_node import ShareNode
 
 
 def used(ledger: Ledger) -> list[int]:

@@ -4,7 +4,7 @@ from msgspec.structs import replace
 from tests.samples.extender import RESOURCE, asked, share_node
 
 from gpushare_core.placement.requests import PodRequest, ResourceClass, ResourceRequest
-from gpushare_extender.decide.filter import filter_nodes
+from gpushare_extender.decide.fit.filter import filter_nodes
 from gpushare_extender.ledger.ledger import Ledger
 
 SLICE = "gpushare.io/slice"

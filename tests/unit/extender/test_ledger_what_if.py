@@ -8,10 +8,10 @@ from tests.samples.extender import asked, holder, pod_update, reference, reporti
 from tests.samples.preemption import mixed_node
 
 from gpushare_core.placement.requests import ResourceClass
-from gpushare_extender.ledger.holder import PodUpdate
 from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.ledger.node_ledger import NodeLedger
-from gpushare_extender.ledger.share_node import ShareNode
+from gpushare_extender.objects.holder import PodUpdate
+from gpushare_extender.objects.share_node import ShareNode
 
 MEMORY, SLICE, CARD = ResourceClass
 SIZES = {MEMORY: ("1Gi", 5), SLICE: ("1/2 card", 1), CARD: ("1 card", 1)}

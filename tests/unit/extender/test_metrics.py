@@ -4,14 +4,14 @@ import pytest
 from prometheus_client import CollectorRegistry
 from tests.samples.extender import pod_update, share_node
 
-from gpushare_core.metrics import exposition
+from gpushare_core.process.metrics import exposition
 from gpushare_extender.bind.binder import BindResult
 from gpushare_extender.cluster.watchers import WatchHealth
 from gpushare_extender.decide.figures import ledger_figures
-from gpushare_extender.http.metrics import ExtenderMetrics, show_figures
 from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.ledger.unfit_reason import Refusal
 from gpushare_extender.preempt.eviction_call import EvictionOutcome
+from gpushare_extender.verbs.metrics import ExtenderMetrics, show_figures
 
 MOST_SERIES = 150
 

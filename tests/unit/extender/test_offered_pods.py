@@ -1,6 +1,6 @@
 """A pod that was offered only the best nodes is known when it comes again, and not for ever."""
 
-from gpushare_extender.decide.offered_pods import (
+from gpushare_extender.decide.waiting.offered_pods import (
     ATTEMPT_SECONDS,
     REMEMBERED_SECONDS,
     VOLUME_SECONDS,

@@ -1,8 +1,8 @@
 """Which pods count as placed by a scheduler that does not ask the extender."""
 
 from gpushare_core.dialects.table import RESOURCES
-from gpushare_core.json_object import Json
-from gpushare_extender.decide.other_schedulers import asking_for, candidates, report
+from gpushare_core.text.json_object import Json
+from gpushare_extender.decide.waiting.other_schedulers import asking_for, candidates, report
 
 OURS = dict(RESOURCES)
 

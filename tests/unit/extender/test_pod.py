@@ -5,8 +5,8 @@ import pytest
 from tests.samples.extender import RESOURCE, container_json
 
 from gpushare_core.dialects.gpushare import GPUSHARE
-from gpushare_core.json_object import Json
 from gpushare_core.placement.requests import PodRequest, ResourceClass, ResourceRequest
+from gpushare_core.text.json_object import Json
 from gpushare_extender.decide.pod import Pod, PodSpec
 
 

@@ -2,7 +2,7 @@
 
 from tests.samples.extender import pod_request, reference
 
-from gpushare_extender.decide.preemption_queue import (
+from gpushare_extender.decide.preemption.queue import (
     ENOUGH_ATTEMPTS,
     GONE_SECONDS,
     MOST_PODS,

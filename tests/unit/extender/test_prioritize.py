@@ -7,12 +7,12 @@ from msgspec.structs import replace
 from tests.samples.extender import asked, reference, share_node
 
 from gpushare_core.placement.card_choice import Strategy
-from gpushare_core.placement.memory_mode import MemoryMode
-from gpushare_core.placement.modes import MODES
+from gpushare_core.placement.modes.memory import MemoryMode
+from gpushare_core.placement.modes.table import MODES
 from gpushare_core.placement.requests import ResourceClass
-from gpushare_extender.decide.prioritize import prioritize_nodes
+from gpushare_extender.decide.fit.prioritize import prioritize_nodes
 from gpushare_extender.ledger.ledger import Ledger
-from gpushare_extender.ledger.share_node import ShareNode, ShareNodeCard
+from gpushare_extender.objects.share_node import ShareNode, ShareNodeCard
 
 
 def node(name: str, *, cards: int = 2, score: int = 100, strategy: Strategy = Strategy.BINPACK) -> ShareNode:

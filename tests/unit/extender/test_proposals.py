@@ -4,11 +4,11 @@ import pytest
 from tests.samples.extender import asked
 from tests.samples.preemption import bound, budget_json, budgets, ledger_with
 
-from gpushare_core.json_object import Json
-from gpushare_extender.decide.bound_pods import BoundPod
+from gpushare_core.text.json_object import Json
 from gpushare_extender.decide.pod import Container, PodSpec, Resources
-from gpushare_extender.decide.proposals import NodeToFree, Proposal, complete
-from gpushare_extender.decide.victims import NodeWithout
+from gpushare_extender.decide.preemption.bound_pods import BoundPod
+from gpushare_extender.decide.preemption.proposals import NodeToFree, Proposal, complete
+from gpushare_extender.decide.preemption.victims import NodeWithout
 from gpushare_extender.ledger.ledger import Ledger
 
 WEB = {"app": "web"}

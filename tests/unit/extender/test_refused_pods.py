@@ -4,7 +4,7 @@ import pytest
 from tests.samples.extender import RESOURCE, asked
 
 from gpushare_core.placement.requests import PodRequest, ResourceClass
-from gpushare_extender.decide.refused_pods import MOST_PODS, RefusedPods
+from gpushare_extender.decide.waiting.unschedulable_pods import MOST_PODS, RefusedPods
 
 
 @pytest.fixture

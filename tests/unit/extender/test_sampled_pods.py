@@ -5,9 +5,9 @@ from itertools import cycle
 import pytest
 from tests.samples.extender import pod_request, reference, share_node
 
-from gpushare_extender.decide.filter import FilterResult, filter_nodes
-from gpushare_extender.decide.preemption_queue import SAMPLE
-from gpushare_extender.decide.sampled_pods import (
+from gpushare_extender.decide.fit.filter import FilterResult, filter_nodes
+from gpushare_extender.decide.preemption.queue import SAMPLE
+from gpushare_extender.decide.waiting.sampled_pods import (
     A_SECOND,
     AT_ONCE,
     ATTEMPT_SECONDS,

@@ -7,12 +7,12 @@ import msgspec
 import pytest
 from tests.samples.extender import GI, share_node_json
 
-from gpushare_core.json_object import Json
 from gpushare_core.placement.card_choice import Strategy
-from gpushare_core.placement.modes import NODE_MODES
+from gpushare_core.placement.modes.table import NODE_MODES
 from gpushare_core.placement.node_ranking import CANDIDATES
 from gpushare_core.placement.requests import ResourceClass
-from gpushare_extender.ledger.share_node import (
+from gpushare_core.text.json_object import Json
+from gpushare_extender.objects.share_node import (
     ReportedHolder,
     ShareNode,
     ShareNodeCard,

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpushare_extender.ledger.share_node import ReportedHolder, ShareNodeCard
+from gpushare_extender.objects.share_node import ReportedHolder, ShareNodeCard
 
 UIDS = ["a", "b", "c", "d"]
 AMOUNTS = st.integers(0, 12)

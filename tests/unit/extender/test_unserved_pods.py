@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from tests.samples.extender import share_node
 
-from gpushare_core.clock import utc_now
-from gpushare_core.json_object import Json
-from gpushare_extender.decide.unserved_pods import Remark, Waiting, read_waiting, remark
+from gpushare_core.process.clock import utc_now
+from gpushare_core.text.json_object import Json
+from gpushare_extender.decide.waiting.unserved_pods import Remark, Waiting, read_waiting, remark
 from gpushare_extender.ledger.ledger import Ledger
 
 MEMORY = "gpushare.io/memory"

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from tests.samples.extender import asked, pod_update, share_node
 from tests.samples.preemption import bound, budget_json, budgets, ledger_with, mixed_node
 
-from gpushare_core.json_object import Json
-from gpushare_core.placement.modes import MODES
+from gpushare_core.placement.modes.table import MODES
 from gpushare_core.placement.requests import PodRequest, ResourceClass
-from gpushare_extender.decide.bound_pods import BoundPod
-from gpushare_extender.decide.victims import Eviction, NodeWithout, cost, evictable, find_eviction
+from gpushare_core.text.json_object import Json
+from gpushare_extender.decide.preemption.bound_pods import BoundPod
+from gpushare_extender.decide.preemption.victims import Eviction, NodeWithout, cost, evictable, find_eviction
 from gpushare_extender.ledger.ledger import Ledger
 
 SLICES, EXCLUSIVE = MODES["Slices"], MODES["Exclusive"]

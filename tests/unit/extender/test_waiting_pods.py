@@ -1,6 +1,6 @@
 """How long pods wait, and for which reason."""
 
-from gpushare_extender.decide.waiting_pods import GONE_SECONDS, MOST_PODS, WaitingPods, Waits
+from gpushare_extender.decide.waiting.waiting_pods import GONE_SECONDS, MOST_PODS, WaitingPods, Waits
 from gpushare_extender.ledger.unfit_reason import Refusal
 
 NO_ROOM, TOO_SMALL, NOT_SHARED = Refusal.NO_ROOM, Refusal.CARDS_TOO_SMALL, Refusal.NOT_SHARED

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.samples import hostctl as samples
 
-from gpushare_core.json_object import Json
+from gpushare_core.text.json_object import Json
 from gpushare_hostctl.decide import manifest
 from gpushare_hostctl.errors import NeedsPersonError
 

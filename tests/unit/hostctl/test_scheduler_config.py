@@ -9,7 +9,7 @@ import yaml
 from tests.samples.hostctl import CONFIG_HEAD, EXTENDER
 
 from gpushare_core.api.names import EDIT_REVISION
-from gpushare_core.json_object import Json
+from gpushare_core.text.json_object import Json
 from gpushare_hostctl.decide.record import checksum
 from gpushare_hostctl.decide.scheduler_config import (
     ClientTls,

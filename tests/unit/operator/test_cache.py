@@ -2,7 +2,7 @@
 
 from tests.samples.operator import scheduler
 
-from gpushare_core.json_object import Json
+from gpushare_core.text.json_object import Json
 from gpushare_operator.cluster.cache import Cache, Change, Listing, read
 from gpushare_operator.cluster.kinds import DAEMON_SETS, NODES
 from gpushare_operator.cluster.objects import NodeObject

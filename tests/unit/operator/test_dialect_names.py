@@ -18,7 +18,7 @@ from tests.samples.operator import (
 
 from gpushare_core.api.names import DIALECT_LABEL, MODE_LABEL, POLICY_LABEL
 from gpushare_core.dialects.table import DIALECTS
-from gpushare_operator.decide.dialect_names import (
+from gpushare_operator.decide.nodes.dialect_names import (
     dialect_in_force,
     forgotten_names,
     ignored_resources,

@@ -9,11 +9,11 @@ import pytest
 from gpushare_core.api.conditions import ConditionState, condition_false, condition_true
 from gpushare_core.api.names import CARDS_HEALTHY, LEDGER_IN_SYNC, REGISTERED
 from gpushare_core.api.plugin_heartbeat import RENEW_SECONDS, SILENT_SECONDS, heartbeat_lease
-from gpushare_core.json_object import Json
+from gpushare_core.text.json_object import Json
 from gpushare_operator.cluster.heartbeats import LONGEST_GAP, Heartbeats, written_by_those_at_work
-from gpushare_operator.cluster.node_state import NodeState
+from gpushare_operator.cluster.nodes.node_state import NodeState
 from gpushare_operator.cluster.objects import NodeObject, PodObject, ShareNodeObject
-from gpushare_operator.decide.silent_plugins import doubt_share_node, why_silent
+from gpushare_operator.decide.unavailable_plugins import doubt_share_node, why_silent
 from gpushare_operator.reconcile import HEARTBEATS_SECONDS
 from gpushare_operator.status.node_books import why_unseen
 from gpushare_operator.status.node_readiness import why_not_ready

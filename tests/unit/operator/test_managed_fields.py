@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpushare_core.json_object import Json
+from gpushare_core.text.json_object import Json
 from gpushare_operator.cluster.managed_fields import Path, managers
 
 BODY = {"spec": {"containers": [{"name": "a", "image": "x"}, {"name": "b", "args": ["1"]}], "n": 1}}

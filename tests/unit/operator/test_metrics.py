@@ -6,9 +6,9 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from gpushare_core.api.policy import PolicyStatus
-from gpushare_core.metrics import exposition
+from gpushare_core.process.metrics import exposition
 from gpushare_operator.cluster.objects import PolicyObject
-from gpushare_operator.metrics import OperatorMetrics, show_figures
+from gpushare_operator.process.metrics import OperatorMetrics, show_figures
 from gpushare_operator.reconcile import CLUSTER
 from gpushare_operator.work_queue import WorkQueue
 

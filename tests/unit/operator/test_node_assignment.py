@@ -21,7 +21,7 @@ from tests.samples.operator import (
 
 from gpushare_core.api.policy import NodeSelector
 from gpushare_operator.cluster.objects import PolicyObject
-from gpushare_operator.decide.node_assignment import selects
+from gpushare_operator.decide.nodes.node_assignment import selects
 
 
 @pytest.mark.parametrize(

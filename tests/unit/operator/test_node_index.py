@@ -25,16 +25,17 @@ from tests.samples.operator import (
 )
 
 from gpushare_core.api.names import COMPONENT_LABEL, FINALIZER, MANAGED_BY_LABEL, MODE_LABEL, POLICY_LABEL
-from gpushare_core.json_object import Json
 from gpushare_core.kube import paths
-from gpushare_operator.cluster import kinds, node_state
+from gpushare_core.text.json_object import Json
+from gpushare_operator.cluster import kinds
 from gpushare_operator.cluster.cache import Cache, Change, Listing, read
 from gpushare_operator.cluster.kinds import NODES, POLICIES, SHARE_NODES, Kind
 from gpushare_operator.cluster.labels import MANAGER, PLUGIN
-from gpushare_operator.cluster.node_index import Entry, NodeIndex
-from gpushare_operator.cluster.node_state import Journal, NodeState, States
+from gpushare_operator.cluster.nodes import node_state
+from gpushare_operator.cluster.nodes.node_index import Entry, NodeIndex
+from gpushare_operator.cluster.nodes.node_state import Journal, NodeState, States
+from gpushare_operator.cluster.nodes.traits import NodeTraits
 from gpushare_operator.cluster.snapshot import Snapshot
-from gpushare_operator.cluster.traits import NodeTraits
 from gpushare_operator.decide.actions import SetFinalizers
 from gpushare_operator.decide.cluster_plan import plan_cluster
 from gpushare_operator.decide.leftovers import CapacityFinder

@@ -38,7 +38,7 @@ from gpushare_operator.decide.actions import (
     LabelNode,
     SetFinalizers,
 )
-from gpushare_operator.decide.rivals import rival
+from gpushare_operator.decide.conflicting_managers import rival
 from gpushare_operator.desired.daemon_sets import plugin_daemon_set
 from gpushare_operator.desired.plugin_platform import PluginPlatform
 

@@ -16,7 +16,7 @@ from gpushare_operator.decide.actions import (
     SetCounts,
     SetFinalizers,
 )
-from gpushare_operator.repetitions import CONTESTED_FROM, Repetitions
+from gpushare_operator.retry_backoff import CONTESTED_FROM, Repetitions
 
 APPLY = ApplyDaemonSet("a", {"spec": {"x": 1}})
 CLEAR = ClearCapacity("gpu-2", "uid", ("gpushare.io/memory",), CapacityLeft.BY_KUBELET)

@@ -18,17 +18,17 @@ from tests.samples.plugin import (
     stored,
 )
 
-from gpushare_core.json_object import Json
-from gpushare_plugin.decide.admission import (
+from gpushare_core.text.json_object import Json
+from gpushare_plugin.decide.admit.admission import (
     admission_candidates,
     admitted_by_arrival,
     pods_to_read,
     pods_without_units,
 )
-from gpushare_plugin.decide.assigned_devices import AssignedDevices
-from gpushare_plugin.decide.pod_assignment import PodAssignment
-from gpushare_plugin.decide.pods import Pod, Pods, read_metadata
-from gpushare_plugin.decide.preferred_allocation import PreferredCard, PreferredCards
+from gpushare_plugin.decide.admit.preferred_allocation import PreferredCard, PreferredCards
+from gpushare_plugin.decide.held.assigned_devices import AssignedDevices
+from gpushare_plugin.decide.held.pod_assignment import PodAssignment
+from gpushare_plugin.decide.held.pods import Pod, Pods, read_metadata
 
 EARLY, LATE = "2026-11-21T10:00:00Z", "2026-11-21T10:00:09Z"
 

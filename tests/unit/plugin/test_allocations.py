@@ -21,20 +21,20 @@ from tests.samples.plugin import (
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_core.placement.units import CardPart
-from gpushare_plugin.decide.allocations import (
+from gpushare_plugin.decide.admit.preferred_allocation import PreferredCard, PreferredCards
+from gpushare_plugin.decide.admit.unadmitted_pods import promised_units
+from gpushare_plugin.decide.held.allocations import (
     every_allocation,
     forgotten_allocations,
     forgotten_units,
     pod_allocation,
 )
-from gpushare_plugin.decide.annotation_repairs import plan_repairs
-from gpushare_plugin.decide.assigned_devices import AssignedDevices
-from gpushare_plugin.decide.layout import lay_out
-from gpushare_plugin.decide.pod_allocation import PodAllocation
-from gpushare_plugin.decide.pod_assignment import PodAssignment
-from gpushare_plugin.decide.pods import Pod
-from gpushare_plugin.decide.preferred_allocation import PreferredCard, PreferredCards
-from gpushare_plugin.decide.promises import promised_units
+from gpushare_plugin.decide.held.assigned_devices import AssignedDevices
+from gpushare_plugin.decide.held.pod_allocation import PodAllocation
+from gpushare_plugin.decide.held.pod_assignment import PodAssignment
+from gpushare_plugin.decide.held.pods import Pod
+from gpushare_plugin.decide.report.annotation_repairs import plan_repairs
+from gpushare_plugin.decide.units.layout import lay_out
 
 SLICE = GPUSHARE.slice_resource
 

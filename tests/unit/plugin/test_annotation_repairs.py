@@ -5,11 +5,11 @@ from datetime import UTC, datetime
 import pytest
 from tests.samples.plugin import ANNOTATION, NODE, annotation, assigned, container, node_assignments, pod
 
-from gpushare_core.books.allocation import Allocation, decode_allocation
+from gpushare_core.allocation_annotation import Allocation, decode_allocation
 from gpushare_core.dialects.gpushare import GPUSHARE
-from gpushare_plugin.decide.annotation_repairs import plan_repairs
-from gpushare_plugin.decide.assigned_devices import AssignedDevices
-from gpushare_plugin.decide.pods import Pod
+from gpushare_plugin.decide.held.assigned_devices import AssignedDevices
+from gpushare_plugin.decide.held.pods import Pod
+from gpushare_plugin.decide.report.annotation_repairs import plan_repairs
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 FOUR, FOUR_ON_1 = [0, 1, 2, 3], [16, 17, 18, 19]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.samples.plugin import card
 from tests.samples.sick_cards import HUNG, LOST, ODD, QUIET, RESET, Ward
 
-from gpushare_plugin.decide.card_health import clearance
+from gpushare_plugin.decide.health.card_health import clearance
 from gpushare_plugin.devices.card import CardEvent, Reading
 
 SEEN: dict[str, dict[str, Any]] = {"lost": LOST, "odd": ODD, "repair": {"repair": RESET}}

@@ -4,7 +4,7 @@ import pytest
 
 from gpushare_core.api.enums import Health
 from gpushare_core.api.node_object import CardStatus
-from gpushare_plugin.decide.card_summary import card_line, card_summary
+from gpushare_plugin.decide.report.card_summary import card_line, card_summary
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpushare_plugin.decide.cgroups import CgroupOwner, cgroup_owners
+from gpushare_plugin.decide.use.cgroups import CgroupOwner, cgroup_owners
 
 UID = "5c1f3b0e-8a4d-4f0e-9d2a-7b6c5d4e3f21"
 UNDERSCORED = UID.replace("-", "_")

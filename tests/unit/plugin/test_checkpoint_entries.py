@@ -8,8 +8,8 @@ import pytest
 
 from gpushare_core.dialects.dialect import CARD_VARIABLE
 from gpushare_core.dialects.gpushare import GPUSHARE
-from gpushare_plugin.decide.checkpoint import CheckpointEntry, StoredUnits, by_pod, read_answer
-from gpushare_plugin.decide.foreign_units import sort_ids
+from gpushare_plugin.decide.held.checkpoint import CheckpointEntry, StoredUnits, by_pod, read_answer
+from gpushare_plugin.decide.units.foreign_units import sort_ids
 
 
 def entry(name: str, *ids: str, numbers: Sequence[int] = (), uid: str = "uid-a") -> CheckpointEntry:

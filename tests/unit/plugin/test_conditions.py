@@ -11,14 +11,14 @@ from gpushare_core.api.node_object import Devices, GPUShareNode
 from gpushare_core.api.served import Problem
 from gpushare_core.audit.difference import Difference, Kind
 from gpushare_core.placement.units import WHOLE_CARD, MemoryUnit
-from gpushare_plugin.decide.conditions import (
+from gpushare_plugin.decide.offer.offering import KUBELET_SILENT, Offering
+from gpushare_plugin.decide.report.conditions import (
     NOTHING_READ,
     AnnotationState,
     RegistrationState,
     node_conditions,
 )
-from gpushare_plugin.decide.layout import Layout, lay_out
-from gpushare_plugin.decide.offering import KUBELET_SILENT, Offering
+from gpushare_plugin.decide.units.layout import Layout, lay_out
 from gpushare_plugin.devices.card import LeftOutCard, Reading
 from gpushare_plugin.devices.equipment import Equipment
 

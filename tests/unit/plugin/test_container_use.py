@@ -4,15 +4,15 @@ from dataclasses import replace
 
 from tests.samples.plugin import GIB, container, layout, name_of, pod
 
-from gpushare_plugin.decide.cgroups import CgroupOwner
-from gpushare_plugin.decide.container_use import (
+from gpushare_plugin.decide.held.pod_allocation import PodAllocation
+from gpushare_plugin.decide.use.cgroups import CgroupOwner
+from gpushare_plugin.decide.use.container_use import (
     Holding,
     loads,
     measured_use,
     requested_memory,
     unnamed_owners,
 )
-from gpushare_plugin.decide.pod_allocation import PodAllocation
 from gpushare_plugin.devices.use import ContainerUse, ProcessUse, Use
 
 UIDS = {name: f"{name * 8}-0000-4000-8000-{name * 12}" for name in "abcd"}

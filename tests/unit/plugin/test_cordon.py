@@ -8,10 +8,10 @@ from tests.samples.plugin import card, layout, share_node
 
 from gpushare_core.api.names import CORDON_ANNOTATION
 from gpushare_core.api.node_object import GPUShareNode
-from gpushare_plugin.decide.conditions import AnnotationState, RegistrationState, node_conditions
-from gpushare_plugin.decide.cordon import Cordon, cordoned, kept_units, read_cordon
-from gpushare_plugin.decide.device_list import encode_devices
-from gpushare_plugin.decide.offering import Offering
+from gpushare_plugin.decide.health.cordon import Cordon, cordoned, kept_units, read_cordon
+from gpushare_plugin.decide.offer.device_list import encode_devices
+from gpushare_plugin.decide.offer.offering import Offering
+from gpushare_plugin.decide.report.conditions import AnnotationState, RegistrationState, node_conditions
 from gpushare_plugin.devices.card import LeftOutCard, Reading
 from gpushare_plugin.kubelet.proto import deviceplugin_pb2 as api
 

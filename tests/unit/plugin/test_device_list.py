@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 from tests.samples.plugin import card, ids, layout
 
 from gpushare_core.placement.units import MemoryUnit
-from gpushare_plugin.decide.device_list import MESSAGE_LIMIT, encode_devices, finest_unit, fits
-from gpushare_plugin.decide.layout import lay_out
-from gpushare_plugin.decide.unit_ids import CAPACITY, SHORT
+from gpushare_plugin.decide.offer.device_list import MESSAGE_LIMIT, encode_devices, finest_unit, fits
+from gpushare_plugin.decide.units.layout import lay_out
+from gpushare_plugin.decide.units.unit_ids import CAPACITY, SHORT
 from gpushare_plugin.devices.card import PhysicalCard
 from gpushare_plugin.kubelet.proto import deviceplugin_pb2 as api
 

@@ -17,14 +17,14 @@ from tests.samples.plugin import (
 )
 
 from gpushare_core.dialects.table import DIALECTS, RESOURCES
-from gpushare_core.placement.modes import NODE_MODES
+from gpushare_core.placement.modes.table import NODE_MODES
 from gpushare_core.placement.units import UnitFields, parse_node_unit
-from gpushare_plugin.decide.annotation_repairs import plan_repairs
-from gpushare_plugin.decide.assigned_devices import AssignedDevices
-from gpushare_plugin.decide.foreign_units import ForeignUnits
-from gpushare_plugin.decide.layout import lay_out
-from gpushare_plugin.decide.pod_assignment import PodAssignment
-from gpushare_plugin.decide.pods import Pod, read_pod
+from gpushare_plugin.decide.held.assigned_devices import AssignedDevices
+from gpushare_plugin.decide.held.pod_assignment import PodAssignment
+from gpushare_plugin.decide.held.pods import Pod, read_pod
+from gpushare_plugin.decide.report.annotation_repairs import plan_repairs
+from gpushare_plugin.decide.units.foreign_units import ForeignUnits
+from gpushare_plugin.decide.units.layout import lay_out
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 AT = str(int(NOW.timestamp()) * 10**9)

@@ -7,12 +7,12 @@ from tests.samples.plugin import ANNOTATION, annotation, by_name, container, nam
 
 from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.dialects.table import DIALECTS, RESOURCES
-from gpushare_plugin.decide.assigned_devices import AssignedDevices
-from gpushare_plugin.decide.checkpoint import CheckpointEntry
-from gpushare_plugin.decide.dialect_change import DialectInForce, dialect_in_force, recorded_dialect
-from gpushare_plugin.decide.foreign_units import ForeignUnits
-from gpushare_plugin.decide.pod_assignment import PodAssignment
-from gpushare_plugin.decide.pods import Pod, read_pod
+from gpushare_plugin.decide.held.assigned_devices import AssignedDevices
+from gpushare_plugin.decide.held.checkpoint import CheckpointEntry
+from gpushare_plugin.decide.held.pod_assignment import PodAssignment
+from gpushare_plugin.decide.held.pods import Pod, read_pod
+from gpushare_plugin.decide.offer.dialect_change import DialectInForce, dialect_in_force, recorded_dialect
+from gpushare_plugin.decide.units.foreign_units import ForeignUnits
 
 OURS, ALIYUN, VOLCANO = DIALECTS["gpushare.io"], DIALECTS["aliyun.com"], DIALECTS["volcano.sh"]
 

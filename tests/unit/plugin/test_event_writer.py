@@ -10,8 +10,8 @@ import pytest
 
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_plugin.cluster.event_writer import EventWriter
-from gpushare_plugin.decide.pod_events import PodEvent
-from gpushare_plugin.decide.pods import PodName
+from gpushare_plugin.decide.held.pod_events import PodEvent
+from gpushare_plugin.decide.held.pods import PodName
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 PODS = [PodEvent(pod=PodName("default", name), uid=name, reason="Told", note=f"to {name}") for name in "abcd"]

@@ -7,10 +7,10 @@ from tests.samples.plugin import GIB, card, name_of, share_node
 
 from gpushare_core.api.node_object import GPUShareNode
 from gpushare_core.api.served import Problem
-from gpushare_core.json_object import Json
-from gpushare_core.metrics import Sample, exposition, new_registry
-from gpushare_plugin.decide.container_use import Holding, MeasuredUse
-from gpushare_plugin.decide.figures import MOST_CONTAINERS, use_figures
+from gpushare_core.process.metrics import Sample, exposition, new_registry
+from gpushare_core.text.json_object import Json
+from gpushare_plugin.decide.report.figures import MOST_CONTAINERS, use_figures
+from gpushare_plugin.decide.use.container_use import Holding, MeasuredUse
 from gpushare_plugin.kubelet.device_plugin import ALLOCATE, KubeletCall
 from gpushare_plugin.metrics import PluginMetrics, ProcessState, figures
 

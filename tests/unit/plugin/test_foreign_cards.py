@@ -8,12 +8,12 @@ from tests.samples.plugin import ANNOTATION, annotation, by_name, container, nam
 
 from gpushare_core.dialects.table import RESOURCES
 from gpushare_core.placement.quantity import MIB
-from gpushare_plugin.decide.assigned_devices import AssignedDevices
-from gpushare_plugin.decide.checkpoint import StoredUnits, read_answer
-from gpushare_plugin.decide.foreign_cards import locate
-from gpushare_plugin.decide.foreign_units import ForeignUnits, sort_ids
-from gpushare_plugin.decide.pod_assignment import PodAssignment
-from gpushare_plugin.decide.pods import Pod, read_pod
+from gpushare_plugin.decide.held.assigned_devices import AssignedDevices
+from gpushare_plugin.decide.held.checkpoint import StoredUnits, read_answer
+from gpushare_plugin.decide.held.foreign_cards import locate
+from gpushare_plugin.decide.held.pod_assignment import PodAssignment
+from gpushare_plugin.decide.held.pods import Pod, read_pod
+from gpushare_plugin.decide.units.foreign_units import ForeignUnits, sort_ids
 
 NAME = "aliyun.com/gpu-mem"
 IDS = {

@@ -12,9 +12,9 @@ from gpushare_core.dialects.table import DIALECTS
 from gpushare_core.placement.quantity import MIB
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_core.placement.units import WHOLE_CARD, CardPart
-from gpushare_plugin.decide.foreign_units import ForeignUnits, foreign_doubt, foreign_shares, sort_ids
-from gpushare_plugin.decide.layout import lay_out
-from gpushare_plugin.decide.unit_ids import CAPACITY, encode_id
+from gpushare_plugin.decide.units.foreign_units import ForeignUnits, foreign_doubt, foreign_shares, sort_ids
+from gpushare_plugin.decide.units.layout import lay_out
+from gpushare_plugin.decide.units.unit_ids import CAPACITY, encode_id
 
 ALIYUN, VOLCANO, WHOLE = "aliyun.com/gpu-mem", "volcano.sh/gpu-memory", "nvidia.com/gpu"
 

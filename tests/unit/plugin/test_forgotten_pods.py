@@ -17,14 +17,14 @@ from tests.samples.plugin import (
     stored,
 )
 
-from gpushare_core.books.allocation import sum_shares
+from gpushare_core.allocation_annotation import sum_shares
 from gpushare_core.dialects.gpushare import GPUSHARE
-from gpushare_core.json_object import Json
 from gpushare_core.placement.requests import ResourceClass
-from gpushare_plugin.decide.allocations import every_allocation, forgotten_units
-from gpushare_plugin.decide.annotation_repairs import plan_repairs
-from gpushare_plugin.decide.assigned_devices import AssignedDevices
-from gpushare_plugin.decide.forgotten_pods import (
+from gpushare_core.text.json_object import Json
+from gpushare_plugin.decide.held.allocations import every_allocation, forgotten_units
+from gpushare_plugin.decide.held.assigned_devices import AssignedDevices
+from gpushare_plugin.decide.held.kubelet_restart import ShownPods
+from gpushare_plugin.decide.held.lost_assignments import (
     forgotten,
     has_known_cards,
     recorded_holdings,
@@ -32,10 +32,10 @@ from gpushare_plugin.decide.forgotten_pods import (
     shares_to_get_again,
     still_remembered,
 )
-from gpushare_plugin.decide.pod_allocation import PodAllocation
-from gpushare_plugin.decide.pods import Pod
-from gpushare_plugin.decide.shown_pods import ShownPods
-from gpushare_plugin.decide.unit_change import held_units
+from gpushare_plugin.decide.held.pod_allocation import PodAllocation
+from gpushare_plugin.decide.held.pods import Pod
+from gpushare_plugin.decide.offer.unit_change import held_units
+from gpushare_plugin.decide.report.annotation_repairs import plan_repairs
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 POD = pod("a", container(units=4))

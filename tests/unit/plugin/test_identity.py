@@ -6,11 +6,11 @@ from dataclasses import replace
 import pytest
 from tests.samples.plugin import assigned, by_name, container, layout, name_of, pod, stored
 
-from gpushare_plugin.decide.allocations import orphans
-from gpushare_plugin.decide.assigned_devices import AssignedDevices
-from gpushare_plugin.decide.checkpoint import CheckpointEntry
-from gpushare_plugin.decide.identity import identify, with_stored
-from gpushare_plugin.decide.pods import Pod, Pods
+from gpushare_plugin.decide.held.allocations import orphans
+from gpushare_plugin.decide.held.assigned_devices import AssignedDevices
+from gpushare_plugin.decide.held.checkpoint import CheckpointEntry
+from gpushare_plugin.decide.held.pod_identity import identify, with_stored
+from gpushare_plugin.decide.held.pods import Pod, Pods
 
 LISTED = assigned(a={"main": [0, 1]})
 POD = pod("a", container(units=2))

@@ -10,7 +10,7 @@ from tests.samples.inventory import ENFLAME, card_lines
 
 from gpushare_core.placement.quantity import parse_memory
 from gpushare_plugin.devices.equipment import DeviceNode, HostMount
-from gpushare_plugin.devices.inventory_file import MOST_BYTES, InventoryError, read_inventory
+from gpushare_plugin.devices.inventory.inventory_file import MOST_BYTES, InventoryError, read_inventory
 
 
 def test_cards_come_with_their_own_things_and_those_of_all() -> None:

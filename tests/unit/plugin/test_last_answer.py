@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from gpushare_plugin.decide.last_answer import LastAnswer
+from gpushare_plugin.decide.memo import LastAnswer
 
 ONE, TWIN = ["one"], ["one"]
 """Equal, and not the same."""

@@ -7,7 +7,7 @@ from tests.samples.plugin import GIB, card, layout
 
 from gpushare_core.api.node_object import CardStatus, NodeStatus
 from gpushare_core.placement.units import MemoryUnit
-from gpushare_plugin.decide.layout import GONE, keep_places, lay_out, recorded_layout
+from gpushare_plugin.decide.units.layout import GONE, keep_places, lay_out, recorded_layout
 from gpushare_plugin.devices.card import PhysicalCard
 
 UNIT = MemoryUnit.parse("1Gi")

@@ -2,8 +2,8 @@
 
 import sys
 
-from gpushare_core.malloc import LARGE
-from gpushare_plugin.decide.unit_ids import CAPACITY
+from gpushare_core.process.malloc import LARGE
+from gpushare_plugin.decide.units.unit_ids import CAPACITY
 
 
 def test_sets_of_units_are_no_large_blocks() -> None:

@@ -22,21 +22,21 @@ from tests.samples.plugin import (
 
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.placement.card_choice import Strategy
-from gpushare_core.placement.modes import NODE_MODES
+from gpushare_core.placement.modes.table import NODE_MODES
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_core.placement.units import UnitFields, parse_node_unit
-from gpushare_plugin.decide.admission import admission_candidates
-from gpushare_plugin.decide.assigned_devices import AssignedDevices
-from gpushare_plugin.decide.checkpoint import CheckpointEntry, StoredUnits, read_answer
-from gpushare_plugin.decide.device_list import device_lists
-from gpushare_plugin.decide.environment import UnusableUnitsError, environment
-from gpushare_plugin.decide.layout import Layout, lay_out, recorded_layout
-from gpushare_plugin.decide.locks import locks_of_units
-from gpushare_plugin.decide.offering import Offering, Snapshot, decide_offering
-from gpushare_plugin.decide.preferred_allocation import ContainerRequest, NothingFitsError, choose_units
-from gpushare_plugin.decide.status import node_status
-from gpushare_plugin.decide.unit_ids import UnitSet
-from gpushare_plugin.decide.witnesses import agrees, stored_witnesses
+from gpushare_plugin.decide.admit.admission import admission_candidates
+from gpushare_plugin.decide.admit.environment import UnusableUnitsError, environment
+from gpushare_plugin.decide.admit.preferred_allocation import ContainerRequest, NothingFitsError, choose_units
+from gpushare_plugin.decide.held.assigned_devices import AssignedDevices
+from gpushare_plugin.decide.held.checkpoint import CheckpointEntry, StoredUnits, read_answer
+from gpushare_plugin.decide.offer.device_list import device_lists
+from gpushare_plugin.decide.offer.granted_units import agrees, stored_witnesses
+from gpushare_plugin.decide.offer.offering import Offering, Snapshot, decide_offering
+from gpushare_plugin.decide.report.status import node_status
+from gpushare_plugin.decide.units.layout import Layout, lay_out, recorded_layout
+from gpushare_plugin.decide.units.locks import locks_of_units
+from gpushare_plugin.decide.units.unit_ids import UnitSet
 from gpushare_plugin.devices.card import PhysicalCard
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)

@@ -6,14 +6,14 @@ from tests.samples.plugin import GIB, card, ids
 
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.placement.card_choice import Strategy
-from gpushare_core.placement.modes import NODE_MODES
+from gpushare_core.placement.modes.table import NODE_MODES
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_core.placement.units import UnitFields
-from gpushare_plugin.decide.environment import environment
-from gpushare_plugin.decide.layout import lay_out
-from gpushare_plugin.decide.locks import locks_of_units, open_cards
-from gpushare_plugin.decide.preferred_allocation import ContainerRequest, NothingFitsError, choose_units
-from gpushare_plugin.decide.unit_ids import UnitSet
+from gpushare_plugin.decide.admit.environment import environment
+from gpushare_plugin.decide.admit.preferred_allocation import ContainerRequest, NothingFitsError, choose_units
+from gpushare_plugin.decide.units.layout import lay_out
+from gpushare_plugin.decide.units.locks import locks_of_units, open_cards
+from gpushare_plugin.decide.units.unit_ids import UnitSet
 
 UNIT = NODE_MODES["Mixed"].unit(UnitFields("1Gi", 2))
 MANY = lay_out([card(index, memory=size * GIB) for index, size in enumerate((4, 8, 8))], UNIT, reserved=0)

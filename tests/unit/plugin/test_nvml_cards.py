@@ -3,7 +3,7 @@
 import pytest
 
 from gpushare_plugin.devices.card import LeftOutCard, PhysicalCard
-from gpushare_plugin.devices.nvml_cards import (
+from gpushare_plugin.devices.nvml.cards import (
     DRIVER_FAULTS,
     NEVER_ONE_CARD,
     CardFacts,

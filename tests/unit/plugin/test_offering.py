@@ -6,10 +6,10 @@ import pytest
 from tests.samples.plugin import annotation, assigned, by_name, card, container, layout, pod, share_node
 
 from gpushare_core.placement.units import MemoryUnit
-from gpushare_plugin.decide.assigned_devices import AssignedDevices
-from gpushare_plugin.decide.layout import Layout
-from gpushare_plugin.decide.offering import Offering, Snapshot, decide_offering, is_draining
-from gpushare_plugin.decide.pods import Pod
+from gpushare_plugin.decide.held.assigned_devices import AssignedDevices
+from gpushare_plugin.decide.held.pods import Pod
+from gpushare_plugin.decide.offer.offering import Offering, Snapshot, decide_offering, is_draining
+from gpushare_plugin.decide.units.layout import Layout
 from gpushare_plugin.devices.card import PhysicalCard
 
 CARDS = (card(0), card(1))

@@ -25,14 +25,19 @@ from tests.samples.plugin import (
 
 from gpushare_core.dialects.table import DIALECTS
 from gpushare_core.placement.requests import ResourceClass
-from gpushare_plugin.decide.allocations import PodAllocations, allocations_of, every_allocation, with_orphans
-from gpushare_plugin.decide.annotation_repairs import RepairPlanner, plan_repairs
-from gpushare_plugin.decide.assigned_devices import AssignedDevices, NodeAssignments
-from gpushare_plugin.decide.pod_allocation import PodAllocation
+from gpushare_plugin.decide.admit.preferred_allocation import PreferredCard
+from gpushare_plugin.decide.held.allocations import (
+    PodAllocations,
+    allocations_of,
+    every_allocation,
+    with_orphans,
+)
+from gpushare_plugin.decide.held.assigned_devices import AssignedDevices, NodeAssignments
+from gpushare_plugin.decide.held.pod_allocation import PodAllocation
+from gpushare_plugin.decide.held.pod_assignment import PodAssignment
+from gpushare_plugin.decide.held.pods import Pod
 from gpushare_plugin.decide.pod_answers import PodAnswers
-from gpushare_plugin.decide.pod_assignment import PodAssignment
-from gpushare_plugin.decide.pods import Pod
-from gpushare_plugin.decide.preferred_allocation import PreferredCard
+from gpushare_plugin.decide.report.annotation_repairs import RepairPlanner, plan_repairs
 
 NOW = datetime(2026, 11, 21, 10, tzinfo=UTC)
 NAMES = ("a", "b", "c")

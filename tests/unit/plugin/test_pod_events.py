@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 from tests.samples.plugin import name_of
 
-from gpushare_plugin.decide.pod_events import PodEvent
+from gpushare_plugin.decide.held.pod_events import PodEvent
 
 NOW = datetime(2026, 11, 21, 12, 0, 0, 5, tzinfo=UTC)
 EVENT = PodEvent(pod=name_of("a"), uid="uid-a", reason="MemoryExceeded", note="too much", warning=True)

@@ -5,9 +5,9 @@ from google.protobuf.message import DecodeError
 from tests.samples.plugin import by_name, container, ids, layout, node_assignments, pod, stored
 
 from gpushare_core.dialects.table import RESOURCES
-from gpushare_plugin.decide.allocations import every_allocation, orphans
-from gpushare_plugin.decide.assigned_devices import AssignedDevices
-from gpushare_plugin.decide.identity import identify
+from gpushare_plugin.decide.held.allocations import every_allocation, orphans
+from gpushare_plugin.decide.held.assigned_devices import AssignedDevices
+from gpushare_plugin.decide.held.pod_identity import identify
 from gpushare_plugin.kubelet.pod_resources import AnswerReader, read_assigned
 from gpushare_plugin.kubelet.proto import podresources_pb2 as api
 

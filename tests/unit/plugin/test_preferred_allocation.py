@@ -8,14 +8,14 @@ from tests.samples.plugin import card, layout
 from gpushare_core.placement.card_choice import Strategy
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_core.placement.units import WHOLE_CARD, CardPart
-from gpushare_plugin.decide.layout import lay_out
-from gpushare_plugin.decide.preferred_allocation import (
+from gpushare_plugin.decide.admit.preferred_allocation import (
     ContainerRequest,
     NothingFitsError,
     choose_card,
     choose_units,
 )
-from gpushare_plugin.decide.unit_ids import UnitSet
+from gpushare_plugin.decide.units.layout import lay_out
+from gpushare_plugin.decide.units.unit_ids import UnitSet
 
 TWO = layout()
 

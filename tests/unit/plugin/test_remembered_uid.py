@@ -3,8 +3,8 @@
 import pytest
 from tests.samples.plugin import assigned, layout, name_of, stored
 
-from gpushare_plugin.decide.assigned_devices import AssignedDevices
-from gpushare_plugin.decide.identity import identify
+from gpushare_plugin.decide.held.assigned_devices import AssignedDevices
+from gpushare_plugin.decide.held.pod_identity import identify
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,11 @@ from tests.samples.plugin import GIB, name_of, share_node
 
 from gpushare_core.api.enums import MeasurementScope
 from gpushare_core.api.served import Problem
-from gpushare_core.json_object import Json
 from gpushare_core.placement.quantity import MIB
-from gpushare_plugin.decide.container_use import Holding, MeasuredUse
-from gpushare_plugin.decide.excess import excess_conditions, excess_events
-from gpushare_plugin.decide.reported_use import ReportedUse, recorded_use, reported_use
+from gpushare_core.text.json_object import Json
+from gpushare_plugin.decide.use.container_use import Holding, MeasuredUse
+from gpushare_plugin.decide.use.excess import excess_conditions, excess_events
+from gpushare_plugin.decide.use.reported_use import ReportedUse, recorded_use, reported_use
 
 A = Holding(name_of("a"), "uid-a", "main", "GPU-0")
 B = Holding(name_of("b"), "uid-b", "main", "GPU-0")

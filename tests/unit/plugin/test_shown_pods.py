@@ -5,16 +5,16 @@ from dataclasses import replace
 import pytest
 from tests.samples.plugin import assigned, by_name, container, layout, name_of, pod, share_node, stored
 
-from gpushare_plugin.decide.admission import admission_candidates
-from gpushare_plugin.decide.assigned_devices import AssignedDevices
-from gpushare_plugin.decide.pods import Pod, Pods
-from gpushare_plugin.decide.shown_pods import (
+from gpushare_plugin.decide.admit.admission import admission_candidates
+from gpushare_plugin.decide.held.assigned_devices import AssignedDevices
+from gpushare_plugin.decide.held.kubelet_restart import (
     SETTLED_AFTER,
     ShownPods,
     unshown_holders,
     unshown_starters,
     with_unshown,
 )
+from gpushare_plugin.decide.held.pods import Pod, Pods
 
 A, B = (pod(name, container(units=4)) for name in "ab")
 BEFORE = assigned(a={"main": [0, 1, 2, 3]}, b={"main": [4, 5, 6, 7]})

@@ -1,7 +1,7 @@
 """Simulated cards are the same ones after every restart."""
 
 from gpushare_core.api.node_object import SimulatedCards
-from gpushare_plugin.devices.simulated import SimulatedSource, simulate
+from gpushare_plugin.devices.simulated.source import SimulatedSource, simulate
 
 GROUPS = [
     SimulatedCards(count=2, memory="16Gi", model="Small", compute_score=50),

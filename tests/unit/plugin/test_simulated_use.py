@@ -4,8 +4,8 @@ import pytest
 from tests.samples.plugin import GIB, card
 
 from gpushare_core.api.names import SIMULATED_LOAD_ANNOTATION
-from gpushare_plugin.decide.pods import MOST_LOAD, read_metadata
-from gpushare_plugin.devices.simulated_use import SimulatedUse, read_load
+from gpushare_plugin.decide.held.pods import MOST_LOAD, read_metadata
+from gpushare_plugin.devices.simulated.use import SimulatedUse, read_load
 from gpushare_plugin.devices.use import Load, Use, UseQuestion
 
 CARDS = [card(0), card(1)]

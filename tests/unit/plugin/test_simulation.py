@@ -3,8 +3,8 @@
 import pytest
 
 from gpushare_core.api.node_object import SimulatedCards
-from gpushare_plugin.devices.simulated import simulate
-from gpushare_plugin.devices.simulation import Simulation, read_simulation, simulated_reading
+from gpushare_plugin.devices.simulated.simulation import Simulation, read_simulation, simulated_reading
+from gpushare_plugin.devices.simulated.source import simulate
 
 CARDS = tuple(simulate("gpu-1", [SimulatedCards(count=3, memory="16Gi")]))
 NAMES = {card.uuid: name for card, name in zip(CARDS, "abc", strict=True)}

@@ -4,9 +4,9 @@ from tests.samples.plugin import share_node
 
 from gpushare_core.api.enums import Source
 from gpushare_core.api.node_object import GPUShareNode
-from gpushare_plugin.devices.inventory import InventorySource
-from gpushare_plugin.devices.nvml import NvmlSource
-from gpushare_plugin.devices.simulated import SimulatedSource
+from gpushare_plugin.devices.inventory.source import InventorySource
+from gpushare_plugin.devices.nvml.source import NvmlSource
+from gpushare_plugin.devices.simulated.source import SimulatedSource
 from gpushare_plugin.devices.source import DeviceSources
 
 

@@ -8,20 +8,20 @@ from tests.samples.plugin import card, ids, layout, name_of
 
 from gpushare_core.dialects.aliyun import ALIYUN
 from gpushare_core.placement.card_choice import Strategy
-from gpushare_plugin.decide.assigned_devices import AssignedDevices
-from gpushare_plugin.decide.device_list import device_lists, encode_devices
-from gpushare_plugin.decide.environment import UnusableUnitsError
-from gpushare_plugin.decide.foreign_units import ForeignUnits
-from gpushare_plugin.decide.pod_assignment import PodAssignment
-from gpushare_plugin.decide.preferred_allocation import ContainerRequest, NothingFitsError, choose_units
-from gpushare_plugin.decide.stand_ins import (
+from gpushare_plugin.decide.admit.environment import UnusableUnitsError
+from gpushare_plugin.decide.admit.preferred_allocation import ContainerRequest, NothingFitsError, choose_units
+from gpushare_plugin.decide.held.assigned_devices import AssignedDevices
+from gpushare_plugin.decide.held.pod_assignment import PodAssignment
+from gpushare_plugin.decide.offer.device_list import device_lists, encode_devices
+from gpushare_plugin.decide.offer.replaced_plugin_units import (
     NO_STAND_INS,
     StandIns,
     foreign_by_card,
     require_room_beside_foreign,
     stand_ins,
 )
-from gpushare_plugin.decide.unit_ids import UnitSet, decode_id
+from gpushare_plugin.decide.units.foreign_units import ForeignUnits
+from gpushare_plugin.decide.units.unit_ids import UnitSet, decode_id
 from gpushare_plugin.kubelet.proto import deviceplugin_pb2 as api
 
 LAYOUT = layout()

@@ -13,15 +13,15 @@ from tests.samples.plugin import card, layout, pod, share_node
 from gpushare_core.api import bounds, crd
 from gpushare_core.api.conditions import condition_false
 from gpushare_core.api.node_object import CardFault, GPUShareNode, NodeStatus
-from gpushare_core.json_object import Json
 from gpushare_core.placement.units import MemoryUnit
-from gpushare_core.printable import printable
-from gpushare_plugin.decide.layout import lay_out
-from gpushare_plugin.decide.offering import Offering
-from gpushare_plugin.decide.pod_allocation import PodAllocation
-from gpushare_plugin.decide.pods import PodName
-from gpushare_plugin.decide.status import kept_status, node_status
-from gpushare_plugin.devices.inventory_file import read_inventory
+from gpushare_core.text.json_object import Json
+from gpushare_core.text.printable import printable
+from gpushare_plugin.decide.held.pod_allocation import PodAllocation
+from gpushare_plugin.decide.held.pods import PodName
+from gpushare_plugin.decide.offer.offering import Offering
+from gpushare_plugin.decide.report.status import kept_status, node_status
+from gpushare_plugin.decide.units.layout import lay_out
+from gpushare_plugin.devices.inventory.inventory_file import read_inventory
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 ODD = f"{HIDDEN}é\U0001f4a5" * 1000

@@ -16,17 +16,17 @@ from tests.samples.plugin import (
     stored,
 )
 
-from gpushare_plugin.decide.allocations import every_allocation, orphans
-from gpushare_plugin.decide.assigned_devices import AssignedDevices
-from gpushare_plugin.decide.checkpoint import CheckpointEntry
-from gpushare_plugin.decide.foreign_cards import locate
-from gpushare_plugin.decide.foreign_units import ForeignUnits
-from gpushare_plugin.decide.identity import identify
-from gpushare_plugin.decide.pod_allocation import PodAllocation
-from gpushare_plugin.decide.pod_assignment import PodAssignment, place
-from gpushare_plugin.decide.pods import Pod
-from gpushare_plugin.decide.shown_pods import ShownPods, unshown_holders, with_unshown
-from gpushare_plugin.decide.witnesses import stored_witnesses
+from gpushare_plugin.decide.held.allocations import every_allocation, orphans
+from gpushare_plugin.decide.held.assigned_devices import AssignedDevices
+from gpushare_plugin.decide.held.checkpoint import CheckpointEntry
+from gpushare_plugin.decide.held.foreign_cards import locate
+from gpushare_plugin.decide.held.kubelet_restart import ShownPods, unshown_holders, with_unshown
+from gpushare_plugin.decide.held.pod_allocation import PodAllocation
+from gpushare_plugin.decide.held.pod_assignment import PodAssignment, place
+from gpushare_plugin.decide.held.pod_identity import identify
+from gpushare_plugin.decide.held.pods import Pod
+from gpushare_plugin.decide.offer.granted_units import stored_witnesses
+from gpushare_plugin.decide.units.foreign_units import ForeignUnits
 
 KNOWN = pod("a", container(units=4))
 OWN_UNITS, STATIC_UNITS = [0, 1, 2, 3], [4, 5, 6, 7]

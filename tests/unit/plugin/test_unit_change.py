@@ -4,7 +4,7 @@ import pytest
 from tests.samples.plugin import annotation, assigned, by_name, container, pod
 
 from gpushare_core.placement.units import MemoryUnit
-from gpushare_plugin.decide.unit_change import HeldUnit, UnitInForce, held_units, unit_in_force
+from gpushare_plugin.decide.offer.unit_change import HeldUnit, UnitInForce, held_units, unit_in_force
 
 GI, GI_AS_MI, HALF = (MemoryUnit.parse(text) for text in ("1Gi", "1024Mi", "512Mi"))
 ADMITTED, PROMISED = HeldUnit(GI, admitted=True, pod="a"), HeldUnit(GI, admitted=False, pod="b")

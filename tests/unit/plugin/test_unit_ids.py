@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from gpushare_plugin.decide.unit_ids import (
+from gpushare_plugin.decide.units.unit_ids import (
     ALPHABET,
     CAPACITY,
     SHORT,

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from gpushare_plugin.decide.unit_ids import ALPHABET, CAPACITY, SHORT, encode_id, known_numbers
-from gpushare_plugin.decide.unit_runs import UnitRuns
+from gpushare_plugin.decide.units.unit_ids import ALPHABET, CAPACITY, SHORT, encode_id, known_numbers
+from gpushare_plugin.decide.units.unit_runs import UnitRuns
 
 NUMBERS = st.lists(st.integers(0, CAPACITY - 1) | st.sampled_from(sorted(SHORT)))
 TAIL = b"\x1a\x02\x0a\x00"

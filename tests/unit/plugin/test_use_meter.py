@@ -7,7 +7,7 @@ import pytest
 from tests.samples.plugin import GIB, card, container, layout, pod, share_node
 
 from gpushare_plugin.cluster.container_names import ContainerNames
-from gpushare_plugin.decide.pod_allocation import PodAllocation
+from gpushare_plugin.decide.held.pod_allocation import PodAllocation
 from gpushare_plugin.devices.card import Reading
 from gpushare_plugin.devices.use import ContainerUse, Use, UseQuestion
 from gpushare_plugin.state import NodeState

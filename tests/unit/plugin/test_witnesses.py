@@ -25,12 +25,9 @@ from tests.samples.plugin import (
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_core.placement.units import CardPart, MemoryUnit
-from gpushare_plugin.decide.assigned_devices import AssignedDevices
-from gpushare_plugin.decide.layout import GONE, Layout, lay_out
-from gpushare_plugin.decide.offering import Offering, Snapshot, decide_offering
-from gpushare_plugin.decide.pods import Pod
-from gpushare_plugin.decide.status import node_status
-from gpushare_plugin.decide.witnesses import (
+from gpushare_plugin.decide.held.assigned_devices import AssignedDevices
+from gpushare_plugin.decide.held.pods import Pod
+from gpushare_plugin.decide.offer.granted_units import (
     ContradictionError,
     Witness,
     agrees,
@@ -41,6 +38,9 @@ from gpushare_plugin.decide.witnesses import (
     witnessed_cards,
     witnessed_unit,
 )
+from gpushare_plugin.decide.offer.offering import Offering, Snapshot, decide_offering
+from gpushare_plugin.decide.report.status import node_status
+from gpushare_plugin.decide.units.layout import GONE, Layout, lay_out
 from gpushare_plugin.devices.card import PhysicalCard
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)

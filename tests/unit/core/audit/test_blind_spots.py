@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 from tests.samples.audit import MEMORY_WORLD, MIXED_WORLD, NODE, Have, World, memory_pod
 
-from gpushare_core.audit.books import (
+from gpushare_core.audit.difference import Kind
+from gpushare_core.audit.differences import node_differences, released_early, status_differences
+from gpushare_core.audit.records import (
     ContainerKey,
     HeldUnits,
     LedgerCard,
@@ -17,8 +19,6 @@ from gpushare_core.audit.books import (
     SeenCards,
     StoredContainer,
 )
-from gpushare_core.audit.difference import Kind
-from gpushare_core.audit.differences import node_differences, released_early, status_differences
 from gpushare_core.dialects.table import DIALECTS
 from gpushare_core.placement.requests import PodRequest, ResourceClass, ResourceRequest
 

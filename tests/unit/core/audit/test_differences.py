@@ -18,7 +18,16 @@ from tests.samples.audit import (
     slice_pod,
 )
 
-from gpushare_core.audit.books import (
+from gpushare_core.allocation_annotation import decode_allocation, encode_allocation
+from gpushare_core.audit.difference import Kind, Rule
+from gpushare_core.audit.differences import (
+    differences,
+    node_differences,
+    released_early,
+    seen_twice,
+    status_differences,
+)
+from gpushare_core.audit.records import (
     Books,
     ContainerKey,
     HeldUnits,
@@ -30,16 +39,7 @@ from gpushare_core.audit.books import (
     StatusHolder,
     StoredContainer,
 )
-from gpushare_core.audit.claims import claims
-from gpushare_core.audit.difference import Kind, Rule
-from gpushare_core.audit.differences import (
-    differences,
-    node_differences,
-    released_early,
-    seen_twice,
-    status_differences,
-)
-from gpushare_core.books.allocation import decode_allocation, encode_allocation
+from gpushare_core.audit.rules.claims import claims
 from gpushare_core.dialects.annotation_room import MOST_BYTES
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.placement.requests import PodRequest, ResourceClass, ResourceRequest

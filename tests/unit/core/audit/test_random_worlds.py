@@ -7,7 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.samples.audit import GIB, NODE, Have, World
 
-from gpushare_core.audit.books import (
+from gpushare_core.allocation_annotation import decode_allocation, encode_allocation
+from gpushare_core.audit.difference import Kind
+from gpushare_core.audit.differences import differences, node_differences, released_early, status_differences
+from gpushare_core.audit.records import (
     Books,
     ContainerKey,
     LedgerBook,
@@ -16,9 +19,6 @@ from gpushare_core.audit.books import (
     ShareNodeBook,
     StatusCard,
 )
-from gpushare_core.audit.difference import Kind
-from gpushare_core.audit.differences import differences, node_differences, released_early, status_differences
-from gpushare_core.books.allocation import decode_allocation, encode_allocation
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.placement.requests import ResourceClass
 

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpushare_core.audit.books import ContainerKey, LedgerShare, PodKey, StatusHolder
 from gpushare_core.audit.differences import differences, node_differences
 from gpushare_core.audit.readers import books_of, read_environment, read_ledger, read_pod, read_share_node
-from gpushare_core.json_object import Json
+from gpushare_core.audit.records import ContainerKey, LedgerShare, PodKey, StatusHolder
 from gpushare_core.placement.requests import ResourceClass
+from gpushare_core.text.json_object import Json
 
 GIB = 2**30
 A = PodKey("default", "a", "uid-a")

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 import yaml
 
-from gpushare_core.audit.residue import HostFile, residue
-from gpushare_core.json_object import Json
+from gpushare_core.residue import HostFile, residue
+from gpushare_core.text.json_object import Json
 
 
 def item(kind: str, name: str, *, namespace: str = "", **rest: Any) -> Json:

@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 from tests.samples.audit import MIXED_WORLD, NODE, World, memory_pod
 
-from gpushare_core.audit.books import ContainerKey, NodeBooks, PodBook, PodKey, SeenCards, StoredContainer
 from gpushare_core.audit.difference import Difference, Kind
 from gpushare_core.audit.differences import node_differences
+from gpushare_core.audit.records import ContainerKey, NodeBooks, PodBook, PodKey, SeenCards, StoredContainer
 from gpushare_core.dialects.aliyun import ALIYUN
 from gpushare_core.placement.requests import PodRequest, ResourceClass, ResourceRequest
 

@@ -1,0 +1,194 @@
+"""I3: all books say the same of every container. Of who holds what; sums and locks are in ``sums``."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from gpushare_core.audit.difference import Difference, Kind
+from gpushare_core.audit.holdings import Holding, distinct_numbers, shares_of
+from gpushare_core.audit.records import ContainerKey, NodeBooks, PodKey, Shares
+from gpushare_core.audit.rules.claims import Claim
+from gpushare_core.audit.unit_map import UnitMap
+from gpushare_core.audit.wording import (
+    ANNOTATION,
+    CHECKPOINT,
+    LOOK_AT_PLUGIN,
+    PODRESOURCES,
+    STATUS,
+    shares_text,
+)
+
+Container = tuple[str, str]
+"""UID of the pod, name of the container."""
+
+
+@dataclass(slots=True)
+class Accounts:
+    """What each book says of every container; a book that was not read is not in it."""
+
+    of: dict[str, dict[Container, Shares]] = field(default_factory=dict)
+    """Book -> container -> card UUID -> units."""
+    names: dict[str, PodKey] = field(default_factory=dict)
+    """UID -> pod."""
+
+    def containers(self) -> list[Container]:
+        return sorted({container for book in self.of.values() for container in book})
+
+
+def accounts(
+    books: NodeBooks, held: Iterable[Holding], claims: Mapping[str, Claim], units: UnitMap | None
+) -> Accounts:
+    """Returns what annotations, kubelet and status say, each as far as it was read."""
+    found = Accounts()
+    if books.pods is not None:
+        found.of[ANNOTATION] = _annotated(books, claims)
+        found.names.update({uid: claim.pod.key for uid, claim in claims.items()})
+    if units is not None and (books.resources is not None or books.checkpoint is not None):
+        book = CHECKPOINT if books.resources is None else PODRESOURCES
+        found.of[book] = {}
+        for each in held:
+            found.names[_uid(each)] = each.key.pod
+            found.of[book][_uid(each), each.key.container] = shares_of(each.blocks(units))
+    if books.share_node is not None and not books.share_node.problem:
+        found.of[STATUS] = _reported(books, found.names)
+    return found
+
+
+def _uid(held: Holding) -> str:
+    """A pod that no book knows by its UID is known by its name alone."""
+    return held.key.pod.uid or f"{held.key.pod}"
+
+
+def _annotated(books: NodeBooks, claims: Mapping[str, Claim]) -> dict[Container, Shares]:
+    return {
+        (uid, container): {card: units for card, units in shares.items() if units}
+        for uid, claim in claims.items()
+        if claim.allocation.node == books.node and claim.justified
+        for container, shares in claim.allocation.containers.items()
+        if any(shares.values())
+    }
+
+
+def _reported(books: NodeBooks, names: dict[str, PodKey]) -> dict[Container, Shares]:
+    found: dict[Container, dict[str, int]] = defaultdict(dict)
+    for card in books.share_node.cards if books.share_node else ():
+        for holder in card.holders:
+            pod = holder.key.pod
+            names.setdefault(pod.uid or f"{pod}", pod)
+            found[pod.uid or f"{pod}", holder.key.container][card.uuid] = holder.units
+    return dict(found)
+
+
+def disagreements(books: NodeBooks, held: Iterable[Holding], told: Accounts) -> Iterator[Difference]:
+    """Yields the containers of which books say different things, one difference for each."""
+    foreign = {(_uid(each), each.key.container) for each in held if each.foreign}
+    for uid, container in told.containers():
+        said = {
+            book: entries.get((uid, container), {})
+            for book, entries in told.of.items()
+            if _speaks(books, book, uid, container, is_foreign=(uid, container) in foreign)
+        }
+        if len({tuple(sorted(shares.items())) for shares in said.values()}) > 1:
+            yield _difference(books, told.names.get(uid, PodKey("", "", uid)), container, said)
+
+
+def _speaks(books: NodeBooks, book: str, uid: str, container: str, *, is_foreign: bool) -> bool:
+    """Whether ``book`` would tell of the container at all."""
+    pod = (books.pods or {}).get(uid)
+    if book == ANNOTATION:  # ended pods and those that were deleted by force have none that counts
+        return pod is not None and not pod.ended
+    if book in (PODRESOURCES, CHECKPOINT):
+        return not is_foreign and _lists(books, uid, container)
+    return True
+
+
+def _lists(books: NodeBooks, uid: str, container: str) -> bool:
+    """Whether the kubelet's books would list the container.
+
+    PodResources list no ordinary init containers, and of a pod that the API server does not have nobody tells
+    which they are.
+    """
+    pod = (books.pods or {}).get(uid)
+    if books.checkpoint is not None:
+        return True
+    return pod is not None and (pod.request is None or container not in pod.request.init_containers)
+
+
+def _difference(books: NodeBooks, pod: PodKey, container: str, said: Mapping[str, Shares]) -> Difference:
+    same: dict[str, list[str]] = defaultdict(list)
+    for book, shares in said.items():
+        same[shares_text(shares)].append(book)
+    words = "; ".join(f"{_tellers_say(tellers)} {text}" for text, tellers in same.items())
+    cards = {card for shares in said.values() for card in shares}
+    return Difference(
+        node=books.node,
+        kind=Kind.SHARES_DIFFER,
+        card=cards.pop() if len(cards) == 1 else "",
+        pod=str(pod),
+        uid=pod.uid,
+        container=container,
+        sentence=f"of {ContainerKey(pod, container)}: {words}. {_meaning(said)}",
+    )
+
+
+def _tellers_say(tellers: Sequence[str]) -> str:
+    is_one = len(tellers) == 1 and tellers[0] != PODRESOURCES
+    return f"{' and '.join(tellers)} {'says' if is_one else 'say'}"
+
+
+def _meaning(said: Mapping[str, Shares]) -> str:
+    kubelet = next((said[book] for book in (PODRESOURCES, CHECKPOINT) if book in said), None)
+    if kubelet:
+        return f"The kubelet is right: the plugin has to set the others right; {LOOK_AT_PLUGIN}"
+    if kubelet is not None and not said.get(ANNOTATION) and said.get(STATUS):
+        return f"The units are free by the kubelet and counted by {STATUS}; {LOOK_AT_PLUGIN}"
+    if kubelet is not None:
+        return (
+            "The kubelet holds nothing for it: it is not admitted yet, or the kubelet has lost its units;"
+            " if the pod runs, delete it, so that its controller makes it anew"
+        )
+    return f"One of them is behind; {LOOK_AT_PLUGIN}"
+
+
+def two_kubelet_books(books: NodeBooks, held: Iterable[Holding]) -> Iterator[Difference]:
+    """Yields the containers that have other units by PodResources than by the checkpoint."""
+    if books.resources is None or books.checkpoint is None:
+        return
+    for each in held:
+        numbers = distinct_numbers(each.stored or ())
+        differ = numbers != (listed := distinct_numbers(each.units)) and [*numbers] != [*listed]
+        if each.listed and each.stored is not None and differ:
+            yield Difference(
+                node=books.node,
+                kind=Kind.SHARES_DIFFER,
+                pod=str(each.key.pod),
+                uid=each.key.pod.uid,
+                container=each.key.container,
+                sentence=f"of {each.key}: {PODRESOURCES} list {len(each.numbers)} units and {CHECKPOINT} has"
+                f" {len(numbers)}, not the same ones: after a restart the kubelet would go by the checkpoint;"
+                " if this stays, delete the pod",
+            )
+
+
+def orphan_marks(books: NodeBooks) -> Iterator[Difference]:
+    """Yields the holders that the status calls orphaned although the API server has their pods, and those
+    that it does not call so although the API server does not have them."""
+    if books.pods is None or books.share_node is None:
+        return
+    for card in books.share_node.cards:
+        for holder in card.holders:
+            pod = books.pods.get(holder.key.pod.uid)
+            is_there = pod is not None and not pod.ended
+            if is_there is holder.orphaned:
+                says = "does not have it" if holder.orphaned else "has it"
+                truth = "has it" if is_there else "does not have it"
+                yield Difference(
+                    node=books.node,
+                    kind=Kind.ORPHAN_MARK,
+                    card=card.uuid,
+                    pod=str(holder.key.pod),
+                    uid=holder.key.pod.uid,
+                    container=holder.key.container,
+                    sentence=f"{STATUS} says of {holder.key} that the API server {says}, and the API server"
+                    f" {truth}: {LOOK_AT_PLUGIN}",
+                )

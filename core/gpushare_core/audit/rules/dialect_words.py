@@ -1,0 +1,61 @@
+"""What a pod's annotations say in the words of its node's dialect, beside what ours says."""
+
+from collections.abc import Iterator, Mapping
+
+from gpushare_core.audit.difference import Difference, Kind
+from gpushare_core.audit.records import NodeBooks, ShareNodeBook
+from gpushare_core.audit.rules.claims import Claim
+from gpushare_core.audit.wording import ANNOTATION, LOOK_AT_PLUGIN, list_text
+from gpushare_core.dialects.codec import Codec, shares_of_class
+from gpushare_core.dialects.legacy import MalformedAnnotationsError
+from gpushare_core.dialects.table import DIALECTS
+from gpushare_core.placement.requests import ResourceClass
+
+
+def dialect_differences(books: NodeBooks, claims: Mapping[str, Claim]) -> Iterator[Difference]:
+    """Yields the pods that say another card to the tools of the node's dialect than to ours.
+
+    A pod without the dialect's words is bound by somebody else, or of what the dialect has no words for.
+    """
+    share_node = books.share_node
+    dialect = DIALECTS.get(share_node.dialect) if share_node else None
+    if share_node is None or dialect is None:
+        return
+    for uid, claim in claims.items():
+        words = [key for key in dialect.codec.bind_keys if key in claim.pod.annotations]
+        if words and claim.allocation.node == books.node and _speaks_of(dialect.codec, claim):
+            ours = _indices(claim, share_node)
+            theirs = _told(dialect.codec, claim.pod.annotations)
+            if ours is not None and theirs != ours:
+                said = "nothing that makes sense" if theirs is None else list_text(map(str, theirs))
+                yield Difference(
+                    node=books.node,
+                    kind=Kind.DIALECT_DIFFERS,
+                    pod=str(claim.pod.key),
+                    uid=uid,
+                    sentence=f"of {claim.pod.key}: {ANNOTATION} gives it the cards of index"
+                    f" {list_text(map(str, ours))}, and in the words of {dialect.name} ({list_text(words)})"
+                    f" they are {said}: tools of {dialect.name} show what is not so; {LOOK_AT_PLUGIN}",
+                )
+
+
+def _speaks_of(codec: Codec, claim: Claim) -> bool:
+    """Whether the dialect has words for the class: its tools do not look at other pods."""
+    return bool(codec.assignment_annotations(claim.allocation.resource, 0))
+
+
+def _indices(claim: Claim, share_node: ShareNodeBook) -> frozenset[int] | None:
+    """Returns None where the dialect has no words for them."""
+    held = [card for card, units in shares_of_class(claim.allocation).items() if units]
+    if claim.allocation.resource is ResourceClass.MEMORY and len(held) != 1:
+        return None
+    cards = [share_node.card(uuid) for uuid in held]
+    return frozenset(card.index for card in cards if card) if all(cards) else None
+
+
+def _told(codec: Codec, annotations: Mapping[str, str]) -> frozenset[int] | None:
+    try:
+        legacy = codec.read_legacy(annotations)
+    except MalformedAnnotationsError:
+        return None
+    return frozenset(legacy.cards) if legacy else None

@@ -1,0 +1,98 @@
+"""I3: a container that runs and asks for units has them in some book."""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from gpushare_core.audit.difference import Difference, Kind
+from gpushare_core.audit.holdings import Holding
+from gpushare_core.audit.records import ContainerKey, NodeBooks, PodBook, PodKey
+from gpushare_core.audit.rules.claims import Claim
+from gpushare_core.audit.wording import ANNOTATION, STATUS
+from gpushare_core.dialects.gpushare import GPUSHARE
+from gpushare_core.dialects.table import DIALECTS
+
+
+class _Asked(NamedTuple):
+    resource: str
+    units: int
+
+
+def without_units(
+    books: NodeBooks, held: Iterable[Holding], claims: Mapping[str, Claim]
+) -> Iterator[Difference]:
+    """Yields the containers of running pods that ask for units of ours, and for which no book that was read
+    has any.
+
+    The kubelet (1.36) starts what is bound past the scheduler and asks for an extended resource that it does
+    not know (``removeMissingExtendedResources``): before a plugin registered, or of a class that the node
+    does not offer. Where a book has something for the container, others say what is wrong.
+    """
+    dialect = DIALECTS.get(books.share_node.dialect) if books.share_node else None
+    if dialect is None:
+        return
+    known = {*_by_kubelet(held), *_by_status(books), *_by_annotations(claims)}
+    for pod in (books.pods or {}).values():
+        for container, asked in _running(pod, {*dialect.resources, *GPUSHARE.resources}).items():
+            key = ContainerKey(pod.key, container)
+            if (pod.key.uid, container) not in known and _has_nothing(books, pod, container):
+                yield _difference(books, key, asked)
+
+
+def _by_kubelet(held: Iterable[Holding]) -> Iterator[tuple[str, str]]:
+    return ((each.key.pod.uid, each.key.container) for each in held)
+
+
+def _by_status(books: NodeBooks) -> Iterator[tuple[str, str]]:
+    for card in books.share_node.cards if books.share_node else ():
+        for holder in card.holders:
+            yield holder.key.pod.uid, holder.key.container
+
+
+def _by_annotations(claims: Mapping[str, Claim]) -> Iterator[tuple[str, str]]:
+    for uid, claim in claims.items():
+        for container, shares in claim.allocation.containers.items():
+            if claim.justified and any(shares.values()):
+                yield uid, container
+
+
+def _running(pod: PodBook, names: Collection[str]) -> dict[str, _Asked]:
+    """Returns what containers ask that have been admitted for sure, and that nobody ends already."""
+    if pod.request is None or pod.phase != "Running" or pod.deleting:
+        return {}
+    request = pod.request.of(names)
+    return {
+        container: _Asked(each.name, each.containers[container])
+        for each in request.resources
+        for container in request.running_containers
+        if container in each.containers
+    }
+
+
+def _has_nothing(books: NodeBooks, pod: PodBook, container: str) -> bool:
+    """Whether nothing is known of the container in the checkpoint and in its own environment either.
+
+    A kubelet that has just started has its checkpoint before its PodResources list anybody; and who sees
+    cards that nobody holds was given them once.
+    """
+    uids = {pod.key.uid, pod.kubelet_uid}
+    is_stored = any(ContainerKey(PodKey("", "", uid), container) in (books.checkpoint or {}) for uid in uids)
+    return not is_stored and not any(
+        seen and key.pod.uid in uids and key.container == container
+        for key, seen in (books.environments or {}).items()
+    )
+
+
+def _difference(books: NodeBooks, key: ContainerKey, asked: _Asked) -> Difference:
+    is_read = books.resources is not None or books.checkpoint is not None
+    none = "the kubelet holds none" if is_read else f"neither {ANNOTATION} nor {STATUS} has any"
+    return Difference(
+        node=books.node,
+        kind=Kind.WITHOUT_UNITS,
+        pod=str(key.pod),
+        uid=key.pod.uid,
+        container=key.container,
+        sentence=f"{key} runs and asks for {asked.units} of {asked.resource}, and {none} for it: somebody"
+        " bound the pod to a node that did not offer that, and the kubelet started it without. It has no"
+        " card, or uses all of them if its image asks for that; delete the pod, and let the scheduler choose"
+        " its node",
+    )

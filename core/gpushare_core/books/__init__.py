@@ -1,1 +1,0 @@
-"""The durable form of an allocation."""

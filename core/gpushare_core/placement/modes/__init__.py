@@ -1,0 +1,1 @@
+"""The sharing modes, one module each; the rows together in table.py."""

@@ -1,0 +1,60 @@
+"""Mode Exclusive: whole cards, linked directly or at least of one NUMA node where that is possible."""
+
+from collections.abc import Callable, Iterable, Mapping
+
+from gpushare_core.placement.card_choice import Card, Strategy
+from gpushare_core.placement.modes.distinct_cards import DistinctCards
+from gpushare_core.placement.requests import ResourceClass
+from gpushare_core.placement.units import WHOLE_CARD, Unit, UnitFields
+
+
+class ExclusiveMode(DistinctCards):
+    """A card has one unit."""
+
+    name = "Exclusive"
+    resource = ResourceClass.CARD
+    things = "GPU cards"
+
+    def unit(self, _fields: UnitFields, /) -> Unit:
+        return WHOLE_CARD
+
+    def choose(
+        self, cards: Iterable[Card], amount: int, strategy: Strategy = Strategy.BINPACK
+    ) -> Mapping[str, int]:
+        """Takes cards that are linked, else those of one NUMA node, else any.
+
+        Of several such groups that on which the fewest cards are left over: great ones stay whole.
+        """
+        free = [card for card in cards if card.fits(1)]
+        pools = (_smallest(_groups(free, kinship), amount) for kinship in (_linked, _near))
+        return super().choose(next((pool for pool in pools if pool), free), amount, strategy)
+
+    def _free(self, amount: int) -> str:
+        return "a free card" if amount == 1 else f"{amount} free cards"
+
+
+Group = tuple[int, ...]
+"""What cards have in common; the last number is negative where it is unknown."""
+
+
+def _linked(card: Card) -> Group:
+    return (card.numa_node, card.link_group)
+
+
+def _near(card: Card) -> Group:
+    return (card.numa_node,)
+
+
+def _groups(cards: Iterable[Card], kinship: Callable[[Card], Group]) -> dict[Group, list[Card]]:
+    groups: dict[Group, list[Card]] = {}
+    for card in cards:
+        groups.setdefault(kinship(card), []).append(card)
+    return groups
+
+
+def _smallest(groups: Mapping[Group, list[Card]], amount: int) -> list[Card]:
+    """Returns the smallest known group of at least ``amount`` cards, the first on ties; empty if none is."""
+    enough = [
+        (len(cards), group) for group, cards in groups.items() if group[-1] >= 0 and len(cards) >= amount
+    ]
+    return groups[min(enough)[1]] if enough else []

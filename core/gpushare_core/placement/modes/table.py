@@ -1,0 +1,107 @@
+"""The modes of sharing, one row each, and why a pod fits no node, or not one, for its resources alone."""
+
+from collections.abc import Iterable
+from functools import lru_cache
+
+from gpushare_core.placement.modes.exclusive import ExclusiveMode
+from gpushare_core.placement.modes.memory import MemoryMode
+from gpushare_core.placement.modes.mixed import MixedMode
+from gpushare_core.placement.modes.sharing_mode import NodeMode, SharingMode
+from gpushare_core.placement.modes.slices import SlicesMode
+from gpushare_core.placement.requests import PodRequest, ResourceClass, ResourceRequest
+from gpushare_core.placement.units import NodeUnit, UnitFields, parse_node_unit
+
+MEMORY, SLICES, EXCLUSIVE = MemoryMode(), SlicesMode(), ExclusiveMode()
+
+MODES: dict[str, SharingMode] = {mode.name: mode for mode in (MEMORY, SLICES, EXCLUSIVE)}
+"""The ways of sharing, by the name that the API has for them."""
+
+NODE_MODES: dict[str, NodeMode] = {
+    mode.name: mode for mode in (*MODES.values(), MixedMode(MEMORY, SLICES, EXCLUSIVE))
+}
+"""What a node can be shared in, by the name that the API has for it."""
+
+MOST_UNITS = 65_536
+"""Units that a pod may have. Since 1.36 the kubelet lists each of them in the pod's status, in 44 bytes, and
+the API server takes no write of more than 3 MiB: it would not hear that a pod with more units runs, or has
+ended. The rest of the 3 MiB is for what else the status says. Source: ``UpdateAllocatedResourcesStatus`` of
+``k8s.io/kubernetes/pkg/kubelet/cm/devicemanager``."""
+
+_BY_RESOURCE = {mode.resource: mode for mode in MODES.values()}
+
+
+def mode_serving(resource: ResourceClass) -> SharingMode:
+    """Returns the way of sharing in which a card serves ``resource``."""
+    return _BY_RESOURCE[resource]
+
+
+def mode_dividing(unit: NodeUnit) -> NodeMode:
+    """Returns the mode in which cards are divided into ``unit``."""
+    classes = tuple(part.resource for part in unit.parts)
+    return next(
+        mode for mode in NODE_MODES.values() if tuple(each.resource for each in mode.served) == classes
+    )
+
+
+def unit_asked_for(mode: str, fields: UnitFields) -> NodeUnit | None:
+    """Returns what cards of a node in ``mode`` are to be divided into; None where that is not served, or
+    ``fields`` say none."""
+    try:
+        return NODE_MODES[mode].unit(fields) if mode in NODE_MODES else None
+    except ValueError:
+        return None
+
+
+@lru_cache(maxsize=256)
+def unit_to_come(mode: str, fields: UnitFields, in_force: str) -> NodeUnit | None:
+    """Returns what cards are to be divided into where something else is ``in_force``, as a status writes it;
+    None elsewhere, and where one of them is not known. A whole cluster has few different ones."""
+    asked = unit_asked_for(mode, fields)
+    try:
+        is_same = asked is None or asked.meanings == parse_node_unit(in_force).meanings
+    except ValueError:
+        return None
+    return None if is_same else asked
+
+
+def class_of_lock(lock: str) -> ResourceClass | None:
+    """Returns the class of a card with this ``lock``, as a status writes it; None for a card without one."""
+    return MODES[lock].resource if lock in MODES else None
+
+
+def other_resource_reason(asked: str, served: Iterable[str]) -> str:
+    """Returns for people why a pod that asks for ``asked`` fits no node that serves ``served``."""
+    return f"node(s) that serve {' and '.join(served)}, and the pod asks for {asked}"
+
+
+def several_resources_reason(asked_for: Iterable[ResourceRequest]) -> str:
+    """Returns for people why a pod that asks for several resources fits no node that serves fewer."""
+    asked = " and ".join(each.name for each in asked_for)
+    return f"the pod asks for {asked} together: only mode Mixed allows that"
+
+
+def unservable_reason(request: PodRequest) -> str:
+    """Returns for people why a pod fits no node, whatever is free there; empty where it may fit one."""
+    return crowded_container_reason(request) or too_many_units_reason(request)
+
+
+def too_many_units_reason(request: PodRequest) -> str:
+    """Returns for people why a pod with more than ``MOST_UNITS`` fits nowhere; empty for all others."""
+    if request.total <= MOST_UNITS:
+        return ""
+    return (
+        f"the pod asks for {request.total} units, and a pod may have {MOST_UNITS}: its kubelet lists every"
+        " unit in the pod's status, and the API server takes no longer list; ask for fewer, or have the"
+        " memoryUnit of the policy made larger"
+    )
+
+
+def crowded_container_reason(request: PodRequest) -> str:
+    """Returns for people why a pod fits nowhere one of whose containers asks for several resources; empty
+    where none does: the kubelet would give the container the environment of one of them only."""
+    for container in request.crowded_containers:
+        asked = " and ".join(each.name for each in request.resources if container in each.containers)
+        return (
+            f"container {container} asks for {asked} together: ask for each of them in a container of its own"
+        )
+    return ""

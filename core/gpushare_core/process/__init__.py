@@ -1,0 +1,1 @@
+"""What every process needs: arguments, logs, metrics, deadlines, limits of memory."""

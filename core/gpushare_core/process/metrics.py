@@ -1,0 +1,103 @@
+"""What Prometheus reads of a process: gauges from a snapshot, in a registry that is passed in."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
+from prometheus_client.metrics_core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from gpushare_core.process.version import VERSION
+from gpushare_core.text.printable import printable
+
+PATH = "/metrics"
+"""Beside the probes, on the health port of each process."""
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+FAST_SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+"""Buckets of durations: a filter takes less than a millisecond, a bind in an outage seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gauge:
+    """A figure that is read when Prometheus asks.
+
+    Labels have few values, known beforehand or from the configuration: never a pod, never a text for people.
+    """
+
+    name: str
+    documentation: str
+    labels: tuple[str, ...] = ()
+
+    def at(self, value: float, *labels: str) -> "Sample":
+        """Returns ``value`` for ``labels``, in the order of their names; they become printable.
+
+        Raises:
+            ValueError: there are more names, or fewer.
+        """
+        if len(labels) != len(self.labels):
+            raise ValueError(f"{self.name} has the labels {self.labels}, not {len(labels)}")
+        return Sample(self, tuple(map(printable, labels)), float(value))
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One figure of a gauge."""
+
+    gauge: Gauge
+    labels: tuple[str, ...]
+    value: float
+
+
+class SnapshotCollector(Collector):
+    """Shows ``gauges`` as ``read`` returns them, all of one moment; it must be cheap and not wait."""
+
+    def __init__(self, gauges: Sequence[Gauge], read: Callable[[], Iterable[Sample]]) -> None:
+        self._gauges = gauges
+        self._read = read
+
+    def describe(self) -> Iterable[Metric]:
+        """Returns the names alone: nothing is known yet where this is registered."""
+        return self._families().values()
+
+    def collect(self) -> Iterable[Metric]:
+        families = self._families()
+        for sample in self._read():
+            families[sample.gauge].add_metric(sample.labels, sample.value)
+        return families.values()
+
+    def _families(self) -> dict[Gauge, GaugeMetricFamily]:
+        return {
+            each: GaugeMetricFamily(each.name, each.documentation, labels=each.labels)
+            for each in self._gauges
+        }
+
+
+WATCH_LISTED = Gauge("gpushare_watch_listed", "1 when the whole collection was read once.", ("collection",))
+"""Of those processes that follow the API server themselves."""
+BUILD = Gauge("gpushare_build_info", "Always 1; the version of the program.", ("program", "version"))
+
+
+def new_registry(program: str) -> CollectorRegistry:
+    """Returns a registry with what every process shows: its version, memory, CPU time and open files."""
+    registry = CollectorRegistry()
+    ProcessCollector(registry=registry)
+    registry.register(SnapshotCollector([BUILD], lambda: [BUILD.at(1, program, VERSION)]))
+    return registry
+
+
+def exposition(registry: CollectorRegistry) -> bytes:
+    """Returns what Prometheus reads, as ``CONTENT_TYPE``."""
+    return generate_latest(_WithoutCreationTimes(registry))
+
+
+class _WithoutCreationTimes(Collector):
+    """A third more series, and nobody asks for them."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._registry = registry
+
+    def collect(self) -> Iterator[Metric]:
+        for metric in self._registry.collect():
+            metric.samples = [each for each in metric.samples if not each.name.endswith("_created")]
+            yield metric

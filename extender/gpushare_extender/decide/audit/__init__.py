@@ -1,0 +1,1 @@
+"""What the extender hands to the auditor, and the fast way to see that the books of a node agree."""

@@ -1,0 +1,177 @@
+"""What the extender knows of a node, as the auditor reads it: its sums, annotations, and the GPUShareNode.
+
+It keeps no containers, only what a pod has of a card: here each pod is one container without a name.
+"""
+
+from collections.abc import Collection, Iterator
+
+from gpushare_core.allocation_annotation import Allocation, encode_allocation
+from gpushare_core.audit.difference import Difference
+from gpushare_core.audit.differences import node_differences
+from gpushare_core.audit.records import (
+    ContainerKey,
+    LedgerBook,
+    LedgerCard,
+    LedgerShare,
+    NodeBooks,
+    PodBook,
+    PodKey,
+    ShareNodeBook,
+    StatusCard,
+    StatusHolder,
+)
+from gpushare_core.dialects.dialect import Dialect
+from gpushare_core.placement.card_choice import Card
+from gpushare_extender.ledger.ledger import Ledger
+from gpushare_extender.ledger.node_ledger import NodeLedger
+from gpushare_extender.objects.holder import Holder
+from gpushare_extender.objects.share_node import ReportedHolder, ShareNode, ShareNodeCard, node_unit
+
+NO_CONTAINER = ""
+
+
+def node_books(ledger: Ledger, name: str) -> NodeBooks | None:
+    """Returns None where there is nothing to compare: for a node without a GPUShareNode, or whose plugin has
+    not written there yet what is shared, as after a policy was applied anew beside pods that run."""
+    node = ledger.node(name)
+    if node is None or node.share_node is None or not node.share_node.unit:
+        return None
+    return NodeBooks(
+        node=name,
+        share_node=_share_node(node, node.share_node),
+        pods={
+            **_without_annotation(node.share_node),
+            **{holder.uid: _pod(holder, node, node.share_node) for holder in _bound(ledger, node)},
+        },
+        ledger=_ledger_book(ledger, node, node.share_node),
+    )
+
+
+def settled_differences(books: NodeBooks, departing: Collection[str]) -> list[Difference]:
+    """Returns what differs on a node that keeps changing, but for what pods make that have just gone, by UID:
+    these count in the ledger alone for a while.
+
+    Nor is anything said of a card as a whole while a pod is on its way to it or from it: each time it would
+    be another one, and look as if it was always the same.
+    """
+    moving = {*departing, *_unreported(books)}
+    cards = books.ledger.cards if books.ledger else ()
+    used = {card.uuid for card in cards if any(each.pod.uid in moving for each in card.shares)}
+    found = node_differences(books)
+    return [each for each in found if each.uid not in departing and (each.uid or each.card not in used)]
+
+
+def _unreported(books: NodeBooks) -> set[str]:
+    """Returns the UIDs of the pods that the ledger counts, and that the plugin has not told of."""
+    cards = books.share_node.cards if books.share_node else ()
+    told = {holder.key.pod.uid for card in cards for holder in card.holders}
+    counted = books.ledger.cards if books.ledger else ()
+    return {share.pod.uid for card in counted for share in card.shares} - told
+
+
+def _without_annotation(share_node: ShareNode) -> dict[str, PodBook]:
+    """Returns the pods that the plugin knows by the API; of each no annotation may have been seen."""
+    return {
+        each.uid: PodBook(key=PodKey(each.namespace, each.name, each.uid), node=share_node.name)
+        for card in share_node.cards
+        for each in card.holders
+        if not each.orphaned
+    }
+
+
+def _bound(ledger: Ledger, node: NodeLedger) -> Iterator[Holder]:
+    """Yields the pods of which a watch has shown an annotation, and that are there still."""
+    for uid, holder in node.holders.items():
+        if ledger.holder(uid) is holder and not ledger.is_reserved(uid):
+            yield holder
+
+
+def _pod(holder: Holder, node: NodeLedger, share_node: ShareNode) -> PodBook:
+    key = PodKey(holder.namespace, holder.name, holder.uid)
+    annotations = {Dialect.allocation_annotation: _annotation(holder, node, share_node)}
+    return PodBook(key=key, node=holder.node, annotations=annotations)
+
+
+def _annotation(holder: Holder, node: NodeLedger, share_node: ShareNode) -> str:
+    """Returns what its annotation said, in the node's units."""
+    units = {each.card: _unit(holder, each.card, share_node) for each in holder.cards}
+    first = next(iter(units.values()), share_node.unit)
+    allocation = Allocation(
+        node=holder.node,
+        uid=holder.uid,
+        at="",
+        unit=first,
+        containers={NO_CONTAINER: {card: node.booked(holder.uid, card) for card in units}},
+        other_units={card: text for card, text in units.items() if text != first},
+    )
+    return encode_allocation(allocation)
+
+
+def _unit(holder: Holder, card: str, share_node: ShareNode) -> str:
+    meaning = holder.meaning_of(card)
+    classes = [meaning[0]] if meaning else [*share_node.classes]
+    return next((unit for each in classes if (unit := share_node.unit_of(each))), share_node.unit)
+
+
+def _share_node(node: NodeLedger, share_node: ShareNode) -> ShareNodeBook:
+    return ShareNodeBook(
+        name=share_node.name,
+        unit=node_unit(share_node.unit),
+        dialect=share_node.dialect.name,
+        cards=tuple(_status_card(node, card) for card in share_node.cards),
+    )
+
+
+def _status_card(node: NodeLedger, card: ShareNodeCard) -> StatusCard:
+    given = node.given(card)
+    holders = (
+        StatusHolder(
+            key=ContainerKey(PodKey(each.namespace, each.name, each.uid), NO_CONTAINER),
+            units=_as_a_whole(each, card, node.booked(each.uid, card.uuid), given[each.uid]),
+            orphaned=each.orphaned,
+        )
+        for each in card.holders
+    )
+    return StatusCard(
+        uuid=card.uuid,
+        index=card.index,
+        memory=card.memory,
+        units=card.units,
+        allocated=card.allocated,
+        lock=card.lock,
+        offers=card.offers,
+        healthy=card.healthy,
+        cordoned=card.cordoned,
+        holders=tuple(holders),
+    )
+
+
+def _as_a_whole(reported: ReportedHolder, card: ShareNodeCard, booked: int, given: int) -> int:
+    """Returns what a pod has of ``card`` by its GPUShareNode, which tells of containers: where those lend
+    each other units, and it can be what is ``booked``, that."""
+    lends = sum(each.units for each in card.holders) > card.allocated
+    return booked if lends and reported.least <= booked <= reported.units else given
+
+
+def _ledger_book(ledger: Ledger, node: NodeLedger, share_node: ShareNode) -> LedgerBook:
+    cards = tuple(_ledger_card(ledger, node, card) for card in node.cards())
+    return LedgerBook(unit=node_unit(share_node.unit), cards=cards)
+
+
+def _ledger_card(ledger: Ledger, node: NodeLedger, card: Card) -> LedgerCard:
+    shares = (
+        LedgerShare(
+            pod=PodKey(share.namespace, share.name, share.uid),
+            units=share.units,
+            reserved=ledger.is_reserved(share.uid),
+        )
+        for share in node.shares(card.uuid)
+        if share.units
+    )
+    return LedgerCard(
+        uuid=card.uuid,
+        units=card.units,
+        allocated=card.allocated,
+        lock=node.lock_of(card.uuid),
+        shares=tuple(shares),
+    )

@@ -1,0 +1,1 @@
+"""Which nodes fit a request, which of them are offered, which are better."""

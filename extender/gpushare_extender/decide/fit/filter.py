@@ -1,0 +1,171 @@
+"""Which of the nodes that kube-scheduler offers a request fits, and why it does not fit the others. Pure."""
+
+import sys
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from gpushare_core.dialects.annotation_room import lack_of_room, worst_size
+from gpushare_core.placement.modes.table import crowded_container_reason, too_many_units_reason
+from gpushare_core.placement.requests import PodRequest
+from gpushare_extender.decide.fit.candidates import Alike, Offer, alike, offer
+from gpushare_extender.ledger.fit_index import Answer, Fit
+from gpushare_extender.ledger.ledger import Ledger
+from gpushare_extender.ledger.unfit_reason import OF_THE_POD, Refusal, UnfitReason, told
+
+_LAST = (sys.maxsize,)
+"""A ranking key after all others."""
+
+
+@dataclass(frozen=True, slots=True)
+class FilterResult:
+    """Every offered name is in exactly one of the first four.
+
+    kube-scheduler is not told of those that are left out. A name that is in no list is to it a node where
+    evicting pods is of no use (``NewDefaultNodeToStatus`` of 1.36; 1.30 looks for victims there, and finds
+    that none is needed): so it is, and thousands of names cost more than all else of an answer.
+    """
+
+    passing: list[str]
+    failed: dict[str, str] = field(default_factory=dict)
+    """Node -> why not; the request would fit if other pods went."""
+    unresolvable: dict[str, str] = field(default_factory=dict)
+    """Node -> why not; evicting pods would be of no use."""
+    left_out: list[str] = field(default_factory=list)
+    """Those that it fits, and that are not offered because others are better."""
+    kinds: set[Refusal] = field(default_factory=set, compare=False)
+    """Of the reasons why it does not fit, which they follow from."""
+
+    @property
+    def is_for_good(self) -> bool:
+        """Returns whether the pod itself is the reason: no node takes it, and more room does not help."""
+        return not self.kinds.isdisjoint(OF_THE_POD)
+
+
+@dataclass(frozen=True, slots=True)
+class Narrowing:
+    """Of the nodes that fit only the best are to pass, as many as their policies say."""
+
+    nominated_node: str = ""
+    """Where kube-scheduler has evicted others for the pod: it passes in any case. Empty where it has not."""
+
+
+def filter_nodes(
+    ledger: Ledger,
+    names: list[str],
+    *,
+    uid: str,
+    request: PodRequest,
+    annotations_size: int = 0,
+    narrowing: Narrowing | None = None,
+) -> FilterResult:
+    """Returns which of the nodes in ``names`` take a pod with ``request``; with ``narrowing`` the best ones.
+
+    ``annotations_size``: bytes of the pod's, without our own. What we write has to fit beside them.
+
+    A pod that already holds units (the scheduler tries again after a bind whose end it did not see) only
+    passes where it holds them: it must not get a second share.
+    """
+    if not request.resources:
+        return FilterResult(names)
+    if holder := ledger.holder(uid):
+        return _only(holder.node, names)
+    if reason := crowded_container_reason(request):
+        return _refused(names, reason, Refusal.CROWDED_CONTAINER)
+    if reason := too_many_units_reason(request):
+        return _refused(names, reason, Refusal.TOO_MANY_UNITS)
+    if reason := lack_of_room(annotations_size, worst_size(request)):
+        return _refused(names, reason, Refusal.ANNOTATIONS_FULL)
+    answers = ledger.answers(names, request)
+    if not ledger.holds.nodes().isdisjoint(names):
+        answers = _past_holds(ledger, names, answers, uid=uid, request=request)
+    nodes = alike(names, answers)
+    made = _offer(ledger, nodes, uid=uid, narrowing=narrowing) if narrowing else Offer()
+    return _result(names, nodes, made, request)
+
+
+def passing_nodes(ledger: Ledger, names: Iterable[str], request: PodRequest) -> list[str]:
+    """Returns those of ``names`` that ``request`` fits, whoever asks.
+
+    The ledger knows what a node offers of each resource alone, and the most that any does.
+    """
+    if any(ledger.most(asked.name) < asked.total for asked in request.resources):
+        return []
+    passing = list(names)
+    for asked in request.resources:
+        greatest, amount = ledger.greatest[asked.name], asked.total
+        passing = [name for name in passing if greatest.get(name, 0) >= amount]
+    if len(request.resources) == 1:
+        return passing
+    answers = ledger.answers(passing, request)
+    return [name for name, each in zip(passing, answers, strict=True) if isinstance(each, Fit)]
+
+
+def fitting_nodes(ledger: Ledger, *, uid: str, request: PodRequest) -> set[str]:
+    """Returns the nodes that take the pod with ``request``, whichever are offered, also where units are held
+    for it, or for a lesser one."""
+    fitting = passing_nodes(ledger, ledger.greatest[request.resources[0].name], request)
+    held = ledger.holds.nodes()
+    answers = _past_holds(ledger, [*held], ledger.answers(held, request), uid=uid, request=request)
+    return {*fitting, *(name for name, each in zip(held, answers, strict=True) if isinstance(each, Fit))}
+
+
+def _past_holds(
+    ledger: Ledger, names: Sequence[str], answers: Sequence[Answer], *, uid: str, request: PodRequest
+) -> list[Answer]:
+    """Returns ``answers``, but of nodes that take the pod because what is held there is held for it, or for a
+    lesser one."""
+    held = ledger.holds.nodes()
+    return [
+        _past_holds_on(ledger, name, answer, uid=uid, request=request) if name in held else answer
+        for name, answer in zip(names, answers, strict=True)
+    ]
+
+
+def _past_holds_on(ledger: Ledger, node: str, answer: Answer, *, uid: str, request: PodRequest) -> Answer:
+    passed = ledger.holds.passed(node, uid=uid, priority=request.priority)
+    share_node = ledger.share_node(node)
+    if isinstance(answer, Fit) or share_node is None or not ledger.fits(node, request, gone=passed):
+        return answer
+    return Fit(share_node.strategy, share_node.candidates, _LAST)
+
+
+def _refused(names: Iterable[str], reason: str, kind: Refusal) -> FilterResult:
+    """The pod fits nowhere, whatever nodes there are."""
+    return FilterResult([], unresolvable=dict.fromkeys(names, reason), kinds={kind})
+
+
+def _only(node: str, names: list[str]) -> FilterResult:
+    message = f"node(s) other than {node}, where the pod already holds its share of cards and is being bound"
+    passing = [name for name in names if name == node]
+    others = {name: message for name in names if name != node}
+    return FilterResult(passing, unresolvable=others, kinds={Refusal.HELD_ELSEWHERE})
+
+
+def _offer(ledger: Ledger, nodes: Alike, *, uid: str, narrowing: Narrowing) -> Offer:
+    """Where units are held for the pod it has no need to compete."""
+    hold = ledger.holds.of(uid)
+    always = {narrowing.nominated_node, hold.node if hold else ""}
+    return offer(nodes, uid=uid, always=always - {""})
+
+
+def _result(names: list[str], nodes: Alike, made: Offer, request: PodRequest) -> FilterResult:
+    """Where nothing is left out, those that pass stay in the order of ``names``."""
+    reasons = [each for each in nodes if isinstance(each, UnfitReason)]
+    if not reasons and not made.left_out:
+        return FilterResult(names)
+    result = FilterResult(
+        made.offered
+        if made.left_out
+        else _without(names, {name for each in reasons for name in nodes[each]}),
+        left_out=made.left_out,
+        kinds={each.kind for each in reasons},
+    )
+    by_container = {each.name: each.by_container for each in request.resources}
+    for each, message in told(reasons).items():
+        messages = result.failed if each.resolvable else result.unresolvable
+        messages.update(dict.fromkeys(nodes[each], message + by_container.get(each.resource, "")))
+    return result
+
+
+def _without(names: Iterable[str], others: Collection[str]) -> list[str]:
+    return [name for name in names if name not in others]

@@ -1,0 +1,121 @@
+"""The pods of one node as preemption sees them: how important each is, and whether evicting it helps. Pure.
+
+Source: ``v1.PodList``, decoded only as far as needed.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from fractions import Fraction
+
+import msgspec
+
+from gpushare_core.dialects.table import RESOURCES
+from gpushare_core.placement.quantity import read_amount
+from gpushare_extender.decide.pod import Pod, PodSpec, Resources
+from gpushare_extender.objects.pod_reference import PodReference
+
+MIRROR = "kubernetes.io/config.mirror"
+"""Annotation of a static pod's image in the API: the kubelet runs it whatever becomes of that."""
+DEFAULT_GRACE = 30
+"""Source: ``DefaultTerminationGracePeriodSeconds`` of ``k8s.io/api/core/v1``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoundPod:
+    """A pod that is bound to a node and has not ended."""
+
+    pod: PodReference
+    priority: int = 0
+    started: float = 0.0
+    """When it began to run, or was made; seconds since the epoch."""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    is_terminating: bool = False
+    comes_back: bool = False
+    """Whether it would run on the same node again at once: a static pod, or one of a DaemonSet."""
+    grace: int = DEFAULT_GRACE
+    """Seconds that it may take to end."""
+    spec: PodSpec = field(default_factory=PodSpec, compare=False)
+
+    @property
+    def uid(self) -> str:
+        return self.pod.uid
+
+    @property
+    def importance(self) -> tuple[int, float]:
+        """Less is less important: a lower priority, and of equal ones what began later. As kube-scheduler's
+        ``MoreImportantPod``."""
+        return self.priority, -self.started
+
+    @property
+    def frees(self) -> dict[str, Fraction]:
+        """What its containers that run together request, by resource, besides what is ours."""
+        request = Pod(spec=self.spec).request({})
+        freed = {"cpu": read_amount(request.cpu), "memory": read_amount(request.memory)}
+        for container in self.spec.containers or ():
+            resources = container.resources or Resources()
+            for name, amount in ((resources.limits or {}) | (resources.requests or {})).items():
+                if name not in {"cpu", "memory", *RESOURCES}:
+                    freed[name] = freed.get(name, Fraction(0)) + read_amount(amount)
+        return freed
+
+
+class _Owner(msgspec.Struct):
+    kind: str = ""
+    controller: bool | None = None
+
+
+class _Metadata(msgspec.Struct, rename="camel"):
+    name: str
+    namespace: str
+    uid: str
+    labels: dict[str, str] | None = None
+    annotations: dict[str, str] | None = None
+    owner_references: list[_Owner] | None = None
+    creation_timestamp: str | None = None
+    deletion_timestamp: str | None = None
+
+
+class _Status(msgspec.Struct, rename="camel"):
+    start_time: str | None = None
+
+
+class _Pod(msgspec.Struct):
+    metadata: _Metadata
+    spec: PodSpec = msgspec.field(default_factory=PodSpec)
+    status: _Status = msgspec.field(default_factory=_Status)
+
+
+class PodList(msgspec.Struct):
+    """What the API server answers."""
+
+    items: list[_Pod]
+
+    def pods(self) -> list[BoundPod]:
+        return [_bound_pod(item) for item in self.items]
+
+
+def _bound_pod(pod: _Pod) -> BoundPod:
+    metadata, grace = pod.metadata, pod.spec.termination_grace_period_seconds
+    return BoundPod(
+        pod=PodReference(metadata.namespace, metadata.name, metadata.uid),
+        priority=pod.spec.priority or 0,
+        started=_seconds(pod.status.start_time or metadata.creation_timestamp),
+        labels=metadata.labels or {},
+        is_terminating=metadata.deletion_timestamp is not None,
+        comes_back=_comes_back(metadata),
+        grace=DEFAULT_GRACE if grace is None else grace,
+        spec=pod.spec,
+    )
+
+
+def _comes_back(metadata: _Metadata) -> bool:
+    controllers = [owner.kind for owner in metadata.owner_references or () if owner.controller]
+    return MIRROR in (metadata.annotations or {}) or "DaemonSet" in controllers
+
+
+def _seconds(timestamp: str | None) -> float:
+    try:
+        return datetime.fromisoformat(timestamp or "").timestamp()
+    except ValueError:
+        return 0.0

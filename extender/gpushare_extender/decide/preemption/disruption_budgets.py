@@ -1,0 +1,88 @@
+"""How many pods PodDisruptionBudgets let go. Pure.
+
+Source: ``policy/v1`` PodDisruptionBudget, and ``pkg/registry/core/pod/rest/eviction.go`` of Kubernetes: a
+selector without requirements selects every pod of its namespace, no selector none.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+import msgspec
+
+from gpushare_extender.decide.preemption.bound_pods import BoundPod
+
+
+class _Requirement(msgspec.Struct):
+    key: str
+    operator: Literal["In", "NotIn", "Exists", "DoesNotExist"]
+    values: list[str] | None = None
+
+    def holds(self, labels: "dict[str, str]") -> bool:
+        present, among = self.key in labels, labels.get(self.key) in (self.values or ())
+        return {
+            "In": among,
+            "NotIn": not (present and among),
+            "Exists": present,
+            "DoesNotExist": not present,
+        }[self.operator]
+
+
+class _Selector(msgspec.Struct, rename="camel"):
+    match_labels: dict[str, str] | None = None
+    match_expressions: list[_Requirement] | None = None
+
+    def selects(self, labels: "dict[str, str]") -> bool:
+        equal = (labels.get(key) == value for key, value in (self.match_labels or {}).items())
+        return all(equal) and all(each.holds(labels) for each in self.match_expressions or ())
+
+
+class _Metadata(msgspec.Struct):
+    name: str
+    namespace: str
+
+
+class _Spec(msgspec.Struct):
+    selector: _Selector | None = None
+
+
+class _Status(msgspec.Struct, rename="camel"):
+    disruptions_allowed: int = 0
+    disrupted_pods: dict[str, str] | None = None
+    """By the names of pods whose eviction is counted already."""
+
+
+class Budget(msgspec.Struct):
+    """One PodDisruptionBudget."""
+
+    metadata: _Metadata
+    spec: _Spec = msgspec.field(default_factory=_Spec)
+    status: _Status = msgspec.field(default_factory=_Status)
+
+    def counts(self, pod: BoundPod) -> bool:
+        """Returns whether the eviction of ``pod`` takes one of the disruptions that are allowed."""
+        selector = self.spec.selector
+        return (
+            selector is not None
+            and pod.pod.namespace == self.metadata.namespace
+            and pod.pod.name not in (self.status.disrupted_pods or {})
+            and selector.selects(dict(pod.labels))
+        )
+
+
+class BudgetList(msgspec.Struct):
+    """What the API server answers."""
+
+    items: list[Budget]
+
+
+def violating(pods: Iterable[BoundPod], budgets: Sequence[Budget]) -> list[BoundPod]:
+    """Returns which of ``pods``, evicted in this order, a budget would not let go."""
+    allowed = [budget.status.disruptions_allowed for budget in budgets]
+    found = []
+    for pod in pods:
+        counting = [place for place, budget in enumerate(budgets) if budget.counts(pod)]
+        for place in counting:
+            allowed[place] -= 1
+        if any(allowed[place] < 0 for place in counting):
+            found.append(pod)
+    return found

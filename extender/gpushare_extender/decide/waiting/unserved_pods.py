@@ -1,0 +1,157 @@
+"""What pods are told that wait for what no node has. Pure.
+
+kube-scheduler adds up what each node has of a resource. Where that does not suffice it does not ask an
+extender, and writes ``Insufficient`` and the resource's name: not that no node serves it, nor how big the
+biggest card is.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+from gpushare_core.api.names import GROUP
+from gpushare_core.dialects.table import RESOURCES, SHARED_RESOURCES
+from gpushare_core.placement.modes.table import mode_serving
+from gpushare_core.placement.quantity import read_amount
+from gpushare_core.placement.requests import PodRequest, ResourceRequest
+from gpushare_core.text.json_object import UNREADABLE_JSON, Json
+from gpushare_extender.decide.pod import Container, Pod, PodMetadata, PodSpec, Resources
+from gpushare_extender.decide.pod_event import pod_event
+from gpushare_extender.objects.pod_reference import PodReference
+
+MOST_NAMES = 5
+"""Resources that a note lists."""
+SAID_BY_US = "insufficient GPU"
+"""In what kube-scheduler writes where it has asked the extender: then the pod has been told."""
+
+
+class Waiting(StrEnum):
+    """Why a pod waits: the reason of its Event."""
+
+    NOT_SERVED = "ResourceNotServed"
+    TOO_MUCH = "MoreThanAnyNodeHas"
+
+
+class _Condition(msgspec.Struct):
+    type: str
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+
+
+class _Status(msgspec.Struct):
+    conditions: list[_Condition] | None = None
+
+
+class _Spec(PodSpec, rename="camel", omit_defaults=True):
+    scheduling_gates: list[Any] | None = None
+
+
+class WaitingPod(msgspec.Struct):
+    """A pod without a node, as the API server has it."""
+
+    metadata: PodMetadata
+    spec: _Spec = msgspec.field(default_factory=_Spec)
+    status: _Status = msgspec.field(default_factory=_Status)
+
+    @property
+    def reference(self) -> PodReference:
+        return PodReference(self.metadata.namespace, self.metadata.name, self.metadata.uid)
+
+    @property
+    def request(self) -> PodRequest:
+        """What it asks by the names of all dialects."""
+        return Pod(spec=self.spec).request(RESOURCES)
+
+    @property
+    def refusal(self) -> str:
+        """What a scheduler has written that found no node for it; empty where none has."""
+        if self.metadata.deletion_timestamp or self.spec.scheduling_gates:
+            return ""
+        return next((each.message for each in self.status.conditions or () if _is_refusal(each)), "")
+
+    @property
+    def asked_names(self) -> list[str]:
+        """The resources by names of ours, or nearly, of which it asks for any."""
+        containers = (*(self.spec.init_containers or ()), *(self.spec.containers or ()))
+        limits = map(_limits, containers)
+        named = (name for each in limits for name, amount in each.items() if read_amount(amount) > 0)
+        return [name for name in dict.fromkeys(named) if name in RESOURCES or name.startswith(f"{GROUP}/")]
+
+
+def _is_refusal(condition: _Condition) -> bool:
+    return (condition.type, condition.status, condition.reason) == ("PodScheduled", "False", "Unschedulable")
+
+
+def _limits(container: Container) -> Mapping[str, str | int | float]:
+    return (container.resources or Resources()).limits or {}
+
+
+def read_waiting(items: Iterable[Json]) -> Iterator[WaitingPod]:
+    """Yields the pods of ``items`` (as JSON) for which a scheduler has found no node, and that may concern
+    us; of one that cannot be read nothing is known."""
+    for item in items:
+        try:
+            pod = msgspec.convert(item, WaitingPod)
+        except UNREADABLE_JSON:
+            continue
+        if pod.refusal and pod.asked_names:
+            yield pod
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """What a waiting pod is to be told."""
+
+    pod: PodReference
+    reason: Waiting
+    note: str
+
+    def to_event(self, now: datetime) -> Json:
+        """Returns the Event: of each reason there is one for a pod, whoever writes it."""
+        return pod_event(
+            self.pod,
+            type_="Warning",
+            reason=self.reason,
+            action="Scheduling",
+            note=self.note,
+            seed=f"{self.pod.uid}/{self.reason}",
+            now=now,
+        )
+
+
+def remark(pod: WaitingPod, biggest: Mapping[str, int]) -> Remark | None:
+    """Returns what ``pod`` is told; None where it waits for what others have, or was told by its scheduler.
+
+    ``biggest``: name of each resource that nodes serve -> the greatest amount that a pod can have on an empty
+    node.
+    """
+    unserved = [name for name in pod.asked_names if name not in biggest]
+    if unserved:
+        return Remark(pod.reference, Waiting.NOT_SERVED, _not_served(unserved[0], biggest))
+    if SAID_BY_US in pod.refusal:
+        return None
+    for asked in pod.request.resources:
+        if asked.total > biggest[asked.name] and f"Insufficient {asked.name}" in pod.refusal:
+            return Remark(pod.reference, Waiting.TOO_MUCH, _too_much(asked, biggest[asked.name]))
+    return None
+
+
+def _not_served(name: str, biggest: Mapping[str, int]) -> str:
+    served = ", ".join(sorted(biggest)[:MOST_NAMES])
+    what = f"ask for one of these: {served}" if served else "no node shares its cards now"
+    if name in SHARED_RESOURCES:
+        return (
+            f"the pod asks for {name}, and no node that shares its cards serves that: it waits for a node on"
+            f" which another device plugin offers it; if there is none, {what}"
+        )
+    return f"the pod asks for {name}, and no node serves that; {what}"
+
+
+def _too_much(asked: ResourceRequest, most: int) -> str:
+    what = mode_serving(asked.resource).most_text(most)
+    return f"the pod asks for {asked.total} of {asked.name}{asked.by_container}, and {what}; ask for less"

@@ -1,1 +1,0 @@
-"""What kube-scheduler, the kubelet's probes and people ask over HTTP."""

@@ -1,0 +1,1 @@
+"""What a watch keeps of a pod and of a GPUShareNode."""

@@ -1,0 +1,427 @@
+"""What a node can share, read from its GPUShareNode."""
+
+import sys
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import lru_cache
+from types import MappingProxyType
+
+import msgspec
+from msgspec.structs import replace
+
+from gpushare_core.api.enums import LogLevel, Preemption, UnitChange
+from gpushare_core.api.names import REGISTERED, UNIT_TOO_FINE
+from gpushare_core.dialects.dialect import Dialect
+from gpushare_core.dialects.gpushare import GPUSHARE
+from gpushare_core.dialects.grants import CardPlace
+from gpushare_core.dialects.table import DIALECTS
+from gpushare_core.placement.card_choice import Strategy
+from gpushare_core.placement.modes.table import (
+    MEMORY,
+    NODE_MODES,
+    class_of_lock,
+    mode_dividing,
+    unit_to_come,
+)
+from gpushare_core.placement.node_ranking import CANDIDATES
+from gpushare_core.placement.quantity import parse_memory
+from gpushare_core.placement.requests import ResourceClass
+from gpushare_core.placement.units import Meaning, NodeUnit, UnitFields, parse_node_unit, parse_unit
+from gpushare_core.text.printable import printable
+
+MOST_MESSAGE = 1024
+"""Bytes of a node's own words in a reason, which kube-scheduler writes into every pod that waits."""
+
+SERVED: dict[tuple[str, str], Mapping[str, ResourceClass]] = {
+    (dialect.name, mode.name): {dialect.resource_name(each.resource): each.resource for each in mode.served}
+    for dialect in DIALECTS.values()
+    for mode in NODE_MODES.values()
+}
+"""Dialect and mode -> names of extended resources -> what each stands for. Shared by all nodes."""
+
+
+class ReportedHolder(msgspec.Struct, frozen=True, gc=False):
+    """A pod that has units of one card by the kubelet's books, known to the API or not."""
+
+    uid: str
+    namespace: str
+    name: str
+    units: int
+    """The sum over its containers: more than it holds where an init container lends to the next ones."""
+    least: int
+    """The most that one of its containers has."""
+    orphaned: bool = False
+    """Whether the plugin does not know the pod by the API."""
+
+
+class ShareNodeCard(msgspec.Struct, frozen=True, gc=False):
+    """One card as the node's plugin reports it. Unseen by the garbage collector: a cluster has many."""
+
+    uuid: str
+    index: int
+    units: int
+    healthy: bool
+    allocated: int = 0
+    """Units that the kubelet has given out."""
+    holders: tuple[ReportedHolder, ...] = ()
+    numa_node: int = -1
+    """Negative when unknown."""
+    link_group: int = -1
+    """Negative when unknown."""
+    lock: ResourceClass | None = None
+    """The class that the card serves alone as long as anything of it is in use."""
+    cordoned: bool = False
+    """Whether people want no new pod on it."""
+    offers: Mapping[ResourceClass, int] = MappingProxyType({})
+    """What a card that is open to several classes offers of each while nothing of it is in use."""
+    memory: int = 0
+    """Bytes; 0 when unknown."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether new pods may come to it."""
+        return self.healthy and not self.cordoned
+
+    def units_of(self, resource: ResourceClass) -> int:
+        """Returns how many units of the class the card has in all."""
+        return self.offers.get(resource, 0) if self.offers else self.units
+
+    def given(self, booked: Mapping[str, int]) -> dict[str, int]:
+        """Returns what the kubelet has given to each pod, by UID.
+
+        ``booked`` says what the pods have by our own books: that tells how much a pod with lending init
+        containers holds as a whole.
+        """
+        lends = sum(holder.units for holder in self.holders) > self.allocated
+        return {
+            holder.uid: holder.least if lends and holder.uid in booked else holder.units
+            for holder in self.holders
+        }
+
+    def surely_given(self, uid: str) -> int:
+        """Returns the units that the kubelet has given to a pod as a whole: what its init containers lend to
+        the next ones counts once, as in the total."""
+        own = next((holder for holder in self.holders if holder.uid == uid), None)
+        if own is None:
+            return 0
+        others = sum(holder.least for holder in self.holders if holder is not own)
+        return max(own.least, min(own.units, self.allocated - others))
+
+    def without(self, uids: Collection[str], booked: Mapping[str, int]) -> "ShareNodeCard":
+        """Returns the card as it will be reported when the pods with these UIDs are gone."""
+        given = self.given(booked)
+        freed = sum(given[holder.uid] for holder in self.holders if holder.uid in uids)
+        holders = tuple(holder for holder in self.holders if holder.uid not in uids)
+        left = max(0, self.allocated - freed)
+        return replace(self, allocated=left, holders=holders, lock=self.lock if left or holders else None)
+
+    def units_in_use(self, booked: Mapping[str, int]) -> int:
+        """Returns the units that nobody else may get: booked, or given out by the kubelet.
+
+        A pod that is in both counts once, with the larger figure; units whose holder is not named count, too.
+        However little is booked, it is never less than what the kubelet has given out. Of the pods that are
+        not booked the total tells the most that they can have, whatever their init containers lend.
+        """
+        named = least = by_pod = 0
+        for holder in self.holders:  # sums by hand: a start does this for each card and pod of the cluster
+            named += holder.units
+            least += holder.least
+        total, lends = max(self.allocated, least), named > self.allocated
+        others, most, not_given = max(total, named), total, sum(booked.values())
+        for holder in self.holders:
+            if (units := booked.get(holder.uid)) is not None:
+                others -= holder.units
+                most -= holder.least
+                not_given -= units
+                by_pod += max(units, holder.least if lends else holder.units)
+        return max(by_pod + min(others, most), total) + not_given
+
+
+class ShareNode(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """The GPUShareNode of one node, as far as placement needs it."""
+
+    name: str
+    cards: tuple[ShareNodeCard, ...] = ()
+    """In order of index."""
+    unit: str = ""
+    """The unit in force, as written; of several classes with commas in between."""
+    meanings: tuple[Meaning, ...] = ()
+    """Of the unit of each class; empty when the unit is unknown."""
+    dialect: Dialect = GPUSHARE
+    resources: Mapping[str, ResourceClass] = msgspec.field(
+        default_factory=lambda: SERVED[GPUSHARE.name, MEMORY.name]
+    )
+    """Extended resources that the node serves, by their names -> what each stands for."""
+    strategy: Strategy = Strategy.BINPACK
+    candidates: int = CANDIDATES
+    """How many of its policy's nodes are offered for a pod at most; 0: all."""
+    preempts: bool = True
+    """Whether pods may be evicted there to free a card."""
+    compute_score: int = 0
+    """Of the node's fastest card."""
+    log_level: LogLevel = LogLevel.INFO
+    """That the node's policy asks of the extender."""
+    closed_reason: str = ""
+    """For people: why the node takes no pods of ours. Empty when it does."""
+
+    @property
+    def classes(self) -> tuple[ResourceClass, ...]:
+        """What the node serves."""
+        return tuple(self.resources.values())
+
+    def meaning_of(self, resource: ResourceClass) -> Meaning | None:
+        """Returns the unit of a class that the node serves, or None when it is unknown."""
+        return next((meaning for meaning in self.meanings if meaning[0] is resource), None)
+
+    def unit_of(self, resource: ResourceClass) -> str:
+        """Returns the unit of a class that the node serves, as written."""
+        unit = node_unit(self.unit)
+        return next((part.text for part in unit.parts if part.resource is resource), "") if unit else ""
+
+    def card(self, uuid: str) -> ShareNodeCard | None:
+        for card in self.cards:
+            if card.uuid == uuid:
+                return card
+        return None
+
+    def places(self, resource: ResourceClass) -> dict[str, CardPlace]:
+        """Returns card UUID -> what the node's dialect calls the card, with its units of the class."""
+        return {card.uuid: CardPlace(card.index, card.units_of(resource)) for card in self.cards}
+
+
+class _Metadata(msgspec.Struct):
+    name: str
+    deleting: str | None = msgspec.field(name="deletionTimestamp", default=None)
+
+
+class _Spec(msgspec.Struct):
+    mode: str = ""
+    memory_unit: str = msgspec.field(name="memoryUnit", default="")
+    slices_per_card: int | None = msgspec.field(name="slicesPerCard", default=None)
+    unit_change: str = msgspec.field(name="unitChange", default=UnitChange.DRAIN)
+    dialect: str = GPUSHARE.name
+    strategy: str = ""
+    preemption: str = Preemption.ENABLED
+    candidates: int | None = None
+    extender_log_level: str = msgspec.field(name="extenderLogLevel", default=LogLevel.INFO)
+
+
+class _Condition(msgspec.Struct):
+    type: str
+    status: str = ""
+    message: str = ""
+
+
+class _PodShare(msgspec.Struct):
+    uid: str
+    units: int
+    namespace: str = ""
+    name: str = ""
+    orphaned: bool = False
+
+
+class _Card(msgspec.Struct):
+    uuid: str
+    units: int
+    index: int = 0
+    health: str = ""
+    cordoned: bool = False
+    allocated: int = msgspec.field(name="allocatedUnits", default=0)
+    pods: list[_PodShare] | None = None
+    compute_score: int = msgspec.field(name="computeScore", default=0)
+    numa_node: int = msgspec.field(name="numaNode", default=-1)
+    link_group: int = msgspec.field(name="linkGroup", default=-1)
+    lock: str = ""
+    offers: dict[str, int] | None = None
+    memory: str = ""
+
+
+class _Status(msgspec.Struct):
+    dialect: str = ""
+    unit: str = msgspec.field(name="memoryUnit", default="")
+    conditions: list[_Condition] | None = None
+    cards: list[_Card] | None = None
+
+
+class _ShareNode(msgspec.Struct):
+    metadata: _Metadata
+    spec: _Spec = msgspec.field(default_factory=_Spec)
+    status: _Status | None = None
+
+
+class _Named(msgspec.Struct):
+    metadata: _Metadata
+
+
+_STRATEGIES: Mapping[str, Strategy] = {each.value: each for each in Strategy}
+_LOG_LEVELS: Mapping[str, LogLevel] = {each.value: each for each in LogLevel}
+_DECODER = msgspec.json.Decoder(_ShareNode)
+_NAME_DECODER = msgspec.json.Decoder(_Named)
+
+
+def read_share_node(raw: msgspec.Raw | bytes) -> ShareNode:
+    """Returns what the JSON of a GPUShareNode says; a node that cannot be read takes no pods.
+
+    Raises:
+        msgspec.DecodeError: not even the name can be read.
+    """
+    try:
+        node = _DECODER.decode(raw)
+    except msgspec.DecodeError as error:
+        name = sys.intern(_NAME_DECODER.decode(raw).metadata.name)
+        return ShareNode(name=name, closed_reason=f"its GPUShareNode cannot be read: {error}")
+    return _share_node(node, node.status or _Status())
+
+
+@lru_cache(maxsize=256)
+def unit_meaning(unit: str) -> Meaning | None:
+    """Returns what ``unit`` means, or None when it cannot be read. A whole cluster has few different ones."""
+    try:
+        return parse_unit(unit).meaning
+    except ValueError:
+        return None
+
+
+@lru_cache(maxsize=256)
+def node_unit(unit: str) -> NodeUnit | None:
+    """Returns what the cards of a node with ``unit`` are divided into, or None when it cannot be read."""
+    try:
+        return parse_node_unit(unit)
+    except ValueError:
+        return None
+
+
+@lru_cache(maxsize=256)
+def _meanings(unit: str) -> tuple[Meaning, ...]:
+    parsed = node_unit(unit)
+    return parsed.meanings if parsed else ()
+
+
+def _share_node(node: _ShareNode, status: _Status) -> ShareNode:
+    """Mode and dialect are those in force: others than in the spec while pods are in the way of these."""
+    cards, unit = status.cards or [], node_unit(status.unit)
+    dialect = DIALECTS.get(status.dialect or node.spec.dialect, GPUSHARE)
+    mode = mode_dividing(unit) if unit else MEMORY
+    return ShareNode(
+        name=sys.intern(node.metadata.name),
+        cards=tuple(_card(card) for card in sorted(cards, key=lambda card: card.index)),
+        unit=sys.intern(status.unit),
+        dialect=dialect,
+        meanings=_meanings(status.unit),
+        resources=SERVED.get((dialect.name, mode.name), {}),
+        strategy=_strategy(node.spec.strategy),
+        log_level=_log_level(node.spec.extender_log_level),
+        preempts=node.spec.preemption != Preemption.DISABLED,
+        candidates=_candidates(node.spec.candidates),
+        compute_score=max((card.compute_score for card in cards), default=0),
+        closed_reason=_closed_reason(node, status),
+    )
+
+
+@lru_cache(maxsize=256)
+def _offers(units: tuple[tuple[str, int], ...]) -> Mapping[ResourceClass, int]:
+    """Returns class -> units. Cards of a whole cluster have few different ones, and share them."""
+    by_name = dict(units)
+    return {resource: by_name[resource] for resource in ResourceClass if resource in by_name}
+
+
+@lru_cache(maxsize=256)
+def _memory(quantity: str) -> int:
+    """Returns bytes; 0 for what cannot be read. Cards of a whole cluster have few different sizes."""
+    try:
+        return parse_memory(quantity)
+    except ValueError:
+        return 0
+
+
+def _card(card: _Card) -> ShareNodeCard:
+    return ShareNodeCard(
+        sys.intern(card.uuid),
+        card.index,
+        card.units,
+        card.health == "Healthy",
+        card.allocated,
+        tuple(_holders(card.pods or ())),
+        card.numa_node,
+        card.link_group,
+        class_of_lock(card.lock),
+        card.cordoned,
+        _offers(tuple((card.offers or {}).items())),
+        _memory(card.memory),
+    )
+
+
+def _holders(shares: Iterable[_PodShare]) -> Iterable[ReportedHolder]:
+    """Returns one for each pod. Interns what the pod's annotation brings as well."""
+    by_pod: dict[str, list[_PodShare]] = {}
+    for share in shares:
+        by_pod.setdefault(share.uid, []).append(share)
+    for uid, containers in by_pod.items():
+        units = [share.units for share in containers]
+        first = containers[0]
+        yield ReportedHolder(
+            sys.intern(uid),
+            sys.intern(first.namespace),
+            sys.intern(first.name),
+            sum(units),
+            max(units),
+            first.orphaned,
+        )
+
+
+def _strategy(name: str) -> Strategy:
+    return _STRATEGIES.get(name, Strategy.BINPACK)
+
+
+def _candidates(asked: int | None) -> int:
+    return CANDIDATES if asked is None else max(0, asked)
+
+
+def _log_level(name: str) -> LogLevel:
+    return _LOG_LEVELS.get(name, LogLevel.INFO)
+
+
+def _closed_reason(node: _ShareNode, status: _Status) -> str:
+    """Returns the first reason, in the order in which an administrator would want to know, or nothing."""
+    if node.metadata.deleting:
+        return "node(s) being taken out of GPU sharing"
+    if node.spec.mode not in NODE_MODES:
+        served = ", ".join(NODE_MODES)
+        return f"node(s) in mode {node.spec.mode or 'unknown'}, which is not served, only {served}"
+    if node.spec.dialect not in DIALECTS:
+        return f"node(s) in dialect {node.spec.dialect}, which is not served, only {', '.join(DIALECTS)}"
+    conditions = status.conditions or ()
+    return _not_registered(conditions) or _draining(node.spec, status) or _no_open_card(status.cards or ())
+
+
+def _draining(spec: _Spec, status: _Status) -> str:
+    """Says so where another unit is asked for than the one in force: an amount is to mean one size. Not where
+    that is refused, and so never comes into force."""
+    if spec.unit_change == UnitChange.KEEP or _is_true(UNIT_TOO_FINE, status.conditions or ()):
+        return ""
+    asked = unit_to_come(spec.mode, UnitFields(spec.memory_unit, spec.slices_per_card), status.unit)
+    if asked is None:
+        return ""
+    return (
+        f"node(s) that take no new pods until those are gone that hold units of {status.unit}:"
+        f" the policy asks for units of {asked.text}"
+    )
+
+
+def _is_true(type_: str, conditions: Iterable[_Condition]) -> bool:
+    return any(each.type == type_ and each.status == "True" for each in conditions)
+
+
+def _not_registered(conditions: Iterable[_Condition]) -> str:
+    registered = next((condition for condition in conditions if condition.type == REGISTERED), None)
+    if registered is not None and registered.status == "True":
+        return ""
+    reason = "node(s) whose GPU cards are not registered with the kubelet yet"
+    message = printable(registered.message, most_bytes=MOST_MESSAGE) if registered is not None else ""
+    return f"{reason}: {message}" if message else reason
+
+
+def _no_open_card(cards: Sequence[_Card]) -> str:
+    healthy = [card for card in cards if card.health == "Healthy"]
+    if not healthy:
+        return "node(s) without a healthy GPU card"
+    return "node(s) whose GPU cards are cordoned" if all(card.cordoned for card in healthy) else ""

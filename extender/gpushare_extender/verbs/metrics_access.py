@@ -1,0 +1,91 @@
+"""Who may read the metrics on the host's address: whom the API server lets ``GET /metrics``, by its token."""
+
+import asyncio
+import hashlib
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from http import HTTPStatus
+
+from gpushare_core.kube.client import KubeClient, Request
+from gpushare_core.kube.credentials import Credentials
+from gpushare_core.kube.errors import ApiError, UnreachableError
+from gpushare_core.process.metrics import PATH
+
+REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+ALLOWED_SECONDS = 60.0
+REFUSED_SECONDS = 10.0
+"""For which an answer of the API server is remembered."""
+MOST_REMEMBERED = 64
+MOST_QUESTIONS = 2
+"""Under way at the API server at a time: whoever brings made-up tokens costs it no more."""
+QUESTION_SECONDS = 5.0
+LONGEST_TOKEN = 16 * 1024
+
+Reviewer = Callable[[str], Awaitable[HTTPStatus]]
+"""Gets a token. Returns OK, UNAUTHORIZED, FORBIDDEN, or SERVICE_UNAVAILABLE where the API server does not
+answer."""
+
+
+def reviewer(credentials: Credentials) -> Reviewer:
+    """Returns what asks the API server at ``credentials`` in the name of whoever has the token, and so needs
+    no right of its own."""
+
+    async def review(token: str) -> HTTPStatus:
+        body = {"spec": {"nonResourceAttributes": {"path": PATH, "verb": "get"}}}
+        request = Request(method="POST", path=REVIEWS, body=body, timeout=QUESTION_SECONDS)
+        try:
+            async with KubeClient(credentials.of_bearer(token), connections=1) as client:
+                answer = await client.send(request)
+        except ApiError as error:
+            if error.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
+                return HTTPStatus(error.status)
+            return HTTPStatus.SERVICE_UNAVAILABLE
+        except UnreachableError:
+            return HTTPStatus.SERVICE_UNAVAILABLE
+        status = answer.get("status") or {}
+        return HTTPStatus.OK if status.get("allowed") is True else HTTPStatus.FORBIDDEN
+
+    return review
+
+
+@dataclass(slots=True)
+class MetricsAccess:
+    """Remembers answers for a moment; of tokens only digests. ``clock`` is in steady seconds."""
+
+    review: Reviewer
+    clock: Callable[[], float] = time.monotonic
+    _known: dict[bytes, tuple[HTTPStatus, float]] = field(default_factory=dict, init=False)
+    """Digest of a token -> the answer, and until when it counts. Oldest first."""
+    _asking: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MOST_QUESTIONS), init=False)
+
+    async def status(self, authorization: str) -> HTTPStatus:
+        """Returns OK where the caller may read the metrics; ``authorization`` is the header of that name."""
+        scheme, _, token = authorization.partition(" ")
+        token = token.strip()
+        if scheme.lower() != "bearer" or not _is_token(token):
+            return HTTPStatus.UNAUTHORIZED
+        digest = hashlib.sha256(token.encode()).digest()
+        if (known := self._remembered(digest)) is not None:
+            return known
+        async with self._asking:
+            return self._remembered(digest) or await self._ask(digest, token)
+
+    def _remembered(self, digest: bytes) -> HTTPStatus | None:
+        status, until = self._known.get(digest, (None, 0.0))
+        return status if self.clock() < until else None
+
+    async def _ask(self, digest: bytes, token: str) -> HTTPStatus:
+        status = await self.review(token)
+        self._known.pop(digest, None)
+        if status is not HTTPStatus.SERVICE_UNAVAILABLE:
+            seconds = ALLOWED_SECONDS if status is HTTPStatus.OK else REFUSED_SECONDS
+            self._known[digest] = (status, self.clock() + seconds)
+        while len(self._known) > MOST_REMEMBERED:
+            del self._known[next(iter(self._known))]
+        return status
+
+
+def _is_token(text: str) -> bool:
+    """Returns whether it may be sent on as a header."""
+    return 0 < len(text) <= LONGEST_TOKEN and all("!" <= each <= "~" for each in text)

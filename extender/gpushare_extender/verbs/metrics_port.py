@@ -1,0 +1,93 @@
+"""Where Prometheus reads the extender's metrics: on an address that others reach, by TLS and with a token."""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from http import HTTPStatus
+
+from aiohttp import hdrs, web
+
+from gpushare_core.health_port import Page
+from gpushare_core.process.metrics import PATH
+from gpushare_extender.transport.connection import Handler, read_in_time
+from gpushare_extender.transport.endpoints import RETRY_SECONDS, Address, Endpoint, OpenPort
+from gpushare_extender.transport.listener import ListenerLimits
+from gpushare_extender.transport.tls import ServerTls, TlsFiles
+from gpushare_extender.verbs.metrics_access import MetricsAccess
+
+LIMITS = ListenerLimits(proven=32, unproven=32, pause=0.05)
+"""Anybody who reaches the host may shake hands here, which takes the processor: at most 20 times a second, so
+that no stranger slows the answers to kube-scheduler down."""
+MOST_RETRY_SECONDS = 60.0
+DRAIN_SECONDS = 1.0
+
+_log = logging.getLogger(__name__)
+
+
+def metrics_endpoint(address: Address, files: TlsFiles, page: Page, access: MetricsAccess) -> Endpoint:
+    """Returns where ``page`` is answered to whom ``access`` allows it, and nothing else to anybody."""
+    tls = ServerTls(replace(files, demands_certificate=False))
+    return Endpoint(address, _application(page, access), tls, LIMITS)
+
+
+def _application(page: Page, access: MetricsAccess) -> web.Application:
+    async def metrics(request: web.Request) -> web.Response:
+        status = await access.status(request.headers.get(hdrs.AUTHORIZATION, ""))
+        if status is not HTTPStatus.OK:
+            challenge = {hdrs.WWW_AUTHENTICATE: "Bearer"} if status is HTTPStatus.UNAUTHORIZED else {}
+            return web.Response(status=status, text=f"{status.phrase}\n", headers=challenge)
+        answer = await page()
+        headers = {hdrs.CONTENT_TYPE: answer.content_type}
+        return web.Response(status=answer.status, body=answer.content, headers=headers)
+
+    application = web.Application(middlewares=[read_in_time, end_refused], client_max_size=1024)
+    application.router.add_get(PATH, metrics)
+    return application
+
+
+@web.middleware
+async def end_refused(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Ends the connection of whoever gets nothing: the next try costs a handshake, and those are bounded."""
+    try:
+        response = await handler(request)
+    except web.HTTPException as refused:
+        refused.force_close()
+        raise
+    if response.status != HTTPStatus.OK:
+        response.force_close()
+    return response
+
+
+@contextlib.asynccontextmanager
+async def serving_metrics(endpoint: Endpoint | None) -> AsyncIterator[None]:
+    """Serves ``endpoint`` meanwhile, if there is one. An address that cannot be had keeps nothing else from
+    being served: it is said in the log, and tried again."""
+    if endpoint is None:
+        yield
+        return
+    opened: list[OpenPort] = []
+    opening = asyncio.create_task(_open(endpoint, opened))
+    try:
+        yield
+    finally:
+        opening.cancel()
+        await asyncio.wait({opening})
+        for port in opened:
+            await port.close()
+            await port.drain()
+
+
+async def _open(endpoint: Endpoint, opened: list[OpenPort]) -> None:
+    delay = RETRY_SECONDS
+    while not opened:
+        try:
+            opened.append(await endpoint.open(drain=DRAIN_SECONDS))
+            _log.info("metrics are served on https://%s%s", endpoint.address, PATH)
+        except OSError as error:
+            _log.warning(
+                "metrics cannot be served on %s, again in %.0f s: %s", endpoint.address, delay, error.strerror
+            )
+            await asyncio.sleep(delay)
+            delay = min(2 * delay, MOST_RETRY_SECONDS)

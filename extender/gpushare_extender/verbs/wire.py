@@ -1,0 +1,154 @@
+"""What kube-scheduler and an extender say to each other: JSON, decoded only as far as needed.
+
+Source: ``k8s.io/kube-scheduler/extender/v1`` (Go structs without JSON tags, so keys are the fields' names).
+"""
+
+from collections.abc import Mapping
+from typing import Annotated
+
+import msgspec
+
+from gpushare_core.text.printable import REFUSAL_BYTES, printable
+from gpushare_extender.decide.pod import Pod, PodMetadata
+from gpushare_extender.decide.preemption.proposals import Proposal
+
+MOST_NODES = 100_000
+"""That a call may name, twice those of the largest cluster that was measured: half a million keep everybody
+else waiting for seconds."""
+
+
+class NodeItems(msgspec.Struct):
+    """Source: ``v1.NodeList``. Items go back as they came."""
+
+    items: Annotated[list[msgspec.Raw], msgspec.Meta(max_length=MOST_NODES)] | None = None
+
+
+class ExtenderArgs(msgspec.Struct, rename="pascal"):
+    """Of filter and prioritize: with nodeCacheCapable the scheduler sends ``node_names``, else ``nodes``."""
+
+    pod: Pod | None = None
+    nodes: NodeItems | None = None
+    node_names: Annotated[list[str], msgspec.Meta(max_length=MOST_NODES)] | None = None
+
+
+class ExtenderFilterResult(msgspec.Struct, rename="pascal", omit_defaults=True, kw_only=True):
+    """``error`` fails this attempt of the whole pod. It and the reasons go into the pod's Events."""
+
+    nodes: NodeItems | None = None
+    node_names: list[str] | None = None
+    failed_nodes: dict[str, str] = {}
+    failed_and_unresolvable_nodes: dict[str, str] = {}
+    error: str = ""
+
+    def __post_init__(self) -> None:
+        self.failed_nodes = _printable(self.failed_nodes)
+        self.failed_and_unresolvable_nodes = _printable(self.failed_and_unresolvable_nodes)
+        self.error = printable(self.error, most_bytes=REFUSAL_BYTES)
+
+
+def _printable(reasons: dict[str, str]) -> dict[str, str]:
+    """Returns node -> reason. Thousands of nodes have a few reasons among them."""
+    shown = {reason: printable(reason, most_bytes=REFUSAL_BYTES) for reason in {*reasons.values()}}
+    if all(reason == each for reason, each in shown.items()):
+        return reasons
+    return {node: shown[reason] for node, reason in reasons.items()}
+
+
+class HostPriority(msgspec.Struct, rename="pascal"):
+    """One of a ``HostPriorityList``. ``score`` is 0 to ``MaxExtenderPriority`` (10)."""
+
+    host: str
+    score: int
+
+
+class ExtenderBindingArgs(msgspec.Struct, rename="pascal"):
+    pod_name: str
+    pod_namespace: str
+    node: str
+    pod_uid: str = msgspec.field(name="PodUID")
+
+
+class ExtenderBindingResult(msgspec.Struct):
+    """An empty error is success."""
+
+    error: str = msgspec.field(name="Error", default="")
+
+    def __post_init__(self) -> None:
+        self.error = printable(self.error, most_bytes=REFUSAL_BYTES)
+
+
+class MetaPod(msgspec.Struct):
+    uid: str = msgspec.field(name="UID")
+
+
+class MetaVictims(msgspec.Struct):
+    """Pods by their UIDs, highest priority first."""
+
+    pods: list[MetaPod] | None = msgspec.field(name="Pods", default=None)
+    violations: int = msgspec.field(name="NumPDBViolations", default=0)
+
+
+class _VictimPod(msgspec.Struct):
+    metadata: PodMetadata
+
+
+class Victims(msgspec.Struct):
+    """Whole pods, as a scheduler without nodeCacheCapable sends them."""
+
+    pods: list[_VictimPod] | None = msgspec.field(name="Pods", default=None)
+    violations: int = msgspec.field(name="NumPDBViolations", default=0)
+
+
+class ExtenderPreemptionArgs(msgspec.Struct, rename="pascal"):
+    """Node -> pods that the scheduler would evict there; from Kubernetes 1.37 on also none at all."""
+
+    pod: Pod | None = None
+    node_name_to_meta_victims: dict[str, MetaVictims | None] | None = None
+    node_name_to_victims: dict[str, Victims | None] | None = None
+
+    def proposals(self) -> dict[str, Proposal]:
+        """Returns what the scheduler proposes, by node."""
+        meta = (self.node_name_to_meta_victims or {}).items()
+        whole = (self.node_name_to_victims or {}).items()
+        by_uid = {
+            node: Proposal(tuple(pod.uid for pod in each.pods or ()), each.violations) if each else Proposal()
+            for node, each in meta
+        }
+        return by_uid or {
+            node: Proposal(tuple(pod.metadata.uid for pod in each.pods or ()), each.violations)
+            if each
+            else Proposal()
+            for node, each in whole
+        }
+
+
+class ExtenderPreemptionResult(msgspec.Struct, rename="pascal"):
+    """A node without victims would be an error to the scheduler."""
+
+    node_name_to_meta_victims: dict[str, MetaVictims]
+
+
+def preemption_result(proposals: Mapping[str, Proposal]) -> ExtenderPreemptionResult:
+    """Returns ``proposals`` as the scheduler reads them."""
+    return ExtenderPreemptionResult(
+        {
+            node: MetaVictims([MetaPod(uid) for uid in each.victims], each.violations)
+            for node, each in proposals.items()
+        }
+    )
+
+
+class NodeMetadata(msgspec.Struct):
+    name: str
+
+
+class NamedNode(msgspec.Struct):
+    """All that is read of a whole ``v1.Node``."""
+
+    metadata: NodeMetadata
+
+
+EXTENDER_ARGS = msgspec.json.Decoder(ExtenderArgs)
+PREEMPTION_ARGS = msgspec.json.Decoder(ExtenderPreemptionArgs)
+BINDING_ARGS = msgspec.json.Decoder(ExtenderBindingArgs)
+NAMED_NODE = msgspec.json.Decoder(NamedNode)

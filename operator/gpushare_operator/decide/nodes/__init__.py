@@ -1,0 +1,1 @@
+"""Which policy has a node, and the labels and taints that the node shows."""

@@ -1,0 +1,136 @@
+"""Which policy has which node, and by which of its rules: no node has two policies."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from gpushare_core.api.enums import Mode, SelectorOperator
+from gpushare_core.api.policy import LabelExpression, NodeRule, NodeSelector, PolicySpec
+from gpushare_operator.cluster.nodes.node_state import NodeState
+from gpushare_operator.cluster.objects import NodeObject, PolicyObject
+from gpushare_operator.cluster.snapshot import Snapshot, oldest_first
+from gpushare_operator.decide.policy_problems import is_served, rule_problem
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeAssignment:
+    """What one policy gets of one node: at most one of these."""
+
+    rule: int | None = None
+    """Where the policy has it: the rule that it falls under, as position in the policy's ``spec.nodes``."""
+    is_kept: bool = False
+    """Whether it stays as it is: what is asked for it now cannot be read, or is not served."""
+    lost_to: str = ""
+    """The older policy that has it."""
+    waits_for: str = ""
+    """The policy that had it and of which something is still there."""
+
+    @property
+    def is_sharing(self) -> bool:
+        """Whether the node shares its cards under this policy."""
+        return self.rule is not None or self.is_kept
+
+
+NOT_ASKED_FOR = NodeAssignment()
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a policy and those before it ask for: two that are equal get the same nodes."""
+
+    policy: PolicyObject
+    older: tuple[PolicyObject, ...]
+    """Those that win against it; one that is being deleted wins nothing new."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Claim:
+    """That a policy asks for a node. ``rule`` is None where what it asks for cannot be read, or is not
+    served."""
+
+    rule: int | None
+
+
+def asked_of(snapshot: Snapshot, policy: PolicyObject) -> Asked:
+    """Returns what decides about the nodes of ``policy``."""
+    staying = (other for other in snapshot.policies.values() if not other.deleting)
+    older = (other for other in oldest_first(staying) if other.precedence < policy.precedence)
+    return Asked(policy.asked, tuple(other.asked for other in older))
+
+
+def assign_node(state: NodeState, asked: Asked) -> NodeAssignment:
+    """Returns what a policy gets of one node.
+
+    The older policy wins; a policy that is being deleted keeps its nodes until it is gone. What cannot be
+    applied changes nothing: its nodes stay as the policy's GPUShareNodes say.
+    """
+    claim = None if asked.policy.deleting else _claim(state, asked.policy)
+    if claim is None:
+        return NOT_ASKED_FOR
+    if winner := _winner(state, asked):
+        return NodeAssignment(lost_to=winner)
+    if claim.rule is None:
+        return NodeAssignment(is_kept=state.is_in_force(asked.policy))
+    others = state.policies - {asked.policy.name}
+    return NodeAssignment(waits_for=min(others)) if others else NodeAssignment(rule=claim.rule)
+
+
+def _claim(state: NodeState, policy: PolicyObject) -> _Claim | None:
+    """Returns how ``policy`` asks for a node; None when it does not. Mode Off leaves the node to others."""
+    node = state.node
+    if node is None or node.deleting:
+        return None
+    if policy.spec is not None and is_served(policy):
+        return _rule_claim(policy.spec, node)
+    # Nobody knows what of it was meant, so nothing is let go.
+    is_asked_for = policy.spec is not None and _rule_claim(policy.spec, node) is not None
+    return _Claim(None) if is_asked_for or state.is_in_force(policy) else None
+
+
+def _rule_claim(spec: PolicySpec, node: NodeObject) -> _Claim | None:
+    position = first_rule(spec.nodes, node)
+    if position is None or spec.nodes[position].mode is Mode.OFF:
+        return None
+    return _Claim(position if rule_problem(spec, spec.nodes[position]) is None else None)
+
+
+def _winner(state: NodeState, asked: Asked) -> str:
+    """Returns the first of the older policies that has the node rather than this one; empty when none has.
+
+    What cannot be applied takes no node from a policy that is in force there.
+    """
+    is_in_force = state.is_in_force(asked.policy)
+    for other in asked.older:
+        claim = _claim(state, other)
+        if claim and (claim.rule is not None or not is_in_force):
+            return other.name
+    return ""
+
+
+def first_rule(rules: Sequence[NodeRule], node: NodeObject) -> int | None:
+    """Returns the position of the first rule that matches ``node``."""
+    return next((position for position, rule in enumerate(rules) if matches(rule, node)), None)
+
+
+def matches(rule: NodeRule, node: NodeObject) -> bool:
+    if rule.names is not None:
+        return node.name in rule.names
+    return rule.selector is not None and selects(rule.selector, node.labels)
+
+
+def selects(selector: NodeSelector, labels: Mapping[str, str]) -> bool:
+    """Returns whether all requirements hold, as the API server reads a ``metav1.LabelSelector``."""
+    equal = all(labels.get(key) == value for key, value in selector.match_labels.items())
+    return equal and all(_is_met(expression, labels) for expression in selector.match_expressions)
+
+
+def _is_met(expression: LabelExpression, labels: Mapping[str, str]) -> bool:
+    value = labels.get(expression.key)
+    match expression.operator:
+        case SelectorOperator.IN:
+            return value in expression.values
+        case SelectorOperator.NOT_IN:
+            return value not in expression.values
+        case SelectorOperator.EXISTS:
+            return value is not None
+        case SelectorOperator.DOES_NOT_EXIST:
+            return value is None

@@ -1,0 +1,1 @@
+"""The operator as a process: login, leadership, health, metrics, uninstallation."""

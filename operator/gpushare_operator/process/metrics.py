@@ -1,0 +1,102 @@
+"""What Prometheus reads of the operator: its policies, its work, and whether events come."""
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+
+from prometheus_client import CollectorRegistry, Counter, Histogram
+
+from gpushare_core.process.metrics import FAST_SECONDS, Gauge, Sample, SnapshotCollector
+from gpushare_operator.cluster.kinds import KINDS
+from gpushare_operator.cluster.objects import PolicyObject
+from gpushare_operator.reconcile import CLUSTER, RESYNC, SCHEDULERS
+from gpushare_operator.status.figures import POLICY_GAUGES, policy_figures
+from gpushare_operator.work_queue import Work, WorkQueue
+
+PLANNED = Gauge("gpushare_operator_queue_keys", "Keys that are planned, now or later.")
+FAILING = Gauge("gpushare_operator_queue_failing_keys", "Keys whose last attempt failed.")
+SILENCE = Gauge("gpushare_operator_queue_silence_seconds", "Since the last sign of life of the queue.")
+AT_WORK = Gauge("gpushare_operator_at_work", "1 when it has the Lease; others stand by.")
+QUEUE_GAUGES = (PLANNED, FAILING, SILENCE, AT_WORK)
+
+POLICY_WORK = "policy"
+WORK = {CLUSTER: "cluster", RESYNC: "resync", SCHEDULERS: "schedulers"}
+"""Key -> kind of work; any other key is a policy's."""
+DONE, FAILED = "Done", "Failed"
+
+
+class OperatorMetrics:
+    """Counts what it is told of in ``registry``; ``clock`` is in steady seconds."""
+
+    def __init__(self, registry: CollectorRegistry, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._seconds = Histogram(
+            "gpushare_operator_reconcile_duration_seconds",
+            "Rounds of work on one key.",
+            ["work"],
+            buckets=FAST_SECONDS,
+            registry=registry,
+        )
+        self._results = Counter(
+            "gpushare_operator_reconciles",
+            "Rounds of work that ended.",
+            ["work", "result"],
+            registry=registry,
+        )
+        self._events = Counter(
+            "gpushare_operator_watch_events", "Events of the API server.", ["resource"], registry=registry
+        )
+        self._lists = Counter(
+            "gpushare_operator_watch_listed_objects",
+            "Objects that came with a list: it grows after the start when a watch was cut off.",
+            ["resource"],
+            registry=registry,
+        )
+        self._start_from_zero()
+
+    def _start_from_zero(self) -> None:
+        """What appears with 1 shows no increase."""
+        for work in (POLICY_WORK, *WORK.values()):
+            self._seconds.labels(work)
+            for result in (DONE, FAILED):
+                self._results.labels(work, result)
+        for kind in KINDS:
+            self._events.labels(kind.plural)
+            self._lists.labels(kind.plural)
+
+    def observed(self, resource: str, event: str | None) -> None:
+        """An event of this plural came; None as its type means that it is part of a list."""
+        (self._lists if event is None else self._events).labels(resource).inc()
+
+    def measured(self, work: Work) -> Work:
+        """Returns ``work``, measured by the clock."""
+
+        async def run(key: str) -> float | None:
+            kind, begun, result = WORK.get(key, POLICY_WORK), self._clock(), FAILED
+            try:
+                retry_after = await work(key)
+                result = DONE
+                return retry_after
+            finally:
+                self._seconds.labels(kind).observe(self._clock() - begun)
+                self._results.labels(kind, result).inc()
+
+        return run
+
+
+def show_figures(
+    registry: CollectorRegistry,
+    queue: WorkQueue,
+    policies: Callable[[], Iterable[PolicyObject]],
+    *,
+    is_at_work: Callable[[], bool],
+) -> None:
+    """Lets ``registry`` show what the policies and the queue are at the moment of reading."""
+
+    def read() -> Iterator[Sample]:
+        yield PLANNED.at(queue.planned)
+        yield FAILING.at(queue.failing)
+        yield SILENCE.at(queue.clock() - queue.last_beat if queue.is_running else 0)
+        yield AT_WORK.at(is_at_work())
+        yield from policy_figures(policies())
+
+    registry.register(SnapshotCollector((*QUEUE_GAUGES, *POLICY_GAUGES), read))

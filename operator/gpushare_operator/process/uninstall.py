@@ -1,0 +1,110 @@
+"""``gpushare-operator uninstall``: deletes all policies and waits until what they changed is taken back.
+
+Without the operator nothing is taken back any more. So the chart runs this before ``helm uninstall`` deletes
+anything, and a failure keeps the operator.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from gpushare_core.kube import paths
+from gpushare_core.kube.backoff import Backoff
+from gpushare_core.kube.client import KubeClient
+from gpushare_core.kube.errors import ApiError, UnreachableError, asked_to_wait
+from gpushare_core.kube.follow import Changed, Collection, Listed, follow
+from gpushare_core.text.json_object import Json
+
+Report = Callable[[str], None]
+"""Takes a line for people."""
+
+ADVICE = (
+    "Nothing was uninstalled. Does the operator run, which takes everything back? kubectl get deployments"
+    " --all-namespaces -l app.kubernetes.io/name=gpushare. Try again to go on waiting. A control plane that"
+    " is lost for ever is let go by the annotation gpushare.io/let-go of the policy: see docs/policy.md"
+)
+
+
+class StillThereError(Exception):
+    """Not all policies went in time; the text says which, what is in the way, and what to do."""
+
+
+async def uninstall(client: KubeClient, *, timeout: float, report: Report) -> None:
+    """Deletes all policies, those that come meanwhile too, and returns when none is left.
+
+    Raises:
+        StillThereError: that took longer than ``timeout`` seconds.
+    """
+    policies = _Policies(client, report)
+    try:
+        async with asyncio.timeout(timeout):
+            if await _is_kind_known(client):
+                await policies.until_none_is_left()
+    except TimeoutError:
+        raise StillThereError(
+            f"after {timeout:g} s not everything is taken back: {policies}. {ADVICE}"
+        ) from None
+    report("no policy is left: everything is taken back")
+
+
+async def _is_kind_known(client: KubeClient) -> bool:
+    """Returns False when the API server has no policies at all: following them would never end."""
+    try:
+        await client.get(paths.POLICIES)
+    except (ApiError, UnreachableError) as error:
+        return not (isinstance(error, ApiError) and error.is_not_found)
+    return True
+
+
+@dataclass(slots=True)
+class _Policies:
+    """The policies that are still there, by name."""
+
+    client: KubeClient
+    report: Report
+    present: dict[str, Json] = field(default_factory=dict)
+    deleted: set[str] = field(default_factory=set)
+    """UIDs: what becomes of them is told by the events that follow."""
+
+    def __str__(self) -> str:
+        said = (f"policy {name}: {_message(policy)}" for name, policy in self.present.items())
+        return "; ".join(said) or "it is not known which policies there are"
+
+    async def until_none_is_left(self) -> None:
+        async for event in follow(self.client, Collection(paths.POLICIES)):
+            before = str(self)
+            self._take(event)
+            for policy in list(self.present.values()):
+                await self._delete(policy)
+            if not self.present:
+                return
+            if str(self) != before:
+                self.report(f"waiting for {self}")
+
+    def _take(self, event: Listed[Json] | Changed[Json]) -> None:
+        if isinstance(event, Listed):
+            self.present = {each["metadata"]["name"]: each for each in event.items}
+        elif event.kind == "DELETED":
+            self.present.pop(event.item["metadata"]["name"], None)
+        else:
+            self.present[event.item["metadata"]["name"]] = event.item
+
+    async def _delete(self, policy: Json) -> None:
+        name, uid, backoff = policy["metadata"]["name"], policy["metadata"]["uid"], Backoff()
+        while uid not in self.deleted:
+            try:
+                await self.client.delete(f"{paths.POLICIES}/{name}", uid=uid)
+                self.deleted.add(uid)
+            except (ApiError, UnreachableError) as error:
+                if isinstance(error, ApiError) and (error.is_not_found or error.is_conflict):
+                    return  # another one has its name by now, or none
+                self.report(f"cannot delete policy {name} yet: {error}")
+                await backoff.wait(asked_to_wait(error))
+
+
+def _message(policy: Json) -> str:
+    """Returns what its condition Ready says: while a policy goes, what is still there."""
+    conditions: list[dict[str, Any]] = policy.get("status", {}).get("conditions") or []
+    said = [each["message"] for each in conditions if each["type"] == "Ready"]
+    return said[0] if said else "the operator has said nothing of it"

@@ -1,0 +1,1 @@
+"""Which cards take new pods."""

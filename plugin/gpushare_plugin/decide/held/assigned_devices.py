@@ -1,0 +1,100 @@
+"""What the kubelet of a node has assigned: by PodResources, and where it can be read by its checkpoint."""
+
+from array import array
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import chain
+
+from gpushare_core.placement.requests import ResourceClass
+from gpushare_plugin.decide.admit.preferred_allocation import PreferredCards
+from gpushare_plugin.decide.held.checkpoint import StoredContainers
+from gpushare_plugin.decide.held.pod_allocation import PodAllocation
+from gpushare_plugin.decide.held.pod_assignment import PodAssignment
+from gpushare_plugin.decide.held.pods import Pod, PodName
+from gpushare_plugin.decide.units.foreign_units import ForeignUnits
+from gpushare_plugin.decide.units.layout import Layout
+
+
+@dataclass(frozen=True, slots=True)
+class AssignedDevices:
+    """All active pods, as of one answer of PodResources."""
+
+    pods: Mapping[PodName, PodAssignment] = field(default_factory=dict)
+    stored: Mapping[str, StoredContainers] = field(default_factory=dict)
+    """Pod UID -> what the checkpoint says of it."""
+    checkpoint_problem: str = ""
+    """Why the checkpoint cannot be read; then ``stored`` is empty."""
+    foreign_names: frozenset[str] = frozenset()
+    """Extended resources of which foreign units are in ``pods`` and ``stored``."""
+    unshown: frozenset[PodName] = frozenset()
+    """Those of ``pods`` that the kubelet has not listed since it was restarted: as they were before."""
+    forgotten: Mapping[PodName, PodAllocation] = field(default_factory=dict)
+    """What those of ``pods`` had before that run on and that the kubelet lists without it since."""
+    kubelet: str = field(default="", compare=False)
+    """Which process answered: a restarted one is another one."""
+
+    def of(self, pod: Pod) -> PodAssignment | None:
+        """Returns what is listed of ``pod``; not of another one that had its name before."""
+        assignment = self.pods.get(pod.name)
+        return assignment if assignment and assignment.uid in ("", pod.kubelet_uid) else None
+
+    def stored_of(self, pod: Pod) -> StoredContainers:
+        """Returns what the checkpoint says of ``pod``."""
+        return self.stored.get(pod.kubelet_uid, {})
+
+    def has_units(self, pod: Pod) -> bool:
+        """Whether units are assigned to this pod."""
+        assignment = self.of(pod)
+        return bool(self.stored_of(pod) or (assignment and assignment.has_units))
+
+    def forgotten_of(self, pod: Pod) -> PodAllocation | None:
+        """Returns what ``pod`` had of which the kubelet knows nothing any more."""
+        found = self.forgotten.get(pod.name)
+        return found if found and found.is_of(pod) else None
+
+    def holdings_of(self, pod: Pod) -> "Iterable[array[int]]":
+        """Returns the units that PodResources show of each container of ``pod``."""
+        assignment = self.of(pod)
+        return assignment.containers.values() if assignment else ()
+
+    def foreign(self) -> Iterator[list[ForeignUnits]]:
+        """Yields the foreign units of each pod that has some; a device that containers lend each other is
+        listed of both.
+
+        Also of pods that the checkpoint alone shows: they may have ended since it was written.
+        """
+        listed = {each.uid for each in self.pods.values()}
+        for assignment in self.pods.values():
+            if assignment.foreign:
+                yield [*chain.from_iterable(assignment.foreign.values())]
+        for uid, entries in self.stored.items():
+            if uid not in listed and (units := [*chain.from_iterable(it.foreign for it in entries.values())]):
+                yield units
+
+    def pods_with_units(self) -> Iterator[PodAssignment]:
+        """Yields the pods to which units are assigned."""
+        return (each for each in self.pods.values() if each.has_units or self.stored.get(each.uid))
+
+    def numbers(self) -> Iterator[int]:
+        """Yields every unit that some pod has, some of them more than once."""
+        return chain.from_iterable(self.holdings())
+
+    def holdings(self) -> Iterator["array[int]"]:
+        """Yields the units of each container, of some of them more than once."""
+        for assignment in self.pods.values():
+            yield from assignment.containers.values()
+        for containers in self.stored.values():
+            yield from (entry.numbers for entry in containers.values())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeAssignments:
+    """What the kubelet of ``node`` has assigned, and what is needed to derive the cards from it."""
+
+    node: str
+    assigned: AssignedDevices
+    layout: Layout
+    preferred: PreferredCards
+    """Cards that GetPreferredAllocation answered: where nothing else shows the card of an init container."""
+    recorded: Mapping[str, ResourceClass] = field(default_factory=dict)
+    """Card UUID -> what it serves for pods that the record alone has: the kubelet has not shown them."""

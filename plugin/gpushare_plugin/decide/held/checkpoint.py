@@ -1,0 +1,141 @@
+"""What the kubelet stored of each container: its units, and what the plugin answered for them.
+
+Unlike PodResources it names pods by UID, shows ordinary init containers, and outlives every object of ours.
+It may show pods that have ended since it was written.
+"""
+
+from array import array
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from gpushare_core.api.bounds import is_card_uuid
+from gpushare_core.dialects.dialect import CARD_VARIABLE, Dialect
+from gpushare_core.dialects.table import RESOURCES
+from gpushare_core.placement.requests import ResourceClass
+from gpushare_core.text.whole_number import is_number
+from gpushare_plugin.decide.units.foreign_units import ForeignUnits, dialect_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredCard:
+    """A card that a container was told, and its units there."""
+
+    uuid: str
+    numbers: "array[int]"
+    index: int | None = None
+    memory: int = 0
+    """MiB of the card that the container was given; 0 when unknown."""
+    card_memory: int = 0
+    """MiB of the whole card; 0 when unknown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointEntry:
+    """One container's units of a resource of ours."""
+
+    uid: str
+    """Of the pod, as the kubelet knows it."""
+    container: str
+    numbers: "array[int]"
+    """Ascending, each once."""
+    resource: ResourceClass = ResourceClass.MEMORY
+    cards: tuple[StoredCard, ...] = ()
+    """In the order of their units; empty where the stored answer names none."""
+    name: str = ""
+    """Of the extended resource."""
+    foreign: tuple[ForeignUnits, ...] = ()
+    unit: str = ""
+    """What the container was told that one unit is; empty when unknown."""
+
+    def shares(self, numbers: "array[int]") -> dict[str, int]:
+        """Returns card UUID -> how many of ``numbers`` lie on it, by what the container was told."""
+        if len(self.cards) == 1:
+            return {self.cards[0].uuid: len(numbers)}
+        return {each.uuid: sum(number in each.numbers for number in numbers) for each in self.cards}
+
+
+StoredContainers = Mapping[str, CheckpointEntry]
+"""One pod's entries by container."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredUnits:
+    """What the kubelet keeps of one container, before the plugin's answer is looked at."""
+
+    uid: str
+    container: str
+    name: str
+    """Of the extended resource."""
+    numbers: "array[int]"
+    """Ascending, each once."""
+    foreign: tuple[ForeignUnits, ...] = ()
+
+
+def read_answer(
+    units: StoredUnits, variables: Mapping[str, str], device_nodes: Collection[str] = ()
+) -> CheckpointEntry:
+    """Returns an entry by the environment and the device nodes (paths) that the plugin answered.
+
+    Ours names the cards by UUID in every dialect; another plugin's answer tells the card in its own way.
+    """
+    names = variables.get(CARD_VARIABLE, "")
+    uuids = names.split(",") if names and units.numbers else []
+    uuids = uuids if all(map(is_card_uuid, uuids)) else []
+    each = len(units.numbers) // len(uuids) if uuids else 0
+    is_even = each * len(uuids) == len(units.numbers) and each > 0
+    return CheckpointEntry(
+        uid=units.uid,
+        container=units.container,
+        resource=RESOURCES[units.name],
+        name=units.name,
+        foreign=tuple(_told(each, variables, device_nodes) for each in units.foreign),
+        numbers=units.numbers,
+        cards=tuple(
+            StoredCard(
+                uuid=uuid,
+                # A single card shares them: of 256,000 units each copy is a megabyte.
+                numbers=units.numbers[place * each : (place + 1) * each] if len(uuids) > 1 else units.numbers,
+                index=_number(variables.get(Dialect.index_variable), place),
+                memory=_number(variables.get(Dialect.memory_variable), place) or 0,
+                card_memory=_number(variables.get(Dialect.card_memory_variable), place) or 0,
+            )
+            for place, uuid in enumerate(uuids if is_even else ())
+        ),
+        unit=variables.get(Dialect.unit_variable, ""),
+    )
+
+
+def _told(units: ForeignUnits, variables: Mapping[str, str], device_nodes: Collection[str]) -> ForeignUnits:
+    codec = dialect_of(units.name).codec
+    card = codec.stored_card(variables, device_nodes)
+    return replace(
+        units,
+        card=units.card if units.card or card is None else str(card),
+        size=codec.unit_size(variables, units.count),
+    )
+
+
+def by_pod(entries: Iterable[CheckpointEntry]) -> dict[str, dict[str, CheckpointEntry]]:
+    """Returns pod UID -> container -> entry.
+
+    A container has one for each extended resource, such as a device of another plugin's beside units of ours,
+    and the checkpoint has them in no order.
+    """
+    pods: dict[str, dict[str, CheckpointEntry]] = {}
+    for entry in entries:
+        containers = pods.setdefault(entry.uid, {})
+        other = containers.get(entry.container)
+        containers[entry.container] = _joined(other, entry) if other else entry
+    return pods
+
+
+def _joined(one: CheckpointEntry, other: CheckpointEntry) -> CheckpointEntry:
+    """Returns the one that has units of ours, with the foreign ones of both."""
+    own = other if other.numbers or not one.numbers else one
+    return replace(own, foreign=(*one.foreign, *other.foreign))
+
+
+def _number(text: str | None, place: int) -> int | None:
+    """Returns the number at ``place`` of a list."""
+    numbers = (text or "").split(",")
+    return int(numbers[place]) if place < len(numbers) and is_number(numbers[place]) else None

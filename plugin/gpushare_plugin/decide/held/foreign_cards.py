@@ -1,0 +1,113 @@
+"""On which card the foreign units of a container lie: as it was told, else as its pod is annotated."""
+
+from collections.abc import Collection, Iterable
+from dataclasses import replace
+
+from gpushare_plugin.decide.held.assigned_devices import AssignedDevices
+from gpushare_plugin.decide.held.checkpoint import StoredContainers
+from gpushare_plugin.decide.held.pod_assignment import PodAssignment
+from gpushare_plugin.decide.held.pods import Pod, Pods
+from gpushare_plugin.decide.units.foreign_units import ForeignContainers, ForeignUnits, dialect_of
+
+
+def locate(
+    assigned: AssignedDevices, before: AssignedDevices, pods: Pods, names: Collection[str]
+) -> AssignedDevices:
+    """Returns ``assigned`` with the cards of the foreign units that are of the extended resources ``names``.
+
+    Of other resources they are another plugin's affair and left out. What was known ``before`` stays, also of
+    a pod that the API server does not know any more.
+    """
+    by_uid = _by_uid(assigned, pods)
+    entries = {uid: _located_entries(each, by_uid.get(uid), names) for uid, each in assigned.stored.items()}
+    stored = {uid: each for uid, each in entries.items() if each}
+    located = replace(assigned, stored=stored, foreign_names=frozenset(names))
+    listed = {
+        name: _with_located(each, located, by_uid.get(each.uid), before, names)
+        for name, each in assigned.pods.items()
+    }
+    return replace(located, pods=listed)
+
+
+def _with_located(
+    assignment: PodAssignment,
+    assigned: AssignedDevices,
+    pod: Pod | None,
+    before: AssignedDevices,
+    names: Collection[str],
+) -> PodAssignment:
+    """Hardly any pod has foreign units."""
+    stored = assigned.stored.get(assignment.uid, {}).values()
+    if not assignment.foreign and not any(entry.foreign for entry in stored):
+        return assignment
+    return replace(assignment, foreign=_located(assignment, assigned, pod, before, names))
+
+
+def _by_uid(assigned: AssignedDevices, pods: Pods) -> dict[str, Pod]:
+    """Returns the pods by what the kubelet calls them. Whoever makes a pod can annotate that it is the mirror
+    of any other one: then that one's own UID tells, or that the kubelet lists its name."""
+    claimed = {pod.static_uid: pod for pod in pods.values() if pod.static_uid}
+    named = ((each.uid, pods.get(name)) for name, each in assigned.pods.items())
+    listed = {uid: pod for uid, pod in named if pod and pod.kubelet_uid == uid}
+    return {**claimed, **listed, **{pod.uid: pod for pod in pods.values() if not pod.static_uid}}
+
+
+def _located_entries(entries: StoredContainers, pod: Pod | None, names: Collection[str]) -> StoredContainers:
+    if all(entry.numbers and not entry.foreign for entry in entries.values()):
+        return entries
+    located = {
+        container: replace(entry, foreign=_annotated(container, entry.foreign, pod, names))
+        if entry.foreign
+        else entry
+        for container, entry in entries.items()
+    }
+    return {container: entry for container, entry in located.items() if entry.numbers or entry.foreign}
+
+
+def _located(
+    assignment: PodAssignment,
+    assigned: AssignedDevices,
+    pod: Pod | None,
+    before: AssignedDevices,
+    names: Collection[str],
+) -> ForeignContainers:
+    """What the checkpoint says of a container goes before what is listed; it knows init containers, too."""
+    former = (each for each in before.pods.values() if each.name == assignment.name)
+    earlier = next((each.foreign for each in former if each.uid == assignment.uid), {})
+    stored = {name: each.foreign for name, each in assigned.stored.get(assignment.uid, {}).items()}
+    listed = {
+        name: _annotated(name, _known_before(each, earlier.get(name, ())), pod, names)
+        for name, each in assignment.foreign.items()
+        if not stored.get(name)
+    }
+    return {name: each for name, each in {**listed, **stored}.items() if each}
+
+
+def _known_before(
+    units: Iterable[ForeignUnits], before: Collection[ForeignUnits]
+) -> tuple[ForeignUnits, ...]:
+    known = {each.key: each for each in before}
+    return tuple(
+        replace(each, card=each.card or known[each.key].card, size=each.size or known[each.key].size)
+        if each.key in known
+        else each
+        for each in units
+    )
+
+
+def _annotated(
+    container: str, units: Iterable[ForeignUnits], pod: Pod | None, names: Collection[str]
+) -> tuple[ForeignUnits, ...]:
+    return tuple(
+        each if each.card or pod is None else replace(each, card=_annotated_card(container, each, pod))
+        for each in units
+        if each.name in names
+    )
+
+
+def _annotated_card(container: str, units: ForeignUnits, pod: Pod) -> str:
+    """Returns the single card that annotations name for the container: ours before the replaced system's."""
+    cards: Collection[str | int] = pod.allocation.containers.get(container, {}) if pod.allocation else ()
+    if not cards and (legacy := pod.legacy(dialect_of(units.name).codec)):
+        cards = legacy.containers.get(container, {}) or legacy.cards
+    return str(next(iter(cards))) if len(cards) == 1 else ""

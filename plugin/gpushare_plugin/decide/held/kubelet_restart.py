@@ -1,0 +1,146 @@
+"""Whether a pod that a kubelet does not list has ended, or was not shown yet.
+
+After its start a kubelet keeps what its checkpoint says until it has heard of all pods, and its PodResources
+show those that it has heard of: nobody at first, then static pods, then those of the API server, one by one.
+Source: ``GetActivePods``, ``HandlePodAdditions``, ``ManagerImpl.UpdateAllocatedDevices`` (1.36).
+"""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+
+from gpushare_core.api.node_object import NodeStatus
+from gpushare_core.placement.modes.table import class_of_lock
+from gpushare_core.placement.requests import ResourceClass
+from gpushare_plugin.decide.held.allocations import is_known
+from gpushare_plugin.decide.held.assigned_devices import AssignedDevices
+from gpushare_plugin.decide.held.checkpoint import StoredContainers
+from gpushare_plugin.decide.held.pods import PodName, Pods
+
+SETTLED_AFTER = 10.0
+"""Seconds for which pods are waited for that would show that a kubelet has heard of all."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownPods:
+    """What one kubelet process has listed since its start, or since ours."""
+
+    kubelet: str | None = None
+    """Which process that is; None before any has answered."""
+    since: float = 0.0
+    """When it showed the first pod of the API server's that it has, or answered first where there is none, in
+    steady seconds: it may be cut off from the API server for long."""
+    before: frozenset[PodName] = field(default_factory=frozenset)
+    """What the process before it had listed."""
+    names: frozenset[PodName] = field(default_factory=frozenset)
+    """What it has listed at any time."""
+    complete: bool = False
+    """Whether it has heard of all pods that it can hear of."""
+
+    def may_follow(self, name: PodName, *, known: bool) -> bool:
+        """Whether a pod that is not listed now may be at a later time, and has its units until then.
+
+        ``known``: whether the API server has this very pod. If not, a kubelet that has heard of all pods has
+        let go of it.
+        """
+        return name not in self.names and (known or not self.complete)
+
+    def after(
+        self, listed: AssignedDevices, before: AssignedDevices, pods: Pods | None, *, now: float
+    ) -> "ShownPods":
+        """Returns what is known after one answer more.
+
+        ``before``: what was assigned by the answers before. ``pods``: as the API server has them; None while
+        they were not read.
+        """
+        shown = self
+        if listed.kubelet != shown.kubelet:
+            shown = ShownPods(kubelet=listed.kubelet, since=now, before=frozenset(before.pods))
+        if pods is None:
+            return replace(shown, names=shown.names | listed.pods.keys(), since=now)
+        if shown.complete:
+            return replace(shown, names=shown.names & pods.keys() | listed.pods.keys())
+        expected = shown._expected(pods)
+        of_api_server = {name for name in expected if not pods[name].static_uid}
+        was_cut_off = bool(of_api_server) and shown.names.isdisjoint(of_api_server)
+        since, names = now if was_cut_off else shown.since, shown.names | listed.pods.keys()
+        complete = now - since >= SETTLED_AFTER or (bool(of_api_server) and expected <= names)
+        return replace(shown, since=since, names=names, complete=complete)
+
+    def _expected(self, pods: Pods) -> set[PodName]:
+        return {pod.name for pod in pods.values() if pod.started or pod.name in self.before}
+
+
+def with_unshown(
+    listed: AssignedDevices,
+    before: AssignedDevices,
+    shown: ShownPods,
+    pods: Pods,
+    *,
+    stored: Mapping[str, StoredContainers],
+) -> AssignedDevices:
+    """Returns what is ``listed``, and of what was assigned ``before`` the pods that may still be shown.
+
+    ``stored``: all that the checkpoint says, of pods that have ended, too. Of a pod that may be shown it
+    counts also where the pod was not listed before. Anybody can annotate a pod as the mirror of another one:
+    a kubelet that has heard of all lists every static pod that it has, and of one that is listed already only
+    what is ``listed`` counts, or what it has forgotten would look as if it had it still.
+    """
+    kept = {
+        name: each
+        for name, each in before.pods.items()
+        if name not in listed.pods and shown.may_follow(name, known=is_known(each, pods))
+    }
+    awaited = (pod for pod in pods.values() if shown.may_follow(pod.name, known=not pod.static_uid))
+    following = {pod.kubelet_uid for pod in awaited}
+    uids = following.union(each.uid for each in kept.values()) - _listed_uids(listed, before)
+    told = {uid: stored.get(uid) or before.stored.get(uid, {}) for uid in uids}
+    return replace(
+        listed,
+        pods={**listed.pods, **kept},
+        stored={**{uid: each for uid, each in told.items() if each}, **listed.stored},
+        unshown=frozenset(kept),
+    )
+
+
+def _listed_uids(listed: AssignedDevices, before: AssignedDevices) -> set[str]:
+    """Also of who is listed without the units by which his UID is found, and had that name with it before."""
+    pods = (*listed.pods.values(), *(each for name, each in before.pods.items() if name in listed.pods))
+    return {each.uid for each in pods}
+
+
+def unshown_holders(
+    status: NodeStatus, assigned: AssignedDevices, shown: ShownPods, pods: Pods
+) -> frozenset[PodName]:
+    """Returns the pods of which ``status`` alone says that they have units, and that may still be shown."""
+    holders = ((PodName(each.namespace, each.name), each.uid) for card in status.cards for each in card.pods)
+    listed = {each.uid for each in assigned.pods.values() if each.uid}
+    return frozenset(
+        name
+        for name, uid in holders
+        if name not in assigned.pods and uid not in listed
+        if shown.may_follow(name, known=name in pods and pods[name].uid == uid)
+    )
+
+
+def recorded_locks(status: NodeStatus, holders: Collection[PodName]) -> dict[str, ResourceClass]:
+    """Returns the class that each card serves by ``status`` of which one of ``holders`` has units there.
+
+    Of one that was deleted by force nothing else says it: the API server does not know the pod, and which of
+    the checkpoint's entries have ended the kubelet alone knows.
+    """
+    held = (
+        card
+        for card in status.cards
+        if any(PodName(each.namespace, each.name) in holders for each in card.pods)
+    )
+    return {card.uuid: lock for card in held if (lock := class_of_lock(card.lock))}
+
+
+def unshown_starters(assigned: AssignedDevices, shown: ShownPods, pods: Pods) -> list[PodName]:
+    """Returns the pods that were admitted, ask for units, and may still be shown with some."""
+    return [
+        pod.name
+        for pod in pods.values()
+        if pod.started and pod.request and pod.request.containers and assigned.of(pod) is None
+        if shown.may_follow(pod.name, known=True)
+    ]

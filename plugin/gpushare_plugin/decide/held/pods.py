@@ -1,0 +1,216 @@
+"""A node's pods as the API server has them: who asks for units, and which card they were promised."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import msgspec
+
+from gpushare_core.allocation_annotation import Allocation, MalformedAllocationError, decode_allocation
+from gpushare_core.api.names import MIRROR_ANNOTATION, SIMULATED_LOAD_ANNOTATION
+from gpushare_core.dialects.annotation_room import size_of
+from gpushare_core.dialects.codec import Codec
+from gpushare_core.dialects.legacy import LegacyAllocation, MalformedAnnotationsError
+from gpushare_core.dialects.table import ANNOTATION_KEYS
+from gpushare_core.placement.requests import PodRequest, ResourceClass, read_request
+from gpushare_core.text.json_object import Json
+from gpushare_core.text.whole_number import version_number
+
+
+class PodName(NamedTuple):
+    """What the kubelet's PodResources know a pod by."""
+
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pod:
+    """One pod that is bound to this node and not finished."""
+
+    name: PodName
+    uid: str
+    static_uid: str = ""
+    """The UID by which the kubelet knows a static pod, of which this is the mirror; else empty."""
+    version: int = 0
+    """The resource version: of two readings of the pod the greater is newer."""
+    created: str = ""
+    """RFC 3339, UTC."""
+    deleting: bool = False
+    annotation: str | None = None
+    """Our own."""
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    """Those of every dialect, ours among them."""
+    others_size: int = 0
+    """Bytes of all other annotations."""
+    simulated_load: str = ""
+    """What its annotation says of its use of cards that do not exist."""
+    asked: PodRequest | None = None
+    """All that the pod asks for, in any dialect; None until its spec was read. It never changes."""
+    request: PodRequest | None = None
+    """What of that is our affair on this node."""
+    running: bool = False
+    """Whether it ran when it was read as a whole: then all its containers were admitted before."""
+    started: bool = False
+    """Whether the kubelet had acknowledged it by then: also while its init containers run."""
+
+    @property
+    def kubelet_uid(self) -> str:
+        """What the kubelet's checkpoint knows the pod by."""
+        return self.static_uid or self.uid
+
+    def asking_for(self, names: Collection[str]) -> "Pod":
+        """Returns the pod as one that asks for these extended resources alone."""
+        if self.asked is None:
+            return self
+        request = self.asked.of(names)
+        return self if request == self.request else replace(self, request=request)
+
+    @property
+    def allocation(self) -> Allocation | None:
+        """What is annotated; None where there is no annotation, or one that is no allocation of this pod.
+
+        It names the UID that the API server knows, also in the mirror of a static pod.
+        """
+        return _allocation(self.annotation, self.uid) if self.annotation else None
+
+    @property
+    def annotated_cards(self) -> tuple[str, ...]:
+        """UUIDs of the cards that the pod was promised; empty where there is no annotation."""
+        return tuple(self.allocation.held()) if self.allocation else ()
+
+    def legacy(self, codec: Codec) -> LegacyAllocation | None:
+        """Returns what a system that was replaced, or another scheduler, annotated: anybody may have.
+
+        None where that is nothing, or nothing that makes sense.
+        """
+        try:
+            return codec.read_legacy(self.annotations)
+        except MalformedAnnotationsError:
+            return None
+
+
+def _allocation(annotation: str, uid: str) -> Allocation | None:
+    is_usual = len(annotation) <= LARGEST_KEPT
+    return _known_allocation(annotation, uid) if is_usual else _decoded(annotation, uid)
+
+
+@lru_cache(maxsize=256)
+def _known_allocation(annotation: str, uid: str) -> Allocation | None:
+    """Each admission and each round looks at the annotations of all pods, several times."""
+    return _decoded(annotation, uid)
+
+
+def _decoded(annotation: str, uid: str) -> Allocation | None:
+    try:
+        return decode_allocation(annotation, uid=uid)
+    except MalformedAllocationError:
+        return None
+
+
+Pods = Mapping[PodName, Pod]
+
+FINISHED = ("Succeeded", "Failed")
+"""Phases of pods that the watch leaves out, so that nothing would make us forget such a pod."""
+LARGEST_KEPT = 4096
+"""Characters of an annotation that is remembered with what it says: hundreds of larger ones would be MiBs."""
+MOST_LOAD = 1024
+"""Characters of a load to simulate that are kept: anybody annotates pods, on nodes with real cards, too."""
+
+
+class _Metadata(msgspec.Struct, rename="camel"):
+    """Source: ``metav1.ObjectMeta``."""
+
+    name: str
+    namespace: str
+    uid: str
+    resource_version: str = ""
+    creation_timestamp: str | None = None
+    deletion_timestamp: str | None = None
+    annotations: dict[str, str] | None = None
+
+
+class _Listed(msgspec.Struct):
+    metadata: _Metadata
+
+
+class _Resources(msgspec.Struct):
+    limits: dict[str, Any] | None = None
+    requests: dict[str, Any] | None = None
+
+
+class _Container(msgspec.Struct, rename="camel"):
+    name: str
+    restart_policy: str | None = None
+    resources: _Resources | None = None
+
+
+class _Spec(msgspec.Struct, rename="camel"):
+    containers: list[_Container] | None = None
+    init_containers: list[_Container] | None = None
+    node_name: str | None = None
+    priority: int | None = None
+
+
+class _Status(msgspec.Struct, rename="camel"):
+    phase: str | None = None
+    start_time: str | None = None
+
+
+class _Whole(msgspec.Struct):
+    spec: _Spec
+    status: _Status = msgspec.field(default_factory=_Status)
+
+
+def read_metadata(item: Json, annotation: str) -> Pod:
+    """Returns a pod by its metadata alone; ``annotation`` is the key of the allocation.
+
+    Raises:
+        ValueError: it is no pod of the API server's.
+    """
+    metadata = msgspec.convert(item, _Listed).metadata
+    annotations = metadata.annotations or {}
+    return Pod(
+        name=PodName(metadata.namespace, metadata.name),
+        uid=metadata.uid,
+        static_uid=annotations.get(MIRROR_ANNOTATION, ""),
+        version=version_number(metadata.resource_version),
+        created=metadata.creation_timestamp or "",
+        deleting=metadata.deletion_timestamp is not None,
+        annotation=annotations.get(annotation),
+        annotations={key: annotations[key] for key in ANNOTATION_KEYS if key in annotations},
+        others_size=size_of({key: text for key, text in annotations.items() if key not in ANNOTATION_KEYS}),
+        simulated_load=annotations.get(SIMULATED_LOAD_ANNOTATION, "")[:MOST_LOAD],
+    )
+
+
+def is_bound_to(item: Json, node: str) -> bool:
+    """Whether the pod is bound to ``node`` and has not ended.
+
+    Raises:
+        ValueError: it is no pod of the API server's.
+    """
+    whole = msgspec.convert(item, _Whole)
+    return whole.spec.node_name == node and whole.status.phase not in FINISHED
+
+
+def read_pod(item: Json, annotation: str, resources: Mapping[str, ResourceClass]) -> Pod:
+    """Returns a pod by its whole object; ``resources`` are the extended resources that it may ask for.
+
+    Raises:
+        ValueError: it is no pod of the API server's.
+    """
+    whole = msgspec.convert(item, _Whole)
+    running = whole.status.phase == "Running"
+    request = read_request(msgspec.to_builtins(whole.spec), resources)
+    return replace(
+        read_metadata(item, annotation),
+        asked=request,
+        request=request,
+        running=running,
+        started=running or bool(whole.status.start_time),
+    )

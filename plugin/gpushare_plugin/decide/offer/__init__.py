@@ -1,0 +1,1 @@
+"""Which devices the kubelet is offered."""

@@ -1,0 +1,345 @@
+"""Witnesses of what unit IDs in use mean: they outlive the objects in which layouts are recorded.
+
+A container that holds units was told its card. The kubelet's checkpoint keeps that answer; where it cannot be
+read, the pod's annotation says it, too. A layout that contradicts a witness must not be offered.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from gpushare_core.allocation_annotation import Shares
+from gpushare_core.placement.quantity import MIB
+from gpushare_core.placement.requests import ResourceClass
+from gpushare_core.placement.units import (
+    CardPart,
+    MemoryUnit,
+    MixedUnit,
+    NodeUnit,
+    Unit,
+    part_of,
+    readable_unit,
+)
+from gpushare_plugin.decide.held.allocations import annotated_classes
+from gpushare_plugin.decide.held.assigned_devices import AssignedDevices
+from gpushare_plugin.decide.held.pod_assignment import PodAssignment
+from gpushare_plugin.decide.held.pods import PodName, Pods
+from gpushare_plugin.decide.units.layout import GONE, Layout
+from gpushare_plugin.devices.card import PhysicalCard
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Witness:
+    """One container: its units, and the card that it was told they lie on."""
+
+    holder: str
+    """For people."""
+    card: str
+    """UUID."""
+    lowest: int
+    highest: int
+    units: int
+    index: int | None = None
+    """The card's."""
+    memory: int = 0
+    """MiB of the units; 0 when unknown."""
+    card_memory: int = 0
+    """MiB of the whole card; 0 when unknown."""
+    resource: ResourceClass = ResourceClass.MEMORY
+    container: str = ""
+    unit: Unit | None = None
+    """None when unknown: then it follows from the memory, as long as nothing of the card was reserved."""
+
+    def is_of(self, node: NodeUnit) -> bool:
+        """Whether the units have the size that they have in ``node``, as far as that is known."""
+        unit = part_of(node, self.resource)
+        if self.unit:
+            return self.unit.meaning in node.meanings
+        if unit is None or not self.memory:
+            return unit is not None
+        return unit.memory_of(self.units, self.card_memory * MIB) // MIB == self.memory
+
+    @property
+    def told_unit(self) -> Unit | None:
+        """The size of one unit that follows from what the container was told."""
+        if self.unit:
+            return self.unit
+        if self.memory < self.units or self.memory == 0:
+            return None
+        if self.resource is ResourceClass.MEMORY:
+            return MemoryUnit.parse(f"{self.memory // self.units}Mi")
+        return CardPart(self.resource, max(1, self.card_memory * self.units // self.memory))
+
+
+class ContradictionError(Exception):
+    """The witnesses cannot all be right; the text says which do not go together."""
+
+
+def stored_witnesses(assigned: AssignedDevices) -> list[Witness]:
+    """Returns what the checkpoint says of active pods."""
+    names = {assignment.uid: str(assignment.name) for assignment in assigned.pods.values()}
+    return [
+        Witness(
+            holder=names.get(uid, f"pod with UID {uid}"),
+            card=card.uuid,
+            lowest=card.numbers[0],
+            highest=card.numbers[-1],
+            units=len(card.numbers),
+            index=card.index,
+            memory=card.memory,
+            card_memory=card.card_memory,
+            resource=entry.resource,
+            container=entry.container,
+            unit=readable_unit(entry.unit),
+        )
+        for uid, containers in assigned.stored.items()
+        for entry in containers.values()
+        for card in entry.cards
+    ]
+
+
+def annotated_witnesses(assigned: AssignedDevices, pods: Pods, node: str) -> list[Witness]:
+    """Returns what annotations say of containers of ``node`` which the checkpoint tells nothing of.
+
+    Of one with several cards nobody says which of its units lies on which.
+    """
+    return [
+        Witness(
+            holder=str(each.pod),
+            card=card,
+            lowest=min(each.numbers),
+            highest=max(each.numbers),
+            units=len(each.numbers),
+            resource=each.resource,
+            container=each.container,
+            unit=each.unit,
+        )
+        for each in _annotated_containers(assigned, pods, node)
+        for card, units in each.shares.items()
+        if units == len(each.numbers)
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class _AnnotatedContainer:
+    """Units that a container has, and where they lie by its pod's annotation."""
+
+    pod: PodName
+    container: str
+    numbers: Sequence[int]
+    shares: Shares
+    unit: Unit | None
+    resource: ResourceClass
+
+    def contradicts(self, layout: Layout) -> bool:
+        """Whether ``layout`` has the same units on other cards, or as units of another size."""
+        if sum(self.shares.values()) != len(self.numbers):
+            return False
+        if layout.is_mixed and layout.class_of(self.numbers[0]) is not self.resource:
+            return True
+        lie_elsewhere = layout.shares(self.numbers) != {card: n for card, n in self.shares.items() if n}
+        return lie_elsewhere or (self.unit is not None and self.unit.meaning not in layout.unit.meanings)
+
+
+def _annotated_containers(assigned: AssignedDevices, pods: Pods, node: str) -> Iterator[_AnnotatedContainer]:
+    """Yields the containers that hold units, of which annotations tell and the checkpoint does not."""
+    for pod in pods.values():
+        allocation, assignment = pod.allocation, assigned.of(pod)
+        if allocation is None or assignment is None or allocation.node != node:
+            continue
+        stored, classes = assigned.stored_of(pod), annotated_classes(allocation)
+        for name, numbers in assignment.containers.items():
+            if numbers and name not in stored and (shares := allocation.containers.get(name)):
+                card = next(iter(shares))
+                unit = readable_unit(allocation.unit_of(card))
+                resource = classes.get(card, allocation.resource)
+                yield _AnnotatedContainer(pod.name, name, numbers, shares, unit, resource)
+
+
+def contradicting(layout: Layout, assigned: AssignedDevices, pods: Pods, node: str) -> list[str]:
+    """Returns the pods of ``node`` by whose annotations units mean something else than in ``layout``."""
+    annotated = _annotated_containers(assigned, pods, node)
+    return sorted({str(each.pod) for each in annotated if each.contradicts(layout)})
+
+
+def unwitnessed(assigned: AssignedDevices, witnesses: Iterable[Witness]) -> list[str]:
+    """Returns the pods with a container that holds units of which no witness says anything."""
+    known = {(witness.holder, witness.container) for witness in witnesses}
+    return sorted(
+        str(each.name)
+        for each in assigned.pods_with_units()
+        if any((str(each.name), container) not in known for container in _holding(each, assigned))
+    )
+
+
+def _holding(assignment: PodAssignment, assigned: AssignedDevices) -> set[str]:
+    """Returns the names of the containers that hold units of ours."""
+    listed = {name for name, numbers in assignment.containers.items() if numbers}
+    return listed | {name for name, entry in assigned.stored.get(assignment.uid, {}).items() if entry.numbers}
+
+
+def with_told_parts(unit: NodeUnit, witnesses: Iterable[Witness]) -> NodeUnit:
+    """Returns ``unit``, of several classes, with the size that witnesses were told for those of their class.
+
+    Of each class they may say different things: then they go with no unit at all.
+    """
+    if not isinstance(unit, MixedUnit):
+        return unit
+    for told in (each.told_unit for each in witnesses):
+        if isinstance(told, MemoryUnit):
+            unit = replace(unit, memory=told)
+        elif isinstance(told, CardPart) and told.resource is ResourceClass.SLICE:
+            unit = replace(unit, slices=told)
+    return unit
+
+
+def witnessed_unit(candidates: Iterable[NodeUnit | None], witnesses: Sequence[Witness]) -> NodeUnit:
+    """Returns the first of ``candidates`` in which all ``witnesses`` hold memory, else the one they tell.
+
+    Raises:
+        ContradictionError: no size of a unit goes with all of them.
+    """
+    told = (each.told_unit for each in witnesses)
+    for unit in (*candidates, *told):
+        if unit is not None and all(witness.is_of(unit) for witness in witnesses):
+            return unit
+    holders = ", ".join(sorted({witness.holder for witness in witnesses}))
+    raise ContradictionError(f"{holders} hold units of different sizes")
+
+
+def agrees(layout: Layout, witnesses: Iterable[Witness]) -> bool:
+    """Whether ``layout`` means by all units in use the cards that their containers were told."""
+    return all(_lies_on_its_card(layout, witness) for witness in witnesses)
+
+
+def _lies_on_its_card(layout: Layout, witness: Witness) -> bool:
+    if layout.is_mixed:
+        if witness.resource not in layout.classes:
+            return False
+        layout = layout.of(witness.resource)
+    ends = (layout.card_of(witness.lowest), layout.card_of(witness.highest))
+    return all(placed is not None and placed.uuid == witness.card for placed in ends)
+
+
+def has_sizes(layout: Layout, witnesses: Iterable[Witness]) -> bool:
+    """Whether the cards of ``layout`` are as large as their containers were told."""
+    memories = {placed.uuid: placed.card.memory // MIB for placed in layout.cards}
+    return all(each.card_memory in (0, memories.get(each.card)) for each in witnesses)
+
+
+@dataclass(frozen=True, slots=True)
+class WitnessedCard:
+    """A card of which units are held."""
+
+    card: PhysicalCard
+    lowest: int
+    highest: int
+    earliest: int
+    """The lowest number that its first unit can have, and the highest one."""
+    latest: int
+    room: int
+    least: int
+    """Units that it has room for in any case; less than ``room`` where nobody told its size."""
+
+    @classmethod
+    def of(
+        cls, witnesses: Sequence[Witness], present: PhysicalCard | None, unit: NodeUnit
+    ) -> "WitnessedCard":
+        """Returns the card of these ``witnesses``, as large as they say and not smaller than they need."""
+        lowest = min(witness.lowest for witness in witnesses)
+        highest = max(witness.highest for witness in witnesses)
+        told = max(witness.card_memory for witness in witnesses)
+        memory = present.memory if present else 0
+        if told and memory // MIB != told:
+            memory = told * MIB
+        memory = max(memory, *(_least_memory(witnesses, part) for part in unit.parts))
+        index = next((each.index for each in witnesses if each.index is not None), None)
+        card = replace(present, memory=memory) if present else _gone(witnesses[0].card, memory, lowest)
+        room = unit.units_in(memory)
+        fixed = told or not isinstance(unit, MemoryUnit)  # the size of a card is not what its parts depend on
+        least = room if fixed else highest - lowest + 1
+        seen = [(each, _block(each, memory, unit)) for each in witnesses]
+        return cls(
+            card=card if index is None else replace(card, index=index),
+            lowest=lowest,
+            highest=highest,
+            earliest=max(each.highest - block.stop + 1 for each, block in seen),
+            latest=min(each.lowest - block.start for each, block in seen),
+            room=room,
+            least=least,
+        )
+
+
+def _block(witness: Witness, memory: int, unit: NodeUnit) -> range:
+    """Returns which units of a card, counted from its first, are of the class of ``witness``."""
+    start = 0
+    for part in unit.parts:
+        room = part.units_in(memory)
+        if part.resource is witness.resource:
+            return range(start, start + room)
+        start += room
+    return range(start)
+
+
+def _least_memory(witnesses: Sequence[Witness], part: Unit) -> int:
+    """Returns the bytes that a card has at least that has all these units of one class."""
+    own = [each for each in witnesses if each.resource is part.resource]
+    span = max(each.highest for each in own) - min(each.lowest for each in own) + 1 if own else 0
+    return part.least_memory(span) if own else 0
+
+
+def _gone(uuid: str, memory: int, index: int) -> PhysicalCard:
+    return PhysicalCard(uuid=uuid, index=index, memory=memory, healthy=False, reason=GONE)
+
+
+def witnessed_cards(
+    witnesses: Iterable[Witness], present: Iterable[PhysicalCard], unit: NodeUnit
+) -> list[WitnessedCard]:
+    """Returns the cards of which units are held, in the order of these units."""
+    by_uuid = {card.uuid: card for card in present}
+    by_card: dict[str, list[Witness]] = {}
+    for witness in witnesses:
+        by_card.setdefault(witness.card, []).append(witness)
+    cards = [WitnessedCard.of(each, by_uuid.get(uuid), unit) for uuid, each in by_card.items()]
+    return sorted(cards, key=lambda each: each.lowest)
+
+
+def placed_cards(cards: Sequence[WitnessedCard], unit: NodeUnit) -> list[tuple[PhysicalCard, int]]:
+    """Returns each card with a place that contains all its units in use, where no card overlaps another.
+
+    Raises:
+        ContradictionError: there is none.
+    """
+    placed: list[tuple[PhysicalCard, int]] = []
+    end = 0
+    limits = [*(first for first in _latest_places(cards)[1:]), None]
+    for each, limit in zip(cards, limits, strict=True):
+        room = each.room if limit is None else max(each.least, min(each.room, limit - end))
+        earliest = max(end, each.earliest + each.room - room)
+        latest = each.latest if limit is None else min(each.latest, limit - room)
+        if earliest > latest:
+            raise ContradictionError(_overlap(cards))
+        usual = each.lowest // room * room  # where it lies if all cards are of one size
+        first = usual if earliest <= usual <= latest else earliest
+        memory = each.card.memory if room == each.room else unit.parts[0].least_memory(room)
+        placed.append((replace(each.card, memory=memory), first))
+        end = first + room
+    return placed
+
+
+def _latest_places(cards: Sequence[WitnessedCard]) -> list[int]:
+    """Returns the highest place of each card that leaves room for those after it."""
+    latest: list[int] = []
+    for each in reversed(cards):
+        latest.append(min(each.latest, latest[-1] - each.least) if latest else each.latest)
+    return latest[::-1]
+
+
+def _overlap(cards: Sequence[WitnessedCard]) -> str:
+    return "; ".join(_overlaps(cards)) or "the cards of which units are held have no room for these units"
+
+
+def _overlaps(cards: Sequence[WitnessedCard]) -> Iterator[str]:
+    for one, other in pairwise(cards):
+        if other.lowest <= one.highest:
+            yield f"units of card {other.card.uuid} are held that lie between those of card {one.card.uuid}"

@@ -1,0 +1,444 @@
+"""What a node offers: decided from what is asked of it, what is there, and what pods hold."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from gpushare_core.api.enums import Mode, UnitChange
+from gpushare_core.api.node_object import GPUShareNode, NodeSpec
+from gpushare_core.api.served import Problem
+from gpushare_core.dialects.dialect import Dialect
+from gpushare_core.dialects.gpushare import GPUSHARE
+from gpushare_core.dialects.table import DIALECTS
+from gpushare_core.placement.modes.table import NODE_MODES, unit_to_come
+from gpushare_core.placement.quantity import parse_memory
+from gpushare_core.placement.requests import ResourceClass
+from gpushare_core.placement.units import (
+    MemoryUnit,
+    NodeUnit,
+    UnitFields,
+    parse_node_unit,
+    part_of,
+    readable_unit,
+)
+from gpushare_plugin.decide.held.assigned_devices import AssignedDevices
+from gpushare_plugin.decide.held.pods import Pods
+from gpushare_plugin.decide.offer.device_list import MESSAGE_LIMIT, finest_unit, fits
+from gpushare_plugin.decide.offer.dialect_change import dialect_in_force, recorded_dialect
+from gpushare_plugin.decide.offer.granted_units import (
+    ContradictionError,
+    Witness,
+    agrees,
+    annotated_witnesses,
+    contradicting,
+    has_sizes,
+    placed_cards,
+    stored_witnesses,
+    unwitnessed,
+    with_told_parts,
+    witnessed_cards,
+    witnessed_unit,
+)
+from gpushare_plugin.decide.offer.replaced_plugin_units import NO_STAND_INS, StandIns, stand_ins
+from gpushare_plugin.decide.offer.unit_change import (
+    HeldUnit,
+    held_units,
+    most_annotated,
+    unit_in_force,
+)
+from gpushare_plugin.decide.units.layout import Layout, keep_places, lay_out, recorded_layout
+from gpushare_plugin.devices.card import PhysicalCard
+
+LAYOUT_UNKNOWN = "LayoutUnknown"
+"""Reason: units are in use and it cannot be told on which card they lie."""
+STARTING = Problem(
+    "Starting", "the plugin has just started, and waits until the API server tells this node's pods"
+)
+KUBELET_SILENT = Problem(
+    "PodResourcesUnreachable",
+    "which units pods hold is not known until the kubelet's PodResources answer: is the kubelet running, and"
+    " is its folder pod-resources mounted?",
+)
+NOT_RECORDED = Problem(
+    "LayoutNotRecorded",
+    "what unit IDs mean could not be written to the status of this GPUShareNode: see the plugin's log",
+)
+NOT_KEPT = Problem(
+    "LayoutNotRecorded",
+    "the API server does not keep what unit IDs mean, such as status.cards[].firstUnit of this GPUShareNode:"
+    " apply the CRDs of this version",
+)
+
+
+class NotShownError(ContradictionError):
+    """It is not known yet which units pods hold: the kubelet has not told."""
+
+
+def unreadable(fields: str) -> Problem:
+    """Returns what is wrong where ``fields`` of the GPUShareNode mean nothing to this version."""
+    return Problem(
+        "SpecUnreadable",
+        f"this version of the plugin cannot read this GPUShareNode: {fields}; run the plugin in the version"
+        " of the operator",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """All that the decision is made from."""
+
+    share_node: GPUShareNode | None
+    """None when the node is not shared (any more)."""
+    cards: Sequence[PhysicalCard] | None
+    """None where nothing is to be shared."""
+    last_layout: Layout | None
+    """What was offered last; None after a start, when only what was recorded is known."""
+    last_dialect: Dialect | None = None
+    """In whose names that was."""
+    assigned: AssignedDevices
+    pods: Pods
+    assigned_known: bool = True
+    """Whether ``assigned`` was ever read."""
+    limit: int = MESSAGE_LIMIT
+    """Bytes of a list of devices."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offering:
+    """The decision. Without ``layout`` nothing is offered."""
+
+    layout: Layout | None = None
+    dialect: Dialect = GPUSHARE
+    """Names the resources as which the units are offered."""
+    renaming_blocked_by: tuple[str, ...] = ()
+    """The pods that hold units by the names of ``dialect`` while another one is asked for, for people."""
+    stand_ins: StandIns = NO_STAND_INS
+    """Foreign units in the lists that the kubelet gets."""
+    problem: Problem | None = None
+    """What this version cannot serve."""
+    postponed: Problem | None = None
+    """Why what is asked for is not offered yet; ``layout`` is what was offered before, if anything was."""
+    blocked_by: tuple[str, ...] = ()
+    """The pods that hold units which the desired change would alter, for people."""
+    finest_unit: MemoryUnit | None = None
+    """Set where a unit is too fine: the finest that works."""
+    refused_unit: NodeUnit | None = None
+    """Which one is too fine; only with ``finest_unit``."""
+    desired_units: int = 0
+    """Units that it would make; only with ``finest_unit``."""
+    left_out: tuple[PhysicalCard, ...] = ()
+    """Cards for which the kubelet's message has no room; only with ``finest_unit``."""
+
+    @property
+    def lists(self) -> tuple[Layout | None, Dialect, StandIns]:
+        """What the lists follow from that the kubelet gets."""
+        return self.layout, self.dialect, self.stand_ins
+
+    @property
+    def layout_unknown(self) -> bool:
+        """Whether nothing is offered because it cannot be told what units in use mean, or written down.
+
+        Then what is recorded has to stay, and nothing is derived from it.
+        """
+        return self.layout is None and self.postponed is not None
+
+    def refuses(self, unit: NodeUnit) -> bool:
+        """Whether ``unit`` is too fine: it does not come into force, whoever ends."""
+        return self.refused_unit is not None and self.refused_unit.meanings == unit.meanings
+
+
+def decide_offering(snapshot: Snapshot) -> Offering:
+    """Returns what the node offers from now on."""
+    offering = _decide(snapshot)
+    if snapshot.share_node is None or offering.layout is None:
+        return offering
+    desired = DIALECTS[snapshot.share_node.spec.dialect]
+    in_force = dialect_in_force(desired, known_dialect(snapshot), snapshot.pods, snapshot.assigned)
+    return replace(
+        offering,
+        dialect=in_force.dialect,
+        renaming_blocked_by=in_force.blocked_by,
+        stand_ins=stand_ins(offering.layout, in_force.dialect, snapshot.assigned),
+    )
+
+
+def _decide(snapshot: Snapshot) -> Offering:
+    share_node = snapshot.share_node
+    if share_node is None or share_node.spec.mode is Mode.OFF:
+        return Offering()
+    held = held_units(snapshot.pods, snapshot.assigned)
+    try:
+        if problem := _problem(share_node.spec):
+            kept = _as_before(snapshot, share_node) if held else None
+            holders = tuple(sorted(each.pod for each in held)) if kept else ()
+            return Offering(layout=kept, problem=problem, blocked_by=holders)
+        return _offering(snapshot, share_node, held)
+    except NotShownError:
+        return Offering(postponed=KUBELET_SILENT)
+    except ContradictionError as error:
+        return Offering(postponed=Problem(LAYOUT_UNKNOWN, str(error)))
+
+
+def is_draining(spec: NodeSpec, offering: Offering) -> bool:
+    """Whether no new pod gets units, as another unit is to come: then an amount means one size everywhere."""
+    if offering.layout is None or spec.unit_change is UnitChange.KEEP:
+        return False
+    fields = UnitFields(spec.memory_unit, spec.slices_per_card)
+    coming = unit_to_come(spec.mode, fields, offering.layout.unit.text)
+    return coming is not None and not offering.refuses(coming)
+
+
+def postponed(before: Offering, problem: Problem, *, cards: Sequence[PhysicalCard] | None = None) -> Offering:
+    """Returns what is offered while ``problem`` keeps the next offering from being made: the same units, on
+    the ``cards`` as they are now. None: as they were."""
+    if before.layout is None:
+        return Offering(postponed=problem)
+    layout = before.layout if cards is None else before.layout.on(cards)
+    return replace(before, layout=layout, postponed=problem)
+
+
+def without_cards(before: Offering, problem: Problem) -> Offering:
+    """Returns what is offered while a source tells nothing of any card, ever: the cards are those of another
+    source, which the policy does not ask for any more. They stay, for who holds units, and get nobody new."""
+    if before.layout:
+        before = replace(before, layout=before.layout.stopped(problem.message))
+    return postponed(before, problem)
+
+
+def _offering(snapshot: Snapshot, share_node: GPUShareNode, held: list[HeldUnit]) -> Offering:
+    """Raises ``ContradictionError`` where it is not known what units in use mean."""
+    desired = desired_unit(share_node.spec)
+    witnesses = stored_witnesses(snapshot.assigned)
+    served = _recorded_unit(snapshot, share_node)
+    if served is None and _is_held(desired, held, snapshot, witnesses):
+        served = desired
+    if witnesses:
+        told = with_told_parts(desired, witnesses)
+        served = witnessed_unit((served, most_annotated(held), desired, told), witnesses)
+    in_force = unit_in_force(desired, served, held)
+    present = snapshot.cards or ()
+    layout = _layout(snapshot, present, in_force.unit, witnesses, held=bool(held))
+    if not _is_too_fine(layout, snapshot.limit):
+        offering = Offering(layout=layout, blocked_by=in_force.blocked_by)
+        return _unless_in_vain(offering, snapshot, desired) if in_force.blocked_by else offering
+    last_good = _last_good(snapshot, served, witnesses, held=bool(held)) if served else None
+    if last_good and in_force.blocked_by:  # what is told is of the unit to come
+        offering = Offering(layout=last_good, blocked_by=in_force.blocked_by)
+        return _unless_in_vain(offering, snapshot, desired)
+    kept = last_good.places if last_good else {}
+    return replace(
+        _refusal(layout, snapshot.limit),
+        layout=last_good,
+        left_out=tuple(card for card in present if card.uuid not in kept) if last_good else (),
+    )
+
+
+def _unless_in_vain(offering: Offering, snapshot: Snapshot, desired: NodeUnit) -> Offering:
+    """Returns ``offering``, in which pods are in the way of ``desired``; nobody has to end for a unit that is
+    too fine to come into force."""
+    reserved = offering.layout.reserved if offering.layout else 0
+    coming = lay_out(snapshot.cards or (), desired, reserved=reserved)
+    if not _is_too_fine(coming, snapshot.limit):
+        return offering
+    return replace(_refusal(coming, snapshot.limit), layout=offering.layout)
+
+
+def _is_too_fine(layout: Layout, limit: int) -> bool:
+    return not fits(layout, limit=limit) and part_of(layout.unit, ResourceClass.MEMORY) is not None
+
+
+def _refusal(layout: Layout, limit: int) -> Offering:
+    """Returns what is said of the unit of ``layout``, which is too fine."""
+    cards = [placed.card for placed in layout.cards]
+    return Offering(
+        finest_unit=finest_unit(cards, layout.unit, reserved=layout.reserved, limit=limit),
+        refused_unit=layout.unit,
+        desired_units=layout.units,
+    )
+
+
+def _is_held(
+    unit: NodeUnit, held: Sequence[HeldUnit], snapshot: Snapshot, witnesses: Sequence[Witness]
+) -> bool:
+    """Whether what pods hold can be units of ``unit``, which is of several classes: as after a policy was
+    deleted and applied anew. Of what each pod holds alone that cannot be told."""
+    if len(unit.parts) == 1 or any(each.unit and each.unit.meaning not in unit.meanings for each in held):
+        return False
+    try:
+        _layout(snapshot, snapshot.cards or (), unit, witnesses, held=bool(held))
+    except ContradictionError:
+        return False
+    return True
+
+
+def _last_good(
+    snapshot: Snapshot, unit: NodeUnit, witnesses: Sequence[Witness], *, held: bool
+) -> Layout | None:
+    """Returns what worked before: ``unit`` with the cards that were offered, others as far as they fit."""
+    known = known_layout(snapshot)
+    before = {*(known.places if known else ()), *(witness.card for witness in witnesses)}
+    chosen: list[PhysicalCard] = []
+    last_good = None
+    for card in sorted(snapshot.cards or (), key=lambda card: card.uuid not in before):
+        layout = _layout(snapshot, [*chosen, card], unit, witnesses, held=held)
+        if fits(layout, limit=snapshot.limit):
+            chosen.append(card)
+            last_good = layout
+    return last_good
+
+
+def _layout(
+    snapshot: Snapshot,
+    present: Sequence[PhysicalCard],
+    unit: NodeUnit,
+    witnesses: Sequence[Witness],
+    *,
+    held: bool,
+) -> Layout:
+    """Returns the cards that are ``present``; those of which units are ``held`` as they were at that time.
+
+    That is taken from the layout that was recorded, unless a witness contradicts it; then from the witnesses.
+
+    Raises:
+        ContradictionError: neither tells.
+    """
+    reserved = _reserved(snapshot.share_node.spec) if snapshot.share_node else 0
+    known = known_layout(snapshot)
+    if held and known and known.unit.meanings == unit.meanings and agrees(known, witnesses):
+        _verify_record(snapshot, known)
+        cards = keep_places(present, _cards(known), held=True)
+        return lay_out(cards, unit, reserved=reserved, places=known.places)
+    if held or (known is None and _may_hold(snapshot)):
+        witnesses = [*witnesses, *_other_witnesses(snapshot, unit)]
+    found = lay_out(present, unit, reserved=reserved)
+    if agrees(found, witnesses) and has_sizes(found, witnesses):
+        return found
+    placed = placed_cards(witnessed_cards(witnesses, present, unit), unit)
+    cards = keep_places(present, [card for card, _ in placed], held=True)
+    return lay_out(cards, unit, reserved=reserved, places={card.uuid: first for card, first in placed})
+
+
+def _may_hold(snapshot: Snapshot) -> bool:
+    """Whether nothing is known yet of what is assigned, and a pod asks for units: also one not annotated."""
+    asking = (pod for pod in snapshot.pods.values() if pod.request and pod.request.containers)
+    return not snapshot.assigned_known and any(asking)
+
+
+def _verify_record(snapshot: Snapshot, known: Layout) -> None:
+    """What this process offered it knows. What was recorded before its start may be an old backup.
+
+    Two pods may also have got each other's card and not been repaired before the restart: which of both is
+    wrong cannot be told.
+
+    Raises:
+        ContradictionError: annotations say otherwise than the record, or nobody knows which units are held.
+    """
+    if snapshot.last_layout is not None:
+        return
+    _require_assigned(snapshot)
+    if doubtful := contradicting(known, snapshot.assigned, snapshot.pods, _node_name(snapshot)):
+        raise ContradictionError(
+            f"by this GPUShareNode the units of {', '.join(doubtful)} lie on another card, or have"
+            " another size, than by their annotations: delete these pods, or let the plugin read the"
+            " checkpoint of the kubelet"
+        )
+
+
+def _other_witnesses(snapshot: Snapshot, unit: NodeUnit) -> list[Witness]:
+    """Returns what annotations witness, where no layout is recorded.
+
+    Raises:
+        ContradictionError: it is not known which units are held, or what those of some pods mean.
+    """
+    _require_assigned(snapshot)
+    witnesses = _annotated(snapshot)
+    if unknown := unwitnessed(snapshot.assigned, [*stored_witnesses(snapshot.assigned), *witnesses]):
+        raise ContradictionError(
+            f"nothing says on which card the units of these pods lie: {', '.join(unknown)}; delete them, or"
+            " wait until the kubelet has ended those that are deleted"
+        )
+    if other := {each.holder for each in witnesses if not each.is_of(unit)}:
+        raise ContradictionError(
+            f"units of {unit.text} are held, and by their annotations units of another size by"
+            f" {', '.join(sorted(other))}: delete these pods"
+        )
+    return witnesses
+
+
+def _require_assigned(snapshot: Snapshot) -> None:
+    """Raises ``NotShownError`` where it is not known yet which units are held."""
+    if not snapshot.assigned_known:
+        raise NotShownError
+
+
+def _annotated(snapshot: Snapshot) -> list[Witness]:
+    return annotated_witnesses(snapshot.assigned, snapshot.pods, _node_name(snapshot))
+
+
+def _node_name(snapshot: Snapshot) -> str:
+    return snapshot.share_node.metadata.name if snapshot.share_node else ""
+
+
+def _problem(spec: NodeSpec) -> Problem | None:
+    """Returns what of ``spec`` this version cannot serve."""
+    if readable_unit(spec.memory_unit) is None:
+        return Problem("InvalidUnit", f"memoryUnit {spec.memory_unit!r} is no size: use one such as 1Gi")
+    if spec.mode in (Mode.SLICES, Mode.MIXED) and spec.slices_per_card is None:
+        return Problem("InvalidUnit", f"mode {spec.mode} needs slicesPerCard, such as 2")
+    return None
+
+
+def desired_unit(spec: NodeSpec) -> NodeUnit:
+    """Returns what ``spec``, of a mode that is served, calls one unit. Raises ``ValueError`` if nothing."""
+    return NODE_MODES[spec.mode].unit(UnitFields(spec.memory_unit, spec.slices_per_card))
+
+
+def _as_before(snapshot: Snapshot, share_node: GPUShareNode) -> Layout | None:
+    """What was offered while units are held, as far as the cards that are there now can serve it.
+
+    Raises ``ContradictionError`` where it is not known what units in use mean.
+    """
+    known = known_layout(snapshot)
+    if known is None or not agrees(known, stored_witnesses(snapshot.assigned)):
+        return None
+    _verify_record(snapshot, known)
+    cards = _cards(known) if snapshot.cards is None else keep_places(snapshot.cards, _cards(known), held=True)
+    return lay_out(cards, known.unit, reserved=_reserved(share_node.spec), places=known.places)
+
+
+def _recorded_unit(snapshot: Snapshot, share_node: GPUShareNode) -> NodeUnit | None:
+    if snapshot.last_layout:
+        return snapshot.last_layout.unit
+    try:
+        return parse_node_unit(share_node.status.memory_unit)
+    except ValueError:
+        return None
+
+
+def known_dialect(snapshot: Snapshot) -> Dialect | None:
+    """Returns in whose names units were offered last, also before the plugin was restarted."""
+    if snapshot.last_dialect or snapshot.share_node is None:
+        return snapshot.last_dialect
+    return recorded_dialect(snapshot.share_node.status)
+
+
+def known_layout(snapshot: Snapshot) -> Layout | None:
+    """Returns what was offered last, also before the plugin was restarted."""
+    if snapshot.last_layout or snapshot.share_node is None:
+        return snapshot.last_layout
+    return recorded_layout(snapshot.share_node.status)
+
+
+def is_recorded(offering: Offering, share_node: GPUShareNode) -> bool:
+    """Whether the status says what the IDs mean that are offered, and by which names they go."""
+    status, layout = share_node.status, offering.layout
+    if layout is None or recorded_dialect(status) is not offering.dialect:
+        return layout is None
+    return layout.means_the_same(recorded_layout(status))
+
+
+def _cards(layout: Layout | None) -> Sequence[PhysicalCard]:
+    return [placed.card for placed in layout.cards] if layout else ()
+
+
+def _reserved(spec: NodeSpec) -> int:
+    return parse_memory(spec.reserved_memory)

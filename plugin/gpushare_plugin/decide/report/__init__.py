@@ -1,0 +1,1 @@
+"""What is written to the GPUShareNode, to pods and as metrics."""

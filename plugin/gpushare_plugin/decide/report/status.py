@@ -1,0 +1,218 @@
+"""The status of a GPUShareNode: every card, and who has what on it."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+
+import msgspec
+
+from gpushare_core.api import bounds
+from gpushare_core.api.conditions import ConditionState, dated_conditions
+from gpushare_core.api.enums import Health
+from gpushare_core.api.node_object import (
+    CardFault,
+    CardStatus,
+    Condition,
+    GPUShareNode,
+    MemoryTotals,
+    NodeStatus,
+    PodShare,
+    ResourceTotals,
+    UnitTotals,
+)
+from gpushare_core.placement.modes.table import class_of_lock, mode_dividing, mode_serving
+from gpushare_core.placement.quantity import format_memory
+from gpushare_core.placement.requests import ResourceClass
+from gpushare_core.placement.units import part_of
+from gpushare_core.process.version import VERSION
+from gpushare_core.text.printable import printable
+from gpushare_plugin.decide.held.pod_allocation import PodAllocation
+from gpushare_plugin.decide.offer.offering import Offering
+from gpushare_plugin.decide.report.card_summary import card_line, card_summary
+from gpushare_plugin.decide.units.layout import Layout, PlacedCard
+from gpushare_plugin.decide.units.locks import NO_LOCKS, Locks
+from gpushare_plugin.decide.use.container_use import Holding
+from gpushare_plugin.decide.use.reported_use import NOTHING_USED, ReportedUse
+
+
+def node_status(
+    share_node: GPUShareNode,
+    offering: Offering,
+    allocations: Sequence[PodAllocation],
+    conditions: Iterable[ConditionState] = (),
+    *,
+    locks: Locks = NO_LOCKS,
+    faults: Sequence[CardFault] = (),
+    use: ReportedUse = NOTHING_USED,
+    now: datetime,
+) -> NodeStatus:
+    """Returns what to write; equal to what is there already where nothing changed."""
+    layout = offering.layout
+    placed = sorted(layout.cards, key=lambda each: each.card.index) if layout else []
+    cards = [_card(each, layout, allocations, locks, use) for each in placed] if layout else []
+    status = NodeStatus(
+        observed_generation=share_node.metadata.generation,
+        plugin_version=VERSION,
+        memory_unit=layout.unit.text if layout else "",
+        dialect=offering.dialect.name if layout else "",
+        summary=_summary(layout, cards),
+        card_summaries=_card_summaries(layout, cards),
+        units=_units(cards),
+        memory=_memory(layout, cards, use),
+        resources=[*_resources(layout, cards)] if layout and layout.is_mixed else [],
+        cards=cards,
+        faults=_faults(faults),
+    )
+    return with_conditions(status, share_node, conditions, now=now)
+
+
+def with_conditions(
+    status: NodeStatus, share_node: GPUShareNode, states: Iterable[ConditionState], *, now: datetime
+) -> NodeStatus:
+    """Returns ``status`` with other conditions, each with its times."""
+    before, generation = share_node.status.conditions, share_node.metadata.generation
+    dated = dated_conditions(states, before=before, generation=generation, now=now, of=Condition)
+    return msgspec.structs.replace(status, conditions=dated)
+
+
+def kept_status(
+    share_node: GPUShareNode,
+    conditions: Iterable[ConditionState],
+    *,
+    faults: Sequence[CardFault] = (),
+    now: datetime,
+) -> NodeStatus:
+    """Returns what to write where it is not known who has what: what was recorded stays."""
+    status = msgspec.structs.replace(
+        share_node.status,
+        observed_generation=share_node.metadata.generation,
+        plugin_version=VERSION,
+        faults=_faults(faults),
+    )
+    return with_conditions(status, share_node, conditions, now=now)
+
+
+def _card(
+    placed: PlacedCard,
+    layout: Layout,
+    allocations: Sequence[PodAllocation],
+    locks: Locks,
+    use: ReportedUse,
+) -> CardStatus:
+    """A card that is open to several classes counts as the first of them, which is memory."""
+    card, lock = placed.card, locks.get(placed.uuid)
+    units = {each: _units_of(placed.uuid, layout.of(each)) for each in layout.classes}
+    return CardStatus(
+        index=card.index,
+        uuid=card.uuid,
+        model=printable(card.model, most_bytes=bounds.MODEL),
+        memory=quantity_text(card.memory),
+        first_unit=placed.first,
+        units=units[lock or layout.classes[0]],
+        allocated_units=sum(allocation.cards.get(card.uuid, 0) for allocation in allocations),
+        used_memory=quantity_text(use.cards.get(card.uuid, 0), like=_family(layout)),
+        compute_score=card.compute_score,
+        numa_node=card.numa_node,
+        link_group=card.link_group if card.link_group >= 0 else None,
+        health=Health.HEALTHY if card.healthy else Health.UNHEALTHY,
+        health_reason=printable(card.reason, most_bytes=bounds.HEALTH_REASON),
+        cordoned=card.cordoned,
+        lock=mode_serving(lock).name if lock else "",
+        offers={resource.value: each for resource, each in units.items()} if layout.is_mixed else {},
+        pods=sorted(_shares(card.uuid, allocations, use), key=_by_name),
+    )
+
+
+def _units_of(uuid: str, layout: Layout) -> int:
+    return next(placed.units for placed in layout.cards if placed.uuid == uuid)
+
+
+def _shares(uuid: str, allocations: Sequence[PodAllocation], use: ReportedUse) -> Iterable[PodShare]:
+    for allocation in allocations:
+        for container, cards in allocation.containers.items():
+            if uuid in cards:
+                key = Holding(allocation.pod.name, allocation.pod.uid, container, uuid)
+                yield PodShare(
+                    namespace=printable(allocation.pod.name.namespace, most_bytes=bounds.WORD),
+                    name=printable(allocation.pod.name.name, most_bytes=bounds.NAME),
+                    uid=printable(allocation.pod.uid, most_bytes=bounds.UID),
+                    container=printable(container, most_bytes=bounds.WORD),
+                    units=cards[uuid],
+                    used_memory=quantity_text(use.containers.get(key, 0)),
+                    orphaned=allocation.orphaned,
+                )
+
+
+def _faults(faults: Sequence[CardFault]) -> list[CardFault]:
+    """The driver names cards as it likes: one that no status may name has none."""
+    return [
+        msgspec.structs.replace(each, message=printable(each.message, most_bytes=bounds.FAULT_MESSAGE))
+        for each in faults
+        if bounds.is_card_uuid(each.uuid)
+    ]
+
+
+def _by_name(share: PodShare) -> tuple[str, str, str, str]:
+    return (share.namespace, share.name, share.uid, share.container)
+
+
+def _summary(layout: Layout | None, cards: list[CardStatus]) -> str:
+    if layout is None:
+        return ""
+    mode = mode_dividing(layout.unit).name
+    return printable(" ".join(card_summary(card, mode) for card in cards), most_bytes=bounds.SUMMARY)
+
+
+def _card_summaries(layout: Layout | None, cards: Sequence[CardStatus]) -> list[str]:
+    if layout is None:
+        return []
+    mode = mode_dividing(layout.unit).name
+    return [printable(card_line(card, mode), most_bytes=bounds.CARD_SUMMARY) for card in cards]
+
+
+def _units(cards: list[CardStatus]) -> UnitTotals:
+    return UnitTotals(
+        total=sum(card.units for card in cards), allocated=sum(card.allocated_units for card in cards)
+    )
+
+
+def _resources(layout: Layout, cards: Sequence[CardStatus]) -> Iterator[ResourceTotals]:
+    """Yields what the kubelet shows of each class: what the cards offer that serve no other."""
+    for resource in layout.classes:
+        own = [card for card in cards if class_of_lock(card.lock) is resource]
+        free = [card for card in cards if not card.lock]
+        yield ResourceTotals(
+            resource=resource.value,
+            total=sum(card.offers[resource.value] for card in (*own, *free)),
+            allocated=sum(card.allocated_units for card in own),
+        )
+
+
+def _memory(layout: Layout | None, cards: list[CardStatus], use: ReportedUse) -> MemoryTotals:
+    if layout is None:
+        return MemoryTotals()
+    text = _family(layout)
+    total = sum(_memory_of(card, card.units, layout) for card in cards)
+    allocated = sum(_memory_of(card, card.allocated_units, layout) for card in cards)
+    return MemoryTotals(
+        total=quantity_text(total, like=text),
+        allocated=quantity_text(allocated, like=text),
+        used=quantity_text(sum(use.cards.get(card.uuid, 0) for card in cards), like=text),
+    )
+
+
+def _memory_of(card: CardStatus, units: int, layout: Layout) -> int:
+    of_class = layout.of(class_of_lock(card.lock) or layout.classes[0])
+    placed = next(each for each in of_class.cards if each.uuid == card.uuid)
+    return of_class.memory_of(units, placed)
+
+
+def _family(layout: Layout) -> str:
+    """Returns a quantity in the suffixes that are to be written."""
+    memory = part_of(layout.unit, ResourceClass.MEMORY)
+    return memory.text if memory else "1Gi"
+
+
+def quantity_text(size: int, like: str = "1Gi") -> str:
+    """Returns ``size`` bytes exactly, in the shorter family of suffixes; in that of ``like`` on ties."""
+    other = "1M" if like.endswith("i") else "1Mi"
+    return min(format_memory(size, like=like), format_memory(size, like=other), key=len)

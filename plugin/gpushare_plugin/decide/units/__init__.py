@@ -1,0 +1,1 @@
+"""Which unit ID lies on which card."""

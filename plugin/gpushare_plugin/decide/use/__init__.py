@@ -1,0 +1,1 @@
+"""Which container uses how much of which card."""

@@ -1,0 +1,1 @@
+"""Cards from a file that an administrator writes."""

@@ -1,0 +1,348 @@
+"""What is written in an inventory, and what is wrong with one. Pure.
+
+Whoever writes it is root on the node, and a mistake must not harm anything but itself: anything that is not
+exactly an inventory is refused as a whole, with its line.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import PurePosixPath
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic.alias_generators import to_camel
+
+from gpushare_core.api.bounds import CARD_UUID
+from gpushare_core.api.policy import CDI_KIND
+from gpushare_core.dialects.dialect import CARD_VARIABLE
+from gpushare_core.placement.quantity import parse_memory
+from gpushare_core.text.yaml_edit import UNREADABLE_YAML
+from gpushare_plugin.devices.card import PhysicalCard
+from gpushare_plugin.devices.equipment import DeviceNode, Equipment, HostMount
+
+MOST_BYTES = 256 * 1024
+MOST_CARDS = 64
+MOST_MEMORY = 16 * 2**40
+"""Bytes of one card."""
+_DEEPEST = 12
+"""Levels of lists and mappings in each other; an inventory has five."""
+
+_OURS = CARD_VARIABLE.partition("_")[0] + "_"
+
+_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class InventoryError(Exception):
+    """The text is no inventory; the message says where and why."""
+
+    def __init__(self, reason: str, line: int = 0) -> None:
+        super().__init__(f"line {line}: {reason}" if line else reason)
+
+
+def _is_memory(text: str) -> str:
+    size = parse_memory(text)
+    if not 0 < size <= MOST_MEMORY:
+        raise ValueError("a card has more than nothing and at most 16Ti of memory")
+    return text
+
+
+def _is_path(text: str) -> str:
+    path = PurePosixPath(text)
+    if not text.startswith("/") or ".." in path.parts or "\0" in text or len(path.parts) < 2:
+        raise ValueError(f"{text!r} is not an absolute path without '..'")
+    return str(path)
+
+
+def _is_device(text: str) -> str:
+    if not text.startswith("/dev/"):
+        raise ValueError(f"{text!r} is not below /dev")
+    return text
+
+
+def _is_free_name(name: str) -> str:
+    if name.startswith(_OURS):
+        raise ValueError(f"variables that begin with {_OURS} are gpushare's")
+    return name
+
+
+def _spelled_out(value: Any) -> Any:
+    """A path alone stands for itself on the host and in the container."""
+    return {"hostPath": value} if isinstance(value, str) else value
+
+
+_Path = Annotated[str, Field(max_length=4096), AfterValidator(_is_path)]
+_Device = Annotated[_Path, AfterValidator(_is_device)]
+_Name = Annotated[str, Field(pattern=CARD_UUID)]
+_Variable = Annotated[
+    str, Field(max_length=128, pattern=r"^[A-Za-z_][A-Za-z0-9_]*$"), AfterValidator(_is_free_name)
+]
+_Variables = Annotated[dict[_Variable, Annotated[str, Field(max_length=4096)]], Field(max_length=64)]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(
+        alias_generator=to_camel, frozen=True, extra="forbid", strict=True, hide_input_in_errors=True
+    )
+
+
+class _DeviceNode(_Part):
+    host_path: _Device
+    container_path: _Device | None = None
+    permissions: Annotated[str, Field(pattern=r"^[rwm]{1,3}$")] = "rw"
+
+    def read(self) -> DeviceNode:
+        return DeviceNode(self.host_path, self.container_path or self.host_path, self.permissions)
+
+
+class _Mount(_Part):
+    host_path: _Path
+    container_path: _Path | None = None
+    read_only: bool = True
+
+    def read(self) -> HostMount:
+        return HostMount(self.host_path, self.container_path or self.host_path, self.read_only)
+
+
+_DeviceNodes = Annotated[list[Annotated[_DeviceNode, BeforeValidator(_spelled_out)]], Field(max_length=64)]
+_Mounts = Annotated[list[Annotated[_Mount, BeforeValidator(_spelled_out)]], Field(max_length=64)]
+
+
+class _VisibleCards(_Part):
+    variable: _Variable
+    by: Literal["UUID", "Index"] = "UUID"
+
+
+class _EveryContainer(_Part):
+    """What comes with each card alike."""
+
+    device_nodes: _DeviceNodes = []
+    mounts: _Mounts = []
+    environment: _Variables = {}
+    visible_cards: _VisibleCards | None = None
+
+
+class _Card(_Part):
+    uuid: _Name
+    index: Annotated[int, Field(ge=0, le=1023)] | None = None
+    memory: Annotated[str, AfterValidator(_is_memory)]
+    model: Annotated[str, Field(max_length=63)] = ""
+    compute_score: Annotated[int, Field(ge=0, le=1_000_000)] = 100
+    numa_node: Annotated[int, Field(ge=0, le=63)] | None = None
+    link_group: Annotated[int, Field(ge=0, le=63)] | None = None
+    device_nodes: _DeviceNodes = []
+    mounts: _Mounts = []
+    visible_as: _Name | None = None
+    cdi_name: _Name | None = None
+
+
+class _Health(_Part):
+    command: Annotated[list[Annotated[str, Field(max_length=4096)]], Field(min_length=1, max_length=32)]
+    period_seconds: Annotated[int, Field(ge=5, le=3600)] = 30
+    timeout_seconds: Annotated[int, Field(ge=1, le=30)] = 5
+
+
+class _File(_Part):
+    cards: Annotated[list[_Card], Field(min_length=1, max_length=MOST_CARDS)]
+    container: _EveryContainer = _EveryContainer()
+    cdi_kind: Annotated[str, Field(max_length=127, pattern=CDI_KIND)] = ""
+    health: _Health | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HealthCommand:
+    """A program that tells of one card whether it is well. Times in seconds."""
+
+    arguments: tuple[str, ...]
+    """With ``{uuid}`` and ``{index}`` where those of the card go."""
+    period: float
+    timeout: float
+
+    def for_card(self, card: PhysicalCard) -> tuple[str, ...]:
+        values = {"{uuid}": card.uuid, "{index}": str(card.index)}
+        return tuple(re.sub(r"\{(?:uuid|index)\}", lambda it: values[it[0]], each) for each in self.arguments)
+
+
+@dataclass(frozen=True, slots=True)
+class Inventory:
+    cards: tuple[PhysicalCard, ...]
+    """In the order of their index."""
+    health: HealthCommand | None = None
+
+
+def read_inventory(content: bytes) -> Inventory:
+    """Returns what ``content`` says.
+
+    Raises:
+        InventoryError: it is none.
+    """
+    node = _root(_text(content))
+    try:
+        written = _File.model_validate(_data(node))
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False)[0]
+        raise InventoryError(_told(first["loc"], first["msg"]), _line(node, first["loc"])) from error
+    _require_distinct(written, node)
+    indexed = [(card.index if card.index is not None else at, card) for at, card in enumerate(written.cards)]
+    cards = (_card(card, index, written) for index, card in sorted(indexed, key=lambda each: each[0]))
+    return Inventory(tuple(cards), _health(written.health))
+
+
+def _text(content: bytes) -> str:
+    if len(content) > MOST_BYTES:
+        raise InventoryError(f"longer than {MOST_BYTES // 1024} KiB: an inventory of 64 cards has 40")
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        line = content[: error.start].count(b"\n") + 1
+        raise InventoryError("not UTF-8: save the file in that encoding", line) from error
+
+
+def _root(text: str) -> yaml.Node:
+    """What would grow when it is read, or nest without end, is refused before anything is made of it."""
+    depth = 0
+    try:
+        for event in yaml.parse(text, Loader=_Loader):
+            if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
+                raise InventoryError(
+                    "anchors and aliases (& and *) are not read: write it out", _line_of(event)
+                )
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            if depth > _DEEPEST:
+                raise InventoryError("lists or mappings nest too deep", _line_of(event))
+        node = yaml.compose(text, Loader=_Loader)
+    except yaml.YAMLError as error:
+        raise _yaml_error(error, last=text.count("\n") + 1) from error
+    if not isinstance(node, yaml.MappingNode):
+        raise InventoryError("not a mapping with cards: see docs/inventory.md", _line_of(node) if node else 1)
+    _require_distinct_keys(node)
+    return node
+
+
+def _yaml_error(error: yaml.YAMLError, last: int | None = None) -> InventoryError:
+    """``last``: number of the last line; where something is missing at the end, the reader counts on."""
+    mark = getattr(error, "problem_mark", None)
+    problem = getattr(error, "problem", None) or str(error).partition("\n")[0]
+    line = mark.line + 1 if mark else 0
+    return InventoryError(f"not YAML: {problem}", min(line, last) if last else line)
+
+
+def _require_distinct_keys(node: yaml.Node) -> None:
+    """YAML's reader would take the last of several."""
+    if isinstance(node, yaml.SequenceNode):
+        for item in node.value:
+            _require_distinct_keys(item)
+    if not isinstance(node, yaml.MappingNode):
+        return
+    seen: set[str] = set()
+    for key, value in node.value:
+        if not isinstance(key, yaml.ScalarNode):
+            raise InventoryError("a key must be a word", _line_of(key))
+        if key.value in seen:
+            raise InventoryError(f"{key.value} is there twice", _line_of(key))
+        seen.add(key.value)
+        _require_distinct_keys(value)
+
+
+def _data(node: yaml.Node) -> Any:
+    constructor: Any = yaml.constructor.SafeConstructor()
+    try:
+        return constructor.construct_document(node)
+    except yaml.YAMLError as error:
+        raise _yaml_error(error) from error
+    except UNREADABLE_YAML as error:  # thousands of digits, a date that is none, a tag that fits no value
+        raise InventoryError(f"a value cannot be read: {error}") from error
+
+
+def _told(location: Iterable[int | str], message: str) -> str:
+    path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location)
+    return f"{path.removeprefix('.')}: {message.removeprefix('Value error, ')}"
+
+
+def _line(node: yaml.Node, location: Sequence[int | str]) -> int:
+    """Returns the line of what is at ``location``, or of the nearest thing around it that is there."""
+    line = _line_of(node)
+    for part in location:
+        found = _at(node, part)
+        if found is None:
+            break
+        key, node = found
+        line = _line_of(key)
+    return line
+
+
+def _at(node: yaml.Node, part: int | str) -> tuple[yaml.Node, yaml.Node] | None:
+    if isinstance(node, yaml.MappingNode):
+        return next(((key, value) for key, value in node.value if key.value == part), None)
+    if isinstance(node, yaml.SequenceNode) and isinstance(part, int) and part < len(node.value):
+        return node.value[part], node.value[part]
+    return None
+
+
+def _line_of(placed: yaml.Node | yaml.Event) -> int:
+    mark = placed.start_mark
+    return mark.line + 1 if mark else 0
+
+
+def _require_distinct(written: _File, node: yaml.Node) -> None:
+    cards = written.cards
+    indices = [card.index if card.index is not None else at for at, card in enumerate(cards)]
+    _require_different("uuid", [card.uuid for card in cards], node)
+    _require_different("index", [str(index) for index in indices], node)
+    for at, card in enumerate(cards):
+        paths = list(chain.from_iterable(_container_paths(each) for each in (written.container, card)))
+        if twice := next((path for path in paths if paths.count(path) > 1), None):
+            reason = f"cards[{at}]: {twice} in the container is given twice"
+            raise InventoryError(reason, _line(node, ("cards", at)))
+
+
+def _require_different(field: str, values: Sequence[str], node: yaml.Node) -> None:
+    for at, value in enumerate(values):
+        if value in values[:at]:
+            first = _line(node, ("cards", values.index(value), field))
+            reason = f"cards[{at}].{field}: {value} is that of the card in line {first}"
+            raise InventoryError(reason, _line(node, ("cards", at, field)))
+
+
+def _container_paths(part: _EveryContainer | _Card) -> Iterator[str]:
+    yield from (each.read().container_path for each in part.device_nodes)
+    yield from (each.read().container_path for each in part.mounts)
+
+
+def _card(card: _Card, index: int, written: _File) -> PhysicalCard:
+    return PhysicalCard(
+        uuid=card.uuid,
+        index=index,
+        memory=parse_memory(card.memory),
+        model=card.model,
+        compute_score=card.compute_score,
+        numa_node=-1 if card.numa_node is None else card.numa_node,
+        link_group=-1 if card.link_group is None else card.link_group,
+        equipment=_equipment(card, index, written),
+    )
+
+
+def _equipment(card: _Card, index: int, written: _File) -> Equipment:
+    common, visible = written.container, written.container.visible_cards
+    names: Mapping[str, str] = {"UUID": card.uuid, "Index": str(index)}
+    return Equipment(
+        device_nodes=tuple(each.read() for each in (*common.device_nodes, *card.device_nodes)),
+        mounts=tuple(each.read() for each in (*common.mounts, *card.mounts)),
+        variables=tuple(common.environment.items()),
+        runtime_variable=visible.variable if visible else "",
+        runtime_name=card.visible_as or (names[visible.by] if visible else ""),
+        cdi_kind=written.cdi_kind,
+        cdi_name=card.cdi_name or card.uuid,
+    )
+
+
+def _health(health: _Health | None) -> HealthCommand | None:
+    if health is None:
+        return None
+    return HealthCommand(
+        arguments=tuple(health.command),
+        period=float(health.period_seconds),
+        timeout=float(health.timeout_seconds),
+    )

@@ -1,0 +1,102 @@
+"""The driver's Xid messages, through NVML's event set. As ``nvml_library``: only in its thread."""
+
+import ctypes
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from typing import Any
+
+import pynvml
+
+from gpushare_plugin.devices.card import CardEvent
+from gpushare_plugin.devices.nvml.cards import CardFacts
+
+MOST_AT_ONCE = 1000
+"""Events that are taken in one go: a card in trouble can bring more than anybody reads."""
+WAIT = 1
+"""Milliseconds: the shortest wait of which NVML's documentation leaves no doubt."""
+
+_log = logging.getLogger(__name__)
+
+
+class XidEvents:
+    """The Xid messages of the cards that are followed, from the moment on that they are."""
+
+    def __init__(self) -> None:
+        self._set: Any = None
+        self._followed: frozenset[str] = frozenset()
+        self._uuids: dict[int, str] = {}
+        """By the address that is a card's handle."""
+        self._kept: tuple[CardEvent, ...] = ()
+        """Taken from a set that is no more."""
+        self._problem = ""
+
+    def follow(self, facts: Sequence[CardFacts]) -> None:
+        """Follows exactly the cards that NVML tells of. Blocks.
+
+        What cannot be followed is logged: a card serves without, too.
+        """
+        told = {each.uuid: each.index for each in facts if each.uuid and not each.error}
+        if self._set is None or not self._followed <= told.keys():
+            self._kept = self.collect()
+            self._begin()
+        if self._set is not None and told.keys() - self._followed:
+            for uuid in told.keys() - set(self._uuids.values()):
+                self._register(uuid, told[uuid])
+
+    def _begin(self) -> None:
+        """Where no set can be had it is tried again."""
+        self.close()
+        try:
+            self._set = pynvml.nvmlEventSetCreate()
+        except pynvml.NVMLError as error:
+            self._log_problem(f"events cannot be followed: {error}")
+
+    def _register(self, uuid: str, index: int) -> None:
+        try:
+            handle = pynvml.nvmlDeviceGetHandleByIndex(index)
+            xids = pynvml.nvmlEventTypeXidCriticalError
+            pynvml.nvmlDeviceRegisterEvents(handle, xids, self._set)
+        except (pynvml.NVMLError_NotSupported, pynvml.NVMLError_FunctionNotFound) as error:
+            self._log_problem(f"card {uuid} tells no Xid messages: {error}")
+        except pynvml.NVMLError as error:  # it is tried again
+            self._log_problem(f"the Xid messages of card {uuid} cannot be followed yet: {error}")
+            return
+        else:
+            self._uuids[_address(handle)] = uuid
+        self._followed |= {uuid}
+
+    def collect(self) -> tuple[CardEvent, ...]:
+        """Returns what has happened since it was called last. Does not wait for anything to happen."""
+        kept, self._kept = self._kept, ()
+        return tuple(dict.fromkeys([*kept, *(self._waiting() if self._set is not None else ())]))
+
+    def _waiting(self) -> Iterator[CardEvent]:
+        for _ in range(MOST_AT_ONCE):
+            try:
+                event = pynvml.nvmlEventSetWait_v2(self._set, WAIT)
+            except pynvml.NVMLError_Timeout:
+                return
+            except pynvml.NVMLError as error:
+                self._log_problem(f"events are lost, and followed anew: {error}")
+                self.close()
+                return
+            if event.eventType == pynvml.nvmlEventTypeXidCriticalError:
+                yield CardEvent(self._uuids.get(_address(event.device), ""), int(event.eventData))
+
+    def _log_problem(self, problem: str) -> None:
+        """Once, as long as it is the same."""
+        if problem != self._problem:
+            _log.warning(problem)
+        self._problem = problem
+
+    def close(self) -> None:
+        """The next ``follow`` begins anew."""
+        if self._set is not None:
+            with suppress(pynvml.NVMLError):
+                pynvml.nvmlEventSetFree(self._set)
+        self._set, self._followed, self._uuids = None, frozenset(), {}
+
+
+def _address(handle: Any) -> int:
+    return ctypes.cast(handle, ctypes.c_void_p).value or 0

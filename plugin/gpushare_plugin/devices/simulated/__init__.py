@@ -1,0 +1,1 @@
+"""Cards that do not exist, for demos and tests."""

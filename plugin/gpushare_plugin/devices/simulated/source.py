@@ -1,0 +1,54 @@
+"""Cards that do not exist, for trying the system out and for tests."""
+
+import uuid
+from collections.abc import Iterator, Sequence
+
+from gpushare_core.api.node_object import SimulatedCards
+from gpushare_core.placement.quantity import parse_memory
+from gpushare_plugin.devices.card import PhysicalCard, Reading
+from gpushare_plugin.devices.simulated.simulation import simulated_reading
+
+_NAMESPACE = uuid.UUID("a1f0c1f4-6f0b-5b1c-9a57-2f2f6f1c0e11")
+
+
+class SimulatedSource:
+    """The cards that a policy describes. They change only as ``happening`` says, see ``simulation``.
+
+    ``before``: what it said at the last reading.
+    """
+
+    def __init__(
+        self,
+        node: str,
+        groups: Sequence[SimulatedCards],
+        happening: str = "",
+        *,
+        before: str | None = None,
+    ) -> None:
+        self._reading = simulated_reading(tuple(simulate(node, groups)), happening, before)
+
+    async def read(self) -> Reading:
+        return self._reading
+
+
+def simulate(node: str, groups: Sequence[SimulatedCards]) -> Iterator[PhysicalCard]:
+    """Yields the cards of all groups, one group after the other.
+
+    The same node and index always give the same UUID.
+    """
+    group_of_card = (group for group in groups for _ in range(group.count))
+    for index, group in enumerate(group_of_card):
+        yield PhysicalCard(
+            uuid=card_uuid(node, index),
+            index=index,
+            memory=parse_memory(group.memory),
+            model=group.model,
+            compute_score=group.compute_score,
+            numa_node=group.numa_node,
+            link_group=-1 if group.link_group is None else group.link_group,
+        )
+
+
+def card_uuid(node: str, index: int) -> str:
+    """Returns the UUID of the simulated card ``index`` of ``node``."""
+    return f"GPU-{uuid.uuid5(_NAMESPACE, f'{node}/{index}')}"
