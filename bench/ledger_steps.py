@@ -24,7 +24,7 @@ from gpushare_extender.cluster.log_levels import LogLevels
 from gpushare_extender.decide.figures import ledger_figures
 from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.ledger.unreleased_pods import DEPARTURE_SECONDS
-from gpushare_extender.main import spare_long_lived
+from gpushare_extender.main import freeze_gc
 from gpushare_extender.objects.holder import PodUpdate, read_pod
 from gpushare_extender.objects.share_node import ShareNode, read_share_node
 from gpushare_extender.transport.exchange import ENCODER
@@ -55,7 +55,7 @@ def steps(layout: Layout) -> dict[str, float]:
     taken = {
         "first list of GPUShareNodes": seconds(lambda: ledger.replace_share_nodes(share_nodes)),
         "first list of pods": seconds(lambda: ledger.replace_pods(pods, begun=0.0)),
-        "garbage collector after a list": seconds(spare_long_lived),
+        "garbage collector after a list": seconds(freeze_gc),
         "one round of the audit, all nodes due": audit_round(ledger, layout),
         "first filter of all nodes for another amount": seconds(lambda: answers(ledger, layout)),
         **{f"filter, {names:,} names": filter_call(ledger, names) for names in sizes(layout.nodes)},
@@ -131,7 +131,7 @@ def pod_event(ledger: Ledger, layout: Layout) -> float:
         for uid, content in known:
             ledger.set_pod(read_pod(content))
             ledger.set_pod(read_pod(content))
-            ledger.pod_left(uid, now=0.0)
+            ledger.pod_deleted(uid, now=0.0)
         ledger.end_departures(now=DEPARTURE_SECONDS)
 
     return seconds(pass_by) / (3 * len(known))

@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 from bench.figures import Figure, Outcome
 
 S = TypeVar("S")
-LONGEST_REASON = 300
+MAX_REASON = 300
 """Characters of a reason: it has to fit a terminal."""
 
 
@@ -129,4 +129,4 @@ def reason(error: BaseException) -> str:
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     text = " ".join(str(error).split())
-    return f"{type(error).__name__}: {text}"[:LONGEST_REASON] if text else type(error).__name__
+    return f"{type(error).__name__}: {text}"[:MAX_REASON] if text else type(error).__name__

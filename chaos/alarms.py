@@ -9,7 +9,7 @@ from gpushare_core.text.json_object import Json
 BOOKS_AGREE = "BooksAgree"
 OFF = "no node is shared"
 """Beginning of what a policy says that has no books."""
-MOST_WRITES = 1.0
+MAX_WRITES = 1.0
 """A second, of one program to one object: what writes faster, for nothing, does not end by itself."""
 LEASES = "/leases/"
 
@@ -37,5 +37,5 @@ def _not_true(item: Json, what: str, kind: str) -> Iterator[str]:
 def needless_writes(writes: Mapping[str, int], *, seconds: float) -> Iterator[str]:
     """Yields who wrote to what all the time. ``writes``: those of so many seconds, by caller and object."""
     for what, times in sorted(writes.items()):
-        if LEASES not in what and times > MOST_WRITES * seconds:
+        if LEASES not in what and times > MAX_WRITES * seconds:
             yield f"nobody did anything for {seconds:.0f} s, and {what} came {times} times"

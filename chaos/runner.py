@@ -49,7 +49,7 @@ RESTFUL = 25
 """After so many rounds, and at the end, nothing is done for a while: who writes then?"""
 PAUSE = 0.2
 """Seconds between two looks."""
-MOST_TOLD = 4
+MAX_TOLD = 4
 """Differences in one sentence: those that were seen last."""
 
 
@@ -201,7 +201,7 @@ class Runner:
             read = time.monotonic()
         seconds = read - begun
         if seconds > self._deadlines.agreement:
-            newest = sorted(told.items(), key=lambda each: each[1])[-MOST_TOLD:]
+            newest = sorted(told.items(), key=lambda each: each[1])[-MAX_TOLD:]
             last = "; ".join(f"{each} (until {at:.1f} s)" for each, at in newest)
             self._find("I3", f"agreed only {seconds:.1f} s after quiet: {last}")
         else:

@@ -12,7 +12,7 @@ LOOKS = 5
 """So many looks in a row at a process that grows are no coincidence."""
 GROWTH = 40.0
 """MiB that it has to grow by meanwhile; what a process needs to begin with comes within one look."""
-MOST_UNREADABLE = 0.5
+MAX_UNREADABLE = 0.5
 """Share of readings that may fail: the API server is away for seconds at a time."""
 
 
@@ -23,7 +23,7 @@ def verdict(
     ``Footprint``."""
     for sentence in record.in_vain():
         yield Finding(rule="run", sentence=sentence)
-    if unreadable > MOST_UNREADABLE * (readings + unreadable) or not readings:
+    if unreadable > MAX_UNREADABLE * (readings + unreadable) or not readings:
         sentence = f"the books were read {readings} times and could not be read {unreadable} times"
         yield Finding(rule="run", sentence=f"{sentence}: what differed meanwhile was not seen")
     for process, sizes in memory.items():

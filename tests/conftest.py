@@ -23,7 +23,7 @@ INSTANCES = 512
 """For all clusters together. One of four nodes takes 36, and machines usually lend 128."""
 
 FAST_PROCESS = "gw0"
-MOST_CLUSTERS = 4
+MAX_CLUSTERS = 4
 """More would not end much earlier: some modules take half of the whole time."""
 MEMORY = Path("/proc/meminfo")
 CLUSTER_MEMORY = 3 << 30
@@ -100,7 +100,7 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
     if config.option.numprocesses == "logical":
         return None
     with_cluster = (_available_memory() - OWN_MEMORY) // CLUSTER_MEMORY
-    return 1 + min(max(with_cluster, 1), MOST_CLUSTERS)
+    return 1 + min(max(with_cluster, 1), MAX_CLUSTERS)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling:

@@ -5,8 +5,8 @@ from bench.figures import Figure, at_most
 from bench.rows.extender_process import described, layout_of
 from bench.rows.workplace import Workplace
 
-LARGEST_MIB = 96.0
-LONGEST_START = 2.0
+MAX_MIB = 96.0
+MAX_START = 2.0
 """Seconds to the first right answer."""
 
 
@@ -15,10 +15,10 @@ async def memory(workplace: Workplace) -> list[Figure]:
     use = await workplace.extender()
     what = described(layout_of(workplace.size))
     return [
-        Figure(f"extender, {what}", use.after.resident, "MiB", at_most(LARGEST_MIB)),
+        Figure(f"extender, {what}", use.after.resident, "MiB", at_most(MAX_MIB)),
         Figure(f"extender, {what}: before any call but the first", use.before.resident, "MiB"),
         Figure(f"extender, {what}: peak", use.after.peak, "MiB"),
-        Figure(f"start to first right answer, {what}", use.started, "s", at_most(LONGEST_START)),
+        Figure(f"start to first right answer, {what}", use.started, "s", at_most(MAX_START)),
         Figure("until then", use.before.cpu, "s of CPU"),
     ]
 

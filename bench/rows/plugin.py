@@ -4,8 +4,8 @@ from bench.figures import Figure, at_most
 from bench.rows.plugin_node import COARSE, FINE, PluginNode
 from bench.rows.workplace import Workplace
 
-LARGEST_MIB = 64.0
-LARGEST_IDLE = 0.2
+MAX_MIB = 64.0
+MAX_IDLE = 0.2
 LONGEST = {COARSE: 5.0, FINE: 150.0}
 """Milliseconds of an admission at p99."""
 
@@ -29,10 +29,8 @@ async def footprint(workplace: Workplace) -> list[Figure]:
     """Memory with many pods and with many units, and what it does while nothing happens."""
     coarse, fine = await workplace.plugin(COARSE), await workplace.plugin(FINE)
     return [
-        Figure(f"plugin, {coarse.pods} pods", coarse.loaded, "MiB", at_most(LARGEST_MIB)),
-        Figure(f"plugin, {FINE.units:,} units", fine.offered, "MiB", at_most(LARGEST_MIB)),
-        Figure(
-            f"plugin, {FINE.units:,} units and {fine.pods} pods", fine.loaded, "MiB", at_most(LARGEST_MIB)
-        ),
-        Figure(f"plugin when idle, {coarse.pods} pods", coarse.idle, "% of a core", at_most(LARGEST_IDLE)),
+        Figure(f"plugin, {coarse.pods} pods", coarse.loaded, "MiB", at_most(MAX_MIB)),
+        Figure(f"plugin, {FINE.units:,} units", fine.offered, "MiB", at_most(MAX_MIB)),
+        Figure(f"plugin, {FINE.units:,} units and {fine.pods} pods", fine.loaded, "MiB", at_most(MAX_MIB)),
+        Figure(f"plugin when idle, {coarse.pods} pods", coarse.idle, "% of a core", at_most(MAX_IDLE)),
     ]

@@ -31,7 +31,7 @@ Measure = Callable[[Workplace], Awaitable[list[Figure]]]
 OPERATOR_LEASE = "gpushare-operator"
 """Which the installation brings: the operator never makes it."""
 LONGEST = 1.0
-LONGEST_OF_OPERATOR = 2.0
+MAX_OF_OPERATOR = 2.0
 AT_WORK = "at work"
 """What the operator's readiness says once it serves; before it says that it stands by."""
 
@@ -97,7 +97,7 @@ async def command_line(_: Path) -> float:
 ROWS = (
     ("Start of the extender, until it is ready", start_of("the extender", extender)),
     ("Start of the plugin, until its devices are listed", start_of("the plugin", plugin)),
-    ("Start of the operator, until it is at work", start_of("the operator", operator, LONGEST_OF_OPERATOR)),
+    ("Start of the operator, until it is at work", start_of("the operator", operator, MAX_OF_OPERATOR)),
     ("Start of hostctl, until it has told its version", start_of("hostctl", hostctl)),
     ("Start of kubectl-gpushare, until it has told its version", start_of("kubectl-gpushare", command_line)),
 )

@@ -8,7 +8,7 @@ from chaos.plan.known import WORKERS, Known
 from chaos.workload import pod_body
 from chaos.world import World
 
-MOST_PODS = 45
+MAX_PODS = 45
 """That the plan has in the cluster at a time: enough to fill it, few enough for two cores."""
 
 
@@ -157,7 +157,7 @@ def draw_recreate(random: Random, known: Known) -> Operation:
 
 
 def has_room(known: Known) -> bool:
-    return len(known.pods) < MOST_PODS
+    return len(known.pods) < MAX_PODS
 
 
 def has_pods(known: Known) -> bool:
@@ -165,7 +165,7 @@ def has_pods(known: Known) -> bool:
 
 
 def has_many(known: Known) -> bool:
-    return len(known.pods) > MOST_PODS // 2
+    return len(known.pods) > MAX_PODS // 2
 
 
 def _any_pod(random: Random, known: Known) -> str:

@@ -48,7 +48,7 @@ class CountWrites(msgspec.Struct, frozen=True, tag="count-writes", tag_field="co
 
 
 Command = Begin | End | Look | CountWrites
-MOST_TOLD = 20
+MAX_TOLD = 20
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -147,7 +147,7 @@ def obey(faults: ActiveFaults, writes: Counter[str], command: Command) -> Answer
         case End(number):
             answer = Answer(faults.end(number))
         case CountWrites():
-            answer = Answer(writes=dict(writes.most_common(MOST_TOLD)))
+            answer = Answer(writes=dict(writes.most_common(MAX_TOLD)))
             writes.clear()
             return answer
         case Look():

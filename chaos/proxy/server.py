@@ -18,7 +18,7 @@ from chaos.proxy.streams import Changes, Stream, status_object
 from gpushare_core.kube.credentials import Credentials
 
 _OF_ONE_CONNECTION = {"host", "connection", "transfer-encoding", "content-length"}
-_LARGEST_BODY = 2**24
+_MAX_BODY = 2**24
 _PIECES = 8
 """In which the answer of a slow call comes."""
 
@@ -48,7 +48,7 @@ class ApiProxy:
     ) -> AsyncIterator["ApiProxy"]:
         """Serves until the end of the block; port 0 takes a free one, which ``url`` then names."""
         connector = aiohttp.TCPConnector(ssl=self.upstream.tls(), limit=0)
-        app = web.Application(client_max_size=_LARGEST_BODY)
+        app = web.Application(client_max_size=_MAX_BODY)
         app.router.add_route("*", "/{path:.*}", self._serve)
         self._runner = web.AppRunner(app, handler_cancellation=True, access_log=None, shutdown_timeout=0.1)
         async with aiohttp.ClientSession(connector=connector, auto_decompress=False) as self._session:

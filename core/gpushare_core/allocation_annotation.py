@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from gpushare_core.placement.requests import ResourceClass
-from gpushare_core.text.json_object import LONGEST_REASON, UNREADABLE_JSON
+from gpushare_core.text.json_object import MAX_REASON, UNREADABLE_JSON
 
 Shares = Mapping[str, int]
 """Card UUID -> units."""
@@ -56,7 +56,7 @@ class MalformedAllocationError(ValueError):
     """An annotation that no program of ours wrote, or wrote for another pod."""
 
     def __init__(self, reason: str) -> None:
-        super().__init__(reason[:LONGEST_REASON])
+        super().__init__(reason[:MAX_REASON])
 
 
 def sum_shares(containers: Mapping[str, Shares]) -> dict[str, int]:

@@ -29,7 +29,7 @@ from gpushare_core.kube.lease_holder import NotHeldError
 from gpushare_core.process.arguments import Parser
 from gpushare_core.process.log import configure_logging, log_start
 from gpushare_core.process.log_file import log_file
-from gpushare_core.process.malloc import keep_little
+from gpushare_core.process.malloc import limit_malloc_arenas
 from gpushare_core.process.metrics import PATH, new_registry
 from gpushare_core.process.version import VERSION
 from gpushare_extender.audit.audit_task import BookAudit, ChangedNodes
@@ -71,7 +71,7 @@ from gpushare_extender.verbs.metrics import ExtenderMetrics, show_figures
 from gpushare_extender.verbs.metrics_access import MetricsAccess, reviewer
 from gpushare_extender.verbs.metrics_port import metrics_endpoint, serving_metrics
 from gpushare_extender.verbs.server import (
-    LARGEST_REQUEST,
+    MAX_REQUEST,
     ExtenderApi,
     answering,
     application,
@@ -100,7 +100,7 @@ class Options:
     metrics: Address | None = None
     """Where Prometheus reads the metrics by TLS and with a token; needs ``tls``."""
     tls: TlsFiles | None = None
-    largest_request: int = LARGEST_REQUEST
+    largest_request: int = MAX_REQUEST
     """Bytes."""
     log_level: str = LogLevel.INFO
     """Where no policy says another one."""
@@ -108,7 +108,7 @@ class Options:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs until SIGTERM or SIGINT. Returns the exit code: 1 when it cannot start or cannot go on."""
-    keep_little()
+    limit_malloc_arenas()
     parsed = _parse(arguments)
     configure_logging(parsed.log_level)
     use_small_buffers()
@@ -182,8 +182,8 @@ class Extender:
         audit = BookAudit(ledger, changes)
         books = BooksReport(client, options.namespace, options.identity, audit.differences, timing.now)
         audit.told = books.changed
-        pods = WatchHealth("pods", settled=spare_long_lived)
-        share_nodes = WatchHealth("gpusharenodes", settled=spare_long_lived)
+        pods = WatchHealth("pods", settled=freeze_gc)
+        share_nodes = WatchHealth("gpusharenodes", settled=freeze_gc)
         pauses = NodePauses(client, ledger, timing)
         levels = LogLevels(options.log_level)
         watches = (
@@ -275,7 +275,7 @@ class Extender:
             _log.warning("the next extender has to wait until the Lease has expired: %s", error)
 
 
-def spare_long_lived() -> None:
+def freeze_gc() -> None:
     """Keeps the garbage collector from what there is now: at 5,000 nodes each look at the ledger keeps
     kube-scheduler waiting for a tenth of a second, and finds nothing, for nothing in it refers to itself.
 
@@ -373,7 +373,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--largest-request-mib",
         type=int,
-        default=LARGEST_REQUEST // 2**20,
+        default=MAX_REQUEST // 2**20,
         metavar="MIB",
         help="more for a kube-scheduler without nodeCacheCapable: 5,000 nodes are about 50 (%(default)s)",
     )

@@ -27,7 +27,7 @@ Result = Literal[
 ]
 
 _UNPRINTABLE = re.compile(r"[^ -~]")
-_LONGEST_MESSAGE = 1500
+_MAX_MESSAGE = 1500
 """Characters: the kubelet keeps 4096 bytes of a termination message, and cut JSON is of no use."""
 
 
@@ -64,7 +64,7 @@ class Report:
     def encode(self) -> str:
         """Returns the line, shorter than the kubelet's limit whatever the message."""
         # Printable ASCII is at most doubled by JSON's escapes.
-        message = _UNPRINTABLE.sub("?", " ".join(self.message.split()))[:_LONGEST_MESSAGE]
+        message = _UNPRINTABLE.sub("?", " ".join(self.message.split()))[:_MAX_MESSAGE]
         return json.dumps(
             {
                 "result": self.result,

@@ -53,7 +53,7 @@ from gpushare_operator.status.wording import DEFECT
 CONCURRENT_CALLS = 32
 """Thousands of nodes may need a label. As many as the client has connections."""
 
-MOST_LINES = 50
+MAX_LINES = 50
 """Of one kind of action in one round, in a log of level info. Of thousands of labels each was a line, for a
 seventh of what they cost."""
 
@@ -116,7 +116,7 @@ class Applier:
         performed, ends = Performed(), self.clock() + seconds
         for kind, group in groupby(actions, key=type):
             alike = list(group)
-            level = logging.INFO if len(alike) <= MOST_LINES else logging.DEBUG
+            level = logging.INFO if len(alike) <= MAX_LINES else logging.DEBUG
             before = len(performed.tried) - len(performed.failures)
             waiting = takewhile(lambda _: self.clock() < ends, alike)
             await self._attempt_all(waiting, performed, level)

@@ -13,11 +13,11 @@ from gpushare_operator.status.node_facts import OVER, Fact, Notice, over_sentenc
 
 QUIET = timedelta(minutes=10)
 """After an Event about a fact, before the next one about it."""
-MOST_OF_A_KIND = 5
+MAX_OF_A_KIND = 5
 """Events at once; of more there is one that names as many nodes, and says how many there are."""
 
 
-MOST_EVENTS = 20
+MAX_EVENTS = 20
 """Within ``QUIET``. What comes later waits, and is told together: nodes may fail one after the other, too."""
 
 
@@ -39,7 +39,7 @@ class NodeNotices:
         if self._told is None:
             self._told = {fact: _Told(is_so=True, at=now - QUIET) for fact in facts}
         self._posted = [moment for moment in self._posted if timedelta() <= now - moment < QUIET]
-        if len(self._posted) >= MOST_EVENTS:
+        if len(self._posted) >= MAX_EVENTS:
             return []
         changed = [fact for fact in {**facts, **self._told} if self._is_due(fact, facts, now)]
         for fact in changed:
@@ -56,7 +56,7 @@ class NodeNotices:
         waiting += [now for fact in so if fact not in told]
         if not waiting:
             return None
-        is_full = len(self._posted) >= MOST_EVENTS
+        is_full = len(self._posted) >= MAX_EVENTS
         first = max(min(waiting), self._posted[0] + QUIET) if is_full else min(waiting)
         return max(0.0, (first - now).total_seconds())
 
@@ -78,8 +78,8 @@ def _notices(changed: Iterable[Fact], facts: Mapping[Fact, str]) -> Iterator[Not
     for (_, is_so), group in groupby(sorted(changed, key=key), key=key):
         of_kind = sorted(group)
         reason = of_kind[0].kind.value if is_so else OVER[of_kind[0].kind]
-        if len(of_kind) > MOST_OF_A_KIND:
-            names = ", ".join(dict.fromkeys(fact.node for fact in of_kind[: MOST_OF_A_KIND * 4]))
+        if len(of_kind) > MAX_OF_A_KIND:
+            names = ", ".join(dict.fromkeys(fact.node for fact in of_kind[: MAX_OF_A_KIND * 4]))
             yield Notice(reason, f"{len(of_kind)} at once, on nodes such as {names}", is_so)
         else:
             yield from (Notice(reason, facts.get(fact) or over_sentence(fact), is_so) for fact in of_kind)

@@ -35,13 +35,13 @@ from gpushare_operator.decide.actions import Plan, target
 from gpushare_operator.decide.admission import mark_policies
 from gpushare_operator.decide.backends import asked_connection
 from gpushare_operator.decide.cluster_plan import plan_cluster
-from gpushare_operator.decide.conflicting_managers import rival
+from gpushare_operator.decide.conflicting_managers import conflicting_manager
 from gpushare_operator.decide.pods_without_scheduler import forsaken_scheduler
 from gpushare_operator.decide.policy_plan import plan_policy
 from gpushare_operator.decide.volcano import locations
 from gpushare_operator.desired.names import Installation
 from gpushare_operator.notices import NodeNotices
-from gpushare_operator.retry_backoff import Repetitions
+from gpushare_operator.retry_backoff import RetryBackoff
 from gpushare_operator.status.books import seconds_until_reports_end
 from gpushare_operator.status.events import events_for, notice_event
 from gpushare_operator.status.node_facts import FactLook
@@ -64,7 +64,7 @@ HEARTBEATS_PAGE = 500
 FIGURES_SECONDS = 1.0
 """As often a status is written of which only sums and wording are new: in a large cluster they move all the
 time."""
-MOST_ACTIONS = 2000
+MAX_ACTIONS = 2000
 """Of one round; the next one follows at once. Rounds over 50,000 nodes would else last for minutes, in which
 no status is written and no other key has its turn, and after which the queue counts as stalled."""
 ROUND_SECONDS = 5.0
@@ -110,7 +110,7 @@ class Reconciler:
     """Asks the queue for a key within ``FIGURES_SECONDS``; None: as ``enqueue``."""
     log_level: str = LogLevel.INFO
     """Where no policy says another one."""
-    repetitions: Repetitions = field(default_factory=Repetitions)
+    repetitions: RetryBackoff = field(default_factory=RetryBackoff)
     server_versions: ServerVersions = field(default_factory=ServerVersions)
     heartbeats: Heartbeats = field(default_factory=Heartbeats)
     clock: Callable[[], float] = time.monotonic
@@ -279,15 +279,17 @@ class Reconciler:
     async def _perform(self, key: str, snapshot: Snapshot, plan: Plan) -> "_Outcome":
         """Does what of ``plan`` may be done now; what has no lasting effect has to wait."""
         self.repetitions.settle(key, plan.actions)
-        due = self.repetitions.due(plan.actions, self.now(), most=MOST_ACTIONS)
+        due = self.repetitions.due(plan.actions, self.now(), most=MAX_ACTIONS)
         contested = [action for action in due.actions if self.repetitions.is_contested(action)]
-        rivals = {target(action): rival(snapshot, action) for action in contested}
+        rivals = {target(action): conflicting_manager(snapshot, action) for action in contested}
         performed = await self._applier().perform(due.actions, seconds=ROUND_SECONDS)
         failures, tried = performed.failures, performed.tried
         errors = {target(failure.action): str(failure) for failure in failures if not failure.is_outdated}
         for action in tried:
             at = target(action)
-            self.repetitions.note(key, action, self.now(), error=errors.get(at, ""), rival=rivals.get(at, ""))
+            self.repetitions.note(
+                key, action, self.now(), error=errors.get(at, ""), conflicting_manager=rivals.get(at, "")
+            )
         if len(failures) < len(tried):
             # Another one may wait for it, and so does the rest, whatever comes of the status.
             self.enqueue_all()

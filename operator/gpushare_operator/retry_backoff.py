@@ -24,10 +24,10 @@ from gpushare_operator.decide.actions import (
 )
 
 FREE = 2
-"""Repetitions without a delay: that somebody changes a thing once or twice is no fight."""
+"""RetryBackoff without a delay: that somebody changes a thing once or twice is no fight."""
 FIRST_DELAY = 1.0
-LONGEST_DELAY = 300.0
-LONGEST_DELAY_AFTER_FAILURE = 60.0
+MAX_DELAY = 300.0
+MAX_DELAY_AFTER_FAILURE = 60.0
 """Seconds. A server that refuses is asked more often: it is not fought."""
 KUBELET_MEMORY = 310.0
 """Seconds. So long the kubelet writes back what a plugin offered (``endpointStopGracePeriod`` of its device
@@ -56,13 +56,13 @@ class _Entry:
     last: datetime
     error: str = ""
     """Why the last attempt was refused; empty when it was not."""
-    rival: str = ""
+    conflicting_manager: str = ""
     """Who undoes it, in words, as far as it can be told."""
     turns: float = 0.0
     """How often something else was asked of the object; one is forgotten every ``TURN_SECONDS``."""
 
     @property
-    def takes_turns(self) -> bool:
+    def flaps(self) -> bool:
         """Whether the object is asked for one thing and another too often for people to be at it."""
         return self.turns > FREE_TURNS
 
@@ -78,7 +78,7 @@ class _Entry:
     def delay(self) -> timedelta:
         if (self.is_remembered or isinstance(self.action, SetCounts)) and not self.error:
             return timedelta(seconds=KUBELET_MEMORY)
-        most = LONGEST_DELAY_AFTER_FAILURE if self.error else LONGEST_DELAY
+        most = MAX_DELAY_AFTER_FAILURE if self.error else MAX_DELAY
         return timedelta(seconds=backoff_delay(self.attempts - FREE, first=FIRST_DELAY, most=most))
 
     def is_over(self, now: datetime) -> bool:
@@ -116,7 +116,7 @@ class _Candidates:
 
 
 @dataclass(slots=True)
-class Repetitions:
+class RetryBackoff:
     """Attempts by object. ``key`` says on whose behalf something is done, as in the queue."""
 
     _entries: dict[tuple[str, str], _Entry] = field(default_factory=dict)
@@ -158,11 +158,13 @@ class Repetitions:
         former = self._entries.get(target(action))
         return (former.turns_at(now) - FREE_TURNS) * TURN_SECONDS if former else 0.0
 
-    def note(self, key: str, action: Action, now: datetime, *, error: str = "", rival: str = "") -> None:
+    def note(
+        self, key: str, action: Action, now: datetime, *, error: str = "", conflicting_manager: str = ""
+    ) -> None:
         """Takes down one more attempt."""
         entry, former = self._entry(action), self._entries.get(target(action))
         attempts = entry.attempts + 1 if entry else 1
-        said = rival or (entry.rival if entry else "")
+        said = conflicting_manager or (entry.conflicting_manager if entry else "")
         turns = former.turns_at(now) + (entry is None) if former else 0.0
         self._entries.pop(target(action), None)
         self._entries[target(action)] = entry = _Entry(
@@ -194,14 +196,14 @@ class Repetitions:
     def _contested(self, keys: Iterable[str]) -> Iterator[str]:
         for entry in (self._entries[name] for name in self._repeated):
             repeats = entry.attempts >= CONTESTED_FROM and not entry.is_remembered and self._holds(entry)
-            if entry.key in keys and not entry.error and (repeats or entry.takes_turns):
-                yield f"{describe(entry.action)} has no lasting effect: {entry.rival or 'somebody undoes it'}"
+            if entry.key in keys and not entry.error and (repeats or entry.flaps):
+                yield f"{describe(entry.action)} has no lasting effect: {entry.conflicting_manager or 'somebody undoes it'}"
 
     def is_contested(self, action: Action) -> bool:
         """Returns whether the next attempt at ``action`` is one of many."""
         entry, former = self._entry(action), self._entries.get(target(action))
         repeats = entry is not None and entry.attempts + 1 >= CONTESTED_FROM
-        return repeats or (former is not None and former.takes_turns)
+        return repeats or (former is not None and former.flaps)
 
     def _entry(self, action: Action) -> _Entry | None:
         """Returns what is known of the very same action; another one on the object begins anew."""

@@ -277,9 +277,9 @@ class Agent:
         while True:
             await self._calls.until_over()
             self.state.changed.clear()
-            await self._reconciler.prepare(self._calls.give_way)
+            await self._reconciler.prepare(self._calls.yield_to_kubelet)
             is_done = await self._reconciler.reconcile()
-            if not self._calls.are_coming:  # a pod that is being admitted would wait for pages
+            if not self._calls.pending:  # a pod that is being admitted would wait for pages
                 self._give_back()
             if is_done:
                 backoff.reset()

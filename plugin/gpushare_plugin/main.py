@@ -16,7 +16,7 @@ from gpushare_core.kube.credentials import NoCredentialsError, find_credentials,
 from gpushare_core.process.arguments import Parser
 from gpushare_core.process.log import configure_logging, log_start
 from gpushare_core.process.log_file import log_file
-from gpushare_core.process.malloc import give_back, keep_little
+from gpushare_core.process.malloc import give_back, limit_malloc_arenas
 from gpushare_core.process.version import VERSION
 from gpushare_plugin.agent import Agent, Settings
 from gpushare_plugin.heartbeat import Watched
@@ -29,7 +29,7 @@ _log = logging.getLogger(__name__)
 
 def main(watchdog: Watched | None = None) -> None:
     """``watchdog`` ends this process when it hangs."""
-    keep_little()
+    limit_malloc_arenas()
     options = parse_arguments(sys.argv[1:])
     fixed = {"node": options.node}
     configure_logging(options.log_level, fixed=fixed)

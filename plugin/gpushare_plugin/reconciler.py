@@ -35,7 +35,7 @@ from gpushare_plugin.decide.held.allocations import (
     PodAllocations,
     allocations_of,
     forgotten_allocations,
-    forgotten_strangers,
+    lost_assignments_without_pod,
     node_locks,
     with_orphans,
 )
@@ -134,19 +134,19 @@ class Reconciler:
         await self._measure()
         return await self.write_status() and offered
 
-    async def prepare(self, give_way: Callable[[], Awaitable[None]]) -> None:
-        """Works out what the next round is likely to ask for, and awaits ``give_way`` in between: the kubelet
+    async def prepare(self, yield_to_kubelet: Callable[[], Awaitable[None]]) -> None:
+        """Works out what the next round is likely to ask for, and awaits ``yield_to_kubelet`` in between: the kubelet
         need not wait for all of it. Nothing is made true here, and what changes meanwhile the round works
         out anew."""
         if self.state.share_node is None or self.registration().displaced:
             return
         self._decide()
-        await give_way()
+        await yield_to_kubelet()
         assignments = self._certain_assignments()
         self._repairs(assignments, self.state.last_dialect or self.state.offering.dialect)
-        await give_way()
+        await yield_to_kubelet()
         self._every_allocation(self._certain_assignments())
-        await give_way()
+        await yield_to_kubelet()
 
     def _certain_assignments(self) -> NodeAssignments | None:
         """None also where it is not known whether IDs mean the cards that containers were told."""
@@ -318,7 +318,11 @@ class Reconciler:
 
     def _send(self, offering: Offering, locks: Locks, kept: frozenset[int]) -> None:
         layout, self._sent_locks, self._sent_kept = offering.layout, locks, kept
-        lists = device_lists(layout, offering.dialect, locks, offering.stand_ins, kept=kept) if layout else {}
+        lists = (
+            device_lists(layout, offering.dialect, locks, offering.devices_of_replaced_plugin, kept=kept)
+            if layout
+            else {}
+        )
         for name, stream in self.streams.items():
             if stream.is_offering and name not in lists:
                 stream.withdraw(NO_DEVICES)
@@ -462,7 +466,7 @@ class Reconciler:
     ) -> list[ConditionState]:
         state, assignments = self.state, self._node_assignments(offering)
         forgotten = forgotten_allocations(assignments, state.pods.values()) if assignments else []
-        forgotten += forgotten_strangers(state.assigned, state.pods)
+        forgotten += lost_assignments_without_pod(state.assigned, state.pods)
         annotations = AnnotationState(
             state.pod_resources_available,
             self._annotations.differing,

@@ -19,7 +19,7 @@ from gpushare_plugin.decide.health.cordon import NO_CORDON, Cordon
 from gpushare_plugin.decide.held.allocations import every_allocation
 from gpushare_plugin.decide.held.assigned_devices import AssignedDevices, NodeAssignments
 from gpushare_plugin.decide.held.kubelet_restart import (
-    ShownPods,
+    PodsListedSinceRestart,
     recorded_locks,
     unshown_holders,
     unshown_starters,
@@ -53,7 +53,7 @@ class NodeState:
     """Whether they answered the last time."""
     assigned_known: bool = False
     """Whether PodResources or the checkpoint ever told what is assigned."""
-    shown: ShownPods = field(default_factory=ShownPods)
+    shown: PodsListedSinceRestart = field(default_factory=PodsListedSinceRestart)
     """What the PodResources of this kubelet have listed since its start."""
     remembered: Remembered = field(default_factory=dict)
     """What pods had before the kubelet was started, or this process, as far as it is not listed again."""
@@ -222,7 +222,7 @@ class NodeState:
             held = every_allocation(self.assignments(layout), self.pods)
             self.remembered = {**self.remembered, **{each.pod.name: each for each in held}}
 
-    def put_assigned(self, assigned: AssignedDevices, shown: ShownPods) -> None:
+    def put_assigned(self, assigned: AssignedDevices, shown: PodsListedSinceRestart) -> None:
         """Stores what PodResources answered, and which pods they have ``shown`` by now."""
         self.assigned_known = True
         if shown.complete != self.shown.complete:

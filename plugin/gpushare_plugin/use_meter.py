@@ -24,7 +24,7 @@ from gpushare_plugin.state import NodeState
 
 EXCESS_ENDS_AFTER = 600.0
 """Seconds without an excess after which it is over, unless the use has fallen far: it may come and go."""
-MOST_REMARKS = 100
+MAX_REMARKS = 100
 """That are remembered as said."""
 
 NOT_TOLD = Problem(
@@ -105,5 +105,5 @@ class UseMeter:
             if remark not in self._said:
                 _log.warning(remark)
                 self._said[remark] = None
-        while len(self._said) > MOST_REMARKS:
+        while len(self._said) > MAX_REMARKS:
             del self._said[next(iter(self._said))]

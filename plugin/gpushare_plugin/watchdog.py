@@ -19,7 +19,7 @@ from contextlib import suppress
 
 TICK = 1.0
 """Seconds between two looks."""
-LONGEST_TICK = 2.0
+MAX_TICK = 2.0
 """Seconds that one look counts for at most: where the whole container stood still, so did the plugin, and it
 has to be given the time to go on."""
 SILENT_AFTER = 12.0
@@ -82,7 +82,7 @@ def watch(plugin: int, *, beats: int, echo: int) -> int:
     while (status := ended(plugin)) is None:
         forward(signal.sigtimedwait({signal.SIGCHLD, *FORWARDED}, TICK), plugin)
         now = time.monotonic()
-        silent, before = silent + min(now - before, LONGEST_TICK), now
+        silent, before = silent + min(now - before, MAX_TICK), now
         if has_beaten(beats):
             give_back(echo)
             silent, allowed = 0.0, SILENT_AFTER

@@ -8,4 +8,4 @@ from gpushare_extender import main
 @pytest.fixture(autouse=True)
 def no_collection_at_each_list(monkeypatch: pytest.MonkeyPatch) -> None:
     """An extender within this process would have all that pytest holds looked at: seconds, for each list."""
-    monkeypatch.setattr(main, "spare_long_lived", lambda: None)
+    monkeypatch.setattr(main, "freeze_gc", lambda: None)

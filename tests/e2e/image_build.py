@@ -24,7 +24,7 @@ SUITE = "bookworm"
 PYTHON = "3.11"
 EPOCH = 1_700_000_000
 """When everything in the image was made, by its own account."""
-MOST_STORED = 6 * 2**30
+MAX_STORED = 6 * 2**30
 """Bytes of layers, from which on all are thrown away: each build of other sources adds some."""
 
 
@@ -105,7 +105,7 @@ def make_image(builder: Builder, wheels: Path) -> None:
 
 def forget_layers(cache: Path) -> None:
     stored = cache / "graphroot"
-    if sum(path.lstat().st_size for path in stored.rglob("*")) > MOST_STORED:
+    if sum(path.lstat().st_size for path in stored.rglob("*")) > MAX_STORED:
         shutil.rmtree(stored)
 
 

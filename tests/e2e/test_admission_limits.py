@@ -34,9 +34,9 @@ PATIENCE = 120.0
 NODES = "/api/v1/nodes"
 STARTUP = "startup-taint.cluster-autoscaler.kubernetes.io/gpushare"
 MEMORY: Json = {"gpushare.io/memory": "1"}
-MOST_ASKING = 128
+MAX_ASKING = 128
 """Containers of a pod that may ask for a share of a card."""
-MOST_VARIABLES = 1000
+MAX_VARIABLES = 1000
 """Of a container that asks for a share of a card."""
 ALL = {"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}
 VOID = {"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}
@@ -172,20 +172,20 @@ def test_nobody_else_changes_an_allocation_of_a_large_pod(
     "body",
     [
         pytest.param(
-            large_pod([container(each, MEMORY if each < MOST_ASKING else None) for each in range(8_000)]),
+            large_pod([container(each, MEMORY if each < MAX_ASKING else None) for each in range(8_000)]),
             id="8,000 containers",
         ),
         pytest.param(
-            large_pod([container(0, MEMORY, [{"name": f"A{each}"} for each in range(MOST_VARIABLES)])]),
+            large_pod([container(0, MEMORY, [{"name": f"A{each}"} for each in range(MAX_VARIABLES)])]),
             id="1,000 variables",
         ),
         pytest.param(
-            large_pod([container(0, MEMORY, [{"name": "CUDA_VISIBLE_DEVICES"}] * MOST_VARIABLES)]),
+            large_pod([container(0, MEMORY, [{"name": "CUDA_VISIBLE_DEVICES"}] * MAX_VARIABLES)]),
             id="1,000 of an application",
         ),
-        pytest.param(large_pod([container(0, MEMORY, [VOID] * MOST_VARIABLES)]), id="1,000 that hide all"),
+        pytest.param(large_pod([container(0, MEMORY, [VOID] * MAX_VARIABLES)]), id="1,000 that hide all"),
         pytest.param(
-            large_pod([container(each, MEMORY, [VOID] * 200) for each in range(MOST_ASKING)]),
+            large_pod([container(each, MEMORY, [VOID] * 200) for each in range(MAX_ASKING)]),
             id="containers that hide all",
         ),
         pytest.param(
@@ -194,7 +194,7 @@ def test_nobody_else_changes_an_allocation_of_a_large_pod(
         ),
         pytest.param(
             large_pod(
-                [container(each, MEMORY, [VOID] * 30) for each in range(MOST_ASKING)],
+                [container(each, MEMORY, [VOID] * 30) for each in range(MAX_ASKING)],
                 annotations={f"a{each}": "x" * 180 for each in range(1024)},
             ),
             id="as much of everything as may be",
@@ -274,7 +274,7 @@ def test_a_large_pod_is_refused_for_what_is_wrong_with_it(
 def test_a_pod_that_names_its_cards_a_thousand_times_is_refused(
     cluster: LocalCluster, namespace: str, name: str
 ) -> None:
-    body = large_pod([container(0, MEMORY, [{"name": name, "value": "all"}] * MOST_VARIABLES)])
+    body = large_pod([container(0, MEMORY, [{"name": name, "value": "all"}] * MAX_VARIABLES)])
     with pytest.raises(LocalClusterError, match=f"container c0 asks for a share of a card and sets {name}"):
         made(cluster, body, "--dry-run=server", "-n", namespace)
 

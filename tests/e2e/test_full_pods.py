@@ -17,15 +17,15 @@ from tests.e2e.workloads import MEMORY, create, pod
 
 from gpushare_core.audit.difference import Kind
 from gpushare_core.dialects.annotation_room import (
-    MOST_ANNOTATIONS,
-    MOST_BYTES,
-    MOST_CONTAINERS,
+    MAX_ANNOTATIONS,
+    MAX_BYTES,
+    MAX_CONTAINERS,
     ROOM_BYTES,
     size_of,
 )
 from gpushare_core.dialects.table import RESOURCES
 from gpushare_core.kube.errors import ApiError
-from gpushare_core.placement.modes.table import MOST_UNITS
+from gpushare_core.placement.modes.table import MAX_UNITS
 from gpushare_core.text.json_object import Json
 from gpushare_localcluster.cluster import LocalCluster
 from gpushare_localcluster.errors import LocalClusterError
@@ -33,7 +33,7 @@ from gpushare_localcluster.waiting import wait_until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.connected]
 
-ALLOWED = MOST_BYTES - ROOM_BYTES
+ALLOWED = MAX_BYTES - ROOM_BYTES
 LIMITED = "gpushare-requests"
 """The policy that bounds what new pods bring."""
 
@@ -83,7 +83,7 @@ def filler(size: int) -> dict[str, str]:
 def filled(*, room: int, name: str = "a", units: int = 16) -> Json:
     """A pod that asks for the whole card, with so many bytes left of what Kubernetes allows."""
     body = pod(name, {"main": units})
-    body["metadata"]["annotations"] = filler(MOST_BYTES - room)
+    body["metadata"]["annotations"] = filler(MAX_BYTES - room)
     return body
 
 
@@ -122,7 +122,7 @@ def await_pod(cluster: LocalCluster, namespace: str, name: str, what: str, holds
     ("body", "words"),
     [
         *(
-            pytest.param(asking(filler(MOST_BYTES - 10), resource=each), ["262134 bytes", "196608"], id=each)
+            pytest.param(asking(filler(MAX_BYTES - 10), resource=each), ["262134 bytes", "196608"], id=each)
             for each in RESOURCES
         ),
         pytest.param(
@@ -134,16 +134,16 @@ def await_pod(cluster: LocalCluster, namespace: str, name: str, what: str, holds
             id="multi-byte",
         ),
         pytest.param(
-            asking({str(number): "" for number in range(MOST_ANNOTATIONS + 1)}),
-            [f"{MOST_ANNOTATIONS + 1} annotations", f"may have {MOST_ANNOTATIONS}"],
+            asking({str(number): "" for number in range(MAX_ANNOTATIONS + 1)}),
+            [f"{MAX_ANNOTATIONS + 1} annotations", f"may have {MAX_ANNOTATIONS}"],
             id="many tiny ones",
         ),
         pytest.param(
             asking({f"{number:x}": "" for number in range(60_000)}), ["60000 annotations"], id="very many"
         ),
         pytest.param(
-            asking({}, containers=MOST_CONTAINERS + 1),
-            [f"{MOST_CONTAINERS + 1} containers", "several pods"],
+            asking({}, containers=MAX_CONTAINERS + 1),
+            [f"{MAX_CONTAINERS + 1} containers", "several pods"],
             id="containers",
         ),
     ],
@@ -163,13 +163,13 @@ def test_a_pod_that_leaves_too_little_room_is_refused_with_figures(
         pytest.param(asking({"filler": "\N{GRINNING FACE}" * ((ALLOWED - 6) // 4)}), id="multi-byte"),
         pytest.param(
             asking(
-                {f"{number:0>60}": "x" * 130 for number in range(MOST_ANNOTATIONS)},
-                containers=MOST_CONTAINERS,
+                {f"{number:0>60}": "x" * 130 for number in range(MAX_ANNOTATIONS)},
+                containers=MAX_CONTAINERS,
             ),
             id="the most of everything",
         ),
         pytest.param(asking({ANNOTATION: "x" * 200_000}), id="a copied allocation is written over"),
-        pytest.param(asking(filler(MOST_BYTES - 10), resource="example.com/other"), id="no affair of ours"),
+        pytest.param(asking(filler(MAX_BYTES - 10), resource="example.com/other"), id="no affair of ours"),
     ],
 )
 def test_a_pod_that_leaves_enough_may_be_made(cluster: LocalCluster, namespace: str, body: Json) -> None:
@@ -190,7 +190,7 @@ def test_nor_may_a_pod_be_filled_later(cluster: LocalCluster, namespace: str, wa
 
 def test_a_plugin_may_write_on_a_pod_with_the_most_annotations(cluster: LocalCluster, namespace: str) -> None:
     """Within what the rules for its writes may cost."""
-    body = asking({f"{number:0>60}": "x" * 130 for number in range(MOST_ANNOTATIONS)})
+    body = asking({f"{number:0>60}": "x" * 130 for number in range(MAX_ANNOTATIONS)})
     body["spec"]["schedulerName"] = "nobody"
     body["spec"]["nodeName"] = "gpu-2"
     create(cluster, namespace, [body])
@@ -211,7 +211,7 @@ def test_a_pod_that_was_large_before_can_be_managed(cluster: LocalCluster, names
     patch(cluster, namespace, {"labels": {"app": "bank"}, "finalizers": ["example.com/hold"]})
     patch(cluster, namespace, {"finalizers": []}, "--subresource=status")
     patch(cluster, namespace, {"finalizers": []})
-    patch(cluster, namespace, {"annotations": {"filler": "y" * (MOST_BYTES - 2000)}})
+    patch(cluster, namespace, {"annotations": {"filler": "y" * (MAX_BYTES - 2000)}})
     patch(cluster, namespace, {"annotations": {"filler": None}})
 
 
@@ -232,20 +232,18 @@ def test_a_pod_of_the_most_units_runs_and_ends_and_one_of_more_is_refused(
         cluster,
         namespace,
         [
-            pod("waits", {"main": MOST_UNITS + 1}, on=fine_units),
-            pod("past", {"a": MOST_UNITS // 2, "b": MOST_UNITS // 2 + 1}, node=fine_units),
+            pod("waits", {"main": MAX_UNITS + 1}, on=fine_units),
+            pod("past", {"a": MAX_UNITS // 2, "b": MAX_UNITS // 2 + 1}, node=fine_units),
         ],
     )
-    await_pod(cluster, namespace, "waits", "it waits with the reason", f"a pod may have {MOST_UNITS}")
+    await_pod(cluster, namespace, "waits", "it waits with the reason", f"a pod may have {MAX_UNITS}")
     watch_until(
         cluster,
         PODS.format(namespace=namespace),
-        lambda pods: any(
-            f"a pod may have {MOST_UNITS}" in each["status"].get("message", "") for each in pods
-        ),
+        lambda pods: any(f"a pod may have {MAX_UNITS}" in each["status"].get("message", "") for each in pods),
         what="the plugin refuses the other, with the reason",
     )
-    create(cluster, namespace, [pod("most", {"main": MOST_UNITS}, on=fine_units)])
+    create(cluster, namespace, [pod("most", {"main": MAX_UNITS}, on=fine_units)])
     await_pod(cluster, namespace, "most", "it runs", "running")
     cluster.kubectl("delete", "pod", "most", "-n", namespace, "--timeout=90s")
 
@@ -261,7 +259,7 @@ def test_without_admission_it_is_not_bound_and_its_card_stays_free(
     create(cluster, namespace, [filled(room=10, name="bomb")])
     waiting = await_pod(cluster, namespace, "bomb", "it waits with the reason", "take annotations out")
     assert (
-        f"the pod has {MOST_BYTES - 10} bytes of annotations" in condition(waiting, "PodScheduled")["message"]
+        f"the pod has {MAX_BYTES - 10} bytes of annotations" in condition(waiting, "PodScheduled")["message"]
     )
     create(cluster, namespace, [pod("other", {"main": 16})])
     await_pod(cluster, namespace, "other", "another one has the card", "running")
@@ -287,7 +285,7 @@ def test_one_that_was_bound_before_ends_once_its_annotations_are_taken_away(
         f"{path}/a/binding",
         {"apiVersion": "v1", "kind": "Binding", "metadata": metadata, "target": target},
     )
-    assert size_of(get(cluster, f"{path}/a")["metadata"]["annotations"]) > MOST_BYTES
+    assert size_of(get(cluster, f"{path}/a")["metadata"]["annotations"]) > MAX_BYTES
     with pytest.raises(LocalClusterError, match="may not be more than 262144 bytes"):
         patch(cluster, namespace, {"labels": {"app": "bank"}})
     events = f"/apis/events.k8s.io/v1/namespaces/{namespace}/events"

@@ -664,13 +664,13 @@ def test_names_selectors_places_and_requests_are_the_operators(
     assert refused.value.status == HTTPStatus.FORBIDDEN
 
 
-MOST_RUNS = 20
+MAX_RUNS = 20
 """As manifests/resource-quota.yaml has it."""
 
 
 def test_runs_of_hostctl_are_too_few_to_crowd_a_node(cluster: LocalCluster, operator: Credentials) -> None:
     """Their pods are bound to a node that is not there, so none of them ends."""
-    names = [f"gpushare-scheduler-restore-nowhere-{number}" for number in range(MOST_RUNS + 2)]
+    names = [f"gpushare-scheduler-restore-nowhere-{number}" for number in range(MAX_RUNS + 2)]
 
     async def create_all() -> None:
         async with KubeClient(operator) as client:
@@ -694,6 +694,6 @@ def test_runs_of_hostctl_are_too_few_to_crowd_a_node(cluster: LocalCluster, oper
         )
         pods = get(cluster, paths.pods(SYSTEM))["items"]
         made = [each for each in pods if each["spec"].get("nodeName") == "nowhere"]
-        assert len(made) <= MOST_RUNS
+        assert len(made) <= MAX_RUNS
     finally:
         cluster.kubectl("delete", "jobs", "-n", SYSTEM, *names, "--ignore-not-found", "--wait=false")

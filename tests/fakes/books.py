@@ -19,7 +19,7 @@ from gpushare_plugin.cluster.container_names import ContainerNames
 from gpushare_plugin.cluster.event_writer import EventWriter
 from gpushare_plugin.decide.admit.environment import UnusableUnitsError
 from gpushare_plugin.decide.admit.preferred_allocation import NothingFitsError, PreferenceRequest
-from gpushare_plugin.decide.health.card_health import LONGEST_QUIET
+from gpushare_plugin.decide.health.card_health import MAX_QUIET
 from gpushare_plugin.decide.held.assigned_devices import AssignedDevices
 from gpushare_plugin.decide.held.checkpoint import CheckpointEntry, StoredUnits, read_answer
 from gpushare_plugin.decide.held.pods import PodName, read_pod
@@ -354,7 +354,7 @@ class Node:
     def let_cards_return(self) -> None:
         """Those that are well again are so for longer than the longest quiet time."""
         self.look()
-        self.clock.now += LONGEST_QUIET.total_seconds()
+        self.clock.now += MAX_QUIET.total_seconds()
         self.look()
 
     def look(self) -> None:

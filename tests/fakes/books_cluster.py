@@ -151,7 +151,7 @@ class Cluster:
     def leave(self, pod: Pod) -> None:
         """The pod has ended, or was deleted by force: everybody but the kubelet forgets it."""
         del self.pods[pod.name.name]
-        self.ledger.pod_left(pod.uid, now=self.now)
+        self.ledger.pod_deleted(pod.uid, now=self.now)
         self.nodes[pod.node].state.drop_pod(pod.name, pod.uid)
 
     def release(self, node: str) -> None:

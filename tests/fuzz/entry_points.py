@@ -103,7 +103,9 @@ FUZZED_BY: dict[str, str] = {
     "gpushare_extender.bind.binding_write:BindingWrite._request": (
         "gpushare_extender.verbs.server:ExtenderApi.bind"
     ),
-    "gpushare_extender.decide.preemption.bound_pods:_seconds": "gpushare_extender.decide.preemption.bound_pods:PodList.pods",
+    "gpushare_extender.decide.preemption.bound_pods:_seconds": (
+        "gpushare_extender.decide.preemption.bound_pods:PodList.pods"
+    ),
     "gpushare_extender.verbs.server:_named": "gpushare_extender.verbs.server:ExtenderApi.filter",
     "gpushare_extender.transport.connection:port_of": "gpushare_extender.verbs.server:ExtenderApi.filter",
     "gpushare_extender.transport.http2:Http2Requests._open": (
@@ -154,21 +156,39 @@ FUZZED_BY: dict[str, str] = {
     "gpushare_operator.decide.volcano_config:_without": "gpushare_operator.decide.volcano_config:disable",
     "gpushare_plugin.cluster.container_names:container_ids": "gpushare_plugin.decide.held.pods:read_pod",
     "gpushare_plugin.cluster.pod_watch:read_one": "gpushare_plugin.decide.held.pods:read_pod",
-    "gpushare_plugin.decide.held.checkpoint:_number": "gpushare_plugin.kubelet.checkpoint:CheckpointFile.read",
-    "gpushare_plugin.decide.units.foreign_units:_split": "gpushare_plugin.kubelet.checkpoint:CheckpointFile.read",
+    "gpushare_plugin.decide.held.checkpoint:_number": (
+        "gpushare_plugin.kubelet.checkpoint:CheckpointFile.read"
+    ),
+    "gpushare_plugin.decide.units.foreign_units:_split": (
+        "gpushare_plugin.kubelet.checkpoint:CheckpointFile.read"
+    ),
     "gpushare_plugin.decide.held.pods:is_bound_to": "gpushare_plugin.decide.held.pods:read_pod",
     "gpushare_plugin.decide.held.pods:read_metadata": "gpushare_plugin.decide.held.pods:read_pod",
-    "gpushare_plugin.devices.inventory.inventory_file:_data": "gpushare_plugin.devices.inventory.inventory_file:read_inventory",
-    "gpushare_plugin.devices.inventory.inventory_file:_health": "gpushare_plugin.devices.inventory.inventory_file:read_inventory",
-    "gpushare_plugin.devices.inventory.inventory_file:_root": "gpushare_plugin.devices.inventory.inventory_file:read_inventory",
-    "gpushare_plugin.devices.inventory.inventory_file:_text": "gpushare_plugin.devices.inventory.inventory_file:read_inventory",
+    "gpushare_plugin.devices.inventory.inventory_file:_data": (
+        "gpushare_plugin.devices.inventory.inventory_file:read_inventory"
+    ),
+    "gpushare_plugin.devices.inventory.inventory_file:_health": (
+        "gpushare_plugin.devices.inventory.inventory_file:read_inventory"
+    ),
+    "gpushare_plugin.devices.inventory.inventory_file:_root": (
+        "gpushare_plugin.devices.inventory.inventory_file:read_inventory"
+    ),
+    "gpushare_plugin.devices.inventory.inventory_file:_text": (
+        "gpushare_plugin.devices.inventory.inventory_file:read_inventory"
+    ),
     "gpushare_plugin.devices.nvml.library:_numa_node": "gpushare_plugin.devices.nvml.library:_facts",
     "gpushare_plugin.devices.nvml.library:_recovery_action": "gpushare_plugin.devices.nvml.library:_facts",
     "gpushare_plugin.devices.nvml.library:_remapping_failures": "gpushare_plugin.devices.nvml.library:_facts",
     "gpushare_plugin.devices.nvml.use_library:_cgroup": "gpushare_plugin.decide.use.cgroups:cgroup_owners",
-    "gpushare_plugin.devices.simulated.simulation:_indices": "gpushare_plugin.devices.simulated.simulation:read_simulation",
-    "gpushare_plugin.devices.simulated.simulation:_with": "gpushare_plugin.devices.simulated.simulation:read_simulation",
-    "gpushare_plugin.devices.simulated.simulation:_xid": "gpushare_plugin.devices.simulated.simulation:read_simulation",
+    "gpushare_plugin.devices.simulated.simulation:_indices": (
+        "gpushare_plugin.devices.simulated.simulation:read_simulation"
+    ),
+    "gpushare_plugin.devices.simulated.simulation:_with": (
+        "gpushare_plugin.devices.simulated.simulation:read_simulation"
+    ),
+    "gpushare_plugin.devices.simulated.simulation:_xid": (
+        "gpushare_plugin.devices.simulated.simulation:read_simulation"
+    ),
     "gpushare_plugin.kubelet.checkpoint:_units": "gpushare_plugin.kubelet.checkpoint:stored_answers",
     "gpushare_plugin.kubelet.checkpoint:_decoded": "gpushare_plugin.kubelet.checkpoint:CheckpointFile.read",
     "gpushare_plugin.kubelet.checkpoint:_ours": "gpushare_plugin.kubelet.checkpoint:CheckpointFile.read",

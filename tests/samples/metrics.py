@@ -25,7 +25,7 @@ GAUGES: tuple[Gauge, ...] = (
     extender.BINDS,
     extender.SILENCE,
     extender.WAITING,
-    extender.LONGEST_WAIT,
+    extender.MAX_WAIT,
     *POLICY_GAUGES,
     *operator.QUEUE_GAUGES,
 )

@@ -17,7 +17,7 @@ from gpushare_core.text.json_object import Json
 
 Operation = Callable[[World, int, int], Awaitable[None] | None]
 
-MOST_WAITING = 12
+MAX_WAITING = 12
 FILES = 2
 """Static pods of a node at most."""
 DIALECT_NAMES = ("gpushare.io", "tuya.com")
@@ -27,7 +27,7 @@ DIALECT_NAMES = ("gpushare.io", "tuya.com")
 def create(world: World, a: int, b: int) -> None:
     """Where many wait already another one goes in its place: a full cluster changes no more."""
     waiting = [pod for pod in world.pods() if not pod["spec"].get("nodeName")]
-    if len(waiting) > MOST_WAITING:
+    if len(waiting) > MAX_WAITING:
         world.force_delete(waiting[0])
     containers, inits = _shape(world, a, b)
     world.create_pod(containers, inits)

@@ -18,7 +18,7 @@ from gpushare_extender.objects.pod_reference import PodReference
 
 HTTP_TIMEOUT = 5.0
 """Seconds after which kube-scheduler gives an extender up."""
-LONGEST_BACKOFF = 3.0
+MAX_BACKOFF = 3.0
 
 
 @dataclass(slots=True)
@@ -87,7 +87,7 @@ class SimulatedScheduler:
 
     def _refuse(self, uid: str) -> None:
         count = self.refused.get(uid, (0, 0.0))[0] + 1
-        pause = min(LONGEST_BACKOFF, 0.2 * 2**count) * self.dice.uniform(0.5, 1.0)
+        pause = min(MAX_BACKOFF, 0.2 * 2**count) * self.dice.uniform(0.5, 1.0)
         self.refused[uid] = (count, seconds() + pause)
 
     async def _bind(self, pod: PodReference, node: str, extender: SimulatedExtender) -> None:

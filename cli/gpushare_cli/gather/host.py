@@ -20,7 +20,7 @@ from gpushare_core.audit.records import (
 from gpushare_core.dialects.table import RESOURCES
 from gpushare_plugin.decide.units.foreign_units import sort_ids
 from gpushare_plugin.kubelet.checkpoint import FILE, CheckpointUnreadableError, stored_answers
-from gpushare_plugin.kubelet.pod_resources import LARGEST_ANSWER, LIST
+from gpushare_plugin.kubelet.pod_resources import LIST, MAX_ANSWER
 from gpushare_plugin.kubelet.proto import podresources_pb2 as api
 
 KUBELET_FOLDER = Path("/var/lib/kubelet")
@@ -47,7 +47,7 @@ def pod_resources(socket: Path) -> api.ListPodResourcesResponse:
     Raises:
         CannotLookError: it does not answer.
     """
-    options = (("grpc.max_receive_message_length", LARGEST_ANSWER),)
+    options = (("grpc.max_receive_message_length", MAX_ANSWER),)
     with grpc.insecure_channel(f"unix:{socket}", options=options) as channel:
         call = channel.unary_unary(
             LIST,

@@ -7,7 +7,7 @@ from gpushare_cli.gather.errors import CannotLookError
 from gpushare_core.residue import HostFile
 
 FOLDERS = ("etc/kubernetes", "var/lib/kubelet/device-plugins")
-LARGEST_TEXT = 4 * 2**20
+MAX_TEXT = 4 * 2**20
 """Bytes of a manifest or a configuration."""
 
 
@@ -37,4 +37,4 @@ def _mentions_us(path: Path) -> bool:
     if path.suffix not in (".yaml", ".yml", ".json", ".conf") or not path.is_file():
         return False
     with path.open("rb") as file:
-        return b"gpushare" in file.read(LARGEST_TEXT)
+        return b"gpushare" in file.read(MAX_TEXT)

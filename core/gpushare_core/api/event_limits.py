@@ -5,17 +5,17 @@ Source: ``ValidateEventCreate`` of ``k8s.io/kubernetes/pkg/apis/core/validation`
 
 from gpushare_core.text.printable import printable
 
-MOST_NAME = 253
-MOST_NOTE = 1024
+MAX_NAME = 253
+MAX_NOTE = 1024
 """Bytes."""
 
 
 def event_name(regarding: str, digest: str) -> str:
     """Returns the name of an Event about the object ``regarding``: as much of that name as fits, first."""
-    beginning = regarding[: MOST_NAME - len(digest) - 1]
+    beginning = regarding[: MAX_NAME - len(digest) - 1]
     return f"{beginning.rstrip('.-')}.{digest}"
 
 
 def event_note(text: str) -> str:
     """Returns as much of ``text`` as fits, printable."""
-    return printable(text, most_bytes=MOST_NOTE)
+    return printable(text, most_bytes=MAX_NOTE)

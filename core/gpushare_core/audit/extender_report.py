@@ -21,9 +21,9 @@ RENEW_SECONDS = 120.0
 """After which an extender writes again what stands still."""
 BELIEVED_FOR = timedelta(minutes=5)
 """From when it was written."""
-MOST_SENTENCES = 20
+MAX_SENTENCES = 20
 """Nodes of which a sentence is told."""
-LONGEST_SENTENCE = 600
+MAX_SENTENCE = 600
 """Characters."""
 LARGEST = 32 * 2**10
 """Bytes of a report: the annotations of one object have room for 256 KiB, and each extender has one. Beyond
@@ -68,7 +68,7 @@ def make_report(differences: Iterable[Difference], *, by: str, at: datetime) -> 
     for each in differences:
         by_node.setdefault(each.node, []).append(each)
     told = {
-        name: _sentence(by_node[name]) if place < MOST_SENTENCES else ""
+        name: _sentence(by_node[name]) if place < MAX_SENTENCES else ""
         for place, name in enumerate(sorted(by_node))
     }
     return ExtenderReport(by=by, at=at, nodes=dict(_within(told, LARGEST - _size(by, rfc3339(at)))))
@@ -76,7 +76,7 @@ def make_report(differences: Iterable[Difference], *, by: str, at: datetime) -> 
 
 def _sentence(differences: list[Difference]) -> str:
     more = len(differences) - 1
-    return differences[0].sentence[:LONGEST_SENTENCE] + (f" (and {more} more there)" if more else "")
+    return differences[0].sentence[:MAX_SENTENCE] + (f" (and {more} more there)" if more else "")
 
 
 def _within(told: Mapping[str, str], room: int) -> Iterator[tuple[str, str]]:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from gpushare_core.audit.difference import Difference, Kind
 from gpushare_core.audit.records import NodeBooks, PodBook
-from gpushare_core.dialects.annotation_room import MOST_BYTES
+from gpushare_core.dialects.annotation_room import MAX_BYTES
 from gpushare_core.dialects.dialect import Dialect
 
 
@@ -12,7 +12,7 @@ def unwritable(books: NodeBooks) -> Iterator[Difference]:
     """Yields those with an allocation: an extender of an earlier version has bound them, or somebody else."""
     for uid, pod in (books.pods or {}).items():
         is_bound = Dialect.allocation_annotation in pod.annotations and not pod.ended
-        if is_bound and pod.annotations_size > MOST_BYTES:
+        if is_bound and pod.annotations_size > MAX_BYTES:
             yield Difference(
                 node=books.node,
                 kind=Kind.UNWRITABLE,
@@ -25,6 +25,6 @@ def unwritable(books: NodeBooks) -> Iterator[Difference]:
 def _sentence(pod: PodBook) -> str:
     return (
         f"{pod.key} has {pod.annotations_size} bytes of annotations, and Kubernetes takes no write to a pod"
-        f" with more than {MOST_BYTES}: its kubelet cannot say that it has ended, and its cards stay taken;"
+        f" with more than {MAX_BYTES}: its kubelet cannot say that it has ended, and its cards stay taken;"
         f" take annotations away: kubectl annotate pod -n {pod.key.namespace} {pod.key.name} KEY-"
     )

@@ -10,16 +10,16 @@ from collections.abc import Mapping
 from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.placement.requests import PodRequest, ResourceClass, ResourceRequest
 
-MOST_BYTES = 256 * 1024
+MAX_BYTES = 256 * 1024
 """Of all annotations of a pod."""
 ROOM_BYTES = 64 * 1024
 """Of these, kept free for ours: admission refuses pods that bring more than the rest."""
-MOST_CONTAINERS = 128
+MAX_CONTAINERS = 128
 """That may ask for our resources: with one card each they need a third of ``ROOM_BYTES`` at most."""
-MOST_ANNOTATIONS = 1024
+MAX_ANNOTATIONS = 1024
 """Of a pod that asks for our resources: for the sum of more than that admission would take too long."""
 
-MOST_CARDS = 64
+MAX_CARDS = 64
 """Of one node: an inventory lists no more."""
 _CONTAINER_BYTES = 63 + len('"":{},')
 """A container's name is a DNS label."""
@@ -61,16 +61,16 @@ def worst_size(request: PodRequest) -> int:
 
 def _most_cards(asked: ResourceRequest, amount: int) -> int:
     """Returns on how many cards ``amount`` may lie."""
-    return 1 if asked.resource is ResourceClass.MEMORY else min(amount, MOST_CARDS)
+    return 1 if asked.resource is ResourceClass.MEMORY else min(amount, MAX_CARDS)
 
 
 def lack_of_room(present: int, needed: int) -> str:
     """Returns for people why ``needed`` bytes do not fit a pod beside annotations of ``present``; empty where
     they do."""
-    if present + needed <= MOST_BYTES:
+    if present + needed <= MAX_BYTES:
         return ""
     fewer = ", or ask for cards in fewer containers" if needed > ROOM_BYTES else ""
     return (
         f"the pod has {present} bytes of annotations, and gpushare writes up to {needed} more, of"
-        f" {MOST_BYTES} that Kubernetes allows: take annotations out of the pod, or shorten them{fewer}"
+        f" {MAX_BYTES} that Kubernetes allows: take annotations out of the pod, or shorten them{fewer}"
     )

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from gpushare_core.text.json_object import LONGEST_REASON
+from gpushare_core.text.json_object import MAX_REASON
 from gpushare_core.text.whole_number import is_number
 
 CardName: TypeAlias = str | int
@@ -15,7 +15,7 @@ class MalformedAnnotationsError(ValueError):
     """Annotations that the system would not have written; the text says which."""
 
     def __init__(self, reason: str) -> None:
-        super().__init__(reason[:LONGEST_REASON])
+        super().__init__(reason[:MAX_REASON])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

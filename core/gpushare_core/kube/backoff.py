@@ -10,7 +10,7 @@ Jitter = Callable[[], float]
 
 BOOKKEEPING_RETRY = 4.0
 """The longest delay, in seconds, of whoever keeps a book: within 5 s after all work again all books agree."""
-_MOST_DOUBLINGS = 16
+_MAX_DOUBLINGS = 16
 
 
 def backoff_delay(failures: int, *, first: float, most: float) -> float:
@@ -18,7 +18,7 @@ def backoff_delay(failures: int, *, first: float, most: float) -> float:
     two, and so on up to ``most``; 0 when none failed."""
     if failures <= 0:
         return 0.0
-    return min(most, first * float(1 << min(failures - 1, _MOST_DOUBLINGS)))
+    return min(most, first * float(1 << min(failures - 1, _MAX_DOUBLINGS)))
 
 
 def jittered(delay: float, jitter: Jitter) -> float:

@@ -16,9 +16,9 @@ from aiohttp.http import SERVER_SOFTWARE
 from gpushare_core.kube.credentials import Credentials
 from gpushare_core.kube.errors import (
     ApiError,
-    EndlessEventError,
     NotSentError,
     UnreachableError,
+    WatchEventTooLargeError,
     retry_after_seconds,
 )
 from gpushare_core.kube.http_calls import HttpAnswer, HttpCalls, HttpServer, NotConnectedError
@@ -37,7 +37,7 @@ CALL_TIMEOUT = 15.0
 """Seconds for one call that is no watch."""
 GIVE_UP_SECONDS = 0.1
 """After which aiohttp is told again that a call is given up."""
-LONGEST_EVENT = 16 * 2**20
+MAX_EVENT = 16 * 2**20
 """Bytes. Source: client-go reads no longer one (``streaming.NewDecoder``); etcd takes objects of 1.5 MiB."""
 
 _FAILURES = (aiohttp.ClientError, asyncio.TimeoutError, OSError)
@@ -195,7 +195,7 @@ class KubeClient:
         Raises:
             ApiError: the watch was refused.
             UnreachableError: the connection broke, or no line came for ``idle`` seconds.
-            EndlessEventError: a line is longer than ``LONGEST_EVENT``.
+            WatchEventTooLargeError: a line is longer than ``MAX_EVENT``.
         """
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=self._timeout)
         try:
@@ -313,7 +313,7 @@ async def _lines(content: aiohttp.StreamReader, idle: float) -> AsyncIterator[by
 
     Raises:
         TimeoutError: none came for ``idle`` seconds.
-        EndlessEventError: one is longer than ``LONGEST_EVENT``.
+        WatchEventTooLargeError: one is longer than ``MAX_EVENT``.
     """
     silence, unfinished = Deadline(lambda: content.set_exception(TimeoutError())), bytearray()
     silence.set(idle)
@@ -326,9 +326,9 @@ async def _lines(content: aiohttp.StreamReader, idle: float) -> AsyncIterator[by
                     yield line
                     silence.set(idle)
                 unfinished += more
-                if len(unfinished) > LONGEST_EVENT:
-                    raise EndlessEventError(
-                        f"more than {LONGEST_EVENT >> 20} MiB came without the end of a line"
+                if len(unfinished) > MAX_EVENT:
+                    raise WatchEventTooLargeError(
+                        f"more than {MAX_EVENT >> 20} MiB came without the end of a line"
                     )
     finally:
         silence.close()

@@ -17,7 +17,7 @@ from gpushare_core.kube.tls import RENEW_SECONDS, Pem, RenewedTls, TlsParts, Tls
 from gpushare_core.text.json_object import UNREADABLE_JSON
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
-LONGEST_KUBECONFIG = 2**20
+MAX_KUBECONFIG = 2**20
 """Characters. Nobody but its owner writes it, and with keys in it each of dozens of clusters takes 6 KiB."""
 UNREADABLE = (ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError)
 """What is raised where a kubeconfig is not of the shape of one."""
@@ -137,13 +137,13 @@ def from_kubeconfig(path: Path) -> Credentials:
 def _parsed(text: str) -> Any:
     """Raises ``ValueError`` for what is no YAML. JSON, which is YAML, too, is read without the library for
     the rest: that costs 1 MB, and a program in a cluster, which has none, is measured beside a kubeconfig."""
-    if text.startswith("{") and len(text) <= LONGEST_KUBECONFIG:
+    if text.startswith("{") and len(text) <= MAX_KUBECONFIG:
         with suppress(*UNREADABLE_JSON):
             return json.loads(text)
     from gpushare_core.text import yaml_edit
 
     try:
-        return yaml_edit.first_document(text, longest=LONGEST_KUBECONFIG)
+        return yaml_edit.first_document(text, longest=MAX_KUBECONFIG)
     except yaml_edit.YamlEditError as error:
         raise ValueError(str(error)) from error
 

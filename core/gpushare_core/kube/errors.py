@@ -4,7 +4,7 @@ from http import HTTPStatus
 
 from gpushare_core.text.whole_number import whole_number
 
-LONGEST_RETRY_AFTER = 30.0
+MAX_RETRY_AFTER = 30.0
 """Seconds: API servers ask for one to 32, and who asks for hours must not stop a cluster's bookkeeping."""
 
 
@@ -58,7 +58,7 @@ class NotSentError(UnreachableError):
     """No connection came about: the server surely did not do what was asked."""
 
 
-class EndlessEventError(Exception):
+class WatchEventTooLargeError(Exception):
     """A watch brought more than any event is long, and no end of a line. Asked for again it comes again."""
 
 
@@ -73,4 +73,4 @@ def retry_after_seconds(status: int, header: str) -> float:
     As client-go, of 429 and 5xx, and as a number of seconds alone: a date is one of another clock.
     """
     is_temporary = status == HTTPStatus.TOO_MANY_REQUESTS or status >= HTTPStatus.INTERNAL_SERVER_ERROR
-    return min(float(whole_number(header.strip())), LONGEST_RETRY_AFTER) if is_temporary else 0.0
+    return min(float(whole_number(header.strip())), MAX_RETRY_AFTER) if is_temporary else 0.0

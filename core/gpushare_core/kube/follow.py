@@ -15,7 +15,7 @@ import msgspec
 
 from gpushare_core.kube.backoff import Backoff, Jitter
 from gpushare_core.kube.client import JSON, METADATA, METADATA_LIST, KubeClient, ListMetadata, Request
-from gpushare_core.kube.errors import ApiError, EndlessEventError, UnreachableError, asked_to_wait
+from gpushare_core.kube.errors import ApiError, UnreachableError, WatchEventTooLargeError, asked_to_wait
 from gpushare_core.text.json_object import UNREADABLE_JSON, Json
 from gpushare_core.text.whole_number import version_number
 
@@ -159,7 +159,7 @@ async def follow(
                 events = [event]
                 del event  # else a list would be held here until something changes
                 yield events.pop()
-        except (ApiError, UnreachableError, EndlessEventError, *UNREADABLE_JSON) as error:
+        except (ApiError, UnreachableError, WatchEventTooLargeError, *UNREADABLE_JSON) as error:
             _log.warning("lost sight of %s, listing again: %s", collection.path, error)
             least = asked_to_wait(error)
         await run.follower.backoff.wait(least)
@@ -175,7 +175,7 @@ class _Follow(Generic[T]):
     follower: Follower
 
     async def list_and_watch(self) -> AsyncIterator[Listed[T] | Changed[T]]:
-        """Raises ``ApiError``, ``UnreachableError``, ``EndlessEventError`` or one of ``UNREADABLE_JSON`` when
+        """Raises ``ApiError``, ``UnreachableError``, ``WatchEventTooLargeError`` or one of ``UNREADABLE_JSON`` when
         the thread is lost."""
         begun = self.follower.clock()
         self.follower.list_begins()
@@ -204,7 +204,7 @@ class _Follow(Generic[T]):
         Raises:
             ApiError: the server has forgotten that point, or has not come to it, or an error came within the
                 stream.
-            EndlessEventError: what comes next is no event.
+            WatchEventTooLargeError: what comes next is no event.
         """
         point = _Point(version, self.follower.clock())
         while True:

@@ -16,10 +16,10 @@ from gpushare_core.text.json_object import Json
 
 RELEASED_SECONDS = 1
 """Duration of a Lease that its holder gave back, as client-go's leader election writes it, too."""
-MOST_TRANSITIONS = 2**31 - 1
+MAX_TRANSITIONS = 2**31 - 1
 """What the API takes. Who wrote that number into a Lease would else have stopped everybody for ever."""
 
-_Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=MOST_TRANSITIONS)]
+_Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=MAX_TRANSITIONS)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ def held_lease(before: LeaseState | None, *, name: str, identity: str, seconds: 
         "leaseDurationSeconds": seconds,
         "acquireTime": before.acquired if before and keeps else micro_time(now),
         "renewTime": micro_time(now),
-        "leaseTransitions": min(before.transitions + (not keeps), MOST_TRANSITIONS) if before else 0,
+        "leaseTransitions": min(before.transitions + (not keeps), MAX_TRANSITIONS) if before else 0,
     }
     return _lease(name, before, spec)
 

@@ -24,7 +24,7 @@ class ResourceClass(StrEnum):
 
 
 _CLASSES = tuple(ResourceClass)
-MOST_CONTAINERS_SHOWN = 4
+MAX_CONTAINERS_SHOWN = 4
 """In a sentence for people."""
 
 
@@ -51,7 +51,7 @@ class ResourceRequest:
         empty."""
         if len(self.containers) < 2 or sum(self.containers.values()) != self.total:
             return ""
-        shown = [f"{name} {amount}" for name, amount in self.containers.items()][:MOST_CONTAINERS_SHOWN]
+        shown = [f"{name} {amount}" for name, amount in self.containers.items()][:MAX_CONTAINERS_SHOWN]
         rest = len(self.containers) - len(shown)
         return f" (its containers together: {', '.join(shown)}{f' and {rest} more' if rest else ''})"
 

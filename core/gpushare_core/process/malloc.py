@@ -16,7 +16,7 @@ makes some, and their pages took 0.1 ms each time that they came from the system
 OPTIONS = ((_M_ARENA_MAX, 1), (_M_MMAP_THRESHOLD, LARGE), (_M_TRIM_THRESHOLD, LARGE))
 
 
-def keep_little() -> bool:
+def limit_malloc_arenas() -> bool:
     """Returns whether the C library takes these options; another one than glibc has none of them.
 
     To be called before there are threads.

@@ -5,7 +5,7 @@ from typing import Any, TypeAlias
 Json: TypeAlias = dict[str, Any]
 """Field name -> plain JSON value."""
 
-LONGEST_REASON = 300
+MAX_REASON = 300
 """Characters of a reason that has what somebody else wrote in it: that may be a quarter of a megabyte."""
 
 UNREADABLE_JSON = (ValueError, RecursionError)

@@ -3,16 +3,16 @@
 Python's own reader takes the digits of other scripts, too, and fails at thousands of them.
 """
 
-MOST_DIGITS = 18
+MAX_DIGITS = 18
 """Of a number that 64 bits hold."""
-MOST_VERSION_DIGITS = 1000
+MAX_VERSION_DIGITS = 1000
 """Of a resourceVersion. The API gives it no bound (KEP-5504), and servers without etcd count in nanoseconds
 since 1970: 19 digits."""
 
 
 def is_number(text: str) -> bool:
     """Whether ``text`` is a decimal number from 0 up that a 64-bit integer holds."""
-    return text.isascii() and text.isdecimal() and len(text) <= MOST_DIGITS
+    return text.isascii() and text.isdecimal() and len(text) <= MAX_DIGITS
 
 
 def whole_number(text: str) -> int:
@@ -25,5 +25,5 @@ def version_number(text: str) -> int:
 
     Source: KEP-5504.
     """
-    is_version = text.isascii() and text.isdecimal() and len(text) <= MOST_VERSION_DIGITS
+    is_version = text.isascii() and text.isdecimal() and len(text) <= MAX_VERSION_DIGITS
     return int(text) if is_version else 0

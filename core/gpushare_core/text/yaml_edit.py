@@ -19,9 +19,9 @@ import yaml
 YamlPath = tuple[str | int, ...]
 """Keys and indices from the first document's root, such as ``("spec", "containers", 0)``."""
 
-MOST_CHARACTERS = 128 * 1024
+MAX_CHARACTERS = 128 * 1024
 """Of a text: a long configuration of a scheduler has a fifth of that."""
-MOST_VALUES = 50_000
+MAX_VALUES = 50_000
 """Of all documents together, with every alias written out."""
 UNREADABLE_YAML = (
     yaml.YAMLError,
@@ -54,7 +54,7 @@ class _Line:
     before: str
 
 
-def documents(text: str, *, longest: int = MOST_CHARACTERS) -> list[Any]:
+def documents(text: str, *, longest: int = MAX_CHARACTERS) -> list[Any]:
     """Returns all documents, parsed. Raises YamlEditError for what is not YAML, or too much of it.
 
     ``longest``: in characters.
@@ -66,7 +66,7 @@ def documents(text: str, *, longest: int = MOST_CHARACTERS) -> list[Any]:
         raise YamlEditError(f"not valid YAML: {_one_line(error)}") from error
 
 
-def first_document(text: str, *, longest: int = MOST_CHARACTERS) -> Any:
+def first_document(text: str, *, longest: int = MAX_CHARACTERS) -> Any:
     """Returns the first document, parsed, None when the text is empty.
 
     It is the only one the kubelet and kube-scheduler read. Raises YamlEditError for what is not YAML.
@@ -164,8 +164,8 @@ def _constructed(loader: yaml.SafeLoader) -> Iterator[Any]:
     while loader.check_node():
         node: Any = loader.get_node()
         written_out += _values(node, {})
-        if written_out > MOST_VALUES:
-            raise YamlEditError(f"it has more than {MOST_VALUES} values, its aliases written out; shorten it")
+        if written_out > MAX_VALUES:
+            raise YamlEditError(f"it has more than {MAX_VALUES} values, its aliases written out; shorten it")
         yield loader.construct_document(node)
 
 
@@ -174,13 +174,13 @@ def _values(node: yaml.Node, known: dict[int, int]) -> int:
     if not isinstance(node, yaml.CollectionNode):
         return 1
     if id(node) not in known:
-        known[id(node)] = MOST_VALUES  # where it contains itself
+        known[id(node)] = MAX_VALUES  # where it contains itself
         parts = chain.from_iterable(each if isinstance(each, tuple) else (each,) for each in node.value)
         known[id(node)] = 1 + sum(_values(part, known) for part in parts)
     return known[id(node)]
 
 
-def _parseable(text: str, *, longest: int = MOST_CHARACTERS) -> str:
+def _parseable(text: str, *, longest: int = MAX_CHARACTERS) -> str:
     """Raises TooLongError for a text that is too long."""
     if len(text) > longest:
         raise TooLongError(f"it is longer than {longest // 1024} KiB; shorten it")

@@ -17,7 +17,7 @@ from gpushare_extender.decide.audit.fast_path import surely_agree
 from gpushare_extender.decide.audit.records import node_books, settled_differences
 from gpushare_extender.ledger.ledger import Ledger
 
-LONGEST_SECONDS = 30.0
+MAX_SECONDS = 30.0
 """After which a node is looked at although it keeps changing."""
 AT_ONCE = 4
 """Nodes that are looked at before others have their turn: up to a millisecond each."""
@@ -57,7 +57,7 @@ class ChangedNodes:
     def _next_due(self) -> str:
         """Returns an empty text while none is due."""
         now, first, last = self.clock(), next(iter(self._first), ""), next(iter(self._last), "")
-        if first and now - self._first[first] >= LONGEST_SECONDS:
+        if first and now - self._first[first] >= MAX_SECONDS:
             return first
         return last if last and now - self._last[last] >= LASTING_SECONDS else ""
 
@@ -66,7 +66,7 @@ class ChangedNodes:
         if not self._first:
             return None
         first, last = next(iter(self._first.values())), next(iter(self._last.values()))
-        return max(0.0, min(last + LASTING_SECONDS, first + LONGEST_SECONDS) - self.clock())
+        return max(0.0, min(last + LASTING_SECONDS, first + MAX_SECONDS) - self.clock())
 
 
 @dataclass(slots=True)

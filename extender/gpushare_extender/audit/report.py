@@ -27,7 +27,7 @@ from gpushare_core.text.json_object import Json
 
 APART_SECONDS = 10.0
 """Between two writes, however often differences come and go."""
-LONGEST_RETRY = 60.0
+MAX_RETRY = 60.0
 
 _log = logging.getLogger(__name__)
 
@@ -84,7 +84,7 @@ class BooksReport:
 
     async def _write_at_last(self) -> None:
         """Writes what differs by then, until the API server has it."""
-        backoff = Backoff(most=LONGEST_RETRY, sleep=self.sleep)
+        backoff = Backoff(most=MAX_RETRY, sleep=self.sleep)
         while True:
             self._due.clear()
             found = [*self.differences()]

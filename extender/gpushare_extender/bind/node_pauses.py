@@ -22,8 +22,8 @@ from gpushare_extender.objects.pod_reference import PodReference
 RIGHT_AFTER = 10.0
 """Seconds after its bind in which a pod's end is looked at."""
 FIRST_PAUSE = 5.0
-LONGEST_PAUSE = 60.0
-MOST_READS = 4
+MAX_PAUSE = 60.0
+MAX_READS = 4
 """At a time: a sign that is missed comes again with the next pod."""
 
 _log = logging.getLogger(__name__)
@@ -65,7 +65,7 @@ class NodePauses:
         bind = self._recent.pop(uid, None)
         if bind is None or self.timing.clock() - bind.moment > RIGHT_AFTER or self._was_admitted(bind):
             return
-        if bind.node not in self._until and bind.node not in self._reads and len(self._reads) < MOST_READS:
+        if bind.node not in self._until and bind.node not in self._reads and len(self._reads) < MAX_READS:
             read = asyncio.create_task(self._look_at(bind))
             self._reads[bind.node] = read
             read.add_done_callback(lambda _: self._reads.pop(bind.node))
@@ -112,7 +112,7 @@ class NodePauses:
 
     def _pause(self, bind: RecentBind, reason: str) -> None:
         count = self._rejections[bind.node] = self._rejections.get(bind.node, 0) + 1
-        seconds = backoff_delay(count, first=FIRST_PAUSE, most=LONGEST_PAUSE)
+        seconds = backoff_delay(count, first=FIRST_PAUSE, most=MAX_PAUSE)
         self._until[bind.node] = self.timing.clock() + seconds
         message = (
             f"node takes no pods for {seconds:.0f} s: its kubelet rejected one ({reason}), "

@@ -11,7 +11,7 @@ from gpushare_core.kube.errors import ApiError, UnreachableError, asked_to_wait
 from gpushare_core.text.json_object import Json
 
 FIRST_RETRY = 1.0
-LONGEST_RETRY = 60.0
+MAX_RETRY = 60.0
 """Seconds."""
 
 _log = logging.getLogger(__name__)
@@ -30,7 +30,7 @@ class LastingApply:
 
     async def run(self, before_another: Callable[[], object] = lambda: None) -> None:
         """Returns when the server has it. Each attempt asks for the body anew, after ``before_another``."""
-        backoff = Backoff(first=FIRST_RETRY, most=LONGEST_RETRY, sleep=self.sleep)
+        backoff = Backoff(first=FIRST_RETRY, most=MAX_RETRY, sleep=self.sleep)
         while failure := await self._failure():
             await backoff.wait(asked_to_wait(failure))
             before_another()

@@ -15,7 +15,7 @@ from gpushare_extender.cluster.paced_pods import PacedPods
 from gpushare_extender.decide.waiting.other_schedulers import asking_for, candidates, is_name, report
 from gpushare_extender.ledger.ledger import Ledger
 
-MOST_PODS = 2000
+MAX_PODS = 2000
 """Are looked at: with more of them the number is that of the first."""
 
 
@@ -53,7 +53,7 @@ class OtherSchedulers:
         async for items in self.pods.pages():
             names += asking_for(items, dict(self.ledger.resources))
             read += len(items)
-            if read >= MOST_PODS:
+            if read >= MAX_PODS:
                 break
         return names
 

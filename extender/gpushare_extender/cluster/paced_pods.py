@@ -14,7 +14,7 @@ from gpushare_core.text.json_object import Json
 
 LOOK_SECONDS = 20.0
 """Between two looks."""
-LONGEST_SECONDS = 600.0
+MAX_SECONDS = 600.0
 """The same, where looking takes the API server long: of hundreds of thousands of pods it finds those that
 match one by one, and each extender asks."""
 REST = 100.0
@@ -57,4 +57,4 @@ class PacedPods:
             self.pause = self.pause or self._rest(begun)  # a failure is no reason to ask again at once
 
     def _rest(self, begun: float) -> float:
-        return min(max(LOOK_SECONDS, REST * (self.clock() - begun)), LONGEST_SECONDS)
+        return min(max(LOOK_SECONDS, REST * (self.clock() - begun)), MAX_SECONDS)

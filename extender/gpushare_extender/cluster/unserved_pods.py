@@ -18,7 +18,7 @@ from gpushare_extender.ledger.ledger import Ledger
 
 UNPLACED = "spec.nodeName=,status.phase=Pending"
 """Field selector."""
-MOST_EVENTS = 20
+MAX_EVENTS = 20
 """Of one page of pods: whoever makes thousands of such pods need not be told of each."""
 AGAIN_SECONDS = 1800.0
 """An Event is written again after that: API servers forget them after an hour."""
@@ -50,7 +50,7 @@ class UnservedPods:
             waiting = list(read_waiting(items))
             biggest = self.ledger.biggest() if waiting else {}
             due = [each for pod in waiting if (each := remark(pod, biggest)) and self._is_due(each)]
-            for each in due[:MOST_EVENTS]:
+            for each in due[:MAX_EVENTS]:
                 await self._tell(each)
 
     def _is_due(self, told: Remark) -> bool:

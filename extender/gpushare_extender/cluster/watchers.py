@@ -171,7 +171,7 @@ async def watch_pods(
             warnings.drop(event.item.uid)
             legacy.forget(event.item.uid)
             gone(event.item.uid)
-            ledger.pod_left(event.item.uid, now=health.clock())
+            ledger.pod_deleted(event.item.uid, now=health.clock())
         else:
             update = _compared(ledger, await legacy.complete(event.item))
             warnings.update(update)

@@ -7,7 +7,7 @@ from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.ledger.reservations import BindState
 
 NODES = Gauge("gpushare_extender_nodes", "Nodes that take pods asking for a resource.", ("resource",))
-LARGEST_FREE = Gauge(
+MAX_FREE = Gauge(
     "gpushare_extender_largest_free", "The greatest request that some node takes.", ("resource",)
 )
 RESERVATIONS = Gauge(
@@ -15,7 +15,7 @@ RESERVATIONS = Gauge(
 )
 HELD_NODES = Gauge("gpushare_extender_held_nodes", "Nodes where freed units are held for a pod.")
 
-LEDGER_GAUGES = (NODES, LARGEST_FREE, RESERVATIONS, HELD_NODES)
+LEDGER_GAUGES = (NODES, MAX_FREE, RESERVATIONS, HELD_NODES)
 STATES = {
     BindState.UNDER_WAY: "under_way",
     BindState.CONFIRMED: "confirmed",
@@ -28,7 +28,7 @@ def ledger_figures(ledger: Ledger) -> Iterator[Sample]:
     for name, amounts in ledger.greatest.items():
         if amounts:
             yield NODES.at(len(amounts), name)
-            yield LARGEST_FREE.at(max(amounts.values()), name)
+            yield MAX_FREE.at(max(amounts.values()), name)
     for state, text in STATES.items():
         yield RESERVATIONS.at(len(ledger.reservations(state)), text)
     yield HELD_NODES.at(len(ledger.holds.nodes()))

@@ -15,7 +15,7 @@ from gpushare_core.placement.requests import PodRequest, ResourceClass, read_req
 from gpushare_core.text.json_object import Json
 from gpushare_extender.objects.pod_reference import PodReference
 
-LONGEST_KNOWN = 2048
+MAX_KNOWN = 2048
 """Bytes of what is decoded of a spec: longer ones are not remembered."""
 
 
@@ -156,7 +156,7 @@ class Pod(msgspec.Struct):
         """Returns what the pod asks of the extended ``resources``, and of CPU and memory besides."""
         asking = structs.replace(self.spec, affinity=None, topology_spread_constraints=None)
         spec, ours = msgspec.json.encode(asking), tuple(resources.items())
-        return (_known_request if len(spec) <= LONGEST_KNOWN else _request)(spec, ours)
+        return (_known_request if len(spec) <= MAX_KNOWN else _request)(spec, ours)
 
 
 def _request(spec: bytes, resources: tuple[tuple[str, ResourceClass], ...]) -> PodRequest:

@@ -16,7 +16,7 @@ from gpushare_extender.ledger.node_ledger import NodeLedger
 from gpushare_extender.ledger.node_room import NodeRoom, room_of
 from gpushare_extender.ledger.unfit_reason import UNKNOWN_NODE, Refusal, UnfitReason, unfit_reason
 
-MOST_SHAPES = 64
+MAX_SHAPES = 64
 """Of requests are remembered, for anybody may make up more. At 5,000 nodes each takes up to 0.3 MiB, and one
 that is not remembered up to 80 ms where no two nodes are alike."""
 
@@ -92,7 +92,7 @@ class FitIndex:
     """Over ``nodes`` and what they have ``rooms`` for, both by name and kept up to date by their owner."""
 
     def __init__(
-        self, nodes: Mapping[str, NodeLedger], rooms: Mapping[str, NodeRoom], most: int = MOST_SHAPES
+        self, nodes: Mapping[str, NodeLedger], rooms: Mapping[str, NodeRoom], most: int = MAX_SHAPES
     ) -> None:
         self._nodes = nodes
         self._rooms = rooms

@@ -23,7 +23,7 @@ from gpushare_extender.ledger.node_room import NodeRoom
 from gpushare_extender.ledger.our_resources import OurResources
 from gpushare_extender.ledger.reservations import BindState, Reservation, Reservations
 from gpushare_extender.ledger.unfit_reason import UnfitReason
-from gpushare_extender.ledger.unreleased_pods import Departures
+from gpushare_extender.ledger.unreleased_pods import UnreleasedPods
 from gpushare_extender.objects.holder import CardUnits, Holder, PodUpdate, unix_seconds
 from gpushare_extender.objects.legacy_pods import LegacyPods
 from gpushare_extender.objects.pod_reference import PodReference
@@ -60,7 +60,7 @@ class Ledger:
         """By pod UID, as known last; those with a reservation as well."""
         self._doubted: dict[str, set[str]] = {}
         """Pod UID -> the other nodes on which it counts, as its annotation has named them before."""
-        self._departures = Departures()
+        self._departures = UnreleasedPods()
         self._leaving: set[str] = set()
         """The nodes whose plugins may tell of pods that are gone."""
         self._reservations = Reservations()
@@ -142,7 +142,7 @@ class Ledger:
         self._reservations.pop(uid)
         self._remove_from(self._forget(uid), uid)
 
-    def pod_left(self, uid: str, *, now: float) -> None:
+    def pod_deleted(self, uid: str, *, now: float) -> None:
         """A bound pod is gone, or has ended. What it had is free on a node whose plugin has told of it: then
         that tells when the kubelet has released it. Elsewhere it counts until ``end_departures``."""
         self._reservations.pop(uid)
@@ -175,7 +175,7 @@ class Ledger:
         with self._many_changes():
             for uid in [uid for uid in self._holders if uid not in present]:
                 if not self._may_be_missed(uid, begun):
-                    self.pod_left(uid, now=begun)
+                    self.pod_deleted(uid, now=begun)
             for update in present.values():
                 self.set_pod(update)
 
@@ -258,7 +258,7 @@ class Ledger:
     def release_later(self, uid: str, *, now: float) -> None:
         """The pod is not bound by us, and may have been. Without effect on what a watch has shown."""
         if uid in self._reservations:
-            self.pod_left(uid, now=now)
+            self.pod_deleted(uid, now=now)
 
     def is_reserved(self, uid: str) -> bool:
         """Returns whether what the pod has is a reservation that no watch has shown as an allocation yet."""

@@ -69,7 +69,7 @@ NOT_TOGETHER = UnfitReason(
 )
 """Each resource alone would fit, and no card serves two classes."""
 UNKNOWN_NODE = UnfitReason("node(s) that share no GPU cards", Refusal.NOT_SHARED, resolvable=False)
-MOST_IN_FULL = 3
+MAX_IN_FULL = 3
 """Of the reasons why nodes are closed that begin alike: where there are more, each is told in brief."""
 
 
@@ -86,7 +86,7 @@ def told(reasons: Collection[UnfitReason]) -> dict[UnfitReason, str]:
         nearest[each.alike] = each
     by_brief = Counter(each.brief for each in reasons if each.kind is Refusal.NODE_CLOSED)
     return {
-        each: each.brief if by_brief[each.brief] > MOST_IN_FULL else nearest[each.alike].message
+        each: each.brief if by_brief[each.brief] > MAX_IN_FULL else nearest[each.alike].message
         for each in reasons
     }
 

@@ -17,7 +17,7 @@ class Departure:
 
 
 @dataclass(slots=True)
-class Departures:
+class UnreleasedPods:
     """All of them, by pod UID."""
 
     _by_uid: dict[str, Departure] = field(default_factory=dict)

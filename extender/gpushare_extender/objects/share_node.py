@@ -28,7 +28,7 @@ from gpushare_core.placement.requests import ResourceClass
 from gpushare_core.placement.units import Meaning, NodeUnit, UnitFields, parse_node_unit, parse_unit
 from gpushare_core.text.printable import printable
 
-MOST_MESSAGE = 1024
+MAX_MESSAGE = 1024
 """Bytes of a node's own words in a reason, which kube-scheduler writes into every pod that waits."""
 
 SERVED: dict[tuple[str, str], Mapping[str, ResourceClass]] = {
@@ -416,7 +416,7 @@ def _not_registered(conditions: Iterable[_Condition]) -> str:
     if registered is not None and registered.status == "True":
         return ""
     reason = "node(s) whose GPU cards are not registered with the kubelet yet"
-    message = printable(registered.message, most_bytes=MOST_MESSAGE) if registered is not None else ""
+    message = printable(registered.message, most_bytes=MAX_MESSAGE) if registered is not None else ""
     return f"{reason}: {message}" if message else reason
 
 

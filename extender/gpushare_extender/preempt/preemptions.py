@@ -42,8 +42,8 @@ NEXT_SECONDS = 1.0
 LOWEST_SECONDS = 60.0
 """The lowest priority on a node is believed for so long: most pods that wait are as important as others."""
 FIRST_RETRY = 5.0
-LONGEST_RETRY = 300.0
-MOST_NODES = 16
+MAX_RETRY = 300.0
+MAX_NODES = 16
 """Looked at for one pod at a time; soon after that the next ones."""
 UNTRIED_SECONDS = 330.0
 """The same where kube-scheduler has not tried the pod since: it may let one that was refused often wait for
@@ -109,7 +109,7 @@ class Preemptions:
 
     async def _look_at(self, preemptor: Preemptor) -> None:
         """The next look follows in time, whatever comes of this one."""
-        delay = backoff_delay(preemptor.attempts + 1, first=FIRST_RETRY, most=LONGEST_RETRY)
+        delay = backoff_delay(preemptor.attempts + 1, first=FIRST_RETRY, most=MAX_RETRY)
         self.preemptors.looked_at(preemptor, again=self.timing.clock() + delay)
         try:
             await self._preempt(preemptor)
@@ -194,7 +194,7 @@ class Preemptions:
         lower priority have units anywhere, as far as is known."""
         ranked = self._ranked(preemptor)
         left = [each for each in ranked if each > preemptor.reached] or ranked
-        return [name for _, name in sorted(left)[:MOST_NODES]]
+        return [name for _, name in sorted(left)[:MAX_NODES]]
 
     def _ranked(self, preemptor: Preemptor) -> list[Rank]:
         """Returns its nodes on which evicting others may help, in no particular order."""

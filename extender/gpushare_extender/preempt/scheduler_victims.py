@@ -17,7 +17,7 @@ from gpushare_extender.decide.preemption.victims import NodeWithout
 from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.preempt.node_pods import NodePodReader
 
-MOST_NODES = 16
+MAX_NODES = 16
 """Looked at at a time. One on which something helps is enough; kube-scheduler chooses among those it gets."""
 LOOK_SECONDS = 1.0
 """For so long others are looked at where nothing helps: kube-scheduler waits for the answer."""
@@ -80,8 +80,8 @@ class SchedulerVictims:
             _log.warning("cannot tell which pods are protected, none is evicted: %s", error)
             return {}
         found: dict[str, Completed] = {}
-        for first in range(0, len(names), MOST_NODES):
-            some = names[first : first + MOST_NODES]
+        for first in range(0, len(names), MAX_NODES):
+            some = names[first : first + MAX_NODES]
             calls = (self._of_node(name, pod, request, proposals[name], budgets) for name in some)
             answers = zip(some, await asyncio.gather(*calls), strict=True)
             found = {name: answer for name, answer in answers if answer is not None}

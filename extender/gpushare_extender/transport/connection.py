@@ -12,7 +12,7 @@ from typing import Protocol
 from aiohttp import web
 
 from gpushare_core.process.deadline import Deadline
-from gpushare_extender.transport.unfinished import Unfinished
+from gpushare_extender.transport.unfinished import PartialRequestBudget
 
 KEEP_ALIVE = 180.0
 """Seconds. Longer than the scheduler's own 90, so that it never sends into a connection just closed here."""
@@ -25,7 +25,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class Timeouts:
     """Seconds. ``idle``: until a request begins, the writing of the answer before it included."""
 
     read: float = READ_SECONDS
@@ -71,8 +71,8 @@ class Connection(asyncio.Protocol):
         self,
         choose: "Callable[[Connection, str], asyncio.Protocol]",
         owner: Owner,
-        patience: Patience,
-        unfinished: Unfinished,
+        patience: Timeouts,
+        unfinished: PartialRequestBudget,
     ) -> None:
         """``choose`` returns what reads requests, by the protocol that was agreed upon in the handshake; an
         empty text where none was."""

@@ -23,7 +23,7 @@ class Call:
     content: bytes = b""
     port: int = 0
     """Where it came in."""
-    is_proven: bool = False
+    client_authenticated: bool = False
     """Whether who sent it has a certificate of our authority."""
 
     @property

@@ -13,8 +13,12 @@ def application(answering: Answering, *, largest_request: int) -> web.Applicatio
 
     async def answer(request: web.Request) -> web.Response:
         transport = request.transport
-        port, is_proven = (port_of(transport), is_encrypted(transport)) if transport else (0, False)
-        call = Call(request.method, request.rel_url.raw_path, await request.read(), port, is_proven)
+        port, client_authenticated = (
+            (port_of(transport), is_encrypted(transport)) if transport else (0, False)
+        )
+        call = Call(
+            request.method, request.rel_url.raw_path, await request.read(), port, client_authenticated
+        )
         answer = answering(call)
         return _response(answer if isinstance(answer, Answer) else await answer)
 

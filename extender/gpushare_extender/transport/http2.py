@@ -27,12 +27,12 @@ from jh2.exceptions import ProtocolError
 
 from gpushare_extender.transport.connection import is_encrypted, port_of
 from gpushare_extender.transport.exchange import Answer, Answering, Call, error_answer
-from gpushare_extender.transport.http2_frames import MOST_STREAMS, ServerFrames, going_away
-from gpushare_extender.transport.unfinished import Unfinished
+from gpushare_extender.transport.http2_frames import MAX_STREAMS, ServerFrames, going_away
+from gpushare_extender.transport.unfinished import PartialRequestBudget
 
-MOST_ANSWERING = 2 * MOST_STREAMS
+MAX_ANSWERING = 2 * MAX_STREAMS
 """With those that were answered to nobody: their streams were reset."""
-MOST_UNTAKEN = 2**18
+MAX_UNTAKEN = 2**18
 """Bytes besides answers, such as acknowledgements, that a client lets lie while it asks for more of them."""
 WRITTEN_AT_ONCE = 2**14
 """Bytes of answers, before it is seen whether the transport has enough."""
@@ -99,13 +99,17 @@ class Http2Requests(asyncio.Protocol):
     """Has every request of one connection answered."""
 
     def __init__(
-        self, answering: Answering, owner: Owner, limits: StreamLimits, unfinished: Unfinished | None = None
+        self,
+        answering: Answering,
+        owner: Owner,
+        limits: StreamLimits,
+        unfinished: PartialRequestBudget | None = None,
     ) -> None:
         """``unfinished``: of all connections together; by itself of this one."""
         self._answering = answering
         self._owner = owner
         self._limits = limits
-        self._unfinished = unfinished or Unfinished.for_requests(limits.largest, _log)
+        self._unfinished = unfinished or PartialRequestBudget.for_requests(limits.largest, _log)
         self._http2 = ServerFrames()
         self._transport: asyncio.Transport | None = None
         self._port, self._is_proven = 0, False
@@ -196,7 +200,7 @@ class Http2Requests(asyncio.Protocol):
                 self._finish_reading(event.stream_id)
 
     def _open(self, number: int, headers: Mapping[bytes, bytes]) -> None:
-        if self._is_draining or len(self._tasks) >= MOST_ANSWERING:
+        if self._is_draining or len(self._tasks) >= MAX_ANSWERING:
             self._http2.reset_stream(number, ErrorCodes.REFUSED_STREAM)  # which says: nothing was done
             return
         if not self._streams:
@@ -395,6 +399,6 @@ class Http2Requests(asyncio.Protocol):
             return
         self._untaken += len(data) if self._is_paused else 0
         self._transport.write(data)
-        if self._untaken > MOST_UNTAKEN:
+        if self._untaken > MAX_UNTAKEN:
             _log.debug("connection broken off: its client does not read what it asks for")
             self._owner.abort()

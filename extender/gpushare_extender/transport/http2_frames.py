@@ -10,14 +10,14 @@ from jh2.exceptions import DenialOfServiceError
 from jh2.hyperframe.frame import Frame, HeadersFrame
 from jh2.settings import SettingCodes, Settings
 
-MOST_STREAMS = 512
+MAX_STREAMS = 512
 """Requests at a time; a client with more opens another connection. A burst of binds takes one for each."""
-LARGEST_FRAME = 2**18
+MAX_FRAME = 2**18
 """Bytes: the names of 5,000 nodes."""
-LARGEST_HEADERS = 2**14
+MAX_HEADERS = 2**14
 READ_WINDOW = 2**24
 """Bytes that a client may send before they are acknowledged. They are as they come: what is kept of requests
-that have not come in full is limited by the size of each, and by ``Unfinished``."""
+that have not come in full is limited by the size of each, and by ``PartialRequestBudget``."""
 FRAME_HEAD = 9
 """Bytes of a frame before what it carries. Source: RFC 9113, 4.1."""
 
@@ -42,14 +42,14 @@ class ServerFrames(H2Connection):  # type: ignore[misc]  # it has no types
     def __init__(self) -> None:
         super().__init__(_CONFIGURATION)
         values = {
-            SettingCodes.MAX_CONCURRENT_STREAMS: MOST_STREAMS,
+            SettingCodes.MAX_CONCURRENT_STREAMS: MAX_STREAMS,
             SettingCodes.INITIAL_WINDOW_SIZE: READ_WINDOW,
-            SettingCodes.MAX_FRAME_SIZE: LARGEST_FRAME,
-            SettingCodes.MAX_HEADER_LIST_SIZE: LARGEST_HEADERS,
+            SettingCodes.MAX_FRAME_SIZE: MAX_FRAME,
+            SettingCodes.MAX_HEADER_LIST_SIZE: MAX_HEADERS,
         }
         self.local_settings = Settings(client=False, initial_values=values)
-        self.max_inbound_frame_size = LARGEST_FRAME
-        self.decoder.max_header_list_size = LARGEST_HEADERS
+        self.max_inbound_frame_size = MAX_FRAME
+        self.decoder.max_header_list_size = MAX_HEADERS
 
     def begin(self) -> None:
         """The first that is sent."""
@@ -72,7 +72,7 @@ class ServerFrames(H2Connection):  # type: ignore[misc]  # it has no types
         events: list[Event] = super().receive_data(data)
         buffer = self.incoming_buffer
         headers = sum(len(each.data) for each in buffer._headers_buffer)
-        if headers > LARGEST_HEADERS or len(buffer._data) > LARGEST_FRAME + FRAME_HEAD:
+        if headers > MAX_HEADERS or len(buffer._data) > MAX_FRAME + FRAME_HEAD:
             raise DenialOfServiceError(f"{self.unread} bytes of one frame")
         return events
 
@@ -84,7 +84,7 @@ class ServerFrames(H2Connection):  # type: ignore[misc]  # it has no types
     def _receive_headers_frame(self, frame: HeadersFrame) -> tuple[list[Frame], list[Event]]:
         """Its decoder decodes all before it looks at their size: 16 MiB of them keep everybody waiting for
         seconds."""
-        if len(frame.data) > LARGEST_HEADERS:
+        if len(frame.data) > MAX_HEADERS:
             raise DenialOfServiceError(f"{len(frame.data)} bytes of headers")
         received: tuple[list[Frame], list[Event]] = super()._receive_headers_frame(frame)
         return received

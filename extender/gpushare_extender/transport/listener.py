@@ -13,18 +13,18 @@ from typing import cast
 from aiohttp import web
 
 from gpushare_core.process.log import RareLog
-from gpushare_extender.transport.connection import HTTP2, KEEP_ALIVE, Connection, Patience
+from gpushare_extender.transport.connection import HTTP2, KEEP_ALIVE, Connection, Timeouts
 from gpushare_extender.transport.exchange import Answering
 from gpushare_extender.transport.http2 import Http2Requests, StreamLimits
 from gpushare_extender.transport.tls import ServerTls
-from gpushare_extender.transport.unfinished import Unfinished
+from gpushare_extender.transport.unfinished import PartialRequestBudget
 
 PROTOCOLS = (HTTP2, "http/1.1")
 """That are spoken where there is an ``Http2Service``."""
 HANDSHAKE_SECONDS = 5.0
-MOST_PROVEN = 512
+MAX_AUTHENTICATED = 512
 """Connections with a good certificate. A burst of binds takes one for each."""
-MOST_UNPROVEN = 128
+MAX_UNAUTHENTICATED = 128
 """Connections that have shown nothing yet; one more and the oldest is dropped. With the proven ones, and
 those to the API server, they stay below the 1024 files that a container may have open by default."""
 LAST_SECONDS = 1.0
@@ -45,10 +45,10 @@ class Http2Service:
 class ListenerLimits:
     """Replaced in tests. Seconds and numbers of connections."""
 
-    patience: Patience = field(default_factory=Patience)
+    patience: Timeouts = field(default_factory=Timeouts)
     handshake: float = HANDSHAKE_SECONDS
-    proven: int = MOST_PROVEN
-    unproven: int = MOST_UNPROVEN
+    proven: int = MAX_AUTHENTICATED
+    unproven: int = MAX_UNAUTHENTICATED
     pause: float = 0.0
     """Between two connections: it bounds what the handshakes of strangers cost."""
 
@@ -63,7 +63,7 @@ class Listener:
 
     choose: Callable[[Connection, str], asyncio.Protocol]
     log: RareLog
-    unfinished: Unfinished
+    unfinished: PartialRequestBudget
     tls: ServerTls | None = None
     limits: ListenerLimits = field(default_factory=ListenerLimits)
     _unproven: dict[Connection, "asyncio.Task[None] | None"] = field(default_factory=dict, init=False)
@@ -176,9 +176,11 @@ async def open_port(
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     log = RareLog(_log, time.monotonic)
     limits = limits or ListenerLimits()
-    unfinished = Unfinished.for_requests(http2.largest_request if http2 else 0, log)
+    unfinished = PartialRequestBudget.for_requests(http2.largest_request if http2 else 0, log)
     with contextlib.ExitStack() as stack:
-        bound = stack.enter_context(socket.create_server((host, port), family=family, backlog=MOST_UNPROVEN))
+        bound = stack.enter_context(
+            socket.create_server((host, port), family=family, backlog=MAX_UNAUTHENTICATED)
+        )
         bound.setblocking(False)  # noqa: FBT003 - the standard library's own signature
         runner = await _set_up(application, drain, log)
         protocols = _Protocols(cast("web.Server", runner.server), http2, limits.patience, unfinished)
@@ -232,8 +234,8 @@ class _Protocols:
 
     http1: Callable[[], asyncio.Protocol]
     http2: Http2Service | None
-    patience: Patience
-    unfinished: Unfinished
+    patience: Timeouts
+    unfinished: PartialRequestBudget
     _multiplexed: "weakref.WeakSet[Http2Requests]" = field(default_factory=weakref.WeakSet)
 
     def choose(self, connection: Connection, agreed: str) -> asyncio.Protocol:

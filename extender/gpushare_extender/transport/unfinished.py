@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from logging import Logger, LoggerAdapter
 from typing import Any, Protocol
 
-MOST_UNFINISHED = 2**26
+MAX_UNFINISHED = 2**26
 """Bytes; more where a single request may be larger. Who sends requests in one go hardly needs any."""
 
 
@@ -16,7 +16,7 @@ class Holder(Protocol):
 
 
 @dataclass(slots=True)
-class Unfinished:
+class PartialRequestBudget:
     """At most ``most`` bytes; one more and the oldest makes room, as among connections that have shown
     nothing: who sends a request in one go is heard, however many others are kept half-sent."""
 
@@ -27,9 +27,9 @@ class Unfinished:
     _total: int = field(default=0, init=False)
 
     @classmethod
-    def for_requests(cls, largest: int, log: "Logger | LoggerAdapter[Any]") -> "Unfinished":
+    def for_requests(cls, largest: int, log: "Logger | LoggerAdapter[Any]") -> "PartialRequestBudget":
         """``largest``: bytes of a request, of which two have room."""
-        return cls(max(MOST_UNFINISHED, 2 * largest), log)
+        return cls(max(MAX_UNFINISHED, 2 * largest), log)
 
     @property
     def total(self) -> int:

@@ -27,7 +27,7 @@ SILENCE = Gauge(
     "gpushare_watch_silence_seconds", "Since the last attempt or sign of the server.", ("collection",)
 )
 WAITING = Gauge("gpushare_extender_waiting_pods", "Pods that fitted no node at their last try.", ("reason",))
-LONGEST_WAIT = Gauge(
+MAX_WAIT = Gauge(
     "gpushare_extender_longest_wait_seconds", "For how long one of them waits by now.", ("reason",)
 )
 
@@ -62,7 +62,7 @@ class ExtenderMetrics:
         )
         self._verbs = {path: self._seconds.labels(verb) for path, verb in VERBS.items()}
         self._waiting = WaitingPods()
-        registry.register(SnapshotCollector((WAITING, LONGEST_WAIT), self._waits))
+        registry.register(SnapshotCollector((WAITING, MAX_WAIT), self._waits))
         self._start_from_zero()
 
     def _start_from_zero(self) -> None:
@@ -90,7 +90,7 @@ class ExtenderMetrics:
         for reason in Refusal:
             pods, longest = waits.get(reason, NO_WAITS)
             yield WAITING.at(pods, reason.value)
-            yield LONGEST_WAIT.at(longest, reason.value)
+            yield MAX_WAIT.at(longest, reason.value)
 
     def bind_ended(self, result: BindResult) -> None:
         self._binds.labels(result.value).inc()

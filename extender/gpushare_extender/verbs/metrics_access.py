@@ -16,11 +16,11 @@ REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 ALLOWED_SECONDS = 60.0
 REFUSED_SECONDS = 10.0
 """For which an answer of the API server is remembered."""
-MOST_REMEMBERED = 64
-MOST_QUESTIONS = 2
+MAX_REMEMBERED = 64
+MAX_QUESTIONS = 2
 """Under way at the API server at a time: whoever brings made-up tokens costs it no more."""
 QUESTION_SECONDS = 5.0
-LONGEST_TOKEN = 16 * 1024
+MAX_TOKEN = 16 * 1024
 
 Reviewer = Callable[[str], Awaitable[HTTPStatus]]
 """Gets a token. Returns OK, UNAUTHORIZED, FORBIDDEN, or SERVICE_UNAVAILABLE where the API server does not
@@ -57,7 +57,7 @@ class MetricsAccess:
     clock: Callable[[], float] = time.monotonic
     _known: dict[bytes, tuple[HTTPStatus, float]] = field(default_factory=dict, init=False)
     """Digest of a token -> the answer, and until when it counts. Oldest first."""
-    _asking: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MOST_QUESTIONS), init=False)
+    _asking: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MAX_QUESTIONS), init=False)
 
     async def status(self, authorization: str) -> HTTPStatus:
         """Returns OK where the caller may read the metrics; ``authorization`` is the header of that name."""
@@ -81,11 +81,11 @@ class MetricsAccess:
         if status is not HTTPStatus.SERVICE_UNAVAILABLE:
             seconds = ALLOWED_SECONDS if status is HTTPStatus.OK else REFUSED_SECONDS
             self._known[digest] = (status, self.clock() + seconds)
-        while len(self._known) > MOST_REMEMBERED:
+        while len(self._known) > MAX_REMEMBERED:
             del self._known[next(iter(self._known))]
         return status
 
 
 def _is_token(text: str) -> bool:
     """Returns whether it may be sent on as a header."""
-    return 0 < len(text) <= LONGEST_TOKEN and all("!" <= each <= "~" for each in text)
+    return 0 < len(text) <= MAX_TOKEN and all("!" <= each <= "~" for each in text)

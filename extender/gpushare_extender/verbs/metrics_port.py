@@ -20,7 +20,7 @@ from gpushare_extender.verbs.metrics_access import MetricsAccess
 LIMITS = ListenerLimits(proven=32, unproven=32, pause=0.05)
 """Anybody who reaches the host may shake hands here, which takes the processor: at most 20 times a second, so
 that no stranger slows the answers to kube-scheduler down."""
-MOST_RETRY_SECONDS = 60.0
+MAX_RETRY_SECONDS = 60.0
 DRAIN_SECONDS = 1.0
 
 _log = logging.getLogger(__name__)
@@ -90,4 +90,4 @@ async def _open(endpoint: Endpoint, opened: list[OpenPort]) -> None:
                 "metrics cannot be served on %s, again in %.0f s: %s", endpoint.address, delay, error.strerror
             )
             await asyncio.sleep(delay)
-            delay = min(2 * delay, MOST_RETRY_SECONDS)
+            delay = min(2 * delay, MAX_RETRY_SECONDS)

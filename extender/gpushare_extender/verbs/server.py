@@ -51,9 +51,9 @@ from gpushare_extender.verbs.wire import (
     preemption_result,
 )
 
-LARGEST_REQUEST = 4 * 2**20
+MAX_REQUEST = 4 * 2**20
 """Bytes: the names of 5,000 nodes are 0.2 MiB, and a pod is at most 1.5."""
-MOST_SCHEDULERS = 64
+MAX_SCHEDULERS = 64
 """Names that are remembered: a kube-scheduler has one for each of its profiles."""
 NOMINATION_SECONDS = 1.0
 """In which the API server has to tell what ends on a nominated node: kube-scheduler waits for the answer."""
@@ -111,20 +111,22 @@ class ExtenderApi:
         try:
             args = EXTENDER_ARGS.decode(call.content)
             self.called(call.port)
-            result = self._filter(args, is_proven=call.is_proven)
+            result = self._filter(args, client_authenticated=call.client_authenticated)
         except UNREADABLE_JSON as error:
             return _json(ExtenderFilterResult(error=f"not the arguments of a filter: {error}"))
         if args.pod and args.pod.nominated_node and _is_empty(result):
             return self._unless_given_up(args.pod, result)
         return _json(result)
 
-    def _filter(self, args: ExtenderArgs, *, is_proven: bool) -> ExtenderFilterResult:
+    def _filter(self, args: ExtenderArgs, *, client_authenticated: bool) -> ExtenderFilterResult:
         if args.pod is None:
             return ExtenderFilterResult(error="not the arguments of a filter: no Pod")
         if message := self.health.not_listed():
             return ExtenderFilterResult(error=message)
         items = _named(args.nodes) if args.node_names is None else {}
-        result = self._filter_names(args.node_names or list(items), args.pod, is_proven=is_proven)
+        result = self._filter_names(
+            args.node_names or list(items), args.pod, client_authenticated=client_authenticated
+        )
         if args.node_names is not None:
             return _filter_result(result, node_names=result.passing)
         return _filter_result(result, nodes=NodeItems([items[name] for name in result.passing]))
@@ -138,11 +140,11 @@ class ExtenderApi:
         message = await nominations.given_up(pod, self._request(pod))
         return _json(ExtenderFilterResult(error=message) if message else result)
 
-    def _filter_names(self, names: list[str], pod: Pod, *, is_proven: bool) -> FilterResult:
+    def _filter_names(self, names: list[str], pod: Pod, *, client_authenticated: bool) -> FilterResult:
         request, uid, now = self._request(pod), pod.metadata.uid, self.binder.timing.clock()
-        is_free = pod.prefers_nodes or self.offered.comes_again(uid, now=now)
+        is_free = pod.prefers_nodes or self.offered.is_retry(uid, now=now)
         narrowing = None if is_free else Narrowing(pod.nominated_node)
-        if len(self.schedulers) < MOST_SCHEDULERS and is_name(pod.spec.scheduler_name):
+        if len(self.schedulers) < MAX_SCHEDULERS and is_name(pod.spec.scheduler_name):
             self.schedulers.add(pod.spec.scheduler_name)
         version = pod.version
         result = filter_nodes(
@@ -156,7 +158,7 @@ class ExtenderApi:
         if result.left_out:
             self.offered.offered_some(uid, offered=len(result.passing), now=now)
         if result.passing:
-            proven = self.ledger.resources if is_proven else None
+            proven = self.ledger.resources if client_authenticated else None
             self.binder.expected.put(uid, request, proven=proven, version=version)
             self.refused.settled(uid)
             self.metrics.fits(uid)
@@ -202,7 +204,7 @@ class ExtenderApi:
             return error_answer(f"not the arguments of a prioritize: {error}", 400)
         if args.pod is None:
             return error_answer("not the arguments of a prioritize: no Pod", 400)
-        self.offered.goes_on(args.pod.metadata.uid)
+        self.offered.proceeded(args.pod.metadata.uid)
         asked = self._request(args.pod)
         has_say = asked.resources and not args.pod.prefers_nodes
         scores = prioritize_nodes(self.ledger, names, asked) if has_say else dict.fromkeys(names, 0)
@@ -236,7 +238,7 @@ class ExtenderApi:
         except UNREADABLE_JSON as error:
             return _json(ExtenderBindingResult(f"not the arguments of a bind: {error}"))
         pod = PodReference(args.pod_namespace, args.pod_name, args.pod_uid)
-        self.offered.goes_on(pod.uid)
+        self.offered.proceeded(pod.uid)
         return _json(
             ExtenderBindingResult(self.health.not_listed() or await self.binder.bind(pod, args.node))
         )
@@ -266,7 +268,7 @@ def answering(api: ExtenderApi) -> Answering:
     return api.metrics.measured(Routes(api.routes()).answer)
 
 
-def application(api: ExtenderApi, *, largest_request: int = LARGEST_REQUEST) -> web.Application:
+def application(api: ExtenderApi, *, largest_request: int = MAX_REQUEST) -> web.Application:
     return http1.application(answering(api), largest_request=largest_request)
 
 

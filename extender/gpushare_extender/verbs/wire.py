@@ -12,7 +12,7 @@ from gpushare_core.text.printable import REFUSAL_BYTES, printable
 from gpushare_extender.decide.pod import Pod, PodMetadata
 from gpushare_extender.decide.preemption.proposals import Proposal
 
-MOST_NODES = 100_000
+MAX_NODES = 100_000
 """That a call may name, twice those of the largest cluster that was measured: half a million keep everybody
 else waiting for seconds."""
 
@@ -20,7 +20,7 @@ else waiting for seconds."""
 class NodeItems(msgspec.Struct):
     """Source: ``v1.NodeList``. Items go back as they came."""
 
-    items: Annotated[list[msgspec.Raw], msgspec.Meta(max_length=MOST_NODES)] | None = None
+    items: Annotated[list[msgspec.Raw], msgspec.Meta(max_length=MAX_NODES)] | None = None
 
 
 class ExtenderArgs(msgspec.Struct, rename="pascal"):
@@ -28,7 +28,7 @@ class ExtenderArgs(msgspec.Struct, rename="pascal"):
 
     pod: Pod | None = None
     nodes: NodeItems | None = None
-    node_names: Annotated[list[str], msgspec.Meta(max_length=MOST_NODES)] | None = None
+    node_names: Annotated[list[str], msgspec.Meta(max_length=MAX_NODES)] | None = None
 
 
 class ExtenderFilterResult(msgspec.Struct, rename="pascal", omit_defaults=True, kw_only=True):

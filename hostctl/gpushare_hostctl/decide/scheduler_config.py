@@ -21,7 +21,7 @@ _GROUP = "kubescheduler.config.k8s.io/"
 _KIND = "KubeSchedulerConfiguration"
 _LARGEST = 2**31 - 1
 """Of a number in a configuration. What is none at all, NaN, is not comparable either."""
-_LONGEST_BACKOFF = 300
+_MAX_BACKOFF = 300
 """Seconds between two attempts of a pod of a dedicated kube-scheduler while others have to be scheduled.
 
 Pods that an extender has refused are tried again after every event of the cluster, such as any bind: with the
@@ -138,7 +138,7 @@ def for_dedicated(profile: DedicatedProfile, extender: ExtenderEntry) -> bytes:
             "resourceName": profile.scheduler_name,
             "resourceNamespace": profile.lease_namespace,
         },
-        "podMaxBackoffSeconds": _LONGEST_BACKOFF,
+        "podMaxBackoffSeconds": _MAX_BACKOFF,
         "profiles": [{"schedulerName": profile.scheduler_name, "percentageOfNodesToScore": 100}],
         "extenders": [extender.to_mapping()],
     }

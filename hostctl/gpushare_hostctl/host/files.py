@@ -15,10 +15,10 @@ from gpushare_hostctl.host import system_calls
 
 _LOG = logging.getLogger(__name__)
 
-_MOST_LINKS = 40
+_MAX_LINKS = 40
 """Links followed on the way to one file; as in Linux."""
 
-_MOST_EXCHANGES = 5
+_MAX_EXCHANGES = 5
 """Tries to give back what others write faster than we look."""
 
 _SELINUX_LABEL = "security.selinux"
@@ -138,7 +138,7 @@ class HostFiles:
 
     def give_back(self, staged: str, path: str, *, put: bytes) -> None:
         """Puts back what came out for ``put``; what others wrote there since is newer, and stays."""
-        for _ in range(_MOST_EXCHANGES):
+        for _ in range(_MAX_EXCHANGES):
             newest = self.read(staged)
             if newest is None or self.read(path) is None or not self._exchange(staged, path):
                 break
@@ -236,7 +236,7 @@ class HostFiles:
                 resolved, remaining = _follow(place, resolved=resolved, remaining=remaining)
             else:
                 resolved = resolved.parent if step == ".." else resolved / step
-            if links > _MOST_LINKS:
+            if links > _MAX_LINKS:
                 raise NeedsPersonError(f"too many links on the way to {path}; name the file itself")
         return self._root / resolved
 

@@ -15,7 +15,7 @@ from gpushare_core.text.json_object import Json
 from gpushare_operator.cluster.nodes.node_state import NodeState
 from gpushare_operator.cluster.object_parts import read_time
 
-LONGEST_GAP = RENEW_SECONDS
+MAX_GAP = RENEW_SECONDS
 """Seconds between two looks; after more we did not look."""
 
 
@@ -52,7 +52,7 @@ class Heartbeats:
         sign, too: a plugin that has just come back renews its Lease a little later.
         """
         now = self.clock()
-        before = self._heard if now - self._looked <= LONGEST_GAP else {**self._silent(self._looked)}
+        before = self._heard if now - self._looked <= MAX_GAP else {**self._silent(self._looked)}
         specs = (lease.get("spec") or {} for lease in leases)
         self._heard = {
             name: _note(before.get(name), spec, reported.get(name), now)

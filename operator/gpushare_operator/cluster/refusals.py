@@ -17,7 +17,7 @@ from gpushare_operator.cluster.labels import MANAGED
 from gpushare_operator.cluster.snapshot import Snapshot
 
 PAGE = 100
-MOST_EVENTS = 500
+MAX_EVENTS = 500
 """That are looked at: whoever may make Events in our namespace could make any number of them."""
 FAILED_CREATE = "reason=FailedCreate"
 ERROR_CREATING = "Error creating: "
@@ -53,7 +53,7 @@ async def _all(api: Reader, path: str, *, label_selector: str = "", field_select
     pages = api.pages(path, limit=PAGE, label_selector=label_selector, field_selector=field_selector)
     async for page in pages:
         found += page.items
-        if len(found) >= MOST_EVENTS:
+        if len(found) >= MAX_EVENTS:
             break
     return found
 

@@ -19,7 +19,7 @@ SHOWN = 3
 """Fields that are named."""
 
 
-def rival(snapshot: Snapshot, action: Action) -> str:
+def conflicting_manager(snapshot: Snapshot, action: Action) -> str:
     """Returns who makes ``action`` necessary again; empty when nothing tells."""
     match action:
         case ApplyDaemonSet():

@@ -41,7 +41,7 @@ from gpushare_operator.desired.hostctl_job import (
 )
 
 FIRST_BACKOFF = timedelta(seconds=5)
-LONGEST_BACKOFF = timedelta(minutes=5)
+MAX_BACKOFF = timedelta(minutes=5)
 KEYS_LOOKED_AT_AFTER = timedelta(days=100)
 """After a run that did not say when. Keys last a year; an install makes new ones in the last third of it."""
 KEYS_LEFT_ALONE = timedelta(days=1)
@@ -232,7 +232,7 @@ def _has_lost_edit(snapshot: Snapshot, job: JobObject) -> bool:
     if not shown or job.finished is None or has_ours:
         return False
     # Where a repair did not help, another one is no hurry.
-    patience = LONGEST_BACKOFF if job.has_drifted else EDIT_VISIBLE_AFTER
+    patience = MAX_BACKOFF if job.has_drifted else EDIT_VISIBLE_AFTER
     return min(each.seen for each in shown) - job.finished >= patience
 
 
@@ -240,7 +240,7 @@ def _was_restarted(snapshot: Snapshot, job: JobObject, now: datetime) -> bool:
     """Returns whether a kube-scheduler of the host started after hostctl had looked at it: perhaps to read
     another ``--config`` file of its own, which ours has to follow, and which only hostctl sees. One that is
     restarted all the time is no hurry."""
-    if job.finished is None or now - job.finished < LONGEST_BACKOFF:
+    if job.finished is None or now - job.finished < MAX_BACKOFF:
         return False
     return _latest_start(snapshot, job.node) > job.finished
 
@@ -293,5 +293,5 @@ def _retry_after(last: Attempt, node: NodeObject, run: HostctlRun, now: datetime
 def _backoff(last: Attempt) -> timedelta:
     """Returns a delay that doubles with each attempt; the sequence number says how many there were."""
     if last.needs_person or last.rolled_back:
-        return LONGEST_BACKOFF
-    return min(FIRST_BACKOFF * (1 << min(max(last.job.sequence - 1, 0), 10)), LONGEST_BACKOFF)
+        return MAX_BACKOFF
+    return min(FIRST_BACKOFF * (1 << min(max(last.job.sequence - 1, 0), 10)), MAX_BACKOFF)

@@ -26,7 +26,7 @@ def differences(actual: Json, desired: Json) -> list[Path]:
     ]
 
 
-MOST_COMPARISONS = 64
+MAX_COMPARISONS = 64
 
 
 @dataclass(slots=True)
@@ -41,7 +41,7 @@ class Comparisons:
     def agree(self, actual: Any, desired: Any) -> bool:
         key = (id(actual), id(desired))
         if key not in self._found:
-            if len(self._found) == MOST_COMPARISONS:
+            if len(self._found) == MAX_COMPARISONS:
                 self._found.clear()
             self._found[key] = (actual, desired, self.compare(actual, desired))
         return self._found[key][2]

@@ -54,7 +54,7 @@ def dedicated_configured(
     return condition_true(conditions.SCHEDULER_CONFIGURED, conditions.CONFIGURED, message)
 
 
-def forsaken_pods(snapshot: Snapshot) -> list[Problem]:
+def pods_without_scheduler(snapshot: Snapshot) -> list[Problem]:
     """Returns what is said of pods that ask for cards and wait for a scheduler that knows none."""
     facts = snapshot.server
     if facts is None or not facts.strays:

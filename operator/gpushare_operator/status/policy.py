@@ -13,7 +13,7 @@ from gpushare_operator.decide.backends import placing_backend
 from gpushare_operator.desired.names import Installation
 from gpushare_operator.status.backends import scheduler_configured
 from gpushare_operator.status.books import books_agree, since_seen
-from gpushare_operator.status.dedicated import forsaken_pods
+from gpushare_operator.status.dedicated import pods_without_scheduler
 from gpushare_operator.status.nodes import (
     api_problems,
     conflicted,
@@ -54,7 +54,7 @@ def policy_status(
         *contested_problems(contested),
         *refused_pods(snapshot, policy, installation.namespace),
         *other_plugins(offered),
-        *forsaken_pods(snapshot),
+        *pods_without_scheduler(snapshot),
     ]
     books = since_seen(books_agree(snapshot, nodes, now), policy.status.conditions)
     parts = _conditions(snapshot, policy, nodes, problems, scheduler, books)

@@ -11,7 +11,7 @@ from gpushare_operator.status.wording import explained
 
 PODS_REFUSED = "PodsRefused"
 """Reason of Degraded: part of the API."""
-MOST_BYTES = 400
+MAX_BYTES = 400
 """Of what a controller says: PodSecurity lists every field of a pod that it does not like."""
 
 POD_SECURITY = (
@@ -38,7 +38,7 @@ def refused_pods(snapshot: Snapshot, policy: PolicyObject, namespace: str) -> li
     if not refused:
         return []
     what = explained(
-        {f"pods of {name}": printable(why, most_bytes=MOST_BYTES) for name, why in refused.items()}
+        {f"pods of {name}": printable(why, most_bytes=MAX_BYTES) for name, why in refused.items()}
     )
     advice = dict.fromkeys(_advice(why).format(namespace=namespace) for why in refused.values())
     message = f"the API server refuses {what}; {'; '.join(advice)}; {AGAIN}"

@@ -12,7 +12,7 @@ from gpushare_operator.cluster.labels import EXTENDER, SCHEDULER
 from gpushare_operator.cluster.objects import JobObject
 from gpushare_operator.cluster.snapshot import Snapshot
 
-MOST_VERSIONS = 8
+MAX_VERSIONS = 8
 """Of one program that are named."""
 UNKNOWN = "unknown"
 
@@ -49,8 +49,8 @@ def _text(numbers: Mapping[str, int]) -> str:
     ordered = sorted(numbers.items(), key=lambda each: (-each[1], each[0]))
     if len(ordered) == 1:
         return _word(ordered[0][0])
-    shown = [f"{_word(version)} ({number})" for version, number in ordered[:MOST_VERSIONS]]
-    return ", ".join([*shown, *(["..."] if len(ordered) > MOST_VERSIONS else [])])
+    shown = [f"{_word(version)} ({number})" for version, number in ordered[:MAX_VERSIONS]]
+    return ", ".join([*shown, *(["..."] if len(ordered) > MAX_VERSIONS else [])])
 
 
 def _word(version: str) -> str:

@@ -13,7 +13,7 @@ from gpushare_plugin.cluster.pod_watch import PodWatch
 from gpushare_plugin.decide.admit.admission import (
     admission_candidates,
     admitted_by_arrival,
-    has_stranger,
+    has_pod_unknown_to_api,
     pods_to_read,
     pods_without_units,
     require_not_listed,
@@ -33,8 +33,8 @@ from gpushare_plugin.decide.held.allocations import (
     answered_classes,
     every_allocation,
     forgotten_containers,
-    forgotten_strangers,
     forgotten_units,
+    lost_assignments_without_pod,
     node_locks,
 )
 from gpushare_plugin.decide.held.lost_assignments import (
@@ -65,9 +65,9 @@ SILENT_TIMEOUT = 0.5
 """The same where they did not answer the last time: the kubelet admits one pod after the other."""
 SPECS_TIMEOUT = 2.0
 """Seconds for reading pods that the kubelet knew earlier than we."""
-MOST_TRIED = 4
+MAX_TRIED = 4
 """Pods to the cards of which a container is sent first that may be one of theirs."""
-MOST_NAMED = 5
+MAX_NAMED = 5
 """Pods in a message."""
 
 _log = logging.getLogger(__name__)
@@ -120,7 +120,7 @@ class Allocator:
         problems: list[NothingFitsError] = []
         meant: Sequence[Pod | None] = candidates
         if len(candidates) != 1:
-            meant = [*candidates[:MOST_TRIED], None]
+            meant = [*candidates[:MAX_TRIED], None]
         for pod in meant:
             try:
                 cards, numbers, container = self._choose_for(pod, request, forgotten=forgotten, layout=layout)
@@ -203,7 +203,7 @@ class Allocator:
             return ""
         if any(may_go_on(pod, state.assigned, layout.unit) for pod in candidates):
             return ""
-        if not candidates and forgotten_strangers(state.assigned, state.pods):
+        if not candidates and lost_assignments_without_pod(state.assigned, state.pods):
             return ""
         return (
             f"node {state.name} takes no new pods until those are gone that hold units of {layout.unit.text},"
@@ -325,7 +325,7 @@ class Allocator:
         assigned, pods = self.state.assigned, self.state.pods
         if not candidates or not forgotten_containers(candidates[0], assigned):
             return candidates[:1]
-        return [] if has_stranger(assigned, pods, candidates) else candidates
+        return [] if has_pod_unknown_to_api(assigned, pods, candidates) else candidates
 
     async def _candidates(self, units: int, *, silent: bool) -> Sequence[Pod]:
         state = self.state
@@ -478,8 +478,8 @@ def _whose_is_unknown(candidates: Sequence[Pod]) -> str:
     """Returns what to add to a message where several pods run without units that their kubelet knows of."""
     if len(candidates) < 2:
         return ""
-    names = ", ".join(str(each.name) for each in candidates[:MOST_NAMED])
-    more = ", ..." if len(candidates) > MOST_NAMED else ""
+    names = ", ".join(str(each.name) for each in candidates[:MAX_NAMED])
+    more = ", ..." if len(candidates) > MAX_NAMED else ""
     return (
         f"; the kubelet has lost the units of {names}{more}, and does not say a container of which of them it"
         " starts: delete those of them that need not go on"

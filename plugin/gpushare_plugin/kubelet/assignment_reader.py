@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import chain
 
 from gpushare_core.kube.backoff import BOOKKEEPING_RETRY, Backoff
-from gpushare_plugin.decide.held.allocations import forgotten_strangers, orphans
+from gpushare_plugin.decide.held.allocations import lost_assignments_without_pod, orphans
 from gpushare_plugin.decide.held.assigned_devices import AssignedDevices
 from gpushare_plugin.decide.held.checkpoint import by_pod
 from gpushare_plugin.decide.held.foreign_cards import locate
@@ -119,7 +119,9 @@ class AssignmentReader:
         """Returns the seconds until the next reading, unless something happens before that."""
         state = self._state
         settled = state.shown.complete and not state.assigned.unshown
-        unknown = orphans(state.assigned, state.pods) or forgotten_strangers(state.assigned, state.pods)
+        unknown = orphans(state.assigned, state.pods) or lost_assignments_without_pod(
+            state.assigned, state.pods
+        )
         if state.pod_resources_available and settled and not unknown:
             self._backoff.reset()
             return PERIOD

@@ -6,10 +6,10 @@ from contextlib import contextmanager, suppress
 
 from gpushare_plugin.kubelet.reservations import Reservations
 
-MOST_POSTPONED = 1.0
+MAX_POSTPONED = 1.0
 """Seconds for which a round waits for the kubelet to be done with admitting pods: by then most bursts are
 over, and a pod that is admitted during a round waits for three times as long as others."""
-MOST_GIVEN_WAY = 0.05
+MAX_GIVEN_WAY = 0.05
 """Seconds for which a part of a round waits for a single call: it has its own reasons to take longer."""
 
 
@@ -23,7 +23,7 @@ class KubeletCalls:
         self._over.set()
 
     @property
-    def are_coming(self) -> bool:
+    def pending(self) -> bool:
         """Whether a call is under way, or another one of the same pod follows, or one of the next pod may."""
         return self._count > 0 or self._reservations.remaining > 0
 
@@ -39,7 +39,7 @@ class KubeletCalls:
             if not self._count:
                 self._over.set()
 
-    async def give_way(self, *, most: float = MOST_GIVEN_WAY) -> None:
+    async def yield_to_kubelet(self, *, most: float = MAX_GIVEN_WAY) -> None:
         """Lets in who waits, and returns once no call is under way, or after ``most`` seconds."""
         await asyncio.sleep(0)
         if self._count:
@@ -47,10 +47,10 @@ class KubeletCalls:
                 async with asyncio.timeout(most):
                     await self._over.wait()
 
-    async def until_over(self, *, most: float = MOST_POSTPONED) -> None:
+    async def until_over(self, *, most: float = MAX_POSTPONED) -> None:
         """Returns once none is coming, or after ``most`` seconds."""
         with suppress(TimeoutError):
             async with asyncio.timeout(most):
-                while self.are_coming:
+                while self.pending:
                     await self._over.wait()
                     await asyncio.sleep(self._reservations.remaining)

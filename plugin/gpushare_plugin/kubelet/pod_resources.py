@@ -18,13 +18,13 @@ from gpushare_plugin.kubelet.proto import podresources_pb2 as api
 from gpushare_plugin.kubelet.wire import PodMessage, pod_messages
 
 LIST = "/v1.PodResourcesLister/List"
-LARGEST_ANSWER = 64 * 2**20
+MAX_ANSWER = 64 * 2**20
 """Bytes: the kubelet sends some 30 for every unit that is held."""
 BUSY_DELAY = 0.05
 """Seconds. The kubelet takes 100 calls a second, of all its clients together, and refuses the others."""
 
 _OPTIONS = (
-    ("grpc.max_receive_message_length", LARGEST_ANSWER),
+    ("grpc.max_receive_message_length", MAX_ANSWER),
     ("grpc.initial_reconnect_backoff_ms", 200),
     ("grpc.max_reconnect_backoff_ms", 2000),
 )

@@ -18,7 +18,7 @@ from gpushare_plugin.kubelet.proto import deviceplugin_pb2, podresources_pb2
 
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _SIZES = {_FIXED64: 8, _FIXED32: 4}
-_LONGEST_VARINT, _LONGEST_TAG = 10, 5
+_MAX_VARINT, _MAX_TAG = 10, 5
 _NUMBERS = range(1, 2**29)
 """Of fields."""
 SMALL = 1024
@@ -247,7 +247,7 @@ def _field(content: bytes, at: int, stop: int) -> _Field:
         end = start + _SIZES[kind]
     else:
         raise DecodeError(f"a field of kind {kind}")
-    if number not in _NUMBERS or tag_end - at > _LONGEST_TAG or end > stop:
+    if number not in _NUMBERS or tag_end - at > _MAX_TAG or end > stop:
         raise DecodeError("a field without a number, or longer than its message")
     return _Field(number, kind, at, start, end)
 
@@ -255,7 +255,7 @@ def _field(content: bytes, at: int, stop: int) -> _Field:
 def _read_varint(content: bytes, at: int, stop: int) -> tuple[int, int]:
     """Returns the number, and where it ends."""
     number = 0
-    for place in range(min(_LONGEST_VARINT, stop - at)):
+    for place in range(min(_MAX_VARINT, stop - at)):
         byte = content[at + place]
         number |= (byte & 0x7F) << 7 * place
         if byte < 0x80:

@@ -27,7 +27,7 @@ from gpushare_extender.objects import holder as ledger_holder
 from gpushare_extender.objects.pod_reference import PodReference
 from gpushare_extender.objects.share_node import ShareNodeCard
 from gpushare_plugin.decide.held import allocations
-from gpushare_plugin.decide.held.kubelet_restart import ShownPods
+from gpushare_plugin.decide.held.kubelet_restart import PodsListedSinceRestart
 from gpushare_plugin.decide.held.pods import read_metadata
 from gpushare_plugin.decide.offer import offering, unit_change
 from gpushare_plugin.decide.units import layout
@@ -219,7 +219,7 @@ def count_annotations_alone(patch: Patch) -> None:
 
 
 def free_at_once_what_left(patch: Patch) -> None:
-    patch.setattr(Ledger, "pod_left", lambda self, uid, *, now: self.drop_pod(uid))  # noqa: ARG005
+    patch.setattr(Ledger, "pod_deleted", lambda self, uid, *, now: self.drop_pod(uid))  # noqa: ARG005
 
 
 def a_pod_deleted_by_force_as_soon_as_it_is_admitted(scene: Scene) -> None:
@@ -433,7 +433,7 @@ def believe_that_nobody_has_anything(patch: Patch) -> None:
 
 
 def believe_every_list(patch: Patch) -> None:
-    patch.setattr(ShownPods, "may_follow", lambda *_, **__: False)
+    patch.setattr(PodsListedSinceRestart, "may_still_be_listed", lambda *_, **__: False)
 
 
 def the_plugin_starts_while_the_kubelet_is_away(scene: Scene) -> None:

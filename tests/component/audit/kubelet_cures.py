@@ -21,7 +21,7 @@ from gpushare_plugin.decide.admit.preferred_allocation import NothingFitsError
 from gpushare_plugin.decide.held import allocations
 from gpushare_plugin.decide.held.assigned_devices import AssignedDevices
 from gpushare_plugin.decide.held.checkpoint import StoredContainers
-from gpushare_plugin.decide.held.kubelet_restart import ShownPods, with_unshown
+from gpushare_plugin.decide.held.kubelet_restart import PodsListedSinceRestart, with_unshown
 from gpushare_plugin.decide.held.pod_assignment import PodAssignment
 from gpushare_plugin.decide.held.pods import Pods, read_pod
 from gpushare_plugin.kubelet import allocator, assignment_reader
@@ -173,13 +173,15 @@ def believe_whoever_says_to_be_a_mirror(patch: Patch) -> None:
     def of_whoever_may_follow(
         listed: AssignedDevices,
         before: AssignedDevices,
-        shown: ShownPods,
+        shown: PodsListedSinceRestart,
         pods: Pods,
         *,
         stored: Mapping[str, StoredContainers],
     ) -> AssignedDevices:
         known = with_unshown(listed, before, shown, pods, stored=stored)
-        awaited = (pod for pod in pods.values() if shown.may_follow(pod.name, known=not pod.static_uid))
+        awaited = (
+            pod for pod in pods.values() if shown.may_still_be_listed(pod.name, known=not pod.static_uid)
+        )
         uids = {pod.kubelet_uid for pod in awaited} & before.stored.keys()
         return replace(known, stored={**{uid: before.stored[uid] for uid in uids}, **known.stored})
 

@@ -132,7 +132,7 @@ def test_a_pod_that_never_came_to_its_kubelet_is_free_within_five_seconds() -> N
         ending = asyncio.ensure_future(end_departures(ledger, seconds, asyncio.sleep))
         await asyncio.sleep(0.3)
         ledger.set_pod(pod_update("a", c0=4))
-        ledger.pod_left("a", now=seconds())
+        ledger.pod_deleted("a", now=seconds())
         await asyncio.sleep(5.0)
         ending.cancel()
         node = ledger.node("n1")

@@ -14,7 +14,7 @@ from tests.fakes.api_server import PODS, Answer, FakeApi, cut, fake_api, json_an
 from tests.fakes.black_hole import black_hole, silent_behind_dead
 from tests.fakes.system_tls import system_tls
 
-from gpushare_core.kube.client import JSON, LONGEST_EVENT, KubeClient, Request
+from gpushare_core.kube.client import JSON, MAX_EVENT, KubeClient, Request
 from gpushare_core.kube.credentials import (
     TOKEN_SECONDS,
     Credentials,
@@ -23,11 +23,11 @@ from gpushare_core.kube.credentials import (
     in_cluster,
 )
 from gpushare_core.kube.errors import (
-    LONGEST_RETRY_AFTER,
+    MAX_RETRY_AFTER,
     ApiError,
-    EndlessEventError,
     NotSentError,
     UnreachableError,
+    WatchEventTooLargeError,
 )
 
 
@@ -91,7 +91,7 @@ async def test_a_refusal_tells_what_the_server_told(
     [
         pytest.param(429, "7", 7.0, id="of 429"),
         pytest.param(503, " 1 ", 1.0, id="of 503"),
-        pytest.param(503, "86400", LONGEST_RETRY_AFTER, id="too long"),
+        pytest.param(503, "86400", MAX_RETRY_AFTER, id="too long"),
         pytest.param(409, "7", 0.0, id="of what time does not help"),
         pytest.param(503, "Wed, 25 Nov 2026 07:28:00 GMT", 0.0, id="a date"),
         pytest.param(503, "-1", 0.0, id="no number"),
@@ -374,8 +374,8 @@ async def test_a_line_without_end_ends_the_watch(
     api: FakeApi, client: KubeClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All of it was kept."""
-    assert LONGEST_EVENT >= 10 * 2**20, "etcd takes 1.5 MiB, and each byte may be six of JSON"
-    monkeypatch.setattr("gpushare_core.kube.client.LONGEST_EVENT", 2**20)
+    assert MAX_EVENT >= 10 * 2**20, "etcd takes 1.5 MiB, and each byte may be six of JSON"
+    monkeypatch.setattr("gpushare_core.kube.client.MAX_EVENT", 2**20)
     sent = 0
 
     async def endless(request: web.Request) -> web.StreamResponse:
@@ -389,7 +389,7 @@ async def test_a_line_without_end_ends_the_watch(
         return response
 
     api.fail("GET", PODS, endless, watch=True)
-    with pytest.raises(EndlessEventError, match="without the end of a line"):
+    with pytest.raises(WatchEventTooLargeError, match="without the end of a line"):
         await lines_of(client)
     assert sent < 16 * 2**20
 

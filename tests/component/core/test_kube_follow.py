@@ -284,7 +284,7 @@ async def test_what_comes_from_before_the_point_lists_again(api: FakeApi, seen: 
 async def test_a_lost_watch_lists_again(
     api: FakeApi, seen: Seen, fault: Answer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gpushare_core.kube.client.LONGEST_EVENT", 2**19)
+    monkeypatch.setattr("gpushare_core.kube.client.MAX_EVENT", 2**19)
     api.fail("GET", PODS, fault, watch=True)
     assert await seen.listed() == ["first"]
     api.put(PODS, pod("second"))

@@ -807,7 +807,7 @@ class TestWhatAPodIsExpectedToAskFor:
     ) -> None:
         """kube-scheduler tries a bind again that it has not seen the end of, and the pod is gone by then."""
         ledger.set_pod(pod_update("uid-a", c0=4))
-        ledger.pod_left("uid-a", now=clock.now)
+        ledger.pod_deleted("uid-a", now=clock.now)
         api.delete(PODS, "a", "default")
         binder.expected.put("uid-a", pod_request(expected))
         assert await binder.bind(reference(), "n1")
@@ -831,7 +831,7 @@ async def test_an_old_cache_frees_nothing_that_the_kubelet_may_still_have(
     api: FakeApi, binder: Binder, ledger: Ledger, clock: FakeClock
 ) -> None:
     ledger.set_pod(pod_update("uid-a", c0=4))
-    ledger.pod_left("uid-a", now=clock.now)
+    ledger.pod_deleted("uid-a", now=clock.now)
     api.fail("POST", BINDING, status(404))
     assert "until just now" in await binder.bind(reference(), "n1")
     assert used(ledger) == 4

@@ -23,7 +23,7 @@ from gpushare_core.kube.client import KubeClient
 from gpushare_core.placement.modes.table import NODE_MODES
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_core.text.json_object import Json
-from gpushare_extender.audit.audit_task import AT_ONCE, LONGEST_SECONDS, BookAudit, ChangedNodes
+from gpushare_extender.audit.audit_task import AT_ONCE, MAX_SECONDS, BookAudit, ChangedNodes
 from gpushare_extender.audit.report import BooksReport
 from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.main import kube_client
@@ -84,7 +84,7 @@ def test_a_node_that_nobody_shares_any_more_has_no_books(audited: Audited) -> No
 
 def test_a_pod_that_has_just_gone_is_waited_for(audited: Audited) -> None:
     audited.ledger.set_share_node(share_node())
-    audited.ledger.pod_left("a", now=audited.clock.now)
+    audited.ledger.pod_deleted("a", now=audited.clock.now)
     assert audited.after(5) == []
     audited.ledger.end_departures(now=audited.clock.now)
     assert audited.after(5) == []
@@ -97,12 +97,12 @@ def test_a_node_whose_pods_go_all_the_time_is_looked_at(audited: Audited) -> Non
     for number in range(60):
         ledger.set_pod(pod_update(f"b-{number}", c1=16))
         clock.now += 1
-        ledger.pod_left(f"b-{number}", now=clock.now)
+        ledger.pod_deleted(f"b-{number}", now=clock.now)
         found = audited.after(1)
         ledger.end_departures(now=clock.now)
         assert set(found) <= {"default/a"}
     assert found == ["default/a"]
-    assert clock.now - 1000 > 2 * LONGEST_SECONDS
+    assert clock.now - 1000 > 2 * MAX_SECONDS
 
 
 def test_pods_that_come_to_a_card_one_after_another_are_no_alarm() -> None:
@@ -116,7 +116,7 @@ def test_pods_that_come_to_a_card_one_after_another_are_no_alarm() -> None:
         locked = reporting(free, 0, **{f"a-{number}": 4})
         cards = (replace(locked.cards[0], lock=ResourceClass.MEMORY),)
         made.ledger.set_share_node(replace(locked, cards=cards))
-        made.ledger.pod_left(f"a-{number}", now=made.clock.now)
+        made.ledger.pod_deleted(f"a-{number}", now=made.clock.now)
         made.clock.now += 0.1
         made.ledger.set_share_node(free)
 
@@ -129,7 +129,7 @@ def test_on_a_node_that_keeps_changing_only_what_stays_counts(audited: Audited) 
         assert set(found) <= {"default/a", *(f"default/b-{number}" for number in range(number - 10))}
         audited.ledger.drop_pod(f"b-{number}")
     assert found == ["default/a"]
-    assert audited.clock.now - 1000 > 2 * LONGEST_SECONDS
+    assert audited.clock.now - 1000 > 2 * MAX_SECONDS
 
 
 def test_unchanged_nodes_are_not_looked_at(audited: Audited) -> None:

@@ -34,7 +34,7 @@ class FakeExtender:
             raise RuntimeError("a defect")
         if call.method == "GET":
             return json_answer({"name": call.name})
-        assert (call.path, call.is_proven) == ("/gpushare/filter", True)
+        assert (call.path, call.client_authenticated) == ("/gpushare/filter", True)
         return json_answer({"NodeNames": self.passing, "FailedNodes": {"size": str(len(call.content))}})
 
 

@@ -16,7 +16,7 @@ from tests.fakes.following_extender import permitted
 from tests.samples.extender import ANNOTATION, pod_json, pod_request, reference, share_node
 
 from gpushare_core.api.timestamps import unix_nanoseconds
-from gpushare_core.dialects.annotation_room import MOST_BYTES, size_of
+from gpushare_core.dialects.annotation_room import MAX_BYTES, size_of
 from gpushare_core.dialects.table import DIALECTS
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.placement.requests import ResourceClass
@@ -49,7 +49,7 @@ def binder(client: KubeClient, ledger: Ledger, clock: FakeClock) -> Binder:
 
 def filled(*, room: int) -> Json:
     """A pod whose annotations leave so many bytes."""
-    return pod_json("a", units=4, annotations={"filler": "x" * (MOST_BYTES - len("filler") - room)})
+    return pod_json("a", units=4, annotations={"filler": "x" * (MAX_BYTES - len("filler") - room)})
 
 
 def shown(api: FakeApi, binder: Binder) -> None:
@@ -75,7 +75,7 @@ async def test_what_does_not_fit_is_not_sent(api: FakeApi, binder: Binder, ledge
     api.put(PODS, filled(room=10))
     refusal = await binder.bind(reference(), "n1")
     assert TOO_LITTLE in refusal
-    assert f"{MOST_BYTES - 10} bytes of annotations" in refusal
+    assert f"{MAX_BYTES - 10} bytes of annotations" in refusal
     assert (is_bound(api), used(ledger), calls(api)) == (False, 0, ["GET"])
 
 
@@ -96,7 +96,7 @@ async def test_there_is_room_for_the_words_of_the_dialect_and_of_the_plugin(
 
 
 async def test_a_copy_of_a_large_allocation_is_written_over(api: FakeApi, binder: Binder) -> None:
-    api.put(PODS, pod_json("a", units=4, annotations={ANNOTATION: "x" * (MOST_BYTES - len(ANNOTATION))}))
+    api.put(PODS, pod_json("a", units=4, annotations={ANNOTATION: "x" * (MAX_BYTES - len(ANNOTATION))}))
     assert await binder.bind(reference(), "n1") == ""
     assert size_of(api.pod("a")["metadata"]["annotations"]) < 1000
 

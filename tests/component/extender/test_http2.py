@@ -16,7 +16,7 @@ from tests.fakes.http2_client import Http2Client, connected
 from tests.fakes.http2_wire import PREFACE, wire
 from tests.fakes.open_port import listening
 
-from gpushare_extender.transport.connection import Patience
+from gpushare_extender.transport.connection import Timeouts
 from gpushare_extender.transport.exchange import Answer, Answering, Call, json_answer
 from gpushare_extender.transport.listener import PROTOCOLS, Http2Service, ListenerLimits
 from gpushare_extender.transport.tls import ServerTls
@@ -82,12 +82,12 @@ class Server:
         self,
         answering: Answering = echo,
         *,
-        patience: Patience | None = None,
+        patience: Timeouts | None = None,
         drain: float = 5.0,
         window: int = 65535,
     ) -> AsyncIterator[Http2Client]:
         ports = asyncio.get_running_loop().create_future()
-        limits = ListenerLimits(patience or Patience())
+        limits = ListenerLimits(patience or Timeouts())
         self.stopped = asyncio.create_task(self._serve(answering, limits, drain, ports))
         self.port = await ports
         try:
@@ -130,7 +130,7 @@ class TestAnswers:
 
     async def test_who_sent_it_has_proven_who_he_is(self, server: Server) -> None:
         async def proven(call: Call) -> Answer:
-            return json_answer([call.is_proven, call.port > 0])
+            return json_answer([call.client_authenticated, call.port > 0])
 
         async with server.client(proven) as client:
             assert (await client.answer(client.ask())).content == b"[true,true]"
@@ -211,7 +211,7 @@ class TestAnswers:
 
 class TestDeadlines:
     async def test_a_half_sent_request_is_reset_and_the_others_go_on(self, server: Server) -> None:
-        async with server.client(patience=Patience(read=0.2)) as client:
+        async with server.client(patience=Timeouts(read=0.2)) as client:
             half = client.open()
             client.send(half, b"{")
             assert (await client.answer(half)).reset == CANCELLED
@@ -221,18 +221,18 @@ class TestDeadlines:
         async def large(_: Call) -> Answer:
             return Answer(b"y" * 100_000)
 
-        async with server.client(large, patience=Patience(idle=0.3), window=1000) as client:
+        async with server.client(large, patience=Timeouts(idle=0.3), window=1000) as client:
             client.takes = False
             assert (await client.answer(client.ask())).reset == CANCELLED
 
     async def test_a_connection_without_requests_is_not_kept(self, server: Server) -> None:
-        async with server.client(patience=Patience(idle=0.2)) as client:
+        async with server.client(patience=Timeouts(idle=0.2)) as client:
             assert (await client.answer(client.ask())).status == 200
             await client.until(lambda: client.closed, "the connection's end")
 
     async def test_an_answer_has_all_the_time_it_wants(self, server: Server) -> None:
         held = Held()
-        async with server.client(held, patience=Patience(read=0.1, idle=0.1)) as client:
+        async with server.client(held, patience=Timeouts(read=0.1, idle=0.1)) as client:
             number = client.ask()
             await asyncio.sleep(0.4)
             assert not client.closed

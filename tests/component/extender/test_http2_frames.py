@@ -18,8 +18,8 @@ from hyperframe.frame import (
 from tests.fakes.http2_wire import GOOD, PREFACE, Owner, SlowTransport, Transport, headers_frame, wire
 
 from gpushare_extender.transport.exchange import Answer, Call
-from gpushare_extender.transport.http2 import MOST_UNTAKEN, Http2Requests, StreamLimits
-from gpushare_extender.transport.http2_frames import LARGEST_HEADERS, ServerFrames
+from gpushare_extender.transport.http2 import MAX_UNTAKEN, Http2Requests, StreamLimits
+from gpushare_extender.transport.http2_frames import MAX_HEADERS, ServerFrames
 
 LARGEST = 1000
 LENGTH = 5000
@@ -169,7 +169,7 @@ async def test_more_headers_than_are_taken_are_not_decoded() -> None:
     """
     conversation = Conversation(Transport())
     await conversation.begin()
-    frame = HeadersFrame(3, data=b"\x20" * LARGEST_HEADERS + Encoder().encode(GOOD))
+    frame = HeadersFrame(3, data=b"\x20" * MAX_HEADERS + Encoder().encode(GOOD))
     await conversation.say(wire(frame, ["END_HEADERS", "END_STREAM"]))
     assert len(conversation.answers.calls) == 1
     assert conversation.transport.is_closed
@@ -256,7 +256,7 @@ class TestUntaken:
         conversation.requests.pause_writing()
         await conversation.say(pings)
         assert not conversation.owner.is_broken_off
-        for _ in range(MOST_UNTAKEN // len(pings) + 1):
+        for _ in range(MAX_UNTAKEN // len(pings) + 1):
             await conversation.say(pings)
         assert conversation.owner.is_broken_off
 
@@ -264,7 +264,7 @@ class TestUntaken:
         conversation = Conversation(Transport())
         await conversation.begin()
         pings = wire(PingFrame(0, opaque_data=b"12345678")) * 1000
-        for _ in range(2 * MOST_UNTAKEN // len(pings)):
+        for _ in range(2 * MAX_UNTAKEN // len(pings)):
             conversation.requests.pause_writing()
             await conversation.say(pings)
             conversation.requests.resume_writing()

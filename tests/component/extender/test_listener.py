@@ -14,7 +14,7 @@ from tests.fakes.extender_caller import call, heard_application
 from tests.fakes.extender_keys import KeyFolder, caller_tls
 from tests.fakes.open_port import listening
 
-from gpushare_extender.transport.connection import Patience, read_in_time
+from gpushare_extender.transport.connection import Timeouts, read_in_time
 from gpushare_extender.transport.listener import ListenerLimits
 from gpushare_extender.transport.tls import ServerTls
 
@@ -102,7 +102,7 @@ def slow_application(arrived: asyncio.Event, free: asyncio.Event) -> web.Applica
 class TestDeadlines:
     @pytest.mark.parametrize("data", [HALF_SENT, b"POST / HT"], ids=["body", "headers"])
     async def test_half_sent_requests_are_not_kept(self, dialer: Dialer, data: bytes) -> None:
-        async with serving(ListenerLimits(Patience(read=0.2), unproven=200)) as port:
+        async with serving(ListenerLimits(Timeouts(read=0.2), unproven=200)) as port:
             await dialer.dial(port, data, count=200)
             assert await dialer.closed() == 200
             assert await call(port) == "heard"
@@ -117,14 +117,14 @@ class TestDeadlines:
     async def test_nor_are_those_that_came_together_with_a_whole_one(
         self, dialer: Dialer, half: bytes
     ) -> None:
-        async with serving(ListenerLimits(Patience(read=0.2, idle=0.4))) as port:
+        async with serving(ListenerLimits(Timeouts(read=0.2, idle=0.4))) as port:
             await dialer.dial(port, WHOLE + half)
             assert await dialer.closed() == 1
 
     async def test_nor_those_that_came_while_one_was_answered(self, dialer: Dialer) -> None:
         arrived, free = asyncio.Event(), asyncio.Event()
         app = slow_application(arrived, free)
-        async with serving(ListenerLimits(Patience(read=0.2)), app=app) as port:
+        async with serving(ListenerLimits(Timeouts(read=0.2)), app=app) as port:
             await dialer.dial(port, WHOLE)
             await asyncio.wait_for(arrived.wait(), 5)
             dialer.writers[0].write(b"POST / HT")
@@ -134,14 +134,14 @@ class TestDeadlines:
             assert await dialer.closed() == 1
 
     async def test_requests_one_after_the_other_have_their_time_each(self, dialer: Dialer) -> None:
-        async with serving(ListenerLimits(Patience(read=0.3, idle=5.0))) as port:
+        async with serving(ListenerLimits(Timeouts(read=0.3, idle=5.0))) as port:
             await dialer.dial(port)
             for _ in range(4):
                 assert await dialer.ask(0) == "heard"
                 await asyncio.sleep(0.15)
 
     async def test_an_idle_connection_ends(self, dialer: Dialer) -> None:
-        async with serving(ListenerLimits(Patience(idle=0.2))) as port:
+        async with serving(ListenerLimits(Timeouts(idle=0.2))) as port:
             await dialer.dial(port, WHOLE)
             await dialer.dial(port)
             assert await dialer.closed() == 2

@@ -35,7 +35,7 @@ from gpushare_core.text.json_object import Json
 from gpushare_extender.cluster.watchers import WatchHealth
 from gpushare_extender.decide.fit.filter import FilterResult
 from gpushare_extender.decide.waiting.sampled_pods import SAME_NODES
-from gpushare_extender.main import Extender, Options, spare_long_lived
+from gpushare_extender.main import Extender, Options, freeze_gc
 from gpushare_extender.transport.endpoints import Address
 
 PAIRS = AUTHORITIES / "first"
@@ -375,9 +375,9 @@ def test_what_was_in_use_at_one_list_and_is_not_at_the_next_is_collected() -> No
     ring = Ring()
     alive = weakref.ref(ring)
     try:
-        spare_long_lived()
+        freeze_gc()
         del ring
-        spare_long_lived()
+        freeze_gc()
         assert alive() is None
     finally:
         gc.unfreeze()
@@ -385,7 +385,7 @@ def test_what_was_in_use_at_one_list_and_is_not_at_the_next_is_collected() -> No
 
 def test_the_garbage_collector_is_kept_from_what_was_listed() -> None:
     listed = [[number] for number in range(1000)]
-    health = WatchHealth("pods", settled=spare_long_lived)
+    health = WatchHealth("pods", settled=freeze_gc)
     try:
         health.applied()
         assert gc.get_freeze_count() > len(listed)

@@ -15,12 +15,12 @@ from tests.fakes.open_port import listening
 
 from gpushare_core.health_port import Answer
 from gpushare_core.kube.credentials import Credentials
-from gpushare_extender.transport.connection import Patience
+from gpushare_extender.transport.connection import Timeouts
 from gpushare_extender.transport.endpoints import Address
 from gpushare_extender.transport.listener import ListenerLimits
 from gpushare_extender.verbs.metrics_access import (
     ALLOWED_SECONDS,
-    MOST_REMEMBERED,
+    MAX_REMEMBERED,
     REFUSED_SECONDS,
     MetricsAccess,
 )
@@ -111,7 +111,7 @@ async def test_who_gets_nothing_has_to_shake_hands_again(tmp_path: Path, path: s
 
 
 async def test_who_reads_the_metrics_keeps_the_connection_for_the_next_time(tmp_path: Path) -> None:
-    limits, opened = replace(LIMITS, patience=Patience(read=0.3)), 0
+    limits, opened = replace(LIMITS, patience=Timeouts(read=0.3)), 0
     tls, headers = caller_tls(client=""), {"Authorization": "Bearer prometheus"}
 
     async def count(*_: object) -> None:
@@ -164,9 +164,9 @@ async def test_an_answer_is_remembered_for_a_moment() -> None:
 
 async def test_made_up_tokens_in_any_number_take_no_memory() -> None:
     access = ApiServer().access()
-    for number in range(MOST_REMEMBERED + 10):
+    for number in range(MAX_REMEMBERED + 10):
         await access.status(f"Bearer {number}")
-    assert len(access._known) == MOST_REMEMBERED
+    assert len(access._known) == MAX_REMEMBERED
 
 
 async def test_while_the_api_server_is_away_nobody_new_is_heard_and_nothing_is_remembered_of_it() -> None:

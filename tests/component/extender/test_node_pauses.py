@@ -12,7 +12,7 @@ from tests.samples.extender import pod_json, pod_request, reference, share_node_
 from gpushare_core.kube.client import KubeClient
 from gpushare_extender.bind.binder import Binder
 from gpushare_extender.bind.deadlines import BindTiming
-from gpushare_extender.bind.node_pauses import FIRST_PAUSE, LONGEST_PAUSE, RIGHT_AFTER, NodePauses
+from gpushare_extender.bind.node_pauses import FIRST_PAUSE, MAX_PAUSE, RIGHT_AFTER, NodePauses
 from gpushare_extender.cluster.watchers import WatchHealth, watch_pods, watch_share_nodes
 from gpushare_extender.decide.fit.filter import filter_nodes
 from gpushare_extender.ledger.ledger import Ledger
@@ -171,7 +171,7 @@ async def test_pauses_grow_while_pods_are_rejected(setting: Setting) -> None:
         while setting.refusal():
             await setting.pass_time(1.0)
         lengths.append(setting.clock.now - begun)
-    assert lengths == [5, 10, 20, 40, LONGEST_PAUSE, LONGEST_PAUSE]
+    assert lengths == [5, 10, 20, 40, MAX_PAUSE, MAX_PAUSE]
 
 
 async def test_a_report_of_the_plugin_ends_the_pause(setting: Setting) -> None:

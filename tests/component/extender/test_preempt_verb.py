@@ -12,7 +12,7 @@ from tests.samples.preemption import budget_json
 from gpushare_core.text.json_object import Json
 from gpushare_extender.decide.waiting.sampled_pods import SAME_NODES
 from gpushare_extender.ledger.node_ledger import LEFT_SECONDS
-from gpushare_extender.preempt.scheduler_victims import MOST_NODES
+from gpushare_extender.preempt.scheduler_victims import MAX_NODES
 from gpushare_extender.verbs.server import ExtenderApi
 
 
@@ -48,7 +48,7 @@ def end(api: FakeApi, name: str) -> None:
 
 
 def y_leaves(extender: ExtenderApi) -> None:
-    extender.ledger.pod_left("uid-y", now=0.0)
+    extender.ledger.pod_deleted("uid-y", now=0.0)
 
 
 def report(extender: ExtenderApi, *, y: int = 0) -> None:
@@ -171,7 +171,7 @@ async def test_what_a_kubelet_does_not_release_is_not_waited_for_for_ever(
 async def test_nor_where_its_node_is_not_shared_any_more(extender: ExtenderApi) -> None:
     report(extender, y=10)
     for uid in ("uid-x", "uid-y"):
-        extender.ledger.pod_left(uid, now=0.0)
+        extender.ledger.pod_deleted(uid, now=0.0)
     extender.ledger.drop_share_node("n1")
     extender.ledger.end_departures(now=LEFT_SECONDS)
     assert extender.ledger.node("n1") is None
@@ -259,7 +259,7 @@ async def test_where_nothing_helps_on_the_first_nodes_the_others_are_looked_at(
     caller: SchedulerCaller, extender: ExtenderApi, api: FakeApi
 ) -> None:
     """The scheduler offers the same ones each time."""
-    names = [f"m{number}" for number in range(2 * MOST_NODES)]
+    names = [f"m{number}" for number in range(2 * MAX_NODES)]
     for name in names:
         pod = pod_json(f"pod-{name}", node=name)
         pod["metadata"]["ownerReferences"] = [{"kind": "DaemonSet", "controller": True}]

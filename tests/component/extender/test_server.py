@@ -13,7 +13,7 @@ from tests.fakes.extender_clock import FakeClock
 from tests.fakes.following_extender import permitted
 from tests.samples.extender import pod_json, pod_update, share_node
 
-from gpushare_core.dialects.annotation_room import MOST_BYTES
+from gpushare_core.dialects.annotation_room import MAX_BYTES
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.process.metrics import new_registry
 from gpushare_extender.bind.binder import Binder
@@ -21,8 +21,8 @@ from gpushare_extender.cluster.watchers import DEAD_SECONDS, WatchHealth
 from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.verbs.health import HealthApi
 from gpushare_extender.verbs.metrics import ExtenderMetrics
-from gpushare_extender.verbs.server import LARGEST_REQUEST, ExtenderApi, application
-from gpushare_extender.verbs.wire import MOST_NODES
+from gpushare_extender.verbs.server import MAX_REQUEST, ExtenderApi, application
+from gpushare_extender.verbs.wire import MAX_NODES
 
 
 @pytest.fixture
@@ -68,7 +68,7 @@ class TestFilter:
     async def test_a_pod_without_room_for_our_annotation_waits_for_no_units(
         self, caller: SchedulerCaller, extender: ExtenderApi
     ) -> None:
-        full = pod_json("a", units=4, annotations={"filler": "x" * (MOST_BYTES - 100)})
+        full = pod_json("a", units=4, annotations={"filler": "x" * (MAX_BYTES - 100)})
         answer = await caller.post("/gpushare/filter", {"Pod": full, "NodeNames": ["n1"]})
         assert "take annotations out of the pod" in answer["FailedAndUnresolvableNodes"]["n1"]
         assert not extender.refused.has_room("gpushare.io/memory", 16)
@@ -115,12 +115,12 @@ class TestFilter:
             pytest.param('{"Pod":{"spec":{"containers":"x"}}}', "not the arguments", id="odd containers"),
             pytest.param('{"Pod":{},"Nodes":{"items":[{}]}}', "not the arguments", id="a node without name"),
             pytest.param(
-                '{"Pod":{},"NodeNames":[' + '"",' * MOST_NODES + '""]}',
+                '{"Pod":{},"NodeNames":[' + '"",' * MAX_NODES + '""]}',
                 "length <= 100000",
                 id="too many names",
             ),
             pytest.param(
-                '{"Pod":{},"Nodes":{"items":[' + "1," * MOST_NODES + "1]}}",
+                '{"Pod":{},"Nodes":{"items":[' + "1," * MAX_NODES + "1]}}",
                 "length <= 100000",
                 id="too many nodes",
             ),
@@ -254,7 +254,7 @@ async def test_a_defect_fails_one_request_only(
 async def test_a_request_larger_than_any_of_a_scheduler_is_not_taken_in(
     caller: SchedulerCaller, *, announced: bool
 ) -> None:
-    body = b" " * (LARGEST_REQUEST + 1)
+    body = b" " * (MAX_REQUEST + 1)
 
     async def chunks() -> AsyncIterator[bytes]:
         for begin in range(0, len(body), 2**16):

@@ -12,11 +12,11 @@ from h2.errors import ErrorCodes
 from hyperframe.frame import ContinuationFrame, DataFrame, HeadersFrame, RstStreamFrame, SettingsFrame
 from tests.fakes.http2_wire import GOOD, PREFACE, Owner, Transport, headers_frame, wire
 
-from gpushare_extender.transport.connection import Connection, Patience
+from gpushare_extender.transport.connection import Connection, Timeouts
 from gpushare_extender.transport.exchange import Answer, Call
 from gpushare_extender.transport.http2 import Http2Requests, StreamLimits
-from gpushare_extender.transport.http2_frames import LARGEST_FRAME, LARGEST_HEADERS, READ_WINDOW
-from gpushare_extender.transport.unfinished import MOST_UNFINISHED, Unfinished
+from gpushare_extender.transport.http2_frames import MAX_FRAME, MAX_HEADERS, READ_WINDOW
+from gpushare_extender.transport.unfinished import MAX_UNFINISHED, PartialRequestBudget
 
 START = PREFACE + wire(SettingsFrame(0))
 SOME = 32 * 1024
@@ -27,7 +27,7 @@ _log = logging.getLogger(__name__)
 class Conversation:
     """With a client whose requests are answered at once."""
 
-    def __init__(self, unfinished: Unfinished | None = None, *, largest: int = 100_000) -> None:
+    def __init__(self, unfinished: PartialRequestBudget | None = None, *, largest: int = 100_000) -> None:
         self.calls: list[Call] = []
         self.owner, self.transport = Owner(), Transport()
         limits = StreamLimits(read=60.0, write=60.0, largest=largest)
@@ -98,7 +98,7 @@ class SendingClient:
 @pytest.mark.parametrize(
     "sizes",
     [
-        pytest.param([READ_WINDOW + LARGEST_FRAME], id="one"),
+        pytest.param([READ_WINDOW + MAX_FRAME], id="one"),
         pytest.param([4_000_000] * 5, id="side by side"),
     ],
 )
@@ -112,8 +112,8 @@ async def test_requests_may_be_larger_than_the_window(sizes: list[int]) -> None:
 async def test_one_that_is_too_large_is_told_so_and_not_reset() -> None:
     conversation = Conversation(largest=READ_WINDOW)
     conversation.say(START, begun(1))
-    for _ in range(READ_WINDOW // LARGEST_FRAME + 1):
-        conversation.say(part(1, LARGEST_FRAME))
+    for _ in range(READ_WINDOW // MAX_FRAME + 1):
+        conversation.say(part(1, MAX_FRAME))
     assert b"nodeCacheCapable" in conversation.transport.written
 
 
@@ -124,27 +124,29 @@ class TestFrames:
         conversation = Conversation()
         conversation.say(START)
         frame = b"\xff\xff\xff\x00\x00\x00\x00\x00\x01" + b"x" * (2**24 - 1)
-        assert conversation.say_in_parts(frame) <= LARGEST_FRAME + 2 * SOME
+        assert conversation.say_in_parts(frame) <= MAX_FRAME + 2 * SOME
 
     async def test_so_do_headers_in_too_many_parts(self) -> None:
         conversation = Conversation()
         conversation.say(START)
         more = wire(ContinuationFrame(1, data=b"\x82" * 1000)) * 60
-        assert conversation.say_in_parts(wire(HeadersFrame(1, data=b"")) + more) <= LARGEST_HEADERS + 2 * SOME
+        assert conversation.say_in_parts(wire(HeadersFrame(1, data=b"")) + more) <= MAX_HEADERS + 2 * SOME
 
     async def test_the_largest_that_is_allowed_may_come_in_parts(self) -> None:
-        conversation = Conversation(largest=LARGEST_FRAME)
+        conversation = Conversation(largest=MAX_FRAME)
         conversation.say(START, begun(1))
-        conversation.say_in_parts(part(1, LARGEST_FRAME, "END_STREAM"))
-        assert [len(call.content) for call in conversation.calls] == [LARGEST_FRAME]
+        conversation.say_in_parts(part(1, MAX_FRAME, "END_STREAM"))
+        assert [len(call.content) for call in conversation.calls] == [MAX_FRAME]
 
 
 class TestTogether:
     @pytest.fixture
-    def unfinished(self) -> Unfinished:
-        return Unfinished(100_000, _log)
+    def unfinished(self) -> PartialRequestBudget:
+        return PartialRequestBudget(100_000, _log)
 
-    async def test_the_oldest_makes_room_and_may_be_sent_again(self, unfinished: Unfinished) -> None:
+    async def test_the_oldest_makes_room_and_may_be_sent_again(
+        self, unfinished: PartialRequestBudget
+    ) -> None:
         old, new = Conversation(unfinished), Conversation(unfinished)
         old.say(START, begun(1), part(1, 30_000), begun(3), part(3, 30_000))
         new.say(START, begun(1), part(1, 60_000))
@@ -154,23 +156,23 @@ class TestTogether:
         assert [len(call.content) for call in (*new.calls, *old.calls)] == [60_001, 30_001]
         assert unfinished.total == 0
 
-    async def test_many_small_parts_count_as_what_they_take(self, unfinished: Unfinished) -> None:
+    async def test_many_small_parts_count_as_what_they_take(self, unfinished: PartialRequestBudget) -> None:
         conversation = Conversation(unfinished)
         conversation.say(START, begun(1), part(1, 0) * 2000)
         assert conversation.is_reset(1, ErrorCodes.REFUSED_STREAM)
 
-    async def test_a_frame_that_has_begun_counts_too(self, unfinished: Unfinished) -> None:
+    async def test_a_frame_that_has_begun_counts_too(self, unfinished: PartialRequestBudget) -> None:
         conversations = [Conversation(unfinished) for _ in range(3)]
         for conversation in conversations:
             conversation.say(START, begun(1), part(1, 40_000)[:-1])
         assert [each.owner.is_broken_off for each in conversations] == [True, False, False]
 
     async def test_a_larger_request_than_all_may_be_together_comes_all_the_same(self) -> None:
-        largest = 2 * MOST_UNFINISHED
-        assert Unfinished.for_requests(largest, _log).most == 2 * largest
-        assert Unfinished.for_requests(1, _log).most == MOST_UNFINISHED
+        largest = 2 * MAX_UNFINISHED
+        assert PartialRequestBudget.for_requests(largest, _log).most == 2 * largest
+        assert PartialRequestBudget.for_requests(1, _log).most == MAX_UNFINISHED
 
-    async def test_of_http_1_the_connection_ends(self, unfinished: Unfinished) -> None:
+    async def test_of_http_1_the_connection_ends(self, unfinished: PartialRequestBudget) -> None:
         connections = [connected(unfinished) for _ in range(3)]
         for connection, _ in connections:
             for _ in range(4):
@@ -192,7 +194,7 @@ class TestTogether:
         ],
     )
     async def test_nothing_is_counted_when_it_is_over(
-        self, unfinished: Unfinished, end: Callable[[Conversation], None]
+        self, unfinished: PartialRequestBudget, end: Callable[[Conversation], None]
     ) -> None:
         conversation = Conversation(unfinished, largest=90_000)
         conversation.say(START, begun(1), part(1, 1000))
@@ -218,8 +220,8 @@ class _Listener:
     def lost(self, connection: Connection) -> None: ...
 
 
-def connected(unfinished: Unfinished) -> tuple[Connection, BreakableTransport]:
+def connected(unfinished: PartialRequestBudget) -> tuple[Connection, BreakableTransport]:
     transport = BreakableTransport()
-    connection = Connection(lambda *_: asyncio.Protocol(), _Listener(), Patience(), unfinished)
+    connection = Connection(lambda *_: asyncio.Protocol(), _Listener(), Timeouts(), unfinished)
     connection.connection_made(transport)
     return connection, transport

@@ -8,8 +8,8 @@ from tests.unit.extender.test_unserved_pods import MEMORY, waiting
 
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.errors import ApiError, UnreachableError
-from gpushare_extender.cluster.paced_pods import LONGEST_SECONDS, LOOK_SECONDS, PAGE, PacedPods
-from gpushare_extender.cluster.unserved_pods import AGAIN_SECONDS, MOST_EVENTS, UNPLACED, UnservedPods
+from gpushare_extender.cluster.paced_pods import LOOK_SECONDS, MAX_SECONDS, PAGE, PacedPods
+from gpushare_extender.cluster.unserved_pods import AGAIN_SECONDS, MAX_EVENTS, UNPLACED, UnservedPods
 from gpushare_extender.ledger.ledger import Ledger
 
 PATH = "/apis/events.k8s.io/v1/namespaces/default/events"
@@ -73,9 +73,9 @@ async def test_of_thousands_some_are_told_at_a_time(
     put(api, *(f"big-{each}" for each in range(PAGE - 1)))
     extender = an_extender(client, clock)
     await extender.look()
-    assert len(told(api)) == MOST_EVENTS
+    assert len(told(api)) == MAX_EVENTS
     await extender.look()
-    assert len(told(api)) == 2 * MOST_EVENTS
+    assert len(told(api)) == 2 * MAX_EVENTS
 
 
 async def test_an_event_that_is_refused_keeps_no_other_pod_from_its_own(
@@ -104,7 +104,7 @@ async def test_an_event_that_did_not_reach_the_api_server_is_written_at_the_next
     [
         pytest.param(0.0, LOOK_SECONDS, id="small cluster"),
         pytest.param(0.5, 50.0, id="large cluster"),
-        pytest.param(60.0, LONGEST_SECONDS, id="never given up"),
+        pytest.param(60.0, MAX_SECONDS, id="never given up"),
     ],
 )
 async def test_the_longer_the_api_server_needs_the_more_rarely_it_is_asked(
@@ -120,7 +120,7 @@ async def test_the_longer_the_api_server_needs_the_more_rarely_it_is_asked(
     ("seconds", "pause"),
     [
         pytest.param(0.0, LOOK_SECONDS, id="refused at once"),
-        pytest.param(15.0, LONGEST_SECONDS, id="no answer in time"),
+        pytest.param(15.0, MAX_SECONDS, id="no answer in time"),
     ],
 )
 async def test_after_a_failure_the_api_server_is_left_alone_as_well(

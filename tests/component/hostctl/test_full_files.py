@@ -9,7 +9,7 @@ import pytest
 from tests.fakes.hostctl_node import OWN_CONFIG, OWN_CONFIG_PATH, FakeNode
 from tests.samples.hostctl import KUBEADM, WITH_CONFIG
 
-from gpushare_core.text.yaml_edit import MOST_CHARACTERS
+from gpushare_core.text.yaml_edit import MAX_CHARACTERS
 from gpushare_hostctl.errors import NeedsPersonError
 
 
@@ -27,16 +27,16 @@ def edit_size(folder: Path, text: bytes) -> int:
 
 def test_a_manifest_that_the_edit_fills_is_edited_and_restored(tmp_path: Path) -> None:
     added = edit_size(tmp_path / "first", KUBEADM)
-    node = FakeNode(tmp_path / "second", padded(KUBEADM, MOST_CHARACTERS - added))
+    node = FakeNode(tmp_path / "second", padded(KUBEADM, MAX_CHARACTERS - added))
     assert node.install().result == "Installed"
-    assert len(node.content) == MOST_CHARACTERS
+    assert len(node.content) == MAX_CHARACTERS
     assert node.restore().result == "Restored"
     node.assert_untouched()
 
 
 def test_a_manifest_that_the_edit_would_make_too_long_stays_as_it_is(tmp_path: Path) -> None:
     added = edit_size(tmp_path / "first", KUBEADM)
-    node = FakeNode(tmp_path / "second", padded(KUBEADM, MOST_CHARACTERS - added + 1))
+    node = FakeNode(tmp_path / "second", padded(KUBEADM, MAX_CHARACTERS - added + 1))
     with pytest.raises(NeedsPersonError, match=r"the manifest would be too long: .* 128 KiB; shorten it"):
         node.install()
     node.assert_untouched()
@@ -47,7 +47,7 @@ def test_a_configuration_without_room_for_the_extender_is_said_and_nothing_is_ed
     tmp_path: Path, room: int
 ) -> None:
     node = FakeNode(tmp_path, WITH_CONFIG)
-    (node.root / OWN_CONFIG_PATH).write_bytes(padded(OWN_CONFIG, MOST_CHARACTERS - room))
+    (node.root / OWN_CONFIG_PATH).write_bytes(padded(OWN_CONFIG, MAX_CHARACTERS - room))
     with pytest.raises(NeedsPersonError, match=r"--config file would be too long: .* 128 KiB; shorten it"):
         node.install()
     node.assert_untouched()

@@ -14,9 +14,9 @@ import yaml
 
 from gpushare_core.api.names import ADMISSION_LABEL, SCHEDULER_LABEL
 from gpushare_core.dialects.annotation_room import (
-    MOST_ANNOTATIONS,
-    MOST_BYTES,
-    MOST_CONTAINERS,
+    MAX_ANNOTATIONS,
+    MAX_BYTES,
+    MAX_CONTAINERS,
     ROOM_BYTES,
 )
 from gpushare_core.dialects.dialect import OWN_VARIABLES
@@ -29,7 +29,7 @@ from gpushare_core.dialects.visible_cards import (
     RUNTIME_SUFFIX,
     RUNTIME_VARIABLES,
 )
-from gpushare_core.placement.modes.table import MOST_UNITS
+from gpushare_core.placement.modes.table import MAX_UNITS
 from gpushare_operator.cluster.labels import COMPARE_LABEL
 
 MANIFESTS = Path(__file__).resolve().parents[3] / "manifests"
@@ -185,7 +185,7 @@ def test_who_changes_anything_else_of_a_node_than_its_labels_is_looked_at() -> N
     }
 
 
-MOST_VARIABLES = 1000
+MAX_VARIABLES = 1000
 OF_DIALECTS = RESOURCES.keys() - GPUSHARE.resources.keys() - SHARED_RESOURCES
 
 
@@ -226,7 +226,7 @@ def test_who_asks_for_no_card_is_known_by_the_same_lists() -> None:
 
 
 def test_the_most_that_is_let_pass_is_what_64_cards_have() -> None:
-    most = SIMULATED_CARDS * MOST_UNITS
+    most = SIMULATED_CARDS * MAX_UNITS
     assert f"quantity('{most // 2**20}Mi')" in conditions("gpushare-requests")[0]
     assert most % 2**20 == 0
 
@@ -252,12 +252,12 @@ def test_a_pod_does_not_set_what_says_which_cards_it_sees(policy: str) -> None:
 @pytest.mark.parametrize("policy", ["gpushare-requests", "gpushare-dialect-environments"])
 def test_thousands_of_variables_of_one_container_are_not_looked_at(policy: str) -> None:
     """The API server's time for a list grows with the square of its length."""
-    guarded = f"env.size() <= {MOST_VARIABLES} && each.env.exists("
+    guarded = f"env.size() <= {MAX_VARIABLES} && each.env.exists("
     naming, by_nvidia = (
         " ".join(expression_of(policy, name).split()) for name in ("naming", "namingByNvidia")
     )
     asking = expression_of(policy, "asking")
-    assert f"env.size() <= {MOST_VARIABLES}" in asking or (guarded in naming and guarded in by_nvidia)
+    assert f"env.size() <= {MAX_VARIABLES}" in asking or (guarded in naming and guarded in by_nvidia)
 
 
 def test_of_containers_that_ask_for_no_card_longer_lists_are_refused_unseen() -> None:
@@ -265,9 +265,9 @@ def test_of_containers_that_ask_for_no_card_longer_lists_are_refused_unseen() ->
     policy = "gpushare-visible-devices"
     (condition,) = (" ".join(each.split()) for each in conditions(policy))
     crowded, showing = (" ".join(expression_of(policy, name).split()) for name in ("crowded", "showing"))
-    assert f"(each.env.size() > {MOST_VARIABLES} || each.env.exists(" in condition
-    assert f"each.env.size() > {MOST_VARIABLES}" in crowded
-    assert f"each.env.size() <= {MOST_VARIABLES} && each.env.exists(" in showing
+    assert f"(each.env.size() > {MAX_VARIABLES} || each.env.exists(" in condition
+    assert f"each.env.size() > {MAX_VARIABLES}" in crowded
+    assert f"each.env.size() <= {MAX_VARIABLES} && each.env.exists(" in showing
 
 
 @pytest.mark.parametrize(
@@ -306,8 +306,8 @@ def test_whose_annotations_are_not_added_up_they_fit(policy: str) -> None:
     (number,) = re.findall(r"annotations\.orValue\(\{\}\)\.size\(\) > (\d+)", condition)
     (longest,) = re.findall(r"annotations\[key\]\.size\(\) > (\d+)", condition)
     most = int(number) * (KEY_BYTES + CHARACTER_BYTES * int(longest))
-    assert most <= MOST_BYTES - ROOM_BYTES
-    assert int(number) <= MOST_ANNOTATIONS
+    assert most <= MAX_BYTES - ROOM_BYTES
+    assert int(number) <= MAX_ANNOTATIONS
 
 
 @pytest.mark.parametrize("policy", ["gpushare-requests", "gpushare-dialect-environments"])
@@ -323,7 +323,7 @@ def test_of_thousands_of_containers_only_those_that_ask_are_looked_at_closer(pol
 def test_whose_containers_are_not_counted_by_what_they_ask_for_they_fit() -> None:
     (condition,) = conditions("gpushare-requests")
     (most,) = re.findall(r"initContainers\.orValue\(\[\]\)\.size\(\) > (\d+)", condition)
-    assert int(most) == MOST_CONTAINERS
+    assert int(most) == MAX_CONTAINERS
 
 
 def test_an_update_is_looked_at_for_the_same_resources_as_a_new_pod() -> None:

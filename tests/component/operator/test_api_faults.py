@@ -27,7 +27,7 @@ from gpushare_operator.cluster.kinds import KINDS
 
 LASTS = 1.5
 """Seconds of a fault."""
-MOST_TRIES = 14
+MAX_TRIES = 14
 """Calls for each kind in that time: a list and a watch after each delay of 0.1 s, 0.2 s, 0.4 s and so on."""
 
 
@@ -72,7 +72,7 @@ class Running:
             f"the watches of nodes and policies are hit by {fault}",
         )
         hits = self.proxy.faults.end(0)
-        assert hits <= len(KINDS) * MOST_TRIES, f"no backoff under {fault}"
+        assert hits <= len(KINDS) * MAX_TRIES, f"no backoff under {fault}"
 
     async def goes_on_after(self, fault: ApiFault, *, going: str, coming: str) -> None:
         cluster = self.cluster

@@ -15,7 +15,7 @@ ROUNDS = 12
 """So often the queue may come back to everything within one step."""
 TROUBLE = 0.2
 """How likely something happens from outside, in each step."""
-MOST_WRITES = 90
+MAX_WRITES = 90
 """In a minute: what three hosts and two policies can need when all changes at once."""
 
 
@@ -31,7 +31,7 @@ async def live(world: ControlPlanes, operator: Operator, *, minutes: float, trou
         world.now += STEP
         if world.now - began >= timedelta(minutes=1):
             written = len(world.api.writes) - writes
-            if written > MOST_WRITES:
+            if written > MAX_WRITES:
                 world.problems.append(f"{world.now:%H:%M:%S} {written} writes: {world.api.writes[-8:]}")
             began, writes = world.now, len(world.api.writes)
         assert not world.problems, "\n".join([*world.problems, *world.log[-40:]])

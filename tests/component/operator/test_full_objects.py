@@ -13,7 +13,7 @@ from tests.fakes.operator_cluster import Cluster, Operator, converge
 from tests.samples.operator import VOLCANO_CONFIG
 
 from gpushare_core.api.names import POLICY_LABEL, STARTUP_TAINT
-from gpushare_core.dialects.annotation_room import MOST_BYTES, size_of
+from gpushare_core.dialects.annotation_room import MAX_BYTES, size_of
 from gpushare_core.kube import paths
 from gpushare_core.kube.errors import ApiError
 from gpushare_core.text.json_object import Json
@@ -25,20 +25,20 @@ UNHEALTHY = "volcano.sh/gpu-unhealthy-ids"
 CONFIG_MAPS = paths.config_maps("volcano-system")
 CONFIG, KEY = "volcano-scheduler-configmap", "volcano-scheduler.conf"
 NOTHING = "no fault is known"
-MOST_CONFIG = 2**20
-MOST_OBJECT = 3 * 2**19
+MAX_CONFIG = 2**20
+MAX_OBJECT = 3 * 2**19
 """Bytes that etcd takes."""
 
 
 def refuse_what_is_too_large(collection: str, body: Json) -> None:
     size = size_of(body["metadata"].get("annotations") or {})
-    if size > MOST_BYTES:
-        message = f"metadata.annotations: Too long: may not be more than {MOST_BYTES} bytes"
+    if size > MAX_BYTES:
+        message = f"metadata.annotations: Too long: may not be more than {MAX_BYTES} bytes"
         raise ApiError(422, "Invalid", message)
     data = size_of(body.get("data") or {}) if collection == CONFIG_MAPS else 0
-    if data > MOST_CONFIG:
-        raise ApiError(422, "Invalid", f"Too long: may not be more than {MOST_CONFIG} bytes")
-    if len(json.dumps(body)) > MOST_OBJECT:
+    if data > MAX_CONFIG:
+        raise ApiError(422, "Invalid", f"Too long: may not be more than {MAX_CONFIG} bytes")
+    if len(json.dumps(body)) > MAX_OBJECT:
         raise ApiError(413, "RequestEntityTooLarge", "etcdserver: request is too large")
 
 
@@ -61,14 +61,14 @@ def node(cluster: Cluster, name: str) -> Json:
 
 def fill(cluster: Cluster, name: str, *, room: int = 10) -> None:
     """The annotations of a node."""
-    filler = "x" * (MOST_BYTES - len("filler") - room)
+    filler = "x" * (MAX_BYTES - len("filler") - room)
     cluster.api.change(paths.NODES, name, {"metadata": {"annotations": {"filler": filler}}})
 
 
 def fill_whole(held: Json) -> None:
     """An object, up to what etcd takes of it."""
     held["metadata"]["selfLink"] = ""
-    held["metadata"]["selfLink"] = "x" * (MOST_OBJECT - len(json.dumps(held)))
+    held["metadata"]["selfLink"] = "x" * (MAX_OBJECT - len(json.dumps(held)))
 
 
 def sicken(cluster: Cluster, name: str) -> None:
@@ -114,13 +114,13 @@ async def test_a_node_without_room_for_an_annotation_is_named_and_holds_up_no_ot
     await minutes(operator, 3)
     assert node(cluster, "gpu-2")["metadata"]["annotations"][UNHEALTHY] == "0,1"
     assert "node gpu-1" in degraded(cluster)
-    assert f"not be more than {MOST_BYTES} bytes" in degraded(cluster)
+    assert f"not be more than {MAX_BYTES} bytes" in degraded(cluster)
     assert 0 < tries.count <= 12
     assert degraded(cluster, "other") == NOTHING
     cluster.api.change(paths.NODES, "gpu-1", {"metadata": {"annotations": {"filler": None}}})
     await converge(cluster, operator)
     assert node(cluster, "gpu-1")["metadata"]["annotations"][UNHEALTHY] == "0,1"
-    assert str(MOST_BYTES) not in degraded(cluster)
+    assert str(MAX_BYTES) not in degraded(cluster)
 
 
 async def test_a_full_node_is_given_back_whole(cluster: Cluster) -> None:
@@ -180,7 +180,7 @@ async def test_the_status_of_a_node_that_etcd_takes_no_more_of_is_named(cluster:
 
 
 async def test_a_full_config_map_of_volcano_is_named_and_stays_as_it_is(cluster: Cluster) -> None:
-    filler = "x" * (MOST_CONFIG - len(KEY) - len(VOLCANO_CONFIG) - len("other") - 10)
+    filler = "x" * (MAX_CONFIG - len(KEY) - len(VOLCANO_CONFIG) - len("other") - 10)
     data = {KEY: VOLCANO_CONFIG, "other": filler}
     cluster.api.put(CONFIG_MAPS, {"metadata": {"name": CONFIG}, "data": data})
     cluster.api.change(paths.POLICIES, "default", {"spec": {"scheduler": {"backend": "Volcano"}}})
@@ -189,7 +189,7 @@ async def test_a_full_config_map_of_volcano_is_named_and_stays_as_it_is(cluster:
     tries = Tries(cluster, f"{CONFIG_MAPS}/{CONFIG}")
     await minutes(operator, 3)
     assert f"ConfigMap volcano-system/{CONFIG}" in degraded(cluster)
-    assert f"not be more than {MOST_CONFIG} bytes" in degraded(cluster)
+    assert f"not be more than {MAX_CONFIG} bytes" in degraded(cluster)
     assert 0 < tries.count <= 12
     assert cluster.api.of(CONFIG_MAPS)[CONFIG]["data"] == data
     cluster.api.change(CONFIG_MAPS, CONFIG, {"data": {"other": "x"}})

@@ -22,7 +22,7 @@ MOST = 3
 @pytest.fixture
 def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
     """With a policy over more nodes than one round writes to."""
-    monkeypatch.setattr(reconcile, "MOST_ACTIONS", MOST)
+    monkeypatch.setattr(reconcile, "MAX_ACTIONS", MOST)
     cluster = Cluster()
     for name in NODES:
         cluster.add_node(name)
@@ -104,8 +104,8 @@ async def test_nodes_that_are_refused_do_not_keep_the_others_from_their_turn(clu
 async def test_what_is_written_of_many_nodes_at_once_is_one_line_of_the_log(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(reconcile, "MOST_ACTIONS", 2000)
-    monkeypatch.setattr(apply, "MOST_LINES", len(NODES) - 1)
+    monkeypatch.setattr(reconcile, "MAX_ACTIONS", 2000)
+    monkeypatch.setattr(apply, "MAX_LINES", len(NODES) - 1)
     caplog.set_level(logging.INFO)
     await converge(cluster)
     lines = [record.getMessage() for record in caplog.records]
@@ -117,7 +117,7 @@ async def test_a_node_has_its_share_node_and_its_labels_in_one_round(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It was looked at after all GPUShareNodes of a large cluster, and again after all labels."""
-    monkeypatch.setattr(reconcile, "MOST_ACTIONS", 4)
+    monkeypatch.setattr(reconcile, "MAX_ACTIONS", 4)
     monkeypatch.setattr(policy_plan, "TOGETHER", 2)
     operator = Operator(cluster)
     await operator.resync()

@@ -9,14 +9,14 @@ from tests.samples.plugin import NODE, assigned, name_of
 
 from gpushare_core.kube.backoff import Backoff
 from gpushare_plugin.decide.held.assigned_devices import AssignedDevices
-from gpushare_plugin.decide.held.kubelet_restart import ShownPods
+from gpushare_plugin.decide.held.kubelet_restart import PodsListedSinceRestart
 from gpushare_plugin.kubelet.assignment_reader import PERIOD, AssignmentReader
 from gpushare_plugin.kubelet.checkpoint import CheckpointFile
 from gpushare_plugin.kubelet.pod_resources import PodResourcesUnavailableError
 from gpushare_plugin.kubelet.reservations import Reservations
 from gpushare_plugin.state import NodeState
 
-ALL_SHOWN = ShownPods(kubelet="", complete=True)
+ALL_SHOWN = PodsListedSinceRestart(kubelet="", complete=True)
 
 
 class Answers:

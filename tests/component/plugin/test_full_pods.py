@@ -8,7 +8,7 @@ from tests.fakes.kubelet import AdmissionError
 from tests.fakes.plugin_node import Node
 from tests.samples.plugin import container, pod_json
 
-from gpushare_core.dialects.annotation_room import MOST_BYTES
+from gpushare_core.dialects.annotation_room import MAX_BYTES
 from gpushare_core.kube.paths import pod_path
 from gpushare_core.text.json_object import Json
 
@@ -16,7 +16,7 @@ from gpushare_core.text.json_object import Json
 def bound_by_somebody_else(name: str, *, room: int) -> Json:
     """Without an allocation, and with so many bytes left for one."""
     pod = pod_json(name, container(units=4))
-    pod["metadata"]["annotations"] = {"filler": "x" * (MOST_BYTES - len("filler") - room)}
+    pod["metadata"]["annotations"] = {"filler": "x" * (MAX_BYTES - len("filler") - room)}
     return pod
 
 
@@ -33,7 +33,7 @@ async def test_a_full_pod_is_named_and_holds_nobody_up(node: Node) -> None:
     await node.run_pod(bound_by_somebody_else("other", room=5000))
     await node.until("the other's", lambda: node.allocation("other") is not None)
     await node.until("the word", lambda: node.condition("LedgerInSync") == ("False", "RepairPending"))
-    assert f"default/full (the pod has {MOST_BYTES - 10} bytes of annotations" in node.message("LedgerInSync")
+    assert f"default/full (the pod has {MAX_BYTES - 10} bytes of annotations" in node.message("LedgerInSync")
     assert "take annotations out of the pod" in node.message("LedgerInSync")
     await node.until("the Event", lambda: bool(told(node)))
     (event,) = told(node)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gpushare_plugin.devices.inventory.health_command import MOST_OUTPUT, HealthAnswer, ask_health
+from gpushare_plugin.devices.inventory.health_command import MAX_OUTPUT, HealthAnswer, ask_health
 
 
 def shell(script: str, *, timeout: float = 10.0) -> HealthAnswer:
@@ -56,7 +56,7 @@ def test_what_does_not_end_in_time_is_ended(script: str) -> None:
 def test_a_long_output_is_cut() -> None:
     answer = shell("head -c 10000000 /dev/zero | tr '\\0' x; exit 1")
     assert answer.problem.startswith("x" * 256 + " (its health")
-    assert len(answer.problem) < MOST_OUTPUT
+    assert len(answer.problem) < MAX_OUTPUT
 
 
 def test_what_it_has_started_ends_with_it(tmp_path: Path) -> None:

@@ -62,13 +62,13 @@ async def test_a_call_that_never_ends_holds_up_nobody_for_ever() -> None:
 async def test_a_part_of_a_round_gives_way_to_a_call_under_way() -> None:
     calls, _ = new_calls()
     with calls.one():
-        assert not await is_over_at_once(calls.give_way(most=LONG))
-        assert await is_over_at_once(calls.give_way(most=0.01))
-    assert await is_over_at_once(calls.give_way(most=LONG))
+        assert not await is_over_at_once(calls.yield_to_kubelet(most=LONG))
+        assert await is_over_at_once(calls.yield_to_kubelet(most=0.01))
+    assert await is_over_at_once(calls.yield_to_kubelet(most=LONG))
 
 
 async def test_a_part_of_a_round_lets_in_who_has_arrived() -> None:
     calls, arrived = new_calls()[0], asyncio.Event()
     asyncio.get_running_loop().call_soon(arrived.set)
-    await calls.give_way()
+    await calls.yield_to_kubelet()
     assert arrived.is_set()

@@ -19,7 +19,7 @@ PROGRAM = """
 import asyncio, ctypes, os, signal, sys, threading, time
 from gpushare_plugin import heartbeat, watchdog
 
-watchdog.TICK, watchdog.LONGEST_TICK, watchdog.SILENT_AFTER, watchdog.START_SECONDS = 0.1, 0.2, 1.5, 20.0
+watchdog.TICK, watchdog.MAX_TICK, watchdog.SILENT_AFTER, watchdog.START_SECONDS = 0.1, 0.2, 1.5, 20.0
 heartbeat.PERIOD, heartbeat.WATCHDOG_SILENT_AFTER = 0.2, 1.0
 
 async def works():

@@ -14,7 +14,7 @@ from tests.fuzz.strategies.odd_json import encoded, mutated, nested
 from gpushare_core.kube.backoff import Backoff
 from gpushare_core.kube.client import KubeClient, Request, _api_error
 from gpushare_core.kube.credentials import Credentials
-from gpushare_core.kube.errors import LONGEST_RETRY_AFTER, retry_after_seconds
+from gpushare_core.kube.errors import MAX_RETRY_AFTER, retry_after_seconds
 from gpushare_core.kube.follow import Changed, Collection, Follower, Listed, follow
 from gpushare_core.kube.http_calls import HttpAnswer
 
@@ -90,4 +90,4 @@ def test_whatever_was_sent_the_good_state_is_followed_afterwards(page: bytes, ev
 def test_every_refusal_says_why_and_when_to_come_again(status: int, content: bytes, after: str) -> None:
     error = _api_error(HttpAnswer(status, content, after))
     assert str(status) in str(error)
-    assert 0.0 <= error.retry_after <= LONGEST_RETRY_AFTER
+    assert 0.0 <= error.retry_after <= MAX_RETRY_AFTER

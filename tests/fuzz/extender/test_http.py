@@ -27,7 +27,7 @@ from gpushare_core.text.json_object import Json
 from gpushare_extender.bind.binder import Binder
 from gpushare_extender.cluster.watchers import WatchHealth
 from gpushare_extender.ledger.ledger import Ledger
-from gpushare_extender.transport.connection import Patience
+from gpushare_extender.transport.connection import Timeouts
 from gpushare_extender.transport.listener import Listener, ListenerLimits
 from gpushare_extender.transport.tls import ServerTls
 from gpushare_extender.verbs.health import HealthApi
@@ -35,7 +35,7 @@ from gpushare_extender.verbs.server import ExtenderApi, application
 
 DEADLINE = 20.0
 """Seconds in which every conversation is over, on a busy machine."""
-LIMITS = ListenerLimits(patience=Patience(read=0.5, idle=0.5), handshake=0.5)
+LIMITS = ListenerLimits(patience=Timeouts(read=0.5, idle=0.5), handshake=0.5)
 
 POD = {**pod_json("a", units=4), "metadata": {"name": "a", "namespace": "default", "uid": "uid-a"}}
 NODES = {"items": [{"metadata": {"name": "n1"}}, {"metadata": {"name": "n2"}}]}

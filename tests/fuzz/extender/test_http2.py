@@ -26,7 +26,7 @@ from tests.fuzz.fuzzing import fuzzes
 
 from gpushare_extender.transport.exchange import Answer, Call
 from gpushare_extender.transport.http2 import Http2Requests, StreamLimits
-from gpushare_extender.transport.unfinished import Unfinished
+from gpushare_extender.transport.unfinished import PartialRequestBudget
 
 _log = logging.getLogger(__name__)
 LIMITS = StreamLimits(read=5.0, write=5.0, largest=1000)
@@ -86,7 +86,7 @@ async def answered(call: Call) -> Answer:
 
 async def spoken(parts: list[bytes], *, drains: bool = False) -> Transport:
     transport, owner = Transport(), Owner()
-    unfinished = Unfinished(LIMITS.largest, _log)
+    unfinished = PartialRequestBudget(LIMITS.largest, _log)
     requests = Http2Requests(answered, owner, LIMITS, unfinished)
     requests.connection_made(cast("asyncio.Transport", transport))
     for part in parts:

@@ -133,7 +133,7 @@ def test_an_odd_pod_is_not_believed_and_harms_no_other(contents: list[bytes]) ->
             assert str(error)
             continue
         seen.set_pod(update)
-        seen.pod_left(update.uid, now=1.0)
+        seen.pod_deleted(update.uid, now=1.0)
     result = filter_nodes(seen, ["good"], uid="new", request=pod_request(1))
     assert result.passing == ["good"] or result.failed
     msgspec.json.encode(inspect_all(seen))

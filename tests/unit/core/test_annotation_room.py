@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from gpushare_core.allocation_annotation import Allocation, encode_allocation
 from gpushare_core.api.timestamps import rfc3339, unix_nanoseconds
 from gpushare_core.dialects.annotation_room import (
-    MOST_ANNOTATIONS,
-    MOST_BYTES,
-    MOST_CARDS,
-    MOST_CONTAINERS,
+    MAX_ANNOTATIONS,
+    MAX_BYTES,
+    MAX_CARDS,
+    MAX_CONTAINERS,
     ROOM_BYTES,
     lack_of_room,
     size_beside_ours,
@@ -82,10 +82,10 @@ MEMORY, SLICE, CARD = ResourceClass.MEMORY, ResourceClass.SLICE, ResourceClass.C
     "asked",
     [
         pytest.param([asking(MEMORY, 1)], id="memory"),
-        pytest.param([asking(MEMORY, *[1] * MOST_CONTAINERS)], id="memory, the most containers"),
+        pytest.param([asking(MEMORY, *[1] * MAX_CONTAINERS)], id="memory, the most containers"),
         pytest.param([asking(SLICE, *[4] * 100)], id="slices"),
-        pytest.param([asking(CARD, *[MOST_CARDS] * 20)], id="cards lent by init containers"),
-        pytest.param([asking(MEMORY, *[1] * 9), asking(CARD, *[MOST_CARDS] * 9)], id="several resources"),
+        pytest.param([asking(CARD, *[MAX_CARDS] * 20)], id="cards lent by init containers"),
+        pytest.param([asking(MEMORY, *[1] * 9), asking(CARD, *[MAX_CARDS] * 9)], id="several resources"),
     ],
 )
 def test_nothing_that_is_written_is_larger_than_foreseen(
@@ -95,7 +95,7 @@ def test_nothing_that_is_written_is_larger_than_foreseen(
 
 
 def test_the_most_containers_fit_with_a_card_each() -> None:
-    assert worst_size(PodRequest((asking(MEMORY, *[1] * MOST_CONTAINERS),))) <= ROOM_BYTES / 3
+    assert worst_size(PodRequest((asking(MEMORY, *[1] * MAX_CONTAINERS),))) <= ROOM_BYTES / 3
 
 
 @given(st.dictionaries(st.text(), st.text()))
@@ -106,8 +106,8 @@ def test_bytes_are_counted_not_characters(annotations: dict[str, str]) -> None:
 
 
 def test_the_last_byte_counts() -> None:
-    assert lack_of_room(MOST_BYTES - 300, 300) == ""
-    assert lack_of_room(MOST_BYTES - 299, 300) != ""
+    assert lack_of_room(MAX_BYTES - 300, 300) == ""
+    assert lack_of_room(MAX_BYTES - 299, 300) != ""
 
 
 def test_who_has_no_room_is_told_the_figures_and_what_to_do() -> None:
@@ -124,5 +124,5 @@ def test_admission_knows_the_same_limits() -> None:
     for name in ("gpushare-requests", "gpushare-pods"):
         (body,) = [each for each in bodies if each["metadata"]["name"] == name]
         numbers = {int(number) for number in re.findall(r"\b\d{3,}\b", str(body["spec"]["validations"]))}
-        assert {MOST_BYTES - ROOM_BYTES, MOST_ANNOTATIONS} <= numbers
-        assert (MOST_CONTAINERS in numbers) == (name == "gpushare-requests")
+        assert {MAX_BYTES - ROOM_BYTES, MAX_ANNOTATIONS} <= numbers
+        assert (MAX_CONTAINERS in numbers) == (name == "gpushare-requests")

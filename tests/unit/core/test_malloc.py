@@ -3,7 +3,7 @@
 from multiprocessing import get_context
 from pathlib import Path
 
-from gpushare_core.process.malloc import LARGE, give_back, keep_little
+from gpushare_core.process.malloc import LARGE, give_back, limit_malloc_arenas
 
 
 def _resident() -> int:
@@ -12,7 +12,7 @@ def _resident() -> int:
 
 def _kept_after_large_blocks() -> int:
     """Returns the bytes that this process has more than before."""
-    assert keep_little()
+    assert limit_malloc_arenas()
     before = _resident()
     for size in (16 * LARGE, 64 * LARGE, 16 * LARGE):
         blocks = [b"x" * size for _ in range(4)]

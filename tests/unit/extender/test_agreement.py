@@ -91,7 +91,7 @@ def ledgers(draw: st.DrawFn) -> Ledger:
         with contextlib.suppress(DoesNotFitError):
             ledger.reserve(reference("new"), node="n1", request=asked(1))
     if draw(seldom):
-        ledger.pod_left(draw(st.sampled_from(UIDS)), now=0.0)
+        ledger.pod_deleted(draw(st.sampled_from(UIDS)), now=0.0)
     return ledger
 
 

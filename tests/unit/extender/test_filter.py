@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.samples.extender import RESOURCE, asked, pod_request, pod_update, share_node
 
-from gpushare_core.dialects.annotation_room import MOST_BYTES, worst_size
+from gpushare_core.dialects.annotation_room import MAX_BYTES, worst_size
 from gpushare_core.placement.modes.table import MODES
 from gpushare_core.placement.requests import PodRequest, ResourceClass
 from gpushare_extender.decide.fit.filter import FilterResult, filter_nodes
@@ -78,7 +78,7 @@ def test_a_pod_of_more_units_than_its_kubelet_can_report_passes_nowhere() -> Non
 def test_a_pod_beside_whose_annotations_ours_would_not_fit_passes_nowhere(ledger: Ledger) -> None:
     """And evicting others would be of no use: kube-scheduler is told so."""
     request = pod_request(4)
-    most = MOST_BYTES - worst_size(request)
+    most = MAX_BYTES - worst_size(request)
     assert filter_nodes(ledger, ALL, uid="p", request=request, annotations_size=most).passing == [
         "n1",
         "n2",
@@ -92,7 +92,7 @@ def test_a_pod_beside_whose_annotations_ours_would_not_fit_passes_nowhere(ledger
 
 
 def test_a_pod_that_holds_units_passes_there_whatever_its_annotations_are_by_now(ledger: Ledger) -> None:
-    result = filter_nodes(ledger, ["n1", "n2"], uid="a", request=pod_request(12), annotations_size=MOST_BYTES)
+    result = filter_nodes(ledger, ["n1", "n2"], uid="a", request=pod_request(12), annotations_size=MAX_BYTES)
     assert result.passing == ["n2"]
 
 

@@ -16,7 +16,7 @@ from gpushare_core.placement.card_choice import Card, Strategy
 from gpushare_core.placement.modes.table import MODES, NODE_MODES, mode_serving
 from gpushare_core.placement.node_ranking import Candidate, ranking_key
 from gpushare_core.placement.requests import PodRequest, Request, ResourceClass, ResourceRequest
-from gpushare_extender.ledger.fit_index import MOST_SHAPES, Fit, NodeState
+from gpushare_extender.ledger.fit_index import MAX_SHAPES, Fit, NodeState
 from gpushare_extender.ledger.ledger import DoesNotFitError, Ledger
 from gpushare_extender.ledger.node_ledger import NodeLedger
 from gpushare_extender.ledger.unreleased_pods import DEPARTURE_SECONDS
@@ -166,7 +166,7 @@ class IndexMachine(RuleBasedStateMachine):
         ends = {
             "confirmed": lambda: self.ledger.confirm(uid, now=self.now),
             "released": lambda: self.ledger.release(uid),
-            "left": lambda: self.ledger.pod_left(uid, now=self.now),
+            "left": lambda: self.ledger.pod_deleted(uid, now=self.now),
             "dropped": lambda: self.ledger.drop_pod(uid),
         }
         ends[data.draw(st.sampled_from(sorted(ends)))]()
@@ -282,12 +282,12 @@ def ledger() -> Ledger:
 def test_no_more_requests_are_remembered_than_the_most(ledger: Ledger) -> None:
     for units in range(1, 1000):
         ledger.answers(NAMES, pod_request(units))
-    assert ledger.index.size == MOST_SHAPES * len(NAMES)
+    assert ledger.index.size == MAX_SHAPES * len(NAMES)
 
 
 def test_the_request_that_was_asked_about_last_is_remembered(ledger: Ledger) -> None:
     before = ledger.answers(["n1"], pod_request(17))
-    for units in range(1, MOST_SHAPES):
+    for units in range(1, MAX_SHAPES):
         ledger.answers(["n1"], pod_request(units))
         assert ledger.answers(["n1"], pod_request(17)) == before
 
@@ -354,7 +354,7 @@ def test_states_forget_the_requests_that_are_not_remembered(ledger: Ledger) -> N
         ledger.answers(NAMES, pod_request(units))
     gc.collect()
     states = [each for each in gc.get_objects() if isinstance(each, NodeState)]
-    assert max(len(each.answers) for each in states) == MOST_SHAPES
+    assert max(len(each.answers) for each in states) == MAX_SHAPES
 
 
 def test_states_that_no_node_is_in_any_more_are_forgotten(ledger: Ledger) -> None:

@@ -107,7 +107,7 @@ class TestDepartures:
 
     def test_it_counts_until_the_plugin_would_have_told_of_it(self, ledger: Ledger) -> None:
         ledger.set_pod(pod_update("a", c0=4))
-        ledger.pod_left("a", now=100.0)
+        ledger.pod_deleted("a", now=100.0)
         ledger.set_share_node(reporting(share_node("n1"), other=1))
         ledger.end_departures(now=99.0 + DEPARTURE_SECONDS)
         assert (used(ledger), ledger.holder("a")) == ([5, 0], None)
@@ -116,7 +116,7 @@ class TestDepartures:
 
     def test_once_it_tells_that_counts_alone(self, ledger: Ledger) -> None:
         ledger.set_pod(pod_update("a", c0=4))
-        ledger.pod_left("a", now=100.0)
+        ledger.pod_deleted("a", now=100.0)
         ledger.set_share_node(reporting(share_node("n1"), 1, a=4))
         assert used(ledger) == [0, 4]
         ledger.set_share_node(share_node("n1"))
@@ -130,7 +130,7 @@ class TestDepartures:
         ledger.set_pod(pod_update("a", c0=4, c1=4))
         if told_first:
             ledger.set_share_node(reporting(share_node("n1"), 0, a=4))
-        ledger.pod_left("a", now=100.0)
+        ledger.pod_deleted("a", now=100.0)
         ledger.set_share_node(reporting(share_node("n1"), 0, a=4))
         assert used(ledger) == [4, 4]
         ledger.set_share_node(reporting(reporting(share_node("n1"), 0, a=4), 1, a=4))
@@ -141,7 +141,7 @@ class TestDepartures:
         ledger.set_pod(pod_update("a", c0=8))
         ledger.set_share_node(reporting(share_node("n1"), a=4))
         ledger.set_share_node(share_node("n1"))
-        ledger.pod_left("a", now=100.0)
+        ledger.pod_deleted("a", now=100.0)
         assert used(ledger) == [8, 0]
 
     def test_nor_what_init_containers_lend_each_other(self, ledger: Ledger) -> None:
@@ -150,7 +150,7 @@ class TestDepartures:
         lending = structs.replace(node.cards[0], holders=(ReportedHolder("a", "default", "a", 8, 4),))
         ledger.set_pod(pod_update("a", c0=8))
         ledger.set_share_node(structs.replace(node, cards=(lending, *node.cards[1:])))
-        ledger.pod_left("a", now=100.0)
+        ledger.pod_deleted("a", now=100.0)
         assert used(ledger) == [8, 0]
 
     def test_what_was_told_of_and_given_back_is_free_at_once(self, ledger: Ledger) -> None:
@@ -158,13 +158,13 @@ class TestDepartures:
         ledger.set_share_node(reporting(share_node("n1"), a=4))
         ledger.set_pod(pod_update("a", c0=4))
         ledger.set_share_node(share_node("n1"))
-        ledger.pod_left("a", now=100.0)
+        ledger.pod_deleted("a", now=100.0)
         assert used(ledger) == [0, 0]
 
     def test_a_doubted_pod_counts_on_every_node(self, ledger: Ledger) -> None:
         ledger.set_pod(pod_update("a", c0=4))
         ledger.set_pod(pod_update("a", node="n2", c1=16))
-        ledger.pod_left("a", now=100.0)
+        ledger.pod_deleted("a", now=100.0)
         assert (used(ledger, "n1"), used(ledger, "n2")) == ([4, 0], [0, 16])
         ledger.set_share_node(reporting(share_node("n1"), a=4))
         assert (used(ledger, "n1"), used(ledger, "n2")) == ([4, 0], [0, 0])
@@ -176,7 +176,7 @@ class TestDepartures:
 
     def test_a_pod_that_is_seen_again_counts_once(self, ledger: Ledger) -> None:
         ledger.set_pod(pod_update("a", c0=4))
-        ledger.pod_left("a", now=100.0)
+        ledger.pod_deleted("a", now=100.0)
         ledger.set_pod(pod_update("a", c1=4))
         ledger.end_departures(now=1000.0)
         assert used(ledger) == [0, 4]

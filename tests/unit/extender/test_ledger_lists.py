@@ -89,7 +89,7 @@ def test_of_pods(nodes: list[ShareNode], before: list[PodUpdate], after: list[Po
     known = {pod.uid for pod in before}
     together.ledger.replace_pods(after, begun=1.0)
     for uid in known - {pod.uid for pod in after}:
-        one_by_one.ledger.pod_left(uid, now=1.0)
+        one_by_one.ledger.pod_deleted(uid, now=1.0)
     for pod in after:
         one_by_one.ledger.set_pod(pod)
     assert_same(together, one_by_one)

@@ -212,7 +212,7 @@ class LedgerMachine(RuleBasedStateMachine):
     def an_update_arrives(self) -> None:
         update = self.updates.pop(0)
         if isinstance(update, Deleted):
-            self.ledger.pod_left(update.uid, now=self.tick())
+            self.ledger.pod_deleted(update.uid, now=self.tick())
         else:
             self.ledger.set_pod(PodUpdate(update.uid, update))
 

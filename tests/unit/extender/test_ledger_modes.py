@@ -151,7 +151,7 @@ def test_changes_of_mode_under_pods_never_let_two_classes_on_a_card_nor_too_much
                 assert not fits
         elif running:
             uid = running.pop(number % len(running)).uid
-            ledger.drop_pod(uid) if step == "drop" else ledger.pod_left(uid, now=float(moment))
+            ledger.drop_pod(uid) if step == "drop" else ledger.pod_deleted(uid, now=float(moment))
         for card in node.cards:
             assert_right([held for held in running if held.units_of(card.uuid)], card.uuid)
     for held in running:

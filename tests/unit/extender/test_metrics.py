@@ -13,7 +13,7 @@ from gpushare_extender.ledger.unfit_reason import Refusal
 from gpushare_extender.preempt.eviction_call import EvictionOutcome
 from gpushare_extender.verbs.metrics import ExtenderMetrics, show_figures
 
-MOST_SERIES = 150
+MAX_SERIES = 150
 
 
 def shown(nodes: int) -> str:
@@ -49,7 +49,7 @@ def test_figures(line: str) -> None:
 
 def test_5000_nodes_are_as_many_series_as_one() -> None:
     assert len(shown(nodes=5000).splitlines()) == len(shown(nodes=1).splitlines())
-    assert len([line for line in shown(nodes=5000).splitlines() if line[0] != "#"]) <= MOST_SERIES
+    assert len([line for line in shown(nodes=5000).splitlines() if line[0] != "#"]) <= MAX_SERIES
 
 
 def test_the_largest_free_amount_is_what_is_left() -> None:

@@ -83,7 +83,7 @@ class TestGivenUp:
 
     def test_not_where_units_of_a_pod_that_is_gone_count_still(self) -> None:
         ledger = two_thirds_each()
-        ledger.pod_left("y", now=0.0)
+        ledger.pod_deleted("y", now=0.0)
         assert reason(ledger) == ""
 
     @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_a_victim_that_is_gone_counts_as_ending_until_the_plugin_has_told() -> N
     ledger = two_thirds_each()
     there = reporting(share_node("n1", 16, 16), 0, x=10)
     ledger.set_share_node(reporting(there, 1, y=10))
-    ledger.pod_left("y", now=0.0)
+    ledger.pod_deleted("y", now=0.0)
     assert not ledger.fits("n1", pod_request(10))
     assert reason(ledger) == ""
     ledger.set_share_node(reporting(there, 1, z=10))

@@ -5,7 +5,7 @@ from tests.samples.extender import pod_request, reference
 from gpushare_extender.decide.preemption.queue import (
     ENOUGH_ATTEMPTS,
     GONE_SECONDS,
-    MOST_PODS,
+    MAX_PODS,
     SAMPLE,
     SCHEDULER_SECONDS,
     STALE_SECONDS,
@@ -108,10 +108,10 @@ def test_the_most_important_pod_is_not_forgotten_for_thousands_of_others() -> No
     """Who was forgotten begins anew, and is never looked at often enough for anything to be evicted."""
     queue = PreemptionQueue()
     for number in range(4):
-        refuse_all(queue, MOST_PODS + 100, now=10.0 * number)
+        refuse_all(queue, MAX_PODS + 100, now=10.0 * number)
         look(queue, now=10.0 * number + 1.0)
     assert attempts(queue)["important"] == 4
-    assert len(attempts(queue)) == MOST_PODS
+    assert len(attempts(queue)) == MAX_PODS
 
 
 def test_equals_make_way_once_they_were_looked_at_often_enough() -> None:

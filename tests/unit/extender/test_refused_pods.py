@@ -4,7 +4,7 @@ import pytest
 from tests.samples.extender import RESOURCE, asked
 
 from gpushare_core.placement.requests import PodRequest, ResourceClass
-from gpushare_extender.decide.waiting.unschedulable_pods import MOST_PODS, RefusedPods
+from gpushare_extender.decide.waiting.unschedulable_pods import MAX_PODS, RefusedPods
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def test_a_small_pod_is_known_however_many_large_ones_are_refused_after_it() -> 
     """Room for it is none for them: nobody would wake it."""
     refused = RefusedPods()
     refused.refused("small", asked(4))
-    for number in range(MOST_PODS + 10):
+    for number in range(MAX_PODS + 10):
         refused.refused(f"large-{number}", asked(16))
     assert refused.has_room(RESOURCE, 4) is True
     assert refused.take_waiting() is True
@@ -69,7 +69,7 @@ def test_one_that_alone_would_fit_is_known_however_many_like_it_are_refused_afte
     """A card is held for it: room for it is none for the others, and nobody would wake it."""
     refused = RefusedPods()
     refused.refused("held for", asked(16))
-    for number in range(MOST_PODS):
+    for number in range(MAX_PODS):
         refused.refused(f"like-it-{number}", asked(16))
     assert refused.fits("held for") is True
     assert refused.take_waiting() is True

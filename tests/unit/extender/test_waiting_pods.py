@@ -1,6 +1,6 @@
 """How long pods wait, and for which reason."""
 
-from gpushare_extender.decide.waiting.waiting_pods import GONE_SECONDS, MOST_PODS, WaitingPods, Waits
+from gpushare_extender.decide.waiting.waiting_pods import GONE_SECONDS, MAX_PODS, WaitingPods, Waits
 from gpushare_extender.ledger.unfit_reason import Refusal
 
 NO_ROOM, TOO_SMALL, NOT_SHARED = Refusal.NO_ROOM, Refusal.CARDS_TOO_SMALL, Refusal.NOT_SHARED
@@ -38,6 +38,6 @@ def test_nodes_that_share_nothing_are_a_reason_only_where_there_is_no_other() ->
 
 def test_pods_in_any_number_take_bounded_memory() -> None:
     waiting = WaitingPods()
-    for number in range(MOST_PODS + 5):
+    for number in range(MAX_PODS + 5):
         waiting.refused(str(number), [NO_ROOM], now=float(number) / 1000)
-    assert waiting.by_reason(now=5.0)[NO_ROOM].pods == MOST_PODS
+    assert waiting.by_reason(now=5.0)[NO_ROOM].pods == MAX_PODS

@@ -42,7 +42,7 @@ def test_what_many_objects_have_in_common_is_compared_once() -> None:
 
 
 def test_comparisons_are_not_kept_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(drift, "MOST_COMPARISONS", 3)
+    monkeypatch.setattr(drift, "MAX_COMPARISONS", 3)
     comparisons = drift.Comparisons(operator.eq)
     for number in range(10):
         assert comparisons.agree({"a": number}, {"a": number})

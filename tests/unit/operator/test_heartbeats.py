@@ -10,7 +10,7 @@ from gpushare_core.api.conditions import ConditionState, condition_false, condit
 from gpushare_core.api.names import CARDS_HEALTHY, LEDGER_IN_SYNC, REGISTERED
 from gpushare_core.api.plugin_heartbeat import RENEW_SECONDS, SILENT_SECONDS, heartbeat_lease
 from gpushare_core.text.json_object import Json
-from gpushare_operator.cluster.heartbeats import LONGEST_GAP, Heartbeats, written_by_those_at_work
+from gpushare_operator.cluster.heartbeats import MAX_GAP, Heartbeats, written_by_those_at_work
 from gpushare_operator.cluster.nodes.node_state import NodeState
 from gpushare_operator.cluster.objects import NodeObject, PodObject, ShareNodeObject
 from gpushare_operator.decide.unavailable_plugins import doubt_share_node, why_silent
@@ -131,8 +131,8 @@ def test_while_the_api_server_is_away_nobody_can_be_heard(minutes: int) -> None:
 
 
 def test_looks_may_be_late_without_anybody_being_called_silent() -> None:
-    assert RENEW_SECONDS + LONGEST_GAP + HEARTBEATS_SECONDS <= SILENT_SECONDS
-    assert HEARTBEATS_SECONDS < LONGEST_GAP
+    assert RENEW_SECONDS + MAX_GAP + HEARTBEATS_SECONDS <= SILENT_SECONDS
+    assert HEARTBEATS_SECONDS < MAX_GAP
 
 
 @pytest.mark.parametrize(

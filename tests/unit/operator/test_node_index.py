@@ -365,7 +365,7 @@ class Looked:
 
 
 def test_what_the_journal_has_forgotten_is_found_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(node_state, "MOST_CHANGES", 1)
+    monkeypatch.setattr(node_state, "MAX_CHANGES", 1)
     journal, nodes = Journal(), {name: NodeState(name) for name in NAMES}
     index = NodeIndex(Looked())
     index.update(States(nodes, journal))

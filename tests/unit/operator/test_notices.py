@@ -7,7 +7,7 @@ from tests.samples.operator import NOW, node, policy, share, snapshot
 
 from gpushare_core.api.conditions import ConditionState
 from gpushare_operator.cluster.snapshot import Snapshot
-from gpushare_operator.notices import MOST_EVENTS, MOST_OF_A_KIND, QUIET, NodeNotices
+from gpushare_operator.notices import MAX_EVENTS, MAX_OF_A_KIND, QUIET, NodeNotices
 from gpushare_operator.status.events import notice_event
 from gpushare_operator.status.node_facts import Fact, FactLook
 
@@ -92,7 +92,7 @@ def test_what_comes_and_goes_is_told_again_after_a_while_only() -> None:
 
 
 def test_of_many_at_once_there_is_one_event() -> None:
-    names = [f"gpu-{number}" for number in range(MOST_OF_A_KIND + 1)]
+    names = [f"gpu-{number}" for number in range(MAX_OF_A_KIND + 1)]
     seen = snapshot(
         OWNER, *(node(name, ready=False) for name in names), *(share(name, OWNER) for name in names)
     )
@@ -112,7 +112,7 @@ def test_nodes_that_fail_one_after_the_other_are_no_storm_either() -> None:
     for number in range(100):
         lost |= facts(snapshot(OWNER, node(f"gpu-{number}", ready=False), share(f"gpu-{number}", OWNER)))
         reasons += told(notices, lost, number / 60)
-    assert len(reasons) == MOST_EVENTS
+    assert len(reasons) == MAX_EVENTS
     later = NOW + timedelta(seconds=100)
     assert notices.seconds_until_due(lost, later) == QUIET.total_seconds() - 100
     (notice,) = notices.due(lost, NOW + QUIET)

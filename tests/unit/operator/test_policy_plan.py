@@ -38,7 +38,7 @@ from gpushare_operator.decide.actions import (
     LabelNode,
     SetFinalizers,
 )
-from gpushare_operator.decide.conflicting_managers import rival
+from gpushare_operator.decide.conflicting_managers import conflicting_manager
 from gpushare_operator.desired.daemon_sets import plugin_daemon_set
 from gpushare_operator.desired.plugin_platform import PluginPlatform
 
@@ -107,7 +107,7 @@ def test_what_others_changed_is_put_right(changed: Any, expected: list[str]) -> 
 def test_whoever_adds_a_field_that_the_policy_leaves_out_is_told_what_it_is() -> None:
     seen = snapshot(serving(policy(), "gpu-1"), ADDED_TO)
     (action,) = policy_actions(seen)
-    assert rival(seen, action) == "somebody changes spec.slicesPerCard"
+    assert conflicting_manager(seen, action) == "somebody changes spec.slicesPerCard"
 
 
 @pytest.mark.parametrize(

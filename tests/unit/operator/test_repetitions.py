@@ -16,15 +16,15 @@ from gpushare_operator.decide.actions import (
     SetCounts,
     SetFinalizers,
 )
-from gpushare_operator.retry_backoff import CONTESTED_FROM, Repetitions
+from gpushare_operator.retry_backoff import CONTESTED_FROM, RetryBackoff
 
 APPLY = ApplyDaemonSet("a", {"spec": {"x": 1}})
 CLEAR = ClearCapacity("gpu-2", "uid", ("gpushare.io/memory",), CapacityLeft.BY_KUBELET)
 
 
-def attempts(action: Action, seconds: float, *, error: str = "") -> tuple[int, Repetitions]:
+def attempts(action: Action, seconds: float, *, error: str = "") -> tuple[int, RetryBackoff]:
     """How often it is done when it is asked for ten times a second."""
-    repetitions, number = Repetitions(), 0
+    repetitions, number = RetryBackoff(), 0
     for tenth in range(int(seconds * 10)):
         now = NOW + timedelta(seconds=tenth / 10)
         if repetitions.due([action], now).actions:
@@ -40,7 +40,7 @@ def test_a_fight_costs_eight_attempts_in_the_first_minute_and_twelve_an_hour_lat
 
 def test_one_who_makes_the_object_anew_each_time_is_fought_no_faster() -> None:
     """Each time it has another uid, and the same is asked of it."""
-    repetitions, number = Repetitions(), 0
+    repetitions, number = RetryBackoff(), 0
     for tenth in range(600):
         now, action = NOW + timedelta(seconds=tenth / 10), ApplyShareNode("gpu-1", {}, f"uid-{tenth}")
         if repetitions.due([action], now).actions:
@@ -79,7 +79,7 @@ def test_of_many_actions_the_first_that_do_not_wait_are_done() -> None:
 def test_what_is_refused_does_not_keep_others_from_their_turn() -> None:
     """The first of a plan were tried again each time that the queue came back, and those after them never."""
     plan: list[Action] = [DeleteJob(name, "uid") for name in "abcdef"]
-    repetitions, tried = Repetitions(), []
+    repetitions, tried = RetryBackoff(), []
     for minute in range(6):
         now = NOW + timedelta(minutes=minute)
         due = repetitions.due(plan, now, most=2)
@@ -92,7 +92,7 @@ def test_what_is_refused_does_not_keep_others_from_their_turn() -> None:
 def test_what_is_tried_again_keeps_its_place_in_the_plan() -> None:
     """Numbers of cards go before labels, whichever of them was refused."""
     first, second = DeleteJob("a", "uid"), DeleteJob("b", "uid")
-    repetitions = Repetitions()
+    repetitions = RetryBackoff()
     repetitions.note("default", first, NOW, error="403")
     assert repetitions.due([first, second], NOW, most=2).actions == [first, second]
 
@@ -115,7 +115,7 @@ def test_what_waits_says_until_when_and_why_it_was_refused() -> None:
 
 def test_a_number_that_a_kubelet_undoes_waits_for_it_and_a_lasting_fight_is_told() -> None:
     shown = SetCounts("gpu-1", "uid", {"aliyun.com/gpu-count": 4})
-    repetitions, now = Repetitions(), NOW
+    repetitions, now = RetryBackoff(), NOW
     repetitions.note("default", shown, now)
     assert repetitions.due([shown], now + timedelta(seconds=300)).actions == []
     for _ in range(4):
@@ -134,7 +134,7 @@ def test_another_wish_for_the_object_is_done_at_once() -> None:
 
 
 def test_labels_of_a_node_that_are_wanted_for_different_reasons_are_counted_apart() -> None:
-    repetitions = Repetitions()
+    repetitions = RetryBackoff()
     mark, labels = LabelNode("cp", "uid", {"a": "1"}), LabelNode("cp", "uid", {"b": "1"})
     for _ in range(9):
         repetitions.note("*", mark, NOW)
@@ -143,7 +143,7 @@ def test_labels_of_a_node_that_are_wanted_for_different_reasons_are_counted_apar
 
 
 def test_finalizers_are_the_same_wish_whatever_the_version() -> None:
-    repetitions = Repetitions()
+    repetitions = RetryBackoff()
     for version in range(9):
         repetitions.note("default", SetFinalizers("default", str(version), ("a",)), NOW)
     assert repetitions.due([SetFinalizers("default", "10", ("a",))], NOW).actions == []
@@ -153,7 +153,9 @@ def test_people_are_told_after_some_attempts_and_of_their_policy_only() -> None:
     _, repetitions = attempts(APPLY, 1)
     assert repetitions.contested("default") == []
     _, repetitions = attempts(APPLY, 60)
-    repetitions.note("default", APPLY, NOW + timedelta(seconds=60), rival="kyverno changes spec.x")
+    repetitions.note(
+        "default", APPLY, NOW + timedelta(seconds=60), conflicting_manager="kyverno changes spec.x"
+    )
     assert repetitions.contested("default") == [
         "apply DaemonSet a has no lasting effect: kyverno changes spec.x"
     ]
@@ -185,7 +187,7 @@ def test_a_policy_that_comes_and_goes_fights_nobody() -> None:
         LabelNode("gpu-1", "uid", {"gpushare.io/mode": None}),
         LabelNode("gpu-1", "uid", {"gpushare.io/policy": None}),
     ]
-    repetitions = Repetitions()
+    repetitions = RetryBackoff()
     for turn in range(8):
         now = NOW + timedelta(seconds=10 * turn)
         for action in (there, *gone):
@@ -197,7 +199,7 @@ def test_a_policy_that_comes_and_goes_fights_nobody() -> None:
 def test_a_label_that_somebody_else_sets_again_is_a_fight_whatever_becomes_of_other_labels() -> None:
     remove = LabelNode("gpu-1", "uid", {"gpushare.io/policy": None})
     other = LabelNode("gpu-1", "uid", {"gpushare.io/mode": "Memory"})
-    repetitions = Repetitions()
+    repetitions = RetryBackoff()
     for turn in range(8):
         for action in (remove, other):
             repetitions.note("default", action, NOW + timedelta(seconds=turn))
@@ -205,10 +207,10 @@ def test_a_label_that_somebody_else_sets_again_is_a_fight_whatever_becomes_of_ot
 
 
 def test_two_wishes_that_take_turns_without_end_are_slowed_down_and_told() -> None:
-    """A rival changes the label as soon as it is ours, and we take off what the rival wrote."""
+    """A conflicting_manager changes the label as soon as it is ours, and we take off what the conflicting_manager wrote."""
     ours = LabelNode("gpu-1", "uid", {"gpushare.io/policy": "default"})
     off = LabelNode("gpu-1", "uid", {"gpushare.io/policy": None})
-    repetitions, number = Repetitions(), 0
+    repetitions, number = RetryBackoff(), 0
     for tenth in range(600):
         now, action = NOW + timedelta(seconds=tenth / 10), (ours, off)[number % 2]
         due = repetitions.due([action], now)
@@ -235,7 +237,7 @@ def test_a_clock_that_is_set_back_lets_nothing_wait_until_it_is_there_again() ->
 
 
 def test_what_is_not_asked_for_any_more_is_refused_no_longer() -> None:
-    repetitions = Repetitions()
+    repetitions = RetryBackoff()
     repetitions.note("default", APPLY, NOW, error="503")
     repetitions.note("other", replace(APPLY, name="b"), NOW, error="504")
     repetitions.settle("default", [])

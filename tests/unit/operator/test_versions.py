@@ -24,7 +24,7 @@ from gpushare_operator.cluster.share_node_reader import read_share_node
 from gpushare_operator.decide.actions import ApplyShareNode
 from gpushare_operator.desired.daemon_sets import extender_daemon_set, plugin_daemon_set
 from gpushare_operator.status.policy import policy_status
-from gpushare_operator.status.versions import MOST_VERSIONS
+from gpushare_operator.status.versions import MAX_VERSIONS
 
 ROOT = Path(__file__).parents[3]
 NAMES = [f"gpu-{number}" for number in range(20)]
@@ -50,7 +50,7 @@ def test_during_a_rollout_each_version_has_its_number() -> None:
 def test_versions_in_any_number_are_bounded() -> None:
     shares = [share(name, OWNER, plugin_version=name) for name in NAMES]
     text = versions(*map(node, NAMES), *shares)["plugin"]
-    assert text.count("(1)") == MOST_VERSIONS
+    assert text.count("(1)") == MAX_VERSIONS
     assert text.endswith("...")
 
 

@@ -175,8 +175,8 @@ class Expected:
         self.is_sick = True
         is_well = step.seen in ("fine", "unproven") or (step.seen == "odd" and self.odd_since == now)
         self.well_since = now if is_well else None
-        is_proven = step.seen == "fine" or self.proven_since is not None
-        self.proven_since = now if is_well and is_proven else None
+        client_authenticated = step.seen == "fine" or self.proven_since is not None
+        self.proven_since = now if is_well and client_authenticated else None
         self.last_xid = now if step.is_grave else self.last_xid
 
     def _forget(self, now: datetime) -> None:

@@ -9,7 +9,7 @@ from gpushare_core.api.node_object import GPUShareNode
 from gpushare_core.api.served import Problem
 from gpushare_core.process.metrics import Sample, exposition, new_registry
 from gpushare_core.text.json_object import Json
-from gpushare_plugin.decide.report.figures import MOST_CONTAINERS, use_figures
+from gpushare_plugin.decide.report.figures import MAX_CONTAINERS, use_figures
 from gpushare_plugin.decide.use.container_use import Holding, MeasuredUse
 from gpushare_plugin.kubelet.device_plugin import ALLOCATE, KubeletCall
 from gpushare_plugin.metrics import PluginMetrics, ProcessState, figures
@@ -17,7 +17,7 @@ from gpushare_plugin.metrics import PluginMetrics, ProcessState, figures
 HOLDING = Holding(name_of("a"), "uid-a", "x", "GPU-0")
 OF_A = ("gpu-1", "GPU-0", "default", "a")
 SERIES_OF_A_CARD = 7
-MOST_SERIES_BESIDE_CARDS = 100
+MAX_SERIES_BESIDE_CARDS = 100
 
 
 def condition(kind: str, status: str) -> Json:
@@ -150,7 +150,7 @@ def series(*, cards: int) -> int:
 
 
 def test_the_number_of_series_follows_from_the_number_of_cards_alone() -> None:
-    assert series(cards=0) <= MOST_SERIES_BESIDE_CARDS
+    assert series(cards=0) <= MAX_SERIES_BESIDE_CARDS
     of_their_namespace = 1
     assert series(cards=16) - series(cards=0) == 16 * SERIES_OF_A_CARD + of_their_namespace
 
@@ -183,9 +183,9 @@ def test_what_is_not_known_is_not_shown() -> None:
 
 
 def test_a_node_of_many_containers_shows_those_that_use_most() -> None:
-    held = [HOLDING._replace(container=f"c{number}") for number in range(MOST_CONTAINERS + 44)]
+    held = [HOLDING._replace(container=f"c{number}") for number in range(MAX_CONTAINERS + 44)]
     measured = MeasuredUse(
         containers={key: number for number, key in enumerate(held)}, requested=dict.fromkeys(held, GIB)
     )
     shown = by_labels(list(use_figures("gpu-1", measured)), "gpushare_container_memory_used_bytes")
-    assert (len(shown), min(shown.values())) == (MOST_CONTAINERS, 44)
+    assert (len(shown), min(shown.values())) == (MAX_CONTAINERS, 44)

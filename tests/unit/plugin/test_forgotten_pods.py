@@ -23,7 +23,7 @@ from gpushare_core.placement.requests import ResourceClass
 from gpushare_core.text.json_object import Json
 from gpushare_plugin.decide.held.allocations import every_allocation, forgotten_units
 from gpushare_plugin.decide.held.assigned_devices import AssignedDevices
-from gpushare_plugin.decide.held.kubelet_restart import ShownPods
+from gpushare_plugin.decide.held.kubelet_restart import PodsListedSinceRestart
 from gpushare_plugin.decide.held.lost_assignments import (
     forgotten,
     has_known_cards,
@@ -41,7 +41,10 @@ NOW = datetime(2026, 11, 22, tzinfo=UTC)
 POD = pod("a", container(units=4))
 STATIC = replace(POD, static_uid="hash")
 PAIR = pod("a", container(units=4), container("side", 2))
-NOT_SHOWN, SHOWN = ShownPods(), ShownPods(names=frozenset({name_of("a")}), complete=True)
+NOT_SHOWN, SHOWN = (
+    PodsListedSinceRestart(),
+    PodsListedSinceRestart(names=frozenset({name_of("a")}), complete=True),
+)
 CARD = {"index": 0, "uuid": "GPU-0", "memory": "16Gi", "units": 16}
 
 
@@ -51,7 +54,7 @@ def known(one: Pod, **containers: int) -> PodAllocation:
 
 
 def left(
-    before: PodAllocation, listed: AssignedDevices, *pods: Pod, shown: ShownPods = SHOWN
+    before: PodAllocation, listed: AssignedDevices, *pods: Pod, shown: PodsListedSinceRestart = SHOWN
 ) -> dict[str, int]:
     """Container -> units that are remembered still."""
     remembered = still_remembered({before.pod.name: before}, listed, shown, by_name(*pods))
@@ -117,10 +120,12 @@ def test_an_init_container_alone_is_not() -> None:
         pytest.param(NOT_SHOWN, [POD], {"main": 4}, id="not shown yet"),
         pytest.param(NOT_SHOWN, [], {"main": 4}, id="nor known to the API server"),
         pytest.param(SHOWN, [POD], {}, id="shown before"),
-        pytest.param(ShownPods(complete=True), [], {}, id="ended while the kubelet was away"),
+        pytest.param(PodsListedSinceRestart(complete=True), [], {}, id="ended while the kubelet was away"),
     ],
 )
-def test_a_pod_that_is_not_listed(shown: ShownPods, pods: list[Pod], expected: dict[str, int]) -> None:
+def test_a_pod_that_is_not_listed(
+    shown: PodsListedSinceRestart, pods: list[Pod], expected: dict[str, int]
+) -> None:
     assert left(known(POD, main=4), AssignedDevices(), *pods, shown=shown) == expected
 
 

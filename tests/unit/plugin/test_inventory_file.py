@@ -10,7 +10,7 @@ from tests.samples.inventory import ENFLAME, card_lines
 
 from gpushare_core.placement.quantity import parse_memory
 from gpushare_plugin.devices.equipment import DeviceNode, HostMount
-from gpushare_plugin.devices.inventory.inventory_file import MOST_BYTES, InventoryError, read_inventory
+from gpushare_plugin.devices.inventory.inventory_file import MAX_BYTES, InventoryError, read_inventory
 
 
 def test_cards_come_with_their_own_things_and_those_of_all() -> None:
@@ -129,7 +129,7 @@ def test_what_is_not_utf_8_is_refused_with_its_line() -> None:
 
 def test_a_file_without_end_is_refused() -> None:
     with pytest.raises(InventoryError, match="longer than 256 KiB"):
-        read_inventory(b"#" * (MOST_BYTES + 1))
+        read_inventory(b"#" * (MAX_BYTES + 1))
 
 
 @given(st.binary(max_size=200) | st.text(alphabet="cards:-[]{}&*!?|>'\"\n #%@`\tuidmemory1G", max_size=200))

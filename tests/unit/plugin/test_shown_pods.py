@@ -9,7 +9,7 @@ from gpushare_plugin.decide.admit.admission import admission_candidates
 from gpushare_plugin.decide.held.assigned_devices import AssignedDevices
 from gpushare_plugin.decide.held.kubelet_restart import (
     SETTLED_AFTER,
-    ShownPods,
+    PodsListedSinceRestart,
     unshown_holders,
     unshown_starters,
     with_unshown,
@@ -34,9 +34,9 @@ def listed(*names: str, kubelet: str = "2") -> AssignedDevices:
     return replace(assigned(**dict.fromkeys(names, nothing)), kubelet=kubelet)
 
 
-def after(*answers: AssignedDevices, pods: Pods, seconds: float = 1.0) -> ShownPods:
+def after(*answers: AssignedDevices, pods: Pods, seconds: float = 1.0) -> PodsListedSinceRestart:
     """By what a second kubelet answered, one answer in each of so many seconds."""
-    shown = ShownPods(kubelet="1", complete=True, names=frozenset(BEFORE.pods))
+    shown = PodsListedSinceRestart(kubelet="1", complete=True, names=frozenset(BEFORE.pods))
     for at, answer in enumerate(answers):
         shown = shown.after(answer, BEFORE, pods, now=100.0 + at * seconds)
     return shown
@@ -86,7 +86,7 @@ def test_a_kubelet_that_was_cut_off_for_long_has_not_heard_of_all_with_the_first
 
 
 def test_nothing_is_settled_while_the_api_servers_pods_are_not_known() -> None:
-    shown = ShownPods().after(NOBODY, BEFORE, None, now=0.0)
+    shown = PodsListedSinceRestart().after(NOBODY, BEFORE, None, now=0.0)
     shown = shown.after(NOBODY, BEFORE, None, now=SETTLED_AFTER)
     assert not shown.after(NOBODY, BEFORE, {}, now=SETTLED_AFTER + 1).complete
 
@@ -117,7 +117,7 @@ def test_a_pod_that_has_the_name_of_another_one_is_not_that() -> None:
 
 def test_the_checkpoint_tells_of_those_alone_who_may_be_shown() -> None:
     entries = stored(layout(), a={"main": [0, 1]}, gone={"main": [2]})
-    shown = ShownPods().after(NOBODY, AssignedDevices(), by_name(A), now=0.0)
+    shown = PodsListedSinceRestart().after(NOBODY, AssignedDevices(), by_name(A), now=0.0)
     known = with_unshown(NOBODY, AssignedDevices(), shown, by_name(A), stored=entries)
     assert known.stored.keys() == {"uid-a"}
     assert known.pods == {}
@@ -145,7 +145,7 @@ def test_a_pod_that_only_says_to_be_the_mirror_of_a_listed_one_keeps_nothing_of_
     pods, before = by_name(A, B, forged), AssignedDevices({name_of("a"): a}, stored=units)
     answer = replace(listed("a"), pods={name_of("a"): b})
     shown = after(NOBODY, answer, pods=pods)
-    assert shown.may_follow(forged.name, known=False)
+    assert shown.may_still_be_listed(forged.name, known=False)
     assert with_unshown(answer, before, shown, pods, stored={}).stored == {}
 
 
@@ -162,7 +162,7 @@ def status_of(uid: str) -> dict[str, object]:
 
 def test_holders_of_the_record_are_waited_for_until_the_list_is_complete() -> None:
     status, nothing = share_node(status=status_of("uid-a")).status, AssignedDevices()
-    unshown, name = ShownPods(kubelet="1"), {name_of("a")}
+    unshown, name = PodsListedSinceRestart(kubelet="1"), {name_of("a")}
     assert unshown_holders(status, nothing, unshown, by_name(A)) == name
     assert unshown_holders(status, nothing, unshown, {}) == name
     assert unshown_holders(status, BEFORE, unshown, by_name(A)) == frozenset()
@@ -178,5 +178,5 @@ def test_holders_of_the_record_are_waited_for_until_the_list_is_complete() -> No
 
 def test_pods_that_started_and_ask_may_hold_units() -> None:
     pods = by_name(started(A), B, started(pod("c", container())))
-    assert unshown_starters(AssignedDevices(), ShownPods(), pods) == [name_of("a")]
-    assert unshown_starters(BEFORE, ShownPods(), pods) == []
+    assert unshown_starters(AssignedDevices(), PodsListedSinceRestart(), pods) == [name_of("a")]
+    assert unshown_starters(BEFORE, PodsListedSinceRestart(), pods) == []

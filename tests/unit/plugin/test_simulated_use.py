@@ -4,7 +4,7 @@ import pytest
 from tests.samples.plugin import GIB, card
 
 from gpushare_core.api.names import SIMULATED_LOAD_ANNOTATION
-from gpushare_plugin.decide.held.pods import MOST_LOAD, read_metadata
+from gpushare_plugin.decide.held.pods import MAX_LOAD, read_metadata
 from gpushare_plugin.devices.simulated.use import SimulatedUse, read_load
 from gpushare_plugin.devices.use import Load, Use, UseQuestion
 
@@ -76,4 +76,4 @@ async def test_containers_are_told_only_where_they_are_asked_for() -> None:
 def test_a_long_annotation_takes_no_memory_of_the_plugin() -> None:
     metadata = {"name": "a", "namespace": "default", "uid": "u"}
     metadata["annotations"] = {SIMULATED_LOAD_ANNOTATION: "x" * 262_000}  # type: ignore[assignment]
-    assert len(read_metadata({"metadata": metadata}, "key").simulated_load) == MOST_LOAD
+    assert len(read_metadata({"metadata": metadata}, "key").simulated_load) == MAX_LOAD

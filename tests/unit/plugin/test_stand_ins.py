@@ -15,10 +15,10 @@ from gpushare_plugin.decide.held.pod_assignment import PodAssignment
 from gpushare_plugin.decide.offer.device_list import device_lists, encode_devices
 from gpushare_plugin.decide.offer.replaced_plugin_units import (
     NO_STAND_INS,
-    StandIns,
+    DevicesOfReplacedPlugin,
+    devices_of_replaced_plugin,
     foreign_by_card,
     require_room_beside_foreign,
-    stand_ins,
 )
 from gpushare_plugin.decide.units.foreign_units import ForeignUnits
 from gpushare_plugin.decide.units.unit_ids import UnitSet, decode_id
@@ -43,13 +43,15 @@ def held(own: dict[str, list[int]], others: dict[str, ForeignUnits]) -> Assigned
 
 
 def listed(assigned: AssignedDevices) -> list[str]:
-    (message,) = device_lists(LAYOUT, ALIYUN, {}, stand_ins(LAYOUT, ALIYUN, assigned)).values()
+    (message,) = device_lists(
+        LAYOUT, ALIYUN, {}, devices_of_replaced_plugin(LAYOUT, ALIYUN, assigned)
+    ).values()
     return [device.ID for device in api.ListAndWatchResponse.FromString(message).devices]
 
 
 def test_they_stand_in_place_of_the_highest_units_that_nobody_has() -> None:
     assigned = held({"a": [14, 15]}, {"old": foreign(3, "0")})
-    found = stand_ins(LAYOUT, ALIYUN, assigned)
+    found = devices_of_replaced_plugin(LAYOUT, ALIYUN, assigned)
     assert found.withheld == {11, 12, 13}
     assert listed(assigned) == [
         *ids(*(number for number in range(32) if number not in (11, 12, 13))),
@@ -60,13 +62,15 @@ def test_they_stand_in_place_of_the_highest_units_that_nobody_has() -> None:
 
 
 def test_those_of_another_resource_keep_units_back_and_are_not_listed() -> None:
-    found = stand_ins(LAYOUT, ALIYUN, held({}, {"old": foreign(3, "1", name="nvidia.com/gpu")}))
+    found = devices_of_replaced_plugin(
+        LAYOUT, ALIYUN, held({}, {"old": foreign(3, "1", name="nvidia.com/gpu")})
+    )
     assert found.withheld == {*range(16, 32)}
     assert not any(found.ids.values())
 
 
 def test_without_them_there_is_nothing_to_do() -> None:
-    assert stand_ins(LAYOUT, ALIYUN, held({"a": [1]}, {})) == NO_STAND_INS
+    assert devices_of_replaced_plugin(LAYOUT, ALIYUN, held({"a": [1]}, {})) == NO_STAND_INS
 
 
 def test_a_card_that_was_given_out_beyond_its_size_offers_nothing() -> None:
@@ -77,7 +81,9 @@ def test_a_card_that_was_given_out_beyond_its_size_offers_nothing() -> None:
 
 def test_a_list_that_gets_too_long_goes_without_them_and_still_keeps_units_back() -> None:
     """The kubelet needs to see them after a reboot only; the message must not break the registration."""
-    many = StandIns({LAYOUT.only.resource: tuple(f"GPU-0-_-{n}" for n in range(16))}, frozenset(range(16)))
+    many = DevicesOfReplacedPlugin(
+        {LAYOUT.only.resource: tuple(f"GPU-0-_-{n}" for n in range(16))}, frozenset(range(16))
+    )
     message = encode_devices(LAYOUT, many, limit=600)
     found = [device.ID for device in api.ListAndWatchResponse.FromString(message).devices]
     assert found == ids(*range(16, 32))
@@ -85,7 +91,7 @@ def test_a_list_that_gets_too_long_goes_without_them_and_still_keeps_units_back(
 
 def test_an_id_that_the_kubelet_would_not_take_is_not_listed() -> None:
     long = ForeignUnits(NAME, {f"{'x' * 63}-": array("I", [1])}, "0")
-    assert not any(stand_ins(LAYOUT, ALIYUN, held({}, {"old": long})).ids.values())
+    assert not any(devices_of_replaced_plugin(LAYOUT, ALIYUN, held({}, {"old": long})).ids.values())
 
 
 COUNTS = st.integers(0, 20)
@@ -117,7 +123,7 @@ def test_whatever_the_kubelet_calls_available_no_card_is_filled_beyond_its_size(
 ) -> None:
     """``stale``: it has the list from before the foreign units were known."""
     assigned = held({"a": sorted(own)}, {"x": foreign(on_0, "0"), "y": foreign(on_1, "1")})
-    withheld = frozenset() if stale else stand_ins(LAYOUT, ALIYUN, assigned).withheld
+    withheld = frozenset() if stale else devices_of_replaced_plugin(LAYOUT, ALIYUN, assigned).withheld
     shares = foreign_by_card(LAYOUT, LAYOUT.only.resource, assigned)
     left = {each.uuid: each.units - len(own & {*each.numbers}) - shares[each.uuid] for each in LAYOUT.cards}
     request = ContainerRequest(units=asked, pod_units=asked, limits=left)

@@ -20,7 +20,7 @@ from gpushare_plugin.decide.held.allocations import every_allocation, orphans
 from gpushare_plugin.decide.held.assigned_devices import AssignedDevices
 from gpushare_plugin.decide.held.checkpoint import CheckpointEntry
 from gpushare_plugin.decide.held.foreign_cards import locate
-from gpushare_plugin.decide.held.kubelet_restart import ShownPods, unshown_holders, with_unshown
+from gpushare_plugin.decide.held.kubelet_restart import PodsListedSinceRestart, unshown_holders, with_unshown
 from gpushare_plugin.decide.held.pod_allocation import PodAllocation
 from gpushare_plugin.decide.held.pod_assignment import PodAssignment, place
 from gpushare_plugin.decide.held.pod_identity import identify
@@ -61,7 +61,7 @@ def test_who_is_not_shown_yet_has_its_units_beside_a_static_pod_of_its_name(
     entries: list[CheckpointEntry],
 ) -> None:
     """A kubelet that was restarted shows static pods first."""
-    shown = ShownPods(kubelet="1", complete=True, names=frozenset(BOTH.pods))
+    shown = PodsListedSinceRestart(kubelet="1", complete=True, names=frozenset(BOTH.pods))
     seen = BOTH
     for at in (1.0, 2.0):
         answer = AssignedDevices(place([listed(STATIC_UNITS)]), kubelet="2")
@@ -107,7 +107,7 @@ def test_the_record_does_not_wait_for_one_that_is_listed_by_another_name() -> No
     card = {"index": 0, "uuid": "GPU-0", "model": "", "memory": "16Gi", "units": 16, "allocatedUnits": 4}
     status = share_node(status={"memoryUnit": "1Gi", "cards": [{**card, "pods": [share]}]}).status
     left = identify(AssignedDevices(place([listed(STATIC_UNITS)])), [], BOTH, PODS)
-    assert unshown_holders(status, left, ShownPods(kubelet="2"), PODS) == frozenset()
+    assert unshown_holders(status, left, PodsListedSinceRestart(kubelet="2"), PODS) == frozenset()
 
 
 def test_the_card_of_foreign_devices_stays_known_of_both() -> None:

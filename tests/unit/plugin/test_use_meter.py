@@ -11,7 +11,7 @@ from gpushare_plugin.decide.held.pod_allocation import PodAllocation
 from gpushare_plugin.devices.card import Reading
 from gpushare_plugin.devices.use import ContainerUse, Use, UseQuestion
 from gpushare_plugin.state import NodeState
-from gpushare_plugin.use_meter import EXCESS_ENDS_AFTER, MOST_REMARKS, UseMeter
+from gpushare_plugin.use_meter import EXCESS_ENDS_AFTER, MAX_REMARKS, UseMeter
 
 HELD = [PodAllocation(pod("a", container("main", 4)), {"main": {"GPU-0": 4}}, {"GPU-0": 4})]
 
@@ -66,7 +66,7 @@ async def test_a_remark_is_said_once_and_not_remembered_for_ever(caplog: pytest.
     source = Source()
     measuring, _ = meter(source, lambda: 0.0)
     with caplog.at_level(logging.WARNING):
-        for number in [0, 0, *range(1, MOST_REMARKS + 1), 0]:
+        for number in [0, 0, *range(1, MAX_REMARKS + 1), 0]:
             source.use = Use(remarks=[f"remark {number}"])
             await measuring.measure(layout(), HELD)
     assert [each.getMessage() for each in caplog.records].count("remark 0") == 2

@@ -29,7 +29,7 @@ from gpushare_plugin.decide.held.assigned_devices import AssignedDevices
 from gpushare_plugin.decide.held.pods import Pod
 from gpushare_plugin.decide.offer.granted_units import (
     ContradictionError,
-    Witness,
+    GrantedUnits,
     agrees,
     annotated_witnesses,
     placed_cards,
@@ -47,9 +47,11 @@ NOW = datetime(2026, 11, 21, tzinfo=UTC)
 GI, HALF = MemoryUnit.parse("1Gi"), MemoryUnit.parse("512Mi")
 
 
-def witness(name: str, low: int, high: int, *, memory: int = 0, size: int = 0, units: int = 0) -> Witness:
+def witness(
+    name: str, low: int, high: int, *, memory: int = 0, size: int = 0, units: int = 0
+) -> GrantedUnits:
     """``memory`` of the units and ``size`` of the card are in GiB."""
-    return Witness(
+    return GrantedUnits(
         holder="default/a",
         card=name,
         lowest=low,
@@ -99,7 +101,7 @@ def test_the_checkpoint_tells_card_and_size() -> None:
     ],
 )
 def test_where_the_checkpoint_is_silent_annotations_tell_the_card(
-    text: str | None, expected: list[Witness]
+    text: str | None, expected: list[GrantedUnits]
 ) -> None:
     pods = by_name(pod("a", container(units=2), annotation=text))
     seen = annotated_witnesses(assigned(a={"main": [3, 4]}), pods, NODE)
@@ -122,7 +124,7 @@ def test_what_the_checkpoint_tells_is_not_asked_of_annotations() -> None:
     ],
 )
 def test_the_unit_is_one_in_which_everybody_holds_memory(
-    candidates: tuple[MemoryUnit | None, ...], witnesses: list[Witness], expected: MemoryUnit
+    candidates: tuple[MemoryUnit | None, ...], witnesses: list[GrantedUnits], expected: MemoryUnit
 ) -> None:
     assert witnessed_unit(candidates, witnesses) == expected
 
@@ -130,7 +132,7 @@ def test_the_unit_is_one_in_which_everybody_holds_memory(
 HALVES, QUARTERS = CardPart(ResourceClass.SLICE, 2), CardPart(ResourceClass.SLICE, 4)
 
 
-def slice_witness(unit: CardPart | None, memory: int) -> Witness:
+def slice_witness(unit: CardPart | None, memory: int) -> GrantedUnits:
     """One slice of a card of 16 GiB, in GiB."""
     seen = witness("x", 0, 0, memory=memory, size=16)
     return replace(seen, resource=ResourceClass.SLICE, unit=unit)
@@ -144,7 +146,7 @@ def slice_witness(unit: CardPart | None, memory: int) -> Witness:
     ],
 )
 def test_what_a_slice_was_is_told_by_its_container_and_not_by_its_memory(
-    candidates: tuple[CardPart, ...], seen: Witness, expected: CardPart
+    candidates: tuple[CardPart, ...], seen: GrantedUnits, expected: CardPart
 ) -> None:
     """Also by what this version's predecessor told, which reserved nothing of slices."""
     assert witnessed_unit(candidates, [seen]) == expected
@@ -183,7 +185,7 @@ def test_units_of_two_sizes_are_a_contradiction() -> None:
     ],
 )
 def test_each_card_is_placed_around_its_units_in_use(
-    witnesses: list[Witness], expected: list[tuple[str, int, int]]
+    witnesses: list[GrantedUnits], expected: list[tuple[str, int, int]]
 ) -> None:
     placed = placed_cards(witnessed_cards(witnesses, (card(0), card(1)), GI), GI)
     for each, first in placed:

@@ -12,7 +12,7 @@ from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.dialects.table import DIALECTS
 from gpushare_core.dialects.visible_cards import hides_cards, is_runtime_variable
 
-MOST_SHOWN = 256
+MAX_SHOWN = 256
 """Characters of a variable's value."""
 
 
@@ -179,7 +179,7 @@ def _source(value: str | None) -> str:
 
 def _quoted(value: str) -> str:
     """A pod's author may write a million characters, and what to do stands behind them."""
-    return repr(value if len(value) <= MOST_SHOWN else f"{value[:MOST_SHOWN]}...")
+    return repr(value if len(value) <= MAX_SHOWN else f"{value[:MAX_SHOWN]}...")
 
 
 def _unheld(books: NodeBooks, key: ContainerKey, seen: SeenCards) -> Difference:

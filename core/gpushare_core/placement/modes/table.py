@@ -21,7 +21,7 @@ NODE_MODES: dict[str, NodeMode] = {
 }
 """What a node can be shared in, by the name that the API has for it."""
 
-MOST_UNITS = 65_536
+MAX_UNITS = 65_536
 """Units that a pod may have. Since 1.36 the kubelet lists each of them in the pod's status, in 44 bytes, and
 the API server takes no write of more than 3 MiB: it would not hear that a pod with more units runs, or has
 ended. The rest of the 3 MiB is for what else the status says. Source: ``UpdateAllocatedResourcesStatus`` of
@@ -86,11 +86,11 @@ def unservable_reason(request: PodRequest) -> str:
 
 
 def too_many_units_reason(request: PodRequest) -> str:
-    """Returns for people why a pod with more than ``MOST_UNITS`` fits nowhere; empty for all others."""
-    if request.total <= MOST_UNITS:
+    """Returns for people why a pod with more than ``MAX_UNITS`` fits nowhere; empty for all others."""
+    if request.total <= MAX_UNITS:
         return ""
     return (
-        f"the pod asks for {request.total} units, and a pod may have {MOST_UNITS}: its kubelet lists every"
+        f"the pod asks for {request.total} units, and a pod may have {MAX_UNITS}: its kubelet lists every"
         " unit in the pod's status, and the API server takes no longer list; ask for fewer, or have the"
         " memoryUnit of the policy made larger"
     )

@@ -77,7 +77,7 @@ def filter_nodes(
         return _refused(names, reason, Refusal.ANNOTATIONS_FULL)
     answers = ledger.answers(names, request)
     if not ledger.holds.nodes().isdisjoint(names):
-        answers = _past_holds(ledger, names, answers, uid=uid, request=request)
+        answers = _ignoring_holds(ledger, names, answers, uid=uid, request=request)
     nodes = alike(names, answers)
     made = _offer(ledger, nodes, uid=uid, narrowing=narrowing) if narrowing else Offer()
     return _result(names, nodes, made, request)
@@ -105,11 +105,11 @@ def fitting_nodes(ledger: Ledger, *, uid: str, request: PodRequest) -> set[str]:
     for it, or for a lesser one."""
     fitting = passing_nodes(ledger, ledger.greatest[request.resources[0].name], request)
     held = ledger.holds.nodes()
-    answers = _past_holds(ledger, [*held], ledger.answers(held, request), uid=uid, request=request)
+    answers = _ignoring_holds(ledger, [*held], ledger.answers(held, request), uid=uid, request=request)
     return {*fitting, *(name for name, each in zip(held, answers, strict=True) if isinstance(each, Fit))}
 
 
-def _past_holds(
+def _ignoring_holds(
     ledger: Ledger, names: Sequence[str], answers: Sequence[Answer], *, uid: str, request: PodRequest
 ) -> list[Answer]:
     """Returns ``answers``, but of nodes that take the pod because what is held there is held for it, or for a

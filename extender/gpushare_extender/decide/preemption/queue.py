@@ -21,12 +21,12 @@ TURN_SECONDS = 15.0
 GONE_SECONDS = 600.0
 """kube-scheduler tries a pod again after 5 minutes at the latest: one not refused for so long is bound
 elsewhere, or gone."""
-MOST_PODS = 1024
+MAX_PODS = 1024
 """Of those that were looked at often enough the least important ones are forgotten first, then of all."""
 ENOUGH_ATTEMPTS = 8
 """After which a pod makes way for any other: it seems that nothing helps it. Until then nodes are others each
 time, and those that kube-scheduler had not offered at first were."""
-MOST_LOOKS = 32
+MAX_LOOKS = 32
 """That follow one another soon where a pod has many nodes, as long as nothing is found: with growing delays
 the last of 500 nodes had its turn after hours."""
 SAMPLE = 100
@@ -61,7 +61,7 @@ class Preemptor:
     """How often it was looked at; more looks that follow soon, at other nodes or for its turn, are one."""
     reached: Rank = (float("-inf"), "")
     """The last of its nodes that was looked at."""
-    looks_left: int = MOST_LOOKS - 1
+    looks_left: int = MAX_LOOKS - 1
     """How often others may follow soon."""
     is_woken: bool = False
     """Whether kube-scheduler was woken to offer the nodes that are fit now: then it is looked at at once."""
@@ -85,7 +85,7 @@ class Preemptor:
 class PreemptionQueue:
     """By pod UID. Use from one thread. Moments are in seconds of one clock."""
 
-    def __init__(self, most: int = MOST_PODS) -> None:
+    def __init__(self, most: int = MAX_PODS) -> None:
         self._most = most
         self._preemptors: OrderedDict[str, Preemptor] = OrderedDict()
 

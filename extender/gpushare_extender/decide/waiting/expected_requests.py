@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from gpushare_core.placement.requests import PodRequest, ResourceClass
 from gpushare_extender.decide.pod import ANY_VERSION, PodVersion
 
-MOST_PODS = 2048
+MAX_PODS = 2048
 """Those filtered longest ago are forgotten first. Each takes about 0.5 KiB, 2 with all its containers."""
-MOST_CONTAINERS = 16
+MAX_CONTAINERS = 16
 """That are kept of a pod: it may have thousands."""
 
 
@@ -41,7 +41,7 @@ def _amounts(request: PodRequest) -> list[tuple[str, str, int]]:
 class ExpectedRequests:
     """By pod UID. Use from one thread."""
 
-    def __init__(self, most: int = MOST_PODS) -> None:
+    def __init__(self, most: int = MAX_PODS) -> None:
         self._most = most
         self._asked: OrderedDict[str, ExpectedRequest] = OrderedDict()
 
@@ -62,7 +62,7 @@ class ExpectedRequests:
         if not (uid and request.resources):
             return
         containers = len(request.init_containers) + sum(len(each.containers) for each in request.resources)
-        if proven is not None and version.resource_version and containers <= MOST_CONTAINERS:
+        if proven is not None and version.resource_version and containers <= MAX_CONTAINERS:
             self._asked[uid] = ExpectedRequest(request, proven, version)
         else:
             bare = tuple(replace(each, containers={}) for each in request.resources)

@@ -7,7 +7,7 @@ attempts it is offered every node that fits.
 from collections import OrderedDict
 from typing import NamedTuple
 
-MOST_PODS = 16384
+MAX_PODS = 16384
 """Those that were tried longest ago are forgotten first. Each takes about 0.3 KiB."""
 REMEMBERED_SECONDS = 1200.0
 """kube-scheduler tries a pod again after 5 minutes at the latest; before that it may have waited 10 minutes
@@ -28,7 +28,7 @@ class _Attempt(NamedTuple):
 class OfferedPods:
     """By pod UID. Use from one thread. Moments are in seconds of one clock."""
 
-    def __init__(self, most: int = MOST_PODS) -> None:
+    def __init__(self, most: int = MAX_PODS) -> None:
         self._most = most
         self._tried: OrderedDict[str, float] = OrderedDict()
         self._left_out: dict[str, _Attempt] = {}
@@ -45,7 +45,7 @@ class OfferedPods:
         self._left_out[uid] = _Attempt(now, VOLUME_SECONDS if offered == 1 else ATTEMPT_SECONDS)
         self._try(uid, now=now)
 
-    def comes_again(self, uid: str, *, now: float) -> bool:
+    def is_retry(self, uid: str, *, now: float) -> bool:
         """Returns whether the pod was offered only some nodes before; this attempt counts as another one."""
         tried = self._tried.get(uid)
         if tried is None or now - tried > REMEMBERED_SECONDS:
@@ -63,7 +63,7 @@ class OfferedPods:
         self._left_out[uid] = _Attempt(float("-inf"), ATTEMPT_SECONDS)
         return True
 
-    def goes_on(self, uid: str) -> None:
+    def proceeded(self, uid: str) -> None:
         """kube-scheduler goes on with the pod: nobody has refused all nodes that it was offered."""
         self._left_out.pop(uid, None)
 

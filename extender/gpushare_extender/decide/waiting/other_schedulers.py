@@ -11,9 +11,9 @@ from gpushare_core.text.json_object import Json
 
 DEFAULT_SCHEDULER = "default-scheduler"
 NOT_ENDED = "status.phase!=Succeeded,status.phase!=Failed"
-MOST_NAMES = 3
+MAX_NAMES = 3
 """That are made known."""
-LONGEST_NAME = 253
+MAX_NAME = 253
 """Of a scheduler, in characters."""
 
 
@@ -21,7 +21,7 @@ def is_name(text: str) -> bool:
     """Returns whether ``text`` can be the name of a scheduler in a field selector, and in a list with blanks.
     Kubernetes takes any text for one."""
     is_plain = text.isascii() and text.isprintable() and not {*text} & {*" ,=\\"}
-    return is_plain and 0 < len(text) <= LONGEST_NAME
+    return is_plain and 0 < len(text) <= MAX_NAME
 
 
 def candidates(asking: Set[str]) -> str:
@@ -42,4 +42,4 @@ def asking_for(items: Iterable[Json], resources: dict[str, ResourceClass]) -> li
 
 def report(names: Sequence[str]) -> str:
     """Returns what is made known, as ``read_report`` reads it; empty where there is none."""
-    return " ".join([str(len(names)), *sorted(names)[:MOST_NAMES]]) if names else ""
+    return " ".join([str(len(names)), *sorted(names)[:MAX_NAMES]]) if names else ""

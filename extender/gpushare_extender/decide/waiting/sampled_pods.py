@@ -15,7 +15,7 @@ from gpushare_extender.decide.fit.filter import FilterResult, fitting_nodes
 from gpushare_extender.decide.preemption.queue import may_be_sampled
 from gpushare_extender.ledger.ledger import Ledger
 
-MOST_PODS = 16384
+MAX_PODS = 16384
 """Those that were refused longest ago are forgotten first. Each takes about 0.4 KiB. Of more that search at a
 time each is forgotten before it is tried again: it begins anew, and is never known to search in vain."""
 ROUNDS = 2
@@ -36,7 +36,7 @@ AT_ONCE, A_SECOND = 200, 5.0
 
 
 @dataclass(slots=True)
-class _Allowance:
+class _TokenBucket:
     """Of attempts, ``AT_ONCE`` and then ``A_SECOND``."""
 
     left: float = AT_ONCE
@@ -96,8 +96,8 @@ class _Search:
 class SampledPods:
     """By pod UID. Use from one thread. Moments are in seconds of one clock."""
 
-    most: int = MOST_PODS
-    _allowance: _Allowance = field(default_factory=_Allowance, init=False)
+    most: int = MAX_PODS
+    _allowance: _TokenBucket = field(default_factory=_TokenBucket, init=False)
     _searches: OrderedDict[str, _Search] = field(default_factory=OrderedDict, init=False)
     _forgotten: int = field(default=0, init=False)
     """The most attempts of a search that was forgotten. Those that begin later count on from there: their pod

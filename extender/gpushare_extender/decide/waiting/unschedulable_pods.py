@@ -10,14 +10,14 @@ from collections import OrderedDict
 from gpushare_core.placement.requests import Request
 from gpushare_extender.ledger.fit_index import Shape, shape_of
 
-MOST_PODS = 4096
+MAX_PODS = 4096
 """Of pods that ask for the same some are forgotten first: whatever wakes one of them wakes all."""
 
 
 class RefusedPods:
     """By pod UID. Use from one thread."""
 
-    def __init__(self, most: int = MOST_PODS) -> None:
+    def __init__(self, most: int = MAX_PODS) -> None:
         self._most = most
         self._asked: OrderedDict[str, Shape] = OrderedDict()
         self._uids: dict[Shape, dict[str, None]] = {}

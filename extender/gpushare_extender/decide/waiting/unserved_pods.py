@@ -23,7 +23,7 @@ from gpushare_extender.decide.pod import Container, Pod, PodMetadata, PodSpec, R
 from gpushare_extender.decide.pod_event import pod_event
 from gpushare_extender.objects.pod_reference import PodReference
 
-MOST_NAMES = 5
+MAX_NAMES = 5
 """Resources that a note lists."""
 SAID_BY_US = "insufficient GPU"
 """In what kube-scheduler writes where it has asked the extender: then the pod has been told."""
@@ -142,7 +142,7 @@ def remark(pod: WaitingPod, biggest: Mapping[str, int]) -> Remark | None:
 
 
 def _not_served(name: str, biggest: Mapping[str, int]) -> str:
-    served = ", ".join(sorted(biggest)[:MOST_NAMES])
+    served = ", ".join(sorted(biggest)[:MAX_NAMES])
     what = f"ask for one of these: {served}" if served else "no node shares its cards now"
     if name in SHARED_RESOURCES:
         return (

@@ -13,7 +13,7 @@ from gpushare_extender.ledger.unfit_reason import Refusal
 GONE_SECONDS = 400.0
 """Without another try. Source: ``podMaxInUnschedulablePodsDuration`` of kube-scheduler, 300 s, looked at
 every 30 s."""
-MOST_PODS = 4096
+MAX_PODS = 4096
 
 
 class _Waiting(NamedTuple):
@@ -35,7 +35,7 @@ NO_WAITS = Waits(0, 0.0)
 
 
 class WaitingPods:
-    """By pod UID; times in steady seconds. Beyond ``MOST_PODS`` those that were tried longest ago are
+    """By pod UID; times in steady seconds. Beyond ``MAX_PODS`` those that were tried longest ago are
     forgotten."""
 
     def __init__(self) -> None:
@@ -49,7 +49,7 @@ class WaitingPods:
         told = frozenset(reasons)
         # Nodes that share no cards are in nearly every cluster: a reason where there is no other one.
         self._pods[uid] = _Waiting(since, now, told - {Refusal.NOT_SHARED} or told)
-        if len(self._pods) > MOST_PODS:
+        if len(self._pods) > MAX_PODS:
             self._pods.popitem(last=False)
 
     def settled(self, uid: str) -> None:

@@ -62,7 +62,7 @@ def node_states(
     return keeper.hand_out(nodes, shares)
 
 
-MOST_CHANGES = 8192
+MAX_CHANGES = 8192
 """That are remembered. Where more happened in between, to compare all nodes costs little more."""
 
 
@@ -70,7 +70,7 @@ MOST_CHANGES = 8192
 class Journal:
     """Which nodes have changed, in order; numbered from 0 on. Only the last of them are remembered."""
 
-    _names: deque[str] = field(default_factory=lambda: deque(maxlen=MOST_CHANGES))
+    _names: deque[str] = field(default_factory=lambda: deque(maxlen=MAX_CHANGES))
     end: int = 0
     """The number of the next change."""
 

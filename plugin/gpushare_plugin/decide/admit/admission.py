@@ -31,7 +31,7 @@ def pods_to_read(assigned: AssignedDevices, pods: Pods) -> list[PodName]:
     ]
 
 
-def has_stranger(assigned: AssignedDevices, pods: Pods, meant: Sequence[Pod] = ()) -> bool:
+def has_pod_unknown_to_api(assigned: AssignedDevices, pods: Pods, meant: Sequence[Pod] = ()) -> bool:
     """Whether a pod may be being admitted that is none of those ``meant``, and that the API server does not
     know: static pods are admitted before their mirrors are made. A container of it is listed without units;
     others may have theirs already."""

@@ -31,7 +31,7 @@ CONFIRMATION = timedelta(seconds=1)
 """For so long a card has to answer with an error that may pass, until it is sick."""
 ANSWER_QUIET = timedelta(seconds=10)
 """Quiet time at most of a card that answered with errors and nothing else: its answers are a proof."""
-LONGEST_QUIET = timedelta(days=1)
+MAX_QUIET = timedelta(days=1)
 FORGOTTEN = timedelta(days=1)
 """After so long in health a new fault is the first one again; a card that is gone for so long has none."""
 STORM = timedelta(seconds=10)
@@ -215,7 +215,7 @@ def _quiet_time(before: CardFault | None, symptom: _Symptom, rules: CardHealth) 
     if symptom.quiet:
         first = min(first, symptom.quiet)
     grown: timedelta = first * 2 ** min(_relapses(before), 20)
-    quiet = min(grown, max(first, LONGEST_QUIET))
+    quiet = min(grown, max(first, MAX_QUIET))
     lasting = before.quiet_seconds if before and not before.cleared else 0
     return max(quiet, timedelta(seconds=lasting))
 

@@ -47,12 +47,12 @@ def orphaned_allocations(assignments: NodeAssignments, pods: Pods) -> Iterator[P
 
 
 def _forgotten_orphans(assignments: NodeAssignments, pods: Pods) -> Iterator[PodAllocation]:
-    for known in forgotten_strangers(assignments.assigned, pods):
+    for known in lost_assignments_without_pod(assignments.assigned, pods):
         pod = Pod(name=known.pod.name, uid=known.pod.kubelet_uid)
         yield replace(_with_seen(pod, known, assignments), orphaned=True, recorded=known.recorded)
 
 
-def forgotten_strangers(assigned: AssignedDevices, pods: Pods) -> list[PodAllocation]:
+def lost_assignments_without_pod(assigned: AssignedDevices, pods: Pods) -> list[PodAllocation]:
     """Returns those of ``assigned.forgotten`` that the API server does not know, such as static pods, and
     those that were deleted by force and whose name another pod has there by now."""
     return [

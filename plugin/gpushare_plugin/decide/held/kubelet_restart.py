@@ -21,7 +21,7 @@ SETTLED_AFTER = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShownPods:
+class PodsListedSinceRestart:
     """What one kubelet process has listed since its start, or since ours."""
 
     kubelet: str | None = None
@@ -36,7 +36,7 @@ class ShownPods:
     complete: bool = False
     """Whether it has heard of all pods that it can hear of."""
 
-    def may_follow(self, name: PodName, *, known: bool) -> bool:
+    def may_still_be_listed(self, name: PodName, *, known: bool) -> bool:
         """Whether a pod that is not listed now may be at a later time, and has its units until then.
 
         ``known``: whether the API server has this very pod. If not, a kubelet that has heard of all pods has
@@ -46,7 +46,7 @@ class ShownPods:
 
     def after(
         self, listed: AssignedDevices, before: AssignedDevices, pods: Pods | None, *, now: float
-    ) -> "ShownPods":
+    ) -> "PodsListedSinceRestart":
         """Returns what is known after one answer more.
 
         ``before``: what was assigned by the answers before. ``pods``: as the API server has them; None while
@@ -54,7 +54,7 @@ class ShownPods:
         """
         shown = self
         if listed.kubelet != shown.kubelet:
-            shown = ShownPods(kubelet=listed.kubelet, since=now, before=frozenset(before.pods))
+            shown = PodsListedSinceRestart(kubelet=listed.kubelet, since=now, before=frozenset(before.pods))
         if pods is None:
             return replace(shown, names=shown.names | listed.pods.keys(), since=now)
         if shown.complete:
@@ -73,7 +73,7 @@ class ShownPods:
 def with_unshown(
     listed: AssignedDevices,
     before: AssignedDevices,
-    shown: ShownPods,
+    shown: PodsListedSinceRestart,
     pods: Pods,
     *,
     stored: Mapping[str, StoredContainers],
@@ -88,9 +88,9 @@ def with_unshown(
     kept = {
         name: each
         for name, each in before.pods.items()
-        if name not in listed.pods and shown.may_follow(name, known=is_known(each, pods))
+        if name not in listed.pods and shown.may_still_be_listed(name, known=is_known(each, pods))
     }
-    awaited = (pod for pod in pods.values() if shown.may_follow(pod.name, known=not pod.static_uid))
+    awaited = (pod for pod in pods.values() if shown.may_still_be_listed(pod.name, known=not pod.static_uid))
     following = {pod.kubelet_uid for pod in awaited}
     uids = following.union(each.uid for each in kept.values()) - _listed_uids(listed, before)
     told = {uid: stored.get(uid) or before.stored.get(uid, {}) for uid in uids}
@@ -109,7 +109,7 @@ def _listed_uids(listed: AssignedDevices, before: AssignedDevices) -> set[str]:
 
 
 def unshown_holders(
-    status: NodeStatus, assigned: AssignedDevices, shown: ShownPods, pods: Pods
+    status: NodeStatus, assigned: AssignedDevices, shown: PodsListedSinceRestart, pods: Pods
 ) -> frozenset[PodName]:
     """Returns the pods of which ``status`` alone says that they have units, and that may still be shown."""
     holders = ((PodName(each.namespace, each.name), each.uid) for card in status.cards for each in card.pods)
@@ -118,7 +118,7 @@ def unshown_holders(
         name
         for name, uid in holders
         if name not in assigned.pods and uid not in listed
-        if shown.may_follow(name, known=name in pods and pods[name].uid == uid)
+        if shown.may_still_be_listed(name, known=name in pods and pods[name].uid == uid)
     )
 
 
@@ -136,11 +136,11 @@ def recorded_locks(status: NodeStatus, holders: Collection[PodName]) -> dict[str
     return {card.uuid: lock for card in held if (lock := class_of_lock(card.lock))}
 
 
-def unshown_starters(assigned: AssignedDevices, shown: ShownPods, pods: Pods) -> list[PodName]:
+def unshown_starters(assigned: AssignedDevices, shown: PodsListedSinceRestart, pods: Pods) -> list[PodName]:
     """Returns the pods that were admitted, ask for units, and may still be shown with some."""
     return [
         pod.name
         for pod in pods.values()
         if pod.started and pod.request and pod.request.containers and assigned.of(pod) is None
-        if shown.may_follow(pod.name, known=True)
+        if shown.may_still_be_listed(pod.name, known=True)
     ]

@@ -22,7 +22,7 @@ from gpushare_plugin.decide.held.allocations import (
     forgotten_units,
 )
 from gpushare_plugin.decide.held.assigned_devices import AssignedDevices, NodeAssignments
-from gpushare_plugin.decide.held.kubelet_restart import ShownPods
+from gpushare_plugin.decide.held.kubelet_restart import PodsListedSinceRestart
 from gpushare_plugin.decide.held.pod_allocation import PodAllocation
 from gpushare_plugin.decide.held.pod_assignment import PodAssignment
 from gpushare_plugin.decide.held.pods import Pod, PodName, Pods
@@ -36,7 +36,7 @@ NOT_SHOWN = "and it has not listed all of their pods since its start: create the
 
 
 def still_remembered(
-    remembered: Remembered, assigned: AssignedDevices, shown: ShownPods, pods: Pods
+    remembered: Remembered, assigned: AssignedDevices, shown: PodsListedSinceRestart, pods: Pods
 ) -> Remembered:
     """Returns what is left of ``remembered`` after one answer more: not what pods had that have ended, nor
     what the kubelet lists."""
@@ -61,7 +61,7 @@ def _forgotten_part(name: PodName, known: PodAllocation, assigned: AssignedDevic
 
 
 def _left(
-    known: PodAllocation, assigned: AssignedDevices, shown: ShownPods, pods: Pods
+    known: PodAllocation, assigned: AssignedDevices, shown: PodsListedSinceRestart, pods: Pods
 ) -> PodAllocation | None:
     name, pod = known.pod.name, pods.get(known.pod.name)
     if pod is not None and _is_newer(known, pod, assigned):
@@ -76,7 +76,7 @@ def _left(
         left = _without_listed(known, listed, assigned)
         is_settled = pod is not None and _has_uid_of(known, pod)
         return replace(left, recorded=left.recorded and not is_settled) if left else None
-    return known if shown.may_follow(name, known=pod is not None) else None
+    return known if shown.may_still_be_listed(name, known=pod is not None) else None
 
 
 def _is_newer(known: PodAllocation, pod: Pod, assigned: AssignedDevices) -> bool:

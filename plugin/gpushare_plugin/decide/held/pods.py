@@ -95,7 +95,7 @@ class Pod:
 
 
 def _allocation(annotation: str, uid: str) -> Allocation | None:
-    is_usual = len(annotation) <= LARGEST_KEPT
+    is_usual = len(annotation) <= MAX_KEPT
     return _known_allocation(annotation, uid) if is_usual else _decoded(annotation, uid)
 
 
@@ -116,9 +116,9 @@ Pods = Mapping[PodName, Pod]
 
 FINISHED = ("Succeeded", "Failed")
 """Phases of pods that the watch leaves out, so that nothing would make us forget such a pod."""
-LARGEST_KEPT = 4096
+MAX_KEPT = 4096
 """Characters of an annotation that is remembered with what it says: hundreds of larger ones would be MiBs."""
-MOST_LOAD = 1024
+MAX_LOAD = 1024
 """Characters of a load to simulate that are kept: anybody annotates pods, on nodes with real cards, too."""
 
 
@@ -184,7 +184,7 @@ def read_metadata(item: Json, annotation: str) -> Pod:
         annotation=annotations.get(annotation),
         annotations={key: annotations[key] for key in ANNOTATION_KEYS if key in annotations},
         others_size=size_of({key: text for key, text in annotations.items() if key not in ANNOTATION_KEYS}),
-        simulated_load=annotations.get(SIMULATED_LOAD_ANNOTATION, "")[:MOST_LOAD],
+        simulated_load=annotations.get(SIMULATED_LOAD_ANNOTATION, "")[:MAX_LOAD],
     )
 
 

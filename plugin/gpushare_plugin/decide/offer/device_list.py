@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.placement.units import MemoryUnit, NodeUnit, with_memory
-from gpushare_plugin.decide.offer.replaced_plugin_units import NO_STAND_INS, StandIns
+from gpushare_plugin.decide.offer.replaced_plugin_units import NO_STAND_INS, DevicesOfReplacedPlugin
 from gpushare_plugin.decide.units.layout import Layout, PlacedCard, lay_out
 from gpushare_plugin.decide.units.locks import Locks, open_cards
 from gpushare_plugin.decide.units.unit_ids import CAPACITY, ID_LENGTH, encode_id
@@ -39,7 +39,7 @@ def device_lists(
     layout: Layout,
     dialect: Dialect,
     locks: Locks,
-    stand_ins: StandIns = NO_STAND_INS,
+    devices_of_replaced_plugin: DevicesOfReplacedPlugin = NO_STAND_INS,
     *,
     kept: Container[int] = _NO_UNITS,
 ) -> dict[str, bytes]:
@@ -50,7 +50,7 @@ def device_lists(
     """
     return {
         dialect.resource_name(resource): encode_devices(
-            open_cards(layout.of(resource), locks), stand_ins, kept=kept
+            open_cards(layout.of(resource), locks), devices_of_replaced_plugin, kept=kept
         )
         for resource in layout.classes
     }
@@ -58,7 +58,7 @@ def device_lists(
 
 def encode_devices(
     layout: Layout,
-    stand_ins: StandIns = NO_STAND_INS,
+    devices_of_replaced_plugin: DevicesOfReplacedPlugin = NO_STAND_INS,
     *,
     kept: Container[int] = _NO_UNITS,
     limit: int = MESSAGE_LIMIT,
@@ -68,13 +68,13 @@ def encode_devices(
     Of a cordoned card the units that are not ``kept`` are unhealthy: what is allocatable on the node, less
     what its pods have, is then what other cards have free.
     """
-    ids = stand_ins.encoded(layout.only.resource)
+    ids = devices_of_replaced_plugin.encoded(layout.only.resource)
     foreign = b"".join(_head(len(each), _HEALTHY) + each + _HEALTHY for each in ids)
     tails = _tails(layout.cards, unhealthy=_UNHEALTHY, with_topology=_has_topology(layout))
     if _size(layout.cards, tails) + len(foreign) > limit:
         tails = _tails(layout.cards, unhealthy=_NO_HEALTH, with_topology=False)
     message = bytearray()  # joined from a list of entries, the largest would take 20 MB for a moment
-    for entry in _entries(layout.cards, tails, stand_ins.withheld, kept):
+    for entry in _entries(layout.cards, tails, devices_of_replaced_plugin.withheld, kept):
         message += entry
     if len(message) + len(foreign) <= limit:
         message += foreign

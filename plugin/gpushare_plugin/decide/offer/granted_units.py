@@ -29,7 +29,7 @@ from gpushare_plugin.devices.card import PhysicalCard
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Witness:
+class GrantedUnits:
     """One container: its units, and the card that it was told they lie on."""
 
     holder: str
@@ -75,11 +75,11 @@ class ContradictionError(Exception):
     """The witnesses cannot all be right; the text says which do not go together."""
 
 
-def stored_witnesses(assigned: AssignedDevices) -> list[Witness]:
+def stored_witnesses(assigned: AssignedDevices) -> list[GrantedUnits]:
     """Returns what the checkpoint says of active pods."""
     names = {assignment.uid: str(assignment.name) for assignment in assigned.pods.values()}
     return [
-        Witness(
+        GrantedUnits(
             holder=names.get(uid, f"pod with UID {uid}"),
             card=card.uuid,
             lowest=card.numbers[0],
@@ -98,13 +98,13 @@ def stored_witnesses(assigned: AssignedDevices) -> list[Witness]:
     ]
 
 
-def annotated_witnesses(assigned: AssignedDevices, pods: Pods, node: str) -> list[Witness]:
+def annotated_witnesses(assigned: AssignedDevices, pods: Pods, node: str) -> list[GrantedUnits]:
     """Returns what annotations say of containers of ``node`` which the checkpoint tells nothing of.
 
     Of one with several cards nobody says which of its units lies on which.
     """
     return [
-        Witness(
+        GrantedUnits(
             holder=str(each.pod),
             card=card,
             lowest=min(each.numbers),
@@ -162,7 +162,7 @@ def contradicting(layout: Layout, assigned: AssignedDevices, pods: Pods, node: s
     return sorted({str(each.pod) for each in annotated if each.contradicts(layout)})
 
 
-def unwitnessed(assigned: AssignedDevices, witnesses: Iterable[Witness]) -> list[str]:
+def unwitnessed(assigned: AssignedDevices, witnesses: Iterable[GrantedUnits]) -> list[str]:
     """Returns the pods with a container that holds units of which no witness says anything."""
     known = {(witness.holder, witness.container) for witness in witnesses}
     return sorted(
@@ -178,7 +178,7 @@ def _holding(assignment: PodAssignment, assigned: AssignedDevices) -> set[str]:
     return listed | {name for name, entry in assigned.stored.get(assignment.uid, {}).items() if entry.numbers}
 
 
-def with_told_parts(unit: NodeUnit, witnesses: Iterable[Witness]) -> NodeUnit:
+def with_told_parts(unit: NodeUnit, witnesses: Iterable[GrantedUnits]) -> NodeUnit:
     """Returns ``unit``, of several classes, with the size that witnesses were told for those of their class.
 
     Of each class they may say different things: then they go with no unit at all.
@@ -193,7 +193,7 @@ def with_told_parts(unit: NodeUnit, witnesses: Iterable[Witness]) -> NodeUnit:
     return unit
 
 
-def witnessed_unit(candidates: Iterable[NodeUnit | None], witnesses: Sequence[Witness]) -> NodeUnit:
+def witnessed_unit(candidates: Iterable[NodeUnit | None], witnesses: Sequence[GrantedUnits]) -> NodeUnit:
     """Returns the first of ``candidates`` in which all ``witnesses`` hold memory, else the one they tell.
 
     Raises:
@@ -207,12 +207,12 @@ def witnessed_unit(candidates: Iterable[NodeUnit | None], witnesses: Sequence[Wi
     raise ContradictionError(f"{holders} hold units of different sizes")
 
 
-def agrees(layout: Layout, witnesses: Iterable[Witness]) -> bool:
+def agrees(layout: Layout, witnesses: Iterable[GrantedUnits]) -> bool:
     """Whether ``layout`` means by all units in use the cards that their containers were told."""
     return all(_lies_on_its_card(layout, witness) for witness in witnesses)
 
 
-def _lies_on_its_card(layout: Layout, witness: Witness) -> bool:
+def _lies_on_its_card(layout: Layout, witness: GrantedUnits) -> bool:
     if layout.is_mixed:
         if witness.resource not in layout.classes:
             return False
@@ -221,7 +221,7 @@ def _lies_on_its_card(layout: Layout, witness: Witness) -> bool:
     return all(placed is not None and placed.uuid == witness.card for placed in ends)
 
 
-def has_sizes(layout: Layout, witnesses: Iterable[Witness]) -> bool:
+def has_sizes(layout: Layout, witnesses: Iterable[GrantedUnits]) -> bool:
     """Whether the cards of ``layout`` are as large as their containers were told."""
     memories = {placed.uuid: placed.card.memory // MIB for placed in layout.cards}
     return all(each.card_memory in (0, memories.get(each.card)) for each in witnesses)
@@ -243,7 +243,7 @@ class WitnessedCard:
 
     @classmethod
     def of(
-        cls, witnesses: Sequence[Witness], present: PhysicalCard | None, unit: NodeUnit
+        cls, witnesses: Sequence[GrantedUnits], present: PhysicalCard | None, unit: NodeUnit
     ) -> "WitnessedCard":
         """Returns the card of these ``witnesses``, as large as they say and not smaller than they need."""
         lowest = min(witness.lowest for witness in witnesses)
@@ -270,7 +270,7 @@ class WitnessedCard:
         )
 
 
-def _block(witness: Witness, memory: int, unit: NodeUnit) -> range:
+def _block(witness: GrantedUnits, memory: int, unit: NodeUnit) -> range:
     """Returns which units of a card, counted from its first, are of the class of ``witness``."""
     start = 0
     for part in unit.parts:
@@ -281,7 +281,7 @@ def _block(witness: Witness, memory: int, unit: NodeUnit) -> range:
     return range(start)
 
 
-def _least_memory(witnesses: Sequence[Witness], part: Unit) -> int:
+def _least_memory(witnesses: Sequence[GrantedUnits], part: Unit) -> int:
     """Returns the bytes that a card has at least that has all these units of one class."""
     own = [each for each in witnesses if each.resource is part.resource]
     span = max(each.highest for each in own) - min(each.lowest for each in own) + 1 if own else 0
@@ -293,11 +293,11 @@ def _gone(uuid: str, memory: int, index: int) -> PhysicalCard:
 
 
 def witnessed_cards(
-    witnesses: Iterable[Witness], present: Iterable[PhysicalCard], unit: NodeUnit
+    witnesses: Iterable[GrantedUnits], present: Iterable[PhysicalCard], unit: NodeUnit
 ) -> list[WitnessedCard]:
     """Returns the cards of which units are held, in the order of these units."""
     by_uuid = {card.uuid: card for card in present}
-    by_card: dict[str, list[Witness]] = {}
+    by_card: dict[str, list[GrantedUnits]] = {}
     for witness in witnesses:
         by_card.setdefault(witness.card, []).append(witness)
     cards = [WitnessedCard.of(each, by_uuid.get(uuid), unit) for uuid, each in by_card.items()]

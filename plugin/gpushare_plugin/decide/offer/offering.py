@@ -26,7 +26,7 @@ from gpushare_plugin.decide.offer.device_list import MESSAGE_LIMIT, finest_unit,
 from gpushare_plugin.decide.offer.dialect_change import dialect_in_force, recorded_dialect
 from gpushare_plugin.decide.offer.granted_units import (
     ContradictionError,
-    Witness,
+    GrantedUnits,
     agrees,
     annotated_witnesses,
     contradicting,
@@ -38,7 +38,11 @@ from gpushare_plugin.decide.offer.granted_units import (
     witnessed_cards,
     witnessed_unit,
 )
-from gpushare_plugin.decide.offer.replaced_plugin_units import NO_STAND_INS, StandIns, stand_ins
+from gpushare_plugin.decide.offer.replaced_plugin_units import (
+    NO_STAND_INS,
+    DevicesOfReplacedPlugin,
+    devices_of_replaced_plugin,
+)
 from gpushare_plugin.decide.offer.unit_change import (
     HeldUnit,
     held_units,
@@ -111,7 +115,7 @@ class Offering:
     """Names the resources as which the units are offered."""
     renaming_blocked_by: tuple[str, ...] = ()
     """The pods that hold units by the names of ``dialect`` while another one is asked for, for people."""
-    stand_ins: StandIns = NO_STAND_INS
+    devices_of_replaced_plugin: DevicesOfReplacedPlugin = NO_STAND_INS
     """Foreign units in the lists that the kubelet gets."""
     problem: Problem | None = None
     """What this version cannot serve."""
@@ -129,9 +133,9 @@ class Offering:
     """Cards for which the kubelet's message has no room; only with ``finest_unit``."""
 
     @property
-    def lists(self) -> tuple[Layout | None, Dialect, StandIns]:
+    def lists(self) -> tuple[Layout | None, Dialect, DevicesOfReplacedPlugin]:
         """What the lists follow from that the kubelet gets."""
-        return self.layout, self.dialect, self.stand_ins
+        return self.layout, self.dialect, self.devices_of_replaced_plugin
 
     @property
     def layout_unknown(self) -> bool:
@@ -157,7 +161,9 @@ def decide_offering(snapshot: Snapshot) -> Offering:
         offering,
         dialect=in_force.dialect,
         renaming_blocked_by=in_force.blocked_by,
-        stand_ins=stand_ins(offering.layout, in_force.dialect, snapshot.assigned),
+        devices_of_replaced_plugin=devices_of_replaced_plugin(
+            offering.layout, in_force.dialect, snapshot.assigned
+        ),
     )
 
 
@@ -257,7 +263,7 @@ def _refusal(layout: Layout, limit: int) -> Offering:
 
 
 def _is_held(
-    unit: NodeUnit, held: Sequence[HeldUnit], snapshot: Snapshot, witnesses: Sequence[Witness]
+    unit: NodeUnit, held: Sequence[HeldUnit], snapshot: Snapshot, witnesses: Sequence[GrantedUnits]
 ) -> bool:
     """Whether what pods hold can be units of ``unit``, which is of several classes: as after a policy was
     deleted and applied anew. Of what each pod holds alone that cannot be told."""
@@ -271,7 +277,7 @@ def _is_held(
 
 
 def _last_good(
-    snapshot: Snapshot, unit: NodeUnit, witnesses: Sequence[Witness], *, held: bool
+    snapshot: Snapshot, unit: NodeUnit, witnesses: Sequence[GrantedUnits], *, held: bool
 ) -> Layout | None:
     """Returns what worked before: ``unit`` with the cards that were offered, others as far as they fit."""
     known = known_layout(snapshot)
@@ -290,7 +296,7 @@ def _layout(
     snapshot: Snapshot,
     present: Sequence[PhysicalCard],
     unit: NodeUnit,
-    witnesses: Sequence[Witness],
+    witnesses: Sequence[GrantedUnits],
     *,
     held: bool,
 ) -> Layout:
@@ -343,7 +349,7 @@ def _verify_record(snapshot: Snapshot, known: Layout) -> None:
         )
 
 
-def _other_witnesses(snapshot: Snapshot, unit: NodeUnit) -> list[Witness]:
+def _other_witnesses(snapshot: Snapshot, unit: NodeUnit) -> list[GrantedUnits]:
     """Returns what annotations witness, where no layout is recorded.
 
     Raises:
@@ -370,7 +376,7 @@ def _require_assigned(snapshot: Snapshot) -> None:
         raise NotShownError
 
 
-def _annotated(snapshot: Snapshot) -> list[Witness]:
+def _annotated(snapshot: Snapshot) -> list[GrantedUnits]:
     return annotated_witnesses(snapshot.assigned, snapshot.pods, _node_name(snapshot))
 
 

@@ -17,12 +17,12 @@ from gpushare_plugin.decide.units.foreign_units import foreign_classes, foreign_
 from gpushare_plugin.decide.units.layout import Layout
 from gpushare_plugin.decide.units.unit_ids import UnitSet
 
-LONGEST_ID = 63
+MAX_ID = 63
 """Bytes: the kubelet knows no longer ones."""
 
 
 @dataclass(frozen=True, slots=True)
-class StandIns:
+class DevicesOfReplacedPlugin:
     """What the lists have beside our units, and what of these they do not have."""
 
     ids: Mapping[ResourceClass, tuple[str, ...]] = field(default_factory=dict)
@@ -34,10 +34,12 @@ class StandIns:
         return [text.encode() for text in self.ids.get(resource, ())]
 
 
-NO_STAND_INS = StandIns()
+NO_STAND_INS = DevicesOfReplacedPlugin()
 
 
-def stand_ins(layout: Layout, dialect: Dialect, assigned: AssignedDevices) -> StandIns:
+def devices_of_replaced_plugin(
+    layout: Layout, dialect: Dialect, assigned: AssignedDevices
+) -> DevicesOfReplacedPlugin:
     """Returns the foreign units that pods have of the extended resources of ``dialect``.
 
     Those of another resource keep our units from being offered, too; where a card is given out beyond its
@@ -53,7 +55,7 @@ def stand_ins(layout: Layout, dialect: Dialect, assigned: AssignedDevices) -> St
             free = [number for number in reversed(placed.numbers) if number not in held]
             withheld.update(free[: shares.get(placed.uuid, 0)])
     ids = {each: tuple(sorted(_ids(dialect.resource_name(each), assigned))) for each in layout.classes}
-    return StandIns(ids, frozenset(withheld))
+    return DevicesOfReplacedPlugin(ids, frozenset(withheld))
 
 
 def foreign_by_card(layout: Layout, resource: ResourceClass, assigned: AssignedDevices) -> Mapping[str, int]:
@@ -107,5 +109,5 @@ def _ids(name: str, assigned: AssignedDevices) -> set[str]:
         for each in units
         if each.name == name
         for text in each.ids
-        if len(text.encode()) <= LONGEST_ID
+        if len(text.encode()) <= MAX_ID
     }

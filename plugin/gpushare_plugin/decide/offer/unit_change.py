@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from gpushare_core.placement.units import Meaning, NodeUnit, Unit, readable_unit
-from gpushare_plugin.decide.held.allocations import forgotten_strangers, orphans
+from gpushare_plugin.decide.held.allocations import lost_assignments_without_pod, orphans
 from gpushare_plugin.decide.held.assigned_devices import AssignedDevices
 from gpushare_plugin.decide.held.pods import Pod, Pods
 
@@ -42,7 +42,7 @@ def held_units(pods: Pods, assigned: AssignedDevices) -> list[HeldUnit]:
         if is_admitted(pod, assigned) or pod.allocation is not None
     ]
     unknown = {str(each.name) for each in orphans(assigned, pods)}
-    unknown |= {str(each.pod.name) for each in forgotten_strangers(assigned, pods)}
+    unknown |= {str(each.pod.name) for each in lost_assignments_without_pod(assigned, pods)}
     listed = {each.uid for each in assigned.pods.values()} | {pod.kubelet_uid for pod in pods.values()}
     unlisted = {f"the pod with the UID {uid}" for uid in assigned.stored.keys() - listed}
     return known + [HeldUnit(None, admitted=True, pod=pod) for pod in sorted(unknown | unlisted)]

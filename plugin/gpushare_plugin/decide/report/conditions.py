@@ -76,11 +76,11 @@ class AnnotationState:
 
 
 NOTHING_READ = Reading()
-_MOST_WORDS = 5
+_MAX_WORDS = 5
 """Unknown words of an annotation that are said again to people."""
-_MOST_DIFFERENCES = 3
+_MAX_DIFFERENCES = 3
 """Differences of books that are told in a sentence each."""
-_MOST_PODS = 5
+_MAX_PODS = 5
 """Pods that are named to people."""
 _NONE_CORDONED = condition_false(CARDS_CORDONED, "NoneCordoned")
 
@@ -227,7 +227,7 @@ def _unknown_words(words: Sequence[str]) -> str:
     if not words:
         return ""
     return (
-        f"the annotation {CORDON_ANNOTATION} has {', '.join(map(repr, words[:_MOST_WORDS]))}, which is no"
+        f"the annotation {CORDON_ANNOTATION} has {', '.join(map(repr, words[:_MAX_WORDS]))}, which is no"
         " card of this node and cordons nothing: use UUIDs or indices of its cards, with commas in between"
     )
 
@@ -288,9 +288,9 @@ def _told(differences: Sequence[Difference]) -> str:
 
 def _first_few(sentences: Sequence[str]) -> str:
     """A node may have hundreds of pods, and a condition takes 32 KiB."""
-    more = len(sentences) - _MOST_DIFFERENCES
+    more = len(sentences) - _MAX_DIFFERENCES
     rest = f"; and {more} more" if more > 0 else ""
-    return "; ".join(sentences[:_MOST_DIFFERENCES]) + rest
+    return "; ".join(sentences[:_MAX_DIFFERENCES]) + rest
 
 
 def _without_checkpoint(problem: str) -> str:
@@ -348,10 +348,10 @@ def _unit_change_blocked(spec: NodeSpec, offering: Offering) -> ConditionState:
 
 def _gone(pods: Sequence[str], holding: str) -> str:
     """Returns, of as many pods as are named to people, ``this pod is gone, which holds ...: NAME``."""
-    more = len(pods) - _MOST_PODS
+    more = len(pods) - _MAX_PODS
     rest = f" and {more} more" if more > 0 else ""
     who = "this pod is gone" if len(pods) == 1 else f"these {len(pods)} pods are gone"
-    return f"{who}, which {holding}: {', '.join(pods[:_MOST_PODS])}{rest}"
+    return f"{who}, which {holding}: {', '.join(pods[:_MAX_PODS])}{rest}"
 
 
 def _s(pods: Sequence[str]) -> str:

@@ -27,13 +27,13 @@ CONTAINER_USED = Gauge(
 CONTAINER_REQUESTED = Gauge(
     "gpushare_container_memory_requested_bytes", "What it asked for of the card.", CONTAINER_LABELS
 )
-MOST_CONTAINERS = 256
+MAX_CONTAINERS = 256
 """Of a node, those that use most: more pods than a kubelet takes by default, each with two containers."""
 CARD_UNITS = Gauge("gpushare_card_units", "Units of the card, by the status.", ("node", "card", "state"))
 NAMESPACE_UNITS = Gauge(
     "gpushare_namespace_units", "Units that the pods of a namespace hold.", ("node", "resource", "namespace")
 )
-MOST_NAMESPACES = 256
+MAX_NAMESPACES = 256
 """Of a node, those that hold most."""
 CARD_PODS = Gauge("gpushare_card_pods", "Pods that have units of the card.", ("node", "card"))
 
@@ -71,7 +71,7 @@ def use_figures(node: str, measured: MeasuredUse) -> Iterator[Sample]:
     if measured.problem:
         return
     held = ((measured.containers.get(key, 0), key) for key in measured.requested)
-    for used, key in nlargest(MOST_CONTAINERS, held):
+    for used, key in nlargest(MAX_CONTAINERS, held):
         labels = (node, key.card, key.pod.namespace, key.pod.name, key.container)
         yield CONTAINER_USED.at(used, *labels)
         yield CONTAINER_REQUESTED.at(measured.requested[key], *labels)
@@ -88,7 +88,7 @@ def status_figures(node: str, spec: NodeSpec, status: NodeStatus) -> Iterator[Sa
     for card in status.cards:
         yield from _card_figures(node, card)
     held = _held_by_namespace(spec, status)
-    for (resource, namespace), units in nlargest(MOST_NAMESPACES, held.items(), key=lambda each: each[1]):
+    for (resource, namespace), units in nlargest(MAX_NAMESPACES, held.items(), key=lambda each: each[1]):
         yield NAMESPACE_UNITS.at(units, node, resource, namespace)
 
 

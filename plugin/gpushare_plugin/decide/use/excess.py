@@ -21,7 +21,7 @@ from gpushare_plugin.decide.use.reported_use import ReportedUse
 EXCEEDED, WITHIN_REQUEST = "MemoryExceeded", "MemoryWithinRequest"
 """Reasons of Events."""
 NOT_MEASURED = Problem("NotMeasured", "nothing was measured since the plugin's start: wait for the next look")
-MOST_NAMED = 10
+MAX_NAMED = 10
 """Containers in a condition: more would not be read."""
 
 
@@ -56,9 +56,9 @@ def memory_exceeded(measured: MeasuredUse | None, found: Sequence[Excess]) -> Co
         return condition_unknown(MEMORY_EXCEEDED, problem.reason, problem.message)
     if not found:
         return condition_false(MEMORY_EXCEEDED, "WithinRequests")
-    more = f"; and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
+    more = f"; and {len(found) - MAX_NAMED} more" if len(found) > MAX_NAMED else ""
     message = (
-        f"{'; '.join(map(str, found[:MOST_NAMED]))}{more}; other pods on the card may get no memory: let"
+        f"{'; '.join(map(str, found[:MAX_NAMED]))}{more}; other pods on the card may get no memory: let"
         " these pods ask for more, or their programs take less"
     )
     return condition_true(MEMORY_EXCEEDED, "RequestExceeded", message)

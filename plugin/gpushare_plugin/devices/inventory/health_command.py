@@ -11,9 +11,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import IO
 
-MOST_OUTPUT = 512
+MAX_OUTPUT = 512
 """Bytes that are kept; the rest is read and thrown away."""
-MOST_DATA = 128 * 2**20
+MAX_DATA = 128 * 2**20
 """Bytes of memory of the program: the plugin's container must not be ended for want of it."""
 ENVIRONMENT: Mapping[str, str] = {
     "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
@@ -72,7 +72,7 @@ def _answer(process: "subprocess.Popen[bytes]", timeout: float) -> HealthAnswer:
 
 def _limit(pid: int) -> None:
     with suppress(OSError):  # it has ended already
-        resource.prlimit(pid, resource.RLIMIT_DATA, (MOST_DATA, MOST_DATA))
+        resource.prlimit(pid, resource.RLIMIT_DATA, (MAX_DATA, MAX_DATA))
         resource.prlimit(pid, resource.RLIMIT_CORE, (0, 0))
 
 
@@ -91,7 +91,7 @@ def _read(stream: IO[bytes], deadline: float) -> bytes:
             chunk = os.read(stream.fileno(), 65536)
             if not chunk:
                 return kept
-            kept = (kept + chunk)[:MOST_OUTPUT]
+            kept = (kept + chunk)[:MAX_OUTPUT]
     raise subprocess.TimeoutExpired("", 0)
 
 

@@ -23,9 +23,9 @@ from gpushare_core.text.yaml_edit import UNREADABLE_YAML
 from gpushare_plugin.devices.card import PhysicalCard
 from gpushare_plugin.devices.equipment import DeviceNode, Equipment, HostMount
 
-MOST_BYTES = 256 * 1024
-MOST_CARDS = 64
-MOST_MEMORY = 16 * 2**40
+MAX_BYTES = 256 * 1024
+MAX_CARDS = 64
+MAX_MEMORY = 16 * 2**40
 """Bytes of one card."""
 _DEEPEST = 12
 """Levels of lists and mappings in each other; an inventory has five."""
@@ -44,7 +44,7 @@ class InventoryError(Exception):
 
 def _is_memory(text: str) -> str:
     size = parse_memory(text)
-    if not 0 < size <= MOST_MEMORY:
+    if not 0 < size <= MAX_MEMORY:
         raise ValueError("a card has more than nothing and at most 16Ti of memory")
     return text
 
@@ -145,7 +145,7 @@ class _Health(_Part):
 
 
 class _File(_Part):
-    cards: Annotated[list[_Card], Field(min_length=1, max_length=MOST_CARDS)]
+    cards: Annotated[list[_Card], Field(min_length=1, max_length=MAX_CARDS)]
     container: _EveryContainer = _EveryContainer()
     cdi_kind: Annotated[str, Field(max_length=127, pattern=CDI_KIND)] = ""
     health: _Health | None = None
@@ -191,8 +191,8 @@ def read_inventory(content: bytes) -> Inventory:
 
 
 def _text(content: bytes) -> str:
-    if len(content) > MOST_BYTES:
-        raise InventoryError(f"longer than {MOST_BYTES // 1024} KiB: an inventory of 64 cards has 40")
+    if len(content) > MAX_BYTES:
+        raise InventoryError(f"longer than {MAX_BYTES // 1024} KiB: an inventory of 64 cards has 40")
     try:
         return content.decode()
     except UnicodeDecodeError as error:

@@ -13,7 +13,7 @@ from gpushare_core.api.served import Problem
 from gpushare_plugin.devices.card import Reading
 from gpushare_plugin.devices.inventory.card_checks import CardChecks
 from gpushare_plugin.devices.inventory.inventory_file import (
-    MOST_BYTES,
+    MAX_BYTES,
     Inventory,
     InventoryError,
     read_inventory,
@@ -83,7 +83,7 @@ class InventoryFile:
             descriptor = os.open(self._path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
             with os.fdopen(descriptor, "rb") as file:
                 self._require_trusted(os.fstat(descriptor))
-                return file.read(MOST_BYTES + 1)
+                return file.read(MAX_BYTES + 1)
         except FileNotFoundError as error:
             message = f"{self._path} is not on this node: put its inventory there, see docs/inventory.md"
             raise _FaultError("InventoryMissing", message) from error

@@ -11,7 +11,7 @@ import pynvml
 from gpushare_plugin.devices.card import CardEvent
 from gpushare_plugin.devices.nvml.cards import CardFacts
 
-MOST_AT_ONCE = 1000
+MAX_AT_ONCE = 1000
 """Events that are taken in one go: a card in trouble can bring more than anybody reads."""
 WAIT = 1
 """Milliseconds: the shortest wait of which NVML's documentation leaves no doubt."""
@@ -72,7 +72,7 @@ class XidEvents:
         return tuple(dict.fromkeys([*kept, *(self._waiting() if self._set is not None else ())]))
 
     def _waiting(self) -> Iterator[CardEvent]:
-        for _ in range(MOST_AT_ONCE):
+        for _ in range(MAX_AT_ONCE):
             try:
                 event = pynvml.nvmlEventSetWait_v2(self._set, WAIT)
             except pynvml.NVMLError_Timeout:

@@ -40,7 +40,7 @@ from gpushare_core.audit.records import (
     StoredContainer,
 )
 from gpushare_core.audit.rules.claims import claims
-from gpushare_core.dialects.annotation_room import MOST_BYTES
+from gpushare_core.dialects.annotation_room import MAX_BYTES
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.placement.requests import PodRequest, ResourceClass, ResourceRequest
 
@@ -384,7 +384,7 @@ CHANGES: list[tuple[str, Kind, Callable[[], NodeBooks]]] = [
     (
         "a pod was bound with more annotations than it may have",
         Kind.UNWRITABLE,
-        lambda: pod(MEMORY, annotations_size=MOST_BYTES + 1),
+        lambda: pod(MEMORY, annotations_size=MAX_BYTES + 1),
     ),
     (
         "the GPUShareNode cannot be read",
