@@ -149,8 +149,8 @@ def log_levels(share_nodes: Iterable[ShareNode]) -> float:
     levels = LogLevels()
 
     def note() -> None:
-        for each in share_nodes:
-            levels.set(each)
+        for labelled in share_nodes:
+            levels.set(labelled)
 
     return seconds(note)
 

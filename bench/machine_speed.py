@@ -42,8 +42,8 @@ class MachineSpeed:
 
     def _add(self) -> None:
         total = 0
-        for each in range(self.rounds):
-            total += each * each % 7
+        for number in range(self.rounds):
+            total += number * number % 7
 
     def _read(self) -> None:
         place = 0

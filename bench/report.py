@@ -19,7 +19,7 @@ def markdown(outcome: Outcome) -> str:
 
 def summary(outcomes: Sequence[Outcome]) -> str:
     """Returns which targets are reached, which are missed, and what could not be measured."""
-    judged = [(each, outcome) for outcome in outcomes for each in outcome.figures if each.target]
+    judged = [(figure, outcome) for outcome in outcomes for figure in outcome.figures if figure.target]
     missed = [(each, outcome) for each, outcome in judged if not each.reached]
     unmeasured = [each for each in outcomes if not each.is_measured]
     lines = [
@@ -32,7 +32,7 @@ def summary(outcomes: Sequence[Outcome]) -> str:
 
 def durations(outcomes: Sequence[Outcome], seconds: float) -> str:
     """Returns how long each row took, in stages, out of ``seconds`` that all took."""
-    rest = seconds - sum(each.seconds for each in outcomes)
+    rest = seconds - sum(outcome.seconds for outcome in outcomes)
     took = f"{_by_stage(outcomes)}; besides the rows, such as to start clusters, {rest:.0f} s"
     return f"It took {seconds:.0f} s: {took}."
 
@@ -40,7 +40,7 @@ def durations(outcomes: Sequence[Outcome], seconds: float) -> str:
 def _by_stage(outcomes: Iterable[Outcome]) -> str:
     parts = []
     for stage, rows in groupby(outcomes, key=lambda each: each.stage):
-        parts.append(f"{stage}: " + ", ".join(f"{each.row} {each.seconds:.0f} s" for each in rows))
+        parts.append(f"{stage}: " + ", ".join(f"{row.row} {row.seconds:.0f} s" for row in rows))
     return "; ".join(parts)
 
 

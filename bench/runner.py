@@ -60,12 +60,12 @@ def selected(stages: Iterable[Stage[Any]], selection: Selection) -> list[Stage[A
     """Returns the stages with the rows that are asked for; those without any are not entered."""
     narrowed = (
         Stage(
-            each.name,
-            each.entered,
-            tuple(row for row in each.rows if selection.has(row.name)),
-            each.deadline,
+            stage.name,
+            stage.entered,
+            tuple(row for row in stage.rows if selection.has(row.name)),
+            stage.deadline,
         )
-        for each in stages
+        for stage in stages
     )
     return [each for each in narrowed if each.rows]
 

@@ -23,7 +23,7 @@ def main(arguments: Sequence[str]) -> int:
         book_pods=options.pods_per_node,
         calls=options.calls,
     )
-    chosen = [each for each in stages(size) if options.only in each.name]
+    chosen = [stage for stage in stages(size) if options.only in stage.name]
     return measure(chosen)
 
 

@@ -94,8 +94,8 @@ def _tell_failure(
     findings: Sequence[Finding], steps: Sequence[Step], *, folder: Path, seed: str, say: Say
 ) -> None:
     say(f"{len(findings)} differences with seed {seed}, {len(steps)} operations:")
-    for each in findings:
-        say(f"  {each}")
+    for finding in findings:
+        say(f"  {finding}")
     say(f"history: {folder / HISTORY}; logs of the cluster: {folder / 'logs'} and {folder / 'nodes'}")
     say(f"again: python -m chaos --history {folder / HISTORY} --operations {len(steps)}")
 

@@ -11,7 +11,9 @@ async def end_pods_without_units(world: World, differences: Iterable[Difference]
     """Returns whether there were any. Only those end that were bound past every scheduler: of another one it
     is a finding."""
     found = [
-        (each.node, each.pod.rpartition("/")[2]) for each in differences if each.kind is Kind.WITHOUT_UNITS
+        (difference.node, difference.pod.rpartition("/")[2])
+        for difference in differences
+        if difference.kind is Kind.WITHOUT_UNITS
     ]
     bound = [(node, name) for node, name in found if name in world.bound_past_schedulers]
     for node, name in bound:

@@ -19,11 +19,11 @@ def alarms(policies: Iterable[Json], share_nodes: Iterable[Json]) -> Iterator[st
 
     A GPUShareNode may not know: of a node that is not shared any more nobody asks.
     """
-    for each in policies:
-        yield from _not_true(each, "policy", BOOKS_AGREE)
-    for each in share_nodes:
-        if condition(each, LEDGER_IN_SYNC).get("status") == "False":
-            yield from _not_true(each, "GPUShareNode", LEDGER_IN_SYNC)
+    for policy in policies:
+        yield from _not_true(policy, "policy", BOOKS_AGREE)
+    for share_node in share_nodes:
+        if condition(share_node, LEDGER_IN_SYNC).get("status") == "False":
+            yield from _not_true(share_node, "GPUShareNode", LEDGER_IN_SYNC)
 
 
 def _not_true(item: Json, what: str, kind: str) -> Iterator[str]:

@@ -46,8 +46,12 @@ class Expectations:
     async def no_pod_is_lost(self) -> None:
         """Call it when all is quiet."""
         listed = await self._world.client.get(pods(NAMESPACE))
-        known = {each["metadata"]["name"] for each in listed["items"]} | self._world.drained
-        lost = [each for each in lost_pods(self._census, self._record.done) if each.split()[1] not in known]
+        known = {item["metadata"]["name"] for item in listed["items"]} | self._world.drained
+        lost = [
+            lost_pod
+            for lost_pod in lost_pods(self._census, self._record.done)
+            if lost_pod.split()[1] not in known
+        ]
         for sentence in lost:
             self._findings.add(Finding(rule="model", sentence=sentence))
 
@@ -101,9 +105,9 @@ class Expectations:
             )
         except (ApiError, UnreachableError):
             return ["the API server does not answer"]
-        by_name = {each["metadata"]["name"]: each for each in nodes["items"]}
-        open_nodes = (each for each in share_nodes["items"] if not is_true(each, UNIT_CHANGE_BLOCKED))
-        books = [read_share_node(each) for each in open_nodes]
+        by_name = {item["metadata"]["name"]: item for item in nodes["items"]}
+        open_nodes = (item for item in share_nodes["items"] if not is_true(item, UNIT_CHANGE_BLOCKED))
+        books = [read_share_node(open_node) for open_node in open_nodes]
         pairs = [(by_name[book.name], book) for book in books if book.name in by_name and book.name != SINK]
         return [
             f"pod {_name(pod)} waits, and {node} has room for it; the scheduler says:"

@@ -65,19 +65,19 @@ async def _look(world: World) -> tuple[list[str], frozenset[str]]:
     missing = [
         *absent(nodes=nodes, system_pods=schedulers, policies=policies),
         *(
-            f"node {_name(each)} is not Ready"
-            for each in nodes
-            if not _is_sink(each) and not is_true(each, "Ready")
+            f"node {_name(node)} is not Ready"
+            for node in nodes
+            if not _is_sink(node) and not is_true(node, "Ready")
         ),
         *(f"DaemonSet {_name(each)} is not whole" for each in sets if not _is_whole_set(each)),
         *(f"Deployment {_name(each)} is not whole" for each in deployed if not _is_whole_deployment(each)),
-        *(f"{_name(each)} is not Ready" for each in schedulers if not is_true(each, "Ready")),
-        *(f"policy {_name(each)}: {_why(each)}" for each in policies if not is_settled(each)),
-        *(f"not open again: {each}" for each in await world.api_proxy.broken_watches()),
+        *(f"{_name(scheduler)} is not Ready" for scheduler in schedulers if not is_true(scheduler, "Ready")),
+        *(f"policy {_name(policy)}: {_why(policy)}" for policy in policies if not is_settled(policy)),
+        *(f"not open again: {broken_watch}" for broken_watch in await world.api_proxy.broken_watches()),
         *on_their_way(ours),
         *unmirrored(world.static_pods, ours, now=time.time_ns()),
     ]
-    placed = frozenset(each["metadata"]["uid"] for each in ours if each["spec"].get("nodeName"))
+    placed = frozenset(our["metadata"]["uid"] for our in ours if our["spec"].get("nodeName"))
     try:
         return missing or abandoned(await world.thread(world.cluster.containers), ours), placed
     except LocalClusterError as error:
@@ -95,7 +95,7 @@ def absent(*, nodes: Iterable[Json], system_pods: Iterable[Json], policies: Iter
     return [
         f"{what} {name} is not there"
         for what, names, items in wanted
-        for name in sorted(set(names) - {_name(each) for each in items})
+        for name in sorted(set(names) - {_name(item) for item in items})
     ]
 
 
@@ -104,17 +104,19 @@ def abandoned(containers: Iterable[ContainerRecord], pods: Iterable[Json]) -> li
 
     No book has them any more, so nothing else would say that they still see their cards.
     """
-    known = {read_pod(each).kubelet_uid for each in pods}
+    known = {read_pod(pod).kubelet_uid for pod in pods}
     return [
-        f"container {each.container} of {each.pod} runs on {each.node}, and its pod is gone"
-        for each in containers
-        if each.namespace == NAMESPACE and each.state == "running" and each.pod_uid not in known
+        f"container {container.container} of {container.pod} runs on {container.node}, and its pod is gone"
+        for container in containers
+        if container.namespace == NAMESPACE
+        and container.state == "running"
+        and container.pod_uid not in known
     ]
 
 
 def on_their_way(pods: Iterable[Json]) -> list[str]:
     """Returns what each pod that is neither at rest nor waiting for room is doing."""
-    return [f"pod {_name(each)} {doing}" for each in pods if (doing := _doing(each))]
+    return [f"pod {_name(pod)} {doing}" for pod in pods if (doing := _doing(pod))]
 
 
 def unmirrored(written: Mapping[str, str], pods: Iterable[Json], *, now: int) -> list[str]:

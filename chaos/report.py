@@ -69,7 +69,7 @@ def write_json(path: Path, outcome: Outcome, *, seed: str) -> None:
         "faults": outcome.record.faults,
         "outcomes": outcome.record.outcomes,
         "hit nothing": outcome.record.missed,
-        "recoveries": [each._asdict() for each in outcome.record.recoveries],
+        "recoveries": [recovery._asdict() for recovery in outcome.record.recoveries],
         "memory": outcome.memory,
         "differences": [{"rule": each.rule, "sentence": each.sentence} for each in outcome.findings.all],
     }
@@ -79,8 +79,8 @@ def write_json(path: Path, outcome: Outcome, *, seed: str) -> None:
 def recovery_rows(recoveries: Sequence[Recovery]) -> list[tuple[object, ...]]:
     """By kind of fault where there was one in the round: only then it can be told what it cost."""
     groups: dict[str, list[Recovery]] = defaultdict(list)
-    for each in recoveries:
-        groups[_group(each.faults)].append(each)
+    for recovery in recoveries:
+        groups[_group(recovery.faults)].append(recovery)
     return [
         (
             name,

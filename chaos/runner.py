@@ -184,13 +184,13 @@ class Runner:
         told = dict[str, float]()
         stood = dict[Difference, None]()
         while differences := await self._new_differences():
-            told |= {str(each): read - begun for each in differences}
+            told |= {str(difference): read - begun for difference in differences}
             ended = await end_pods_without_units(self._world, differences)
             stood.update((each, None) for each in standing.look(_comparable(differences), now=restful))
             if (waited := time.monotonic() - asked) > self._deadlines.patience:
-                for each in differences:
-                    self._told.add(each.identity)
-                    self._find(each.rule, f"after {waited:.0f} s still: {each}")
+                for difference in differences:
+                    self._told.add(difference.identity)
+                    self._find(difference.rule, f"after {waited:.0f} s still: {difference}")
                 return waited
             await asyncio.sleep(PAUSE)
             quiet = await self._await_quiet(self._world, seconds=self._deadlines.quiet)
@@ -214,9 +214,13 @@ class Runner:
 
     async def _new_differences(self) -> list[Difference]:
         """Returns those that are not told already: where all are collected, nobody waits for them again."""
-        return [each for each in await self._auditor.differences() if each.identity not in self._told]
+        return [
+            difference
+            for difference in await self._auditor.differences()
+            if difference.identity not in self._told
+        ]
 
 
 def _comparable(differences: Sequence[Difference]) -> list[Difference]:
     """Returns those between books that were read."""
-    return [each for each in differences if each.kind is not Kind.UNREADABLE]
+    return [difference for difference in differences if difference.kind is not Kind.UNREADABLE]

@@ -29,7 +29,7 @@ async def take_back(world: World, findings: Findings) -> None:
 
 async def _left(world: World) -> list[str]:
     """The auditor's rules for objects and workers; control planes byte by byte."""
-    objects = [_without_capacity(each) for each in await read_traces(world.client)]
+    objects = [_without_capacity(trace) for trace in await read_traces(world.client)]
     found = residue(objects, await world.thread(_worker_files, world))
     files = differing_files(world.before, await world.thread(world.control_plane_files))
     return [*(f"{each.where}: {each.sentence}" for each in found), *files]

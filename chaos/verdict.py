@@ -41,6 +41,6 @@ def _of_process(process: str, sizes: Sequence[float]) -> Iterator[Finding]:
 def growth(sizes: Sequence[float]) -> float:
     """Returns the MiB by which a process grew look after look, 0 where it did not. A restart is a fall."""
     windows = (sizes[start : start + LOOKS + 1] for start in range(len(sizes) - LOOKS))
-    rising = (each for each in windows if all(a < b for a, b in pairwise(each)))
+    rising = (window for window in windows if all(a < b for a, b in pairwise(window)))
     most = max((each[-1] - each[0] for each in rising), default=0.0)
     return most if most > GROWTH else 0.0

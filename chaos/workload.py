@@ -27,7 +27,7 @@ def pod_spec(shape: PodShape) -> Json:
     first = [each for each, ask in zip(containers, shape.asks, strict=True) if ask.place is not Place.MAIN]
     spec: Json = {
         "initContainers": first,
-        "containers": [each for each in containers if each not in first],
+        "containers": [container for container in containers if container not in first],
         "terminationGracePeriodSeconds": shape.grace,
         "restartPolicy": "Never" if shape.life is Life.ENDS else "Always",
         "automountServiceAccountToken": False,

@@ -84,7 +84,7 @@ class Stage:
     def _allocated(self, kind: str) -> int:
         """Returns the units that pods have, by the status of all objects of ``kind``."""
         items = json.loads(self.kubectl("get", kind, "-o", "json"))["items"]
-        return sum(each.get("status", {}).get("units", {}).get("allocated", 0) for each in items)
+        return sum(item.get("status", {}).get("units", {}).get("allocated", 0) for item in items)
 
     def show(self, shown: str, *arguments: str) -> None:
         self.console.command(f"kubectl {shown}", self.kubectl(*arguments))

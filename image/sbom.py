@@ -26,12 +26,12 @@ Component = dict[str, Any]
 
 def main() -> None:
     packages = [own for root in ("dependencies", "product") for own in installed(BUILT / root)]
-    product = next(each for each in packages if each.metadata["Name"] == PRODUCT)
+    product = next(package for package in packages if package.metadata["Name"] == PRODUCT)
     debian = debian_packages(BUILT / "base")
     copy_documents(debian, BUILT / "base")
     components = [
         interpreter(),
-        *(python_component(each) for each in packages if each is not product),
+        *(python_component(package) for package in packages if package is not product),
         *(debian_component(name) for name in debian),
     ]
     target = BUILT / "product" / BILL
@@ -84,7 +84,7 @@ def python_component(package: Distribution) -> Component:
 def license_of(package: Distribution) -> str:
     """Returns the licence as older packages name it: by classifiers, or in a field that may hold the text."""
     classifiers = package.metadata.get_all("Classifier") or []
-    named = [each.rpartition(" :: ")[2] for each in classifiers if each.startswith("License :: ")]
+    named = [classifier.rpartition(" :: ")[2] for classifier in classifiers if classifier.startswith("License :: ")]
     first_line, *_ = (package.metadata["License"] or "").strip().splitlines() or [""]
     return ", ".join(named) or first_line
 

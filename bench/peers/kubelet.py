@@ -142,7 +142,7 @@ class Kubelet:
             async for message in stream:
                 listed = api.ListAndWatchResponse.FromString(message)
                 if resource == self.resource:
-                    self.devices = tuple(each.ID for each in listed.devices if each.health == "Healthy")
+                    self.devices = tuple(device.ID for device in listed.devices if device.health == "Healthy")
                     self._registered = msgspec.json.encode(self.devices)
                     self._listed.set() if self.devices else self._listed.clear()
 

@@ -106,7 +106,7 @@ async def _nodes_of(cluster: BenchCluster, *, units: int, asking: Callable[[Json
 
 def with_rare_image(pod: Json) -> Json:
     """Image locality is a score of kube-scheduler, weight 1."""
-    containers = [{**each, "image": RARE_IMAGE} for each in pod["spec"]["containers"]]
+    containers = [{**container, "image": RARE_IMAGE} for container in pod["spec"]["containers"]]
     return {**pod, "spec": {**pod["spec"], "containers": containers}}
 
 

@@ -86,7 +86,7 @@ async def _median_rate(cluster: BenchCluster) -> float:
     """Raises ``NotMeasuredError`` where not all pods were bound."""
     pods, repeats = cluster.size.pods, cluster.size.repeats
     runs = [bound(await measure(cluster.client, pods=pods, units=UNITS)) for _ in range(repeats)]
-    return statistics.median(each.rate for each in runs)
+    return statistics.median(run.rate for run in runs)
 
 
 async def _rate_in_time(cluster: BenchCluster) -> float:
@@ -208,4 +208,6 @@ async def _until_refused(client: KubeClient, count: int) -> None:
 
 def is_refused(pod: Json) -> bool:
     conditions = pod.get("status", {}).get("conditions") or ()
-    return any(each["type"] == "PodScheduled" and each["status"] == "False" for each in conditions)
+    return any(
+        condition["type"] == "PodScheduled" and condition["status"] == "False" for condition in conditions
+    )

@@ -225,8 +225,8 @@ async def _until_rolled_out(client: KubeClient, count: int) -> None:
 
 async def _rolled_out(client: KubeClient) -> int:
     pages = client.pages(paths.daemon_sets(NAMESPACE), limit=PAGE)
-    statuses = [each.get("status") or {} async for page in pages for each in page.items]
-    return sum(each.get("currentNumberScheduled", 0) for each in statuses)
+    statuses = [item.get("status") or {} async for page in pages for item in page.items]
+    return sum(status.get("currentNumberScheduled", 0) for status in statuses)
 
 
 async def _count(client: KubeClient, path: str, label_selector: str) -> int:

@@ -26,8 +26,8 @@ async def shared(cluster: BenchCluster) -> list[Figure]:
 
 
 def _wait(runs: tuple[Run, ...], share: float) -> float:
-    waits = [each.throughput.wait for each in runs]
-    return 1e3 * statistics.median(each.p50 if share == 0.5 else each.p99 for each in waits)
+    waits = [run.throughput.wait for run in runs]
+    return 1e3 * statistics.median(wait.p50 if share == 0.5 else wait.p99 for wait in waits)
 
 
 async def ordinary(cluster: BenchCluster) -> list[Figure]:

@@ -90,8 +90,8 @@ def _differing(reading: Reading) -> list[Difference]:
     """Returns what differs with the ledger of any extender, each difference once."""
     found: dict[tuple[str, ...], Difference] = {}
     for books in reading.books.values():
-        for each in differences(books):
-            found.setdefault(each.identity, each)
+        for difference in differences(books):
+            found.setdefault(difference.identity, difference)
     return list(found.values())
 
 

@@ -81,7 +81,7 @@ class Gatherer:
             raise UnreadableBooksError(f"the API server does not answer: {error}") from error
         ledgers = await asyncio.to_thread(read_extenders, self._world.cluster)
         bound = _by_node(pods["items"])
-        statuses = {each["metadata"]["name"]: each for each in share_nodes["items"]}
+        statuses = {item["metadata"]["name"]: item for item in share_nodes["items"]}
         nodes = [await self._node(node, bound[node], statuses.get(node)) for node in WORKERS]
         return Reading(by_extender(nodes, ledgers), dict(unread(nodes, ledgers)))
 
@@ -102,11 +102,11 @@ class Gatherer:
     def _environments(self, node: str) -> dict[ContainerKey, SeenCards | None]:
         folder = self._world.cluster.directory / "nodes" / node / "containers"
         return {
-            ContainerKey(PodKey(each.namespace, each.pod, each.pod_uid), each.container): read_environment(
-                each.env
-            )
-            for each in read_records(node, folder)
-            if each.state == "running"
+            ContainerKey(
+                PodKey(record.namespace, record.pod, record.pod_uid), record.container
+            ): read_environment(record.env)
+            for record in read_records(node, folder)
+            if record.state == "running"
         }
 
     async def _resources(self, node: str) -> list[ListedContainer] | None:
@@ -126,7 +126,7 @@ def by_extender(
 ) -> dict[str, Books]:
     """Returns control plane -> the books of ``nodes`` with its extender's ledger."""
     if not ledgers:
-        return {"": Books({each.node: each for each in nodes})}
+        return {"": Books({node.node: node for node in nodes})}
     every = list(nodes)
     return {
         asked: Books({each.node: replace(each, ledger=ledger.get(each.node, LedgerBook())) for each in every})
@@ -136,12 +136,12 @@ def by_extender(
 
 def unread(nodes: Iterable[NodeBooks], ledgers: Collection[str]) -> Iterator[tuple[str, str]]:
     """Yields book -> why it is missed: what is not read is not compared, and nobody would notice."""
-    for each in nodes:
-        if each.share_node is not None and each.share_node.cards:
-            if each.resources is None:
-                yield f"PodResources of {each.node}", "its kubelet does not answer"
-            if each.checkpoint is None:
-                yield f"checkpoint of {each.node}", "it is not there, or no JSON"
+    for node in nodes:
+        if node.share_node is not None and node.share_node.cards:
+            if node.resources is None:
+                yield f"PodResources of {node.node}", "its kubelet does not answer"
+            if node.checkpoint is None:
+                yield f"checkpoint of {node.node}", "it is not there, or no JSON"
     for control_plane in CONTROL_PLANES:
         if control_plane not in ledgers:
             yield f"ledger of {control_plane}", "its extender does not answer, or its keys are not there"
@@ -158,7 +158,7 @@ def without_abandoned(
     its
     containers a moment later: nobody's book has them any more.
     """
-    known = {each.kubelet_uid for each in pods} | {key.pod.uid for key in checkpoint or ()}
+    known = {pod.kubelet_uid for pod in pods} | {key.pod.uid for key in checkpoint or ()}
     return {key: seen for key, seen in environments.items() if key.pod.uid in known}
 
 

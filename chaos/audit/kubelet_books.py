@@ -29,8 +29,8 @@ def read_resources(answer: podresources_pb2.ListPodResourcesResponse) -> list[Li
     for pod in answer.pod_resources:
         for container in pod.containers:
             ids: dict[str, list[str]] = defaultdict(list)
-            for each in container.devices:
-                ids[each.resource_name].extend(each.device_ids)
+            for device in container.devices:
+                ids[device.resource_name].extend(device.device_ids)
             units = tuple(held(name, ids[name]) for name in ids if name in RESOURCES)
             if units:
                 key = ContainerKey(PodKey(pod.namespace, pod.name), container.name)
@@ -49,7 +49,7 @@ def read_checkpoint(path: Path) -> dict[ContainerKey, StoredContainer] | None:
     for entry in entries:
         if entry["ResourceName"] in RESOURCES:
             key = ContainerKey(PodKey("", "", entry["PodUID"]), entry["ContainerName"])
-            ids = {each for ids in entry["DeviceIDs"].values() for each in ids}
+            ids = {identifier for ids in entry["DeviceIDs"].values() for identifier in ids}
             units[key].append(held(entry["ResourceName"], ids))
             told[key] = _told(entry["AllocResp"])
     return {key: StoredContainer(units=tuple(each), told=told[key]) for key, each in units.items()}
@@ -57,9 +57,9 @@ def read_checkpoint(path: Path) -> dict[ContainerKey, StoredContainer] | None:
 
 def held(resource: str, ids: Iterable[str]) -> HeldUnits:
     numbers, foreign = list[int](), 0
-    for each in ids:
+    for identifier in ids:
         try:
-            numbers.append(decode_id(each))
+            numbers.append(decode_id(identifier))
         except UnknownUnitError:
             foreign += 1
     return HeldUnits(resource=resource, numbers=tuple(sorted({*numbers})), foreign=foreign)

@@ -102,4 +102,4 @@ def is_excused(pod: Json | None) -> bool:
     """Whether the last that was seen of a pod says who ended it: ``DisruptionTarget`` of preemption, eviction
     or the taint manager."""
     conditions: Iterable[Mapping[str, str]] = (pod or {}).get("status", {}).get("conditions") or ()
-    return any(each["type"] == "DisruptionTarget" for each in conditions)
+    return any(condition["type"] == "DisruptionTarget" for condition in conditions)

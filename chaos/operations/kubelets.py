@@ -118,9 +118,9 @@ class RemovePluginSockets(_OnNode, frozen=True, kw_only=True, tag="sockets.plugi
 
     async def run(self, world: World) -> None:
         kubelet = world.node_file(self.node, KUBELET_SOCKET)
-        for each in kubelet.parent.iterdir():
-            if each.is_socket() and each != kubelet:
-                each.unlink(missing_ok=True)
+        for path in kubelet.parent.iterdir():
+            if path.is_socket() and path != kubelet:
+                path.unlink(missing_ok=True)
 
 
 class RemoveKubeletSocket(_OnNode, frozen=True, kw_only=True, tag="sockets.kubelet"):
@@ -184,7 +184,7 @@ async def drain(world: World, node: str) -> None:
     here = await world.client.send(
         Request(path=pods(NAMESPACE), params={"fieldSelector": f"spec.nodeName={node}"})
     )
-    names = [each["metadata"]["name"] for each in here["items"]]
+    names = [item["metadata"]["name"] for item in here["items"]]
     world.drained.update(names)
     await world.together(world.delete_pod(name) for name in names)
 

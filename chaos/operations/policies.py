@@ -49,16 +49,16 @@ class _Edit(Fault, frozen=True, kw_only=True):
         return frozenset({"policies"})
 
     async def run(self, world: World) -> None:
-        for each in self.policies:
-            await world.apply_policy(each)
+        for body in self.policies:
+            await world.apply_policy(body)
 
     async def heal(self, world: World) -> None:
-        for each in self.back:
-            await world.apply_policy(each)
+        for body in self.back:
+            await world.apply_policy(body)
 
     def note(self, known: Known) -> None:
-        for each in (*self.policies, *self.back):
-            known.notes[NOTE + each["metadata"]["name"]] = msgspec.json.encode(each).decode()
+        for body in (*self.policies, *self.back):
+            known.notes[NOTE + body["metadata"]["name"]] = msgspec.json.encode(body).decode()
 
 
 class ChangeUnit(_Edit, frozen=True, kw_only=True, tag="policy.unit"):

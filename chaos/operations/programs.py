@@ -36,7 +36,7 @@ LEASE = {EXTENDER: 20.0, OPERATOR: 30.0, SCHEDULER: 15.0}
 async def running(world: World, program: str) -> list[ContainerRecord]:
     """Returns the containers that run a program, in an order that does not depend on chance alone."""
     records = await world.thread(world.cluster.containers)
-    found = (each for each in records if each.container == program and each.namespace in NAMESPACES)
+    found = (record for record in records if record.container == program and record.namespace in NAMESPACES)
     return sorted(
         (each for each in found if each.state == "running"),
         key=lambda each: (each.node, each.pod, each.attempt),
@@ -55,10 +55,13 @@ async def send(world: World, records: Sequence[ContainerRecord], name: str) -> N
     Raises ``NothingHitError`` where none has got it.
     """
     reached = 0
-    for each in records:
+    for record in records:
         try:
             await world.signal(
-                namespace=each.namespace, pod=each.pod, container=each.container, signal=signal.Signals[name]
+                namespace=record.namespace,
+                pod=record.pod,
+                container=record.container,
+                signal=signal.Signals[name],
             )
         except LocalClusterError:
             continue

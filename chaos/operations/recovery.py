@@ -43,7 +43,7 @@ async def _missing(world: World, node: str, since: datetime) -> str:
     if not is_renewed(lease, since):
         return "its kubelet has not renewed its Lease"
     records = await world.thread(world.cluster.containers)
-    alive = {each.id for each in records if each.node == node and each.state == "running"}
+    alive = {record.id for record in records if record.node == node and record.state == "running"}
     return ", ".join(outdated(here["items"], alive))
 
 
@@ -61,6 +61,9 @@ def outdated(pods: Iterable[Json], alive: set[str]) -> Iterator[str]:
 
 def _running(pod: Json) -> Iterator[str]:
     status = pod.get("status", {})
-    for each in (*status.get("initContainerStatuses", ()), *status.get("containerStatuses", ())):
-        if "running" in each.get("state", {}):
-            yield each.get("containerID", "").rpartition("://")[2]
+    for init_container_status in (
+        *status.get("initContainerStatuses", ()),
+        *status.get("containerStatuses", ()),
+    ):
+        if "running" in init_container_status.get("state", {}):
+            yield init_container_status.get("containerID", "").rpartition("://")[2]

@@ -36,5 +36,5 @@ async def end_all(world: World, node: str) -> None:
 
 async def _running(world: World, node: str, mirrors: set[str]) -> set[str]:
     records = await world.thread(world.cluster.containers)
-    here = (each for each in records if (each.node, each.namespace) == (node, NAMESPACE))
+    here = (record for record in records if (record.node, record.namespace) == (node, NAMESPACE))
     return {each.pod for each in here if each.pod in mirrors and each.state == "running"}

@@ -204,7 +204,7 @@ def _of_made_object(item: Json) -> Iterator[str]:
             "the operator made it for a policy: it deletes it when it runs; else kubectl delete"
             f" {kind} {name}{namespace}"
         )
-    elif any(_is_our_manager(each) for each in metadata.get("managedFields") or ()):
+    elif any(_is_our_manager(managed_field) for managed_field in metadata.get("managedFields") or ()):
         yield (
             "the operator wrote parts of it that are still there: compare it with what it was before, such as"
             " in your own manifests, and apply those"

@@ -15,7 +15,7 @@ class SlicesScenario(Scenario):
         pair = stage.place("pair", SLICE, 2)
         stage.require(len(set(pair.cards)) == 2, "two halves are of two different cards", pair)
         singles = [stage.place(name, SLICE, 1) for name in ("single-1", "single-2")]
-        filled = {card for each in singles for card in each.cards}
+        filled = {card for single in singles for card in single.cards}
         stage.require(filled == set(pair.cards), "the other halves of these cards are taken first", singles)
         self._wait_and_run(stage)
 

@@ -261,7 +261,7 @@ class LocalCluster:
 
     def _kubelet_pid(self, name: str) -> int | None:
         ours = processes.below(list(processes.running()), self.node_pid(name))
-        return next((each.pid for each in ours if processes.program(each.pid) == "kubelet"), None)
+        return next((our.pid for our in ours if processes.program(our.pid) == "kubelet"), None)
 
     # Components
 
@@ -326,7 +326,7 @@ class LocalCluster:
             disks = json.loads((self.directory / "nodes" / name / "disks.json").read_bytes())
         except FileNotFoundError:
             return None
-        return max((each for each in disks if Path(path).is_relative_to(each)), key=len, default=None)
+        return max((disk for disk in disks if Path(path).is_relative_to(disk)), key=len, default=None)
 
     def _on_disk(self, place: Path) -> Path:
         """Disks are mounted where only the cluster's processes see them."""

@@ -200,13 +200,13 @@ class Applier:
         # By server-side apply: a merge would replace the other conditions, too, by what was known of them.
         conditions = [
             {
-                "type": each.type,
-                "status": each.status,
-                "reason": each.reason,
-                "message": printable(each.message, most_bytes=MESSAGE_BYTES),
+                "type": condition.type,
+                "status": condition.status,
+                "reason": condition.reason,
+                "message": printable(condition.message, most_bytes=MESSAGE_BYTES),
                 "lastTransitionTime": rfc3339(action.since),
             }
-            for each in action.conditions
+            for condition in action.conditions
         ]
         body = {
             "apiVersion": API_VERSION,

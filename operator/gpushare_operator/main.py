@@ -244,7 +244,9 @@ def of_deployment(given: Installation, deployment: Json) -> Installation:
         given,
         image=container["image"],
         pull_policy=container.get("imagePullPolicy", ""),
-        pull_secrets=tuple(each["name"] for each in pod.get("imagePullSecrets", ())),
+        pull_secrets=tuple(
+            image_pull_secret["name"] for image_pull_secret in pod.get("imagePullSecrets", ())
+        ),
     )
 
 

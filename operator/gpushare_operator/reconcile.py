@@ -254,7 +254,7 @@ class Reconciler:
 
     def _keep_log_level(self, snapshot: Snapshot) -> None:
         specs = (policy.spec for policy in snapshot.policies.values())
-        level = most_verbose((each.operator.log_level for each in specs if each), otherwise=self.log_level)
+        level = most_verbose((spec.operator.log_level for spec in specs if spec), otherwise=self.log_level)
         if change_level(level):
             _log.info("logging from level %s upwards now", level)
 

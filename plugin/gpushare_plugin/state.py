@@ -96,7 +96,7 @@ class NodeState:
         else:
             recorded = recorded_dialect(self.share_node.status)
             dialects = [DIALECTS[self.share_node.spec.dialect], recorded, self.last_dialect]
-        known = [each for each in dialects if each] or [GPUSHARE]
+        known = [dialect for dialect in dialects if dialect] or [GPUSHARE]
         return frozenset(chain.from_iterable(each.resources for each in known))
 
     @property

@@ -77,7 +77,7 @@ class UseMeter:
         if not question.by_container:
             state.measured = MeasuredUse(cards=use.cards, problem=use.problem)
             return
-        self._names.forget({each.pod.kubelet_uid for each in allocations})
+        self._names.forget({allocation.pod.kubelet_uid for allocation in allocations})
         if unnamed := unnamed_owners(use, layout, allocations, self._names.known):
             await self._names.look_up(unnamed)
         measured = measured_use(use, layout, allocations, self._names.known)

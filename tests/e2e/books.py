@@ -117,7 +117,7 @@ class Books:
 
     def disagreements(self) -> list[str]:
         """As ``differences``, for people; empty when the books agree."""
-        return [str(each) for each in self.differences()]
+        return [str(difference) for difference in self.differences()]
 
 
 def _init_containers(node: NodeBooks, uid: str) -> frozenset[str]:
@@ -138,7 +138,7 @@ def read_cluster(cluster: LocalCluster) -> AuditedBooks:
     hosts = {
         node.name: _host(cluster, node.name, environments.get(node.name, {}))
         for node in cluster.status().nodes
-        if node.is_on and any(each["metadata"]["name"] == node.name for each in share_nodes)
+        if node.is_on and any(share_node["metadata"]["name"] == node.name for share_node in share_nodes)
     }
     return books_of(share_nodes, pods, ledger=ledger, hosts=hosts)
 
@@ -157,10 +157,10 @@ def _host(
 def _environments(cluster: LocalCluster) -> dict[str, dict[ContainerKey, SeenCards | None]]:
     """Node -> running container -> what its process really was given."""
     found: dict[str, dict[ContainerKey, SeenCards | None]] = defaultdict(dict)
-    for each in cluster.containers():
-        if each.state == "running":
-            pod = PodKey(each.namespace, each.pod, each.pod_uid)
-            found[each.node][ContainerKey(pod, each.container)] = read_environment(each.env)
+    for container in cluster.containers():
+        if container.state == "running":
+            pod = PodKey(container.namespace, container.pod, container.pod_uid)
+            found[container.node][ContainerKey(pod, container.container)] = read_environment(container.env)
     return found
 
 

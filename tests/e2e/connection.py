@@ -45,7 +45,7 @@ class Connection:
 
 
 def are_connected(policies: Sequence[Json]) -> bool:
-    return any(each["metadata"]["name"] == KEEPER and is_true(each, "Ready") for each in policies)
+    return any(policy["metadata"]["name"] == KEEPER and is_true(policy, "Ready") for policy in policies)
 
 
 def of_all_modes(name: str, dialect: str, nodes: Mapping[str, str]) -> Json:

@@ -31,7 +31,7 @@ def await_outcomes(
 
 
 def all_decided(items: Sequence[Json], *, pods: int, capacity: Sequence[int]) -> bool:
-    active = [each for each in items if is_active(each)]
+    active = [item for item in items if is_active(item)]
     if len(active) != pods:
         return False
     running = [each for each in active if is_running(each)]
@@ -57,8 +57,8 @@ def is_refused(pod: Json) -> bool:
 
 
 def asked(pod: Json) -> int:
-    limits = (each["resources"].get("limits", {}) for each in pod["spec"]["containers"])
-    return sum(int(each.get(MEMORY, 0)) for each in limits)
+    limits = (container["resources"].get("limits", {}) for container in pod["spec"]["containers"])
+    return sum(int(limit.get(MEMORY, 0)) for limit in limits)
 
 
 def largest_free(running: Sequence[Json], capacity: Sequence[int]) -> int:
@@ -73,16 +73,16 @@ def largest_free(running: Sequence[Json], capacity: Sequence[int]) -> int:
 
 def summary(items: Sequence[Json]) -> dict[str, object]:
     """For a message: how many pods are in which state, and what some of them say."""
-    active = [each for each in items if is_active(each)]
+    active = [item for item in items if is_active(item)]
     waiting = [each for each in active if not is_running(each)]
     return {
-        "phases": dict(Counter(each["status"].get("phase", "") for each in items)),
+        "phases": dict(Counter(item["status"].get("phase", "") for item in items)),
         "running": len(active) - len(waiting),
         "waiting": [
             (each["metadata"]["name"], asked(each), condition(each, "PodScheduled").get("message", "bound"))
             for each in waiting[:5]
         ],
         "failed": [
-            each["status"].get("message", "") for each in items if each["status"].get("phase") == "Failed"
+            item["status"].get("message", "") for item in items if item["status"].get("phase") == "Failed"
         ][:3],
     }

@@ -55,10 +55,10 @@ class Product:
         seen = watch_until(
             self.cluster,
             SHARE_NODES,
-            lambda nodes: any(named(each, name) and holds(each) for each in nodes),
+            lambda nodes: any(named(node, name) and holds(node) for node in nodes),
             what=what,
             seconds=seconds,
-            describe=lambda nodes: [each.get("status") for each in nodes if named(each, name)],
+            describe=lambda nodes: [node.get("status") for node in nodes if named(node, name)],
         )
         return next(each for each in seen if named(each, name))
 

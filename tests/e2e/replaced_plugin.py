@@ -34,7 +34,7 @@ class Plugin:
         return api.DevicePluginOptions()
 
     async def list_and_watch(self, _: api.Empty, __: Any) -> AsyncIterator[api.ListAndWatchResponse]:
-        devices = [api.Device(ID=each, health="Healthy") for each in self._ids]
+        devices = [api.Device(ID=identifier, health="Healthy") for identifier in self._ids]
         yield api.ListAndWatchResponse(devices=devices)
         await asyncio.Event().wait()
 

@@ -172,11 +172,13 @@ def test_nobody_else_changes_an_allocation_of_a_large_pod(
     "body",
     [
         pytest.param(
-            large_pod([container(each, MEMORY if each < MAX_ASKING else None) for each in range(8_000)]),
+            large_pod(
+                [container(number, MEMORY if number < MAX_ASKING else None) for number in range(8_000)]
+            ),
             id="8,000 containers",
         ),
         pytest.param(
-            large_pod([container(0, MEMORY, [{"name": f"A{each}"} for each in range(MAX_VARIABLES)])]),
+            large_pod([container(0, MEMORY, [{"name": f"A{number}"} for number in range(MAX_VARIABLES)])]),
             id="1,000 variables",
         ),
         pytest.param(
@@ -185,17 +187,17 @@ def test_nobody_else_changes_an_allocation_of_a_large_pod(
         ),
         pytest.param(large_pod([container(0, MEMORY, [VOID] * MAX_VARIABLES)]), id="1,000 that hide all"),
         pytest.param(
-            large_pod([container(each, MEMORY, [VOID] * 200) for each in range(MAX_ASKING)]),
+            large_pod([container(number, MEMORY, [VOID] * 200) for number in range(MAX_ASKING)]),
             id="containers that hide all",
         ),
         pytest.param(
-            large_pod([container(0, {**MEMORY, **{f"a.b/{each}": "1" for each in range(30_000)}})]),
+            large_pod([container(0, {**MEMORY, **{f"a.b/{number}": "1" for number in range(30_000)}})]),
             id="30,000 resources",
         ),
         pytest.param(
             large_pod(
-                [container(each, MEMORY, [VOID] * 30) for each in range(MAX_ASKING)],
-                annotations={f"a{each}": "x" * 180 for each in range(1024)},
+                [container(number, MEMORY, [VOID] * 30) for number in range(MAX_ASKING)],
+                annotations={f"a{number}": "x" * 180 for number in range(1024)},
             ),
             id="as much of everything as may be",
         ),
@@ -209,14 +211,14 @@ def test_a_large_pod_that_harms_nobody_may_run(cluster: LocalCluster, namespace:
     ("body", "told"),
     [
         pytest.param(
-            large_pod([*(container(each) for each in range(9_000)), container("last", MEMORY, [ALL])]),
+            large_pod([*(container(number) for number in range(9_000)), container("last", MEMORY, [ALL])]),
             "container clast asks for a share of a card and sets NVIDIA_VISIBLE_DEVICES itself",
             id="9,000 containers",
         ),
         pytest.param(
             large_pod(
                 [
-                    *(container(each, {"gpushare.io/card": "1"}) for each in range(7_000)),
+                    *(container(number, {"gpushare.io/card": "1"}) for number in range(7_000)),
                     container("last", MEMORY, [ALL]),
                 ]
             ),
@@ -224,7 +226,7 @@ def test_a_large_pod_that_harms_nobody_may_run(cluster: LocalCluster, namespace:
             id="7,000 containers that ask",
         ),
         pytest.param(
-            large_pod([container(0, MEMORY, [{"name": f"A{each}"} for each in range(30_000)])]),
+            large_pod([container(0, MEMORY, [{"name": f"A{number}"} for number in range(30_000)])]),
             "container c0 sets 30000 variables, and one that asks for a share of a card may set 1000",
             id="30,000 variables",
         ),
@@ -236,8 +238,8 @@ def test_a_large_pod_that_harms_nobody_may_run(cluster: LocalCluster, namespace:
         pytest.param(
             large_pod(
                 [
-                    *(container(each, {"nvidia.com/gpu": "0", "a.b/c": "1"}) for each in range(100)),
-                    *(container(each, {"a.b/c": "1"}) for each in range(100, 6_000)),
+                    *(container(number, {"nvidia.com/gpu": "0", "a.b/c": "1"}) for number in range(100)),
+                    *(container(number, {"a.b/c": "1"}) for number in range(100, 6_000)),
                     container("last", {**MEMORY, "gpushare.io/card": "1"}),
                 ]
             ),
@@ -253,7 +255,12 @@ def test_a_large_pod_that_harms_nobody_may_run(cluster: LocalCluster, namespace:
             large_pod(
                 [
                     container(
-                        0, {**{f"a.b/{each}": "1" for each in range(30_000)}, **MEMORY, "tuya.com/sgpu": "1"}
+                        0,
+                        {
+                            **{f"a.b/{number}": "1" for number in range(30_000)},
+                            **MEMORY,
+                            "tuya.com/sgpu": "1",
+                        },
                     )
                 ]
             ),
@@ -309,8 +316,8 @@ class TestNode:
     )
     def much(self, cluster: LocalCluster, request: pytest.FixtureRequest) -> Iterator[Json]:
         amounts = {"labels": 1, "annotations": 1, "taints": 1, "resources": 1, **request.param}
-        taints = [{"key": f"t{each}", "effect": "NoSchedule"} for each in range(amounts["taints"])]
-        resources = {f"a.b/{each}": "1" for each in range(amounts["resources"])}
+        taints = [{"key": f"t{number}", "effect": "NoSchedule"} for number in range(amounts["taints"])]
+        resources = {f"a.b/{number}": "1" for number in range(amounts["resources"])}
         body: Json = {
             "apiVersion": "v1",
             "kind": "Node",
@@ -331,7 +338,7 @@ class TestNode:
     def takes_off_startup_taint(self, cluster: LocalCluster) -> bool:
         """Tries to; returns False where a controller has changed the node meanwhile."""
         node = json.loads(cluster.kubectl("get", "node", "much", "-o", "json"))
-        others = [each for each in node["spec"]["taints"] if each["key"] != STARTUP]
+        others = [taint for taint in node["spec"]["taints"] if taint["key"] != STARTUP]
         seen = {"resourceVersion": node["metadata"]["resourceVersion"], "labels": {"gpushare.io/mode": None}}
         try:
             self.patch(cluster, {"metadata": seen, "spec": {"taints": others}})
@@ -420,12 +427,14 @@ def dedicated(cluster: LocalCluster) -> Iterator[None]:
     "containers",
     [
         pytest.param([], id="one container"),
-        pytest.param([container(each) for each in range(9_000)], id="9,000 containers"),
+        pytest.param([container(number) for number in range(9_000)], id="9,000 containers"),
         pytest.param(
-            [container(each, {"a.b/gpu": "1"}) for each in range(7_000)],
+            [container(number, {"a.b/gpu": "1"}) for number in range(7_000)],
             id="7,000 that ask for something else",
         ),
-        pytest.param([container(0, {f"a.b/{each}": "1" for each in range(30_000)})], id="30,000 resources"),
+        pytest.param(
+            [container(0, {f"a.b/{number}": "1" for number in range(30_000)})], id="30,000 resources"
+        ),
     ],
 )
 def test_a_large_pod_comes_to_our_own_scheduler(
@@ -452,11 +461,15 @@ class TestMarked:
         "containers",
         [
             pytest.param(
-                [*(container(each, {"aliyun.com/gpu-mem": "1"}, [VOID]) for each in range(4_000))],
+                [*(container(number, {"aliyun.com/gpu-mem": "1"}, [VOID]) for number in range(4_000))],
                 id="4,000 containers",
             ),
             pytest.param(
-                [container(0, {"aliyun.com/gpu-mem": "1"}, [{"name": f"A{each}"} for each in range(30_000)])],
+                [
+                    container(
+                        0, {"aliyun.com/gpu-mem": "1"}, [{"name": f"A{number}"} for number in range(30_000)]
+                    )
+                ],
                 id="30,000 variables",
             ),
         ],
@@ -501,15 +514,22 @@ class TestMarked:
         "containers",
         [
             pytest.param(
-                [*(container(each) for each in range(9_000)), container("last", {"gpushare.io/mem": "1"})],
+                [
+                    *(container(number) for number in range(9_000)),
+                    container("last", {"gpushare.io/mem": "1"}),
+                ],
                 id="9,000 containers",
             ),
             pytest.param(
-                [container(0, {**{f"a.b/{each}": "1" for each in range(30_000)}, "gpushare.io/mem": "1"})],
+                [
+                    container(
+                        0, {**{f"a.b/{number}": "1" for number in range(30_000)}, "gpushare.io/mem": "1"}
+                    )
+                ],
                 id="30,000 resources",
             ),
             pytest.param(
-                [container(0, {f"gpushare.io/{each}": "1" for each in range(20_000)})],
+                [container(0, {f"gpushare.io/{number}": "1" for number in range(20_000)})],
                 id="20,000 that nobody serves",
             ),
         ],
@@ -523,11 +543,12 @@ class TestMarked:
         "containers",
         [
             pytest.param(
-                [*(container(each) for each in range(9_000)), container("last", env=[ALL])],
+                [*(container(number) for number in range(9_000)), container("last", env=[ALL])],
                 id="9,000 containers",
             ),
             pytest.param(
-                [container(0, {f"a.b/{each}": "1" for each in range(20_000)}, [ALL])], id="20,000 resources"
+                [container(0, {f"a.b/{number}": "1" for number in range(20_000)}, [ALL])],
+                id="20,000 resources",
             ),
         ],
     )
@@ -557,9 +578,9 @@ class TestMarked:
     @pytest.mark.parametrize(
         "containers",
         [
-            pytest.param([container(each, env=[VOID]) for each in range(4_000)], id="4,000 containers"),
+            pytest.param([container(number, env=[VOID]) for number in range(4_000)], id="4,000 containers"),
             pytest.param(
-                [container(0, {f"a.b/{each}": "1" for each in range(30_000)})], id="30,000 resources"
+                [container(0, {f"a.b/{number}": "1" for number in range(30_000)})], id="30,000 resources"
             ),
         ],
     )

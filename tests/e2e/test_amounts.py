@@ -27,7 +27,7 @@ def await_running(cluster: LocalCluster, namespace: str, name: str) -> None:
     watch_until(
         cluster,
         PODS.format(namespace=namespace),
-        lambda pods: any(each["metadata"]["name"] == name and is_running(each) for each in pods),
+        lambda pods: any(pod["metadata"]["name"] == name and is_running(pod) for pod in pods),
         what=f"{name} runs",
     )
 
@@ -57,14 +57,16 @@ def test_an_amount_is_given_as_it_was_meant(
 
 def test_too_much_with_a_sign_waits_and_nobody_else_pays(cluster: LocalCluster, namespace: str) -> None:
     create(
-        cluster, namespace, [asking("plus20", "+20"), *(asking(f"plain-{each}", "3") for each in range(8))]
+        cluster,
+        namespace,
+        [asking("plus20", "+20"), *(asking(f"plain-{number}", "3") for number in range(8))],
     )
 
     def decided(pods: list[Json]) -> bool:
         message = next(
-            condition(each, "PodScheduled").get("message", "")
-            for each in pods
-            if each["metadata"]["name"] == "plus20"
+            condition(pod, "PodScheduled").get("message", "")
+            for pod in pods
+            if pod["metadata"]["name"] == "plus20"
         )
         return "asked 20, largest free" in message and sum(map(is_running, pods)) == 8
 

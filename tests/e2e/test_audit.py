@@ -139,7 +139,7 @@ def await_ledger(cluster: LocalCluster, status: str, word: str) -> None:
     """Waits until the plugin on NODE says so of its books."""
 
     def told(share_nodes: Sequence[Json]) -> bool:
-        mine = next(each for each in share_nodes if each["metadata"]["name"] == NODE)
+        mine = next(share_node for share_node in share_nodes if share_node["metadata"]["name"] == NODE)
         found = condition(mine, "LedgerInSync")
         return found.get("status") == status and word in found.get("message", "")
 

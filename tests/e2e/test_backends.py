@@ -69,9 +69,9 @@ def manifest(cluster: LocalCluster) -> Iterator[bytes]:
 
 def await_scheduler(cluster: LocalCluster, fits: Any) -> None:
     def serves(pods: Any) -> bool:
-        schedulers = [each for each in pods if each["metadata"].get("labels", {}).get("component")]
-        words = [word for each in schedulers for word in each["spec"]["containers"][0]["command"]]
-        return bool(schedulers) and fits(words) and all(is_running(each) for each in schedulers)
+        schedulers = [pod for pod in pods if pod["metadata"].get("labels", {}).get("component")]
+        words = [word for scheduler in schedulers for word in scheduler["spec"]["containers"][0]["command"]]
+        return bool(schedulers) and fits(words) and all(is_running(scheduler) for scheduler in schedulers)
 
     watch_until(cluster, PODS.format(namespace="kube-system"), serves, what="kube-scheduler with these flags")
 
@@ -115,7 +115,9 @@ def test_people_connect_kube_scheduler_with_what_render_says(
     )
     assert json.loads(shares["metadata"]["annotations"]["gpushare.io/allocation"])["node"] == "gpu-1"
     ready = product.await_ready("default")
-    (connected,) = [each for each in ready["status"]["conditions"] if each["type"] == "SchedulerConfigured"]
+    (connected,) = [
+        condition for condition in ready["status"]["conditions"] if condition["type"] == "SchedulerConfigured"
+    ]
     assert connected["reason"] == "Called"
     assert connected["message"].startswith(
         f"kube-scheduler calls the extender: port 22766 of {CONTROL_PLANE}. "
@@ -192,7 +194,7 @@ def test_volcanos_config_map_is_edited_repaired_and_restored(cluster: LocalClust
     product.delete("default")
     await_text(cluster, theirs, what="every byte is as people wrote it last")
     backups = get(cluster, paths.config_maps(SYSTEM))["items"]
-    assert [each for each in backups if "volcano" in each["metadata"]["name"]] == []
+    assert [backup for backup in backups if "volcano" in backup["metadata"]["name"]] == []
 
 
 @pytest.fixture(scope="module")
@@ -224,10 +226,10 @@ def volcano_scheduler(cluster: LocalCluster, volcano: Volcano, volcano_system: N
     watch_until(
         cluster,
         PODS.format(namespace=VOLCANO_SYSTEM),
-        lambda pods: any(is_running(each) for each in pods),
+        lambda pods: any(is_running(pod) for pod in pods),
         what="Volcano's scheduler runs",
         seconds=180,
-        describe=lambda pods: [each["status"] for each in pods],
+        describe=lambda pods: [pod["status"] for pod in pods],
     )
     await_log(cluster, "priority gang drf predicates nodeorder")
     yield
@@ -330,8 +332,8 @@ def test_volcanos_own_scheduler_chooses_cards_and_our_plugin_follows(
     cards = {name: annotations(each)["volcano.sh/gpu-index"] for name, each in pods.items()}
     assert [cards.pop(name) for name in "abc"] == ["0", "0", "1"], "4000 MiB do not fit beside 7000 of 8000"
     assert sorted(cards.values()) == ["0", "1"], "1000 MiB are left on card 0"
-    assert all(int(annotations(each)["volcano.sh/predicate-time"]) for each in pods.values())
-    assert {each["spec"]["nodeName"] for each in pods.values()} == {"gpu-2"}
+    assert all(int(annotations(pod)["volcano.sh/predicate-time"]) for pod in pods.values())
+    assert {pod["spec"]["nodeName"] for pod in pods.values()} == {"gpu-2"}
     for name, memory in asked.items():
         check_followed(cluster, pods[name], memory=memory)
     await_agreement(cluster, namespace)
@@ -358,9 +360,9 @@ def await_closed_cards(cluster: LocalCluster, expected: str | None) -> None:
     watch_until(
         cluster,
         paths.NODES,
-        lambda nodes: any(named(each, "gpu-2") and annotations(each).get(key) == expected for each in nodes),
+        lambda nodes: any(named(node, "gpu-2") and annotations(node).get(key) == expected for node in nodes),
         what=f"node gpu-2 says {expected} in {key}",
-        describe=lambda nodes: [annotations(each) for each in nodes if named(each, "gpu-2")],
+        describe=lambda nodes: [annotations(node) for node in nodes if named(node, "gpu-2")],
     )
 
 
@@ -374,7 +376,7 @@ def await_served(cluster: LocalCluster, namespace: str, *names: str) -> dict[str
     keys = {"volcano.sh/gpu-index", "volcano.sh/gpu-assigned", "gpushare.io/allocation"}
 
     def served(pods: Sequence[Json]) -> set[str]:
-        running = (each for each in pods if is_running(each))
+        running = (pod for pod in pods if is_running(pod))
         return {each["metadata"]["name"] for each in running if keys <= annotations(each).keys()}
 
     pods = watch_until(
@@ -383,9 +385,9 @@ def await_served(cluster: LocalCluster, namespace: str, *names: str) -> dict[str
         lambda pods: served(pods) >= {*names},
         what=f"{names} run on the cards that Volcano gave them",
         seconds=120,
-        describe=lambda pods: [(annotations(each), each["status"]) for each in pods],
+        describe=lambda pods: [(annotations(pod), pod["status"]) for pod in pods],
     )
-    return {each["metadata"]["name"]: each for each in pods}
+    return {pod["metadata"]["name"]: pod for pod in pods}
 
 
 def check_followed(cluster: LocalCluster, pod: Json, *, memory: int) -> None:

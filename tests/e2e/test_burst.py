@@ -53,7 +53,7 @@ def await_running(cluster: LocalCluster, namespace: str, count: int) -> None:
     watch_until(
         cluster,
         PODS.format(namespace=namespace),
-        lambda pods: sum(is_active(each) and is_running(each) for each in pods) >= count,
+        lambda pods: sum(is_active(pod) and is_running(pod) for pod in pods) >= count,
         what=f"{count} pods run",
         seconds=120,
         describe=summary,
@@ -102,7 +102,7 @@ def test_a_fault_in_the_middle_of_the_burst_changes_nothing_in_the_end(
     await_running(cluster, namespace, 20)
     fault(cluster)
     pods = await_outcomes(cluster, namespace, pods=100, capacity=CARDS)
-    assert sum(is_running(each) for each in pods) < 100
+    assert sum(is_running(pod) for pod in pods) < 100
 
 
 @pytest.mark.usefixtures("books_agree")
@@ -113,4 +113,4 @@ def test_fifty_equal_pods_on_one_node(cluster: LocalCluster, namespace: str) -> 
 
 
 def failed(pods: list[Json]) -> list[str]:
-    return [each["metadata"]["name"] for each in pods if each["status"].get("phase") == "Failed"]
+    return [pod["metadata"]["name"] for pod in pods if pod["status"].get("phase") == "Failed"]

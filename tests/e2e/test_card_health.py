@@ -50,11 +50,11 @@ def allocatable(cluster: LocalCluster, units: int) -> None:
         cluster,
         NODES,
         lambda nodes: any(
-            named(each, NODE) and each["status"]["allocatable"].get(MEMORY, "0") == str(units)
-            for each in nodes
+            named(node, NODE) and node["status"]["allocatable"].get(MEMORY, "0") == str(units)
+            for node in nodes
         ),
         what=f"{units} units are allocatable",
-        describe=lambda nodes: [each["status"]["allocatable"] for each in nodes if named(each, NODE)],
+        describe=lambda nodes: [node["status"]["allocatable"] for node in nodes if named(node, NODE)],
     )
 
 
@@ -62,9 +62,9 @@ def until_pod(cluster: LocalCluster, namespace: str, name: str, holds: Any, *, w
     watch_until(
         cluster,
         PODS.format(namespace=namespace),
-        lambda pods: any(named(each, name) and holds(each) for each in pods),
+        lambda pods: any(named(pod, name) and holds(pod) for pod in pods),
         what=f"pod {name} {what}",
-        describe=lambda pods: [each["status"] for each in pods if named(each, name)],
+        describe=lambda pods: [pod["status"] for pod in pods if named(pod, name)],
     )
 
 
@@ -123,12 +123,12 @@ def test_a_card_fails_under_a_pod_and_returns_by_proof(
     cluster.kubectl("delete", "pod", "-n", SYSTEM, "-l", "app.kubernetes.io/component=plugin", "--wait=true")
     after = product.share_node(NODE, lambda node: is_true(node, "Registered"), what="the next plugin serves")
     assert is_sick(after)
-    assert [each["since"] for each in faults(after)] == [each["since"] for each in faults(sick)]
+    assert [fault["since"] for fault in faults(after)] == [fault["since"] for fault in faults(sick)]
     allocatable(cluster, 16)
 
     annotate(cluster, SIMULATE_ANNOTATION, "")
     well = product.share_node(NODE, lambda node: is_true(node, "CardsHealthy"), what="the card returns")
-    assert [each["clearedBy"] for each in faults(well)] == ["QuietTime"]
+    assert [fault["clearedBy"] for fault in faults(well)] == ["QuietTime"]
     allocatable(cluster, 32)
     until_pod(cluster, namespace, "waiting", is_running, what="runs")
     assert card_of(cluster, namespace, "waiting") == card

@@ -102,7 +102,7 @@ def release(small: LocalCluster, tmp_path: Path) -> Release:
 def ours(cluster: LocalCluster) -> list[str]:
     """Everything that an installation may leave behind in the cluster."""
     collections = [*CLUSTER_WIDE, *(path.format(SYSTEM) for path in IN_NAMESPACE)]
-    names = [(path, each["metadata"]["name"]) for path in collections for each in get(cluster, path)["items"]]
+    names = [(path, item["metadata"]["name"]) for path in collections for item in get(cluster, path)["items"]]
     return [
         f"{path}/{name}"
         for path, name in names
@@ -141,17 +141,17 @@ def uid_of_policy(cluster: LocalCluster) -> str:
 
 def daemon_set_pods(daemon_sets: Iterable[Json]) -> dict[str, Json]:
     """The pods' specs of the operator's DaemonSets, by program."""
-    specs = [each["spec"]["template"]["spec"] for each in daemon_sets]
-    return {each["containers"][0]["name"]: each for each in specs}
+    specs = [daemon_set["spec"]["template"]["spec"] for daemon_set in daemon_sets]
+    return {spec["containers"][0]["name"]: spec for spec in specs}
 
 
 def await_running(cluster: LocalCluster, namespace: str, count: int) -> None:
     watch_until(
         cluster,
         PODS.format(namespace=namespace),
-        lambda pods: len(pods) == count and all(is_running(each) for each in pods),
+        lambda pods: len(pods) == count and all(is_running(pod) for pod in pods),
         what=f"{count} pods run",
-        describe=lambda pods: [each["status"] for each in pods],
+        describe=lambda pods: [pod["status"] for pod in pods],
     )
 
 
@@ -166,7 +166,7 @@ def test_from_nothing_to_shared_cards_through_an_upgrade_and_back_to_nothing(
     assert "ok: an operator is at work: gpushare-operator-" in said
     assert "ok: the API server takes a policy (dry run)" in said
     assert ours(small) == installed
-    assert [each for each in get(small, POLICIES)["items"] if each["metadata"]["name"] != "default"] == []
+    assert [item for item in get(small, POLICIES)["items"] if item["metadata"]["name"] != "default"] == []
     assert control_plane_files(small) != before
     pods = daemon_set_pods(get(small, paths.daemon_sets(SYSTEM))["items"])
     pulled = [{"name": "registry"}]
@@ -205,7 +205,7 @@ def test_what_cannot_be_taken_back_stops_the_uninstallation_and_is_named(
     watch_until(
         small,
         POLICIES,
-        lambda policies: any(each["metadata"].get("finalizers") for each in policies),
+        lambda policies: any(policy["metadata"].get("finalizers") for policy in policies),
         what="the policy is in the operator's hands",
     )
     operator = ("deployment/gpushare-operator", "-n", SYSTEM)
@@ -213,7 +213,7 @@ def test_what_cannot_be_taken_back_stops_the_uninstallation_and_is_named(
     watch_until(
         small,
         f"/api/v1/namespaces/{SYSTEM}/pods",
-        lambda pods: not any("operator" in each["metadata"]["name"] for each in pods),
+        lambda pods: not any("operator" in pod["metadata"]["name"] for pod in pods),
         what="the operator has stopped",
     )
     with pytest.raises(HelmError) as raised:

@@ -129,13 +129,14 @@ def test_what_a_config_map_brings_wins_and_the_auditor_names_it(
     watch_until(
         cluster, PODS.format(namespace=namespace), lambda pods: any(map(is_running, pods)), what="it runs"
     )
-    (told,) = [each.env for each in cluster.containers() if each.namespace == namespace]
+    (told,) = [container.env for container in cluster.containers() if container.namespace == namespace]
     assert told[VISIBLE] == "all", "a kubelet that lets the plugin win makes the policy needless"
     assert told["GPUSHARE_CARD"].startswith("GPU-")
     wait_until(
         "the auditor names what the container sees, and nothing else",
         lambda: (
-            {each.kind for each in read_books(cluster, namespace).differences()} == {Kind.ENVIRONMENT_DIFFERS}
+            {difference.kind for difference in read_books(cluster, namespace).differences()}
+            == {Kind.ENVIRONMENT_DIFFERS}
         ),
         timeout=20,
         interval=0.5,

@@ -103,7 +103,7 @@ def wrap(cluster: LocalCluster, name: str) -> None:
     watch_until(
         cluster,
         "/api/v1/namespaces/kube-system/pods",
-        lambda pods: any(is_restarted(each, name, before=started) for each in pods),
+        lambda pods: any(is_restarted(pod, name, before=started) for pod in pods),
         what=f"the wrapped kube-scheduler of {name} is ready",
     )
 
@@ -135,7 +135,7 @@ def await_told(cluster: LocalCluster, text: str) -> str:
     said: list[str] = []
 
     def tells(policies: list[Json]) -> bool:
-        said[:] = [str(condition(each, "SchedulerConfigured").get("message")) for each in policies]
+        said[:] = [str(condition(policy, "SchedulerConfigured").get("message")) for policy in policies]
         return any(text in message for message in said)
 
     watch_until(
@@ -153,9 +153,9 @@ def last_attempt(cluster: LocalCluster, name: str) -> int:
     """The number of the last run of hostctl on a node."""
     jobs = get(cluster, f"/apis/batch/v1/namespaces/{SYSTEM}/jobs")["items"]
     return max(
-        int(each["metadata"]["labels"]["gpushare.io/sequence"])
-        for each in jobs
-        if each["spec"]["template"]["spec"]["nodeName"] == name
+        int(job["metadata"]["labels"]["gpushare.io/sequence"])
+        for job in jobs
+        if job["spec"]["template"]["spec"]["nodeName"] == name
     )
 
 

@@ -46,11 +46,11 @@ def await_running(cluster: LocalCluster, namespace: str, *names: str) -> dict[st
     pods = watch_until(
         cluster,
         PODS.format(namespace=namespace),
-        lambda pods: {*names} <= {each["metadata"]["name"] for each in pods if is_running(each)},
+        lambda pods: {*names} <= {pod["metadata"]["name"] for pod in pods if is_running(pod)},
         what=f"{', '.join(names)} run",
-        describe=lambda pods: [(each["metadata"]["name"], each["status"]) for each in pods],
+        describe=lambda pods: [(pod["metadata"]["name"], pod["status"]) for pod in pods],
     )
-    return {each["metadata"]["name"]: each for each in pods}
+    return {pod["metadata"]["name"]: pod for pod in pods}
 
 
 def schedulers_of(pods: dict[str, Json]) -> dict[str, str]:
@@ -120,13 +120,17 @@ def container_of(pod: Json) -> tuple[str, int]:
 
 
 def deployments(cluster: LocalCluster) -> list[str]:
-    return [each["metadata"]["name"] for each in get(cluster, paths.deployments(SYSTEM))["items"]]
+    return [item["metadata"]["name"] for item in get(cluster, paths.deployments(SYSTEM))["items"]]
 
 
 def why_waiting(pod: Json) -> str:
     """What the scheduler says of a pod that it refused; empty as long as it said nothing."""
     conditions = pod["status"].get("conditions", ())
-    refused = (each for each in conditions if each["type"] == "PodScheduled" and each["status"] == "False")
+    refused = (
+        condition
+        for condition in conditions
+        if condition["type"] == "PodScheduled" and condition["status"] == "False"
+    )
     return next((str(each.get("message", "")) for each in refused), "")
 
 

@@ -89,16 +89,16 @@ def run(cluster: LocalCluster, namespace: str, name: str, body: Json) -> Json:
     pods = watch_until(
         cluster,
         PODS.format(namespace=namespace),
-        lambda pods: any(named(each, name) and is_running(each) for each in pods),
+        lambda pods: any(named(pod, name) and is_running(pod) for pod in pods),
         what=f"pod {name} runs",
-        describe=lambda pods: [each.get("status") for each in pods if named(each, name)],
+        describe=lambda pods: [pod.get("status") for pod in pods if named(pod, name)],
     )
-    return next(each for each in pods if named(each, name))
+    return next(pod for pod in pods if named(pod, name))
 
 
 def refusal(cluster: LocalCluster, namespace: str, name: str) -> str:
     def message(pods: Any) -> str:
-        found = [each for each in pods if named(each, name)]
+        found = [pod for pod in pods if named(pod, name)]
         return str(condition(found[0], "PodScheduled").get("message", "")) if found else ""
 
     pods = watch_until(
@@ -122,7 +122,7 @@ def environment(cluster: LocalCluster, namespace: str, name: str) -> Mapping[str
 def assigned(pods: list[Json], dialect: str) -> bool:
     """Whether every pod that runs says, in the words of its system, that it has its card."""
     keys = [key for key in DIALECTS[dialect].codec.assignment_keys if key.lower().endswith("assigned")]
-    running = [each for each in pods if is_running(each)]
+    running = [pod for pod in pods if is_running(pod)]
     return all(each["metadata"].get("annotations", {}).get(key) == "true" for each in running for key in keys)
 
 
@@ -159,7 +159,7 @@ def test_published_scenario(
 
 
 def check_annotations(pods: list[Json], scenario: Scenario) -> None:
-    running = [each for each in pods if is_running(each)]
+    running = [pod for pod in pods if is_running(pod)]
     for each in running:
         units, _, index = scenario.pods[each["metadata"]["name"]]
         read = read_annotations(scenario.dialect, each["metadata"]["annotations"])

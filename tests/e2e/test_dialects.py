@@ -39,7 +39,7 @@ def shown(node: Json) -> Any:
 
 
 def all_shown(nodes: Sequence[Json]) -> dict[str, Any]:
-    return {each["metadata"]["name"]: shown(each) for each in nodes}
+    return {node["metadata"]["name"]: shown(node) for node in nodes}
 
 
 def await_shown(cluster: LocalCluster, node: str, dialect: str, *, labels: dict[str, str]) -> None:
@@ -97,9 +97,9 @@ def test_a_restart_of_the_kubelet_changes_nothing_of_it(cluster: LocalCluster) -
     watch_until(
         cluster,
         NODES,
-        lambda nodes: any(named(each, "gpu-1") and heartbeat(each) != before for each in nodes),
+        lambda nodes: any(named(node, "gpu-1") and heartbeat(node) != before for node in nodes),
         what="the new kubelet has written the node's status",
-        describe=lambda nodes: [heartbeat(each) for each in nodes],
+        describe=lambda nodes: [heartbeat(node) for node in nodes],
     )
     cluster.wait_ready()
     await_shown(cluster, "gpu-1", "aliyun.com", labels={"gpushare": "true"})

@@ -54,7 +54,7 @@ def pods_on_cards(cluster: LocalCluster, namespace: str) -> Counter[str]:
         seconds=120,
         describe=summary,
     )
-    allocations = (json.loads(each["metadata"]["annotations"]["gpushare.io/allocation"]) for each in pods)
+    allocations = (json.loads(pod["metadata"]["annotations"]["gpushare.io/allocation"]) for pod in pods)
     return Counter(card for allocation in allocations for card in allocation["cards"])
 
 
@@ -81,7 +81,7 @@ def test_two_pods_on_each_card_with_the_scheduler_killed_in_the_middle(
     watch_until(
         cluster,
         PODS.format(namespace=namespace),
-        lambda pods: any(each["spec"].get("nodeName") for each in pods),
+        lambda pods: any(pod["spec"].get("nodeName") for pod in pods),
         what="the first pod is bound",
     )
     kill_scheduler(cluster)
@@ -92,8 +92,8 @@ def test_two_pods_on_each_card_with_the_scheduler_killed_in_the_middle(
 def kill_scheduler(cluster: LocalCluster) -> None:
     """SIGKILL, as the kernel's OOM killer would."""
     record = next(
-        each
-        for each in cluster.containers()
-        if each.pod.startswith("kube-scheduler") and each.state == "running"
+        container
+        for container in cluster.containers()
+        if container.pod.startswith("kube-scheduler") and container.state == "running"
     )
     cluster.kill_container(namespace=record.namespace, pod=record.pod, container="kube-scheduler")

@@ -36,10 +36,10 @@ def await_pod(cluster: LocalCluster, namespace: str, name: str, state: str, *, s
     watch_until(
         cluster,
         PODS.format(namespace=namespace),
-        lambda pods: any(each["metadata"]["name"] == name and holds(each) for each in pods),
+        lambda pods: any(pod["metadata"]["name"] == name and holds(pod) for pod in pods),
         what=f"{name} {state}",
         seconds=seconds,
-        describe=lambda pods: [each["status"] for each in pods],
+        describe=lambda pods: [pod["status"] for pod in pods],
     )
 
 
@@ -81,8 +81,8 @@ def test_the_lease_is_held_while_pods_are_bound_and_given_back_afterwards(
     path = f"/apis/coordination.k8s.io/v1/namespaces/{SYSTEM}/leases"
 
     def is_held(leases: Sequence[Json]) -> bool:
-        ours = [each for each in leases if each["metadata"]["name"] == "gpushare-extender"]
-        return any(each["spec"].get("holderIdentity") for each in ours)
+        ours = [lease for lease in leases if lease["metadata"]["name"] == "gpushare-extender"]
+        return any(our["spec"].get("holderIdentity") for our in ours)
 
     create(cluster, namespace, [pod("bound", {"main": 4}, on="gpu-1")])
     watch_until(cluster, path, is_held, what="the Lease held", seconds=30)

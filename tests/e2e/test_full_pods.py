@@ -111,9 +111,9 @@ def await_pod(cluster: LocalCluster, namespace: str, name: str, what: str, holds
     seen = watch_until(
         cluster,
         PODS.format(namespace=namespace),
-        lambda pods: any(each["metadata"]["name"] == name and fits(each) for each in pods),
+        lambda pods: any(pod["metadata"]["name"] == name and fits(pod) for pod in pods),
         what=what,
-        describe=lambda pods: [each["status"] for each in pods],
+        describe=lambda pods: [pod["status"] for pod in pods],
     )
     return next(each for each in seen if each["metadata"]["name"] == name)
 
@@ -292,7 +292,10 @@ def test_one_that_was_bound_before_ends_once_its_annotations_are_taken_away(
     watch_until(cluster, events, lambda seen: any(map(is_told, seen)), what="the plugin tells the pod")
     wait_until(
         "the auditor names it",
-        lambda: Kind.UNWRITABLE in {each.kind for each in read_books(cluster, namespace).differences()},
+        lambda: (
+            Kind.UNWRITABLE
+            in {difference.kind for difference in read_books(cluster, namespace).differences()}
+        ),
         timeout=20,
         interval=0.5,
     )

@@ -28,14 +28,14 @@ WITHIN = 25.0
 
 def await_running(cluster: LocalCluster, namespace: str, name: str, *, seconds: float) -> None:
     def runs(pods: Any) -> bool:
-        return any(each["metadata"]["name"].startswith(name) and is_running(each) for each in pods)
+        return any(pod["metadata"]["name"].startswith(name) and is_running(pod) for pod in pods)
 
     path = PODS.format(namespace=namespace)
     watch_until(cluster, path, runs, what=f"{name} runs", seconds=seconds, describe=statuses)
 
 
 def statuses(pods: Any) -> list[Any]:
-    return [(each["metadata"]["name"], each.get("status")) for each in pods]
+    return [(pod["metadata"]["name"], pod.get("status")) for pod in pods]
 
 
 def await_registered(product: Product) -> None:
@@ -111,7 +111,8 @@ def test_the_operator_says_of_a_plugins_report_only_that_it_is_unknown(
     share_node = product.share_node(NODE, lambda node: is_true(node, "Registered"), what="it is registered")
     path = f"{SHARE_NODES}/{NODE}/status"
     conditions = [
-        {**each, "status": status, "reason": "Forged"} for each in share_node["status"]["conditions"]
+        {**condition, "status": status, "reason": "Forged"}
+        for condition in share_node["status"]["conditions"]
     ]
     other: list[Json] = [{"conditions": []}, {"units": {"total": 1, "allocated": 0}}]
     for forged in [{"conditions": conditions}, *other]:

@@ -25,7 +25,7 @@ def pod_of(cluster: LocalCluster, component: str) -> Json:
     """Returns the pod of a program; of the plugin that on ``gpu-1``."""
     label = "app.kubernetes.io/component"
     pods: list[Json] = get(cluster, PODS.format(namespace=SYSTEM))["items"]
-    found = [each for each in pods if each["metadata"]["labels"].get(label) == component]
+    found = [pod for pod in pods if pod["metadata"]["labels"].get(label) == component]
     return next(each for each in found if component != "plugin" or each["spec"]["nodeName"] == "gpu-1")
 
 
@@ -33,7 +33,7 @@ def health_port(pod: Json) -> tuple[str, int]:
     """Returns where the kubelet asks."""
     container = pod["spec"]["containers"][0]
     asked = container["livenessProbe"]["httpGet"]
-    ports = {each["name"]: each["containerPort"] for each in container.get("ports", ())}
+    ports = {port["name"]: port["containerPort"] for port in container.get("ports", ())}
     return asked.get("host", pod["status"]["podIP"]), int(ports.get(asked["port"], asked["port"]))
 
 

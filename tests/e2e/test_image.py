@@ -129,10 +129,12 @@ class TestImage:
 
     def test_its_bill_of_materials_is_its_lock(self, image: Image) -> None:
         bill = json.loads(image.text("usr/share/gpushare/sbom.json"))
-        listed = {each["purl"] for each in bill["components"] if each["purl"].startswith("pkg:pypi/")}
+        listed = {
+            component["purl"] for component in bill["components"] if component["purl"].startswith("pkg:pypi/")
+        }
         assert listed == {f"pkg:pypi/{name}@{version}" for name, version in locked_packages()}
         assert bill["metadata"]["component"]["purl"] == "pkg:pypi/gpushare@0.1.0"
-        assert any(each["purl"].startswith("pkg:deb/debian/libc6@") for each in bill["components"])
+        assert any(component["purl"].startswith("pkg:deb/debian/libc6@") for component in bill["components"])
 
     def test_licences_are_in_it(self, image: Image) -> None:
         assert "usr/share/doc/libc6/copyright" in image.entries

@@ -33,7 +33,9 @@ def kill_operator(cluster: LocalCluster) -> None:
 
     def killed() -> bool:
         running = [
-            each for each in cluster.containers() if each.container == "operator" and each.state == "running"
+            container
+            for container in cluster.containers()
+            if container.container == "operator" and container.state == "running"
         ]
         try:
             for each in running:

@@ -83,7 +83,7 @@ def run(cluster: LocalCluster, namespace: str, name: str, units: int) -> Contain
 
 
 def uuids(share_node: Json) -> list[str]:
-    return [each["uuid"] for each in share_node["status"]["cards"]]
+    return [card["uuid"] for card in share_node["status"]["cards"]]
 
 
 def names_in_dev(cluster: LocalCluster, namespace: str, name: str) -> str:

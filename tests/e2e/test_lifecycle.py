@@ -33,8 +33,8 @@ def await_nothing_offered(cluster: LocalCluster) -> None:
         lambda nodes: (
             not any(
                 OURS in name and amount != "0"
-                for each in nodes
-                for name, amount in each["status"]["allocatable"].items()
+                for node in nodes
+                for name, amount in node["status"]["allocatable"].items()
             )
         ),
         what="no node offers our resource",
@@ -198,7 +198,7 @@ def test_two_policies_never_share_a_node(cluster: LocalCluster, product: Product
         describe=lambda policies: [json.dumps(each.get("status")) for each in policies],
     )
     assert len(conflicted) == 2
-    owners = {each["metadata"]["name"]: each["spec"]["policy"] for each in get(cluster, SHARE_NODES)["items"]}
+    owners = {item["metadata"]["name"]: item["spec"]["policy"] for item in get(cluster, SHARE_NODES)["items"]}
     assert owners["gpu-1"] == "default"
     product.delete("default")
     product.share_node(
@@ -211,7 +211,9 @@ def test_two_policies_never_share_a_node(cluster: LocalCluster, product: Product
 def conflict(policy: Any) -> str:
     conditions = policy.get("status", {}).get("conditions", ())
     return " ".join(
-        each["message"] for each in conditions if each["type"] == "Conflicted" and each["status"] == "True"
+        condition["message"]
+        for condition in conditions
+        if condition["type"] == "Conflicted" and condition["status"] == "True"
     )
 
 

@@ -445,13 +445,13 @@ def test_everybody_else_runs_workloads_as_before(cluster: LocalCluster, namespac
 
 def test_the_operator_runs_without_rights_on_its_node(cluster: LocalCluster) -> None:
     pods = get(cluster, PODS.format(namespace=SYSTEM))["items"]
-    (operator,) = [each for each in pods if each["metadata"]["name"].startswith("gpushare-operator")]
+    (operator,) = [pod for pod in pods if pod["metadata"]["name"].startswith("gpushare-operator")]
     (container,) = operator["spec"]["containers"]
     assert operator["spec"]["securityContext"]["runAsNonRoot"] is True
     assert container["securityContext"]["readOnlyRootFilesystem"] is True
     assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
     assert "volumes" not in operator["spec"] or not any(
-        "hostPath" in each for each in operator["spec"]["volumes"]
+        "hostPath" in volume for volume in operator["spec"]["volumes"]
     )
 
 
@@ -488,7 +488,11 @@ def operator(cluster: LocalCluster) -> AtWork:
     return AtWork(
         lease["holderIdentity"],
         lease["acquireTime"],
-        [each["restartCount"] for pod in pods for each in pod["status"]["containerStatuses"]],
+        [
+            container_status["restartCount"]
+            for pod in pods
+            for container_status in pod["status"]["containerStatuses"]
+        ],
         lease["renewTime"],
     )
 
@@ -497,6 +501,6 @@ def versions(cluster: LocalCluster) -> dict[str, int]:
     """The generation of everything that the manifests make and that has one."""
     listed = cluster.kubectl("get", "-k", str(ROOT / "manifests"), "-o", "json")
     return {
-        f"{each['kind']}/{each['metadata']['name']}": each["metadata"].get("generation", 0)
-        for each in json.loads(listed)["items"]
+        f"{item['kind']}/{item['metadata']['name']}": item["metadata"].get("generation", 0)
+        for item in json.loads(listed)["items"]
     }

@@ -67,8 +67,8 @@ def until_shown(cluster: LocalCluster, size: int) -> None:
 
 def until_events(cluster: LocalCluster, namespace: str, *reasons: str) -> None:
     def told(events: list[Json]) -> list[str]:
-        ours = [each for each in events if each.get("reportingController") == "gpushare-plugin"]
-        return [each["reason"] for each in sorted(ours, key=lambda each: str(each["eventTime"]))]
+        ours = [event for event in events if event.get("reportingController") == "gpushare-plugin"]
+        return [our["reason"] for our in sorted(ours, key=lambda each: str(each["eventTime"]))]
 
     watch_until(
         cluster,
@@ -120,8 +120,8 @@ def policy_uses(cluster: LocalCluster, size: str) -> None:
         cluster,
         POLICIES,
         lambda policies: any(
-            named(each, "default") and each["status"]["memory"]["used"] == size for each in policies
+            named(policy, "default") and policy["status"]["memory"]["used"] == size for policy in policies
         ),
         what=f"the policy uses {size}",
-        describe=lambda policies: [each["status"]["memory"] for each in policies],
+        describe=lambda policies: [policy["status"]["memory"] for policy in policies],
     )

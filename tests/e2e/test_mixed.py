@@ -56,9 +56,9 @@ def run(cluster: LocalCluster, namespace: str, *bodies: Json) -> None:
     watch_until(
         cluster,
         PODS.format(namespace=namespace),
-        lambda pods: names <= {each["metadata"]["name"] for each in pods if is_running(each)},
+        lambda pods: names <= {pod["metadata"]["name"] for pod in pods if is_running(pod)},
         what=f"{sorted(names)} run",
-        describe=lambda pods: [each["status"] for each in pods],
+        describe=lambda pods: [pod["status"] for pod in pods],
     )
 
 
@@ -94,12 +94,10 @@ def winner(cluster: LocalCluster, namespace: str, waiting: set[str]) -> set[str]
     """Wait until one of these pods runs and the others say why they do not; then delete that one."""
 
     def running(pods: Any) -> set[str]:
-        return {each["metadata"]["name"] for each in pods if is_running(each)} & waiting
+        return {pod["metadata"]["name"] for pod in pods if is_running(pod)} & waiting
 
     def refused(pods: Any) -> set[str]:
-        texts = {
-            each["metadata"]["name"]: condition(each, "PodScheduled").get("message", "") for each in pods
-        }
+        texts = {pod["metadata"]["name"]: condition(pod, "PodScheduled").get("message", "") for pod in pods}
         return {name for name in waiting if "nsufficient" in texts.get(name, "")}
 
     seen = watch_until(
@@ -107,7 +105,7 @@ def winner(cluster: LocalCluster, namespace: str, waiting: set[str]) -> set[str]
         PODS.format(namespace=namespace),
         lambda pods: len(running(pods)) == 1 and running(pods) | refused(pods) == waiting,
         what=f"one of {sorted(waiting)} runs and the others wait",
-        describe=lambda pods: [each["status"] for each in pods],
+        describe=lambda pods: [pod["status"] for pod in pods],
     )
     (won,) = running(seen)
     delete(cluster, namespace, won)

@@ -52,7 +52,7 @@ def run(cluster: LocalCluster, namespace: str, name: str, amount: int, resource:
 
 def refusal(cluster: LocalCluster, namespace: str, name: str) -> str:
     def message(pods: Any) -> str:
-        found = [each for each in pods if each["metadata"]["name"] == name]
+        found = [pod for pod in pods if pod["metadata"]["name"] == name]
         return str(condition(found[0], "PodScheduled").get("message", "")) if found else ""
 
     return message(
@@ -97,10 +97,10 @@ def test_kubectl_tells_the_modes_apart(cluster: LocalCluster, product: Product, 
         cluster,
         POLICIES,
         lambda policies: any(
-            of_units(each) == ("1 card, 1/2 card, 1Gi", "1/4, 2/8, 0/64") for each in policies
+            of_units(policy) == ("1 card, 1/2 card, 1Gi", "1/4, 2/8, 0/64") for policy in policies
         ),
         what="the policy keeps the kinds of units apart",
-        describe=lambda policies: [of_units(each) for each in policies],
+        describe=lambda policies: [of_units(policy) for policy in policies],
     )
     print(cluster.kubectl("get", "gpushare"))
 

@@ -221,7 +221,7 @@ def refusals(cluster: LocalCluster, turn: str, dialect: str) -> dict[str, str]:
     create(cluster, turn, [ask.body(dialect) for ask in TOO_MANY.values()])
 
     def messages(pods: Sequence[Json]) -> dict[str, str]:
-        said = {each["metadata"]["name"]: condition(each, "PodScheduled").get("message") for each in pods}
+        said = {pod["metadata"]["name"]: condition(pod, "PodScheduled").get("message") for pod in pods}
         return {mode: text for mode, ask in TOO_MANY.items() if (text := said.get(ask.pod))}
 
     seen = watch_until(
@@ -229,7 +229,7 @@ def refusals(cluster: LocalCluster, turn: str, dialect: str) -> dict[str, str]:
         PODS.format(namespace=turn),
         lambda pods: len(messages(pods)) == len(TOO_MANY),
         what="every pod that asks for too much is refused",
-        describe=lambda pods: [each["status"] for each in pods],
+        describe=lambda pods: [pod["status"] for pod in pods],
     )
     return messages(seen)
 
@@ -248,10 +248,10 @@ def run(cluster: LocalCluster, namespace: str, dialect: str, asks: Sequence[Ask]
     watch_until(
         cluster,
         PODS.format(namespace=namespace),
-        lambda pods: names <= {each["metadata"]["name"] for each in pods if is_running(each)},
+        lambda pods: names <= {pod["metadata"]["name"] for pod in pods if is_running(pod)},
         what=f"{sorted(names)} run",
         seconds=90,
-        describe=lambda pods: [each["status"] for each in pods if each["metadata"]["name"] in names],
+        describe=lambda pods: [pod["status"] for pod in pods if pod["metadata"]["name"] in names],
     )
 
 
@@ -307,11 +307,11 @@ def check(cluster: LocalCluster, namespace: str, dialect: str, ask: Ask) -> None
     pods = watch_until(
         cluster,
         PODS.format(namespace=namespace),
-        lambda pods: any(named(each, ask.pod) and annotated(each) == annotations for each in pods),
+        lambda pods: any(named(pod, ask.pod) and annotated(pod) == annotations for pod in pods),
         what=f"{ask.pod} has the annotations {annotations} and none of other dialects",
-        describe=lambda pods: [annotated(each) for each in pods if named(each, ask.pod)],
+        describe=lambda pods: [annotated(pod) for pod in pods if named(pod, ask.pod)],
     )
-    assert {each["spec"]["nodeName"] for each in pods if named(each, ask.pod)} == {NODE[ask.mode]}
+    assert {pod["spec"]["nodeName"] for pod in pods if named(pod, ask.pod)} == {NODE[ask.mode]}
 
 
 def in_words(patterns: Mapping[str, str], ask: Ask, told: Mapping[str, str]) -> dict[str, str]:

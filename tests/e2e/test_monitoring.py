@@ -71,12 +71,12 @@ def read(cluster: LocalCluster, url: str, *header: str) -> tuple[int, str]:
 
 def our_pods(cluster: LocalCluster) -> list[Json]:
     pods: list[Json] = get(cluster, PODS.format(namespace=SYSTEM))["items"]
-    return [each for each in pods if each["metadata"]["labels"].get("app.kubernetes.io/name") == "gpushare"]
+    return [pod for pod in pods if pod["metadata"]["labels"].get("app.kubernetes.io/name") == "gpushare"]
 
 
 def extender_url(cluster: LocalCluster) -> str:
     component = "app.kubernetes.io/component"
-    (found,) = [each for each in our_pods(cluster) if each["metadata"]["labels"][component] == "extender"]
+    (found,) = [pod for pod in our_pods(cluster) if pod["metadata"]["labels"][component] == "extender"]
     port = found["metadata"]["annotations"]["gpushare.io/metrics-port"]
     return f"https://{found['status']['hostIP']}:{port}/metrics"
 
@@ -95,7 +95,7 @@ def discovered(body: Json) -> list[Json]:
         "__meta_kubernetes_pod_name": metadata["name"],
         "__meta_kubernetes_pod_host_ip": status["hostIP"],
     }
-    ports = [port for each in body["spec"]["containers"] for port in each.get("ports", ())]
+    ports = [port for container in body["spec"]["containers"] for port in container.get("ports", ())]
     named = [
         (
             f"{status['podIP']}:{port['containerPort']}",
@@ -108,7 +108,7 @@ def discovered(body: Json) -> list[Json]:
 
 def configuration(cluster: LocalCluster, folder: Path, token: str) -> Path:
     """Writes config/monitoring/prometheus.yaml with these pods, and rules that fire within seconds."""
-    targets = [target for each in our_pods(cluster) for target in discovered(each)]
+    targets = [target for pod in our_pods(cluster) for target in discovered(pod)]
     body: Any = yaml.safe_load((MONITORING / "prometheus.yaml").read_text())
     (folder / "token").write_text(token)
     for job in body["scrape_configs"]:
@@ -217,8 +217,8 @@ def sick_card(cluster: LocalCluster) -> Iterator[None]:
 @contextmanager
 def paused_plugin(cluster: LocalCluster) -> Iterator[None]:
     component = "app.kubernetes.io/component"
-    plugins = [each for each in our_pods(cluster) if each["metadata"]["labels"][component] == "plugin"]
-    (found,) = [each for each in plugins if each["spec"]["nodeName"] == "gpu-1"]
+    plugins = [pod for pod in our_pods(cluster) if pod["metadata"]["labels"][component] == "plugin"]
+    (found,) = [plugin for plugin in plugins if plugin["spec"]["nodeName"] == "gpu-1"]
     name = found["metadata"]["name"]
     cluster.kill_container(namespace=SYSTEM, pod=name, container="plugin", signal=signal.SIGSTOP)
     yield

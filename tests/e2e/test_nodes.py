@@ -53,9 +53,9 @@ def await_running(cluster: LocalCluster, namespace: str, name: str) -> None:
     watch_until(
         cluster,
         PODS.format(namespace=namespace),
-        lambda pods: any(named(each, name) and is_running(each) for each in pods),
+        lambda pods: any(named(pod, name) and is_running(pod) for pod in pods),
         what=f"pod {name} runs",
-        describe=lambda pods: [each["status"] for each in pods],
+        describe=lambda pods: [pod["status"] for pod in pods],
     )
 
 
@@ -65,9 +65,9 @@ def await_message(
     watch_until(
         cluster,
         PODS.format(namespace=namespace),
-        lambda pods: any(named(each, name) and text in (of(each) or "") for each in pods),
+        lambda pods: any(named(pod, name) and text in (of(pod) or "") for pod in pods),
         what=f"pod {name} says {text}",
-        describe=lambda pods: [each["status"] for each in pods],
+        describe=lambda pods: [pod["status"] for pod in pods],
     )
 
 
@@ -81,7 +81,7 @@ def test_a_quarter_of_a_million_units_register_and_serve_a_pod(
     watch_until(
         cluster,
         NODES,
-        lambda nodes: any(each["status"]["allocatable"].get(MEMORY) == "256k" for each in nodes),
+        lambda nodes: any(node["status"]["allocatable"].get(MEMORY) == "256k" for node in nodes),
         what="the kubelet offers 256,000 units",
     )
     create(cluster, namespace, [pod("fine", {"main": 20_000}, on="gpu-1")])
@@ -252,7 +252,7 @@ def test_a_pod_that_the_kubelet_forgot_keeps_its_card(
 
 
 def books_of(policies: Any, name: str) -> Any:
-    return next((condition(each, "BooksAgree") for each in policies if named(each, name)), {})
+    return next((condition(policy, "BooksAgree") for policy in policies if named(policy, name)), {})
 
 
 def await_books(cluster: LocalCluster, name: str, status: str) -> str:
@@ -311,7 +311,7 @@ def test_a_policy_follows_nodes_that_appear_and_leave(cluster: LocalCluster, pro
         NODES,
         lambda nodes: (
             not any(
-                named(each, "gpu-fresh") and "gpushare" in str(each["metadata"]["labels"]) for each in nodes
+                named(node, "gpu-fresh") and "gpushare" in str(node["metadata"]["labels"]) for node in nodes
             )
         ),
         what="its labels are gone",

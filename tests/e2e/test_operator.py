@@ -55,17 +55,17 @@ def versions(cluster: LocalCluster) -> dict[str, str]:
     there a new object or a new generation tells.
     """
     return {
-        each["metadata"]["name"]: each["metadata"]["resourceVersion"]
+        item["metadata"]["name"]: item["metadata"]["resourceVersion"]
         if path == POLICIES
-        else f"{each['metadata']['uid']} generation {each['metadata']['generation']}"
+        else f"{item['metadata']['uid']} generation {item['metadata']['generation']}"
         for path in FOLLOWED
-        for each in get(cluster, path)["items"]
-        if each["metadata"]["name"] != "marker"
+        for item in get(cluster, path)["items"]
+        if item["metadata"]["name"] != "marker"
     }
 
 
 def unmarked(cluster: LocalCluster) -> list[Json]:
-    return [each for each in get(cluster, POLICIES)["items"] if not named(each, "marker")]
+    return [item for item in get(cluster, POLICIES)["items"] if not named(item, "marker")]
 
 
 def differences(before: list[Json], after: list[Json]) -> str:
@@ -76,7 +76,7 @@ def differences(before: list[Json], after: list[Json]) -> str:
 
 def condition_of(policy: Any, kind: str) -> str:
     conditions = policy.get("status", {}).get("conditions", ())
-    return next((str(each["reason"]) for each in conditions if each["type"] == kind), "")
+    return next((str(condition["reason"]) for condition in conditions if condition["type"] == kind), "")
 
 
 def await_judged(cluster: LocalCluster, name: str) -> None:
@@ -84,7 +84,7 @@ def await_judged(cluster: LocalCluster, name: str) -> None:
     watch_until(
         cluster,
         POLICIES,
-        lambda policies: any(named(each, name) and condition_of(each, "Ready") for each in policies),
+        lambda policies: any(named(policy, name) and condition_of(policy, "Ready") for policy in policies),
         what=f"the operator has judged policy {name}",
         seconds=90,
     )
@@ -97,7 +97,7 @@ def test_a_policy_carries_our_finalizer_and_nothing_of_kopf(cluster: LocalCluste
 
 
 def test_nodes_carry_four_labels_and_nothing_else_of_ours(cluster: LocalCluster) -> None:
-    (node,) = [each for each in get(cluster, NODES)["items"] if named(each, "gpu-1")]
+    (node,) = [item for item in get(cluster, NODES)["items"] if named(item, "gpu-1")]
     ours = {key: value for key, value in node["metadata"]["labels"].items() if "gpushare" in key}
     assert ours == {
         "gpushare.io/policy": "default",
@@ -112,9 +112,9 @@ def test_nodes_carry_four_labels_and_nothing_else_of_ours(cluster: LocalCluster)
 def is_at_rest(policies: Any) -> bool:
     """Pods of earlier tests may still be on their way out of the kubelet's books, plugins on theirs in."""
     return all(
-        each.get("status", {}).get("units", {}).get("allocated") == 0
-        and "is not seen" not in condition(each, "BooksAgree").get("message", "")
-        for each in policies
+        policy.get("status", {}).get("units", {}).get("allocated") == 0
+        and "is not seen" not in condition(policy, "BooksAgree").get("message", "")
+        for policy in policies
     )
 
 
@@ -139,7 +139,7 @@ def test_what_somebody_else_removes_comes_back(cluster: LocalCluster, product: P
     watch_until(
         cluster,
         NODES,
-        lambda nodes: any("gpushare.io/policy" in each["metadata"]["labels"] for each in nodes),
+        lambda nodes: any("gpushare.io/policy" in node["metadata"]["labels"] for node in nodes),
         what="the label comes back",
     )
     cluster.kubectl("delete", "daemonset", "gpushare-plugin-default", "-n", SYSTEM)
@@ -169,7 +169,7 @@ def as_kubelet(cluster: LocalCluster, node: str, *labels: str) -> None:
 def test_a_kubelet_that_labels_its_node_gets_no_plugin_and_has_no_scheduler_edited(
     cluster: LocalCluster,
 ) -> None:
-    jobs = [each["metadata"]["name"] for each in get(cluster, JOBS)["items"]]
+    jobs = [item["metadata"]["name"] for item in get(cluster, JOBS)["items"]]
     forged = ("gpushare.io/policy=default", "gpushare.io/mode=Exclusive", "gpushare.io/dialect=tuya.com")
     as_kubelet(cluster, "gpu-2", *forged)
     watch_until(
@@ -179,8 +179,8 @@ def test_a_kubelet_that_labels_its_node_gets_no_plugin_and_has_no_scheduler_edit
         what="the operator takes the labels off",
     )
     pods = get(cluster, PODS.format(namespace=SYSTEM))["items"]
-    assert [each["metadata"]["name"] for each in pods if each["spec"].get("nodeName") == "gpu-2"] == []
-    assert [each["metadata"]["name"] for each in get(cluster, JOBS)["items"]] == jobs
+    assert [pod["metadata"]["name"] for pod in pods if pod["spec"].get("nodeName") == "gpu-2"] == []
+    assert [item["metadata"]["name"] for item in get(cluster, JOBS)["items"]] == jobs
 
 
 def manifest(name: str, **labels: str) -> str:
@@ -192,7 +192,7 @@ def manifest(name: str, **labels: str) -> str:
 
 
 def test_a_kubelet_that_shows_a_pod_like_a_plugin_has_no_scheduler_edited(cluster: LocalCluster) -> None:
-    jobs = [each["metadata"]["name"] for each in get(cluster, JOBS)["items"]]
+    jobs = [item["metadata"]["name"] for item in get(cluster, JOBS)["items"]]
     pods = PODS.format(namespace=SYSTEM)
     path = cluster.node_path("gpu-2", "/etc/kubernetes/manifests/forged.yaml")
     path.write_text(manifest("forged", **{COMPONENT_LABEL: PLUGIN, POLICY_LABEL: "default"}))
@@ -200,7 +200,7 @@ def test_a_kubelet_that_shows_a_pod_like_a_plugin_has_no_scheduler_edited(cluste
         watch_until(
             cluster,
             pods,
-            lambda items: any(named(each, "forged-gpu-2") for each in items),
+            lambda items: any(named(item, "forged-gpu-2") for item in items),
             what="its pod is shown",
         )
         as_kubelet(cluster, "gpu-2", "gpushare.io/mode=Exclusive", "gpushare.io/dialect=tuya.com")
@@ -210,13 +210,13 @@ def test_a_kubelet_that_shows_a_pod_like_a_plugin_has_no_scheduler_edited(cluste
             lambda nodes: not any("gpushare" in key for key in labels_of(nodes, "gpu-2")),
             what="the operator takes the labels off",
         )
-        assert [each["metadata"]["name"] for each in get(cluster, JOBS)["items"]] == jobs
+        assert [item["metadata"]["name"] for item in get(cluster, JOBS)["items"]] == jobs
     finally:
         path.unlink()
         watch_until(
             cluster,
             pods,
-            lambda items: not any(named(each, "forged-gpu-2") for each in items),
+            lambda items: not any(named(item, "forged-gpu-2") for item in items),
             what="its pod is gone",
         )
 
@@ -229,7 +229,7 @@ def test_the_label_that_selects_its_nodes_no_kubelet_may_set(cluster: LocalClust
 
 
 def labels_of(nodes: Any, name: str) -> Any:
-    return next(each["metadata"]["labels"] for each in nodes if named(each, name))
+    return next(node["metadata"]["labels"] for node in nodes if named(node, name))
 
 
 def test_the_operator_changes_no_other_config_map_than_its_backup(cluster: LocalCluster) -> None:
@@ -251,9 +251,9 @@ def config_map(name: str) -> Json:
 
 def test_the_operator_keeps_within_its_memory(cluster: LocalCluster) -> None:
     (running,) = [
-        each
-        for each in cluster.containers()
-        if each.pod.startswith("gpushare-operator") and each.state == "running"
+        container
+        for container in cluster.containers()
+        if container.pod.startswith("gpushare-operator") and container.state == "running"
     ]
     status = cluster.node_exec(running.node, ["cat", f"/proc/{running.pid}/status"]).stdout
     found = re.search(r"VmRSS:\s+(\d+) kB", str(status))
@@ -272,10 +272,10 @@ def test_what_is_not_served_yet_is_said_and_breaks_nothing(cluster: LocalCluster
     unserved["spec"] |= {"dialect": "volcano.sh", "scheduler": {"backend": "Volcano"}}
     cluster.kubectl("apply", "-f", "-", stdin=json.dumps(unserved))
     await_judged(cluster, "unserved")
-    (told,) = [each for each in get(cluster, POLICIES)["items"] if named(each, "unserved")]
+    (told,) = [item for item in get(cluster, POLICIES)["items"] if named(item, "unserved")]
     assert condition_of(told, "Degraded") == "UnsupportedMode"
     assert condition_of(told, "Ready") == "UnsupportedMode"
-    shared = {each["metadata"]["name"] for each in get(cluster, SHARE_NODES)["items"]}
+    shared = {item["metadata"]["name"] for item in get(cluster, SHARE_NODES)["items"]}
     assert shared - {"control-plane-1"} == {"gpu-1"}
     product.await_ready("default")
     product.delete("unserved")
@@ -365,19 +365,19 @@ def test_the_operators_account_marks_hosts_that_people_have_labelled_for_backend
 
 def test_the_operator_runs_on_a_control_plane(cluster: LocalCluster) -> None:
     pods = get(cluster, f"/api/v1/namespaces/{SYSTEM}/pods")["items"]
-    (operator,) = [each for each in pods if each["metadata"]["name"].startswith("gpushare-operator")]
+    (operator,) = [pod for pod in pods if pod["metadata"]["name"].startswith("gpushare-operator")]
     assert operator["spec"]["nodeName"].startswith("control-plane")
 
 
 def test_so_does_the_one_that_replaces_it(cluster: LocalCluster) -> None:
     """It is placed while the other one still ends there."""
     labels = "app.kubernetes.io/name=gpushare,app.kubernetes.io/component=operator"
-    (before,) = [each for each in get(cluster, PODS.format(namespace=SYSTEM))["items"] if is_operator(each)]
+    (before,) = [item for item in get(cluster, PODS.format(namespace=SYSTEM))["items"] if is_operator(item)]
     cluster.kubectl("delete", "pods", "-n", SYSTEM, "-l", labels, "--wait=false")
     placed = watch_until(
         cluster,
         PODS.format(namespace=SYSTEM),
-        lambda pods: any(is_operator(each) and replaces(each, before) for each in pods),
+        lambda pods: any(is_operator(pod) and replaces(pod, before) for pod in pods),
         what="another operator is placed",
     )
     (after,) = [each for each in placed if is_operator(each) and replaces(each, before)]

@@ -105,10 +105,10 @@ class Place:
         watch_until(
             self.cluster,
             collection,
-            lambda items: not any(named(each, name) for each in items),
+            lambda items: not any(named(item, name) for item in items),
             what=f"{name} is gone",
             seconds=30,
-            describe=lambda items: [each["metadata"] for each in items],
+            describe=lambda items: [item["metadata"] for item in items],
         )
 
 

@@ -54,7 +54,7 @@ class Operator:
         )
 
     def writes_since(self, moment: float) -> list[str]:
-        return [f"{each.method} {each.path}" for each in self.proxy.writes if each.answered > moment]
+        return [f"{write.method} {write.path}" for write in self.proxy.writes if write.answered > moment]
 
     def began(self) -> float:
         """When it got the Lease."""
@@ -62,7 +62,7 @@ class Operator:
         return self._lease_writes()[0]
 
     def _lease_writes(self) -> list[float]:
-        return [each.answered for each in self.proxy.writes if each.path.endswith(f"/{LEASE}")]
+        return [write.answered for write in self.proxy.writes if write.path.endswith(f"/{LEASE}")]
 
 
 @contextmanager
@@ -90,7 +90,7 @@ def scale(cluster: LocalCluster, replicas: int) -> None:
     watch_until(
         cluster,
         PODS,
-        lambda pods: sum(is_operator(each) for each in pods) == replicas,
+        lambda pods: sum(is_operator(pod) for pod in pods) == replicas,
         what=f"{replicas} pods of the operator",
     )
     if replicas:
@@ -110,7 +110,7 @@ def await_holder(cluster: LocalCluster, is_meant: Callable[[str], bool], *, what
     found = [""]
 
     def holds(all_leases: Sequence[Json]) -> bool:
-        found[:] = [holder_of(each) for each in all_leases if each["metadata"]["name"] == LEASE]
+        found[:] = [holder_of(lease) for lease in all_leases if lease["metadata"]["name"] == LEASE]
         return is_meant(found[0])
 
     watch_until(cluster, leases(SYSTEM), holds, what=what, seconds=seconds, describe=lambda _: found)

@@ -686,11 +686,11 @@ def test_runs_of_hostctl_are_too_few_to_crowd_a_node(cluster: LocalCluster, oper
             cluster,
             f"/api/v1/namespaces/{SYSTEM}/events",
             lambda events: any(
-                "exceeded quota: gpushare-hostctl" in each.get("message", "") for each in events
+                "exceeded quota: gpushare-hostctl" in event.get("message", "") for event in events
             ),
             what="no more pods are made",
             seconds=30,
-            describe=lambda events: [each.get("message") for each in events],
+            describe=lambda events: [event.get("message") for event in events],
         )
         pods = get(cluster, paths.pods(SYSTEM))["items"]
         made = [each for each in pods if each["spec"].get("nodeName") == "nowhere"]

@@ -82,7 +82,7 @@ def nodes_of(cluster: LocalCluster, namespace: str, running: int) -> list[int]:
         seconds=60,
         describe=summary,
     )
-    return sorted(Counter(each["spec"]["nodeName"] for each in pods).values(), reverse=True)
+    return sorted(Counter(pod["spec"]["nodeName"] for pod in pods).values(), reverse=True)
 
 
 def test_a_deployment_that_grows_stays_on_one_node(cluster: LocalCluster, namespace: str) -> None:
@@ -100,8 +100,8 @@ def test_the_pods_of_a_deployment_fill_one_card_before_the_next(
     pods = get(cluster, PODS.format(namespace=namespace))["items"]
     used = {
         card
-        for each in pods
-        for card in json.loads(each["metadata"]["annotations"]["gpushare.io/allocation"])["cards"]
+        for pod in pods
+        for card in json.loads(pod["metadata"]["annotations"]["gpushare.io/allocation"])["cards"]
     }
     assert len(used) == 1
 
@@ -131,10 +131,10 @@ def test_spread_takes_other_nodes_and_then_other_cards(
     pods = get(cluster, PODS.format(namespace=namespace))["items"]
     used = [
         (
-            each["spec"]["nodeName"],
-            *json.loads(each["metadata"]["annotations"]["gpushare.io/allocation"])["cards"],
+            pod["spec"]["nodeName"],
+            *json.loads(pod["metadata"]["annotations"]["gpushare.io/allocation"])["cards"],
         )
-        for each in pods
+        for pod in pods
     ]
     assert len(set(used)) == 6, "no two on one card"
     product.apply(cards("Binpack"))
@@ -144,7 +144,7 @@ def test_spread_takes_other_nodes_and_then_other_cards(
 def test_a_younger_policy_without_nodes_changes_nothing(cluster: LocalCluster, product: Product) -> None:
     """It had kube-scheduler edited for its dialect, twice."""
     jobs = "/apis/batch/v1/namespaces/gpushare-system/jobs"
-    before = {each["metadata"]["name"] for each in get(cluster, jobs)["items"]}
+    before = {item["metadata"]["name"] for item in get(cluster, jobs)["items"]}
     idle = policy("idle", nodes=["no-such-node"])
     idle["spec"]["dialect"] = "volcano.sh"
     idle["spec"]["scheduler"] = {"extenderPort": 22800}
@@ -158,6 +158,6 @@ def test_a_younger_policy_without_nodes_changes_nothing(cluster: LocalCluster, p
         describe=lambda seen: [each.get("status") for each in seen],
     )
     product.await_ready("default")
-    assert {each["metadata"]["name"] for each in get(cluster, jobs)["items"]} == before
+    assert {item["metadata"]["name"] for item in get(cluster, jobs)["items"]} == before
     product.delete("idle")
-    assert {each["metadata"]["name"] for each in get(cluster, jobs)["items"]} == before
+    assert {item["metadata"]["name"] for item in get(cluster, jobs)["items"]} == before

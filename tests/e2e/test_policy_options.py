@@ -38,7 +38,7 @@ def in_force(product: Product) -> Iterator[None]:
 
 def keys_of_taints(nodes: Any) -> list[str]:
     return [
-        taint["key"] for each in nodes if named(each, "gpu-1") for taint in each["spec"].get("taints", ())
+        taint["key"] for node in nodes if named(node, "gpu-1") for taint in node["spec"].get("taints", ())
     ]
 
 
@@ -55,8 +55,8 @@ def test_the_startup_taint_goes_when_the_node_offers_its_cards_and_others_stay(c
 def test_the_plugins_log_is_kept_on_its_host(cluster: LocalCluster) -> None:
     path = cluster.node_path("gpu-1", LOG)
     wait_until("the log has lines of level debug", lambda: '"debug"' in path.read_text(), timeout=30)
-    lines = [json.loads(each) for each in path.read_text().splitlines()]
-    assert {each["node"] for each in lines} == {"gpu-1"}
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    assert {line["node"] for line in lines} == {"gpu-1"}
     assert not cluster.node_path("gpu-1", "/var/log/our-gpus").joinpath("gpushare-plugin.log").exists()
 
 

@@ -64,7 +64,7 @@ def await_pods(cluster: LocalCluster, namespace: str, *running: str, seconds: fl
     """Wait until exactly these pods run, besides those that wait or end."""
 
     def so(pods: Sequence[Json]) -> bool:
-        active = (each for each in pods if is_active(each) and is_running(each))
+        active = (pod for pod in pods if is_active(pod) and is_running(pod))
         return sorted(each["metadata"]["name"] for each in active) == sorted(running)
 
     watch_until(
@@ -73,7 +73,7 @@ def await_pods(cluster: LocalCluster, namespace: str, *running: str, seconds: fl
         so,
         what=f"{', '.join(running)} run",
         seconds=seconds,
-        describe=lambda pods: ([each["metadata"]["name"] for each in pods], summary(pods)),
+        describe=lambda pods: ([pod["metadata"]["name"] for pod in pods], summary(pods)),
     )
 
 
@@ -90,7 +90,7 @@ def await_refused(cluster: LocalCluster, namespace: str, name: str) -> None:
     watch_until(
         cluster,
         PODS.format(namespace=namespace),
-        lambda pods: any(each["metadata"]["name"] == name and is_refused(each) for each in pods),
+        lambda pods: any(pod["metadata"]["name"] == name and is_refused(pod) for pod in pods),
         what=f"{name} is refused",
         describe=summary,
     )
@@ -117,8 +117,8 @@ def stays_waiting(cluster: LocalCluster, namespace: str, name: str, *, seconds: 
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         pods = get(cluster, PODS.format(namespace=namespace))["items"]
-        assert all(is_active(each) for each in pods), summary(pods)
-        assert not any(each["metadata"]["name"] == name and each["spec"].get("nodeName") for each in pods)
+        assert all(is_active(pod) for pod in pods), summary(pods)
+        assert not any(pod["metadata"]["name"] == name and pod["spec"].get("nodeName") for pod in pods)
 
 
 def two_thirds_each(cluster: LocalCluster, namespace: str) -> None:
@@ -147,13 +147,13 @@ def test_where_not_even_the_sum_fits_two_pods_of_one_card_go(cluster: LocalClust
     watch_until(
         cluster,
         PODS.format(namespace=namespace),
-        lambda pods: any(each["metadata"]["name"] == "high" and is_running(each) for each in pods),
+        lambda pods: any(pod["metadata"]["name"] == "high" and is_running(pod) for pod in pods),
         what="high runs",
         seconds=90,
         describe=summary,
     )
     pods = get(cluster, PODS.format(namespace=namespace))["items"]
-    left = [each["metadata"]["name"] for each in pods if is_active(each)]
+    left = [pod["metadata"]["name"] for pod in pods if is_active(pod)]
     assert sorted(left) in (["half-0", "half-1", "high"], ["half-2", "half-3", "high"]), summary(pods)
 
 
@@ -172,7 +172,7 @@ def test_slices_are_freed_on_as_many_cards_as_are_missing(cluster: LocalCluster,
         seconds=90,
         describe=summary,
     )
-    assert sum(is_active(each) for each in pods) == 2
+    assert sum(is_active(pod) for pod in pods) == 2
 
 
 def test_a_protected_pod_stays_and_the_next_one_goes(cluster: LocalCluster, namespace: str) -> None:
@@ -207,7 +207,7 @@ def protect(cluster: LocalCluster, namespace: str, *names: str) -> None:
         cluster,
         f"/apis/policy/v1/namespaces/{namespace}/poddisruptionbudgets",
         lambda budgets: (
-            sum(each.get("status", {}).get("currentHealthy", 0) for each in budgets) == len(names)
+            sum(budget.get("status", {}).get("currentHealthy", 0) for budget in budgets) == len(names)
         ),
         what="the budgets know their pods",
     )
@@ -240,7 +240,7 @@ def test_one_that_is_nominated_in_vain_keeps_nobody_from_the_node(
 
 
 def of_name(pods: Sequence[Json], name: str) -> Json:
-    return next(each for each in pods if each["metadata"]["name"] == name)
+    return next(pod for pod in pods if pod["metadata"]["name"] == name)
 
 
 def nominated(pod: Json) -> str:
@@ -306,7 +306,7 @@ def test_a_card_that_is_being_freed_is_not_given_to_small_pods(cluster: LocalClu
     watch_until(
         cluster,
         PODS.format(namespace=namespace),
-        lambda pods: any(each["metadata"]["name"] == "high" and is_running(each) for each in pods),
+        lambda pods: any(pod["metadata"]["name"] == "high" and is_running(pod) for pod in pods),
         what="high runs",
         seconds=90,
         describe=summary,
@@ -335,14 +335,14 @@ def test_one_eviction_is_enough_though_the_victim_is_replaced_at_once(
         what="two pods fill the node",
         describe=summary,
     )
-    before = {each["metadata"]["uid"] for each in get(cluster, everything)["items"]}
+    before = {item["metadata"]["uid"] for item in get(cluster, everything)["items"]}
     high = important(f"high-{attempt}", 1, HIGH)
     high["spec"]["nodeSelector"] = template["nodeSelector"]
     create(cluster, namespace, [high])
     watch_until(
         cluster,
         everything,
-        lambda pods: any(each["metadata"]["name"] == f"high-{attempt}" and is_running(each) for each in pods),
+        lambda pods: any(pod["metadata"]["name"] == f"high-{attempt}" and is_running(pod) for pod in pods),
         what="high runs",
         seconds=60,
         describe=summary,

@@ -35,7 +35,7 @@ def replaced_plugin(cluster: LocalCluster, *indexes: str) -> Iterator[None]:
 
 def capacity(nodes: Sequence[Json]) -> str:
     return next(
-        (each["status"].get("allocatable", {}).get(RESOURCE, "") for each in nodes if named(each, NODE)), ""
+        (node["status"].get("allocatable", {}).get(RESOURCE, "") for node in nodes if named(node, NODE)), ""
     )
 
 
@@ -49,9 +49,9 @@ def run(cluster: LocalCluster, namespace: str, name: str, units: int) -> None:
     watch_until(
         cluster,
         PODS.format(namespace=namespace),
-        lambda pods: any(named(each, name) and is_running(each) for each in pods),
+        lambda pods: any(named(pod, name) and is_running(pod) for pod in pods),
         what=f"{name} runs",
-        describe=lambda pods: [each.get("status") for each in pods if named(each, name)],
+        describe=lambda pods: [pod.get("status") for pod in pods if named(pod, name)],
     )
 
 
@@ -75,9 +75,9 @@ def shown(cluster: LocalCluster, expected: dict[str, list[int]]) -> Json:
         for each in watch_until(
             cluster,
             SHARE_NODES,
-            lambda nodes: any(named(each, NODE) and on_cards(each) == expected for each in nodes),
+            lambda nodes: any(named(node, NODE) and on_cards(node) == expected for node in nodes),
             what=f"the status shows {expected}",
-            describe=lambda nodes: [on_cards(each) for each in nodes],
+            describe=lambda nodes: [on_cards(node) for node in nodes],
         )
         if named(each, NODE)
     )
@@ -88,7 +88,7 @@ def running(cluster: LocalCluster, namespace: str) -> dict[str, tuple[str, int]]
     """Pod -> ID and restarts of its container."""
     pods: list[Any] = watch_until(cluster, PODS.format(namespace=namespace), bool, what="the pods")
     statuses = {
-        each["metadata"]["name"]: each["status"]["containerStatuses"][0] for each in pods if is_running(each)
+        pod["metadata"]["name"]: pod["status"]["containerStatuses"][0] for pod in pods if is_running(pod)
     }
     return {name: (each["containerID"], each["restartCount"]) for name, each in statuses.items()}
 
@@ -112,7 +112,7 @@ def test_there_and_back(cluster: LocalCluster, product: Product, namespace: str)
     refused = watch_until(
         cluster,
         PODS.format(namespace=namespace),
-        lambda pods: any(named(each, "too-much") and each["status"]["phase"] == "Failed" for each in pods),
+        lambda pods: any(named(pod, "too-much") and pod["status"]["phase"] == "Failed" for pod in pods),
         what="too-much is refused",
     )
     (message,) = (each["status"]["message"] for each in refused if named(each, "too-much"))

@@ -32,12 +32,11 @@ def refusal(cluster: LocalCluster, namespace: str, name: str) -> str:
         cluster,
         PODS.format(namespace=namespace),
         lambda pods: any(
-            each["metadata"]["name"] == name and condition(each, "PodScheduled").get("message")
-            for each in pods
+            pod["metadata"]["name"] == name and condition(pod, "PodScheduled").get("message") for pod in pods
         ),
         what=f"pod {name} is refused with a reason",
     )
-    waiting = next(each for each in pods if each["metadata"]["name"] == name)
+    waiting = next(pod for pod in pods if pod["metadata"]["name"] == name)
     return str(condition(waiting, "PodScheduled")["message"])
 
 
@@ -168,7 +167,7 @@ def await_own_allocation(cluster: LocalCluster, namespace: str, name: str) -> Js
         what=f"pod {name} runs with an allocation of its own",
         describe=summary,
     )
-    return next(each for each in pods if each["metadata"]["name"] == name)
+    return next(pod for pod in pods if pod["metadata"]["name"] == name)
 
 
 def card(pod: Json) -> str:

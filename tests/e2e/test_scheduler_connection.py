@@ -73,9 +73,9 @@ def set_image(cluster: LocalCluster, image: str) -> None:
     watch_until(
         cluster,
         paths.daemon_sets(SYSTEM),
-        lambda daemon_sets: {image_of(each) for each in daemon_sets} == {image},
+        lambda daemon_sets: {image_of(daemon_set) for daemon_set in daemon_sets} == {image},
         what=f"everything runs {image}",
-        describe=lambda daemon_sets: [image_of(each) for each in daemon_sets],
+        describe=lambda daemon_sets: [image_of(daemon_set) for daemon_set in daemon_sets],
     )
 
 

@@ -63,7 +63,7 @@ def test_a_policy_that_comes_back_while_another_one_goes_is_in_force_at_once(
     watch_until(
         cluster,
         PODS.format(namespace=SYSTEM),
-        lambda pods: any("-restore-" in each["metadata"]["name"] and has_succeeded(each) for each in pods),
+        lambda pods: any("-restore-" in pod["metadata"]["name"] and has_succeeded(pod) for pod in pods),
         what="the scheduler is restored",
         seconds=240,
     )
@@ -76,7 +76,7 @@ def test_a_policy_that_comes_back_while_another_one_goes_is_in_force_at_once(
 def has_succeeded(pod: Any) -> bool:
     """Whether hostctl has: its Job goes at once then, often before it is complete."""
     containers = pod.get("status", {}).get("containerStatuses", ())
-    return any(each["state"].get("terminated", {}).get("exitCode") == 0 for each in containers)
+    return any(container["state"].get("terminated", {}).get("exitCode") == 0 for container in containers)
 
 
 RULE = {

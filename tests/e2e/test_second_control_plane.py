@@ -26,8 +26,8 @@ def scheduler_hashes(cluster: LocalCluster) -> dict[str, str]:
 def times_of_runs(cluster: LocalCluster) -> list[tuple[str, str]]:
     """When each run of hostctl began and ended, in order; its Job is complete a little later."""
     pods = get(cluster, PODS.format(namespace=SYSTEM))["items"]
-    runs = [each for each in pods if "batch.kubernetes.io/job-name" in each["metadata"]["labels"]]
-    ended = [each["status"]["containerStatuses"][0]["state"]["terminated"] for each in runs]
+    runs = [pod for pod in pods if "batch.kubernetes.io/job-name" in pod["metadata"]["labels"]]
+    ended = [run["status"]["containerStatuses"][0]["state"]["terminated"] for run in runs]
     return sorted((each["startedAt"], each["finishedAt"]) for each in ended)
 
 

@@ -83,9 +83,9 @@ def test_pods_that_wait_for_what_no_node_has_are_told_so(cluster: LocalCluster, 
     def events() -> set[tuple[str, str, str]]:
         answer = cluster.kubectl("get", "events", "-n", namespace, "-o", "json")
         return {
-            (each["involvedObject"]["name"], each["reason"], each["message"])
-            for each in json.loads(answer)["items"]
-            if each["reportingComponent"] == "gpushare-extender"
+            (item["involvedObject"]["name"], item["reason"], item["message"])
+            for item in json.loads(answer)["items"]
+            if item["reportingComponent"] == "gpushare-extender"
         }
 
     wait_until("both are told", lambda: len(events()) == 2, timeout=90, interval=1.0)
@@ -153,12 +153,15 @@ def test_pods_of_another_scheduler_are_counted(cluster: LocalCluster, namespace:
     create(cluster, namespace, pod("other", {MEMORY: "2"}, schedulerName="mine"))
 
     def counted(found: list[Json]) -> bool:
-        conditions = (each for policy in found for each in policy.get("status", {}).get("conditions", ()))
+        conditions = (
+            condition for policy in found for condition in policy.get("status", {}).get("conditions", ())
+        )
         return any(
-            each["type"] == "SchedulerConfigured"
-            and each["status"] == "True"
-            and f"1 pod that asks for cards has another schedulerName ({namespace}/other)" in each["message"]
-            for each in conditions
+            condition["type"] == "SchedulerConfigured"
+            and condition["status"] == "True"
+            and f"1 pod that asks for cards has another schedulerName ({namespace}/other)"
+            in condition["message"]
+            for condition in conditions
         )
 
     watch_until(cluster, POLICIES, lambda found: counted([*found]), what="it is counted", seconds=90)

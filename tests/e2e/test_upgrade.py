@@ -124,31 +124,31 @@ class Upgrade:
     def move(self, program: str, version: Version) -> None:
         """Its pods are replaced, as a DaemonSet does after its image was changed."""
         self.versions.choose(program, version)
-        before = {each["metadata"]["uid"] for each in self.pods_of(program)}
+        before = {pod["metadata"]["uid"] for pod in self.pods_of(program)}
         selector = f"app.kubernetes.io/component={program}"
         self.cluster.kubectl("delete", "pods", "-n", SYSTEM, "-l", selector)
         watch_until(
             self.cluster,
             OUR_PODS,
             lambda pods: any(
-                is_running(each) and each["metadata"]["uid"] not in before
-                for each in pods
-                if is_of(each, program)
+                is_running(pod) and pod["metadata"]["uid"] not in before
+                for pod in pods
+                if is_of(pod, program)
             ),
             what=f"the {version.value} {program} is ready",
-            describe=lambda pods: [each["status"] for each in pods if is_of(each, program)],
+            describe=lambda pods: [pod["status"] for pod in pods if is_of(pod, program)],
         )
         assert self.running_version(program) is version
 
     def pods_of(self, program: str) -> list[Json]:
-        return [each for each in get(self.cluster, OUR_PODS)["items"] if is_of(each, program)]
+        return [item for item in get(self.cluster, OUR_PODS)["items"] if is_of(item, program)]
 
     def running_version(self, program: str) -> Version:
         """Returns whose sources the running process has."""
         (running,) = [
-            each
-            for each in self.cluster.containers()
-            if (each.namespace, each.container, each.state) == (SYSTEM, program, "running")
+            container
+            for container in self.cluster.containers()
+            if (container.namespace, container.container, container.state) == (SYSTEM, program, "running")
         ]
         environment = self.cluster.node_exec(running.node, ["cat", f"/proc/{running.pid}/environ"]).stdout
         return Version.RELEASED if "PYTHONPATH=" in environment else Version.PRESENT
@@ -176,9 +176,9 @@ class Upgrade:
     def holdings(self) -> dict[str, Any]:
         """Returns what each pod of the test has, and since when it runs."""
         books, found = read_books(self.cluster, self.namespace), {}
-        for each in get(self.cluster, PODS.format(namespace=self.namespace))["items"]:
-            name, (container,) = each["metadata"]["name"], each["status"]["containerStatuses"]
-            annotation = json.loads(each["metadata"]["annotations"]["gpushare.io/allocation"])
+        for item in get(self.cluster, PODS.format(namespace=self.namespace))["items"]:
+            name, (container,) = item["metadata"]["name"], item["status"]["containerStatuses"]
+            annotation = json.loads(item["metadata"]["annotations"]["gpushare.io/allocation"])
             started = (container["containerID"], container["restartCount"])
             shares = [books.environment[key] for key in books.environment if key.pod == name]
             found[name] = (annotation["containers"], started, shares)

@@ -190,8 +190,8 @@ class FakeApi:
         self._log.clear()
         self.version = version
         self.objects[PODS] = {}
-        for each in pods:
-            held = copy.deepcopy(each)
+        for pod in pods:
+            held = copy.deepcopy(pod)
             held["metadata"]["resourceVersion"] = str(version)
             self.objects[PODS][_key(held)] = held
 

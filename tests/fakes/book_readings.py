@@ -132,7 +132,9 @@ def read_books(cluster: Cluster) -> Books:
 
 
 def _cards_in_use(kubelet: Kubelet) -> set[str]:
-    return {uuid for each in _containers(kubelet) for given in each.given for uuid, _ in given.cards()}
+    return {
+        uuid for container in _containers(kubelet) for given in container.given for uuid, _ in given.cards()
+    }
 
 
 def _kubelet_books(kubelet: Kubelet) -> KubeletBooks:

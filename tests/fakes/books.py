@@ -189,7 +189,7 @@ class Kubelet:
     def _listed(self, pod: Pod, given: Mapping[str, Sequence[Given]]) -> resources.PodResources:
         ordinary = pod.request.init_containers
         spec = pod.body["spec"]
-        names = [each["name"] for each in (*spec["initContainers"], *spec["containers"])]
+        names = [init_container["name"] for init_container in (*spec["initContainers"], *spec["containers"])]
         return resources.PodResources(
             name=pod.name.name,
             namespace=pod.name.namespace,
@@ -397,8 +397,8 @@ class Node:
 
     def _admit_containers(self, pod: Pod, given: dict[str, list[Given]]) -> None:
         request = pod.request
-        lent: dict[str, list[str]] = {each.name: [] for each in request.resources}
-        names = dict.fromkeys(name for each in request.resources for name in each.containers)
+        lent: dict[str, list[str]] = {resource.name: [] for resource in request.resources}
+        names = dict.fromkeys(name for resource in request.resources for name in resource.containers)
         for container in names:
             for asked in request.resources:
                 if self.kubelet.starts_without_unknown and asked.name not in self.kubelet.devices:

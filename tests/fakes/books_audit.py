@@ -50,9 +50,9 @@ def _listed(node: Node) -> Iterator[ListedContainer]:
     for pod in node.kubelet.listed().pod_resources:
         for container in pod.containers:
             units = [
-                HeldUnits(resource=each.resource_name, numbers=sorted({*known_numbers(each.device_ids)}))
-                for each in container.devices
-                if each.resource_name in RESOURCES
+                HeldUnits(resource=device.resource_name, numbers=sorted({*known_numbers(device.device_ids)}))
+                for device in container.devices
+                if device.resource_name in RESOURCES
             ]
             if units:
                 key = ContainerKey(PodKey(pod.namespace, pod.name), container.name)

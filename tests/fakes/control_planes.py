@@ -243,7 +243,8 @@ class ControlPlanes(Cluster):
         wanted = self.wanted_port()
         for policy in self.api.of(paths.POLICIES).values():
             conditions = {
-                each["type"]: each["status"] for each in policy.get("status", {}).get("conditions", ())
+                condition["type"]: condition["status"]
+                for condition in policy.get("status", {}).get("conditions", ())
             }
             if conditions.get("SchedulerConfigured") != "True" or wanted is None:
                 continue
@@ -260,7 +261,7 @@ class ControlPlanes(Cluster):
 
     def wanted_port(self) -> int | None:
         policies = list(self.api.of(paths.POLICIES).values())
-        staying = [each for each in policies if "deletionTimestamp" not in each["metadata"]]
+        staying = [policy for policy in policies if "deletionTimestamp" not in policy["metadata"]]
         oldest = min(
             staying,
             key=lambda each: (each["metadata"]["creationTimestamp"], each["metadata"]["name"]),
@@ -364,4 +365,4 @@ SIMULATED: Json = {"source": "Simulated", "simulated": [{"count": 2, "memory": "
 
 def _is_open(job: Json) -> bool:
     conditions: list[Any] = job.get("status", {}).get("conditions", [])
-    return not any(each["type"] in ("Failed", "Complete") for each in conditions)
+    return not any(condition["type"] in ("Failed", "Complete") for condition in conditions)

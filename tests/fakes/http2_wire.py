@@ -18,7 +18,7 @@ def headers_frame(number: int, found: list[tuple[str, str]]) -> Frame:
 def wire(frame: Frame, named: Iterable[str] = ()) -> bytes:
     frame.flags.clear()
     for flag in named:
-        if flag in {each.name for each in frame.defined_flags}:
+        if flag in {defined_flag.name for defined_flag in frame.defined_flags}:
             frame.flags.add(flag)
     return frame.serialize()
 

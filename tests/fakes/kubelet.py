@@ -248,9 +248,14 @@ class FakeKubelet:
         """Returns what each container asks of what is registered, in the order in which they start."""
         served = dict.fromkeys([*self.plugins, self.resource], ResourceClass.MEMORY)
         request = read_request(spec, served)
-        order = [each["name"] for each in (*(spec.get("initContainers") or ()), *spec["containers"])]
+        order = [
+            init_container["name"]
+            for init_container in (*(spec.get("initContainers") or ()), *spec["containers"])
+        ]
         asked = (
-            (name, each.name, units) for each in request.resources for name, units in each.containers.items()
+            (name, resource.name, units)
+            for resource in request.resources
+            for name, units in resource.containers.items()
         )
         return sorted(asked, key=lambda each: order.index(each[0]))
 

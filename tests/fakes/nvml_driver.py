@@ -95,7 +95,7 @@ class StubDriver:
         lines += [f"xid {card} {code}" for card, code in self.xids]
         lines += [f"hang {symbol}" for symbol in self.hanging]
         lines += [f"used {index} {size}" for index, size in self.used.items()]
-        lines += [f"process {' '.join(map(str, each))}" for each in self.processes]
+        lines += [f"process {' '.join(map(str, process))}" for process in self.processes]
         lines.append(f"log {self.folder / 'log'}")
         unfinished = self.folder / "control.unfinished"
         unfinished.write_text("\n".join(lines) + "\n")

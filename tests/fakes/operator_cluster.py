@@ -61,12 +61,12 @@ class MemoryApi:
         if path in self.forbidden:
             raise ApiError(403, "Forbidden", path)
         items, version = await self.list_all(path, label_selector=label_selector)
-        yield Page([each for each in items if _has_fields(each, field_selector)], version)
+        yield Page([item for item in items if _has_fields(item, field_selector)], version)
 
     async def list_all(self, path: str, *, label_selector: str = "") -> tuple[list[Json], str]:
         wanted = dict(pair.split("=") for pair in label_selector.split(",") if pair)
         items = [copy.deepcopy(each) for each in self.of(path).values()]
-        matching = [each for each in items if wanted.items() <= each["metadata"].get("labels", {}).items()]
+        matching = [item for item in items if wanted.items() <= item["metadata"].get("labels", {}).items()]
         return matching, str(next(self._versions))
 
     async def get(self, path: str) -> Json:
@@ -91,7 +91,7 @@ class MemoryApi:
         collection, name = path.rsplit("/", 1)
         self._check(collection, name, body["metadata"])
         present = (self.of(collection)[name].get("status") or {}).get("conditions") or []
-        by_type = {each["type"]: each for each in (*present, *body["status"]["conditions"])}
+        by_type = {condition["type"]: condition for condition in (*present, *body["status"]["conditions"])}
         return self.change(collection, name, {"status": {"conditions": [*by_type.values()]}})
 
     async def merge(self, path: str, body: Json) -> Json:
@@ -273,11 +273,11 @@ class Cluster:
         """Say of the API server which version it has, and in which versions it has policies that mutate."""
         self.api.put("", {"metadata": {"name": "version"}, "gitVersion": version})
         group = {"metadata": {"name": paths.ADMISSION.rpartition("/")[2]}}
-        self.api.put("/apis", {**group, "versions": [{"version": each} for each in (*policies, "v1")]})
+        self.api.put("/apis", {**group, "versions": [{"version": policy} for policy in (*policies, "v1")]})
         names = ("mutatingadmissionpolicies", "mutatingadmissionpolicybindings")
-        for each in {*policies, "v1"}:
-            served = [{"name": name} for name in names if each in policies]
-            self.api.put(paths.ADMISSION, {"metadata": {"name": each}, "resources": served})
+        for policy in {*policies, "v1"}:
+            served = [{"name": name} for name in names if policy in policies]
+            self.api.put(paths.ADMISSION, {"metadata": {"name": policy}, "resources": served})
 
     def steps(self) -> list[Callable[[], None]]:
         """What may happen next by itself, in any order."""
@@ -395,10 +395,10 @@ class Cluster:
                 for name in self.api.of(kind)
             ],
             "labels": [
-                each["metadata"]["name"] for each in nodes if POLICY_LABEL in each["metadata"]["labels"]
+                node["metadata"]["name"] for node in nodes if POLICY_LABEL in node["metadata"]["labels"]
             ],
             "capacity": [
-                each for each in nodes if each["status"]["capacity"] or each["status"]["allocatable"]
+                node for node in nodes if node["status"]["capacity"] or node["status"]["allocatable"]
             ],
             "schedulers": sorted(self.edited),
         }

@@ -133,7 +133,10 @@ class Node:
         return found.get(kind, ("", ""))
 
     def message(self, kind: str) -> str:
-        return next((each.message for each in self.share_node.status.conditions if each.type == kind), "")
+        return next(
+            (condition.message for condition in self.share_node.status.conditions if condition.type == kind),
+            "",
+        )
 
     def knows(self, name: str) -> bool:
         """Whether the plugin has read what this pod asks for."""

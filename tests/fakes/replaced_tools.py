@@ -118,7 +118,7 @@ ANNOTATIONS: Mapping[str, Mapping[str, AnnotationReader]] = {
         "ALIYUN_COM_GPU_MEM_ASSUME_TIME": _decimal,
     },
     "volcano.sh": {
-        "volcano.sh/gpu-index": lambda text: [_decimal(each) for each in text.split(",")],
+        "volcano.sh/gpu-index": lambda text: [_decimal(part) for part in text.split(",")],
         "volcano.sh/predicate-time": _decimal,
     },
     "enflame.com": {

@@ -66,7 +66,7 @@ def _decoding(tree: ast.AST, above: tuple[str, ...] = ()) -> Iterator[str]:
 def _decodes(call: ast.Call) -> bool:
     function = call.func
     if isinstance(function, ast.Name):
-        return function.id in NAMES and not all(isinstance(each, ast.Constant) for each in call.args)
+        return function.id in NAMES and not all(isinstance(argument, ast.Constant) for argument in call.args)
     return isinstance(function, ast.Attribute) and function.attr in METHODS
 
 

@@ -83,7 +83,7 @@ class World:
             pods={pod.key.uid: self._pod(pod) for pod in self.pods},
             resources=[each for pod in self.pods for each in self._listed(pod)],
             checkpoint=dict(each for pod in self.pods for each in self._stored(pod)),
-            environments=dict(each for pod in self.pods for each in self._environments(pod)),
+            environments=dict(environment for pod in self.pods for environment in self._environments(pod)),
             ledger=self._ledger(),
             hardware={f"GPU-{card}": memory * GIB for card, memory in enumerate(self.memories)},
         )

@@ -69,5 +69,5 @@ def is_hook(body: Json) -> bool:
 
 
 def one(bodies: list[Json], kind: str, name: str) -> Json:
-    (found,) = [each for each in bodies if (each["kind"], each["metadata"]["name"]) == (kind, name)]
+    (found,) = [body for body in bodies if (body["kind"], body["metadata"]["name"]) == (kind, name)]
     return found

@@ -72,7 +72,12 @@ def registries() -> Iterator[CollectorRegistry]:
 
 def all_shown() -> dict[str, Shown]:
     """Returns every name with its labels."""
-    return {name: shown for each in registries() for metric in each.collect() for name, shown in _of(metric)}
+    return {
+        name: shown
+        for registry in registries()
+        for metric in registry.collect()
+        for name, shown in _of(metric)
+    }
 
 
 def _of(metric: Metric) -> Iterator[tuple[str, Shown]]:

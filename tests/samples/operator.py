@@ -250,7 +250,7 @@ def volcano_backup(original: str = VOLCANO_CONFIG, **extra: Any) -> VolcanoBacku
         "location": VOLCANO,
         "original": original,
         "written": hashlib.sha256(edit.text.encode()).hexdigest(),
-        "additions": tuple((each.plugin, each.whole) for each in edit.additions),
+        "additions": tuple((addition.plugin, addition.whole) for addition in edit.additions),
     }
     return VolcanoBackupObject(name=VOLCANO_BACKUP, **{**given, **extra})
 
@@ -362,12 +362,12 @@ def snapshot(*seen: SeenObject | Iterable[SeenObject]) -> Snapshot:
 def sharing(*seen: SeenObject | Iterable[SeenObject]) -> Snapshot:
     """As ``snapshot``, and a node shares its cards under each policy that stays and of which none is seen."""
     found = snapshot(*seen)
-    owned = {each.policy for each in found.share_nodes.values()}
+    owned = {share_node.policy for share_node in found.share_nodes.values()}
     shares = [
-        share(f"of-{each.name}", each)
-        for each in found.policies.values()
-        if each.spec and each.spec.nodes[0].mode is not Mode.OFF and not each.deleting
-        if each.name not in owned
+        share(f"of-{policy.name}", policy)
+        for policy in found.policies.values()
+        if policy.spec and policy.spec.nodes[0].mode is not Mode.OFF and not policy.deleting
+        if policy.name not in owned
     ]
     return snapshot(*seen, shares)
 

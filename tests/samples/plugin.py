@@ -108,7 +108,7 @@ def annotation(
 
 
 def by_name(*pods: Pod) -> dict[PodName, Pod]:
-    return {each.name: each for each in pods}
+    return {pod.name: pod for pod in pods}
 
 
 def name_of(name: str) -> PodName:

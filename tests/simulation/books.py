@@ -14,9 +14,9 @@ def kubelet_books(kubelet: SimulatedKubelet) -> KubeletBooks:
     """Also of one that is down: what it has on disk it will say."""
     pods = [*kubelet.pods.values()]
     return KubeletBooks(
-        listed=[each for pod in pods for each in _containers(pod, pod.held)],
+        listed=[container for pod in pods for container in _containers(pod, pod.held)],
         stored=[*_stored(kubelet)],
-        running=[each for pod in pods if pod.is_running for each in _containers(pod, pod.seen)],
+        running=[container for pod in pods if pod.is_running for container in _containers(pod, pod.seen)],
     )
 
 

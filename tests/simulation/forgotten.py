@@ -73,7 +73,7 @@ def with_forgotten(books: NodeBooks, kubelet: SimulatedKubelet) -> NodeBooks:
     if units is None or not pods:
         return books
     names, uids = {pod.name for pod in pods}, {pod.uid for pod in pods}
-    listed = [each for each in books.resources or () if each.key.pod[:2] not in names]
+    listed = [resource for resource in books.resources or () if resource.key.pod[:2] not in names]
     stored = {key: each for key, each in (books.checkpoint or {}).items() if key.pod.uid not in uids}
     for pod in pods:
         for name, numbers in _Renumbered(pod, units).numbers().items():
@@ -175,7 +175,7 @@ def still_different(
     What ordinary init containers had is not in these books: they have ended. Of a static pod that has no
     mirror the status may have the UID of its former one: nobody else tells it.
     """
-    known = {str(each.key) for each in (books.pods or {}).values()}
+    known = {str(pod.key) for pod in (books.pods or {}).values()}
     unnamed = {each for each in forgotten.running if each[0] not in known}
     for each in found:
         gaps = forgotten.ended | unnamed

@@ -246,10 +246,10 @@ class SimulatedKubelet:
             changed = self._changed
             configured = self._configured()
             waiting = [body for uid, body in configured.items() if self._is_new(uid, body, configured)]
-            if again := [each for each in self._shown_pods() if each.is_admitted_again]:
+            if again := [shown_pod for shown_pod in self._shown_pods() if shown_pod.is_admitted_again]:
                 await self._admit_again(again[0])
                 continue
-            if down := [each for each in self._shown_pods() if each.down - each.failing]:
+            if down := [shown_pod for shown_pod in self._shown_pods() if shown_pod.down - shown_pod.failing]:
                 await self._start_again(down[0])
                 continue
             if not waiting:
@@ -308,7 +308,7 @@ class SimulatedKubelet:
 
     async def _give_all(self, pod: KnownPod) -> None:
         request = pod.request
-        names = dict.fromkeys(name for each in request.resources for name in each.containers)
+        names = dict.fromkeys(name for resource in request.resources for name in resource.containers)
         await self._give_to(pod, [*names], request.resources)
 
     async def _admit_again(self, pod: KnownPod) -> None:
@@ -329,7 +329,7 @@ class SimulatedKubelet:
         self.notify()
 
     def _known(self, pod: KnownPod) -> list[ResourceRequest]:
-        return [each for each in pod.request.resources if each.name in self.allocators]
+        return [resource for resource in pod.request.resources if resource.name in self.allocators]
 
     def restart_container(self, uid: str, name: str) -> None:
         """It has ended by itself, and its kubelet starts it once more."""

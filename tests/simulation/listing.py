@@ -13,7 +13,9 @@ from gpushare_plugin.kubelet.proto import podresources_pb2 as resources
 
 def listed_pod(pod: KnownPod) -> resources.PodResources:
     spec = pod.body["spec"]
-    names = [each["name"] for each in (*spec.get("initContainers", ()), *spec["containers"])]
+    names = [
+        init_container["name"] for init_container in (*spec.get("initContainers", ()), *spec["containers"])
+    ]
     shown = [name for name in names if name not in pod.request.init_containers]
     return resources.PodResources(
         namespace=pod.name[0],

@@ -257,7 +257,7 @@ def restart_container(world: World, a: int, b: int) -> None:
     pods = [*_node(world, a).kubelet.pods.values()]
     if pods:
         pod = pods[b % len(pods)]
-        names = [each["name"] for each in pod.body["spec"]["containers"]]
+        names = [container["name"] for container in pod.body["spec"]["containers"]]
         world.nodes[pod.body["spec"]["nodeName"]].kubelet.restart_container(pod.uid, names[a % len(names)])
 
 

@@ -53,7 +53,7 @@ def may_be_taken_back(seen: Sequence[Difference]) -> list[Difference]:
     elsewhere = [each for each in seen if each.kind is Kind.ENVIRONMENT_DIFFERS]
     containers = {(each.pod, each.container) for each in elsewhere}
     shapes = (each for each in seen if each.kind is Kind.WRONG_SHAPE)
-    return [*elsewhere, *(each for each in shapes if (each.pod, each.container) in containers)]
+    return [*elsewhere, *(shape for shape in shapes if (shape.pod, shape.container) in containers)]
 
 
 @dataclass(slots=True)
@@ -132,7 +132,10 @@ class Run:
                 found += self._standing(node)
                 continue
             at_once = [
-                each for picture in pictures for each in node_differences(picture) if each.kind.at_once
+                node_difference
+                for picture in pictures
+                for node_difference in node_differences(picture)
+                if node_difference.kind.at_once
             ]
             may_pass = may_be_taken_back(at_once)
             found += [each for each in at_once if each not in may_pass]
@@ -209,10 +212,10 @@ class Run:
 
     def _disagreements(self, world: World) -> list[Difference]:
         found = [
-            each
+            difference
             for name, extender in world.extenders.items()
             for node in world.books(extender).nodes.values()
-            for each in self._differences(world, name, node)
+            for difference in self._differences(world, name, node)
         ]
         return sorted({str(each): each for each in found}.values())
 
@@ -242,7 +245,7 @@ def counts_lent_units(found: Difference, books: NodeBooks) -> bool:
     of its containers lend their units to others."""
     card = books.share_node.card(found.card) if books.share_node else None
     is_of_extender = found.kind is Kind.OVER_COUNTED and "by the extender" in found.sentence
-    return is_of_extender and any(each.orphaned for each in (card.holders if card else ()))
+    return is_of_extender and any(holder.orphaned for holder in (card.holders if card else ()))
 
 
 def run(mode: str, seed: int, steps: Sequence[Step]) -> Outcome:

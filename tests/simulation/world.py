@@ -214,8 +214,8 @@ class World:
         """Returns the containers that the status has: namespace and name of their pod, and their own."""
         item = self.server.collection(SHARE_NODES).get(("", node), {"status": {}})
         cards = item["status"].get("cards", [])
-        shares = (each for card in cards for each in card.get("pods", []))
-        return {(each["namespace"], each["name"], each["container"]) for each in shares}
+        shares = (pod for card in cards for pod in card.get("pods", []))
+        return {(share["namespace"], share["name"], share["container"]) for share in shares}
 
     def books(self, extender: SimulatedExtender | None = None) -> Books:
         ledger = ledger_books(extender.ledger) if extender and extender.is_ready else None

@@ -57,7 +57,14 @@ def _table(differences: Sequence[Difference]) -> list[str]:
         return []
     rows = [("RULE", "KIND", "NODE", "CARD", "POD")]
     rows += [
-        (each.rule, each.kind, _cell(each.node), _cell(each.card), _cell(each.pod)) for each in differences
+        (
+            difference.rule,
+            difference.kind,
+            _cell(difference.node),
+            _cell(difference.card),
+            _cell(difference.pod),
+        )
+        for difference in differences
     ]
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     return [
@@ -71,7 +78,11 @@ def _cell(text: str) -> str:
 
 
 def _sentences(differences: Sequence[Difference]) -> list[str]:
-    return ["", *(f"{each.node}: {each.sentence}" for each in differences), ""] if differences else []
+    return (
+        ["", *(f"{difference.node}: {difference.sentence}" for difference in differences), ""]
+        if differences
+        else []
+    )
 
 
 def _summary(report: AuditReport) -> str:
@@ -106,16 +117,16 @@ def audit_json(report: AuditReport) -> str:
     """Returns the same for programs."""
     found = [
         _Found(
-            rule=each.rule,
-            kind=each.kind,
-            node=each.node,
-            card=each.card,
-            pod=each.pod,
-            uid=each.uid,
-            container=each.container,
-            sentence=each.sentence,
+            rule=difference.rule,
+            kind=difference.kind,
+            node=difference.node,
+            card=difference.card,
+            pod=difference.pod,
+            uid=difference.uid,
+            container=difference.container,
+            sentence=difference.sentence,
         )
-        for each in report.differences
+        for difference in report.differences
     ]
     return _json(_Report(report.nodes, report.pods, report.books, found))
 
@@ -135,7 +146,7 @@ def _goes(number: int) -> str:
 
 def _page(lines: Iterable[str]) -> str:
     """What is read of objects, files and calls ends no line, moves no cursor and fills no screen."""
-    return "\n".join(printable(each, most_bytes=LINE_BYTES) for each in lines)
+    return "\n".join(printable(line, most_bytes=LINE_BYTES) for line in lines)
 
 
 def residue_json(found: Sequence[Residue]) -> str:

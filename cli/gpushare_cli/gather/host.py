@@ -66,7 +66,7 @@ def pod_resources(socket: Path) -> api.ListPodResourcesResponse:
 
 def listed_containers(answer: api.ListPodResourcesResponse) -> list[ListedContainer]:
     """Returns the containers that have units of ours."""
-    return [each for pod in answer.pod_resources for each in _containers(pod)]
+    return [container for pod in answer.pod_resources for container in _containers(pod)]
 
 
 def _containers(pod: api.PodResources) -> Iterator[ListedContainer]:

@@ -50,7 +50,7 @@ def differences(books: Books) -> list[Difference]:
     ``kind.at_once`` says so; and as books are never read in one instant, what is seen once is a difference
     only when it is seen again: see ``seen_twice``.
     """
-    found = [each for node in books.nodes.values() for each in node_differences(node)]
+    found = [node_difference for node in books.nodes.values() for node_difference in node_differences(node)]
     return sorted([*found, *_on_two_nodes(books)])
 
 

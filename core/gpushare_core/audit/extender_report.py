@@ -65,8 +65,8 @@ def report_key(identity: str) -> str:
 def make_report(differences: Iterable[Difference], *, by: str, at: datetime) -> ExtenderReport:
     """Returns a report about ``differences``, of each node the first."""
     by_node: dict[str, list[Difference]] = {}
-    for each in differences:
-        by_node.setdefault(each.node, []).append(each)
+    for difference in differences:
+        by_node.setdefault(difference.node, []).append(difference)
     told = {
         name: _sentence(by_node[name]) if place < MAX_SENTENCES else ""
         for place, name in enumerate(sorted(by_node))

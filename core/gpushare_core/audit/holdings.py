@@ -35,7 +35,7 @@ class Holding:
     @property
     def foreign(self) -> bool:
         """Whether some of it are a replaced system's devices, which do not say their card."""
-        return any(each.foreign for each in self.units)
+        return any(unit.foreign for unit in self.units)
 
     @property
     def is_stored(self) -> bool:
@@ -46,7 +46,7 @@ class Holding:
         """Returns them in ascending order; of one resource they are so already."""
         if len(self.units) == 1:
             return self.units[0].numbers
-        return sorted(number for each in self.units for number in each.numbers)
+        return sorted(number for unit in self.units for number in unit.numbers)
 
     def blocks(self, units: UnitMap) -> dict[Block, int]:
         """Returns how many units it has where; those of no card are left out."""
@@ -54,9 +54,9 @@ class Holding:
 
     def parts(self, units: UnitMap) -> Iterator[tuple[str, Block, Sequence[int]]]:
         """Yields its units by the name of their extended resource and by where they lie."""
-        for each in self.units:
-            for block, numbers in units.by_block(each.numbers).items():
-                yield each.resource, block, numbers
+        for unit in self.units:
+            for block, numbers in units.by_block(unit.numbers).items():
+                yield unit.resource, block, numbers
 
 
 @dataclass(slots=True)
@@ -81,7 +81,7 @@ class DistinctUnits:
 
 def distinct_numbers(units: Iterable[HeldUnits]) -> Sequence[int]:
     """Returns the numbers of all of ``units``, ascending and each once."""
-    every = [each.numbers for each in units]
+    every = [unit.numbers for unit in units]
     return every[0] if len(every) == 1 else sorted({*chain.from_iterable(every)})
 
 
@@ -104,12 +104,12 @@ def holdings(books: NodeBooks) -> list[Holding]:
     stored = books.checkpoint or {}
     found: list[Holding] = []
     seen: set[ContainerKey] = set()
-    for each in books.resources or ():
-        key = names.key_of(each)
+    for resource in books.resources or ():
+        key = names.key_of(resource)
         seen.add(key)
         answer = stored.get(names.stored_key(key))
         told, units = (answer.told, answer.units) if answer else (None, None)
-        found.append(Holding(key=key, units=each.units, listed=True, told=told, stored=units))
+        found.append(Holding(key=key, units=resource.units, listed=True, told=told, stored=units))
     listed = {key.pod.uid for key in seen}
     return [*found, *_stored_only(books, names, seen, listed)]
 
@@ -204,7 +204,7 @@ class _Names:
 def _by_trust(books: NodeBooks) -> list[PodBook]:
     """Returns the pods, the most trustworthy last. Whoever makes a pod can annotate that it is the mirror of
     any other one; the kubelet lists none of these."""
-    listed = {_name(each.key.pod) for each in books.resources or ()}
+    listed = {_name(resource.key.pod) for resource in books.resources or ()}
 
     def trust(pod: PodBook) -> tuple[bool, bool]:
         is_mirror = pod.kubelet_uid not in ("", pod.key.uid)
@@ -225,9 +225,9 @@ def _listed_names(
     Its mirror has that name, too: others only say that they are the mirror of that pod.
     """
     found: dict[str, set[tuple[str, str]]] = {}
-    for each in books.resources or ():
-        for uid in _matching(each, uids):
-            found.setdefault(uid, set()).add(_name(each.key.pod))
+    for resource in books.resources or ():
+        for uid in _matching(resource, uids):
+            found.setdefault(uid, set()).add(_name(resource.key.pod))
     return found
 
 
@@ -242,6 +242,6 @@ def _fingerprints(
 
 def _matching(listed: ListedContainer, uids: Mapping[tuple[str, int, int], str]) -> Sequence[str]:
     keys = (
-        (listed.key.container, each.numbers[0], len(each.numbers)) for each in listed.units if each.numbers
+        (listed.key.container, unit.numbers[0], len(unit.numbers)) for unit in listed.units if unit.numbers
     )
     return [uids[key] for key in keys if key in uids]

@@ -48,7 +48,9 @@ def worst_size(request: PodRequest) -> int:
     containers = sum(len(asked.containers) for asked in request.resources)
     cards = sum(_most_cards(asked, asked.total) for asked in request.resources)
     shares = sum(
-        _most_cards(asked, each) for asked in request.resources for each in asked.containers.values()
+        _most_cards(asked, container)
+        for asked in request.resources
+        for container in asked.containers.values()
     )
     other_units = cards if len(request.resources) > 1 else 0
     return (

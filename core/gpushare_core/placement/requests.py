@@ -73,7 +73,7 @@ class PodRequest:
 
     def of(self, names: Collection[str]) -> "PodRequest":
         """Returns what is asked of the extended resources ``names``."""
-        asked = tuple(each for each in self.resources if each.name in names)
+        asked = tuple(resource for resource in self.resources if resource.name in names)
         return self if len(asked) == len(self.resources) else replace(self, resources=asked)
 
     @property
@@ -81,14 +81,14 @@ class PodRequest:
         """What the pod asks of each resource, as if it asked for nothing else."""
         if len(self.resources) == 1:
             return (self,)
-        return tuple(replace(self, resources=(each,)) for each in self.resources)
+        return tuple(replace(self, resources=(resource,)) for resource in self.resources)
 
     @property
     def crowded_containers(self) -> tuple[str, ...]:
         """Names of the containers that ask for several resources: nobody can give them that."""
         if len(self.resources) < 2:
             return ()
-        asking = Counter(name for each in self.resources for name in each.containers)
+        asking = Counter(name for resource in self.resources for name in resource.containers)
         return tuple(name for name, count in asking.items() if count > 1)
 
     @property
@@ -97,13 +97,13 @@ class PodRequest:
         them as far as they ask for the same; without those that ask for several: no node admits them."""
         if len(self.resources) == 1:
             return self.resources[0].containers
-        amounts = {name: units for each in self.resources for name, units in each.containers.items()}
+        amounts = {name: units for resource in self.resources for name, units in resource.containers.items()}
         return {name: units for name, units in amounts.items() if name not in self.crowded_containers}
 
     @property
     def total(self) -> int:
         """The most units, of all resources together, that the pod holds at any moment."""
-        return sum(each.total for each in self.resources)
+        return sum(resource.total for resource in self.resources)
 
     @property
     def running_containers(self) -> dict[str, int]:
@@ -130,7 +130,7 @@ def read_request(spec: Json, resources: Mapping[str, ResourceClass]) -> PodReque
         if name in named  # of all names of all dialects a pod has one
     )
     return PodRequest(
-        resources=tuple(sorted((each for each in requests if each.total), key=_place)),
+        resources=tuple(sorted((request for request in requests if request.total), key=_place)),
         init_containers=frozenset(container["name"] for container in ordinary),
         cpu=_sum_requests([*running, *main], "cpu"),
         memory=_sum_requests([*running, *main], "memory"),

@@ -68,8 +68,8 @@ class SnapshotCollector(Collector):
 
     def _families(self) -> dict[Gauge, GaugeMetricFamily]:
         return {
-            each: GaugeMetricFamily(each.name, each.documentation, labels=each.labels)
-            for each in self._gauges
+            gauge: GaugeMetricFamily(gauge.name, gauge.documentation, labels=gauge.labels)
+            for gauge in self._gauges
         }
 
 
@@ -99,5 +99,5 @@ class _WithoutCreationTimes(Collector):
 
     def collect(self) -> Iterator[Metric]:
         for metric in self._registry.collect():
-            metric.samples = [each for each in metric.samples if not each.name.endswith("_created")]
+            metric.samples = [sample for sample in metric.samples if not sample.name.endswith("_created")]
             yield metric

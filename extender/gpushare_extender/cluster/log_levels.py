@@ -23,7 +23,7 @@ class LogLevels:
 
     def replace(self, share_nodes: Iterable[ShareNode]) -> None:
         """Takes ``share_nodes`` for all there are."""
-        self._by_node = {each.name: each.log_level for each in share_nodes}
+        self._by_node = {share_node.name: share_node.log_level for share_node in share_nodes}
         self._counts = Counter(self._by_node.values())
         self._keep()
 

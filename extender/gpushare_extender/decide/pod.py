@@ -52,7 +52,7 @@ class Affinity(msgspec.Struct, rename="camel"):
     @property
     def prefers(self) -> bool:
         kinds = (self.node_affinity, self.pod_affinity, self.pod_anti_affinity)
-        return any(each is not None and each.preferred for each in kinds)
+        return any(kind is not None and kind.preferred for kind in kinds)
 
 
 class SpreadConstraint(msgspec.Struct, rename="camel"):
@@ -137,7 +137,7 @@ class Pod(msgspec.Struct):
     def prefers_nodes(self) -> bool:
         """Whether it says itself which of the nodes that fit are better: kube-scheduler scores by that."""
         spreads = self.spec.topology_spread_constraints or ()
-        spreads_softly = any(each.when_unsatisfiable == "ScheduleAnyway" for each in spreads)
+        spreads_softly = any(spread.when_unsatisfiable == "ScheduleAnyway" for spread in spreads)
         return spreads_softly or (self.spec.affinity is not None and self.spec.affinity.prefers)
 
     @property
@@ -149,8 +149,8 @@ class Pod(msgspec.Struct):
     def asks_for_any(self, names: Collection[str]) -> bool:
         """Returns whether a container asks for one of the extended resources ``names``."""
         containers = (*(self.spec.init_containers or ()), *(self.spec.containers or ()))
-        limits = (each.resources.limits for each in containers if each.resources)
-        return any(name in (each or ()) for each in limits for name in names)
+        limits = (container.resources.limits for container in containers if container.resources)
+        return any(name in (limit or ()) for limit in limits for name in names)
 
     def request(self, resources: Mapping[str, ResourceClass]) -> PodRequest:
         """Returns what the pod asks of the extended ``resources``, and of CPU and memory besides."""

@@ -40,4 +40,4 @@ def _is_ours_alone(resource: str, pod: PodState) -> bool:
 def _extended_resources(pod: PodState) -> set[str]:
     containers = (*(pod.spec.init_containers or ()), *(pod.spec.containers or ()))
     resources = (container.resources for container in containers if container.resources)
-    return {name for each in resources for name in each.limits or () if "/" in name}
+    return {name for resource in resources for name in resource.limits or () if "/" in name}

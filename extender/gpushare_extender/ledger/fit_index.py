@@ -44,7 +44,7 @@ Shape = tuple[tuple[str, int], ...]
 
 def shape_of(request: Request) -> Shape:
     """Returns the same for requests that fit the same nodes."""
-    return tuple((each.name, each.total) for each in request.resources)
+    return tuple((resource.name, resource.total) for resource in request.resources)
 
 
 def node_unfit_reason(node: NodeLedger | None, room: NodeRoom | None, request: Request) -> UnfitReason:
@@ -129,7 +129,7 @@ class FitIndex:
 
 def _bare(request: Request) -> PodRequest:
     """Returns what decides where ``request`` fits, and is small: a pod may have thousands of containers."""
-    return PodRequest(tuple(replace(each, containers={}) for each in request.resources))
+    return PodRequest(tuple(replace(resource, containers={}) for resource in request.resources))
 
 
 class _Answers(dict[str, Answer]):
@@ -176,7 +176,7 @@ class _Answers(dict[str, Answer]):
 
     def _fits_each(self, room: NodeRoom) -> bool:
         """Returns whether each resource alone would fit: that is cheap to tell, and mostly all there is."""
-        offers = ((room_of(each.name, room), each.total) for each in self._request.resources)
+        offers = ((room_of(resource.name, room), resource.total) for resource in self._request.resources)
         return all(offered is not None and total <= offered.room.greatest for offered, total in offers)
 
     def _fit(self, node: NodeLedger) -> Fit | None:

@@ -209,8 +209,9 @@ class Ledger:
         is_same = (
             share_node
             and present.node == node
-            and all(each.name in share_node.resources for each in request.resources)
-            and present.meanings == {share_node.meaning_of(each.resource) for each in request.resources}
+            and all(resource.name in share_node.resources for resource in request.resources)
+            and present.meanings
+            == {share_node.meaning_of(resource.resource) for resource in request.resources}
         )
         if reservation is None or reservation.state is not BindState.ABANDONED or not is_same:
             raise DoesNotFitError(f"the pod already holds units on node {present.node}")
@@ -218,9 +219,9 @@ class Ledger:
 
     def _end_holds_on(self, holder: Holder, passed: Collection[str]) -> None:
         self.end_hold(holder.uid)
-        chosen = {each.card for each in holder.cards}
+        chosen = {card.card for card in holder.cards}
         for hold in self.holds:
-            if hold.uid in passed and any(each.card in chosen for each in hold.holder.cards):
+            if hold.uid in passed and any(card.card in chosen for card in hold.holder.cards):
                 self.end_hold(hold.uid)
 
     def _chosen(self, pod: PodReference, node: str, request: Request, gone: Collection[str]) -> Holder:

@@ -128,8 +128,8 @@ class NodeLedger:
             return self.closed_reason
         uses, is_mixed = self._uses, self._is_mixed
         seen = [
-            _what_counts(card, each, uses.get(card.uuid), is_mixed=is_mixed)
-            for each in self._classes
+            _what_counts(card, resource_class, uses.get(card.uuid), is_mixed=is_mixed)
+            for resource_class in self._classes
             for card in share_node.cards
         ]
         uuids = [card.uuid for card in share_node.cards]
@@ -149,7 +149,9 @@ class NodeLedger:
         """Returns the units of each class that each card has free, where pods can have several classes."""
         if self.open_share_node is None or not self._is_mixed:
             return {}
-        seen = ((each, card) for each in self._classes for card in self.cards(each))
+        seen = (
+            (resource_class, card) for resource_class in self._classes for card in self.cards(resource_class)
+        )
         return {(each, card.uuid): card.free for each, card in seen if card.healthy}
 
     def set_share_node(self, share_node: ShareNode | None) -> None:
@@ -176,8 +178,8 @@ class NodeLedger:
         self._left.pop(holder.uid, None)
         self.holders[holder.uid] = holder
         self._book(holder)
-        for each in holder.cards:
-            self._count(each.card)
+        for card in holder.cards:
+            self._count(card.card)
 
     def replace(self, holder: Holder) -> None:
         """Takes the place of what the same pod had before, which counts as it does."""
@@ -206,9 +208,9 @@ class NodeLedger:
             del self._left[uid]
 
     def _unbook(self, uid: str) -> None:
-        for each in self.holders.pop(uid).cards if uid in self.holders else ():
-            self._set_bookings(each.card, without_pod(self._booked.get(each.card), uid))
-            self._count(each.card)
+        for card in self.holders.pop(uid).cards if uid in self.holders else ():
+            self._set_bookings(card.card, without_pod(self._booked.get(card.card), uid))
+            self._count(card.card)
 
     def is_reported(self, uid: str) -> bool:
         """Whether the GPUShareNode says that the kubelet has given units to the pod."""
@@ -300,22 +302,22 @@ class NodeLedger:
         enough for it.
         """
         chosen: list[tuple[ResourceRequest, Mapping[str, int]]] = []
-        for each in sorted(request.resources, key=lambda each: each.resource is not ResourceClass.MEMORY):
+        for resource in sorted(request.resources, key=lambda each: each.resource is not ResourceClass.MEMORY):
             taken = {card for _, shares in chosen for card in shares}
-            cards = self.choose(each, without=taken, gone=gone)
+            cards = self.choose(resource, without=taken, gone=gone)
             if not cards:
                 return []
-            chosen.append((each, cards))
+            chosen.append((resource, cards))
         return chosen
 
     def put_hold(self, hold: Hold) -> None:
         self.holds[hold.uid] = hold
-        for each in hold.holder.cards:
-            self._count(each.card)
+        for card in hold.holder.cards:
+            self._count(card.card)
 
     def remove_hold(self, uid: str) -> None:
-        for each in self.holds.pop(uid).holder.cards:
-            self._count(each.card)
+        for card in self.holds.pop(uid).holder.cards:
+            self._count(card.card)
 
     def candidate(self, request: Request) -> Candidate | None:
         """Returns what ranking needs to know, or None when ``request`` does not fit, all of it together.
@@ -402,9 +404,9 @@ class NodeLedger:
         return converted if self.is_reported(holder.uid) else max(units, converted)
 
     def _book(self, holder: Holder) -> None:
-        for each in holder.cards:
-            own = self._in_node_unit(holder, each.card, each.units)
-            self._set_bookings(each.card, with_units(self._booked.get(each.card), holder.uid, own))
+        for card in holder.cards:
+            own = self._in_node_unit(holder, card.card, card.units)
+            self._set_bookings(card.card, with_units(self._booked.get(card.card), holder.uid, own))
 
     def _set_bookings(self, card: str, bookings: Bookings) -> None:
         if bookings is None:

@@ -30,4 +30,4 @@ def shared_room(room: NodeRoom) -> NodeRoom:
 
 def room_of(name: str, rooms: NodeRoom) -> ResourceRoom | None:
     """Returns what ``rooms`` offer of the resource ``name``, or None where it is not served."""
-    return next((each for each in rooms if each.name == name), None)
+    return next((room for room in rooms if room.name == name), None)

@@ -96,7 +96,7 @@ def unfit_reason(request: Request, node: NodeRoom) -> UnfitReason:
     if len(request.resources) > max(1, len(node)):
         message = several_resources_reason(request.resources)
         return UnfitReason(message, Refusal.SEVERAL_RESOURCES, resolvable=False)
-    reasons = [reason for each in request.resources if (reason := _resource_reason(each, node))]
+    reasons = [reason for resource in request.resources if (reason := _resource_reason(resource, node))]
     return min(reasons, key=lambda reason: reason.resolvable, default=NOT_TOGETHER)
 
 

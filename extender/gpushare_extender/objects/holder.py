@@ -60,7 +60,7 @@ class Holder(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     @property
     def shares(self) -> dict[str, int]:
         """Returns card UUID -> units."""
-        return {each.card: each.units for each in self.cards}
+        return {card.card: card.units for card in self.cards}
 
     def meaning_of(self, card: str) -> Meaning | None:
         """Returns the unit in which the pod has units of ``card`` (UUID)."""
@@ -71,7 +71,7 @@ class Holder(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     @property
     def meanings(self) -> set[Meaning | None]:
         """Of the units of all its cards."""
-        return {self.meaning_of(each.card) for each in self.cards}
+        return {self.meaning_of(card.card) for card in self.cards}
 
     def counts_as(self, other: "Holder") -> bool:
         """Returns whether both take the same of the same node: as a reservation and its allocation do."""

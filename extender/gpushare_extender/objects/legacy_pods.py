@@ -68,7 +68,7 @@ def legacy_shares(legacy: LegacyPod, share_node: ShareNode) -> LegacyShares | No
 def _asked(legacy: LegacyPod, share_node: ShareNode) -> ResourceRequest | None:
     """Returns what the pod asks for by the system's own names: of others it said nothing."""
     names = share_node.dialect.resources.keys() - GPUSHARE.resources.keys()
-    return next((each for each in legacy.request.resources if each.name in names), None)
+    return next((resource for resource in legacy.request.resources if resource.name in names), None)
 
 
 def _meaning(asked: ResourceRequest, share_node: ShareNode) -> Meaning:

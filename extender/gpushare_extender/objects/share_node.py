@@ -408,7 +408,7 @@ def _draining(spec: _Spec, status: _Status) -> str:
 
 
 def _is_true(type_: str, conditions: Iterable[_Condition]) -> bool:
-    return any(each.type == type_ and each.status == "True" for each in conditions)
+    return any(condition.type == type_ and condition.status == "True" for condition in conditions)
 
 
 def _not_registered(conditions: Iterable[_Condition]) -> str:

@@ -299,7 +299,7 @@ class Preemptions:
         preemptor.is_interrupted = False
         if eviction and evicted:
             hold = self.ledger.holds.of(preemptor.pod.uid)
-            cards = [each.card for each in hold.holder.cards] if hold else []
+            cards = [card.card for card in hold.holder.cards] if hold else []
             await self._tell(preempting(preemptor.pod, evicted, node=node, cards=cards))
 
     async def _held(self, preemptor: Preemptor, node: str) -> Eviction | None:

@@ -122,7 +122,7 @@ async def serving(
     try:
         missing = await listeners.open([*calls, *health])
         unanswered = {each.address for each in missing}
-        is_answered = len(calls) > 1 and any(each.address not in unanswered for each in calls)
+        is_answered = len(calls) > 1 and any(call.address not in unanswered for call in calls)
         if missing and not is_answered:
             raise CannotServeError(problems[str(missing[0].address)])
         trying = asyncio.create_task(listeners.open_later(missing))
@@ -143,7 +143,7 @@ class _Listeners:
 
     async def open(self, endpoints: Iterable[AnyEndpoint]) -> list[AnyEndpoint]:
         """Returns those whose address cannot be had."""
-        return [each for each in endpoints if not await self._try(each)]
+        return [endpoint for endpoint in endpoints if not await self._try(endpoint)]
 
     async def open_later(self, missing: list[AnyEndpoint]) -> None:
         while missing:

@@ -82,7 +82,7 @@ def inspect_node(ledger: Ledger, name: str, differences: Sequence[Difference] = 
         refusal=node.closed_reason,
         units=Units(sum(card.units for card in cards), sum(card.allocated for card in cards)),
         cards=[_card(ledger, node, card) for card in cards],
-        differences=[each.sentence for each in differences],
+        differences=[difference.sentence for difference in differences],
     )
 
 

@@ -97,12 +97,12 @@ class ExtenderApi:
     def _dialect_routes(self) -> list[Route]:
         """Paths of the systems that we stand in for, each with the nodes of its dialect."""
         others = [each for each in DIALECTS.values() if each.inspect_path and each is not GPUSHARE]
-        versions = {each.version_path for each in others} - {""}
+        versions = {other.version_path for other in others} - {""}
         return [
-            *(Route("GET", each.inspect_path, partial(self.inspect_dialect, each)) for each in others),
+            *(Route("GET", other.inspect_path, partial(self.inspect_dialect, other)) for other in others),
             *(
-                Route("GET", each.inspect_path + "/", partial(self.inspect_dialect_node, each))
-                for each in others
+                Route("GET", other.inspect_path + "/", partial(self.inspect_dialect_node, other))
+                for other in others
             ),
             *(Route("GET", path, self.version) for path in sorted(versions)),
         ]

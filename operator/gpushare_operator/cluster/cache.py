@@ -283,7 +283,7 @@ class Cache:
     def replace_schedulers(self, schedulers: Iterable[SchedulerObject]) -> None:
         """Takes over all kube-schedulers that there are."""
         self._snapshot = None
-        self._schedulers = {each.name: each for each in schedulers}
+        self._schedulers = {scheduler.name: scheduler for scheduler in schedulers}
 
     def replace_volcano_configs(self, configs: Mapping[VolcanoLocation, VolcanoConfigObject]) -> None:
         """Takes over all configurations of Volcano's scheduler that anybody asked for."""

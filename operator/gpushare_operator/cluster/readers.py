@@ -200,7 +200,11 @@ def _outdated(generation: int, status: Json) -> int:
 
 def _field_owners(metadata: Json) -> list[Json]:
     """Returns who owns which field; those of the status, which changes all the time, matter to nobody."""
-    return [each for each in metadata.get("managedFields", ()) if each.get("subresource") != "status"]
+    return [
+        managed_field
+        for managed_field in metadata.get("managedFields", ())
+        if managed_field.get("subresource") != "status"
+    ]
 
 
 def read_deployment(body: Json) -> DeploymentObject:
@@ -292,7 +296,9 @@ def read_pod(body: Json) -> PodObject:
     labels = {} if is_static(body) else metadata.get("labels", {})
     # What comes first is what the others wait for.
     containers = [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]
-    own = [each for each in containers if each.get("name") == labels.get(COMPONENT_LABEL)] or containers
+    own = [
+        container for container in containers if container.get("name") == labels.get(COMPONENT_LABEL)
+    ] or containers
     terminated = _container_state(own, "terminated")
     return PodObject(
         name=metadata["name"],
@@ -367,7 +373,8 @@ def read_scheduler(body: Json, seen: datetime) -> SchedulerObject:
     """Returns what a kubelet shows of the manifest of its kube-scheduler, as of ``seen``."""
     spec = body.get("spec", {})
     commands = [
-        [*(each.get("command") or ()), *(each.get("args") or ())] for each in spec.get("containers") or ()
+        [*(container.get("command") or ()), *(container.get("args") or ())]
+        for container in spec.get("containers") or ()
     ]
     # A container beside it has flags of its own.
     flags = next((words for words in commands if any(map(_is_scheduler, words))), [*commands, []][0])
@@ -419,7 +426,7 @@ def _why_waiting(state: Json, metadata: Json) -> str:
 
 def _last_words(containers: Any) -> str:
     """Returns the last message of a container that ended before: our programs log one JSON object a line."""
-    states = (each.get("lastState", {}).get("terminated") for each in containers)
+    states = (container.get("lastState", {}).get("terminated") for container in containers)
     ended: Json = next((state for state in states if state), {})
     lines = str(ended.get("message") or "").strip().splitlines()
     last = lines[-1] if lines else ""

@@ -60,10 +60,10 @@ async def _all(api: Reader, path: str, *, label_selector: str = "", field_select
 
 def _short(daemon_sets: Iterable[Json]) -> Iterator[tuple[str, str]]:
     """Yields UID and name of those that have fewer pods than nodes."""
-    for each in daemon_sets:
-        status = each.get("status") or {}
+    for daemon_set in daemon_sets:
+        status = daemon_set.get("status") or {}
         if status.get("currentNumberScheduled", 0) < status.get("desiredNumberScheduled", 0):
-            yield each["metadata"]["uid"], each["metadata"]["name"]
+            yield daemon_set["metadata"]["uid"], daemon_set["metadata"]["name"]
 
 
 def _without_pods(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
@@ -73,14 +73,14 @@ def _without_pods(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
 
 
 def _of_deployments(deployments: Iterable[Json]) -> Iterator[tuple[str, str]]:
-    for each in deployments:
-        for condition in (each.get("status") or {}).get("conditions") or ():
+    for deployment in deployments:
+        for condition in (deployment.get("status") or {}).get("conditions") or ():
             if (condition.get("type"), condition.get("status")) == ("ReplicaFailure", "True"):
-                yield each["metadata"]["name"], str(condition.get("message", ""))
+                yield deployment["metadata"]["name"], str(condition.get("message", ""))
 
 
 def _by_events(events: Iterable[Json], short: Mapping[str, str]) -> Mapping[str, str]:
-    said = ((each, short.get((each.get("regarding") or {}).get("uid", ""))) for each in events)
+    said = ((event, short.get((event.get("regarding") or {}).get("uid", ""))) for event in events)
     known = sorted(((_last_seen(each), str(each.get("note", "")), name) for each, name in said if name))
     return {name: _reason(note) for _, note, name in known}
 

@@ -90,7 +90,7 @@ async def _version_of_policies(api: Reader) -> str:
     group = await api.get(paths.ADMISSION)
     for version in (each["version"] for each in group.get("versions") or ()):
         resources = (await api.get(f"{paths.ADMISSION}/{version}")).get("resources") or ()
-        if {each["name"] for each in resources} >= {*POLICY_KINDS}:
+        if {resource["name"] for resource in resources} >= {*POLICY_KINDS}:
             return str(version)
     return ""
 

@@ -297,7 +297,7 @@ def describe(action: Action) -> str:
         case RecordResult():
             return f"record exit code {action.exit_code} of hostctl on Job {action.name}"
         case DoubtShareNode():
-            types = ", ".join(each.type for each in action.conditions)
+            types = ", ".join(condition.type for condition in action.conditions)
             return f"set {types} of GPUShareNode {action.node} to Unknown"
         case LabelNode():
             return f"label node {action.node} {dict(action.labels) | dict(action.annotations)}"

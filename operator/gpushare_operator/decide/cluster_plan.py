@@ -43,5 +43,5 @@ def _remove_taints(
 def _orphaned_policies(snapshot: Snapshot) -> set[str]:
     """Returns policies that are gone although something of theirs is here: somebody took off our
     finalizer."""
-    names = {*snapshot.traits.policies, *(each.policy for each in snapshot.daemon_sets.values())}
+    names = {*snapshot.traits.policies, *(daemon_set.policy for daemon_set in snapshot.daemon_sets.values())}
     return names - set(snapshot.policies) - {""}

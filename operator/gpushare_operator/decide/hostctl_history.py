@@ -227,7 +227,7 @@ def _has_old_keys(last: Attempt, now: datetime) -> bool:
 def _has_lost_edit(snapshot: Snapshot, job: JobObject) -> bool:
     """Returns whether the host's kubelet shows kube-schedulers, and none with our configuration, long enough
     after it was edited: an upgrade of the control plane writes the manifest anew."""
-    shown = [each for each in snapshot.schedulers.values() if each.node == job.node]
+    shown = [scheduler for scheduler in snapshot.schedulers.values() if scheduler.node == job.node]
     has_ours = any(each.config.startswith(f"{HOST_FOLDER}/") for each in shown)
     if not shown or job.finished is None or has_ours:
         return False
@@ -247,7 +247,7 @@ def _was_restarted(snapshot: Snapshot, job: JobObject, now: datetime) -> bool:
 
 def _latest_start(snapshot: Snapshot, host: str) -> datetime:
     """Returns when the host's kube-scheduler was started last, as far as its kubelet shows it."""
-    starts = (each.started for each in snapshot.schedulers.values() if each.node == host)
+    starts = (scheduler.started for scheduler in snapshot.schedulers.values() if scheduler.node == host)
     return max((start for start in starts if start), default=NEVER)
 
 

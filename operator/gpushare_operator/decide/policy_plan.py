@@ -166,7 +166,7 @@ def plan_policy(snapshot: Snapshot, policy: PolicyObject, installation: Installa
 
 def _marks_node(actions: NodeActions) -> bool:
     """Returns whether the node lacks the label by which plugins are placed, which no kubelet takes off."""
-    labelled = (each for each in actions.get(Stage.LABELS, ()) if isinstance(each, LabelNode))
+    labelled = (action for action in actions.get(Stage.LABELS, ()) if isinstance(action, LabelNode))
     return any(PLUGIN_NODE_LABEL in each.labels for each in labelled)
 
 

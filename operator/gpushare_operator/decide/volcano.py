@@ -183,7 +183,7 @@ def _assess_text(location: VolcanoLocation, text: str, backup: VolcanoBackupObje
 def _is_in_force(text: str, backup: VolcanoBackupObject | None) -> bool:
     """Returns whether nothing of ours is missing, however people have arranged it since."""
     ours = _additions(backup) if backup else ()
-    return not enable(text).additions and all(disable(text, [each]) != text for each in ours)
+    return not enable(text).additions and all(disable(text, [our]) != text for our in ours)
 
 
 def _unreadable(config: VolcanoConfigObject | None) -> VolcanoState:
@@ -218,7 +218,7 @@ def _backup_data(at: VolcanoLocation, original: str, edit: Edit) -> Json:
         "key": at.key,
         "original": original,
         "written": _sum(edit.text),
-        "additions": ",".join(f"{each.plugin}={each.whole}" for each in edit.additions),
+        "additions": ",".join(f"{addition.plugin}={addition.whole}" for addition in edit.additions),
     }
 
 

@@ -181,7 +181,7 @@ def _switch_on(text: str, name: str) -> tuple[str, Addition]:
 
 
 def _first(text: str, name: str) -> _Plugin:
-    return next(each for each in _plugins(yaml_edit.first_document(text)) if each.name == name)
+    return next(plugin for plugin in _plugins(yaml_edit.first_document(text)) if plugin.name == name)
 
 
 def _without(text: str, addition: Addition) -> str:

@@ -27,8 +27,8 @@ class ExtenderLog:
     def of_daemon_set(cls, body: Json) -> "ExtenderLog":
         """Returns what is in force."""
         pod = body.get("spec", {}).get("template", {}).get("spec", {})
-        volumes = (each for each in pod.get("volumes", ()) if each.get("name") == LOGS)
-        return cls(next((each.get("hostPath", {}).get("path", "") for each in volumes), ""))
+        volumes = (volume for volume in pod.get("volumes", ()) if volume.get("name") == LOGS)
+        return cls(next((volume.get("hostPath", {}).get("path", "") for volume in volumes), ""))
 
     @property
     def arguments(self) -> list[str]:

@@ -33,7 +33,7 @@ class PluginPlatform:
     @classmethod
     def of_spec(cls, spec: PolicySpec) -> "PluginPlatform":
         devices = (rule.devices for rule in spec.nodes)
-        paths = (each.inventory_path for each in devices if each.source is Source.INVENTORY)
+        paths = (device.inventory_path for device in devices if device.source is Source.INVENTORY)
         folders = {PurePosixPath(path).parent.as_posix() for path in paths}
         return cls(
             runtime_class=spec.plugin.runtime_class_name,
@@ -47,7 +47,8 @@ class PluginPlatform:
         """Returns what is in force."""
         pod = body.get("spec", {}).get("template", {}).get("spec", {})
         volumes = {
-            each.get("name"): each.get("hostPath", {}).get("path", "") for each in pod.get("volumes", ())
+            volume.get("name"): volume.get("hostPath", {}).get("path", "")
+            for volume in pod.get("volumes", ())
         }
         return cls(
             runtime_class=pod.get("runtimeClassName", ""),

@@ -84,7 +84,7 @@ class _Policies:
 
     def _take(self, event: Listed[Json] | Changed[Json]) -> None:
         if isinstance(event, Listed):
-            self.present = {each["metadata"]["name"]: each for each in event.items}
+            self.present = {item["metadata"]["name"]: item for item in event.items}
         elif event.kind == "DELETED":
             self.present.pop(event.item["metadata"]["name"], None)
         else:
@@ -106,5 +106,5 @@ class _Policies:
 def _message(policy: Json) -> str:
     """Returns what its condition Ready says: while a policy goes, what is still there."""
     conditions: list[dict[str, Any]] = policy.get("status", {}).get("conditions") or []
-    said = [each["message"] for each in conditions if each["type"] == "Ready"]
+    said = [condition["message"] for condition in conditions if condition["type"] == "Ready"]
     return said[0] if said else "the operator has said nothing of it"

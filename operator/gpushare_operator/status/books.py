@@ -67,7 +67,7 @@ def since_seen(state: ConditionState, before: Iterable[Condition]) -> ConditionS
 
 def seconds_until_reports_end(snapshot: Snapshot, now: datetime) -> float | None:
     """Returns the seconds until a report is believed no longer, unless it is renewed; None: there is none."""
-    return min((each.seconds_left(now) for each in _reports(snapshot, now)), default=None)
+    return min((report.seconds_left(now) for report in _reports(snapshot, now)), default=None)
 
 
 def _differing(snapshot: Snapshot, nodes: PolicyNodes, now: datetime) -> dict[str, str]:
@@ -95,4 +95,4 @@ def _host(report: ExtenderReport) -> str:
 
 def _reports(snapshot: Snapshot, now: datetime) -> Iterator[ExtenderReport]:
     lease = snapshot.calls.get(BOOKS_LEASE)
-    return (each for each in (lease.reports if lease else ()) if each.seconds_left(now) > 0)
+    return (report for report in (lease.reports if lease else ()) if report.seconds_left(now) > 0)

@@ -56,7 +56,7 @@ def nodes_ready(snapshot: Snapshot, policy: PolicyObject, nodes: PolicyNodes) ->
 
 
 def _outdated_plugins(snapshot: Snapshot, policy: PolicyObject) -> int:
-    own = (each for each in snapshot.daemon_sets.values() if each.policy == policy.name)
+    own = (daemon_set for daemon_set in snapshot.daemon_sets.values() if daemon_set.policy == policy.name)
     return sum(each.outdated for each in own)
 
 
@@ -240,11 +240,15 @@ def _spec_problems(policy: PolicyObject, kept_nodes: Sequence[str]) -> list[Prob
 def api_problems(failures: Sequence[str]) -> list[Problem]:
     if not failures:
         return []
-    ours = [each for each in failures if any(policy in each for policy in WORKLOADS_POLICIES)]
+    ours = [failure for failure in failures if any(policy in failure for policy in WORKLOADS_POLICIES)]
     if ours:
         advice = WITHOUT_DEPLOYMENT if NO_DEPLOYMENT in ours[0] else WHO_CHANGES_WORKLOADS
         return [Problem(conditions.WORKLOADS_REFUSED, f"{ours[0]}; {advice}")]
-    who = "not everything is done" if any(DEFECT in each for each in failures) else "the API server refused"
+    who = (
+        "not everything is done"
+        if any(DEFECT in failure for failure in failures)
+        else "the API server refused"
+    )
     message = f"{who}, trying again: {'; '.join(failures[:3])}"
     return [Problem(conditions.API_ERRORS, message)]
 

@@ -79,7 +79,9 @@ def can_wait(before: PolicyStatus, now: PolicyStatus) -> bool:
 
 
 def _decisive(status: PolicyStatus) -> Hashable:
-    conditions = tuple((each.type, each.status, each.reason) for each in status.conditions)
+    conditions = tuple(
+        (condition.type, condition.status, condition.reason) for condition in status.conditions
+    )
     return (status.observed_generation, status.backend, conditions)
 
 

@@ -144,8 +144,8 @@ class NodeReporter:
     def __call__(self, state: NodeState) -> Entry[Any]:
         assignment = assign_node(state, self.asked)
         positions = [*self._matched(state)]
-        matched: dict[Hashable, int] = {MatchedRule(each): 1 for each in positions}
-        matched |= {OwnRule(each): 1 for each in positions[:1]}
+        matched: dict[Hashable, int] = {MatchedRule(position): 1 for position in positions}
+        matched |= {OwnRule(position): 1 for position in positions[:1]}
         if not assignment.is_sharing:
             report = NodeReport(assignment=assignment)
             return _entry(report, matched)

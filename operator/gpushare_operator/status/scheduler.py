@@ -75,7 +75,11 @@ class _Connection:
     def told(self, what: str, *states: HistoryState) -> str:
         """Returns ``what`` happens on the nodes in ``states``, and which of them are away: there it waits."""
         names = self.nodes_in(*states)
-        away = [each.node.name for each in self.histories if not each.node.ready and each.node.name in names]
+        away = [
+            history.node.name
+            for history in self.histories
+            if not history.node.ready and history.node.name in names
+        ]
         if not away:
             return f"{listed(names)}: {what}" if names else ""
         here = sorted(set(names) - set(away))
@@ -219,7 +223,9 @@ def _no_restore_failed(connection: _Connection) -> Problem | None:
 def _no_restore_is_left(connection: _Connection) -> Problem | None:
     names = connection.nodes_in(HistoryState.RUNNING, HistoryState.DUE, HistoryState.BACKOFF)
     away = [
-        each.node.name for each in connection.histories if not each.node.ready and each.node.name in names
+        history.node.name
+        for history in connection.histories
+        if not history.node.ready and history.node.name in names
     ]
     message = f"kube-scheduler is being restored on {listed(names)}"
     how = f"; not Ready: {listed(away)}; {_how_to_let_go(connection, away)}" if away else ""

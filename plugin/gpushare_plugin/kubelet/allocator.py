@@ -113,9 +113,13 @@ class Allocator:
     def _choose(self, request: PreferenceRequest, candidates: Sequence[Pod], layout: Layout) -> list[int]:
         """Returns the units; of several candidates those of the first that has room whichever is meant."""
         assigned, size = self.state.assigned, request.units
-        is_known = all(has_known_cards(each, assigned, size, resource=self.name) for each in candidates)
+        is_known = all(
+            has_known_cards(candidate, assigned, size, resource=self.name) for candidate in candidates
+        )
         meant_pods = candidates if is_known else ()
-        beside = {each.uid: sum_shares(self._running_beside(each, size)) for each in meant_pods}
+        beside = {
+            meant_pod.uid: sum_shares(self._running_beside(meant_pod, size)) for meant_pod in meant_pods
+        }
         forgotten = forgotten_units(self.state.assignments(layout), self.state.pods, but_of=beside)
         problems: list[NothingFitsError] = []
         meant: Sequence[Pod | None] = candidates
@@ -261,7 +265,7 @@ class Allocator:
         The kubelet takes them by an earlier list, and does not ask which where it needs all that is free.
         """
         placed = layout.shares(numbers)
-        closed = [each for each in layout.cards if each.uuid in placed and not each.card.is_open]
+        closed = [card for card in layout.cards if card.uuid in placed and not card.card.is_open]
         if not closed or not {*numbers}.difference(*self._taken()):
             return
         forgotten = forgotten_units(self.state.assignments(layout), self.state.pods)
@@ -398,7 +402,11 @@ class Allocator:
     def _assigned_numbers(self, pod: Pod | None, layout: Layout) -> list[int]:
         """Returns the units of the class that is asked for which PodResources show of ``pod``."""
         holdings = self.state.assigned.holdings_of(pod) if pod else ()
-        own = (each for each in holdings if each and layout.class_of(each[0]) in (None, self.resource))
+        own = (
+            holding
+            for holding in holdings
+            if holding and layout.class_of(holding[0]) in (None, self.resource)
+        )
         return [number for numbers in own for number in numbers]
 
     def _total(self, pod: Pod | None) -> int:
@@ -478,7 +486,7 @@ def _whose_is_unknown(candidates: Sequence[Pod]) -> str:
     """Returns what to add to a message where several pods run without units that their kubelet knows of."""
     if len(candidates) < 2:
         return ""
-    names = ", ".join(str(each.name) for each in candidates[:MAX_NAMED])
+    names = ", ".join(str(candidate.name) for candidate in candidates[:MAX_NAMED])
     more = ", ..." if len(candidates) > MAX_NAMED else ""
     return (
         f"; the kubelet has lost the units of {names}{more}, and does not say a container of which of them it"

@@ -102,20 +102,20 @@ class DevicePlugin:
             await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, _told(error))
         except TimeoutError:
             await context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, TOO_LATE_MESSAGE)
-        responses = [api.ContainerPreferredAllocationResponse(deviceIDs=each) for each in ids]
+        responses = [api.ContainerPreferredAllocationResponse(deviceIDs=identifier) for identifier in ids]
         return api.PreferredAllocationResponse(container_responses=responses)
 
     async def allocate(self, request: api.AllocateRequest, context: Context) -> api.AllocateResponse:
         """Allocate: what comes with the units that the kubelet took. Refuses with FAILED_PRECONDITION."""
         try:
             async with self._answering(ALLOCATE):
-                asked = (each.devices_ids for each in request.container_requests)
+                asked = (container_request.devices_ids for container_request in request.container_requests)
                 answers = [await self._allocator.allocate(ids) for ids in asked]
         except (UnusableUnitsError, NothingOfferedError) as error:
             await context.abort(grpc.StatusCode.FAILED_PRECONDITION, _told(error))
         except TimeoutError:
             await context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, TOO_LATE_MESSAGE)
-        return api.AllocateResponse(container_responses=[_response(each) for each in answers])
+        return api.AllocateResponse(container_responses=[_response(answer) for answer in answers])
 
     @asynccontextmanager
     async def _answering(self, verb: str) -> AsyncIterator[None]:
@@ -147,15 +147,17 @@ def _response(answer: ContainerAnswer) -> api.ContainerAllocateResponse:
         envs=answer.variables,
         devices=[
             api.DeviceSpec(
-                container_path=each.container_path, host_path=each.host_path, permissions=each.permissions
+                container_path=node.container_path, host_path=node.host_path, permissions=node.permissions
             )
-            for each in nodes
+            for node in nodes
         ],
         mounts=[
-            api.Mount(container_path=each.container_path, host_path=each.host_path, read_only=each.read_only)
-            for each in mounts
+            api.Mount(
+                container_path=mount.container_path, host_path=mount.host_path, read_only=mount.read_only
+            )
+            for mount in mounts
         ],
-        cdi_devices=[api.CDIDevice(name=each) for each in answer.cdi_devices],
+        cdi_devices=[api.CDIDevice(name=cdi_device) for cdi_device in answer.cdi_devices],
     )
 
 

@@ -121,7 +121,7 @@ class AnswerReader:
             DecodeError: it is none.
         """
         before, self._known = self._known, {}
-        return AssignedDevices(place(self._read(each, before) for each in pod_messages(answer)))
+        return AssignedDevices(place(self._read(pod_message, before) for pod_message in pod_messages(answer)))
 
     def _read(self, message: PodMessage, before: Mapping[bytes, PodAssignment]) -> PodAssignment:
         found = before.get(message.content)

@@ -20,7 +20,7 @@ class _Given(NamedTuple):
     numbers: "array[int]"
 
     def without(self, numbers: AbstractSet[int]) -> "_Given":
-        return self._replace(numbers=array("I", [each for each in self.numbers if each not in numbers]))
+        return self._replace(numbers=array("I", [number for number in self.numbers if number not in numbers]))
 
 
 class Reservations:

@@ -73,14 +73,14 @@ def pod_messages(answer: bytes) -> Iterator[PodMessage]:
     Raises:
         DecodeError: it is none.
     """
-    for each in _messages(answer, _whole(answer), _PODS):
-        is_small = each.end - each.start <= SMALL
-        yield PodMessage(answer, each, answer[each.start : each.end] if is_small else b"")
+    for message in _messages(answer, _whole(answer), _PODS):
+        is_small = message.end - message.start <= SMALL
+        yield PodMessage(answer, message, answer[message.start : message.end] if is_small else b"")
 
 
 def _small_pod(content: bytes, resources: Collection[str]) -> ListedPod:
     read = podresources_pb2.PodResources.FromString(content)
-    containers = {each.name: _by_resource(each, resources) for each in read.containers}
+    containers = {container.name: _by_resource(container, resources) for container in read.containers}
     return ListedPod(read.namespace, read.name, containers)
 
 
@@ -88,9 +88,9 @@ def _by_resource(
     container: podresources_pb2.ContainerResources, resources: Collection[str]
 ) -> dict[str, ListedDevices]:
     found: dict[str, ListedDevices] = {}
-    for each in container.devices:
-        if (name := each.resource_name) in resources:
-            found.setdefault(name, ListedDevices()).others.extend(each.device_ids)
+    for device in container.devices:
+        if (name := device.resource_name) in resources:
+            found.setdefault(name, ListedDevices()).others.extend(device.device_ids)
     return found
 
 
@@ -99,7 +99,7 @@ def _pod(content: bytes, pod: _Field, resources: Collection[str]) -> ListedPod:
         namespace=_text(content, pod, _POD_NAMESPACE),
         name=_text(content, pod, _POD_NAME),
         containers=dict(
-            _container(content, each, resources) for each in _messages(content, pod, _CONTAINERS)
+            _container(content, message, resources) for message in _messages(content, pod, _CONTAINERS)
         ),
     )
 
@@ -110,7 +110,9 @@ def preference_requests(content: bytes) -> list[PreferenceRequest]:
     Raises:
         DecodeError: it is none.
     """
-    return [_preference(content, each) for each in _messages(content, _whole(content), _CONTAINER_REQUESTS)]
+    return [
+        _preference(content, message) for message in _messages(content, _whole(content), _CONTAINER_REQUESTS)
+    ]
 
 
 def _preference(content: bytes, message: _Field) -> PreferenceRequest:

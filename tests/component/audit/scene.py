@@ -122,7 +122,7 @@ class Scene:
     def step(self) -> None:
         """Safety: what must never be, not even while pods are on their way."""
         books = read_books(self.cluster)
-        self.seen += [each for each in differences(books) if each.kind.at_once]
+        self.seen += [difference for difference in differences(books) if difference.kind.at_once]
         for name, after in books.nodes.items():
             if before := self._before.nodes.get(name):
                 self.seen += released_early(before, after)
@@ -135,7 +135,7 @@ class Scene:
 
     def must_not(self, *kinds: Kind) -> None:
         """At this moment the extender decides by its book: these kinds must not be."""
-        self.seen += [each for each in self.differences() if each.kind in kinds]
+        self.seen += [difference for difference in self.differences() if difference.kind in kinds]
 
     def differences(self) -> list[Difference]:
         return differences(read_books(self.cluster))

@@ -28,7 +28,7 @@ def overtake(scene: Scene, pod: Pod, monkeypatch: pytest.MonkeyPatch) -> tuple[l
             cluster.bind_past_the_extender(pod, NODE)
             cluster.admit(pod)
             scene.node.clock.now += LONG
-            seen.extend(each for each in scene.differences() if each.kind.at_once)
+            seen.extend(difference for difference in scene.differences() if difference.kind.at_once)
         return written
 
     monkeypatch.setattr(Cluster, "_merge_status", merge)

@@ -25,7 +25,7 @@ async def cluster(tmp_path: Path) -> AsyncIterator[PretendCluster]:
 
 
 def by_name(figures: Sequence[Figure]) -> dict[str, Figure]:
-    return {each.what: each for each in figures}
+    return {figure.what: figure for figure in figures}
 
 
 async def pods_of(cluster: PretendCluster) -> list[Json]:
@@ -130,7 +130,7 @@ async def test_every_number_of_offered_nodes_is_asked_of_all_nodes_in_turn(clust
     assert figures["plain pods: of 60 that run where their image is"].measured == 20
     assert figures["16 offered: skew of 60 over 3 zones"].measured == 0
     share_nodes = (await cluster.client.get(paths.SHARE_NODES))["items"]
-    assert [each["spec"].get("candidates") for each in share_nodes] == [None] * 3, "as before"
+    assert [share_node["spec"].get("candidates") for share_node in share_nodes] == [None] * 3, "as before"
     assert await pods_of(cluster) == []
 
 

@@ -27,7 +27,7 @@ def workplace() -> Iterator[Workplace]:
 
 async def test_an_extender_gives_right_answers_from_its_books(workplace: Workplace) -> None:
     figures = await extender_books.filters(workplace)
-    assert [each.what for each in figures] == [
+    assert [figure.what for figure in figures] == [
         "filter, 20 of 20 names: p50",
         "filter, 20 of 20 names: p99",
         "filter, all 20 names: p50",
@@ -42,7 +42,7 @@ async def test_an_extender_gives_right_answers_from_its_books(workplace: Workpla
 
 async def test_a_plugin_admits_pods_and_is_measured_once_for_two_rows(workplace: Workplace) -> None:
     admissions = await plugin.admissions(workplace)
-    assert [each.measured > 0 for each in admissions] == [True] * 6
+    assert [admission.measured > 0 for admission in admissions] == [True] * 6
     folders = list(workplace.folder.glob("plugin-*"))
     footprint = {each.what: each for each in await plugin.footprint(workplace)}
     assert footprint["plugin, 256,000 units"].measured > 10

@@ -23,7 +23,7 @@ async def large(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[LargeBooks]:
 
 
 def by_name(figures: Sequence[Figure]) -> dict[str, float]:
-    return {each.what: each.measured for each in figures}
+    return {figure.what: figure.measured for figure in figures}
 
 
 async def test_an_extender_is_measured_from_its_first_list_to_the_next(large: LargeBooks) -> None:

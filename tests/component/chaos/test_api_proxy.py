@@ -50,7 +50,7 @@ class Server:
 
     def tell(self, *events: str) -> None:
         for queue in self.watchers:
-            queue.put_nowait("".join(f"{each}\n" for each in events).encode())
+            queue.put_nowait("".join(f"{event}\n" for event in events).encode())
 
     def close(self) -> None:
         for queue in self.watchers:

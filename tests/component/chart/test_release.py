@@ -71,7 +71,7 @@ def test_the_manifests_are_what_the_documents_apply(two: tuple[Path, Path]) -> N
     with tarfile.open(two[0] / f"{NAME}-manifests.tar.gz") as archive:
         names = {name.removeprefix(f"{NAME}/") for name in archive.getnames()}
     resources = yaml.safe_load((ROOT / "manifests" / "kustomization.yaml").read_text())["resources"]
-    listed = {os.path.normpath(f"manifests/{each}") for each in resources}
+    listed = {os.path.normpath(f"manifests/{resource}") for resource in resources}
     assert all(any(name.startswith(each) for name in names) for each in listed)
     assert {"config/samples/nvidia.yaml", "LICENSE", "config/auditor/kustomization.yaml"} <= names
 

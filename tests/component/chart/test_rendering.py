@@ -67,8 +67,8 @@ def test_without_values_it_installs_what_the_manifests_install() -> None:
 
 def test_in_another_namespace_nothing_names_the_usual_one() -> None:
     bodies = render(namespace="elsewhere", networkPolicy={"enabled": True}, podMonitor={"enabled": True})
-    assert [identity(each) for each in bodies if "gpushare-system" in json.dumps(each)] == []
-    named = {each["metadata"]["namespace"] for each in bodies if "namespace" in each["metadata"]}
+    assert [identity(body) for body in bodies if "gpushare-system" in json.dumps(body)] == []
+    named = {body["metadata"]["namespace"] for body in bodies if "namespace" in body["metadata"]}
     assert named == {"elsewhere", "kube-system"}
 
 
@@ -132,7 +132,7 @@ DEDICATED_VALUES: Json = {"enabled": True, "image": "registry.example.com/kube-s
 def test_a_scheduler_of_our_own_is_let_in_where_it_is_asked_for() -> None:
     bodies = render(dedicatedScheduler=DEDICATED_VALUES)
     sources = of_kustomization(ROOT / copy_objects.DEDICATED)
-    found = {identity(each): each for each in bodies}
+    found = {identity(body): body for body in bodies}
     assert [source for source in sources if found[identity(source)] != source] == []
     usual = {identity(each) for each in render()}
     assert found.keys() - usual == {identity(source) for source in sources}
@@ -140,7 +140,7 @@ def test_a_scheduler_of_our_own_is_let_in_where_it_is_asked_for() -> None:
 
 def test_a_server_that_can_point_pods_nowhere_is_asked_for_nothing_of_the_kind() -> None:
     bodies = render(dedicatedScheduler=DEDICATED_VALUES, served="v1")
-    assert [each for each in bodies if each["kind"].startswith("Mutating")] == []
+    assert [body for body in bodies if body["kind"].startswith("Mutating")] == []
     assert one(bodies, "ValidatingAdmissionPolicy", "gpushare-operator-scheduler")
 
 
@@ -165,16 +165,16 @@ def test_optional_objects_are_those_of_the_folder_config() -> None:
 
 def test_the_api_servers_ports_are_what_pods_may_call() -> None:
     bodies = render(networkPolicy={"enabled": True, "apiServerPorts": [8443]})
-    egress = [each["spec"]["egress"] for each in bodies if "egress" in each.get("spec", {})]
+    egress = [body["spec"]["egress"] for body in bodies if "egress" in body.get("spec", {})]
     assert egress == [[{"ports": [{"port": 8443, "protocol": "TCP"}]}]] * 3
 
 
 def test_every_pod_of_a_network_policy_has_its_labels() -> None:
     bodies = render(networkPolicy={"enabled": True})
-    pods = [each["spec"]["template"] for each in bodies if each["kind"] in ("Deployment", "Job")]
+    pods = [body["spec"]["template"] for body in bodies if body["kind"] in ("Deployment", "Job")]
     for name in ("operator", "uninstall"):
         wanted = one(bodies, "NetworkPolicy", f"gpushare-{name}")["spec"]["podSelector"]["matchLabels"]
-        assert [wanted.items() <= each["metadata"]["labels"].items() for each in pods].count(True) == 1
+        assert [wanted.items() <= pod["metadata"]["labels"].items() for pod in pods].count(True) == 1
 
 
 def test_a_policy_is_made_once_and_deleted_by_no_upgrade() -> None:
@@ -189,7 +189,7 @@ def test_a_policy_is_made_once_and_deleted_by_no_upgrade() -> None:
 def test_the_hook_comes_before_everything_is_deleted_with_rights_of_its_own() -> None:
     hooks = [each for each in render() if hook_of(each) == "pre-delete"]
     weights = {
-        each["kind"]: int(each["metadata"]["annotations"].get("helm.sh/hook-weight", 0)) for each in hooks
+        hook["kind"]: int(hook["metadata"]["annotations"].get("helm.sh/hook-weight", 0)) for hook in hooks
     }
     assert all(weights[kind] < weights["Job"] for kind in weights if kind != "Job")
     (rule,) = one(hooks, "ClusterRole", "gpushare-uninstall")["rules"]
@@ -250,11 +250,11 @@ def test_helm_finds_nothing_to_complain_about() -> None:
 
 def test_helms_test_leaves_neither_pod_nor_account() -> None:
     hooks = [each for each in render() if hook_of(each) == "test"]
-    assert {each["kind"] for each in hooks} == {
+    assert {hook["kind"] for hook in hooks} == {
         *("Pod", "ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding")
     }
-    for each in hooks:
-        policies = each["metadata"]["annotations"]["helm.sh/hook-delete-policy"].split(",")
+    for hook in hooks:
+        policies = hook["metadata"]["annotations"]["helm.sh/hook-delete-policy"].split(",")
         assert {"hook-succeeded", "hook-failed"} <= set(policies)
 
 
@@ -326,9 +326,9 @@ def test_artifact_hub_is_told_of_every_definition() -> None:
     definitions = [each for each in render() if each["kind"] == "CustomResourceDefinition"]
     told = yaml.safe_load(ANNOTATIONS["artifacthub.io/crds"])
     assert {(each["kind"], each["name"], each["version"]) for each in told} == {
-        (each["spec"]["names"]["kind"], each["metadata"]["name"], version["name"])
-        for each in definitions
-        for version in each["spec"]["versions"]
+        (definition["spec"]["names"]["kind"], definition["metadata"]["name"], version["name"])
+        for definition in definitions
+        for version in definition["spec"]["versions"]
     }
 
 

@@ -62,7 +62,7 @@ async def test_a_difference_that_stays_is_named(node: Node, kubelet: Path) -> No
     assert any("I4     Uncounted" in line for line in lines)
     assert any("units that are in use look free" in line for line in lines)
     found = json.loads(rendered(report, "json"))
-    assert {each["kind"] for each in found["differences"]} >= {"Uncounted", "SharesDiffer"}
+    assert {difference["kind"] for difference in found["differences"]} >= {"Uncounted", "SharesDiffer"}
     assert found["books"] == [*report.books]
 
 

@@ -143,7 +143,9 @@ async def test_the_audit_for_programs(tmp_path: Path, capsys: pytest.CaptureFixt
     assert await audited(tmp_path, "--settle", "0", "-o", "json") == 1
     told = capsys.readouterr().out
     assert hidden_in(told, but="\n") == set()
-    assert ATTACK in {each["card"] for each in json.loads(told)["differences"]}, "programs get what is there"
+    assert ATTACK in {difference["card"] for difference in json.loads(told)["differences"]}, (
+        "programs get what is there"
+    )
 
 
 def test_names_of_files_that_are_no_text(tmp_path: Path) -> None:

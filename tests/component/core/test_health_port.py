@@ -257,7 +257,7 @@ class TestRoom:
                 await stack.enter_async_context(calling(port, PROBE[:-1]))
             await ask(port, PROBE + b"\0garbage\r\n\r\n")
         warnings = [record for record in caplog.records if record.levelno >= logging.WARNING]
-        assert [each.getMessage() for each in warnings] == [
+        assert [warning.getMessage() for warning in warnings] == [
             "health port: 3 other connections have not asked yet; one is dropped"
         ]
 

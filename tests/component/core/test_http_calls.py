@@ -90,7 +90,7 @@ async def calls_to(
 
 def peer_with(*behaviours: Callable[[Peer], Behaviour]) -> Peer:
     peer = Peer([])
-    peer.behaviours.extend(each(peer) for each in behaviours)
+    peer.behaviours.extend(behaviour(peer) for behaviour in behaviours)
     return peer
 
 

@@ -68,7 +68,10 @@ def kubernetes_readings(texts: Sequence[str]) -> list[Reading]:
         [program, "quantities"], input=lines, capture_output=True, text=True, timeout=120, check=True
     )
     readings = [json.loads(line) for line in done.stdout.splitlines()]
-    return [Reading(Fraction(each["amount"]) if each["amount"] else None, each["value"]) for each in readings]
+    return [
+        Reading(Fraction(reading["amount"]) if reading["amount"] else None, reading["value"])
+        for reading in readings
+    ]
 
 
 def drawn_texts() -> list[str]:

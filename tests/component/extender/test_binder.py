@@ -134,7 +134,7 @@ async def test_the_pod_is_read_from_the_api_servers_cache(api: FakeApi, binder: 
 async def test_a_cache_that_lags_is_not_believed(api: FakeApi, binder: Binder, stale: Answer) -> None:
     api.fail("GET", POD, stale)
     assert await binder.bind(reference(), "n1") == ""
-    assert [each.query.get("resourceVersion") for each in api.requests("GET", POD)] == ["0", None]
+    assert [request.query.get("resourceVersion") for request in api.requests("GET", POD)] == ["0", None]
     assert allocation(api)["cards"] == {"n1-0": 4}
 
 

@@ -50,7 +50,7 @@ class Audited:
         """Pods of which something is found once so much time has passed."""
         self.clock.now += seconds
         self.audit.look_at_due()
-        return [each.pod for each in self.audit.differences()]
+        return [difference.pod for difference in self.audit.differences()]
 
 
 @pytest.fixture

@@ -78,7 +78,7 @@ async def extender(api: FakeApi, *nodes: int) -> AsyncIterator[tuple[SchedulerCa
         binder = Binder(client, ledger, permitted)
         server = TestServer(application(ExtenderApi(ledger, binder, HealthApi(watches))))
         await server.start_server(shutdown_timeout=0.001)
-        yield SchedulerCaller(session, server), [each.name for each in share_nodes]
+        yield SchedulerCaller(session, server), [node.name for node in share_nodes]
         await binder.drain(5.0)
         await server.close()
 

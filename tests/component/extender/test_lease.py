@@ -211,7 +211,7 @@ async def test_many_binds_cost_one_write_of_the_lease_and_one_list(api: FakeApi,
     assert set(answers) == {""}
     writes = [each for each in api.seen if each.path == LEASE and each.method != "GET"]
     assert len(writes) == 1
-    assert sum(not each.is_watch for each in api.requests("GET", PODS)[lists:]) == 1
+    assert sum(not request.is_watch for request in api.requests("GET", PODS)[lists:]) == 1
 
 
 async def test_while_it_is_used_it_is_renewed(api: FakeApi, one: Running) -> None:
@@ -228,10 +228,10 @@ async def test_its_own_lease_given_back_and_taken_again_needs_no_list(api: FakeA
     assert await one.bind("a") == ""
     one.clock.now += IDLE_SECONDS + RENEW_SECONDS
     await api.wait_for("the Lease given back", lambda: holder(api) is None)
-    lists = sum(not each.is_watch for each in api.requests("GET", PODS))
+    lists = sum(not request.is_watch for request in api.requests("GET", PODS))
     assert "largest free 0" in await one.bind("b")
     assert holder(api) == "one"
-    assert sum(not each.is_watch for each in api.requests("GET", PODS)) == lists
+    assert sum(not request.is_watch for request in api.requests("GET", PODS)) == lists
 
 
 @pytest.mark.parametrize(

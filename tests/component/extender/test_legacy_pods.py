@@ -172,7 +172,7 @@ async def test_a_pod_counts_for_what_it_asks_for_whatever_is_claimed(
 async def test_a_malformed_one_is_warned_of(api: FakeApi, caplog: pytest.LogCaptureFixture) -> None:
     broken = {**left_by("aliyun.com"), "ALIYUN_COM_GPU_MEM_IDX": "first"}
     async with extender_of(api, dialect_node(), old(broken)):
-        told = [each.message for each in caplog.records if each.levelname == "WARNING"]
+        told = [record.message for record in caplog.records if record.levelname == "WARNING"]
     assert told == ["not believed: pod default/old: ALIYUN_COM_GPU_MEM_IDX is 'first', not a number"]
 
 

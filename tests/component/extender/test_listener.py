@@ -207,7 +207,8 @@ class TestRoom:
         async with serving(ListenerLimits(unproven=8)) as port:
             with contextlib.ExitStack() as stack:
                 queue = [
-                    stack.enter_context(_connected(port, WHOLE if not each else b"")) for each in range(60)
+                    stack.enter_context(_connected(port, WHOLE if not number else b""))
+                    for number in range(60)
                 ]
                 queue[0].setblocking(False)  # noqa: FBT003 - the standard library's own signature
                 answer = await asyncio.wait_for(asyncio.get_running_loop().sock_recv(queue[0], 1000), 5)

@@ -217,7 +217,7 @@ async def test_a_whole_burst_at_a_node_without_plugin_costs_one_read(setting: Se
     reads = [
         each for each in setting.api.seen if each.method == "GET" and each.path.endswith(("p0", "p1", "p2"))
     ]
-    assert sum("resourceVersion" not in each.query for each in reads) == 1
+    assert sum("resourceVersion" not in read.query for read in reads) == 1
 
 
 async def test_a_pod_that_the_plugin_has_told_of_is_not_read(setting: Setting) -> None:

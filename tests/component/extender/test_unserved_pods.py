@@ -70,7 +70,7 @@ async def test_and_again_when_the_api_server_may_have_forgotten(
 async def test_of_thousands_some_are_told_at_a_time(
     api: FakeApi, client: KubeClient, clock: FakeClock
 ) -> None:
-    put(api, *(f"big-{each}" for each in range(PAGE - 1)))
+    put(api, *(f"big-{number}" for number in range(PAGE - 1)))
     extender = an_extender(client, clock)
     await extender.look()
     assert len(told(api)) == MAX_EVENTS

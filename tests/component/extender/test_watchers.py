@@ -139,7 +139,7 @@ async def test_a_pod_that_names_another_node_counts_on_both_and_is_warned_of_onc
     api.put(PODS, holder_json("b", card=1, units=1))
     await followed.wait_for("the next pod", lambda: followed.used() == [4, 1])
     assert dict(followed.ledger.greatest[RESOURCE]) == {"n1": 15, "n2": 10}
-    assert sum("names node n2, and named n1 before" in each.message for each in caplog.records) == 1
+    assert sum("names node n2, and named n1 before" in record.message for record in caplog.records) == 1
 
 
 async def test_an_api_server_that_is_slow_to_show_a_pod_holds_up_no_others(
@@ -201,7 +201,7 @@ async def test_an_annotation_that_was_spoilt_frees_nothing_and_is_warned_of_once
         api.put(PODS, pod_json("a", node="n1", annotations=annotations))
     api.put(PODS, holder_json("b", card=1, units=1))
     await followed.wait_for("the next pod", lambda: followed.used() == [4, 1])
-    assert sum("default/a" in each.message for each in caplog.records) == 1
+    assert sum("default/a" in record.message for record in caplog.records) == 1
 
 
 async def test_a_copy_that_brings_the_annotation_of_its_original_counts_as_nothing(
@@ -230,7 +230,7 @@ async def test_an_unreadable_annotation_is_warned_of_once(
         api.put(PODS, pod_json("bad", node="n1", annotations={ANNOTATION: "x"}))
     api.put(PODS, holder_json("good"))
     await followed.wait_for("the readable pod", lambda: followed.used() == [4, 0])
-    assert sum("default/bad" in each.message for each in caplog.records) == 1
+    assert sum("default/bad" in record.message for record in caplog.records) == 1
 
 
 async def test_an_unreadable_annotation_is_warned_of_once_over_lists_too(
@@ -241,7 +241,7 @@ async def test_an_unreadable_annotation_is_warned_of_once_over_lists_too(
     api.put(PODS, pod_json("bad", node="n1", annotations={ANNOTATION: "x"}))
     api.put(PODS, holder_json("good"))
     await followed.wait_for("the readable pod", lambda: followed.used() == [4, 0])
-    assert sum("default/bad" in each.message for each in caplog.records) == 1
+    assert sum("default/bad" in record.message for record in caplog.records) == 1
 
 
 async def test_a_lost_watch_loses_nothing_that_happened_meanwhile(
@@ -304,7 +304,7 @@ async def test_why_a_node_is_closed_is_logged_once(
         api.put(SHARE_NODES, {**sick, "metadata": {"name": "n2", "labels": {"write": str(number)}}})
     api.put(SHARE_NODES, share_node_json("n3"))
     await followed.wait_for("what came last", lambda: "n3" in followed.ledger.greatest[RESOURCE])
-    assert [each.message for each in caplog.records if "takes no pods" in each.message] == [
+    assert [record.message for record in caplog.records if "takes no pods" in record.message] == [
         "takes no pods: node(s) without a healthy GPU card"
     ]
 

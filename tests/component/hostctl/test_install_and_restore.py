@@ -77,7 +77,7 @@ def test_nothing_is_removed_that_is_not_ours_wherever_the_folder_points(node: Fa
     assert [path for path in theirs if not path.exists()] == []
     assert "not ours: ca.key, etcd, keys, scheduler.conf" in result.message
     assert sorted(path.name for path in pki.rglob("*") if path.is_file()) == sorted(
-        each.name for each in theirs
+        their.name for their in theirs
     )
 
 

@@ -70,7 +70,7 @@ def evaluated_unasked(operation: str, resource: str) -> set[str]:
 
 def conditions(policy: str) -> list[str]:
     (spec,) = [spec for name, spec in policies("ValidatingAdmissionPolicy") if name == policy]
-    return [each["expression"] for each in spec["matchConditions"]]
+    return [match_condition["expression"] for match_condition in spec["matchConditions"]]
 
 
 def variable(policy: str, name: str) -> set[str]:
@@ -104,7 +104,7 @@ def test_what_a_policy_has_to_ask_for_is_looked_up_only_there() -> None:
         if spec["policyName"] in asked | {"gpushare-dialect-environments"}
     ]
     assert len(references) == 3
-    assert {each["parameterNotFoundAction"] for each in references} == {"Allow"}
+    assert {reference["parameterNotFoundAction"] for reference in references} == {"Allow"}
 
 
 def test_without_backend_dedicated_nothing_changes_pods() -> None:
@@ -132,7 +132,7 @@ def test_what_is_compared_with_the_operators_deployment_is_refused_without_it() 
         == with_parameter.keys()
         == {"gpushare-operator-images", "gpushare-operator-scheduler-images"}
     )
-    assert {each["parameterNotFoundAction"] for each in bindings.values()} == {"Deny"}
+    assert {binding["parameterNotFoundAction"] for binding in bindings.values()} == {"Deny"}
     matched = {"matchExpressions": [{"key": COMPARE_LABEL, "operator": "Exists"}]}
     selectors = [spec["matchConstraints"]["objectSelector"] for spec in with_parameter.values()]
     assert selectors == [matched, matched]
@@ -195,7 +195,7 @@ def lists_of(expression: str) -> list[set[str]]:
 
 def expression_of(policy: str, name: str) -> str:
     (spec,) = [spec for each, spec in policies("ValidatingAdmissionPolicy") if each == policy]
-    (expression,) = [each["expression"] for each in spec["variables"] if each["name"] == name]
+    (expression,) = [variable["expression"] for variable in spec["variables"] if variable["name"] == name]
     return str(expression)
 
 
@@ -280,8 +280,12 @@ def test_of_containers_that_ask_for_no_card_longer_lists_are_refused_unseen() ->
 def test_a_walk_over_keys_lets_pass_what_its_variable_names(policy: str, own: tuple[str, ...]) -> None:
     """A variable would cost more than a list that is written there."""
     (spec,) = [spec for each, spec in policies("ValidatingAdmissionPolicy") if each == policy]
-    walks = [each["expression"] for each in spec["validations"] if "old.filter(key" in each["expression"]]
-    assert [lists_of(each.partition("old.filter(")[2])[0] for each in walks] == [
+    walks = [
+        validation["expression"]
+        for validation in spec["validations"]
+        if "old.filter(key" in validation["expression"]
+    ]
+    assert [lists_of(walk.partition("old.filter(")[2])[0] for walk in walks] == [
         variable(policy, name) for name in own
     ]
 
@@ -289,9 +293,9 @@ def test_a_walk_over_keys_lets_pass_what_its_variable_names(policy: str, own: tu
 def message_of(policy: str) -> str:
     (spec,) = [spec for each, spec in policies("ValidatingAdmissionPolicy") if each == policy]
     return next(
-        str(each["messageExpression"])
-        for each in spec["validations"]
-        if "variables.naming.size()" in each["expression"]
+        str(validation["messageExpression"])
+        for validation in spec["validations"]
+        if "variables.naming.size()" in validation["expression"]
     )
 
 
@@ -315,7 +319,9 @@ def test_of_thousands_of_containers_only_those_that_ask_are_looked_at_closer(pol
     """All variables together took the API server 5 s for a pod of 2,000."""
     (spec,) = [spec for name, spec in policies("ValidatingAdmissionPolicy") if name == policy]
     through_all = [
-        each["name"] for each in spec["variables"] if "object.spec.containers" in each["expression"]
+        variable["name"]
+        for variable in spec["variables"]
+        if "object.spec.containers" in variable["expression"]
     ]
     assert through_all == (["asking"] if policy == "gpushare-requests" else ["asking", "unserved"])
 

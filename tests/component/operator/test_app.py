@@ -99,7 +99,10 @@ async def until(cluster: Cluster, is_reached: Callable[[], bool], what: str) -> 
 
 def is_ready(cluster: Cluster, name: str = "default") -> bool:
     status = cluster.api.of(paths.POLICIES).get(name, {}).get("status", {})
-    return any(each["type"] == "Ready" and each["status"] == "True" for each in status.get("conditions", ()))
+    return any(
+        condition["type"] == "Ready" and condition["status"] == "True"
+        for condition in status.get("conditions", ())
+    )
 
 
 async def test_a_policy_comes_and_goes_and_kopf_writes_nothing(
@@ -167,7 +170,7 @@ async def test_prometheus_reads_policies_and_the_operators_work(
     assert 'gpushare_policy_nodes{policy="default",state="ready"} 1.0' in lines
     assert 'gpushare_operator_reconciles_total{result="Done",work="resync"} 0.0' in lines
     done = [
-        each for each in lines if each.startswith("gpushare_operator_reconciles_total") and "policy" in each
+        line for line in lines if line.startswith("gpushare_operator_reconciles_total") and "policy" in line
     ]
     assert any('result="Done"' in each and not each.endswith(" 0.0") for each in done)
 

@@ -65,7 +65,11 @@ def config(cluster: Cluster) -> str:
 
 def said(cluster: Cluster, type_: str = "SchedulerConfigured") -> str:
     conditions = cluster.api.of(paths.POLICIES)["default"]["status"]["conditions"]
-    return next(f"{each['reason']}: {each['message']}" for each in conditions if each["type"] == type_)
+    return next(
+        f"{condition['reason']}: {condition['message']}"
+        for condition in conditions
+        if condition["type"] == type_
+    )
 
 
 def state(cluster: Cluster) -> Any:

@@ -55,8 +55,8 @@ def without_times(cluster: Cluster) -> Any:
     for body in (body for kind in objects.values() for body in kind.values()):
         for key in ("resourceVersion", "uid", "generation", "creationTimestamp", "ownerReferences"):
             body["metadata"].pop(key, None)
-        for each in body.get("status", {}).get("conditions", ()):
-            each.pop("lastTransitionTime", None)
+        for condition in body.get("status", {}).get("conditions", ()):
+            condition.pop("lastTransitionTime", None)
         body.get("status", {}).pop("observedGeneration", None)
     for name, kind in objects.items():
         if name.endswith("/jobs"):
@@ -659,12 +659,14 @@ def waits_for_something(cluster: Cluster) -> bool:
     """Whether a policy is neither Ready nor gone."""
     policies = cluster.api.of(paths.POLICIES).values()
     deleting = any(policy["metadata"].get("deletionTimestamp") for policy in policies)
-    return deleting or any(each["status"] != "True" for each in conditions(cluster, "Ready") if policies)
+    return deleting or any(
+        condition["status"] != "True" for condition in conditions(cluster, "Ready") if policies
+    )
 
 
 def conditions(cluster: Cluster, kind: str) -> list[dict[str, Any]]:
     status = cluster.api.of(paths.POLICIES).get("default", {}).get("status", {})
-    return [each for each in status.get("conditions", ()) if each["type"] == kind]
+    return [condition for condition in status.get("conditions", ()) if condition["type"] == kind]
 
 
 async def test_the_operators_log_goes_by_the_most_verbose_policy(caplog: pytest.LogCaptureFixture) -> None:

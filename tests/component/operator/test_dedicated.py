@@ -36,7 +36,7 @@ def status(cluster: Cluster) -> Any:
 
 
 def said(cluster: Cluster, kind: str = "SchedulerConfigured") -> str:
-    (found,) = [each for each in status(cluster)["conditions"] if each["type"] == kind]
+    (found,) = [condition for condition in status(cluster)["conditions"] if condition["type"] == kind]
     return f"{found['status']} {found['reason']}: {found['message']}"
 
 

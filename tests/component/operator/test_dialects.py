@@ -71,7 +71,7 @@ def managed_resources(cluster: Cluster) -> list[str]:
     runs = [
         each["spec"]["template"]["spec"]["containers"][0]["args"] for each in cluster.api.of(JOBS).values()
     ]
-    (args,) = [each for each in runs if each[0] == "install"]
+    (args,) = [run for run in runs if run[0] == "install"]
     return [value for flag, value in pairwise(args) if flag == "--managed-resource"]
 
 
@@ -285,7 +285,7 @@ async def test_two_policies_of_two_dialects_side_by_side() -> None:
 def kubelet_forgets(cluster: Cluster) -> None:
     """Five minutes after a plugin stopped: of what it offered there is nothing, and that is written once."""
     shares = cluster.api.of(paths.SHARE_NODES).values()
-    offered = {DIALECTS[each["spec"]["dialect"]].memory_resource for each in shares}
+    offered = {DIALECTS[share["spec"]["dialect"]].memory_resource for share in shares}
     zeros = dict.fromkeys((capacity(cluster).keys() & RESOURCES.keys()) - offered, "0")
     cluster.api.change(paths.NODES, GPU, {"status": {"capacity": zeros, "allocatable": zeros}})
 

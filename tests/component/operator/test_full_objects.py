@@ -79,7 +79,7 @@ def sicken(cluster: Cluster, name: str) -> None:
 
 def degraded(cluster: Cluster, policy: str = "default") -> str:
     conditions = cluster.api.of(paths.POLICIES)[policy].get("status", {}).get("conditions", ())
-    return next((each["message"] for each in conditions if each["type"] == "Degraded"), "")
+    return next((condition["message"] for condition in conditions if condition["type"] == "Degraded"), "")
 
 
 async def minutes(operator: Operator, count: int) -> None:

@@ -32,7 +32,7 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
 
 
 def to_nodes(cluster: Cluster) -> list[str]:
-    return [each for each in cluster.api.writes if paths.SHARE_NODES in each or paths.NODES in each]
+    return [write for write in cluster.api.writes if paths.SHARE_NODES in write or paths.NODES in write]
 
 
 async def test_a_roll_out_over_many_nodes_takes_several_rounds(cluster: Cluster) -> None:
@@ -153,7 +153,11 @@ async def test_a_round_ends_in_time_however_slow_the_writes_are(cluster: Cluster
 
 def is_ready(cluster: Cluster) -> dict[str, str]:
     conditions = cluster.api.of(paths.POLICIES)["default"]["status"]["conditions"]
-    return {each["type"]: each["status"] for each in conditions if each["type"] in ("Ready", "NodesReady")}
+    return {
+        condition["type"]: condition["status"]
+        for condition in conditions
+        if condition["type"] in ("Ready", "NodesReady")
+    }
 
 
 READY = {"Ready": "True", "NodesReady": "True"}

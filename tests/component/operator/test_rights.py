@@ -165,7 +165,7 @@ def test_for_a_scheduler_of_our_own_it_has_to_be_given_more() -> None:
     kinds = ("mutatingadmissionpolicies", "mutatingadmissionpolicybindings")
     read = {("", "pods", "list"), *(("admissionregistration.k8s.io", kind, "get") for kind in kinds)}
     assert allowed(DEDICATED / "scheduler" / "rbac-operator.yaml") == used - allowed(MANIFEST) | read
-    roles = [each for each in bodies_of(DEDICATED / "scheduler" / "rbac-operator.yaml") if "rules" in each]
+    roles = [body for body in bodies_of(DEDICATED / "scheduler" / "rbac-operator.yaml") if "rules" in body]
     named = {rule["resources"][0]: rule.get("resourceNames") for role in roles for rule in role["rules"]}
     assert named == {
         "deployments": [DEDICATED_SCHEDULER],
@@ -182,7 +182,9 @@ def test_pods_that_ask_for_any_of_our_resources_are_pointed_at_our_scheduler() -
     policy, binding = bodies_of(DEDICATED / "pods.yaml")
     assert binding["spec"]["policyName"] == policy["metadata"]["name"] == DEDICATED_SCHEDULER
     asks = next(
-        each["expression"] for each in policy["spec"]["matchConditions"] if each["name"] == "asks-for-cards"
+        match_condition["expression"]
+        for match_condition in policy["spec"]["matchConditions"]
+        if match_condition["name"] == "asks-for-cards"
     )
     own, shared = re.findall(r"\[('[^\[\]]+)\]", asks)
     assert set(quoted(own)) == RESOURCES.keys() - SHARED_RESOURCES
@@ -194,11 +196,13 @@ def test_pods_that_ask_for_any_of_our_resources_are_pointed_at_our_scheduler() -
 def test_the_deployment_of_our_scheduler_is_what_its_admission_policy_lets_pass() -> None:
     """As far as that can be told without an API server: tests/e2e/test_dedicated_rights.py asks one."""
     (spec,) = [
-        each["spec"]
-        for each in bodies_of(DEDICATED / "scheduler" / "admission-operator.yaml")
-        if each["kind"] == "ValidatingAdmissionPolicy" and "paramKind" not in each["spec"]
+        body["spec"]
+        for body in bodies_of(DEDICATED / "scheduler" / "admission-operator.yaml")
+        if body["kind"] == "ValidatingAdmissionPolicy" and "paramKind" not in body["spec"]
     ]
-    text = re.sub(r"'\s*\+\s*r'", "", " ".join(each["expression"] for each in spec["validations"]))
+    text = re.sub(
+        r"'\s*\+\s*r'", "", " ".join(validation["expression"] for validation in spec["validations"])
+    )
     preparation, _, extender = (
         re.compile(f"^{shape}$")
         for shape in (
@@ -247,9 +251,9 @@ def test_no_admission_policy_names_the_namespace() -> None:
 def admission_variable(file: str, policy: str, name: str) -> str:
     bodies = yaml.safe_load_all((MANIFEST.parent / file).read_text())
     (spec,) = [
-        each["spec"] for each in bodies if each["metadata"]["name"] == policy and "validations" in str(each)
+        body["spec"] for body in bodies if body["metadata"]["name"] == policy and "validations" in str(body)
     ]
-    (expression,) = [each["expression"] for each in spec["variables"] if each["name"] == name]
+    (expression,) = [variable["expression"] for variable in spec["variables"] if variable["name"] == name]
     return str(expression)
 
 
@@ -261,7 +265,10 @@ def keys_by_dialect() -> list[str]:
     """The names of dialects that have annotations, each with its keys."""
     ours = ["gpushare.io", Dialect.allocation_annotation]
     with_keys = [each for each in DIALECTS.values() if each.codec.annotation_keys]
-    return [*ours, *(name for each in with_keys for name in (each.name, *each.codec.annotation_keys))]
+    return [
+        *ours,
+        *(name for with_key in with_keys for name in (with_key.name, *with_key.codec.annotation_keys)),
+    ]
 
 
 @pytest.mark.parametrize("policy", ["gpushare-pods", "gpushare-bindings"])
@@ -275,8 +282,12 @@ def test_the_annotations_of_every_dialect_are_protected(policy: str) -> None:
     ]
     looked_at = quoted(spec["matchConditions"][0]["expression"])
     assert {*ANNOTATION_KEYS} <= {*looked_at}
-    walks = [each["expression"] for each in spec["validations"] if "old.filter(key" in each["expression"]]
-    assert [{*quoted(each)} for each in walks] == [{*ANNOTATION_KEYS}] * (policy == "gpushare-pods")
+    walks = [
+        validation["expression"]
+        for validation in spec["validations"]
+        if "old.filter(key" in validation["expression"]
+    ]
+    assert [{*quoted(walk)} for walk in walks] == [{*ANNOTATION_KEYS}] * (policy == "gpushare-pods")
 
 
 def test_a_binding_that_is_let_through_at_once_is_one_that_the_validations_let_through() -> None:
@@ -287,7 +298,7 @@ def test_a_binding_that_is_let_through_at_once_is_one_that_the_validations_let_t
         if each["metadata"]["name"] == policy and each["kind"] == "ValidatingAdmissionPolicy"
     ]
     through = squeezed(spec["matchConditions"][1]["expression"])
-    account, allocation = (squeezed(each["expression"]) for each in spec["validations"])
+    account, allocation = (squeezed(validation["expression"]) for validation in spec["validations"])
     account = account.partition("||variables.keys")[0].removeprefix("(").removesuffix(")")
     annotations, beginning = (
         squeezed(admission_variable(file, policy, name)) for name in ("annotations", "beginning")
@@ -303,15 +314,15 @@ def squeezed(expression: str) -> str:
 
 def test_others_get_one_right_and_that_for_one_dialect() -> None:
     bodies = list(yaml.safe_load_all((MANIFEST.parent / "rbac-dialects.yaml").read_text()))
-    roles = {each["metadata"]["name"]: each["rules"] for each in bodies if each["kind"] == "ClusterRole"}
+    roles = {body["metadata"]["name"]: body["rules"] for body in bodies if body["kind"] == "ClusterRole"}
     with_keys = [name for name, each in DIALECTS.items() if each.codec.annotation_keys]
     right = {"apiGroups": ["gpushare.io"], "resources": ["dialects"], "verbs": ["annotate"]}
     assert [rule for rules in roles.values() for rule in rules] == [
         {**right, "resourceNames": [name]} for name in with_keys
     ]
-    bindings = [each for each in bodies if each["kind"] == "ClusterRoleBinding"]
-    assert {each["roleRef"]["name"] for each in bindings} < set(roles)
-    assert {subject["kind"] for each in bindings for subject in each["subjects"]} == {"ServiceAccount"}
+    bindings = [body for body in bodies if body["kind"] == "ClusterRoleBinding"]
+    assert {binding["roleRef"]["name"] for binding in bindings} < set(roles)
+    assert {subject["kind"] for binding in bindings for subject in binding["subjects"]} == {"ServiceAccount"}
 
 
 def test_two_resources_of_any_dialects_are_noticed() -> None:
@@ -348,7 +359,7 @@ def test_elsewhere_it_may_only_list_the_pods_beside_kube_schedulers() -> None:
 
 
 def test_it_may_see_deployments_and_make_none() -> None:
-    roles = [each for each in bodies_of(MANIFEST) if "rules" in each]
+    roles = [body for body in bodies_of(MANIFEST) if "rules" in body]
     rules = [rule for role in roles for rule in role["rules"] if rule["resources"] == ["deployments"]]
     assert [(rule.get("resourceNames"), rule["verbs"]) for rule in rules] == [
         ([ACCOUNT], ["get"]),
@@ -376,11 +387,11 @@ def test_the_operator_makes_only_what_its_admission_policy_lets_pass() -> None:
         for each in policies
         if each["metadata"]["name"] == "gpushare-operator-workloads" and "validations" in each["spec"]
     ]
-    variables = {each["name"]: each["expression"] for each in spec["variables"]}
+    variables = {variable["name"]: variable["expression"] for variable in spec["variables"]}
     rules = variables["rules"]
     shapes = re.findall(r"r'(\^[^']*\$)'", re.sub(r"'\s*\+\s*r'", "", rules))
     assert len(shapes) == 4
-    validations = " ".join(each["expression"] for each in spec["validations"])
+    validations = " ".join(validation["expression"] for validation in spec["validations"])
     platform = PluginPlatform(
         runtime_class="nvidia",
         inventory_folders=INVENTORY_FOLDERS,
@@ -402,11 +413,11 @@ def test_the_operator_makes_only_what_its_admission_policy_lets_pass() -> None:
         assert [each for each in container if f"'{each}'" not in variables["otherContainerFields"]] == []
         assert [each for each in pod if f"'{each}'" not in variables["otherFields"] + rules] == []
         literals = [each for each in container.get("env", ()) if "value" in each]
-        assert [each for each in literals if f"each == {each}" not in validations] == []
+        assert [literal for literal in literals if f"each == {literal}" not in validations] == []
         assert any(re.fullmatch(shape, " ".join(container["args"])) for shape in shapes)
         volumes = [
-            f"'{each['name']}={each['hostPath']['path']}'"
-            for each in pod["volumes"]
-            if each["name"] != "logs" or not re.fullmatch(LOG_FOLDER_PATTERN, each["hostPath"]["path"])
+            f"'{volume['name']}={volume['hostPath']['path']}'"
+            for volume in pod["volumes"]
+            if volume["name"] != "logs" or not re.fullmatch(LOG_FOLDER_PATTERN, volume["hostPath"]["path"])
         ]
-        assert [each for each in volumes if each not in rules] == []
+        assert [volume for volume in volumes if volume not in rules] == []

@@ -37,13 +37,15 @@ async def hear(cluster: Cluster, operator: Operator, **ages: float) -> None:
 
 def registered(cluster: Cluster, node: str) -> tuple[str, str]:
     conditions = cluster.api.of(paths.SHARE_NODES)[node]["status"]["conditions"]
-    (found,) = [each for each in conditions if each["type"] == "Registered"]
+    (found,) = [condition for condition in conditions if condition["type"] == "Registered"]
     return found["status"], found["reason"]
 
 
 def ready(cluster: Cluster) -> Json:
     policy = cluster.api.of(paths.POLICIES)["default"]
-    found: Json = next(each for each in policy["status"]["conditions"] if each["type"] == "Ready")
+    found: Json = next(
+        condition for condition in policy["status"]["conditions"] if condition["type"] == "Ready"
+    )
     return found
 
 

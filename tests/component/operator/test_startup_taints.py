@@ -21,7 +21,7 @@ def rule(*names: str, mode: str = "Memory") -> Json:
 
 def add_node(cluster: Cluster, name: str, *taints: Mapping[str, str]) -> None:
     cluster.add_node(name)
-    cluster.api.of(paths.NODES)[name]["spec"] = {"taints": [dict(each) for each in taints]}
+    cluster.api.of(paths.NODES)[name]["spec"] = {"taints": [dict(taint) for taint in taints]}
 
 
 @pytest.fixture

@@ -38,7 +38,7 @@ async def in_force(*names: str) -> tuple[Cluster, Operator]:
 
 def statuses(cluster: Cluster) -> list[str]:
     """Returns the writes but for the Events of nodes that are lost, one for each."""
-    return [each for each in cluster.api.writes if each != EVENT]
+    return [write for write in cluster.api.writes if write != EVENT]
 
 
 def unused_port() -> int:
@@ -61,7 +61,7 @@ def fail(cluster: Cluster, node: str = "gpu-1") -> None:
 def nodes_ready(cluster: Cluster) -> str:
     """What the condition NodesReady says."""
     conditions = cluster.api.of(paths.POLICIES)["default"]["status"]["conditions"]
-    return str(next(each["message"] for each in conditions if each["type"] == "NodesReady"))
+    return str(next(condition["message"] for condition in conditions if condition["type"] == "NodesReady"))
 
 
 def allocated(cluster: Cluster) -> int:
@@ -268,7 +268,7 @@ async def test_a_node_that_goes_while_it_is_labelled_is_no_trouble() -> None:
     with pytest.raises(UnfinishedError):
         await operator.reconciler.work("default")
     conditions = cluster.api.of(paths.POLICIES)["default"]["status"]["conditions"]
-    assert {each["status"] for each in conditions if each["type"] == "Degraded"} == {"False"}
+    assert {condition["status"] for condition in conditions if condition["type"] == "Degraded"} == {"False"}
     assert not [write for write in cluster.api.writes if "events" in write]
 
 
@@ -291,7 +291,7 @@ async def test_a_defect_at_one_write_keeps_no_sums_from_the_status(
     await operator.work("default")
     assert allocated(cluster) == 1
     conditions = cluster.api.of(paths.POLICIES)["default"]["status"]["conditions"]
-    message = next(each["message"] for each in conditions if each["type"] == "Degraded")
+    message = next(condition["message"] for condition in conditions if condition["type"] == "Degraded")
     assert "label node gpu-2" in message
     assert "a defect of the operator, see its log: RuntimeError('of the test')" in message
     assert "of the test" in caplog.text

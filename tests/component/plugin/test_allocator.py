@@ -76,7 +76,7 @@ async def test_all_containers_of_a_pod_share_one_card(node: Node) -> None:
         "many", container("x", 4), container("y", 2), inits=(container("first", 3), sidecar("proxy", 2))
     )
     admitted = await node.run_pod(pod)
-    assert {each["GPUSHARE_CARD"] for each in admitted.variables.values()} == {CARDS[1]}
+    assert {variable["GPUSHARE_CARD"] for variable in admitted.variables.values()} == {CARDS[1]}
     await node.until("the annotation", lambda: node.allocation("many") is not None)
     written = node.allocation("many")
     assert written

@@ -181,7 +181,11 @@ class World:
     def check_books(self) -> None:
         """Where nobody is on the way all books agree; until then none may say what is never true."""
         waiting = any(pod.phase == "Pending" for pod in self.cluster.pods.values())
-        found = [each for each in differences(read_books(self.cluster)) if each.kind.at_once or not waiting]
+        found = [
+            difference
+            for difference in differences(read_books(self.cluster))
+            if difference.kind.at_once or not waiting
+        ]
         assert not found, "\n".join(map(str, found))
 
     def finale(self) -> None:
@@ -226,10 +230,10 @@ def told(node: Node, pod: Pod) -> Iterator[tuple[str, str, str, str]]:
     """Yields resource, unit ID, card and what one unit is, each unit of ``pod`` once."""
     _, given = node.kubelet.pods[pod.name]
     yield from {
-        (each.resource, unit, uuid, each.variables["GPUSHARE_UNIT"])
+        (container.resource, unit, uuid, container.variables["GPUSHARE_UNIT"])
         for containers in given.values()
-        for each in containers
-        for uuid, unit in each.cards()
+        for container in containers
+        for uuid, unit in container.cards()
     }
 
 

@@ -27,7 +27,7 @@ async def shared_cards(node: Node, mode: str, count: int) -> None:
     devices = {"source": "Simulated", "simulated": [{"count": count, "memory": "16Gi"}]}
     node.share(mode=mode, slicesPerCard=2, devices=devices)
     await node.until(
-        "the cards", lambda: [each.units for each in node.share_node.status.cards] == [16] * count
+        "the cards", lambda: [card.units for card in node.share_node.status.cards] == [16] * count
     )
     # They are recorded first, and taken back for a pod that comes before the kubelet has the list.
     await node.kubelet.until("their units in the list", lambda it: len(it.devices_of(MEMORY)) == 16 * count)
@@ -119,7 +119,7 @@ async def test_a_static_pod_keeps_its_units_when_its_mirror_is_made_anew(node: N
 @modes
 async def test_it_keeps_them_while_it_has_no_mirror(node: Node, mode: str) -> None:
     await forgotten_without_mirror(node, mode)
-    await node.until("that in the status", lambda: [each.orphaned for each in holders(node)] == [True])
+    await node.until("that in the status", lambda: [holder.orphaned for holder in holders(node)] == [True])
     assert node.on_cards() == {"static": {FIRST: 12}}
     await must_not_fit(node, 8)
     await node.until("the word", lambda: node.condition("LedgerInSync") == ("False", "KubeletForgot"))
@@ -128,7 +128,7 @@ async def test_it_keeps_them_while_it_has_no_mirror(node: Node, mode: str) -> No
 
 
 def holders(node: Node) -> list[PodShare]:
-    return [each for card in node.share_node.status.cards for each in card.pods]
+    return [pod for card in node.share_node.status.cards for pod in card.pods]
 
 
 @modes
@@ -178,7 +178,7 @@ async def test_the_record_tells_it_where_the_plugin_was_restarted_too(node: Node
 @modes
 async def test_they_are_free_when_it_has_ended(node: Node, mode: str) -> None:
     await forgotten_without_mirror(node, mode)
-    await node.until("that in the status", lambda: [each.orphaned for each in holders(node)] == [True])
+    await node.until("that in the status", lambda: [holder.orphaned for holder in holders(node)] == [True])
     node.kubelet.pods.pop(name_of("static"))
     await node.until("the end of it", lambda: node.on_cards() == {}, within=20)
     await node.until("the word", lambda: node.condition("LedgerInSync") == ("True", "InSync"))
@@ -187,7 +187,7 @@ async def test_they_are_free_when_it_has_ended(node: Node, mode: str) -> None:
 
 async def test_another_static_pod_of_its_name_has_nothing_of_it(node: Node) -> None:
     await forgotten_without_mirror(node, "Memory")
-    await node.until("that in the status", lambda: [each.orphaned for each in holders(node)] == [True])
+    await node.until("that in the status", lambda: [holder.orphaned for holder in holders(node)] == [True])
     node.kubelet.pods.pop(name_of("static"))
     other = mirror("static", 2, static="hash-2", uid="mirror-2")
     await node.run_pod(other)
@@ -265,7 +265,7 @@ async def test_the_record_tells_it_while_the_mirror_is_away(node: Node, mode: st
     await node.start_plugin()
     await all_pods(node)
     await lists(node, served)
-    await node.until("that in the status", lambda: [each.orphaned for each in holders(node)] == [True])
+    await node.until("that in the status", lambda: [holder.orphaned for holder in holders(node)] == [True])
     await must_not_fit(node, 8)
     node.api.put(PODS, mirror("static", 12, uid="mirror-2"))
     await node.until("its annotation", lambda: node.allocation("static") is not None)
@@ -403,7 +403,7 @@ async def two_cards(node: Node, mode: str) -> None:
 
 async def run_on(node: Node, card: str, name: str, *containers: Json, inits: tuple[Json, ...] = ()) -> None:
     """Runs a pod that the extender has bound to ``card``."""
-    units = {each["name"]: int(each["resources"]["limits"][MEMORY]) for each in (*inits, *containers)}
+    units = {init["name"]: int(init["resources"]["limits"][MEMORY]) for init in (*inits, *containers)}
     told = annotation(
         {each: {card: count} for each, count in units.items()}, cards={card: max(units.values())}
     )

@@ -322,7 +322,7 @@ async def test_a_node_serves_its_inventory_and_a_broken_one_harms_no_pod(node: N
     source = InventorySource(path)
     node.open_source = lambda _: source
     node.share(devices={"source": "Inventory"})
-    await node.until("the cards", lambda: "GCU-0" in [each.uuid for each in node.share_node.status.cards])
+    await node.until("the cards", lambda: "GCU-0" in [card.uuid for card in node.share_node.status.cards])
     admitted = await node.run_pod(pod_json("a", container(units=4)))
     assert admitted.variables["main"]["GCU_VISIBLE"] == admitted.variables["main"]["GPUSHARE_CARD"]
     (device,) = admitted.answers["main"].devices

@@ -158,7 +158,9 @@ def watched_sync(node: Node) -> list[str]:
     said: list[str] = []
 
     def look(written: Json) -> Json:
-        said.extend(each["status"] for each in written["conditions"] if each["type"] == "LedgerInSync")
+        said.extend(
+            condition["status"] for condition in written["conditions"] if condition["type"] == "LedgerInSync"
+        )
         return written
 
     node.api.kept = look

@@ -137,7 +137,7 @@ async def test_a_load_that_makes_no_sense_is_ignored_and_said_once(
         await run_pod(node, "b")
         load(node, "b", "2Gi")
         await node.until("the other load", lambda: used(node)["node"] == "2Gi")
-    said = [each.getMessage() for each in caplog.records if "simulated load" in each.getMessage()]
+    said = [record.getMessage() for record in caplog.records if "simulated load" in record.getMessage()]
     assert len(said) == 1
     assert "'lots': use a size such as 3Gi" in said[0]
 

@@ -55,7 +55,7 @@ async def test_the_published_table(node: Node) -> None:
     )
     status = node.share_node.status
     assert [card.lock for card in status.cards] == ["Slices", "Slices", "Memory", "Exclusive"]
-    totals = {each.resource: (each.total, each.allocated) for each in status.resources}
+    totals = {resource.resource: (resource.total, resource.allocated) for resource in status.resources}
     assert totals == {"memory": (86, 10), "slice": (4, 2), "card": (1, 1)}
     node.end_pod("c")
     await until_offered(node, 1, 6, 172)
@@ -192,7 +192,7 @@ async def test_pods_of_all_classes_at_once_never_share_a_card(node: Node) -> Non
     asked = [("s1", 2, SLICE), ("m1", 50, MEMORY), ("c1", 1, CARD), ("m2", 50, MEMORY), ("s2", 1, SLICE)]
     pods = (node.run_pod(asking(*each)) for each in asked)
     results = await asyncio.gather(*pods, return_exceptions=True)
-    assert any(not isinstance(each, BaseException) for each in results)
+    assert any(not isinstance(result, BaseException) for result in results)
     cards: dict[str, set[str]] = {}
     for pod in node.kubelet.pods.values():
         for name, variables in pod.variables.items():
@@ -233,7 +233,7 @@ async def test_a_card_that_fails_stays_with_its_class_until_it_is_empty(node: No
 def unhealthy(node: Node) -> tuple[int, ...]:
     """Cards, slices and units of memory that the kubelet has and gives to nobody."""
     devices = (node.kubelet.offered.get(name, {}) for name in (CARD, SLICE, MEMORY))
-    return tuple(sum(health != "Healthy" for health in each.values()) for each in devices)
+    return tuple(sum(health != "Healthy" for health in device.values()) for device in devices)
 
 
 @pytest.mark.parametrize(

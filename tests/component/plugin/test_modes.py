@@ -37,7 +37,7 @@ def slice_pod(name: str, count: int, *cards: int) -> Json:
         at="2026-11-21T10:00:00Z",
         unit="1/2 card",
         resource=ResourceClass.SLICE,
-        containers={"main": {CARDS[each]: 1 for each in cards}},
+        containers={"main": {CARDS[card]: 1 for card in cards}},
     )
     return pod_json(
         name,

@@ -45,7 +45,7 @@ async def shared(node: Node, mode: str, spec: Json) -> None:
     node.share(mode=mode, devices=DEVICES, **spec)
     await node.until("the cards", lambda: len(node.share_node.status.cards) == 4)
     names = {"Memory": {MEMORY}, "Slices": {SLICE}, "Exclusive": {CARD}}.get(mode, {MEMORY, SLICE, CARD})
-    await node.until("the lists", lambda: all(len(node.kubelet.offered.get(each, ())) > 3 for each in names))
+    await node.until("the lists", lambda: all(len(node.kubelet.offered.get(name, ())) > 3 for name in names))
     await node.until_registered()
 
 

@@ -84,7 +84,7 @@ def told(driver: StubDriver, *, by_process: bool = True) -> Use:
 
 
 def by_cgroup(use: Use) -> dict[tuple[str, str], int]:
-    return {(each.card, each.cgroup): each.used for each in use.processes}
+    return {(process.card, process.cgroup): process.used for process in use.processes}
 
 
 @pytest.mark.usefixtures("source")
@@ -107,7 +107,7 @@ def test_a_process_that_computes_and_draws_counts_once(driver: StubDriver) -> No
     for kind in ("compute", "graphics"):
         driver.run(70, GIB, kind=kind)
     driver.run(71, 2 * GIB, kind="graphics")
-    assert sorted(each.used for each in told(driver).processes) == [GIB, 2 * GIB]
+    assert sorted(process.used for process in told(driver).processes) == [GIB, 2 * GIB]
 
 
 @pytest.mark.usefixtures("source")
@@ -125,7 +125,11 @@ def test_older_drivers_are_asked_in_their_way(driver: StubDriver, error: str) ->
     for symbol in ("nvmlDeviceGetMemoryInfo_v2", *(each for each in LISTS if each.endswith("v3"))):
         driver.fail(symbol, ERRORS[error])
     use = told(driver)
-    assert (use.problem, use.cards["GPU-a"], [each.used for each in use.processes]) == (None, GIB, [GIB])
+    assert (use.problem, use.cards["GPU-a"], [process.used for process in use.processes]) == (
+        None,
+        GIB,
+        [GIB],
+    )
 
 
 @pytest.mark.usefixtures("source")
@@ -133,7 +137,7 @@ def test_a_card_that_draws_nothing_needs_no_list_of_that(driver: StubDriver) -> 
     driver.run(70, GIB)
     for symbol in LISTS[2:]:
         driver.fail(symbol, pynvml.NVML_ERROR_NOT_SUPPORTED)
-    assert [each.used for each in told(driver).processes] == [GIB]
+    assert [process.used for process in told(driver).processes] == [GIB]
 
 
 @pytest.mark.usefixtures("source")
@@ -292,9 +296,7 @@ async def test_processes_are_joined_to_the_containers_of_a_pod_that_is_read_once
     node.share(devices={"source": "NVML"}, measurement={"scope": "Containers", "intervalSeconds": 10})
 
     def used() -> dict[str, str]:
-        return {
-            each.container: each.used_memory for card in node.share_node.status.cards for each in card.pods
-        }
+        return {pod.container: pod.used_memory for card in node.share_node.status.cards for pod in card.pods}
 
     await node.until("both containers", lambda: used() == {"x": "2Gi", "y": "5Gi"})
     assert node.share_node.status.cards[0].used_memory == "9Gi"

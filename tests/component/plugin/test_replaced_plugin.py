@@ -95,7 +95,7 @@ async def switched(node: Node, system: Replaced) -> None:
 
 def foreign(node: Node, system: Replaced) -> set[str]:
     marks = {"aliyun.com": "-_-", "volcano.sh": "-"}
-    return {each for each in node.kubelet.devices if marks[system.dialect] in each and len(each) > 2}
+    return {device for device in node.kubelet.devices if marks[system.dialect] in device and len(device) > 2}
 
 
 @pytest.mark.parametrize("system", SYSTEMS)

@@ -43,7 +43,7 @@ async def test_all_its_containers_get_the_card_that_it_was_promised(node: Node) 
     await node.run_pod(web("uid-1", 1, x=2, y=2))
     await node.until("the first one", lambda: "web" in node.on_cards())
     admitted = await follow_unseen(node, web("uid-2", 1, x=2, y=2))
-    assert [each["GPUSHARE_CARD"] for each in admitted.variables.values()] == [CARDS[1], CARDS[1]]
+    assert [variable["GPUSHARE_CARD"] for variable in admitted.variables.values()] == [CARDS[1], CARDS[1]]
 
 
 async def test_what_the_kubelet_had_forgotten_of_the_first_one_is_free(node: Node) -> None:
@@ -80,8 +80,8 @@ def is_followed(node: Node) -> bool:
 
 
 def orphans(node: Node) -> set[tuple[str, int]]:
-    shares = (each for card in node.share_node.status.cards for each in card.pods)
-    return {(each.uid, each.units) for each in shares if each.orphaned}
+    shares = (pod for card in node.share_node.status.cards for pod in card.pods)
+    return {(share.uid, share.units) for share in shares if share.orphaned}
 
 
 async def test_what_the_kubelet_had_forgotten_of_the_first_one_is_nobody_elses_while_it_runs(

@@ -87,7 +87,7 @@ async def test_shifted_indices_move_no_pod_to_another_card(node: Node) -> None:
 async def test_indices_follow_the_source_while_nobody_holds_anything(node: Node) -> None:
     node.simulate("shift=1")
     await node.until(
-        "the order", lambda: [each.uuid for each in node.share_node.status.cards] == [SECOND, FIRST]
+        "the order", lambda: [card.uuid for card in node.share_node.status.cards] == [SECOND, FIRST]
     )
 
 

@@ -158,7 +158,7 @@ async def test_of_two_that_ask_for_the_same_units_at_once_one_gets_them(node: No
     units = node.kubelet.pods.pop(name_of("first")).held["main"]
     both = (node.kubelet.allocate(MEMORY, units) for _ in range(2))
     answers = await asyncio.gather(*both, return_exceptions=True)
-    (refused,) = (each for each in answers if each)
+    (refused,) = (answer for answer in answers if answer)
     assert "to another container at this moment" in str(refused)
 
 

@@ -129,7 +129,7 @@ def test_a_pod_asks_for_bounded_whole_amounts(amounts: list[Any], policy: str | 
         "containers": [container("m", each) for each in amounts],
     }
     request = read_request(spec, RESOURCES)
-    assert all(0 < each.total < 10**140 for each in request.resources)
+    assert all(0 < resource.total < 10**140 for resource in request.resources)
 
 
 LEASE = {

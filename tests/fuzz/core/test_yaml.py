@@ -133,4 +133,4 @@ def _require_texts(credentials: Credentials) -> None:
         credentials.server_name or "",
         credentials.proxy or "",
     )
-    assert all(isinstance(each, str) for each in texts)
+    assert all(isinstance(text, str) for text in texts)

@@ -106,19 +106,19 @@ def test_what_pod_resources_say_is_counted_whatever_it_is(response: Any) -> None
 def test_runs_of_units_are_read_as_protobuf_reads_them(response: Any) -> None:
     named = [(pod.namespace, pod.name, pod.containers) for pod in response.pod_resources]
     messages = pod_messages(response.SerializeToString())
-    listed = [each.read(frozenset(RESOURCES)) for each in messages]
+    listed = [message.read(frozenset(RESOURCES)) for message in messages]
     assert [(pod.namespace, pod.name) for pod in listed] == [(space, name) for space, name, _ in named]
     for pod, (_, _, containers) in zip(listed, named, strict=True):
         assert {name: _sorted(devices) for name, devices in pod.containers.items()} == {
-            each.name: _sorted(_by_protobuf(each)) for each in containers
+            container.name: _sorted(_by_protobuf(container)) for container in containers
         }
 
 
 def _by_protobuf(container: Any) -> dict[str, ListedDevices]:
     devices: dict[str, ListedDevices] = {}
-    for each in container.devices:
-        if each.resource_name in RESOURCES:
-            devices.setdefault(each.resource_name, ListedDevices()).others.extend(each.device_ids)
+    for device in container.devices:
+        if device.resource_name in RESOURCES:
+            devices.setdefault(device.resource_name, ListedDevices()).others.extend(device.device_ids)
     return devices
 
 
@@ -153,7 +153,7 @@ def _assigned(content: bytes) -> Any:
     """Returns what ``content`` says of ours: unit numbers, and IDs that name no unit."""
     return [
         (pod.namespace, pod.name, {name: _told(devices) for name, devices in pod.containers.items()})
-        for pod in (each.read(frozenset(RESOURCES)) for each in pod_messages(content))
+        for pod in (pod_message.read(frozenset(RESOURCES)) for pod_message in pod_messages(content))
     ]
 
 
@@ -165,30 +165,35 @@ def _told(devices: dict[str, ListedDevices]) -> dict[str, Any]:
 
 
 def _unknown(ids: list[str]) -> list[str]:
-    return sorted(each for each in ids if not [*known_numbers([each])])
+    return sorted(identifier for identifier in ids if not [*known_numbers([identifier])])
 
 
 def _assigned_by_protobuf(content: bytes) -> Any:
     return [
-        (pod.namespace, pod.name, {each.name: _told(_by_protobuf(each)) for each in pod.containers})
+        (
+            pod.namespace,
+            pod.name,
+            {container.name: _told(_by_protobuf(container)) for container in pod.containers},
+        )
         for pod in resources_api.ListPodResourcesResponse.FromString(content).pod_resources
     ]
 
 
 def _preferred(content: bytes) -> Any:
     return [
-        (sorted(each.available), sorted(each.included), each.units) for each in preference_requests(content)
+        (sorted(preference_request.available), sorted(preference_request.included), preference_request.units)
+        for preference_request in preference_requests(content)
     ]
 
 
 def _preferred_by_protobuf(content: bytes) -> Any:
     return [
         (
-            sorted(known_numbers(each.available_deviceIDs)),
-            sorted(known_numbers(each.must_include_deviceIDs)),
-            each.allocation_size,
+            sorted(known_numbers(container_request.available_deviceIDs)),
+            sorted(known_numbers(container_request.must_include_deviceIDs)),
+            container_request.allocation_size,
         )
-        for each in api.PreferredAllocationRequest.FromString(content).container_requests
+        for container_request in api.PreferredAllocationRequest.FromString(content).container_requests
     ]
 
 

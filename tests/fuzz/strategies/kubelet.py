@@ -45,7 +45,7 @@ preferred: st.SearchStrategy[Any] = st.builds(
 )
 allocate: st.SearchStrategy[Any] = st.builds(
     lambda requests: device_api.AllocateRequest(
-        container_requests=[device_api.ContainerAllocateRequest(devices_ids=each) for each in requests]
+        container_requests=[device_api.ContainerAllocateRequest(devices_ids=request) for request in requests]
     ),
     st.lists(unit_ids | st.just(ids(0, 1)), max_size=3),
 )
@@ -227,7 +227,7 @@ def _checkpoint(entries: list[Any], version: str) -> Any:
     data: dict[str, Any] = {"PodDeviceEntries": entries, "RegisteredDevices": {RESOURCE: ids(1, 2)}}
     match version:
         case "before 1.20":
-            flat = [{**each, "DeviceIDs": ["x"]} for each in entries if isinstance(each, dict)]
+            flat = [{**entry, "DeviceIDs": ["x"]} for entry in entries if isinstance(entry, dict)]
             return {"Data": {**data, "PodDeviceEntries": flat}, "Checksum": 1}
         case "only data":
             return data

@@ -147,7 +147,7 @@ def _wrapped(draw: st.DrawFn, text: str) -> str:
 def dumped_manifests(draw: st.DrawFn) -> str:
     """As programs write them: JSON of several kinds, YAML with anchors, canonical YAML."""
     pod = yaml.safe_load(KUBEADM)
-    pod["spec"]["containers"][0]["command"][1:1] = [each.strip("'\"").split(" #")[0] for each in _words(draw)]
+    pod["spec"]["containers"][0]["command"][1:1] = [word.strip("'\"").split(" #")[0] for word in _words(draw)]
     if draw(st.booleans()):
         labels = {"a": "b"}
         pod["metadata"]["labels"] = pod["metadata"]["annotations"] = labels

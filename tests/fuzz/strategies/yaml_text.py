@@ -49,14 +49,14 @@ TAGS = (
 
 def laughs(levels: int, *, width: int = 9) -> str:
     """A few lines that stand for ``width ** levels`` words."""
-    lists = (", ".join([f"*l{each}"] * width) for each in range(levels))
+    lists = (", ".join([f"*l{number}"] * width) for number in range(levels))
     above = (f"l{level}: &l{level} [{below}]" for level, below in enumerate(lists, start=1))
     return "\n".join(["l0: &l0 [lol]", *above, ""])
 
 
 def merged_laughs(levels: int, *, width: int = 9) -> str:
     """The same by merge keys, which a reader unfolds before anybody sees the document."""
-    lists = (", ".join([f"*l{each}"] * width) for each in range(levels))
+    lists = (", ".join([f"*l{number}"] * width) for number in range(levels))
     above = (f"l{level}: &l{level} {{<<: [{below}]}}" for level, below in enumerate(lists, start=1))
     return "\n".join(["l0: &l0 {k: lol}", *above, ""])
 

@@ -31,11 +31,11 @@ def throughput(rate: float, *, created: int = 500, bound: int = 500) -> Throughp
 
 
 def judged(figures: Sequence[Figure]) -> dict[str, bool]:
-    return {each.what: each.reached for each in figures if each.reached is not None}
+    return {figure.what: figure.reached for figure in figures if figure.reached is not None}
 
 
 def of(figures: Sequence[Figure], what: str) -> float:
-    return next(each.measured for each in figures if each.what == what)
+    return next(figure.measured for figure in figures if figure.what == what)
 
 
 def test_ordinary_pods_are_compared_by_medians() -> None:
@@ -101,7 +101,7 @@ def test_writes_are_counted_per_pod_and_in_quiet_none_may_be() -> None:
     ]
     quiet = [Write("operator", "update", "leases"), Write("plugin", "patch", "gpusharenodes/status")]
     figures = write_figures(running, quiet, pods=4, seconds=8)
-    assert [(each.what, each.measured, each.reached) for each in figures] == [
+    assert [(figure.what, figure.measured, figure.reached) for figure in figures] == [
         ("by the extender per pod (pods/binding 4)", 1.0, True),
         ("by the plugin per pod (gpusharenodes/status 6)", 1.5, False),
         ("by the operator per pod", 0.0, None),
@@ -118,7 +118,9 @@ def test_an_audit_log_without_a_binding_is_no_witness() -> None:
 def test_nodes_without_a_kubelet_take_only_what_tolerates_them() -> None:
     taints = [*node(0, Layout(nodes=1))["spec"]["taints"], *bare_node(0)["spec"]["taints"]]
     (toleration,) = pending_pod("a")["spec"]["tolerations"]
-    assert {(each["key"], each["effect"]) for each in taints} == {(toleration["key"], toleration["effect"])}
+    assert {(taint["key"], taint["effect"]) for taint in taints} == {
+        (toleration["key"], toleration["effect"])
+    }
 
 
 def difference(node: str) -> Difference:
@@ -176,7 +178,7 @@ def test_what_kube_scheduler_says_of_a_pod() -> None:
 )
 def test_pods_that_were_refused_before_were_not_bound_at_once(found: list[Placed], told: list[float]) -> None:
     figures = attempt_figures(found, nodes=1001)
-    assert [each.measured for each in figures] == told
+    assert [figure.measured for figure in figures] == told
     assert figures[0].target == at_least(2)
 
 

@@ -46,14 +46,17 @@ def test_pods_that_pass_by_come_where_there_is_room_and_not_twice_to_the_same_pl
 
 def test_what_a_filter_costs_on_the_wire_is_shown_as_well() -> None:
     latency = FilterLatency(2_500, 2_000, 16, Percentiles(1, 2, 3), request_size=2048, answer_size=4096)
-    shown = {each.what: each.measured for each in scale_extender.latency_figures(latency)}
+    shown = {
+        latency_figure.what: latency_figure.measured
+        for latency_figure in scale_extender.latency_figures(latency)
+    }
     assert shown["filter, 2,500 names: p99"] == 2
     assert shown["filter, 2,500 names: request"] == 2
     assert shown["filter, 2,500 names: answer"] == 4
 
 
 def test_only_a_wait_that_kube_scheduler_gives_up_misses_its_target() -> None:
-    reached = {each.what: each.reached for each in scale_extender.waits("filter", [1.0, 6000.0], longest=5e3)}
+    reached = {wait.what: wait.reached for wait in scale_extender.waits("filter", [1.0, 6000.0], longest=5e3)}
     assert reached == {"filter: p50": None, "filter: longest": False}
 
 
@@ -109,8 +112,8 @@ def test_the_cluster_does_not_count_as_the_operators_memory() -> None:
     phases = {name: cost() for name in PHASES} | {"read anew": cost(peak=200)}
     found = as_json(Measurement(cluster, phases))
     shown = {
-        each.what: each.measured
-        for each in scale_operator.figures(scale_operator.measured(1_000, found, {"resident": 30}))
+        figure.what: figure.measured
+        for figure in scale_operator.figures(scale_operator.measured(1_000, found, {"resident": 30}))
     }
     assert shown["operator: resident"] == 70
     assert shown["operator: peak when everything is read anew"] == 170

@@ -80,7 +80,7 @@ def test_two_lists_at_once_do_not_get_each_others_pages() -> None:
         objects.put(PODS, pod(f"p{number}"))
         objects.put("/api/v1/nodes", {"metadata": {"name": f"n{number}"}})
     places = [Place(PODS), Place("/api/v1/nodes")]
-    first = [json.loads(objects.page(each, {"limit": "2"})) for each in places]
+    first = [json.loads(objects.page(place, {"limit": "2"})) for place in places]
     tokens = [page["metadata"]["continue"] for page in first]
     rest = [
         json.loads(objects.page(each, {"limit": "2", "continue": token}))

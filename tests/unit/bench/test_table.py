@@ -53,9 +53,11 @@ def test_shared_pods_are_measured_without_limits_and_ordinary_ones_with_each_bac
     shared, ordinary = measured(size, "shared"), measured(size, "ordinary")
     for nodes in size.nodes:
         clients = [each for each in shared if each.startswith(f"{nodes:,} nodes, backend KubeScheduler")]
-        assert ["unlimited" in each for each in clients] == [True] + [False] * (nodes in size.limited)
+        assert ["unlimited" in client for client in clients] == [True] + [False] * (nodes in size.limited)
         backends = [each for each in ordinary if each.startswith(f"{nodes:,} nodes")]
-        assert ["Dedicated" in each for each in backends] == [False] + [True] * (nodes in size.dedicated)
+        assert ["Dedicated" in backend for backend in backends] == [False] + [True] * (
+            nodes in size.dedicated
+        )
 
 
 def test_both_backends_are_measured_at_each_size_of_full_and_one_at_quick() -> None:

@@ -13,7 +13,10 @@ MADE = (CreatePod(name="a", shape=SHAPE), True)
 
 
 def pod(name: str, *conditions: str) -> Json:
-    return {"metadata": {"name": name}, "status": {"conditions": [{"type": each} for each in conditions]}}
+    return {
+        "metadata": {"name": name},
+        "status": {"conditions": [{"type": condition} for condition in conditions]},
+    }
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,7 @@ def test_rounds_have_few_faults_and_none_that_touch_the_same(seed: int) -> None:
         faults = [step.operation for step in steps if isinstance(step.operation, Fault)]
         assert len(faults) <= max(FAULTS)
         assert len(steps) - len(faults) <= max(OPERATIONS)
-        touched = [each for step in steps for each in step.operation.touches]
+        touched = [touch for step in steps for touch in step.operation.touches]
         assert len(touched) == len(set(touched))
 
 

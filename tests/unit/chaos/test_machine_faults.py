@@ -55,7 +55,7 @@ def test_no_two_faults_of_a_round_touch_the_same_machine(kind: Kind) -> None:
     for fault in drawn(kind):
         if node := getattr(fault, "node", ""):
             assert node in (*WORKERS, *CONTROL_PLANES)
-            assert any(node in each or each in SHARED for each in fault.touches)
+            assert any(node in touch or touch in SHARED for touch in fault.touches)
 
 
 @each_kind(*(kind.operation for kind in KINDS if issubclass(kind.operation, cards._Simulated)))

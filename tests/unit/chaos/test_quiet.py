@@ -67,7 +67,7 @@ def test_a_static_pod_that_its_kubelet_rejects_is_never_shown() -> None:
 
 
 def named(*names: str) -> list[Json]:
-    return [{"metadata": {"name": each}} for each in names]
+    return [{"metadata": {"name": name}} for name in names]
 
 
 def test_what_is_not_there_keeps_it_from_being_quiet() -> None:

@@ -73,7 +73,7 @@ def test_a_difference_is_told_once() -> None:
 def test_every_file_that_is_not_as_before_is_named() -> None:
     before = {"cp": {"same": b"1", "edited": b"1", "gone": b"1"}}
     after = {"cp": {"same": b"1", "edited": b"2", "new": b""}}
-    assert [each.rpartition("/")[2] for each in differing_files(before, after)] == [
+    assert [differing_file.rpartition("/")[2] for differing_file in differing_files(before, after)] == [
         "edited is not what it was",
         "gone is gone",
         "new is left",

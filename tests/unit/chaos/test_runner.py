@@ -188,7 +188,7 @@ async def test_collected_a_difference_is_told_and_waited_for_once() -> None:
 async def test_books_that_agree_in_time_are_no_difference() -> None:
     findings, record = await play(Stage(differences_seen=[[]]), [Breaks(), Do(name="a")])
     assert not findings.all
-    assert [(each.faults, each.quiet) for each in record.recoveries] == [(("test.breaks",), 1.5)]
+    assert [(recovery.faults, recovery.quiet) for recovery in record.recoveries] == [(("test.breaks",), 1.5)]
 
 
 async def test_books_that_agree_too_late_are_a_difference() -> None:

@@ -29,10 +29,10 @@ FILES = ("gpushare.io_gpusharepolicies.yaml", "gpushare.io_gpusharenodes.yaml")
 def test_the_crds_only_gained_since_the_last_release(file: str) -> None:
     released = yaml.safe_load(last_release().read(f"crds/{file}"))
     changes = breaking_changes(released, yaml.safe_load((ROOT / "crds" / file).read_text()))
-    known = [each for each in changes if any(field in each for field in NEVER_SERVED)]
-    known += [each for each in changes if ".status." in each and each.endswith(BOUNDS)]
-    known += [each for each in changes if any(rule in each for rule in REFUSED_NOW)]
-    assert [each for each in changes if each not in known] == []
+    known = [change for change in changes if any(field in change for field in NEVER_SERVED)]
+    known += [change for change in changes if ".status." in change and change.endswith(BOUNDS)]
+    known += [change for change in changes if any(rule in change for rule in REFUSED_NOW)]
+    assert [change for change in changes if change not in known] == []
 
 
 def present() -> Any:

@@ -32,7 +32,7 @@ def card(index: int = 1, units: int = 4, *, uuid: str = "") -> CardGrant:
 def grant(
     *cards: CardGrant, resource: ResourceClass = MEMORY, pod_units: int | None = None
 ) -> ContainerGrant:
-    units = sum(each.units for each in cards)
+    units = sum(card.units for card in cards)
     return ContainerGrant(
         resource=resource, cards=cards, pod_units=units if pod_units is None else pod_units, unit="1Gi"
     )

@@ -28,7 +28,7 @@ def as_before() -> Iterator[None]:
 
 
 def lines(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(each) for each in path.read_text().splitlines()]
+    return [json.loads(line) for line in path.read_text().splitlines()]
 
 
 def record(message: str) -> logging.LogRecord:
@@ -81,8 +81,8 @@ def test_size_and_number_of_files_are_bounded(tmp_path: Path) -> None:
         handler.emit(record(f"line {number:02d} of some length"))
     handler.close()
     files = sorted(tmp_path.iterdir())
-    assert [each.name for each in files] == ["plugin.log", "plugin.log.1", "plugin.log.2"]
-    assert all(each.stat().st_size <= 100 for each in files)
+    assert [file.name for file in files] == ["plugin.log", "plugin.log.1", "plugin.log.2"]
+    assert all(file.stat().st_size <= 100 for file in files)
     assert "line 49" in files[0].read_text()
 
 
@@ -135,7 +135,7 @@ def test_a_slow_disk_holds_up_nobody(
     monkeypatch.setattr(QueueListener, "stop", lambda _self: None)
     senders: list[Any] = []
     with log_file(tmp_path / "plugin.log"):
-        senders = [each for each in logging.getLogger().handlers if isinstance(each, module._Sender)]
+        senders = [handler for handler in logging.getLogger().handlers if isinstance(handler, module._Sender)]
         for number in range(5):
             logging.getLogger("gpushare_test").warning("line %d", number)
         senders[0].queue.get_nowait()

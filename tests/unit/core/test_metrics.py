@@ -13,7 +13,9 @@ CARDS = Gauge("gpushare_test_cards", "Cards.", ("health",))
 def figures(text: bytes) -> dict[tuple[str, tuple[str, ...]], float]:
     families = text_string_to_metric_families(text.decode())
     return {
-        (each.name, tuple(each.labels.values())): each.value for family in families for each in family.samples
+        (sample.name, tuple(sample.labels.values())): sample.value
+        for family in families
+        for sample in family.samples
     }
 
 

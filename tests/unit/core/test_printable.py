@@ -18,7 +18,7 @@ def test_a_character_that_a_terminal_obeys_is_shown_as_an_escape(character: str)
 
 def test_all_control_characters_are_among_them() -> None:
     controls = {
-        chr(each) for each in range(0x110000) if unicodedata.category(chr(each)) in ("Cc", "Zl", "Zp")
+        chr(number) for number in range(0x110000) if unicodedata.category(chr(number)) in ("Cc", "Zl", "Zp")
     }
     assert controls <= {*HIDDEN}
 

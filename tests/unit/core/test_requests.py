@@ -180,7 +180,7 @@ def test_ordinary_init_containers_are_named_apart() -> None:
 )
 def test_every_class_is_read_by_itself(limits: Json, asked: list[tuple[str, int]]) -> None:
     request = read_request(spec({"name": "a", "resources": {"limits": limits}}), RESOURCES)
-    assert [(each.resource, each.total) for each in request.resources] == asked
+    assert [(resource.resource, resource.total) for resource in request.resources] == asked
 
 
 def test_nothing_counts_for_a_container_that_asks_for_several_resources() -> None:
@@ -203,4 +203,4 @@ def test_resources_come_in_the_order_of_their_classes_in_every_dialect() -> None
     limits = {"gpushare.io/slice": "1", "aliyun.com/gpu-mem": "4"}
     containers = ({"name": name, "resources": {"limits": {name: amount}}} for name, amount in limits.items())
     request = read_request(spec(*containers), RESOURCES_OF_ALL)
-    assert [each.name for each in request.resources] == ["aliyun.com/gpu-mem", "gpushare.io/slice"]
+    assert [resource.name for resource in request.resources] == ["aliyun.com/gpu-mem", "gpushare.io/slice"]

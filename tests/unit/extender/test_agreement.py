@@ -42,7 +42,7 @@ reported = st.builds(
 def cards(draw: st.DrawFn) -> ShareNodeCard:
     """Whose sum is mostly that of its holders."""
     holders = draw(st.lists(reported, max_size=2))
-    total = sum(each.units for each in holders)
+    total = sum(holder.units for holder in holders)
     return ShareNodeCard(
         draw(st.sampled_from(UUIDS)),
         draw(st.integers(0, 2)),

@@ -19,14 +19,18 @@ ADMITTED = reporting(share_node(), 0, a=4)
 def ledger(reported: ShareNode, *updates: PodUpdate) -> Ledger:
     seen = Ledger()
     seen.set_share_node(reported)
-    for each in updates:
-        seen.set_pod(each)
+    for update in updates:
+        seen.set_pod(update)
     return seen
 
 
 def found(seen: Ledger) -> list[str]:
     books = node_books(seen, "n1")
-    return [f"{each.kind} {each.pod}" for each in node_differences(books)] if books else ["no books"]
+    return (
+        [f"{node_difference.kind} {node_difference.pod}" for node_difference in node_differences(books)]
+        if books
+        else ["no books"]
+    )
 
 
 def lending(present: ShareNode) -> ShareNode:
@@ -73,7 +77,10 @@ def test_books_that_agree(seen: Ledger) -> None:
 
 def orphaned() -> ShareNode:
     first, *others = ADMITTED.cards
-    cards = (replace(first, holders=tuple(replace(each, orphaned=True) for each in first.holders)), *others)
+    cards = (
+        replace(first, holders=tuple(replace(holder, orphaned=True) for holder in first.holders)),
+        *others,
+    )
     return replace(ADMITTED, cards=cards)
 
 
@@ -115,8 +122,14 @@ def test_books_that_differ(seen: Ledger, expected: list[str]) -> None:
 def test_of_a_card_that_pods_come_to_all_the_time_nothing_is_said() -> None:
     books = node_books(ledger(mixed(), pod_update("a", c0=4), pod_update("b", c1=4)), "n1")
     assert books
-    assert {each.kind for each in node_differences(books)} == {Kind.LOCK_DIFFERS, Kind.SHARES_DIFFER}
-    assert [(each.kind, each.uid) for each in settled_differences(books, ())] == [(Kind.SHARES_DIFFER, "b")]
+    assert {node_difference.kind for node_difference in node_differences(books)} == {
+        Kind.LOCK_DIFFERS,
+        Kind.SHARES_DIFFER,
+    }
+    assert [
+        (settled_difference.kind, settled_difference.uid)
+        for settled_difference in settled_differences(books, ())
+    ] == [(Kind.SHARES_DIFFER, "b")]
     assert settled_differences(books, {"b"}) == []
 
 

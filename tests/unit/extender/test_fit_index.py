@@ -256,8 +256,8 @@ class IndexMachine(RuleBasedStateMachine):
     def equal_answers_are_one_object(self) -> None:
         for request in REQUESTS:
             answers = self.ledger.answers(ASKED, request)
-            fits = {each.identity: each for each in answers if isinstance(each, Fit)}
-            assert all(fits[each.identity] is each for each in answers if isinstance(each, Fit))
+            fits = {answer.identity: answer for answer in answers if isinstance(answer, Fit)}
+            assert all(fits[answer.identity] is answer for answer in answers if isinstance(answer, Fit))
 
     @invariant()
     def nothing_is_remembered_of_nodes_that_are_gone(self) -> None:
@@ -342,10 +342,10 @@ def test_of_nodes_that_are_alike_one_is_looked_at(ledger: Ledger, monkeypatch: p
     first, second, third = ledger.answers(NAMES, pod_request(4))
     assert (first is second, first is third, len(looked_at)) == (True, True, 1)
     ledger.reserve(reference("a"), node="n2", request=pod_request(4))
-    assert len({id(each) for each in ledger.answers(NAMES, pod_request(4))}) == 2
+    assert len({id(answer) for answer in ledger.answers(NAMES, pod_request(4))}) == 2
     assert len(looked_at) == 2
     ledger.release("uid-a")
-    assert len({id(each) for each in ledger.answers(NAMES, pod_request(4))}) == 1
+    assert len({id(answer) for answer in ledger.answers(NAMES, pod_request(4))}) == 1
     assert len(looked_at) == 2, "it is again as the others are"
 
 
@@ -354,7 +354,7 @@ def test_states_forget_the_requests_that_are_not_remembered(ledger: Ledger) -> N
         ledger.answers(NAMES, pod_request(units))
     gc.collect()
     states = [each for each in gc.get_objects() if isinstance(each, NodeState)]
-    assert max(len(each.answers) for each in states) == MAX_SHAPES
+    assert max(len(state.answers) for state in states) == MAX_SHAPES
 
 
 def test_states_that_no_node_is_in_any_more_are_forgotten(ledger: Ledger) -> None:

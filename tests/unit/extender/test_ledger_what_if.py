@@ -40,7 +40,7 @@ def node_with(pods: Pods, left_out: set[int], *, base: ShareNode) -> NodeLedger:
 
 
 def given_out(node: ShareNode, card: int, uid: str, units: int, resource: ResourceClass) -> ShareNode:
-    before = {each.uid: each.units for each in node.cards[card].holders}
+    before = {holder.uid: holder.units for holder in node.cards[card].holders}
     after = reporting(node, card, **before, **{uid: units})
     cards = list(after.cards)
     cards[card] = replace(cards[card], lock=resource if len(node.resources) > 1 else None)

@@ -56,5 +56,8 @@ def test_the_largest_free_amount_is_what_is_left() -> None:
     ledger = Ledger()
     ledger.replace_share_nodes([share_node("n1")])
     ledger.set_pod(pod_update("x", node="n1", c0=14, c1=10))
-    figures = {(each.gauge.name, each.labels): each.value for each in ledger_figures(ledger)}
+    figures = {
+        (ledger_figure.gauge.name, ledger_figure.labels): ledger_figure.value
+        for ledger_figure in ledger_figures(ledger)
+    }
     assert figures["gpushare_extender_largest_free", ("gpushare.io/memory",)] == 6

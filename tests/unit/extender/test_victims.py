@@ -203,8 +203,8 @@ def test_as_good_as_trying_everything(holders: list[tuple[int, int, int]], amoun
     }
     without = node(ledger_with(16, 16, 16, **cards), amount)
     pods = [bound(name, priority) for name, (_, _, priority) in zip(names, holders, strict=True)]
-    subsets = [each for size in range(len(pods) + 1) for each in combinations(pods, size)]
-    enough = [each for each in subsets if without.fits(frozenset(pod.uid for pod in each))]
+    subsets = [combination for size in range(len(pods) + 1) for combination in combinations(pods, size)]
+    enough = [subset for subset in subsets if without.fits(frozenset(pod.uid for pod in subset))]
     found = find_eviction(without, pods, gone=frozenset())
     if not enough:
         assert found is None

@@ -97,7 +97,7 @@ def test_the_words_of_a_rule_name_labels_that_the_expression_has(rule: dict[str,
     named = set(re.findall(r"\$labels\.(\w+)", text))
     known = {label for name, _ in selectors(rule["expr"]) for label in SHOWN[name].labels} | OF_THE_TARGET
     summed = re.search(r"sum by \(([^)]*)\)", rule["expr"])
-    kept = {each.strip() for each in summed[1].split(",")} if summed else known
+    kept = {part.strip() for part in summed[1].split(",")} if summed else known
     assert named <= kept
 
 
@@ -109,13 +109,13 @@ def test_a_panel_speaks_of_what_there_is(panel: dict[str, Any]) -> None:
 
 
 def test_panels_have_an_own_place_and_number() -> None:
-    places = [(each["gridPos"]["x"], each["gridPos"]["y"]) for each in panels()]
-    assert len(set(places)) == len(places) == len({each["id"] for each in panels()})
+    places = [(panel["gridPos"]["x"], panel["gridPos"]["y"]) for panel in panels()]
+    assert len(set(places)) == len(places) == len({panel["id"] for panel in panels()})
 
 
 def test_the_variables_of_the_dashboard_are_asked_of_metrics_that_have_the_label() -> None:
     variables = json.loads((MONITORING / "dashboard.json").read_text())["templating"]["list"]
-    asked = [re.fullmatch(r"label_values\((\w+), (\w+)\)", each["query"]) for each in variables]
+    asked = [re.fullmatch(r"label_values\((\w+), (\w+)\)", variable["query"]) for variable in variables]
     found = [each.groups() for each in asked if each]
     assert found
     assert all(label in SHOWN[name].labels for name, label in found)

@@ -24,12 +24,12 @@ def read(path: Path) -> Any:
 
 def operator_deployment() -> Any:
     bodies = yaml.safe_load_all((ROOT / "manifests" / "operator.yaml").read_text())
-    return next(each for each in bodies if each["kind"] == "Deployment")
+    return next(body for body in bodies if body["kind"] == "Deployment")
 
 
 def is_selected(labels: dict[str, str]) -> bool:
     expressions = read(MONITORING / "podmonitors.yaml")["spec"]["selector"]["matchExpressions"]
-    return all(labels.get(each["key"]) in each["values"] for each in expressions)
+    return all(labels.get(expression["key"]) in expression["values"] for expression in expressions)
 
 
 SERVING = [
@@ -80,7 +80,7 @@ def test_the_network_policy_names_who_may_come_by_a_label_that_the_documents_nam
 def test_no_other_network_policy_lets_anybody_in() -> None:
     """They add up."""
     others = yaml.safe_load_all((ROOT / "config/network-policy/network-policies.yaml").read_text())
-    assert {tuple(each["spec"]["policyTypes"]) for each in others} == {("Egress",)}
+    assert {tuple(other["spec"]["policyTypes"]) for other in others} == {("Egress",)}
 
 
 def test_the_extender_is_not_asked_where_it_does_not_listen() -> None:

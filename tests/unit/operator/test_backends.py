@@ -77,7 +77,7 @@ def short(action: Action) -> str:
             return f"mark {action.node} {action.labels[SCHEDULER_LABEL]}"
         case ApplyDaemonSet():
             container = action.body["spec"]["template"]["spec"]["containers"][0]
-            listen = [each for each in container["args"] if each.startswith("127.0.0.1:")]
+            listen = [argument for argument in container["args"] if argument.startswith("127.0.0.1:")]
             return f"extender {' '.join(listen[:-1])}"
         case ApplyDeployment():
             return f"deploy {action.body['spec']['template']['spec']['containers'][0]['image']}"
@@ -396,7 +396,7 @@ class TestMoving:
 
     def test_then_its_extender_goes(self) -> None:
         seen = sharing(external_policy(), untouched(), extender(), restored())
-        assert [type(each) for each in cluster_actions(seen)] == [DeleteDaemonSet]
+        assert [type(cluster_action) for cluster_action in cluster_actions(seen)] == [DeleteDaemonSet]
 
     def test_and_the_new_one_comes_when_nothing_is_left(self) -> None:
         assert planned(sharing(external_policy(), untouched(), extender_pod())) == []
@@ -414,7 +414,9 @@ class TestMoving:
         seen = sharing(policy(), untouched(), volcano_backup(), volcano_config(ENABLED))
         assert planned(seen) == ["write original"]
         restored_config = sharing(policy(), untouched(), volcano_backup(), volcano_config())
-        assert [type(each) for each in cluster_actions(restored_config)] == [DeleteVolcanoBackup]
+        assert [type(cluster_action) for cluster_action in cluster_actions(restored_config)] == [
+            DeleteVolcanoBackup
+        ]
 
     def test_to_another_config_map_the_one_before_is_restored_first(self) -> None:
         elsewhere = spec(

@@ -245,14 +245,14 @@ def test_great_reports_of_five_extenders_fit_one_object(name: str, sentence: str
 def events(*snapshots: Snapshot) -> list[str]:
     """Those of the last step."""
     *_, (policy_before, status) = steps(snapshots)
-    return [f"{each['type']} {each['reason']}" for each in events_for(policy_before, status, NOW)]
+    return [f"{event['type']} {event['reason']}" for event in events_for(policy_before, status, NOW)]
 
 
 def steps(snapshots: Sequence[Snapshot]) -> Iterator[tuple[PolicyObject, PolicyStatus]]:
     """Yields the policy before each one, and its status after it."""
     known = BOTH
-    for each in snapshots:
-        status = policy_status(each, known, INSTALLATION, now=NOW)
+    for current in snapshots:
+        status = policy_status(current, known, INSTALLATION, now=NOW)
         yield known, status
         known = replace(known, status=status)
 
@@ -277,5 +277,5 @@ def test_a_difference_that_is_over_while_nobody_saw_it_is_told_to_be() -> None:
 
 def test_a_difference_keeps_nobody_waiting() -> None:
     conditions = policy_status(seen(lease(report(gpu_1="x"))), BOTH, INSTALLATION, now=NOW).conditions
-    statuses = {each.type: each.status for each in conditions}
+    statuses = {condition.type: condition.status for condition in conditions}
     assert (statuses["Ready"], statuses["Degraded"], statuses["BooksAgree"]) == ("True", "False", "False")

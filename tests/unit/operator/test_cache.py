@@ -207,7 +207,7 @@ def test_whoever_owns_the_fields_now_is_known() -> None:
 
     def daemon_set(version: int, *managers: str) -> Json:
         fields: Json = {"f:spec": {"f:replicas": {}}}
-        managed: list[Json] = [{"manager": each, "fieldsV1": fields} for each in managers]
+        managed: list[Json] = [{"manager": manager, "fieldsV1": fields} for manager in managers]
         seen = {"manager": "kubelet", "subresource": "status", "time": str(version)}
         metadata = {"name": "d", "uid": "uid-d", "resourceVersion": str(version)}
         return {"metadata": {**metadata, "managedFields": [*managed, seen]}, "spec": {"replicas": 1}}
@@ -216,7 +216,7 @@ def test_whoever_owns_the_fields_now_is_known() -> None:
     cache.observe(DAEMON_SETS, daemon_set(1, "kubectl-edit"))
     assert cache.observe(DAEMON_SETS, daemon_set(2, "gpushare-operator"))
     known = cache.snapshot().daemon_sets["d"]
-    assert [each["manager"] for each in known.managed_fields] == ["gpushare-operator"]
+    assert [managed_field["manager"] for managed_field in known.managed_fields] == ["gpushare-operator"]
     assert not cache.observe(DAEMON_SETS, daemon_set(3, "gpushare-operator")), "its status is nobody's matter"
 
 

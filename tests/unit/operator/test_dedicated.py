@@ -32,7 +32,7 @@ from gpushare_operator.status.policy import policy_status
 
 def line(seen: Snapshot, kind: str) -> str:
     status = policy_status(seen, seen.policies["default"], INSTALLATION, now=NOW)
-    (found,) = [each for each in status.conditions if each.type == kind]
+    (found,) = [condition for condition in status.conditions if condition.type == kind]
     return f"{found.status} {found.reason}: {found.message}"
 
 

@@ -95,8 +95,8 @@ def test_our_own_kube_scheduler_is_made_of_the_same_image_pulled_in_the_same_way
     pod: Json = scheduler_deployment(chosen, SETTINGS, "v1.36.3")["spec"]["template"]["spec"]
     scheduler, ours = pod["containers"][0], [pod["containers"][1], pod["initContainers"][0]]
     assert pod["imagePullSecrets"] == [{"name": "registry"}, {"name": "mirror"}]
-    assert [each["imagePullPolicy"] for each in ours] == ["Always", "Always"]
-    assert [each["resources"] for each in ours] == [{"requests": {"memory": "1Gi"}}] * 2
+    assert [our["imagePullPolicy"] for our in ours] == ["Always", "Always"]
+    assert [our["resources"] for our in ours] == [{"requests": {"memory": "1Gi"}}] * 2
     assert "imagePullPolicy" not in scheduler, "another image"
 
 
@@ -117,9 +117,9 @@ def test_other_pull_secrets_are_another_try_but_no_other_edit() -> None:
 
 
 def test_the_plugin_mounts_the_two_folders_of_the_kubelet_that_it_needs() -> None:
-    mounts = [each["mountPath"] for each in PLUGIN["containers"][0]["volumeMounts"]]
+    mounts = [volume_mount["mountPath"] for volume_mount in PLUGIN["containers"][0]["volumeMounts"]]
     assert mounts == ["/var/lib/kubelet/device-plugins", "/var/lib/kubelet/pod-resources"]
-    assert mounts == [each["hostPath"]["path"] for each in PLUGIN["volumes"]]
+    assert mounts == [volume["hostPath"]["path"] for volume in PLUGIN["volumes"]]
     assert "hostNetwork" not in PLUGIN
 
 
@@ -195,8 +195,10 @@ def test_the_extender_listens_on_the_loopback_of_its_host_only_and_mounts_its_ke
     (container,) = EXTENDER["containers"]
     assert EXTENDER["hostNetwork"] is True
     assert container["args"][:4] == ["--listen", "127.0.0.1:22766", "--health-listen", "127.0.0.1:22767"]
-    assert [each["hostPath"]["path"] for each in EXTENDER["volumes"]] == ["/etc/kubernetes/gpushare/extender"]
-    assert [each["readOnly"] for each in container["volumeMounts"]] == [True]
+    assert [volume["hostPath"]["path"] for volume in EXTENDER["volumes"]] == [
+        "/etc/kubernetes/gpushare/extender"
+    ]
+    assert [volume_mount["readOnly"] for volume_mount in container["volumeMounts"]] == [True]
     assert EXTENDER["securityContext"]["runAsUser"] == 65532
 
 

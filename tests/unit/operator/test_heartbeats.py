@@ -177,7 +177,7 @@ def state(*conditions: ConditionState, ready: bool = True) -> NodeState:
         uid="u",
         spec={"policy": "default"},
         observed_generation=1,
-        conditions={each.type: each for each in conditions or WELL},
+        conditions={condition.type: condition for condition in conditions or WELL},
     )
     pod = PodObject(name="plugin-x", component="plugin", node="gpu-1", ready=True)
     return NodeState("gpu-1", NodeObject(name="gpu-1", ready=ready), share, (pod,), NOON)
@@ -185,7 +185,7 @@ def state(*conditions: ConditionState, ready: bool = True) -> NodeState:
 
 def test_what_a_silent_plugin_said_is_not_true_any_more() -> None:
     (action,) = doubt_share_node(state())
-    assert [(each.type, each.status, each.reason) for each in action.conditions] == [
+    assert [(condition.type, condition.status, condition.reason) for condition in action.conditions] == [
         (REGISTERED, "Unknown", "PluginSilent"),
         (CARDS_HEALTHY, "Unknown", "PluginSilent"),
         (LEDGER_IN_SYNC, "Unknown", "PluginSilent"),
@@ -196,7 +196,7 @@ def test_what_a_silent_plugin_said_is_not_true_any_more() -> None:
 
 def test_a_node_that_is_not_ready_is_named_as_the_reason() -> None:
     (action,) = doubt_share_node(state(ready=False))
-    assert {each.reason for each in action.conditions} == {"NodeNotReady"}
+    assert {condition.reason for condition in action.conditions} == {"NodeNotReady"}
     assert "the node itself is not Ready" in action.conditions[0].message
 
 

@@ -281,7 +281,9 @@ class TestRestarts:
         restarted = scheduler(config=OURS, started=NOW - timedelta(minutes=1))
         seen = sharing(serving(policy(), "gpu-1"), installed(finished=NOW - DAY), restarted)
         status = policy_status(seen, seen.policies["default"], INSTALLATION, now=NOW)
-        (configured,) = [each for each in status.conditions if each.type == "SchedulerConfigured"]
+        (configured,) = [
+            condition for condition in status.conditions if condition.type == "SchedulerConfigured"
+        ]
         assert configured.status == "True"
 
     def test_the_start_is_that_of_the_container_which_runs_now(self) -> None:

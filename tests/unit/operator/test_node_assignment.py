@@ -45,7 +45,10 @@ def test_a_selector_reads_as_kubernetes_reads_it(
     selector: dict[str, Any], labels: Mapping[str, str], *, selected: bool
 ) -> None:
     keys = ("key", "operator", "values")
-    expressions = [dict(zip(keys, each, strict=True)) for each in selector.get("matchExpressions", ())]
+    expressions = [
+        dict(zip(keys, match_expression, strict=True))
+        for match_expression in selector.get("matchExpressions", ())
+    ]
     parsed = NodeSelector.model_validate({**selector, "matchExpressions": expressions})
     assert selects(parsed, labels) is selected
 

@@ -244,7 +244,7 @@ def a_change() -> st.SearchStrategy[Callable[[World], None]]:
 
 def from_scratch(seen: Snapshot) -> Snapshot:
     """The same objects, and nothing made of them."""
-    objects = {each.name: getattr(seen, each.name) for each in fields(Snapshot) if each.compare}
+    objects = {field.name: getattr(seen, field.name) for field in fields(Snapshot) if field.compare}
     return Snapshot(**objects)
 
 
@@ -441,7 +441,7 @@ def test_a_defect_at_one_node_is_told_by_the_status(
 
     monkeypatch.setattr(policy_nodes, "why_not_ready", defect)
     status = policy_status(seen, asked, INSTALLATION, now=NOW)
-    ready = next(each for each in status.conditions if each.type == "NodesReady")
+    ready = next(condition for condition in status.conditions if condition.type == "NodesReady")
     assert ready.status == "False"
     assert ready.message == "gpu-1: a defect of the operator, see its log: RuntimeError('of the test')"
     assert status.units.total == 32, "of the other node"
@@ -460,7 +460,7 @@ def test_a_node_for_which_nothing_can_be_planned_is_told_by_the_status(
 
     monkeypatch.setattr(NodePlanner, "_share", defect)
     status = policy_status(seen, asked, INSTALLATION, now=NOW)
-    ready = next(each for each in status.conditions if each.type == "NodesReady")
+    ready = next(condition for condition in status.conditions if condition.type == "NodesReady")
     assert ready.message == "gpu-1: a defect of the operator, see its log: RuntimeError('of the test')"
 
 
@@ -547,5 +547,5 @@ def test_a_node_that_cannot_be_looked_at_is_not_taken_for_clean(
     leaving = policy("default", rule("gpu-1"), deleting=True, finalizers=(FINALIZER,))
     seen = snapshot(leaving, node("gpu-1", labels={MODE_LABEL: "Memory"}, offered=("gpushare.io/memory",)))
     actions = plan_policy(seen, leaving, INSTALLATION, NOW).actions
-    assert not any(isinstance(each, SetFinalizers) for each in actions)
+    assert not any(isinstance(action, SetFinalizers) for action in actions)
     assert "gpu-1" in str(still_there(seen, "default"))

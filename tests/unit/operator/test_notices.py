@@ -28,7 +28,7 @@ MISTAKEN = replace(HEALTHY, conditions={**HEALTHY.conditions, "CardsCordoned": C
 
 def facts(seen: Snapshot) -> dict[Fact, str]:
     remarks = seen.index(FactLook(OWNER.name), subject=OWNER.name).remarks
-    return {fact: text for each in remarks.values() for fact, text in each.items()}
+    return {fact: text for remark in remarks.values() for fact, text in remark.items()}
 
 
 GOOD = facts(snapshot(OWNER, node("gpu-1"), HEALTHY))

@@ -159,7 +159,7 @@ def of_the_last_release() -> DaemonSetObject:
 
 def test_plugins_of_an_earlier_version_stay_until_all_nodes_have_the_label_they_are_selected_by() -> None:
     def actions(*nodes: NodeObject) -> list[str]:
-        asking = policy(spec=spec(rule(*(each.name for each in nodes))))
+        asking = policy(spec=spec(rule(*(node.name for node in nodes))))
         return class_names(policy_actions(snapshot(serving(asking, "gpu-1"), *nodes, of_the_last_release())))
 
     former = {POLICY_LABEL: "default", MODE_LABEL: "Memory", DIALECT_LABEL: "gpushare.io"}
@@ -326,7 +326,11 @@ def volcano_node(
 
 
 def annotations(seen: Snapshot) -> list[Mapping[str, str | None]]:
-    return [each.annotations for each in policy_actions(seen) if isinstance(each, LabelNode)]
+    return [
+        policy_action.annotations
+        for policy_action in policy_actions(seen)
+        if isinstance(policy_action, LabelNode)
+    ]
 
 
 @pytest.mark.parametrize(

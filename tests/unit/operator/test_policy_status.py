@@ -51,7 +51,7 @@ INSTALL, RESTORE = HostctlCommand.INSTALL, HostctlCommand.RESTORE
 
 def conditions_of(seen: Snapshot, name: str = "default", **extra: Any) -> dict[str, Condition]:
     status = policy_status(seen, seen.policies[name], INSTALLATION, now=NOW, **extra)
-    return {each.type: each for each in status.conditions}
+    return {condition.type: condition for condition in status.conditions}
 
 
 def line(condition: Condition) -> str:
@@ -747,6 +747,6 @@ def test_only_a_change_of_status_moves_the_time_of_transition() -> None:
     seen = snapshot(serving(policy(), "gpu-1"))
     first = stored(policy_status(snapshot(policy(), node("gpu-1")), policy(), INSTALLATION, now=NOW))
     later = policy_status(seen, first, INSTALLATION, now=NOW + timedelta(hours=1))
-    times = {each.type: each.last_transition_time for each in later.conditions}
+    times = {condition.type: condition.last_transition_time for condition in later.conditions}
     assert times["Ready"] == "2026-11-21T13:00:00Z"
     assert times["Degraded"] == "2026-11-21T12:00:00Z"

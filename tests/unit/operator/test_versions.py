@@ -65,11 +65,19 @@ def test_what_the_operator_makes_names_its_version_and_no_selector_does() -> Non
 def test_a_share_node_of_an_earlier_version_gets_the_label_and_stays_ready_meanwhile() -> None:
     earlier = share("gpu-1", OWNER, version="0.0.1")
     seen = snapshot(OWNER, node("gpu-1"), earlier)
-    (body,) = [each.body for each in policy_actions(seen) if isinstance(each, ApplyShareNode)]
+    (body,) = [
+        policy_action.body
+        for policy_action in policy_actions(seen)
+        if isinstance(policy_action, ApplyShareNode)
+    ]
     assert read_share_node({**body, "metadata": {**body["metadata"], "uid": ""}}).version == VERSION
     assert policy_status(seen, OWNER, INSTALLATION, now=NOW).nodes.ready == 1
     current = snapshot(OWNER, node("gpu-1"), replace(earlier, version=VERSION))
-    assert not [each for each in policy_actions(current) if isinstance(each, ApplyShareNode)]
+    assert not [
+        policy_action
+        for policy_action in policy_actions(current)
+        if isinstance(policy_action, ApplyShareNode)
+    ]
 
 
 def test_everything_that_is_installed_names_its_version() -> None:

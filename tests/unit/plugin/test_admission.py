@@ -124,7 +124,7 @@ def test_a_pod_is_served_when_the_kubelet_has_nothing_more_to_ask(
     answered = {"uid-a": PreferredCard(("GPU-0",), containers=answers)}
     arrived = admitted_by_arrival(AssignedDevices(), by_name(unseen), answered, 4)
     assert [each.name.name for each in arrived] == asked_again
-    if not any("restartPolicy" in each for each in inits):
+    if not any("restartPolicy" in init for init in inits):
         listed = admission_candidates(assigned(a={"main": []}), by_name(unseen), answered, 4)
         assert [each.name.name for each in listed] == asked_again
 

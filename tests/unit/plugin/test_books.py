@@ -129,7 +129,7 @@ def test_books_on_their_way_are_no_alarm() -> None:
 def test_too_much_given_out_counts_at_once() -> None:
     audit = NodeAudit()
     found, *others = audit.look(given(cards=(card(0, memory=2 * 2**30), card(1))), now=0.0)
-    assert {each.kind for each in (found, *others)} == {"OverCapacity"}
+    assert {other.kind for other in (found, *others)} == {"OverCapacity"}
     assert "card 0 (GPU-0)" in found.sentence
     assert "delete" in found.sentence
 

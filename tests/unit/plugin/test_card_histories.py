@@ -185,7 +185,7 @@ class Expected:
 
     def _forget_absent(self, now: datetime) -> None:
         times = (self.gone_since, self.last_xid or self.gone_since)
-        if not self.held and all(seconds(each, now) >= DAY for each in times):
+        if not self.held and all(seconds(time, now) >= DAY for time in times):
             self.is_sick, self.returned, self.relapses = False, None, 0
 
 

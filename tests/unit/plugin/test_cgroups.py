@@ -17,7 +17,7 @@ POD_ONLY = [CgroupOwner(UID, "")]
 
 def v1(path: str) -> str:
     controllers = ("12:memory", "11:pids", "5:cpu,cpuacct", "1:name=systemd")
-    return "".join(f"{each}:{path}\n" for each in controllers)
+    return "".join(f"{controller}:{path}\n" for controller in controllers)
 
 
 def v2(path: str) -> str:

@@ -39,7 +39,9 @@ def states(
 ) -> States:
     spec = (node or share_node()).spec
     conditions = node_conditions(spec, offering, registration, annotations, reading=reading)
-    return {each.type: (each.status, each.reason, each.message) for each in conditions}
+    return {
+        condition.type: (condition.status, condition.reason, condition.message) for condition in conditions
+    }
 
 
 def test_all_is_well() -> None:

@@ -64,13 +64,13 @@ def test_units_that_pods_have_stay_healthy_and_the_others_do_not() -> None:
     kept = kept_units(shared, [[1, 3]])
     assert kept == {1}
     devices = api.ListAndWatchResponse.FromString(encode_devices(shared, kept=kept)).devices
-    assert [each.health for each in devices] == ["Unhealthy", "Healthy", "Unhealthy", "Healthy"]
+    assert [device.health for device in devices] == ["Unhealthy", "Healthy", "Unhealthy", "Healthy"]
 
 
 def test_a_sick_card_that_is_cordoned_has_no_healthy_unit() -> None:
     sick = replace(card(0, memory=2 * 2**30, healthy=False), cordoned=True)
     devices = api.ListAndWatchResponse.FromString(encode_devices(layout(sick), kept=frozenset({0}))).devices
-    assert [each.health for each in devices] == ["Unhealthy"] * 2
+    assert [device.health for device in devices] == ["Unhealthy"] * 2
 
 
 def condition(cordon: Cordon) -> tuple[str, str, str]:
@@ -82,7 +82,9 @@ def condition(cordon: Cordon) -> tuple[str, str, str]:
         AnnotationState(pod_resources_available=True),
         cordon=cordon,
     )
-    return next((each.status, each.reason, each.message) for each in states if each.type == "CardsCordoned")
+    return next(
+        (state.status, state.reason, state.message) for state in states if state.type == "CardsCordoned"
+    )
 
 
 def test_the_condition_names_cards_and_what_to_do() -> None:

@@ -41,7 +41,7 @@ def test_every_unit_is_a_device_with_the_health_of_its_card() -> None:
     devices = decoded(
         encode_devices(layout(card(0, memory=2**30), card(1, memory=2**30, healthy=False)))
     ).devices
-    assert [(each.ID, each.health) for each in devices] == [
+    assert [(device.ID, device.health) for device in devices] == [
         (*ids(0), "Healthy"),
         (*ids(1), "Unhealthy"),
     ]
@@ -60,7 +60,7 @@ def test_numa_nodes_are_sent_only_where_there_is_something_to_align(
 ) -> None:
     made = layout(*(card(index, memory=2**30, numa_node=node) for index, node in enumerate(nodes)))
     devices = decoded(encode_devices(made)).devices
-    assert [[node.ID for node in each.topology.nodes] for each in devices] == expected
+    assert [[node.ID for node in device.topology.nodes] for device in devices] == expected
 
 
 def test_eight_cards_of_32_gb_at_1_mb_make_less_than_4096000_bytes() -> None:
@@ -70,14 +70,14 @@ def test_eight_cards_of_32_gb_at_1_mb_make_less_than_4096000_bytes() -> None:
     message = encode_devices(made)
     assert (made.units, len(message)) == (256_000, 4_096_000 - len(SHORT))
     assert fits(made)
-    assert len({each.ID for each in decoded(message).devices}) == 256_000
+    assert len({device.ID for device in decoded(message).devices}) == 256_000
 
 
 def test_a_list_that_fits_healthy_fits_with_every_card_unhealthy() -> None:
     cards = [card(index, memory=32 * 10**9, healthy=False) for index in range(8)]
     message = encode_devices(layout(*cards, unit="1M"))
     assert len(message) <= MESSAGE_LIMIT
-    assert {each.health for each in decoded(message).devices} == {""}
+    assert {device.health for device in decoded(message).devices} == {""}
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ def holding(*names: str) -> AssignedDevices:
         )
         for at, name in enumerate(names)
     ]
-    return AssignedDevices({each.name: each for each in pods})
+    return AssignedDevices({pod.name: pod for pod in pods})
 
 
 def of_another_plugin(name: str) -> AssignedDevices:

@@ -73,7 +73,7 @@ def state(share: GPUShareNode | None = SHARED, *, cards: int = 1) -> ProcessStat
 
 
 def by_labels(samples: list[Sample], name: str) -> dict[tuple[str, ...], float]:
-    return {each.labels: each.value for each in samples if each.gauge.name == name}
+    return {sample.labels: sample.value for sample in samples if sample.gauge.name == name}
 
 
 @pytest.mark.parametrize(

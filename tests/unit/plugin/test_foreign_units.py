@@ -96,7 +96,7 @@ def test_containers_of_one_pod_count_as_many_as_they_have_different_devices(
     taken: list[tuple[int, int]],
 ) -> None:
     containers = [units(count, first=first) for first, count in taken]
-    different = {text for each in containers for text in each.ids}
+    different = {text for container in containers for text in container.ids}
     assert foreign_shares(containers, layout(card(0, memory=64 * GIB))).get("GPU-0", 0) == len(different)
 
 

@@ -261,8 +261,8 @@ def test_an_init_container_that_a_kubelet_admits_once_more_lends_its_units_to_th
 
 def test_units_do_not_change_their_size_under_it() -> None:
     listed = replace(LISTED, forgotten={POD.name: known(STATIC, main=4)})
-    assert [each.admitted for each in held_units(by_name(STATIC), listed)] == [True]
-    assert [each.admitted for each in held_units({}, listed)] == [True]
+    assert [held_unit.admitted for held_unit in held_units(by_name(STATIC), listed)] == [True]
+    assert [held_unit.admitted for held_unit in held_units({}, listed)] == [True]
 
 
 def status(*shares: tuple[str, str, int], lock: str = "") -> Json:

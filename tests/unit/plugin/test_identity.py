@@ -63,23 +63,23 @@ def test_a_pod_without_units_in_podresources_is_found_in_the_checkpoint_by_its_u
     found = identify(assigned(a={"main": []}), entries(a={"first": [0, 1]}), AssignedDevices(), by_name(POD))
     assert found.has_units(POD)
     assert not found.has_units(SUCCESSOR)
-    assert [each.name for each in found.pods_with_units()] == [name_of("a")]
+    assert [pod.name for pod in found.pods_with_units()] == [name_of("a")]
 
 
 def test_a_deleted_pod_whose_init_container_alone_has_units_is_still_the_one_that_it_was() -> None:
     listed, checkpoint = assigned(a={"main": []}), entries(a={"first": [0, 1]})
     before = identify(listed, checkpoint, AssignedDevices(), by_name(POD))
     after = identify(listed, checkpoint, before, {})
-    assert [each.uid for each in orphans(after, {})] == ["uid-a"]
-    assert [each.uid for each in orphans(identify(listed, checkpoint, after, {}), {})] == ["uid-a"]
+    assert [orphan.uid for orphan in orphans(after, {})] == ["uid-a"]
+    assert [orphan.uid for orphan in orphans(identify(listed, checkpoint, after, {}), {})] == ["uid-a"]
     assert orphans(identify(listed, [], before, {}), {}) == []
     assert orphans(identify(listed, checkpoint, before, by_name(SUCCESSOR)), by_name(SUCCESSOR)) == []
 
 
 def test_orphans_are_pods_with_units_that_the_api_does_not_have() -> None:
     found = identify(LISTED, [], known_as("x"), {})
-    assert [each.uid for each in orphans(found, {})] == ["x"]
-    assert [each.uid for each in orphans(found, by_name(POD))] == ["x"]
+    assert [orphan.uid for orphan in orphans(found, {})] == ["x"]
+    assert [orphan.uid for orphan in orphans(found, by_name(POD))] == ["x"]
     assert orphans(known_as("uid-a"), by_name(POD)) == []
     assert orphans(LISTED, by_name(POD)) == []
 
@@ -91,7 +91,7 @@ BEING_ADMITTED = assigned(a={"main": []}, b={"main": [8, 9]})
 def test_what_is_stored_in_silence_counts_of_the_pods_that_were_listed() -> None:
     checkpoint = stored(layout(), a={"main": [0, 1]}, gone={"main": [4]})
     found = with_stored(BEING_ADMITTED, checkpoint, by_name(POD))
-    assert [each.uid for each in orphans(found, {})] == ["uid-a", ""], "the API server may forget it now"
+    assert [orphan.uid for orphan in orphans(found, {})] == ["uid-a", ""], "the API server may forget it now"
     assert found.stored == stored(layout(), a={"main": [0, 1]})
 
 

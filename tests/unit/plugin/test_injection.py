@@ -76,7 +76,11 @@ def test_an_inventorys_card_comes_with_its_device_nodes_mounts_and_the_vendors_v
 
 def test_of_several_cards_what_they_share_comes_once() -> None:
     answer = container_answer(ids(0, 1), WHOLE, GPUSHARE, Devices())
-    assert [each.container_path for each in answer.device_nodes] == ["/dev/gcuctl", "/dev/gcu0", "/dev/gcu1"]
+    assert [device_node.container_path for device_node in answer.device_nodes] == [
+        "/dev/gcuctl",
+        "/dev/gcu0",
+        "/dev/gcu1",
+    ]
     assert answer.variables["GCU_VISIBLE"] == "0,1"
 
 

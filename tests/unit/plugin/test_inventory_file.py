@@ -140,7 +140,7 @@ def test_nothing_else_is_raised(content: bytes | str) -> None:
 
 def test_the_example_of_the_documentation_is_an_inventory() -> None:
     page = (Path(__file__).parents[3] / "docs" / "inventory.md").read_text()
-    (example,) = (each for each in page.split("```") if "# /etc/gpushare/inventory.yaml" in each)
+    (example,) = (part for part in page.split("```") if "# /etc/gpushare/inventory.yaml" in part)
     inventory = read_inventory(example.removeprefix("yaml").encode())
     assert [card.uuid for card in inventory.cards] == ["GCU-U53000090104", "GCU-U53000090105"]
     equipment = [card.equipment for card in inventory.cards]

@@ -81,7 +81,7 @@ def test_the_unit_is_read_back_from_the_status() -> None:
 
 def test_what_was_recorded_means_the_same_whatever_was_locked() -> None:
     status = node_status(share_node(), Offering(layout=TWO), [], [], locks={"GPU-0": SLICE}, now=NOW)
-    assert [each.units for each in status.cards] == [2, 16]
+    assert [card.units for card in status.cards] == [2, 16]
     assert TWO.means_the_same(recorded_layout(status))
 
 

@@ -15,7 +15,9 @@ MEMORY = "gpushare.io/memory"
 
 
 def listed(*units: int) -> api.PodResources:
-    devices = [api.ContainerDevices(resource_name=MEMORY, device_ids=[each]) for each in ids(*units)]
+    devices = [
+        api.ContainerDevices(resource_name=MEMORY, device_ids=[identifier]) for identifier in ids(*units)
+    ]
     main = api.ContainerResources(name="main", devices=devices)
     return api.PodResources(name="a", namespace="default", containers=[main])
 
@@ -43,7 +45,7 @@ def test_the_checkpoint_tells_two_pods_of_one_name_apart(asked: int, *, is_first
     assigned = identify(
         read_assigned(answer.SerializeToString(), RESOURCES), entries, AssignedDevices(), pods
     )
-    assert [each.uid for each in orphans(assigned, pods)] == ["uid-static"]
+    assert [orphan.uid for orphan in orphans(assigned, pods)] == ["uid-static"]
     held = every_allocation(node_assignments(assigned), pods)
     assert {each.pod.uid: dict(each.cards) for each in held} == {
         "uid-static": {"GPU-0": 12},

@@ -136,7 +136,7 @@ def test_an_answer_is_complete_of_one_card_and_contains_what_it_must(
         )
     except NothingFitsError:
         cards = ["GPU-0"] if included else ["GPU-0", "GPU-1"]
-        assert all(TWO.shares(sorted(offered)).get(each, 0) < units for each in cards)
+        assert all(TWO.shares(sorted(offered)).get(card, 0) < units for card in cards)
         return
     assert TWO.shares(numbers) == {uuid: units}
     assert len(set(numbers)) == units

@@ -149,7 +149,7 @@ def test_an_excess_is_told_when_it_begins_and_when_it_ends(
     before: ReportedUse, now: ReportedUse, expected: list[tuple[str, str, bool]]
 ) -> None:
     events = excess_events(before, now, ASKED)
-    assert [(each.pod.name, each.reason, each.warning) for each in events] == expected
+    assert [(event.pod.name, event.reason, event.warning) for event in events] == expected
 
 
 def test_a_pod_that_is_gone_is_not_told_that_it_is_within_its_request() -> None:

@@ -30,7 +30,7 @@ def test_what_is_lent_counts_since_it_was_lent() -> None:
     now = 1.0
     reservations.allocate([2, 3])
     reservations.put_listed(begun=ALLOCATE_DEBOUNCE)
-    assert [each for each in range(6) if reservations.may_be_unlisted([each])] == [2, 3]
+    assert [number for number in range(6) if reservations.may_be_unlisted([number])] == [2, 3]
 
 
 def test_what_was_given_lately_may_not_be_written_down() -> None:
@@ -50,4 +50,4 @@ def test_who_is_given_units_while_another_call_for_them_waits() -> None:
     begun = reservations.granted
     assert not reservations.is_given_since(begun, [1, 2])
     reservations.allocate([2])
-    assert [each for each in range(4) if reservations.is_given_since(begun, [each])] == [2]
+    assert [number for number in range(4) if reservations.is_given_since(begun, [number])] == [2]

@@ -22,7 +22,7 @@ async def measured(*loads: Load, by_container: bool = True) -> Use:
 
 
 def by_holding(use: Use) -> dict[tuple[str, str], int]:
-    return {(each.container, each.card): each.used for each in use.containers}
+    return {(container.container, container.card): container.used for container in use.containers}
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,9 @@ async def test_a_card_is_never_fuller_than_full() -> None:
 async def test_a_load_that_makes_no_sense_is_ignored_and_told() -> None:
     use = await measured(load("much"), load("2Gi"))
     assert use.cards["GPU-0"] == 2 * GIB
-    assert [each.split(":")[0] for each in use.remarks] == ["the simulated load of pod default/a is ignored"]
+    assert [remark.split(":")[0] for remark in use.remarks] == [
+        "the simulated load of pod default/a is ignored"
+    ]
 
 
 async def test_containers_are_told_only_where_they_are_asked_for() -> None:

@@ -104,12 +104,12 @@ def test_the_kubelets_sums_are_those_of_the_cards(own: set[int], on_0: int, on_1
     """What the list has and nobody holds is what the cards have left, for any pods."""
     others = {"x": foreign(max(on_0, 1), "0"), "y": foreign(max(on_1, 1), "1")}
     assigned = held({"a": sorted(own)}, others)
-    taken = {*ids(*own), *(text for each in others.values() for text in each.ids)}
+    taken = {*ids(*own), *(text for other in others.values() for text in other.ids)}
     devices = listed(assigned)
     assert taken <= {*devices}
     shares = foreign_by_card(LAYOUT, LAYOUT.only.resource, assigned)
     for placed in LAYOUT.cards:
-        free = [each for each in devices if each not in taken and decode_id(each) in placed.numbers]
+        free = [device for device in devices if device not in taken and decode_id(device) in placed.numbers]
         of_pods = len(own & {*placed.numbers}) + shares[placed.uuid]
         assert len(free) == max(0, placed.units - of_pods)
 
@@ -125,7 +125,7 @@ def test_whatever_the_kubelet_calls_available_no_card_is_filled_beyond_its_size(
     assigned = held({"a": sorted(own)}, {"x": foreign(on_0, "0"), "y": foreign(on_1, "1")})
     withheld = frozenset() if stale else devices_of_replaced_plugin(LAYOUT, ALIYUN, assigned).withheld
     shares = foreign_by_card(LAYOUT, LAYOUT.only.resource, assigned)
-    left = {each.uuid: each.units - len(own & {*each.numbers}) - shares[each.uuid] for each in LAYOUT.cards}
+    left = {card.uuid: card.units - len(own & {*card.numbers}) - shares[card.uuid] for card in LAYOUT.cards}
     request = ContainerRequest(units=asked, pod_units=asked, limits=left)
     available = UnitSet(number for number in range(32) if number not in own | withheld)
     try:

@@ -46,7 +46,7 @@ def test_every_card_shows_who_has_what() -> None:
     assert (status.memory.total, status.memory.allocated) == ("30Gi", "6Gi")
     first = status.cards[0]
     assert (first.uuid, first.memory, first.units, first.allocated_units) == ("GPU-0", "16Gi", 15, 6)
-    assert [(each.name, each.container, each.units) for each in first.pods] == [("a", "x", 4), ("a", "y", 2)]
+    assert [(pod.name, pod.container, pod.units) for pod in first.pods] == [("a", "x", 4), ("a", "y", 2)]
 
 
 def test_nothing_changes_when_only_time_passes() -> None:
@@ -58,7 +58,7 @@ def test_a_condition_that_turns_gets_the_time_at_which_it_did() -> None:
     written = share_node(status=status_of(share_node()).to_json())
     lost = conditions(written, registered=False)
     status = node_status(written, Offering(layout=layout()), HELD, lost, now=LATER)
-    times = {each.type: each.last_transition_time for each in status.conditions}
+    times = {condition.type: condition.last_transition_time for condition in status.conditions}
     assert times["Registered"] == "2026-11-21T13:00:00Z"
     assert times["CardsHealthy"] == "2026-11-21T12:00:00Z"
 

@@ -89,7 +89,7 @@ def replace_uuid(fault: CardFault, uuid: str) -> CardFault:
 def test_odd_words_are_made_fit() -> None:
     status = odd_status()
     assert is_taken(status)
-    assert [each.uuid for each in status.faults] == ["GPU-0"]
+    assert [fault.uuid for fault in status.faults] == ["GPU-0"]
     assert status.cards[0].model.startswith("\\u0000\\u0001")
 
 

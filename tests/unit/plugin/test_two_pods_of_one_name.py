@@ -51,9 +51,9 @@ def held(devices: AssignedDevices, known: Pod = KNOWN) -> dict[str, dict[str, in
 def test_who_is_left_has_the_uid_that_its_units_had() -> None:
     left = AssignedDevices(place([listed(STATIC_UNITS)]))
     found = identify(left, [], BOTH, PODS)
-    assert [each.uid for each in orphans(found, PODS)] == ["uid-static"]
+    assert [orphan.uid for orphan in orphans(found, PODS)] == ["uid-static"]
     again = identify(left, [], found, PODS)
-    assert [each.uid for each in again.pods.values()] == ["uid-static"]
+    assert [pod.uid for pod in again.pods.values()] == ["uid-static"]
 
 
 @pytest.mark.parametrize("entries", [ENTRIES, []], ids=["with a checkpoint", "without"])
@@ -122,4 +122,4 @@ def test_the_card_of_foreign_devices_stays_known_of_both() -> None:
 
 def test_people_are_told_the_name_that_the_pod_has() -> None:
     both = replace(BOTH, stored={"uid-static": CHECKPOINT["uid-static"]})
-    assert {each.holder for each in stored_witnesses(both)} == {"default/a"}
+    assert {stored_witness.holder for stored_witness in stored_witnesses(both)} == {"default/a"}

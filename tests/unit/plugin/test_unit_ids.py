@@ -77,6 +77,6 @@ def test_units_of_whole_containers_are_removed_as_one_by_one(
 ) -> None:
     units, others = UnitSet(members), UnitSet.of(holdings)
     units.discard_all(holdings, but=kept)
-    taken = {number for each in holdings for number in each}
+    taken = {number for holding in holdings for number in holding}
     assert units.lowest(302, range(302)) == sorted(members - (taken - kept))
     assert others.lowest(302, range(302)) == sorted(taken)

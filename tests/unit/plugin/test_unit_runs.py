@@ -116,7 +116,7 @@ IDS = st.integers(0, CAPACITY - 1).map(encode_id) | st.text(LETTERS, min_size=1,
 def test_any_ids_are_read_as_they_would_be_one_by_one(
     ours: list[int], many: int, ids: list[str], cut: int, tail: bytes
 ) -> None:
-    others = b"".join(head(len(each)) + each.encode("latin-1") + tail for each in ids)
+    others = b"".join(head(len(identifier)) + identifier.encode("latin-1") + tail for identifier in ids)
     content = run_of(ours * many, tail) + others
     content = content[: len(content) - cut]
     assert UnitRuns(head, tail).read(content, 0, len(content)) == one_by_one(content, tail)

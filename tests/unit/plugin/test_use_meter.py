@@ -69,4 +69,4 @@ async def test_a_remark_is_said_once_and_not_remembered_for_ever(caplog: pytest.
         for number in [0, 0, *range(1, MAX_REMARKS + 1), 0]:
             source.use = Use(remarks=[f"remark {number}"])
             await measuring.measure(layout(), HELD)
-    assert [each.getMessage() for each in caplog.records].count("remark 0") == 2
+    assert [record.getMessage() for record in caplog.records].count("remark 0") == 2

@@ -46,12 +46,12 @@ def test_it_belongs_to_nobody_and_programs_can_be_run(files: Path, tmp_path: Pat
     written(files, tmp_path / "a.tgz")
     with tarfile.open(tmp_path / "a.tgz") as archive:
         entries = archive.getmembers()
-    assert [(each.name, each.mode) for each in entries] == [
+    assert [(entry.name, entry.mode) for entry in entries] == [
         ("gpushare/Chart.yaml", 0o644),
         ("gpushare/run", 0o755),
         ("gpushare/templates/a.yaml", 0o644),
     ]
-    assert {(each.uid, each.gid, each.uname, each.mtime) for each in entries} == {(0, 0, "", EPOCH)}
+    assert {(entry.uid, entry.gid, entry.uname, entry.mtime) for entry in entries} == {(0, 0, "", EPOCH)}
 
 
 def test_single_files_are_taken_as_well(files: Path) -> None:

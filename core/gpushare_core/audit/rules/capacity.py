@@ -182,7 +182,7 @@ def _about(books: NodeBooks, each: Holding, kind: Kind, sentence: str) -> Differ
 def granted_twice(books: NodeBooks, held: Iterable[Holding]) -> Iterator[Difference]:
     """Yields the units that the kubelet holds for two containers which run side by side."""
     held = [*held]
-    names = {each.resource for holding in held for each in holding.units}
+    names = {unit.resource for holding in held for unit in holding.units}
     for name in sorted(names):
         if _has_common_numbers(held, name):
             yield from _twice(books, name, held)
@@ -225,7 +225,7 @@ def _are_of_one_book(one: Holding, other: Holding) -> bool:
 
 
 def _numbers(holding: Holding, name: str) -> Iterator[int]:
-    return (number for each in holding.units if each.resource == name for number in each.numbers)
+    return (number for unit in holding.units if unit.resource == name for number in unit.numbers)
 
 
 def _lends(books: NodeBooks, one: Holding, other: Holding) -> bool:

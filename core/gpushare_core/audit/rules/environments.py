@@ -132,7 +132,7 @@ def cards_unasked(books: NodeBooks) -> Iterator[Difference]:
     for pod in (books.pods or {}).values():
         if pod.phase != "Running" or pod.request is None or pod.is_plugin or not books.share_node:
             continue
-        asking = {name for each in pod.request.resources for name in each.containers}
+        asking = {name for resource in pod.request.resources for name in resource.containers}
         for container, variables in pod.variables.items():
             shown = next((each for each in variables.items() if _shows_cards(*each)), None)
             if shown and container not in asking:

@@ -28,7 +28,7 @@ class _Names:
     def of(cls, before: NodeBooks, after: NodeBooks, mirrors: Mapping[str, str]) -> "_Names":
         own = {**mirrors, **kubelet_uids(before), **kubelet_uids(after)}
         stored = {key.pod.uid for books in (before, after) for key in books.checkpoint or ()}
-        listed = {each.key.pod.uid for books in (before, after) for each in books.resources or ()}
+        listed = {resource.key.pod.uid for books in (before, after) for resource in books.resources or ()}
         return cls(own, frozenset({*own, *stored, *listed}))
 
     def of_kubelet(self, pod: PodKey) -> PodKey:
@@ -59,13 +59,18 @@ def early_releases(
         return
     names = _Names.of(before, after, mirrors)
     earlier = {
-        (names.of_kubelet(each.key.pod), each.key.container, tuple(each.numbers)) for each in holdings(before)
+        (names.of_kubelet(holding.key.pod), holding.key.container, tuple(holding.numbers))
+        for holding in holdings(before)
     }
     kept: Counter[tuple[PodKey, str]] = Counter()
-    for each in holdings(after):
-        pod = names.of_kubelet(each.key.pod)
-        if each.listed and each.numbers and (pod, each.key.container, tuple(each.numbers)) in earlier:
-            for card, count in shares_of(each.blocks(units)).items():
+    for holding in holdings(after):
+        pod = names.of_kubelet(holding.key.pod)
+        if (
+            holding.listed
+            and holding.numbers
+            and (pod, holding.key.container, tuple(holding.numbers)) in earlier
+        ):
+            for card, count in shares_of(holding.blocks(units)).items():
                 kept[pod, card] += count
     for (pod, card), held in kept.items():
         yield from _released(before, after, names, pod=pod, card=card, held=held)
@@ -95,9 +100,9 @@ def _released(
 def _reported(books: NodeBooks, card: str) -> Counted | None:
     """Returns None where the book was not read, or does not know the card."""
     found = books.share_node.card(card) if books.share_node else None
-    return None if found is None else [(each.key.pod, each.units) for each in found.holders]
+    return None if found is None else [(holder.key.pod, holder.units) for holder in found.holders]
 
 
 def _booked(books: NodeBooks, card: str) -> Counted | None:
     found = books.ledger.card(card) if books.ledger else None
-    return None if found is None else [(each.pod, each.units) for each in found.shares]
+    return None if found is None else [(share.pod, share.units) for share in found.shares]

@@ -61,10 +61,10 @@ def _running(pod: PodBook, names: Collection[str]) -> dict[str, _Asked]:
         return {}
     request = pod.request.of(names)
     return {
-        container: _Asked(each.name, each.containers[container])
-        for each in request.resources
+        container: _Asked(resource.name, resource.containers[container])
+        for resource in request.resources
         for container in request.running_containers
-        if container in each.containers
+        if container in resource.containers
     }
 
 

@@ -19,7 +19,7 @@ class DistinctCards(SharingMode):
         return CardRequest(cards=amount, units=1)
 
     def greatest(self, units: Iterable[int]) -> int:
-        return sum(each > 0 for each in units)
+        return sum(unit > 0 for unit in units)
 
     def explain(self, amount: int, room: Room) -> str:
         """Names the number of cards where even empty ones would not do."""

@@ -100,7 +100,9 @@ def crowded_container_reason(request: PodRequest) -> str:
     """Returns for people why a pod fits nowhere one of whose containers asks for several resources; empty
     where none does: the kubelet would give the container the environment of one of them only."""
     for container in request.crowded_containers:
-        asked = " and ".join(each.name for each in request.resources if container in each.containers)
+        asked = " and ".join(
+            resource.name for resource in request.resources if container in resource.containers
+        )
         return (
             f"container {container} asks for {asked} together: ask for each of them in a container of its own"
         )

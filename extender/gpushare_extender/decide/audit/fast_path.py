@@ -46,7 +46,7 @@ def _is_bound(ledger: Ledger, name: str, uid: str) -> bool:
         and holder is known.holders.get(uid)
         and holder.node == name
         and not ledger.is_reserved(uid)
-        and all(known.booked(uid, each.card) for each in holder.cards)
+        and all(known.booked(uid, card.card) for card in holder.cards)
     )
 
 
@@ -72,12 +72,14 @@ class _Compared:
         booked, holders = self._node.booked_of(told.uuid), self._node.holders
         return (
             len(told.holders) == len(booked)
-            and sum(each.units for each in told.holders) == told.allocated
+            and sum(holder.units for holder in told.holders) == told.allocated
             and all(
-                0 < each.units == booked.get(each.uid, 0) and each.uid in holders and not each.orphaned
-                for each in told.holders
+                0 < holder.units == booked.get(holder.uid, 0)
+                and holder.uid in holders
+                and not holder.orphaned
+                for holder in told.holders
             )
-            and len({each.uid for each in told.holders}) == len(told.holders)
+            and len({holder.uid for holder in told.holders}) == len(told.holders)
         )
 
 
@@ -87,4 +89,4 @@ def _count_of_booked(node: NodeLedger) -> int:
 
 def _count_of_held(node: NodeLedger) -> int:
     """Of pods and cards; a card may be named twice of a pod."""
-    return sum(len({each.card for each in holder.cards}) for holder in node.holders.values())
+    return sum(len({card.card for card in holder.cards}) for holder in node.holders.values())

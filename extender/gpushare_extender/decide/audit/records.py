@@ -56,7 +56,7 @@ def settled_differences(books: NodeBooks, departing: Collection[str]) -> list[Di
     """
     moving = {*departing, *_unreported(books)}
     cards = books.ledger.cards if books.ledger else ()
-    used = {card.uuid for card in cards if any(each.pod.uid in moving for each in card.shares)}
+    used = {card.uuid for card in cards if any(share.pod.uid in moving for share in card.shares)}
     found = node_differences(books)
     return [each for each in found if each.uid not in departing and (each.uid or each.card not in used)]
 
@@ -72,10 +72,10 @@ def _unreported(books: NodeBooks) -> set[str]:
 def _without_annotation(share_node: ShareNode) -> dict[str, PodBook]:
     """Returns the pods that the plugin knows by the API; of each no annotation may have been seen."""
     return {
-        each.uid: PodBook(key=PodKey(each.namespace, each.name, each.uid), node=share_node.name)
+        holder.uid: PodBook(key=PodKey(holder.namespace, holder.name, holder.uid), node=share_node.name)
         for card in share_node.cards
-        for each in card.holders
-        if not each.orphaned
+        for holder in card.holders
+        if not holder.orphaned
     }
 
 
@@ -110,7 +110,9 @@ def _annotation(holder: Holder, node: NodeLedger, share_node: ShareNode) -> str:
 def _unit(holder: Holder, card: str, share_node: ShareNode) -> str:
     meaning = holder.meaning_of(card)
     classes = [meaning[0]] if meaning else [*share_node.classes]
-    return next((unit for each in classes if (unit := share_node.unit_of(each))), share_node.unit)
+    return next(
+        (unit for resource_class in classes if (unit := share_node.unit_of(resource_class))), share_node.unit
+    )
 
 
 def _share_node(node: NodeLedger, share_node: ShareNode) -> ShareNodeBook:
@@ -126,11 +128,11 @@ def _status_card(node: NodeLedger, card: ShareNodeCard) -> StatusCard:
     given = node.given(card)
     holders = (
         StatusHolder(
-            key=ContainerKey(PodKey(each.namespace, each.name, each.uid), NO_CONTAINER),
-            units=_as_a_whole(each, card, node.booked(each.uid, card.uuid), given[each.uid]),
-            orphaned=each.orphaned,
+            key=ContainerKey(PodKey(holder.namespace, holder.name, holder.uid), NO_CONTAINER),
+            units=_as_a_whole(holder, card, node.booked(holder.uid, card.uuid), given[holder.uid]),
+            orphaned=holder.orphaned,
         )
-        for each in card.holders
+        for holder in card.holders
     )
     return StatusCard(
         uuid=card.uuid,
@@ -149,7 +151,7 @@ def _status_card(node: NodeLedger, card: ShareNodeCard) -> StatusCard:
 def _as_a_whole(reported: ReportedHolder, card: ShareNodeCard, booked: int, given: int) -> int:
     """Returns what a pod has of ``card`` by its GPUShareNode, which tells of containers: where those lend
     each other units, and it can be what is ``booked``, that."""
-    lends = sum(each.units for each in card.holders) > card.allocated
+    lends = sum(holder.units for holder in card.holders) > card.allocated
     return booked if lends and reported.least <= booked <= reported.units else given
 
 

@@ -33,7 +33,7 @@ def scores(answers: Mapping[str, Answer]) -> dict[str, int]:
     Nodes of policies with different strategies can meet here: each strategy ranks its own. Of equal nodes the
     first by name is the best one with Binpack.
     """
-    fits = {each for each in answers.values() if isinstance(each, Fit)}
+    fits = {answer for answer in answers.values() if isinstance(answer, Fit)}
     by_strategy = {
         strategy: key_scores(fit.key for fit in fits if fit.strategy is strategy)
         for strategy in {fit.strategy for fit in fits}
@@ -80,9 +80,9 @@ def offer(nodes: Alike, *, uid: str, always: Collection[str] = ()) -> Offer:
 def _policies(nodes: Alike) -> Iterator[tuple[int, list[Fit]]]:
     """Yields how many nodes of policies that say the same are offered, and how they fit, the best first."""
     groups: dict[tuple[Strategy, int], list[Fit]] = {}
-    for each in nodes:
-        if isinstance(each, Fit):
-            groups.setdefault((each.strategy, each.candidates), []).append(each)
+    for node in nodes:
+        if isinstance(node, Fit):
+            groups.setdefault((node.strategy, node.candidates), []).append(node)
     for (_, most), fits in groups.items():
         yield most, sorted(fits, key=lambda fit: fit.key)
 

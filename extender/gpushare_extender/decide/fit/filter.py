@@ -150,17 +150,17 @@ def _offer(ledger: Ledger, nodes: Alike, *, uid: str, narrowing: Narrowing) -> O
 
 def _result(names: list[str], nodes: Alike, made: Offer, request: PodRequest) -> FilterResult:
     """Where nothing is left out, those that pass stay in the order of ``names``."""
-    reasons = [each for each in nodes if isinstance(each, UnfitReason)]
+    reasons = [node for node in nodes if isinstance(node, UnfitReason)]
     if not reasons and not made.left_out:
         return FilterResult(names)
     result = FilterResult(
         made.offered
         if made.left_out
-        else _without(names, {name for each in reasons for name in nodes[each]}),
+        else _without(names, {name for reason in reasons for name in nodes[reason]}),
         left_out=made.left_out,
-        kinds={each.kind for each in reasons},
+        kinds={reason.kind for reason in reasons},
     )
-    by_container = {each.name: each.by_container for each in request.resources}
+    by_container = {resource.name: resource.by_container for resource in request.resources}
     for each, message in told(reasons).items():
         messages = result.failed if each.resolvable else result.unresolvable
         messages.update(dict.fromkeys(nodes[each], message + by_container.get(each.resource, "")))

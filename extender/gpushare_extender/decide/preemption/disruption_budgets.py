@@ -33,7 +33,9 @@ class _Selector(msgspec.Struct, rename="camel"):
 
     def selects(self, labels: "dict[str, str]") -> bool:
         equal = (labels.get(key) == value for key, value in (self.match_labels or {}).items())
-        return all(equal) and all(each.holds(labels) for each in self.match_expressions or ())
+        return all(equal) and all(
+            match_expression.holds(labels) for match_expression in self.match_expressions or ()
+        )
 
 
 class _Metadata(msgspec.Struct):

@@ -35,7 +35,7 @@ def is_same(one: PodRequest, other: PodRequest) -> bool:
 
 
 def _amounts(request: PodRequest) -> list[tuple[str, str, int]]:
-    return [(each.name, each.resource, each.total) for each in request.resources]
+    return [(resource.name, resource.resource, resource.total) for resource in request.resources]
 
 
 class ExpectedRequests:
@@ -61,11 +61,13 @@ class ExpectedRequests:
         self._asked.pop(uid, None)
         if not (uid and request.resources):
             return
-        containers = len(request.init_containers) + sum(len(each.containers) for each in request.resources)
+        containers = len(request.init_containers) + sum(
+            len(resource.containers) for resource in request.resources
+        )
         if proven is not None and version.resource_version and containers <= MAX_CONTAINERS:
             self._asked[uid] = ExpectedRequest(request, proven, version)
         else:
-            bare = tuple(replace(each, containers={}) for each in request.resources)
+            bare = tuple(replace(resource, containers={}) for resource in request.resources)
             self._asked[uid] = ExpectedRequest(PodRequest(bare))
         if len(self._asked) > self._most:
             self._asked.popitem(last=False)

@@ -72,14 +72,16 @@ class WaitingPod(msgspec.Struct):
         """What a scheduler has written that found no node for it; empty where none has."""
         if self.metadata.deletion_timestamp or self.spec.scheduling_gates:
             return ""
-        return next((each.message for each in self.status.conditions or () if _is_refusal(each)), "")
+        return next(
+            (condition.message for condition in self.status.conditions or () if _is_refusal(condition)), ""
+        )
 
     @property
     def asked_names(self) -> list[str]:
         """The resources by names of ours, or nearly, of which it asks for any."""
         containers = (*(self.spec.init_containers or ()), *(self.spec.containers or ()))
         limits = map(_limits, containers)
-        named = (name for each in limits for name, amount in each.items() if read_amount(amount) > 0)
+        named = (name for limit in limits for name, amount in limit.items() if read_amount(amount) > 0)
         return [name for name in dict.fromkeys(named) if name in RESOURCES or name.startswith(f"{GROUP}/")]
 
 

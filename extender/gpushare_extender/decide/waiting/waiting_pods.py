@@ -61,8 +61,8 @@ class WaitingPods:
         while self._pods and now - next(iter(self._pods.values())).tried >= GONE_SECONDS:
             self._pods.popitem(last=False)
         found: dict[Refusal, Waits] = {}
-        for each in self._pods.values():
-            for reason in each.reasons:
+        for pod in self._pods.values():
+            for reason in pod.reasons:
                 pods, longest = found.get(reason, NO_WAITS)
-                found[reason] = Waits(pods + 1, max(longest, now - each.since))
+                found[reason] = Waits(pods + 1, max(longest, now - pod.since))
         return found

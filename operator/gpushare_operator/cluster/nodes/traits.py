@@ -129,7 +129,7 @@ class ClusterTraits:
 
     def shares_node(self, policy: PolicyObject) -> bool:
         """Returns whether a node shares its cards under this very policy; as ``NodeState.is_in_force``."""
-        owned = (each.owners for each in self.sharers if each.policy == policy.name)
+        owned = (sharer.owners for sharer in self.sharers if sharer.policy == policy.name)
         return any(policy.uid in owners or not owners for owners in owned)
 
 

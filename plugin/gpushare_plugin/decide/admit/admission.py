@@ -35,8 +35,8 @@ def has_pod_unknown_to_api(assigned: AssignedDevices, pods: Pods, meant: Sequenc
     """Whether a pod may be being admitted that is none of those ``meant``, and that the API server does not
     know: static pods are admitted before their mirrors are made. A container of it is listed without units;
     others may have theirs already."""
-    strangers = (each for each in assigned.pods.values() if _may_be_strange(each, assigned, pods, meant))
-    return any(not each.has(container) for each in strangers for container in each.containers)
+    strangers = (pod for pod in assigned.pods.values() if _may_be_strange(pod, assigned, pods, meant))
+    return any(not stranger.has(container) for stranger in strangers for container in stranger.containers)
 
 
 def _may_be_strange(
@@ -188,5 +188,5 @@ def require_not_listed(numbers: Iterable[int], assigned: AssignedDevices) -> Non
 
 def _reaches_into(block: range, listed: PodAssignment) -> bool:
     """Whether units of a container may be in ``block``, by the first and the last: they are ascending."""
-    held = (each for each in listed.containers.values() if each)
+    held = (container for container in listed.containers.values() if container)
     return any(each[0] < block.stop and each[-1] >= block.start for each in held)

@@ -127,7 +127,7 @@ def _missing(before: Health, reading: Reading, now: datetime) -> dict[str, datet
 
 
 def _is_only_suspected(symptoms: Iterable[_Symptom], since: datetime | None, now: datetime) -> bool:
-    errors = any(each.reason == CARD_ERROR for each in symptoms)
+    errors = any(symptom.reason == CARD_ERROR for symptom in symptoms)
     return errors and since is not None and now - since < CONFIRMATION
 
 

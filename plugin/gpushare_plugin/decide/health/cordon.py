@@ -61,7 +61,7 @@ def cordoned(reading: Reading, cordon: Cordon) -> Reading:
 
 def kept_units(layout: Layout | None, holdings: Iterable[Sequence[int]]) -> frozenset[int]:
     """Returns the units of cordoned cards among ``holdings``, which pods have or are about to get."""
-    placed = [each for each in layout.cards if each.card.cordoned] if layout else []
+    placed = [card for card in layout.cards if card.card.cordoned] if layout else []
     if not placed:
         return frozenset()
     spans = [range(each.first, each.end) for each in placed]

@@ -32,7 +32,7 @@ from gpushare_plugin.decide.units.locks import locks_of_units
 
 def orphans(assigned: AssignedDevices, pods: Pods) -> list[PodAssignment]:
     """Returns the pods for which the kubelet keeps units although the API server does not know them."""
-    return [each for each in assigned.pods_with_units() if not is_known(each, pods)]
+    return [pod for pod in assigned.pods_with_units() if not is_known(pod, pods)]
 
 
 def orphaned_allocations(assignments: NodeAssignments, pods: Pods) -> Iterator[PodAllocation]:
@@ -193,10 +193,10 @@ def forgotten_units(
         *forgotten_allocations(assignments, pods.values()),
         *_of_forgotten_inits(assignments, pods.values()),
     )
-    for each in (*known, *_forgotten_orphans(assignments, pods)):
-        lacking = _lacking_units(each, assignments)
+    for forgotten_orphan in (*known, *_forgotten_orphans(assignments, pods)):
+        lacking = _lacking_units(forgotten_orphan, assignments)
         units.update(lacking)
-        if (uid := _present_uid(each, pods)) in own:
+        if (uid := _present_uid(forgotten_orphan, pods)) in own:
             own[uid] = _beyond(lacking, but_of[uid])
     return {card: count - _least(own.values(), card) for card, count in units.items()}
 
@@ -220,7 +220,7 @@ def _beyond(shares: Shares, others: Shares) -> Shares:
 
 
 def _least(shares: Iterable[Mapping[str, int]], card: str) -> int:
-    return min((each.get(card, 0) for each in shares), default=0)
+    return min((share.get(card, 0) for share in shares), default=0)
 
 
 def _of_forgotten_inits(assignments: NodeAssignments, pods: Iterable[Pod]) -> Iterator[PodAllocation]:
@@ -404,9 +404,9 @@ def with_orphans(
     of_pods: Sequence[PodAllocations], assignments: NodeAssignments, pods: Pods
 ) -> list[PodAllocation]:
     """Returns what ``every_allocation`` does, by what was found of each of ``pods``."""
-    admitted = (each.admitted for each in of_pods if each.admitted)
-    shown = (each.shown for each in of_pods if each.shown)
-    forgotten = (each.forgotten for each in of_pods if each.forgotten)
+    admitted = (of_pod.admitted for of_pod in of_pods if of_pod.admitted)
+    shown = (of_pod.shown for of_pod in of_pods if of_pod.shown)
+    forgotten = (of_pod.forgotten for of_pod in of_pods if of_pod.forgotten)
     return [*admitted, *shown, *orphaned_allocations(assignments, pods), *forgotten]
 
 
@@ -430,7 +430,7 @@ def node_locks(
     if not assignments.layout.is_mixed:
         return {}
     locks = locks_of_units(assignments.layout, assignments.assigned.holdings())
-    told = (each.classes for each in allocations)
+    told = (allocation.classes for allocation in allocations)
     for classes in (*told, *_unlisted_classes(assignments, pods), assignments.recorded):
         for card, resource in classes.items():
             locks.setdefault(card, resource)

@@ -63,7 +63,7 @@ class AssignedDevices:
 
         Also of pods that the checkpoint alone shows: they may have ended since it was written.
         """
-        listed = {each.uid for each in self.pods.values()}
+        listed = {pod.uid for pod in self.pods.values()}
         for assignment in self.pods.values():
             if assignment.foreign:
                 yield [*chain.from_iterable(assignment.foreign.values())]
@@ -73,7 +73,7 @@ class AssignedDevices:
 
     def pods_with_units(self) -> Iterator[PodAssignment]:
         """Yields the pods to which units are assigned."""
-        return (each for each in self.pods.values() if each.has_units or self.stored.get(each.uid))
+        return (pod for pod in self.pods.values() if pod.has_units or self.stored.get(pod.uid))
 
     def numbers(self) -> Iterator[int]:
         """Yields every unit that some pod has, some of them more than once."""

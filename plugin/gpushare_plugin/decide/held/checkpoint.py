@@ -51,7 +51,7 @@ class CheckpointEntry:
         """Returns card UUID -> how many of ``numbers`` lie on it, by what the container was told."""
         if len(self.cards) == 1:
             return {self.cards[0].uuid: len(numbers)}
-        return {each.uuid: sum(number in each.numbers for number in numbers) for each in self.cards}
+        return {card.uuid: sum(number in card.numbers for number in numbers) for card in self.cards}
 
 
 StoredContainers = Mapping[str, CheckpointEntry]

@@ -88,10 +88,10 @@ def _known_before(
 ) -> tuple[ForeignUnits, ...]:
     known = {each.key: each for each in before}
     return tuple(
-        replace(each, card=each.card or known[each.key].card, size=each.size or known[each.key].size)
-        if each.key in known
-        else each
-        for each in units
+        replace(unit, card=unit.card or known[unit.key].card, size=unit.size or known[unit.key].size)
+        if unit.key in known
+        else unit
+        for unit in units
     )
 
 
@@ -99,9 +99,9 @@ def _annotated(
     container: str, units: Iterable[ForeignUnits], pod: Pod | None, names: Collection[str]
 ) -> tuple[ForeignUnits, ...]:
     return tuple(
-        each if each.card or pod is None else replace(each, card=_annotated_card(container, each, pod))
-        for each in units
-        if each.name in names
+        unit if unit.card or pod is None else replace(unit, card=_annotated_card(container, unit, pod))
+        for unit in units
+        if unit.name in names
     )
 
 

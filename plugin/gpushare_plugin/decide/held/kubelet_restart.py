@@ -105,15 +105,15 @@ def with_unshown(
 def _listed_uids(listed: AssignedDevices, before: AssignedDevices) -> set[str]:
     """Also of who is listed without the units by which his UID is found, and had that name with it before."""
     pods = (*listed.pods.values(), *(each for name, each in before.pods.items() if name in listed.pods))
-    return {each.uid for each in pods}
+    return {pod.uid for pod in pods}
 
 
 def unshown_holders(
     status: NodeStatus, assigned: AssignedDevices, shown: PodsListedSinceRestart, pods: Pods
 ) -> frozenset[PodName]:
     """Returns the pods of which ``status`` alone says that they have units, and that may still be shown."""
-    holders = ((PodName(each.namespace, each.name), each.uid) for card in status.cards for each in card.pods)
-    listed = {each.uid for each in assigned.pods.values() if each.uid}
+    holders = ((PodName(pod.namespace, pod.name), pod.uid) for card in status.cards for pod in card.pods)
+    listed = {pod.uid for pod in assigned.pods.values() if pod.uid}
     return frozenset(
         name
         for name, uid in holders
@@ -129,9 +129,7 @@ def recorded_locks(status: NodeStatus, holders: Collection[PodName]) -> dict[str
     the checkpoint's entries have ended the kubelet alone knows.
     """
     held = (
-        card
-        for card in status.cards
-        if any(PodName(each.namespace, each.name) in holders for each in card.pods)
+        card for card in status.cards if any(PodName(pod.namespace, pod.name) in holders for pod in card.pods)
     )
     return {card.uuid: lock for card in held if (lock := class_of_lock(card.lock))}
 

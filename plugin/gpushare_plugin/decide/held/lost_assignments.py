@@ -255,7 +255,7 @@ def require_room_beside_unlisted(
         return
     used = UnitSet.of(taken)
     added = layout.shares([number for number in numbers if not used.has(number)])
-    for placed in (each for each in layout.cards if each.uuid in {**added, **unshown}):
+    for placed in (card for card in layout.cards if card.uuid in {**added, **unshown}):
         lost = forgotten.get(placed.uuid, 0) + unshown.get(placed.uuid, 0)
         count = used.count(placed.numbers) + added.get(placed.uuid, 0) + lost
         if lost and count > placed.units:

@@ -80,7 +80,7 @@ class PodAssignment:
     @property
     def units(self) -> int:
         """Of all containers together."""
-        foreign = (each.count for units in self.foreign.values() for each in units)
+        foreign = (unit.count for units in self.foreign.values() for unit in units)
         return sum(map(len, self.containers.values())) + sum(foreign)
 
     @property
@@ -98,10 +98,14 @@ def place(assignments: Iterable[PodAssignment]) -> dict[PodName, PodAssignment]:
     names that none can have: the API server does not know them. Where nothing tells their UIDs they get some
     that no other pod has."""
     placed: dict[PodName, PodAssignment] = {}
-    for each in assignments:
-        key, count = each.name, 1
+    for assignment in assignments:
+        key, count = assignment.name, 1
         while key in placed:
             count += 1
-            key = PodName(each.name.namespace, f"{each.name.name} ({count})")
-        placed[key] = each if key == each.name or each.uid else replace(each, uid=f"unknown, of {key}")
+            key = PodName(assignment.name.namespace, f"{assignment.name.name} ({count})")
+        placed[key] = (
+            assignment
+            if key == assignment.name or assignment.uid
+            else replace(assignment, uid=f"unknown, of {key}")
+        )
     return placed

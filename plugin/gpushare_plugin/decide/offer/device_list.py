@@ -69,7 +69,7 @@ def encode_devices(
     what its pods have, is then what other cards have free.
     """
     ids = devices_of_replaced_plugin.encoded(layout.only.resource)
-    foreign = b"".join(_head(len(each), _HEALTHY) + each + _HEALTHY for each in ids)
+    foreign = b"".join(_head(len(identifier), _HEALTHY) + identifier + _HEALTHY for identifier in ids)
     tails = _tails(layout.cards, unhealthy=_UNHEALTHY, with_topology=_has_topology(layout))
     if _size(layout.cards, tails) + len(foreign) > limit:
         tails = _tails(layout.cards, unhealthy=_NO_HEALTH, with_topology=False)

@@ -64,7 +64,7 @@ def _held_names(pods: Pods, assigned: AssignedDevices) -> Iterator[_HeldNames]:
     for assignment in assigned.pods.values():
         stored = assigned.stored.get(assignment.uid, {}).values()
         own = assignment.names | {entry.name for entry in stored if entry.numbers}
-        foreign = {each.name for units in assignment.foreign.values() for each in units}
+        foreign = {unit.name for units in assignment.foreign.values() for unit in units}
         yield _HeldNames(own, own | foreign, str(assignment.name))
     for uid, entries in assigned.stored.items():
         if uid not in listed:
@@ -72,7 +72,7 @@ def _held_names(pods: Pods, assigned: AssignedDevices) -> Iterator[_HeldNames]:
             yield _HeldNames(names, names, f"the pod with the UID {uid}")
     for pod in pods.values():
         if not assigned.has_units(pod) and pod.allocation and pod.request:
-            asked = frozenset(each.name for each in pod.request.resources)
+            asked = frozenset(resource.name for resource in pod.request.resources)
             yield _HeldNames(frozenset(), asked, str(pod.name))
 
 

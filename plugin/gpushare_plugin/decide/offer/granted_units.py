@@ -105,18 +105,18 @@ def annotated_witnesses(assigned: AssignedDevices, pods: Pods, node: str) -> lis
     """
     return [
         GrantedUnits(
-            holder=str(each.pod),
+            holder=str(annotated_container.pod),
             card=card,
-            lowest=min(each.numbers),
-            highest=max(each.numbers),
-            units=len(each.numbers),
-            resource=each.resource,
-            container=each.container,
-            unit=each.unit,
+            lowest=min(annotated_container.numbers),
+            highest=max(annotated_container.numbers),
+            units=len(annotated_container.numbers),
+            resource=annotated_container.resource,
+            container=annotated_container.container,
+            unit=annotated_container.unit,
         )
-        for each in _annotated_containers(assigned, pods, node)
-        for card, units in each.shares.items()
-        if units == len(each.numbers)
+        for annotated_container in _annotated_containers(assigned, pods, node)
+        for card, units in annotated_container.shares.items()
+        if units == len(annotated_container.numbers)
     ]
 
 
@@ -166,9 +166,9 @@ def unwitnessed(assigned: AssignedDevices, witnesses: Iterable[GrantedUnits]) ->
     """Returns the pods with a container that holds units of which no witness says anything."""
     known = {(witness.holder, witness.container) for witness in witnesses}
     return sorted(
-        str(each.name)
-        for each in assigned.pods_with_units()
-        if any((str(each.name), container) not in known for container in _holding(each, assigned))
+        str(pod.name)
+        for pod in assigned.pods_with_units()
+        if any((str(pod.name), container) not in known for container in _holding(pod, assigned))
     )
 
 
@@ -185,7 +185,7 @@ def with_told_parts(unit: NodeUnit, witnesses: Iterable[GrantedUnits]) -> NodeUn
     """
     if not isinstance(unit, MixedUnit):
         return unit
-    for told in (each.told_unit for each in witnesses):
+    for told in (witness.told_unit for witness in witnesses):
         if isinstance(told, MemoryUnit):
             unit = replace(unit, memory=told)
         elif isinstance(told, CardPart) and told.resource is ResourceClass.SLICE:
@@ -224,7 +224,7 @@ def _lies_on_its_card(layout: Layout, witness: GrantedUnits) -> bool:
 def has_sizes(layout: Layout, witnesses: Iterable[GrantedUnits]) -> bool:
     """Whether the cards of ``layout`` are as large as their containers were told."""
     memories = {placed.uuid: placed.card.memory // MIB for placed in layout.cards}
-    return all(each.card_memory in (0, memories.get(each.card)) for each in witnesses)
+    return all(witness.card_memory in (0, memories.get(witness.card)) for witness in witnesses)
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,7 +283,7 @@ def _block(witness: GrantedUnits, memory: int, unit: NodeUnit) -> range:
 
 def _least_memory(witnesses: Sequence[GrantedUnits], part: Unit) -> int:
     """Returns the bytes that a card has at least that has all these units of one class."""
-    own = [each for each in witnesses if each.resource is part.resource]
+    own = [witness for witness in witnesses if witness.resource is part.resource]
     span = max(each.highest for each in own) - min(each.lowest for each in own) + 1 if own else 0
     return part.least_memory(span) if own else 0
 
@@ -330,8 +330,8 @@ def placed_cards(cards: Sequence[WitnessedCard], unit: NodeUnit) -> list[tuple[P
 def _latest_places(cards: Sequence[WitnessedCard]) -> list[int]:
     """Returns the highest place of each card that leaves room for those after it."""
     latest: list[int] = []
-    for each in reversed(cards):
-        latest.append(min(each.latest, latest[-1] - each.least) if latest else each.latest)
+    for card in reversed(cards):
+        latest.append(min(card.latest, latest[-1] - card.least) if latest else card.latest)
     return latest[::-1]
 
 

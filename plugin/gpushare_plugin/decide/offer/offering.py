@@ -362,7 +362,7 @@ def _other_witnesses(snapshot: Snapshot, unit: NodeUnit) -> list[GrantedUnits]:
             f"nothing says on which card the units of these pods lie: {', '.join(unknown)}; delete them, or"
             " wait until the kubelet has ended those that are deleted"
         )
-    if other := {each.holder for each in witnesses if not each.is_of(unit)}:
+    if other := {witness.holder for witness in witnesses if not witness.is_of(unit)}:
         raise ContradictionError(
             f"units of {unit.text} are held, and by their annotations units of another size by"
             f" {', '.join(sorted(other))}: delete these pods"

@@ -54,7 +54,10 @@ def devices_of_replaced_plugin(
         for placed in layout.of(resource).cards:
             free = [number for number in reversed(placed.numbers) if number not in held]
             withheld.update(free[: shares.get(placed.uuid, 0)])
-    ids = {each: tuple(sorted(_ids(dialect.resource_name(each), assigned))) for each in layout.classes}
+    ids = {
+        resource_class: tuple(sorted(_ids(dialect.resource_name(resource_class), assigned)))
+        for resource_class in layout.classes
+    }
     return DevicesOfReplacedPlugin(ids, frozenset(withheld))
 
 
@@ -62,7 +65,7 @@ def foreign_by_card(layout: Layout, resource: ResourceClass, assigned: AssignedD
     """Returns card UUID -> units of one class that are given out there under foreign IDs."""
     shares: Counter[str] = Counter()
     for units in assigned.foreign():
-        own = [each for each in units if each.class_in(layout) is resource]
+        own = [unit for unit in units if unit.class_in(layout) is resource]
         shares.update(foreign_shares(own, layout))
     return shares
 
@@ -97,8 +100,8 @@ def doubtful_units(layout: Layout | None, assigned: AssignedDevices) -> list[str
         f"{assignment.name} has {doubt}"
         for assignment in (assigned.pods.values() if layout else ())
         for units in assignment.foreign.values()
-        for each in units
-        if layout and (doubt := foreign_doubt(each, layout))
+        for unit in units
+        if layout and (doubt := foreign_doubt(unit, layout))
     ]
 
 
@@ -106,8 +109,8 @@ def _ids(name: str, assigned: AssignedDevices) -> set[str]:
     return {
         text
         for units in assigned.foreign()
-        for each in units
-        if each.name == name
-        for text in each.ids
+        for unit in units
+        if unit.name == name
+        for text in unit.ids
         if len(text.encode()) <= MAX_ID
     }

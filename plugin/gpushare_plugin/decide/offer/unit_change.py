@@ -41,8 +41,10 @@ def held_units(pods: Pods, assigned: AssignedDevices) -> list[HeldUnit]:
         for pod in pods.values()
         if is_admitted(pod, assigned) or pod.allocation is not None
     ]
-    unknown = {str(each.name) for each in orphans(assigned, pods)}
-    unknown |= {str(each.pod.name) for each in lost_assignments_without_pod(assigned, pods)}
+    unknown = {str(orphan.name) for orphan in orphans(assigned, pods)}
+    unknown |= {
+        str(lost_assignment.pod.name) for lost_assignment in lost_assignments_without_pod(assigned, pods)
+    }
     listed = {each.uid for each in assigned.pods.values()} | {pod.kubelet_uid for pod in pods.values()}
     unlisted = {f"the pod with the UID {uid}" for uid in assigned.stored.keys() - listed}
     return known + [HeldUnit(None, admitted=True, pod=pod) for pod in sorted(unknown | unlisted)]

@@ -90,16 +90,16 @@ def full_pod_events(repairs: Iterable[Repair]) -> list[PodEvent]:
     """Returns what pods are to be told whose annotations cannot be set right: each of them once."""
     return [
         PodEvent(
-            pod=each.pod,
-            uid=each.uid,
+            pod=repair.pod,
+            uid=repair.uid,
             reason=ANNOTATIONS_FULL,
-            note=f"which cards this pod has cannot be written on it: {each.obstacle}",
+            note=f"which cards this pod has cannot be written on it: {repair.obstacle}",
             warning=True,
             action="Annotating",
             occasion=ANNOTATIONS_FULL,
         )
-        for each in repairs
-        if each.obstacle
+        for repair in repairs
+        if repair.obstacle
     ]
 
 

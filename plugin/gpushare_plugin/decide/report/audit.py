@@ -103,9 +103,7 @@ def _identity(given: AuditInput) -> object:
 
 def _held(card: CardStatus) -> list[object]:
     """Returns the pods of ``card`` without what they use of it."""
-    return [
-        (each.uid, each.namespace, each.name, each.container, each.units, each.orphaned) for each in card.pods
-    ]
+    return [(pod.uid, pod.namespace, pod.name, pod.container, pod.units, pod.orphaned) for pod in card.pods]
 
 
 def node_books(given: AuditInput) -> NodeBooks:
@@ -173,4 +171,4 @@ def _stored(assigned: AssignedDevices) -> Iterator[tuple[ContainerKey, StoredCon
 def _told(entry: CheckpointEntry) -> SeenCards | None:
     if not entry.cards:
         return None
-    return SeenCards(cards=tuple(each.uuid for each in entry.cards), unit=entry.unit)
+    return SeenCards(cards=tuple(card.uuid for card in entry.cards), unit=entry.unit)

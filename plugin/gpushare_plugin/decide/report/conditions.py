@@ -255,7 +255,7 @@ def _ledger_in_sync(offering: Offering, annotations: AnnotationState) -> Conditi
         return condition_unknown(LEDGER_IN_SYNC, postponed.reason, message)
     if not annotations.pod_resources_available:
         return condition_unknown(LEDGER_IN_SYNC, KUBELET_SILENT.reason, KUBELET_SILENT.message)
-    if too_much := [each for each in annotations.differences if each.kind in TOO_MUCH]:
+    if too_much := [difference for difference in annotations.differences if difference.kind in TOO_MUCH]:
         return condition_false(LEDGER_IN_SYNC, "OverCommitted", _told(too_much))
     if annotations.differing:
         message = (
@@ -283,7 +283,7 @@ def _ledger_in_sync(offering: Offering, annotations: AnnotationState) -> Conditi
 
 def _told(differences: Sequence[Difference]) -> str:
     """Returns the first few in their own words, and how many more there are."""
-    return _first_few([each.sentence for each in differences])
+    return _first_few([difference.sentence for difference in differences])
 
 
 def _first_few(sentences: Sequence[str]) -> str:

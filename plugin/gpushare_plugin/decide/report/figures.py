@@ -95,7 +95,7 @@ def status_figures(node: str, spec: NodeSpec, status: NodeStatus) -> Iterator[Sa
 def _totals(spec: NodeSpec, status: NodeStatus) -> Iterator[tuple[str, int, int]]:
     """Yields resource, total and allocated; in mode Mixed of each resource."""
     if status.resources:
-        yield from ((each.resource, each.total, each.allocated) for each in status.resources)
+        yield from ((resource.resource, resource.total, resource.allocated) for resource in status.resources)
     elif spec.mode in NODE_MODES:
         served = NODE_MODES[spec.mode].served[0]
         yield (served.resource.value, status.units.total, status.units.allocated)

@@ -100,7 +100,9 @@ def _card(
 ) -> CardStatus:
     """A card that is open to several classes counts as the first of them, which is memory."""
     card, lock = placed.card, locks.get(placed.uuid)
-    units = {each: _units_of(placed.uuid, layout.of(each)) for each in layout.classes}
+    units = {
+        resource_class: _units_of(placed.uuid, layout.of(resource_class)) for resource_class in layout.classes
+    }
     return CardStatus(
         index=card.index,
         uuid=card.uuid,
@@ -145,9 +147,9 @@ def _shares(uuid: str, allocations: Sequence[PodAllocation], use: ReportedUse) -
 def _faults(faults: Sequence[CardFault]) -> list[CardFault]:
     """The driver names cards as it likes: one that no status may name has none."""
     return [
-        msgspec.structs.replace(each, message=printable(each.message, most_bytes=bounds.FAULT_MESSAGE))
-        for each in faults
-        if bounds.is_card_uuid(each.uuid)
+        msgspec.structs.replace(fault, message=printable(fault.message, most_bytes=bounds.FAULT_MESSAGE))
+        for fault in faults
+        if bounds.is_card_uuid(fault.uuid)
     ]
 
 

@@ -67,13 +67,13 @@ class ForeignUnits:
 
     def cards(self, layout: Layout) -> list[PlacedCard]:
         """Returns the card; all of them while it is unknown which, none where the node does not have it."""
-        named = [each for each in layout.cards if self.card in (each.uuid, str(each.card.index))]
+        named = [card for card in layout.cards if self.card in (card.uuid, str(card.card.index))]
         return named or (list(layout.cards) if self.is_on_unknown(layout) else [])
 
     def is_on_unknown(self, layout: Layout) -> bool:
         """Whether nothing tells the card. An index that no card has is from before one went: those after it
         have others since."""
-        indexes = {str(each.card.index) for each in layout.cards}
+        indexes = {str(card.card.index) for card in layout.cards}
         return not self.card or (self.card.isdecimal() and self.card not in indexes)
 
     def units_on(self, placed: PlacedCard, layout: Layout, count: int) -> int:
@@ -133,7 +133,10 @@ def sort_ids(name: str, ids: Iterable[str]) -> tuple["array[int]", tuple[Foreign
 
 def _foreign(name: str, ids: Iterable[str]) -> tuple[ForeignUnits, ...]:
     if RESOURCES[name] is not ResourceClass.MEMORY:
-        return tuple(ForeignUnits(name, {each: array("I")}, _whole_card(each)) for each in sorted({*ids}))
+        return tuple(
+            ForeignUnits(name, {identifier: array("I")}, _whole_card(identifier))
+            for identifier in sorted({*ids})
+        )
     numbers: dict[str, set[int]] = {}
     for text in ids:
         prefix, number = _split(text)

@@ -23,9 +23,13 @@ alone: it begins anew after each ID that is none of ours, and would look at all 
 _NO_LETTER = b"!"
 """Base64 does not have it."""
 _OURS, _STANDARD = ALPHABET.encode(), ALPHABET.translate(str.maketrans("-_", "+/")).encode()
-_BASE64 = bytes(_STANDARD[_OURS.index(each)] if each in _OURS else ord(_NO_LETTER) for each in range(256))
+_BASE64 = bytes(
+    _STANDARD[_OURS.index(number)] if number in _OURS else ord(_NO_LETTER) for number in range(256)
+)
 """The alphabet of our IDs is that of base64 for URLs: an ID with a zero before it is three bytes."""
-_IS_DIGIT, _IS_HYPHEN = (bytes(each in letters for each in range(256)) for letters in (digits.encode(), b"-"))
+_IS_DIGIT, _IS_HYPHEN = (
+    bytes(number in letters for number in range(256)) for letters in (digits.encode(), b"-")
+)
 
 
 class UnitRuns:

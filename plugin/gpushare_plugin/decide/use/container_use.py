@@ -107,7 +107,7 @@ class _HolderFinder:
         self, allocations: Iterable[PodAllocation], holdings: Iterable[Holding], names: ContainerNames
     ) -> None:
         self._names = names
-        self._uids = {each.pod.kubelet_uid: each.pod.uid for each in allocations}
+        self._uids = {allocation.pod.kubelet_uid: allocation.pod.uid for allocation in allocations}
         self._on_card: dict[tuple[str, str], list[Holding]] = defaultdict(list)
         for holding in holdings:
             self._on_card[holding.uid, holding.card].append(holding)
@@ -118,7 +118,7 @@ class _HolderFinder:
             if len(holdings) == 1:
                 return holdings[0]
             name = self._names.get(owner)
-            return next((each for each in holdings if each.container == name), None)
+            return next((holding for holding in holdings if holding.container == name), None)
         return None
 
     def unnamed(self, process: ProcessUse) -> tuple[CgroupOwner, PodName] | None:

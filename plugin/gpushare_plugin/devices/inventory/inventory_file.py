@@ -162,7 +162,9 @@ class HealthCommand:
 
     def for_card(self, card: PhysicalCard) -> tuple[str, ...]:
         values = {"{uuid}": card.uuid, "{index}": str(card.index)}
-        return tuple(re.sub(r"\{(?:uuid|index)\}", lambda it: values[it[0]], each) for each in self.arguments)
+        return tuple(
+            re.sub(r"\{(?:uuid|index)\}", lambda it: values[it[0]], argument) for argument in self.arguments
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,8 +309,8 @@ def _require_different(field: str, values: Sequence[str], node: yaml.Node) -> No
 
 
 def _container_paths(part: _EveryContainer | _Card) -> Iterator[str]:
-    yield from (each.read().container_path for each in part.device_nodes)
-    yield from (each.read().container_path for each in part.mounts)
+    yield from (device_node.read().container_path for device_node in part.device_nodes)
+    yield from (mount.read().container_path for mount in part.mounts)
 
 
 def _card(card: _Card, index: int, written: _File) -> PhysicalCard:
@@ -328,8 +330,8 @@ def _equipment(card: _Card, index: int, written: _File) -> Equipment:
     common, visible = written.container, written.container.visible_cards
     names: Mapping[str, str] = {"UUID": card.uuid, "Index": str(index)}
     return Equipment(
-        device_nodes=tuple(each.read() for each in (*common.device_nodes, *card.device_nodes)),
-        mounts=tuple(each.read() for each in (*common.mounts, *card.mounts)),
+        device_nodes=tuple(device_node.read() for device_node in (*common.device_nodes, *card.device_nodes)),
+        mounts=tuple(mount.read() for mount in (*common.mounts, *card.mounts)),
         variables=tuple(common.environment.items()),
         runtime_variable=visible.variable if visible else "",
         runtime_name=card.visible_as or (names[visible.by] if visible else ""),

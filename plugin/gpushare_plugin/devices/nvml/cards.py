@@ -191,21 +191,21 @@ def reading_of(facts: Sequence[CardFacts], pairs: Pairs, known: Sequence[Physica
     card that is missed, first that with its index. One that was never known is left out: nobody knows its
     memory. A card that was ``known`` and of which NVML says nothing at all is gone.
     """
-    groups = link_groups([each.uuid for each in facts if each.uuid], pairs)
-    told = {each.uuid for each in facts if each.uuid}
+    groups = link_groups([fact.uuid for fact in facts if fact.uuid], pairs)
+    told = {fact.uuid for fact in facts if fact.uuid}
     missed = {card.uuid: card for card in known if card.uuid not in told}
     cards: list[PhysicalCard] = []
     left_out: list[LeftOutCard] = []
-    for each in facts:
-        nameless = _has_no_own_uuid(each, cards)
-        before = _before(each, known, missed) if each.error and not nameless else None
+    for fact in facts:
+        nameless = _has_no_own_uuid(fact, cards)
+        before = _before(fact, known, missed) if fact.error and not nameless else None
         if before:
-            cards.append(_failing(before, each))
-        elif reason := NO_OWN_UUID if nameless else _left_out(each):
-            out = LeftOutCard(index=each.index, uuid=each.uuid, reason=reason, healthy=not each.error)
+            cards.append(_failing(before, fact))
+        elif reason := NO_OWN_UUID if nameless else _left_out(fact):
+            out = LeftOutCard(index=fact.index, uuid=fact.uuid, reason=reason, healthy=not fact.error)
             left_out.append(out)
         else:
-            cards.append(_card(each, groups))
+            cards.append(_card(fact, groups))
     return Reading(cards=tuple(cards), left_out=tuple(left_out))
 
 

@@ -36,7 +36,7 @@ class XidEvents:
 
         What cannot be followed is logged: a card serves without, too.
         """
-        told = {each.uuid: each.index for each in facts if each.uuid and not each.error}
+        told = {fact.uuid: fact.index for fact in facts if fact.uuid and not fact.error}
         if self._set is None or not self._followed <= told.keys():
             self._kept = self.collect()
             self._begin()

@@ -83,7 +83,7 @@ class NvmlLibrary:
         Raises:
             DriverFaultError: as ``read``.
         """
-        told = [each for each in facts if each.uuid and not each.error]
+        told = [fact for fact in facts if fact.uuid and not fact.error]
         with self._lock:
             return frozenset(
                 frozenset((one.uuid, other.uuid))

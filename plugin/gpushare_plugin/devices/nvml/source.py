@@ -148,7 +148,7 @@ class NvmlSource:
 
     def _pairs(self, facts: list[CardFacts]) -> Pairs:
         """Links are asked for when the cards are others: that is a call for each pair."""
-        uuids = frozenset(each.uuid for each in facts if each.uuid and not each.error)
+        uuids = frozenset(fact.uuid for fact in facts if fact.uuid and not fact.error)
         if uuids != self._links[0]:
             self._links = (uuids, self._library.linked_pairs(facts))
         return self._links[1]

@@ -72,7 +72,7 @@ def _with(simulation: Simulation, name: str, value: str) -> Simulation:
 
 
 def _indices(text: str) -> frozenset[int]:
-    return frozenset(int(each) for each in text.split(","))
+    return frozenset(int(part) for part in text.split(","))
 
 
 def _xid(text: str) -> tuple[int, int]:
@@ -96,7 +96,7 @@ def simulated_reading(cards: Sequence[PhysicalCard], text: str, before: str | No
     events = simulation.xids - _xids_of(text if before is None else before)
     return Reading(
         cards=ordered,
-        events=tuple(_event(cards, *each) for each in sorted(events) if 0 <= each[0] < len(cards)),
+        events=tuple(_event(cards, *event) for event in sorted(events) if 0 <= event[0] < len(cards)),
         problem=HANGS if simulation.hangs else None,
     )
 

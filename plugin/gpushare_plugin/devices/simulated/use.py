@@ -24,8 +24,8 @@ class SimulatedUse:
             except ValueError as error:
                 remarks.append(f"the simulated load of pod {load.pod} is ignored: {error}")
         together: Counter[str] = Counter()
-        for each in containers:
-            together[each.card] += each.used
+        for container in containers:
+            together[container.card] += container.used
         return Use(
             cards={card.uuid: min(card.memory, together[card.uuid]) for card in question.cards},
             containers=containers if question.by_container else (),

@@ -27,7 +27,7 @@ MEMORY, MIXED = MEMORY_WORLD.books(), MIXED_WORLD.books()
 
 
 def kinds(books: NodeBooks) -> set[Kind]:
-    return {each.kind for each in node_differences(books)}
+    return {node_difference.kind for node_difference in node_differences(books)}
 
 
 def seeing(books: NodeBooks, visible: str) -> NodeBooks:
@@ -122,7 +122,11 @@ def legacy(books: NodeBooks) -> NodeBooks:
 
 
 def test_devices_of_a_replaced_system_that_nobody_counts() -> None:
-    found = [each for each in node_differences(legacy(MEMORY)) if each.kind is Kind.UNCOUNTED]
+    found = [
+        node_difference
+        for node_difference in node_differences(legacy(MEMORY))
+        if node_difference.kind is Kind.UNCOUNTED
+    ]
     assert [each.pod for each in found] == ["default/old"]
 
 
@@ -170,7 +174,9 @@ def test_two_cards_whose_units_have_the_same_numbers() -> None:
     assert MEMORY.share_node
     first, second = MEMORY.share_node.cards
     share_node = replace(MEMORY.share_node, cards=(first, replace(second, first_unit=12)))
-    assert Kind.CAPACITY_DIFFERS in {each.kind for each in status_differences(share_node)}
+    assert Kind.CAPACITY_DIFFERS in {
+        status_difference.kind for status_difference in status_differences(share_node)
+    }
 
 
 @pytest.mark.parametrize("book", ["status", "ledger"])
@@ -220,7 +226,7 @@ def test_an_author_who_names_cards_is_named_without_the_kubelet(value: str | Non
 
 def test_what_to_do_stands_behind_the_longest_value() -> None:
     for books in (seeing(MEMORY, "x" * 800_000), written(MEMORY, "x" * 800_000)):
-        (told,) = (each.sentence for each in node_differences(books))
+        (told,) = (node_difference.sentence for node_difference in node_differences(books))
         assert "delete the pod" in told
         assert len(told) < 1000
 

@@ -114,7 +114,7 @@ def unlisted(books: NodeBooks, name: str = "a") -> NodeBooks:
     """The kubelet has lost a pod."""
     return replace(
         books,
-        resources=[each for each in books.resources or () if each.key.pod.name != name],
+        resources=[resource for resource in books.resources or () if resource.key.pod.name != name],
         checkpoint={
             key: each for key, each in (books.checkpoint or {}).items() if key.pod.uid != f"uid-{name}"
         },
@@ -398,7 +398,9 @@ CHANGES: list[tuple[str, Kind, Callable[[], NodeBooks]]] = [
     ("kind", "change"), [pytest.param(kind, change, id=name) for name, kind, change in CHANGES]
 )
 def test_a_change_of_one_book_is_named(kind: Kind, change: Callable[[], NodeBooks]) -> None:
-    found = [each for each in node_differences(change()) if each.kind is kind]
+    found = [
+        node_difference for node_difference in node_differences(change()) if node_difference.kind is kind
+    ]
     assert found
     assert all(each.node == NODE and len(each.sentence.split()) > 10 for each in found)
 
@@ -482,7 +484,7 @@ def test_what_the_kubelet_does_not_witness_is_not_believed(forged: NodeBooks) ->
 def test_a_forgery_beside_what_an_init_container_has_is_named() -> None:
     forged = annotated(admitted_once_more(), cards={"GPU-0": 8, "GPU-1": 8})
     counted = ledger_card(forged, 0, shares=(share(A, 8),), allocated=8)
-    assert Kind.FORGED in {each.kind for each in node_differences(counted)}
+    assert Kind.FORGED in {node_difference.kind for node_difference in node_differences(counted)}
 
 
 def static_pod(*, mirror: PodKey, request: PodRequest) -> NodeBooks:
@@ -501,7 +503,7 @@ def static_pod(*, mirror: PodKey, request: PodRequest) -> NodeBooks:
 def test_a_pod_that_only_says_to_be_the_mirror_of_another_one_has_nothing() -> None:
     """The true mirror is away. The kubelet lists static pods by the names of their mirrors."""
     forged = static_pod(mirror=PodKey("default", "forged", "uid-forged"), request=NOT_ASKING)
-    found = {(each.kind, each.pod) for each in node_differences(forged)}
+    found = {(node_difference.kind, node_difference.pod) for node_difference in node_differences(forged)}
     assert Kind.GRANTED_TWICE not in {kind for kind, _ in found}
     assert "default/forged" not in {pod for _, pod in found}
 
@@ -509,7 +511,7 @@ def test_a_pod_that_only_says_to_be_the_mirror_of_another_one_has_nothing() -> N
 def test_a_mirror_that_asks_for_something_else_than_its_static_pod_shares_nothing() -> None:
     """Who takes the name and the digest of a static pod while it has no mirror is taken for its mirror."""
     forged = static_pod(mirror=PodKey("default", "a", "uid-other"), request=NOT_ASKING)
-    assert Kind.GRANTED_TWICE not in {each.kind for each in node_differences(forged)}
+    assert Kind.GRANTED_TWICE not in {node_difference.kind for node_difference in node_differences(forged)}
 
 
 def test_every_kind_is_shown_here_or_below() -> None:
@@ -520,7 +522,11 @@ def test_every_kind_is_shown_here_or_below() -> None:
 def test_one_book_says_and_several_say() -> None:
     """It was said that ``the pod's annotation say``."""
     other = annotated(MEMORY, containers={"main": {"GPU-1": 4}}, cards={"GPU-1": 4})
-    told = " ".join(each.sentence for each in node_differences(other) if each.kind is Kind.SHARES_DIFFER)
+    told = " ".join(
+        node_difference.sentence
+        for node_difference in node_differences(other)
+        if node_difference.kind is Kind.SHARES_DIFFER
+    )
     assert "the pod's annotation says 4 of GPU-1" in told
     assert "the kubelet's PodResources and" in told
     assert "say 4 of GPU-0" in told
@@ -543,7 +549,9 @@ def test_a_pod_on_two_nodes() -> None:
 def test_the_status_alone_is_audited_as_with_all_books() -> None:
     broken = status_card(MEMORY, 0, allocated=17, holders=(holder(A, 17),)).share_node
     assert broken
-    assert [each.kind for each in status_differences(broken)] == [Kind.OVER_CAPACITY]
+    assert [status_difference.kind for status_difference in status_differences(broken)] == [
+        Kind.OVER_CAPACITY
+    ]
 
 
 def test_what_is_seen_once_may_be_the_trace_of_reading() -> None:
@@ -564,7 +572,8 @@ def test_two_pods_of_one_name_stand_side_by_side() -> None:
         books,
         pods={"uid-b": replace((books.pods or {})["uid-b"], key=new)},
         resources=[
-            replace(each, key=ContainerKey(PodKey("default", "a"), "main")) for each in books.resources
+            replace(resource, key=ContainerKey(PodKey("default", "a"), "main"))
+            for resource in books.resources
         ],
         environments={
             ContainerKey(key.pod._replace(name="a"), "main"): each for key, each in books.environments.items()
@@ -595,15 +604,15 @@ def test_units_of_a_replaced_system_are_not_laid_out() -> None:
     books = replace(
         MEMORY,
         resources=[
-            replace(each, units=foreign) if each.key.pod.name == "a" else each
-            for each in MEMORY.resources or ()
+            replace(resource, units=foreign) if resource.key.pod.name == "a" else resource
+            for resource in MEMORY.resources or ()
         ],
     )
     books = stored(books, units=foreign, told=None)
     books = seen(books, None)
     assert node_differences(books) == []
     moved = annotated(books, containers={"main": {"GPU-1": 4}}, cards={"GPU-1": 4})
-    assert Kind.SHARES_DIFFER in {each.kind for each in node_differences(moved)}
+    assert Kind.SHARES_DIFFER in {node_difference.kind for node_difference in node_differences(moved)}
 
 
 def test_a_forged_annotation_without_effect_is_no_difference() -> None:

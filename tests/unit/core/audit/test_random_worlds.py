@@ -146,7 +146,7 @@ def kubelet_forgets(books: NodeBooks, _card: str, at: int) -> NodeBooks:
     gone = books.resources[at % len(books.resources)].key
     return replace(
         books,
-        resources=[each for each in books.resources if each.key != gone],
+        resources=[resource for resource in books.resources if resource.key != gone],
         checkpoint={
             key: each
             for key, each in books.checkpoint.items()
@@ -282,7 +282,7 @@ def _without_in_status(books: NodeBooks, pod: Have) -> NodeBooks:
     share_node = books.share_node
     assert isinstance(share_node, ShareNodeBook)
     cards = tuple(
-        replace(card, holders=tuple(each for each in card.holders if each.key.pod != pod.key))
+        replace(card, holders=tuple(holder for holder in card.holders if holder.key.pod != pod.key))
         for card in share_node.cards
     )
     return replace(books, share_node=replace(share_node, cards=cards))
@@ -292,7 +292,7 @@ def _without_in_ledger(books: NodeBooks, pod: Have) -> NodeBooks:
     ledger = books.ledger
     assert isinstance(ledger, LedgerBook)
     cards = tuple(
-        replace(card, shares=tuple(each for each in card.shares if each.pod != pod.key))
+        replace(card, shares=tuple(share for share in card.shares if share.pod != pod.key))
         for card in ledger.cards
     )
     return replace(books, ledger=replace(ledger, cards=cards))
