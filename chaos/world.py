@@ -13,7 +13,7 @@ from chaos.operations.pod_shapes import HIGH
 from chaos.plan.known import CONTROL_PLANES, WORKERS
 from chaos.policies import POLICIES
 from chaos.proxy.process import ProxyProcess, proxy_process
-from gpushare_core.kube.client import KubeClient, Request
+from gpushare_core.kube.client import ApiRequest, KubeClient
 from gpushare_core.kube.credentials import from_kubeconfig
 from gpushare_core.kube.errors import ApiError
 from gpushare_core.kube.paths import pod_path, pods
@@ -83,7 +83,7 @@ class World:
         """``grace`` in seconds, 0: by force, None: as the pod says. Gone already is no error."""
         body: Json = {} if grace is None else {"gracePeriodSeconds": grace}
         try:
-            await self.client.send(Request(method="DELETE", path=self.pod_path(name), body=body))
+            await self.client.send(ApiRequest(method="DELETE", path=self.pod_path(name), body=body))
         except ApiError as error:
             if error.status != 404:
                 raise

@@ -44,7 +44,7 @@ _FAILURES = (aiohttp.ClientError, asyncio.TimeoutError, OSError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class ApiRequest:
     """One call to the API server."""
 
     method: str = "GET"
@@ -131,9 +131,9 @@ class KubeClient:
 
     async def get(self, path: str) -> Json:
         """Returns the object or list at ``path``."""
-        return await self.send(Request(path=path))
+        return await self.send(ApiRequest(path=path))
 
-    async def read(self, request: Request, *, shape: type[T]) -> T:
+    async def read(self, request: ApiRequest, *, shape: type[T]) -> T:
         """Returns the answer decoded as ``shape``: on hot paths a msgspec Struct that leaves out what nobody
         needs."""
         return _decoded(request, await self._exchange(request), shape)
@@ -145,7 +145,7 @@ class KubeClient:
         selectors = {"labelSelector": label_selector, "fieldSelector": field_selector}
         params = {"limit": str(limit), **{name: value for name, value in selectors.items() if value}}
         while True:
-            answer = await self.read(Request(path=path, params=params), shape=_Page)
+            answer = await self.read(ApiRequest(path=path, params=params), shape=_Page)
             yield Page(answer.items or [], answer.metadata.resource_version)
             if not (token := answer.metadata.next_page):
                 return
@@ -153,7 +153,7 @@ class KubeClient:
 
     async def create(self, path: str, body: Json) -> Json:
         """Creates ``body`` in the collection at ``path``. Returns what the server made of it."""
-        return await self.send(Request(method="POST", path=path, body=body, params=self._managed))
+        return await self.send(ApiRequest(method="POST", path=path, body=body, params=self._managed))
 
     async def merge(self, path: str, body: Json, *, dry_run: bool = False) -> Json:
         """JSON merge patch (RFC 7396) of an object that is there. Returns the object.
@@ -162,7 +162,7 @@ class KubeClient:
         """
         params = {**self._managed, **({"dryRun": "All"} if dry_run else {})}
         return await self.send(
-            Request(method="PATCH", path=path, body=body, content_type=MERGE_PATCH, params=params)
+            ApiRequest(method="PATCH", path=path, body=body, content_type=MERGE_PATCH, params=params)
         )
 
     async def apply(self, path: str, body: Json) -> Json:
@@ -172,7 +172,7 @@ class KubeClient:
         """
         params = {**self._managed, "force": "true"}
         return await self.send(
-            Request(method="PATCH", path=path, body=body, content_type=APPLY_PATCH, params=params)
+            ApiRequest(method="PATCH", path=path, body=body, content_type=APPLY_PATCH, params=params)
         )
 
     async def delete(self, path: str, *, uid: str = "") -> Json:
@@ -183,13 +183,13 @@ class KubeClient:
         options: Json = {"propagationPolicy": "Background"}
         if uid:
             options["preconditions"] = {"uid": uid}
-        return await self.send(Request(method="DELETE", path=path, body=options))
+        return await self.send(ApiRequest(method="DELETE", path=path, body=options))
 
-    async def send(self, request: Request) -> Json:
+    async def send(self, request: ApiRequest) -> Json:
         """Returns the decoded answer to ``request``."""
         return _decoded(request, await self._exchange(request), Json)
 
-    async def stream(self, request: Request, *, idle: float) -> AsyncIterator[bytes]:
+    async def stream(self, request: ApiRequest, *, idle: float) -> AsyncIterator[bytes]:
         """Yields the lines of a watch, each one JSON object, until the server ends it.
 
         Raises:
@@ -210,7 +210,7 @@ class KubeClient:
         except (*_FAILURES, ValueError) as error:
             raise UnreachableError(f"watch {request.path}: {_reason(error)}") from error
 
-    async def _exchange(self, request: Request) -> bytes:
+    async def _exchange(self, request: ApiRequest) -> bytes:
         exchange = self._exchange_by_proxy if self._credentials.proxy else self._exchange_directly
         try:
             answer = await exchange(request)
@@ -222,7 +222,7 @@ class KubeClient:
             raise self._refusal(answer)
         return answer.content
 
-    async def _exchange_directly(self, request: Request) -> HttpAnswer:
+    async def _exchange_directly(self, request: ApiRequest) -> HttpAnswer:
         """Raises ``NotConnectedError``, ``OSError``, or ``ValueError`` for what cannot be sent."""
         query = f"?{urlencode(request.params)}" if request.params else ""
         headers = {"User-Agent": SERVER_SOFTWARE, **self._headers(request)}
@@ -231,7 +231,7 @@ class KubeClient:
             message, seconds=request.timeout or self._timeout, is_repeatable=request.method == "GET"
         )
 
-    async def _exchange_by_proxy(self, request: Request) -> HttpAnswer:
+    async def _exchange_by_proxy(self, request: ApiRequest) -> HttpAnswer:
         """Raises ``aiohttp.ClientError``, ``OSError``, or ``ValueError`` for what cannot be sent.
 
         As with direct calls, reading is tried once more where a kept connection ends.
@@ -244,11 +244,11 @@ class KubeClient:
                     raise
             return await self._answer_by_proxy(request)
 
-    async def _answer_by_proxy(self, request: Request) -> HttpAnswer:
+    async def _answer_by_proxy(self, request: ApiRequest) -> HttpAnswer:
         async with await self._open(request, aiohttp.ClientTimeout(total=None)) as response:
             return await _answer(response)
 
-    async def _open(self, request: Request, timeout: aiohttp.ClientTimeout) -> aiohttp.ClientResponse:
+    async def _open(self, request: ApiRequest, timeout: aiohttp.ClientTimeout) -> aiohttp.ClientResponse:
         """Redirects are not followed: a write would become a GET, whose answer looks as if all were done.
 
         aiohttp, too, forgets that it is given up at the moment one of several addresses is won: it is told so
@@ -282,7 +282,7 @@ class KubeClient:
         self._left_alone_until = max(self._left_alone_until, self._clock() + error.retry_after)
         return error
 
-    def _headers(self, request: Request) -> dict[str, str]:
+    def _headers(self, request: ApiRequest) -> dict[str, str]:
         """Raises ``NotSentError`` where the token cannot be read."""
         headers = {"Accept": request.accept, "Content-Type": request.content_type}
         try:
@@ -295,7 +295,7 @@ class KubeClient:
         return headers
 
 
-def _content(request: Request) -> bytes | None:
+def _content(request: ApiRequest) -> bytes | None:
     return None if request.body is None else msgspec.json.encode(request.body)
 
 
@@ -334,7 +334,7 @@ async def _lines(content: aiohttp.StreamReader, idle: float) -> AsyncIterator[by
         silence.close()
 
 
-def _decoded(request: Request, content: bytes, shape: type[T]) -> T:
+def _decoded(request: ApiRequest, content: bytes, shape: type[T]) -> T:
     """A proxy between may answer 200 with a page of its own: that is no answer of the API server's."""
     try:
         return msgspec.json.decode(content, type=shape)

@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar, overload
 import msgspec
 
 from gpushare_core.kube.backoff import Backoff, Jitter
-from gpushare_core.kube.client import JSON, METADATA, METADATA_LIST, KubeClient, ListMetadata, Request
+from gpushare_core.kube.client import JSON, METADATA, METADATA_LIST, ApiRequest, KubeClient, ListMetadata
 from gpushare_core.kube.errors import ApiError, UnreachableError, WatchEventTooLargeError, asked_to_wait
 from gpushare_core.text.json_object import UNREADABLE_JSON, Json
 from gpushare_core.text.whole_number import version_number
@@ -175,8 +175,12 @@ class _Follow(Generic[T]):
     follower: Follower
 
     async def list_and_watch(self) -> AsyncIterator[Listed[T] | Changed[T]]:
-        """Raises ``ApiError``, ``UnreachableError``, ``WatchEventTooLargeError`` or one of ``UNREADABLE_JSON`` when
-        the thread is lost."""
+        """Yields the list, then every change.
+
+        Raises:
+            ApiError, UnreachableError, WatchEventTooLargeError, one of ``UNREADABLE_JSON``: a change may have
+                been missed.
+        """
         begun = self.follower.clock()
         self.follower.list_begins()
         items, version = await self._list()
@@ -250,12 +254,12 @@ class _Follow(Generic[T]):
     def _watch_seconds(self) -> int:
         return int(WATCH_SECONDS * (1.0 + self.follower.jitter()))
 
-    def _page_request(self, token: str, *, limit: int = PAGE) -> Request:
+    def _page_request(self, token: str, *, limit: int = PAGE) -> ApiRequest:
         params = self.collection.params(**{"limit": str(limit), "continue": token})
         accept = METADATA_LIST if self.collection.metadata_only else JSON
-        return Request(path=self.collection.path, params=params, accept=accept)
+        return ApiRequest(path=self.collection.path, params=params, accept=accept)
 
-    def _watch_request(self, version: str) -> Request:
+    def _watch_request(self, version: str) -> ApiRequest:
         params = self.collection.params(
             watch="1",
             resourceVersion=version,
@@ -263,7 +267,7 @@ class _Follow(Generic[T]):
             timeoutSeconds=str(self._watch_seconds()),
         )
         accept = METADATA if self.collection.metadata_only else JSON
-        return Request(path=self.collection.path, params=params, accept=accept)
+        return ApiRequest(path=self.collection.path, params=params, accept=accept)
 
 
 def _refuse_past(version: str, point: _Point) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from gpushare_core.kube.client import KubeClient, Request
+from gpushare_core.kube.client import ApiRequest, KubeClient
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.kube.lease import Lease, LeaseObserver, LeaseState, held_lease, released_lease
 from gpushare_core.kube.paths import lease_path
@@ -88,7 +88,7 @@ class LeaseHolder:
         """
         state = None
         try:
-            state = await self._send(Request(path=self._path, timeout=self.call_seconds))
+            state = await self._send(ApiRequest(path=self._path, timeout=self.call_seconds))
         except ApiError as error:
             if not error.is_not_found:
                 raise UnknownHolderError(f"cannot read the Lease {self.name}: {error}") from error
@@ -145,7 +145,7 @@ class LeaseHolder:
 
     async def _write(self, lease: Json) -> LeaseState:
         """A PUT also creates a Lease that is missing: the right to that can be given for one name only."""
-        request = Request(method="PUT", path=self._path, body=lease, timeout=self.call_seconds)
+        request = ApiRequest(method="PUT", path=self._path, body=lease, timeout=self.call_seconds)
         try:
             written = await self._send(request)
         except ApiError as error:
@@ -158,7 +158,7 @@ class LeaseHolder:
         self._observer.observe(written, now=self.clock())
         return written
 
-    async def _send(self, request: Request) -> LeaseState:
+    async def _send(self, request: ApiRequest) -> LeaseState:
         try:
             return (await self.client.read(request, shape=Lease)).state()
         except UnreachableError as error:

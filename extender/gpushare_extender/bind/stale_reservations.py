@@ -8,7 +8,7 @@ its pod may live on, bound or not.
 import logging
 from dataclasses import dataclass
 
-from gpushare_core.kube.client import KubeClient, Request
+from gpushare_core.kube.client import ApiRequest, KubeClient
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.kube.paths import pod_path
 from gpushare_extender.bind.deadlines import BindTiming
@@ -63,7 +63,7 @@ class StaleReservations:
         holder = reservation.holder
         try:
             path = pod_path(holder.namespace, holder.name)
-            pod = await self.client.read(Request(path=path), shape=PodState)
+            pod = await self.client.read(ApiRequest(path=path), shape=PodState)
         except ApiError as error:
             return error.is_not_found
         except UnreachableError:

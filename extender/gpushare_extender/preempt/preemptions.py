@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from gpushare_core.kube.backoff import backoff_delay
-from gpushare_core.kube.client import KubeClient, Request
+from gpushare_core.kube.client import ApiRequest, KubeClient
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.kube.lease_holder import NotHeldError
 from gpushare_core.kube.paths import events, pod_path
@@ -396,7 +396,7 @@ class Preemptions:
     async def _read(self, pod: PodReference) -> Pod | None:
         """Returns None when there is no such pod any more."""
         try:
-            present = await self.client.read(Request(path=pod_path(pod.namespace, pod.name)), shape=Pod)
+            present = await self.client.read(ApiRequest(path=pod_path(pod.namespace, pod.name)), shape=Pod)
         except ApiError as error:
             if error.is_not_found:
                 return None

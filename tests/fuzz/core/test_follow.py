@@ -12,7 +12,7 @@ from tests.fuzz.fuzzing import fuzzes
 from tests.fuzz.strategies.odd_json import encoded, mutated, nested
 
 from gpushare_core.kube.backoff import Backoff
-from gpushare_core.kube.client import KubeClient, Request, _api_error
+from gpushare_core.kube.client import ApiRequest, KubeClient, _api_error
 from gpushare_core.kube.credentials import Credentials
 from gpushare_core.kube.errors import MAX_RETRY_AFTER, retry_after_seconds
 from gpushare_core.kube.follow import Changed, Collection, Follower, Listed, follow
@@ -43,11 +43,11 @@ class ScriptedClient(KubeClient):
         self._pages = [page]
         self._events = [events]
 
-    async def _exchange(self, request: Request) -> bytes:
+    async def _exchange(self, request: ApiRequest) -> bytes:
         del request
         return self._pages.pop() if self._pages else GOOD
 
-    async def stream(self, request: Request, *, idle: float) -> AsyncIterator[bytes]:
+    async def stream(self, request: ApiRequest, *, idle: float) -> AsyncIterator[bytes]:
         del request, idle
         for line in self._events.pop() if self._events else [LAST]:
             yield line
