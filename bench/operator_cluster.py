@@ -19,9 +19,10 @@ from gpushare_core.api.names import API_VERSION, COMPONENT_LABEL, CONTROL_PLANE_
 from gpushare_core.api.timestamps import rfc3339
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.kube import paths
-from gpushare_core.kube.client import ApiRequest, KubeClient
+from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import Credentials
 from gpushare_core.kube.errors import ApiError
+from gpushare_core.kube.request import ApiRequest
 from gpushare_core.process.clock import utc_now
 from gpushare_core.text.json_object import Json
 from gpushare_operator.cluster.labels import MANAGER, PLUGIN, PORT_ANNOTATION

@@ -17,9 +17,10 @@ from bench.concurrency import for_each
 from bench.percentiles import Percentiles
 
 from gpushare_core.kube import paths
-from gpushare_core.kube.client import ApiRequest, KubeClient
+from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import from_kubeconfig
 from gpushare_core.kube.follow import Collection, Listed, follow
+from gpushare_core.kube.request import ApiRequest
 from gpushare_core.text.json_object import Json
 
 PODS = paths.pods(NAMESPACE)

@@ -12,7 +12,8 @@ from bench.figures import Figure
 from bench.schedule_throughput import Throughput, measure
 
 from gpushare_core.kube import paths
-from gpushare_core.kube.client import ApiRequest, KubeClient
+from gpushare_core.kube.client import KubeClient
+from gpushare_core.kube.request import ApiRequest
 from gpushare_core.text.json_object import Json
 
 PODS = 60

@@ -17,9 +17,10 @@ from gpushare_core.audit.differences import differences, seen_twice
 from gpushare_core.audit.readers import read_ledger, read_pod, read_share_node
 from gpushare_core.audit.records import Books, NodeBooks, PodBook
 from gpushare_core.kube import paths
-from gpushare_core.kube.client import ApiRequest, KubeClient
+from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.errors import ApiError
 from gpushare_core.kube.follow import Collection, Listed, follow
+from gpushare_core.kube.request import ApiRequest
 from gpushare_core.text.json_object import Json
 
 RATE = 20

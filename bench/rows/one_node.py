@@ -18,9 +18,10 @@ from bench.prometheus_text import total
 from bench.rows.pending import is_refused
 
 from gpushare_core.kube import paths
-from gpushare_core.kube.client import ApiRequest, KubeClient
+from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.errors import ApiError
 from gpushare_core.kube.follow import Collection, Listed, follow
+from gpushare_core.kube.request import ApiRequest
 from gpushare_core.text.json_object import Json
 
 ATTEMPTS = "scheduler_pod_scheduling_attempts"

@@ -11,9 +11,10 @@ from bench.prometheus_text import by_label, total
 from bench.schedule_throughput import measure
 
 from gpushare_core.kube import paths
-from gpushare_core.kube.client import ApiRequest, KubeClient
+from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.errors import ApiError
 from gpushare_core.kube.follow import Collection, Listed, follow
+from gpushare_core.kube.request import ApiRequest
 from gpushare_core.text.json_object import Json
 
 UNFIT_UNITS = 17

@@ -18,8 +18,8 @@ from chaos.operations import static_pods
 from chaos.operations.recovery import await_node
 from chaos.plan.known import WORKERS, Known
 from chaos.world import NAMESPACE, World
-from gpushare_core.kube.client import ApiRequest
 from gpushare_core.kube.paths import pods
+from gpushare_core.kube.request import ApiRequest
 from gpushare_localcluster.errors import LocalClusterError
 
 PLUGINS = "/var/lib/kubelet/device-plugins"

@@ -14,8 +14,8 @@ from typing import ClassVar
 from chaos.operation import Fault, Kind, NothingHitError, Operation
 from chaos.plan.known import CONTROL_PLANES, Known
 from chaos.world import SYSTEM, World
-from gpushare_core.kube.client import ApiRequest
 from gpushare_core.kube.paths import pod_path
+from gpushare_core.kube.request import ApiRequest
 from gpushare_localcluster.containers import ContainerRecord
 from gpushare_localcluster.errors import LocalClusterError
 

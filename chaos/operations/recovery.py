@@ -6,9 +6,9 @@ from datetime import datetime
 
 from chaos.world import World
 from gpushare_core.api.timestamps import read_rfc3339
-from gpushare_core.kube.client import ApiRequest
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.kube.paths import PODS, lease_path
+from gpushare_core.kube.request import ApiRequest
 from gpushare_core.process.clock import utc_now
 from gpushare_core.text.json_object import Json
 

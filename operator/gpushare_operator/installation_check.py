@@ -8,8 +8,9 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from gpushare_core.kube import paths
-from gpushare_core.kube.client import ApiRequest, KubeClient
+from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.errors import ApiError, UnreachableError
+from gpushare_core.kube.request import ApiRequest
 from gpushare_core.text.json_object import Json
 from gpushare_operator.process.leadership import LEASE_NAME
 

@@ -11,9 +11,10 @@ import pytest
 from tests.e2e.product import ROOT, SYSTEM, Product
 
 from gpushare_core.kube import paths
-from gpushare_core.kube.client import ApiRequest, KubeClient
+from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import Credentials, from_kubeconfig
 from gpushare_core.kube.errors import ApiError
+from gpushare_core.kube.request import ApiRequest
 from gpushare_core.text.json_object import Json
 from gpushare_localcluster.cluster import LocalCluster
 from gpushare_localcluster.waiting import wait_until

@@ -21,10 +21,11 @@ from gpushare_core.allocation_annotation import (
     decode_allocation,
     encode_allocation,
 )
-from gpushare_core.kube.client import ApiRequest, KubeClient
+from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import from_kubeconfig
 from gpushare_core.kube.errors import ApiError
 from gpushare_core.kube.paths import lease_path
+from gpushare_core.kube.request import ApiRequest
 from gpushare_core.text.json_object import Json
 from gpushare_localcluster.cluster import LocalCluster
 from gpushare_localcluster.errors import LocalClusterError

@@ -18,9 +18,10 @@ from tests.samples.operator import control_plane, hostctl_run, policy
 from gpushare_core.api.names import COMPONENT_LABEL, MANAGED_BY_LABEL, PLUGIN_NODE_LABEL, POLICY_LABEL
 from gpushare_core.api.policy import INVENTORY_FOLDERS
 from gpushare_core.kube import paths
-from gpushare_core.kube.client import ApiRequest, KubeClient
+from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import Credentials, from_kubeconfig
 from gpushare_core.kube.errors import ApiError
+from gpushare_core.kube.request import ApiRequest
 from gpushare_core.text.json_object import Json
 from gpushare_localcluster.cluster import LocalCluster
 from gpushare_operator.cluster.labels import COMPARE_LABEL

@@ -9,8 +9,8 @@ from http import HTTPStatus
 import msgspec
 
 from gpushare_core.kube import paths
-from gpushare_core.kube.client import ApiRequest
 from gpushare_core.kube.errors import ApiError
+from gpushare_core.kube.request import ApiRequest
 from gpushare_core.text.json_object import Json
 
 Key = tuple[str, str]

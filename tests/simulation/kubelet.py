@@ -18,11 +18,12 @@ from tests.simulation.static_pods import Manifests, Mirrors, is_mirror, is_stati
 from tests.simulation.virtual_time import seconds
 
 from gpushare_core.dialects.table import RESOURCES
-from gpushare_core.kube.client import ApiRequest, KubeClient
+from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.kube.follow import Collection as Followed
 from gpushare_core.kube.follow import Listed, follow
 from gpushare_core.kube.paths import PODS, pod_path
+from gpushare_core.kube.request import ApiRequest
 from gpushare_core.placement.requests import ResourceRequest, read_request
 from gpushare_core.text.json_object import Json
 from gpushare_plugin.decide.admit.environment import UnusableUnitsError

@@ -10,9 +10,10 @@ from tests.fakes.system_tls import system_tls
 from tests.simulation.api_server import ApiServer, visible
 from tests.simulation.virtual_time import seconds
 
-from gpushare_core.kube.client import ApiRequest, KubeClient
+from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import Credentials
 from gpushare_core.kube.errors import ApiError, NotSentError, UnreachableError
+from gpushare_core.kube.request import ApiRequest
 
 CALL = 0.004
 """Seconds of one way, usually."""

@@ -13,9 +13,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gpushare_core.api.names import MIRROR_ANNOTATION
-from gpushare_core.kube.client import ApiRequest, KubeClient
+from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.kube.paths import pod_path
+from gpushare_core.kube.request import ApiRequest
 from gpushare_core.text.json_object import Json
 
 SOURCE = "kubernetes.io/config.source"

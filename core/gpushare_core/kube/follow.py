@@ -14,8 +14,10 @@ from typing import Any, Generic, TypeVar, overload
 import msgspec
 
 from gpushare_core.kube.backoff import Backoff, Jitter
-from gpushare_core.kube.client import JSON, METADATA, METADATA_LIST, ApiRequest, KubeClient, ListMetadata
+from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.errors import ApiError, UnreachableError, WatchEventTooLargeError, asked_to_wait
+from gpushare_core.kube.request import JSON, METADATA, METADATA_LIST, ApiRequest
+from gpushare_core.kube.response import ListMetadata, ListResponse
 from gpushare_core.text.json_object import UNREADABLE_JSON, Json
 from gpushare_core.text.whole_number import version_number
 
@@ -100,11 +102,6 @@ class _Point:
     """When the server last showed that it knows it."""
 
 
-class _Page(msgspec.Struct):
-    metadata: ListMetadata
-    items: list[msgspec.Raw] | None = None
-
-
 class _Event(msgspec.Struct):
     type: str
     object: msgspec.Raw
@@ -114,7 +111,7 @@ class _Versioned(msgspec.Struct):
     metadata: ListMetadata
 
 
-class _Status(msgspec.Struct):
+class _WatchErrorStatus(msgspec.Struct):
     """Source: ``metav1.Status``."""
 
     code: int = 500
@@ -196,7 +193,7 @@ class _Follow(Generic[T]):
         token = ""
         while True:
             self.follower.pulse()
-            page = await self.client.read(self._page_request(token), shape=_Page)
+            page = await self.client.read(self._page_request(token), shape=ListResponse[msgspec.Raw])
             items.extend(map(self.read, page.items or ()))
             token = page.metadata.next_page
             if not token:
@@ -247,7 +244,7 @@ class _Follow(Generic[T]):
 
     async def _confirm(self, point: _Point) -> None:
         """Raises ``ApiError`` where the server has not come to ``point`` yet."""
-        page = await self.client.read(self._page_request("", limit=1), shape=_Page)
+        page = await self.client.read(self._page_request("", limit=1), shape=ListResponse[msgspec.Raw])
         _refuse_past(page.metadata.resource_version, point)
         point.confirmed = self.follower.clock()
 
@@ -280,5 +277,5 @@ def _refuse_past(version: str, point: _Point) -> None:
 def _refuse_error(event: _Event) -> None:
     if event.type != "ERROR":
         return
-    status = msgspec.json.decode(event.object, type=_Status)
+    status = msgspec.json.decode(event.object, type=_WatchErrorStatus)
     raise ApiError(status.code, status.reason, status.message)

@@ -5,10 +5,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from gpushare_core.kube.client import ApiRequest, KubeClient
+from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.kube.lease import Lease, LeaseObserver, LeaseState, held_lease, released_lease
 from gpushare_core.kube.paths import lease_path
+from gpushare_core.kube.request import ApiRequest
 from gpushare_core.process.clock import steady_seconds, utc_now
 from gpushare_core.text.json_object import Json
 

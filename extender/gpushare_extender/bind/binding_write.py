@@ -7,10 +7,11 @@ from http import HTTPStatus
 
 from gpushare_core.dialects.annotation_room import lack_of_room
 from gpushare_core.kube.backoff import Backoff
-from gpushare_core.kube.client import ApiRequest, KubeClient
+from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.errors import ApiError, NotSentError, UnreachableError
 from gpushare_core.kube.lease_holder import NotHeldError
 from gpushare_core.kube.paths import pod_path
+from gpushare_core.kube.request import ApiRequest
 from gpushare_extender.bind.binding import Binding, BindingOutcome, binding_outcome
 from gpushare_extender.bind.deadlines import CALL_SECONDS, BindTiming
 from gpushare_extender.decide.pod import ANY_VERSION, PodVersion

@@ -8,9 +8,10 @@ its pod may live on, bound or not.
 import logging
 from dataclasses import dataclass
 
-from gpushare_core.kube.client import ApiRequest, KubeClient
+from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.kube.paths import pod_path
+from gpushare_core.kube.request import ApiRequest
 from gpushare_extender.bind.deadlines import BindTiming
 from gpushare_extender.decide.pod_state import PodState
 from gpushare_extender.ledger.ledger import Ledger

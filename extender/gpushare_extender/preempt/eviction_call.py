@@ -3,9 +3,10 @@
 from enum import Enum
 from http import HTTPStatus
 
-from gpushare_core.kube.client import ApiRequest, KubeClient
+from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.errors import ApiError
 from gpushare_core.kube.paths import pod_path
+from gpushare_core.kube.request import ApiRequest
 from gpushare_extender.objects.pod_reference import PodReference
 
 

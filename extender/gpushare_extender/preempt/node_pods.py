@@ -3,8 +3,9 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from gpushare_core.kube.client import ApiRequest, KubeClient
+from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.paths import DISRUPTION_BUDGETS, PODS
+from gpushare_core.kube.request import ApiRequest
 from gpushare_extender.decide.preemption.bound_pods import BoundPod, PodList
 from gpushare_extender.decide.preemption.disruption_budgets import Budget, BudgetList
 

@@ -7,9 +7,10 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from http import HTTPStatus
 
-from gpushare_core.kube.client import ApiRequest, KubeClient
+from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import Credentials
 from gpushare_core.kube.errors import ApiError, UnreachableError
+from gpushare_core.kube.request import ApiRequest
 from gpushare_core.process.metrics import PATH
 
 REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"

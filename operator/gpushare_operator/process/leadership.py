@@ -12,10 +12,11 @@ from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from types import TracebackType
 
-from gpushare_core.kube.client import ApiRequest, KubeClient
+from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import Credentials
 from gpushare_core.kube.errors import ApiError, NotSentError, UnreachableError
 from gpushare_core.kube.lease_holder import LeaseHolder, NotHeldError, UnknownHolderError
+from gpushare_core.kube.request import ApiRequest
 from gpushare_core.process.clock import steady_seconds
 from gpushare_core.text.json_object import Json
 

@@ -14,8 +14,8 @@ from tests.fakes.extender_clock import FakeClock
 from gpushare_core import allocation_annotation as core_allocation
 from gpushare_core.audit.difference import Kind
 from gpushare_core.dialects.gpushare import GPUSHARE
-from gpushare_core.kube.client import ApiRequest
 from gpushare_core.kube.errors import UnreachableError
+from gpushare_core.kube.request import ApiRequest
 from gpushare_core.placement.requests import PodRequest, ResourceClass, ResourceRequest
 from gpushare_extender.bind.binder import Binder, KnownPod
 from gpushare_extender.bind.binding_write import BindingWrite

@@ -14,9 +14,10 @@ from chaos.proxy.call import Call
 from chaos.proxy.fault import ApiFault, Manner
 from chaos.proxy.server import ApiProxy
 
-from gpushare_core.kube.client import ApiRequest, KubeClient
+from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import Credentials
 from gpushare_core.kube.errors import ApiError, NotSentError, UnreachableError
+from gpushare_core.kube.request import ApiRequest
 
 PODS = "/api/v1/namespaces/default/pods"
 WATCH = ApiRequest(path=PODS, params={"watch": "1"})

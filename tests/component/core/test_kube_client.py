@@ -14,7 +14,7 @@ from tests.fakes.api_server import PODS, Answer, FakeApi, cut, fake_api, json_an
 from tests.fakes.black_hole import black_hole, silent_behind_dead
 from tests.fakes.system_tls import system_tls
 
-from gpushare_core.kube.client import JSON, MAX_EVENT, ApiRequest, KubeClient
+from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import (
     TOKEN_SECONDS,
     Credentials,
@@ -29,6 +29,8 @@ from gpushare_core.kube.errors import (
     UnreachableError,
     WatchEventTooLargeError,
 )
+from gpushare_core.kube.request import JSON, ApiRequest
+from gpushare_core.kube.transport.proxy import MAX_EVENT
 
 
 @pytest.fixture
@@ -375,7 +377,7 @@ async def test_a_line_without_end_ends_the_watch(
 ) -> None:
     """All of it was kept."""
     assert MAX_EVENT >= 10 * 2**20, "etcd takes 1.5 MiB, and each byte may be six of JSON"
-    monkeypatch.setattr("gpushare_core.kube.client.MAX_EVENT", 2**20)
+    monkeypatch.setattr("gpushare_core.kube.transport.proxy.MAX_EVENT", 2**20)
     sent = 0
 
     async def endless(request: web.Request) -> web.StreamResponse:

@@ -14,9 +14,10 @@ from tests.fakes.api_server import PODS
 from tests.fakes.extender_keys import PAIRS, KeyFolder
 from tests.fakes.operator_server import kubeconfig_for
 
-from gpushare_core.kube.client import ApiRequest, KubeClient
+from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import Credentials, from_kubeconfig, in_cluster
 from gpushare_core.kube.errors import NotSentError
+from gpushare_core.kube.request import ApiRequest
 from gpushare_core.kube.tls import RENEW_SECONDS, RenewedTls, TlsParts
 from gpushare_operator.process.login import login
 

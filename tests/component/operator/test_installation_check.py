@@ -5,8 +5,9 @@ from typing import cast
 import pytest
 
 from gpushare_core.kube import paths
-from gpushare_core.kube.client import ApiRequest, KubeClient
+from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.errors import ApiError, UnreachableError
+from gpushare_core.kube.request import ApiRequest
 from gpushare_core.text.json_object import Json
 from gpushare_operator import installation_check
 from gpushare_operator.installation_check import NotWorkingError, check
