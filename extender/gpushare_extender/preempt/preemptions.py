@@ -21,7 +21,7 @@ from gpushare_extender.decide.pod import Pod
 from gpushare_extender.decide.preemption.bound_pods import BoundPod
 from gpushare_extender.decide.preemption.disruption_budgets import Budget
 from gpushare_extender.decide.preemption.ending_pods import EndingPods
-from gpushare_extender.decide.preemption.events import PodEvent, preempted, preempting, refused
+from gpushare_extender.decide.preemption.events import PreemptionEvent, preempted, preempting, refused
 from gpushare_extender.decide.preemption.queue import (
     SCHEDULER_EVICTS_SECONDS,
     EvictionRate,
@@ -404,7 +404,7 @@ class Preemptions:
             raise
         return present if present.metadata.uid == pod.uid else None
 
-    async def _tell(self, event: PodEvent) -> None:
+    async def _tell(self, event: PreemptionEvent) -> None:
         """An Event that cannot be written is only told in the log."""
         try:
             await self.client.create(events(event.pod.namespace), event.to_json(self.timing.now()))
