@@ -11,8 +11,8 @@ from gpushare_core.api.enums import LogLevel
 from gpushare_core.api.names import COMPONENT_LABEL
 from gpushare_core.api.plugin_heartbeat import COMPONENT
 from gpushare_core.kube import paths
-from gpushare_core.kube.client import Page
 from gpushare_core.kube.errors import ApiError, asked_to_wait
+from gpushare_core.kube.response import Page
 from gpushare_core.process.log import change_level, most_verbose
 from gpushare_core.text.json_object import Json
 from gpushare_operator.apply import Applier, Failure, Writer

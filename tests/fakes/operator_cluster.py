@@ -11,8 +11,8 @@ from typing import Any
 from gpushare_core.api.names import COMPONENT_LABEL, CONTROL_PLANE_LABEL, FIELD_MANAGER, POLICY_LABEL
 from gpushare_core.dialects.table import DIALECTS
 from gpushare_core.kube import paths
-from gpushare_core.kube.client import Page
 from gpushare_core.kube.errors import ApiError
+from gpushare_core.kube.response import Page
 from gpushare_core.placement.modes.table import MODES
 from gpushare_core.text.json_object import Json
 from gpushare_operator.cluster.cache import Cache

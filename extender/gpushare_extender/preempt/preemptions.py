@@ -10,17 +10,18 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from gpushare_core.kube.backoff import backoff_delay
-from gpushare_core.kube.client import KubeClient, Request
+from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.kube.lease_holder import NotHeldError
 from gpushare_core.kube.paths import events, pod_path
+from gpushare_core.kube.request import ApiRequest
 from gpushare_extender.bind.deadlines import BindTiming
 from gpushare_extender.decide.fit.filter import fitting_nodes, passing_nodes
 from gpushare_extender.decide.pod import Pod
 from gpushare_extender.decide.preemption.bound_pods import BoundPod
 from gpushare_extender.decide.preemption.disruption_budgets import Budget
 from gpushare_extender.decide.preemption.ending_pods import EndingPods
-from gpushare_extender.decide.preemption.events import PodEvent, preempted, preempting, refused
+from gpushare_extender.decide.preemption.events import PreemptionEvent, preempted, preempting, refused
 from gpushare_extender.decide.preemption.queue import (
     SCHEDULER_EVICTS_SECONDS,
     EvictionRate,
@@ -396,14 +397,14 @@ class Preemptions:
     async def _read(self, pod: PodReference) -> Pod | None:
         """Returns None when there is no such pod any more."""
         try:
-            present = await self.client.read(Request(path=pod_path(pod.namespace, pod.name)), shape=Pod)
+            present = await self.client.read(ApiRequest(path=pod_path(pod.namespace, pod.name)), shape=Pod)
         except ApiError as error:
             if error.is_not_found:
                 return None
             raise
         return present if present.metadata.uid == pod.uid else None
 
-    async def _tell(self, event: PodEvent) -> None:
+    async def _tell(self, event: PreemptionEvent) -> None:
         """An Event that cannot be written is only told in the log."""
         try:
             await self.client.create(events(event.pod.namespace), event.to_json(self.timing.now()))

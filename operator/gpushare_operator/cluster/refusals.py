@@ -10,8 +10,8 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from typing import Protocol
 
 from gpushare_core.kube import paths
-from gpushare_core.kube.client import Page
 from gpushare_core.kube.errors import ApiError
+from gpushare_core.kube.response import Page
 from gpushare_core.text.json_object import Json
 from gpushare_operator.cluster.labels import MANAGED
 from gpushare_operator.cluster.snapshot import Snapshot

@@ -9,8 +9,8 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 from gpushare_core.kube import paths
-from gpushare_core.kube.client import Page
 from gpushare_core.kube.errors import ApiError
+from gpushare_core.kube.response import Page
 from gpushare_core.text.json_object import Json
 from gpushare_core.text.whole_number import whole_number
 from gpushare_operator.cluster.objects import ReadResult, ServerFacts

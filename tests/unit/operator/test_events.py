@@ -12,7 +12,7 @@ from tests.samples.operator import (
     snapshot,
 )
 
-from gpushare_core.api.event_limits import event_name, event_note
+from gpushare_core.api.events import event_name, event_note
 from gpushare_core.api.policy import PolicyStatus
 from gpushare_operator.cluster.snapshot import Snapshot
 from gpushare_operator.desired.hostctl_job import HostctlCommand

@@ -12,7 +12,9 @@ from tests.fakes.black_hole import black_hole, silent_behind_dead
 from tests.fakes.extender_keys import KeyFolder, caller_tls
 from tests.fakes.system_tls import system_tls
 
-from gpushare_core.kube.http_calls import BrokenError, HttpCalls, HttpServer, NotConnectedError
+from gpushare_core.kube.transport.direct import ConnectionPool
+from gpushare_core.kube.transport.server import HttpServer
+from gpushare_core.kube.transport.transport import BrokenError, NotConnectedError
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 Behaviour = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
@@ -73,12 +75,12 @@ class Peer:
 @contextlib.asynccontextmanager
 async def calls_to(
     peer: Peer, *, most: int = 4, idle: float = 60.0, keys: KeyFolder | None = None
-) -> AsyncIterator[HttpCalls]:
+) -> AsyncIterator[ConnectionPool]:
     """Encrypted where there are ``keys``."""
     server = await asyncio.start_server(peer.serve, "127.0.0.1", 0, ssl=keys.files.load() if keys else None)
     url = f"{'https' if keys else 'http'}://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     tls = caller_tls()
-    calls = HttpCalls(HttpServer.at(url, lambda: tls), most, idle)
+    calls = ConnectionPool(HttpServer.at(url, lambda: tls), most, idle)
     try:
         yield calls
     finally:
@@ -94,7 +96,7 @@ def peer_with(*behaviours: Callable[[Peer], Behaviour]) -> Peer:
     return peer
 
 
-def get(calls: HttpCalls, path: str = "/a") -> bytes:
+def get(calls: ConnectionPool, path: str = "/a") -> bytes:
     return calls.server.message("GET", path, {}, None)
 
 
@@ -102,7 +104,7 @@ async def test_calls_one_after_another_share_a_connection() -> None:
     peer = peer_with(lambda it: it.answering(FINE, FINE, FINE))
     async with calls_to(peer) as calls:
         for _ in range(3):
-            assert await calls.call(get(calls), seconds=5) == (200, b"{}", "")
+            assert await calls.send(get(calls), seconds=5) == (200, b"{}", "")
     assert (peer.connections, len(peer.requests)) == (1, 3)
 
 
@@ -125,8 +127,8 @@ async def test_calls_one_after_another_share_a_connection() -> None:
 async def test_an_answer_is_complete_however_it_is_written(sent: bytes, content: bytes) -> None:
     peer = peer_with(lambda it: it.answering(sent, FINE))
     async with calls_to(peer) as calls:
-        assert await calls.call(get(calls), seconds=5) == (201, content, "")
-        assert await calls.call(get(calls), seconds=5) == (200, b"{}", "")
+        assert await calls.send(get(calls), seconds=5) == (201, content, "")
+        assert await calls.send(get(calls), seconds=5) == (200, b"{}", "")
     assert peer.connections == 1
 
 
@@ -134,8 +136,8 @@ async def test_an_answer_of_a_proxy_may_end_with_the_connection() -> None:
     refusal = b"HTTP/1.0 503 Service Unavailable\r\nContent-Type: text/html\r\n\r\n<p>away"
     peer = peer_with(lambda it: it.ending(refusal), lambda it: it.answering(FINE))
     async with calls_to(peer) as calls:
-        assert await calls.call(get(calls), seconds=5) == (503, b"<p>away", "")
-        assert await calls.call(get(calls), seconds=5) == (200, b"{}", "")
+        assert await calls.send(get(calls), seconds=5) == (503, b"<p>away", "")
+        assert await calls.send(get(calls), seconds=5) == (200, b"{}", "")
     assert peer.connections == 2
 
 
@@ -143,8 +145,8 @@ async def test_when_to_come_again_is_said_by_a_header() -> None:
     refusal = b"HTTP/1.1 429 Too Many Requests\r\nretry-after: 7\r\nContent-Length: 0\r\n\r\n"
     peer = peer_with(lambda it: it.answering(refusal, FINE))
     async with calls_to(peer) as calls:
-        assert await calls.call(get(calls), seconds=5) == (429, b"", "7")
-        assert await calls.call(get(calls), seconds=5) == (200, b"{}", "")
+        assert await calls.send(get(calls), seconds=5) == (429, b"", "7")
+        assert await calls.send(get(calls), seconds=5) == (200, b"{}", "")
 
 
 async def test_a_server_that_ends_the_connection_after_its_answer_is_believed() -> None:
@@ -152,7 +154,7 @@ async def test_a_server_that_ends_the_connection_after_its_answer_is_believed() 
     peer = peer_with(lambda it: it.answering(last), lambda it: it.answering(FINE))
     async with calls_to(peer) as calls:
         for _ in range(2):
-            assert await calls.call(get(calls), seconds=5) == (200, b"{}", "")
+            assert await calls.send(get(calls), seconds=5) == (200, b"{}", "")
     assert peer.connections == 2
 
 
@@ -183,7 +185,7 @@ async def test_what_is_no_complete_answer_is_none(sent: bytes, caplog: pytest.Lo
     peer = peer_with(lambda it: it.ending(sent))
     async with calls_to(peer) as calls:
         with pytest.raises(BrokenError):
-            await calls.call(get(calls), seconds=5)
+            await calls.send(get(calls), seconds=5)
     assert len(peer.requests) == 1, "it was sent once"
     assert not caplog.records
 
@@ -192,16 +194,16 @@ async def test_what_may_be_repeated_is_sent_again_where_a_kept_connection_ends()
     peer = peer_with(lambda it: it.ending(FINE, b""), lambda it: it.answering(FINE))
     async with calls_to(peer) as calls:
         for _ in range(2):
-            assert await calls.call(get(calls), seconds=5, is_repeatable=True) == (200, b"{}", "")
+            assert await calls.send(get(calls), seconds=5, is_repeatable=True) == (200, b"{}", "")
     assert (peer.connections, len(peer.requests)) == (2, 3)
 
 
 async def test_what_may_not_be_repeated_is_not() -> None:
     peer = peer_with(lambda it: it.ending(FINE, b""), lambda it: it.answering(FINE))
     async with calls_to(peer) as calls:
-        await calls.call(get(calls), seconds=5)
+        await calls.send(get(calls), seconds=5)
         with pytest.raises(BrokenError):
-            await calls.call(get(calls), seconds=5)
+            await calls.send(get(calls), seconds=5)
     assert len(peer.requests) == 2
 
 
@@ -210,8 +212,8 @@ async def test_what_nobody_has_asked_for_is_no_answer_to_the_next_call() -> None
     peer = peer_with(lambda it: it.answering(FINE + forged), lambda it: it.answering(FINE))
     async with calls_to(peer) as calls:
         with contextlib.suppress(BrokenError):
-            assert await calls.call(get(calls), seconds=5) == (200, b"{}", "")
-        assert await calls.call(get(calls), seconds=5) == (200, b"{}", "")
+            assert await calls.send(get(calls), seconds=5) == (200, b"{}", "")
+        assert await calls.send(get(calls), seconds=5) == (200, b"{}", "")
     assert peer.connections == 2
 
 
@@ -219,8 +221,8 @@ async def test_an_answer_that_comes_too_late_is_no_answer_to_the_next_call() -> 
     peer = peer_with(lambda it: it.answering(b""), lambda it: it.answering(FINE))
     async with calls_to(peer) as calls:
         with pytest.raises(TimeoutError):
-            await calls.call(get(calls), seconds=0.2)
-        assert await calls.call(get(calls), seconds=5) == (200, b"{}", "")
+            await calls.send(get(calls), seconds=0.2)
+        assert await calls.send(get(calls), seconds=5) == (200, b"{}", "")
     assert peer.connections == 2
 
 
@@ -231,17 +233,17 @@ async def test_nothing_is_sent_on_a_connection_that_was_seen_to_end(tmp_path: Pa
     peer = peer_with(lambda it: it.ending(FINE))
     async with calls_to(peer, keys=keys) as calls:
         for _ in range(20):
-            assert await calls.call(get(calls), seconds=5) == (200, b"{}", "")
+            assert await calls.send(get(calls), seconds=5) == (200, b"{}", "")
     assert peer.connections == 20
 
 
 async def test_who_waits_too_long_for_his_turn_has_sent_nothing() -> None:
     peer = peer_with(lambda it: it.answering(b""))
     async with calls_to(peer, most=1) as calls:
-        first = asyncio.create_task(calls.call(get(calls), seconds=0.5))
+        first = asyncio.create_task(calls.send(get(calls), seconds=0.5))
         await asyncio.sleep(0)
         with pytest.raises(NotConnectedError):
-            await calls.call(get(calls), seconds=0.1)
+            await calls.send(get(calls), seconds=0.1)
         with pytest.raises(TimeoutError):
             await first
     assert len(peer.requests) == 1
@@ -251,7 +253,7 @@ async def test_nor_has_who_waits_too_long_for_a_connection() -> None:
     with black_hole() as (host, port):
         server = HttpServer.at(f"http://{host}:{port}", system_tls)
         with pytest.raises(NotConnectedError):
-            await HttpCalls(server, 1).call(server.message("POST", "/", {}, b"{}"), seconds=0.1)
+            await ConnectionPool(server, 1).send(server.message("POST", "/", {}, b"{}"), seconds=0.1)
 
 
 async def test_an_address_that_does_not_answer_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -266,15 +268,15 @@ async def test_an_address_that_does_not_answer_is_not_waited_for(monkeypatch: py
                 return found
 
             monkeypatch.setattr(loop, "getaddrinfo", addresses)
-            several = HttpCalls(HttpServer.at("http://api.example:1", system_tls), 1)
-            assert await several.call(get(several), seconds=5) == (200, b"{}", "")
+            several = ConnectionPool(HttpServer.at("http://api.example:1", system_tls), 1)
+            assert await several.send(get(several), seconds=5) == (200, b"{}", "")
             several.close()
 
 
 async def test_nothing_is_kept_once_they_are_closed() -> None:
     peer = peer_with(lambda it: it.answering(FINE))
     async with calls_to(peer) as calls:
-        under_way = asyncio.create_task(calls.call(get(calls), seconds=5))
+        under_way = asyncio.create_task(calls.send(get(calls), seconds=5))
         await asyncio.sleep(0)
         calls.close()
         assert await under_way == (200, b"{}", "")
@@ -285,7 +287,7 @@ async def test_nothing_is_kept_once_they_are_closed() -> None:
 async def test_not_more_go_on_at_a_time_than_allowed() -> None:
     peer = peer_with(lambda it: it.answering(FINE, FINE, FINE, FINE))
     async with calls_to(peer, most=2) as calls:
-        found = await asyncio.gather(*(calls.call(get(calls), seconds=5) for _ in range(8)))
+        found = await asyncio.gather(*(calls.send(get(calls), seconds=5) for _ in range(8)))
     assert found == [(200, b"{}", "")] * 8
     assert peer.connections <= 2
 
@@ -293,7 +295,7 @@ async def test_not_more_go_on_at_a_time_than_allowed() -> None:
 async def test_connections_that_nobody_uses_are_ended() -> None:
     peer = peer_with(lambda it: it.answering(FINE))
     async with calls_to(peer, idle=0.05) as calls:
-        await asyncio.gather(*(calls.call(get(calls), seconds=5) for _ in range(3)))
+        await asyncio.gather(*(calls.send(get(calls), seconds=5) for _ in range(3)))
         await peer.all_ended()
     assert peer.connections == 3
 
@@ -301,7 +303,7 @@ async def test_connections_that_nobody_uses_are_ended() -> None:
 async def test_without_a_connection_nothing_was_sent(unused_tcp_port: int) -> None:
     server = HttpServer.at(f"http://127.0.0.1:{unused_tcp_port}", system_tls)
     with pytest.raises(NotConnectedError):
-        await HttpCalls(server, 1).call(server.message("GET", "/", {}, None), seconds=5)
+        await ConnectionPool(server, 1).send(server.message("GET", "/", {}, None), seconds=5)
 
 
 def test_a_request_is_written_as_http_wants_it() -> None:
@@ -332,8 +334,8 @@ def test_what_is_no_url_is_refused(url: str) -> None:
 @pytest.mark.parametrize("step", range(12))
 async def test_a_call_that_is_given_up_while_it_connects_leaves_no_socket_open(step: int) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
-        calls = HttpCalls(HttpServer.at(f"http://127.0.0.1:{listening.getsockname()[1]}", system_tls), 1)
-        calling = asyncio.create_task(calls.call(get(calls), seconds=5))
+        calls = ConnectionPool(HttpServer.at(f"http://127.0.0.1:{listening.getsockname()[1]}", system_tls), 1)
+        calling = asyncio.create_task(calls.send(get(calls), seconds=5))
         for _ in range(step):
             await asyncio.sleep(0)
         calling.cancel()
@@ -350,8 +352,8 @@ async def test_a_call_is_given_up_also_while_one_of_several_addresses_is_won(
 ) -> None:
     """It went on, and who had cancelled it waited for its answer."""
     with silent_behind_dead(monkeypatch) as tried:
-        calls = HttpCalls(HttpServer.at("http://api.example:1", system_tls), 1)
-        calling = asyncio.create_task(calls.call(get(calls), seconds=60))
+        calls = ConnectionPool(HttpServer.at("http://api.example:1", system_tls), 1)
+        calling = asyncio.create_task(calls.send(get(calls), seconds=60))
         await tried.wait()
         for _ in range(step):
             await asyncio.sleep(0)
