@@ -14,7 +14,7 @@ from gpushare_hostctl.decide.process_identity import ProcessIdentity
 from gpushare_hostctl.decide.record import InstallationRecord, PendingRestart
 from gpushare_hostctl.decide.restart_detector import ProbeResult
 from gpushare_hostctl.decide.scheduler_config import ExtenderEntry
-from gpushare_hostctl.decide.snapshot import File, Snapshot
+from gpushare_hostctl.decide.snapshot import File, HostSnapshot
 from gpushare_hostctl.errors import NeedsPersonError, RetryableError, RolledBackError
 from gpushare_hostctl.host.files import FileChangedError
 from gpushare_hostctl.host.node import ControlPlaneNode
@@ -40,7 +40,7 @@ class _Installation:
     """
 
     node: ControlPlaneNode
-    snapshot: Snapshot
+    snapshot: HostSnapshot
     plan: InstallPlan
     endpoint: HealthEndpoint
     extender: ExtenderEntry

@@ -129,7 +129,7 @@ FUZZED_BY: dict[str, str] = {
     "gpushare_hostctl.decide.rendering:_check": "gpushare_hostctl.decide.rendering:render",
     "gpushare_hostctl.decide.scheduler_config:_burst": "gpushare_hostctl.decide.rendering:render",
     "gpushare_hostctl.decide.scheduler_config:_decode": "gpushare_hostctl.decide.scheduler_config:merge",
-    "gpushare_hostctl.decide.snapshot:Snapshot.record": "gpushare_hostctl.decide.record:decode",
+    "gpushare_hostctl.decide.snapshot:HostSnapshot.record": "gpushare_hostctl.decide.record:decode",
     "gpushare_hostctl.host.health_probe:_read_table": (
         "gpushare_hostctl.decide.process_identity:listening_sockets"
     ),

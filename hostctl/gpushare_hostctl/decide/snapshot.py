@@ -39,7 +39,7 @@ class HostPaths:
 
 
 @dataclass(frozen=True)
-class Snapshot:
+class HostSnapshot:
     """The manifest, None when it is missing, and the files of our folder and of SCHEDULER_FOLDER by name."""
 
     paths: HostPaths

@@ -6,7 +6,7 @@ import pytest
 from tests.samples.hostctl import FRESH, KUBEADM, file, performed, planned, process, snapshot_of
 
 from gpushare_hostctl.decide import plan
-from gpushare_hostctl.decide.snapshot import Snapshot
+from gpushare_hostctl.decide.snapshot import HostSnapshot
 from gpushare_hostctl.decide.status import read_status
 
 
@@ -44,7 +44,7 @@ from gpushare_hostctl.decide.status import read_status
         ),
     ],
 )
-def test_the_status_says_what_is_out_of_place(snapshot: Snapshot, state: str, message: str) -> None:
+def test_the_status_says_what_is_out_of_place(snapshot: HostSnapshot, state: str, message: str) -> None:
     status = read_status(snapshot)
 
     assert status.state == state
