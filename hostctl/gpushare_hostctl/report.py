@@ -8,8 +8,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Literal
 
-from gpushare_hostctl.decide.snapshot import HostSnapshot
-from gpushare_hostctl.decide.status import Status
+from gpushare_hostctl.decide.run.snapshot import HostSnapshot
+from gpushare_hostctl.decide.run.status import Status
 from gpushare_hostctl.errors import ExitCode
 
 _LOG = logging.getLogger(__name__)

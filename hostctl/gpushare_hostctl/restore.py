@@ -5,12 +5,13 @@ from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, replace
 
 from gpushare_hostctl import attempts
-from gpushare_hostctl.decide import health_endpoint, manifest, plan
-from gpushare_hostctl.decide.health_endpoint import HealthEndpoint
-from gpushare_hostctl.decide.process_identity import ProcessIdentity
-from gpushare_hostctl.decide.record import PendingRestart
-from gpushare_hostctl.decide.restart_detector import ProbeResult
-from gpushare_hostctl.decide.snapshot import File, HostSnapshot
+from gpushare_hostctl.decide.run import plan
+from gpushare_hostctl.decide.run.process_identity import ProcessIdentity
+from gpushare_hostctl.decide.run.record import PendingRestart
+from gpushare_hostctl.decide.run.restart_detector import ProbeResult
+from gpushare_hostctl.decide.run.snapshot import File, HostSnapshot
+from gpushare_hostctl.decide.scheduler import health_endpoint, manifest
+from gpushare_hostctl.decide.scheduler.health_endpoint import HealthEndpoint
 from gpushare_hostctl.errors import NeedsPersonError, RetryableError
 from gpushare_hostctl.host.node import ControlPlaneNode
 from gpushare_hostctl.host.scheduler_waiter import SchedulerNotServingError, StoppedError

@@ -2,14 +2,14 @@
 
 from pathlib import Path
 
-from gpushare_hostctl.decide import plan
-from gpushare_hostctl.decide.health_endpoint import HealthEndpoint
-from gpushare_hostctl.decide.plan import InstallPlan
-from gpushare_hostctl.decide.process_identity import ProcessIdentity
-from gpushare_hostctl.decide.record import FILE_NAME, InstallationRecord
-from gpushare_hostctl.decide.restart_detector import ProbeResult
-from gpushare_hostctl.decide.scheduler_config import ExtenderEntry
-from gpushare_hostctl.decide.snapshot import File, HostPaths, HostSnapshot
+from gpushare_hostctl.decide.run import plan
+from gpushare_hostctl.decide.run.plan import InstallPlan
+from gpushare_hostctl.decide.run.process_identity import ProcessIdentity
+from gpushare_hostctl.decide.run.record import FILE_NAME, InstallationRecord
+from gpushare_hostctl.decide.run.restart_detector import ProbeResult
+from gpushare_hostctl.decide.run.snapshot import File, HostPaths, HostSnapshot
+from gpushare_hostctl.decide.scheduler.health_endpoint import HealthEndpoint
+from gpushare_hostctl.decide.scheduler.scheduler_config import ExtenderEntry
 
 DATA = Path(__file__).parents[1] / "data" / "hostctl"
 

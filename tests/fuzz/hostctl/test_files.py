@@ -11,12 +11,12 @@ from tests.fuzz.strategies.odd_json import encoded, mutated, nested, odd_texts
 from tests.samples.hostctl import EXTENDER, FRESH, PATHS, file, planned
 
 from gpushare_hostctl import arguments
-from gpushare_hostctl.decide import plan, record
-from gpushare_hostctl.decide.process_identity import listening_sockets
-from gpushare_hostctl.decide.rendering import Question, render
-from gpushare_hostctl.decide.scheduler_flags import SchedulerFlags
-from gpushare_hostctl.decide.snapshot import HostSnapshot
-from gpushare_hostctl.decide.status import read_status
+from gpushare_hostctl.decide.run import plan, record
+from gpushare_hostctl.decide.run.process_identity import listening_sockets
+from gpushare_hostctl.decide.run.snapshot import HostSnapshot
+from gpushare_hostctl.decide.run.status import read_status
+from gpushare_hostctl.decide.scheduler.rendering import Question, render
+from gpushare_hostctl.decide.scheduler.scheduler_flags import SchedulerFlags
 from gpushare_hostctl.errors import NeedsPersonError
 
 PLANNED = planned(FRESH)

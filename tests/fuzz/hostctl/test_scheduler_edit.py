@@ -15,8 +15,9 @@ from tests.fuzz.strategies.manifests import FOREIGN_EDITS, configurations, manif
 from tests.fuzz.strategies.yaml_text import damaged_yaml
 from tests.samples.hostctl import EXTENDER, PATHS, WITH_CONFIG, file, performed
 
-from gpushare_hostctl.decide import health_endpoint, manifest, plan, scheduler_config
-from gpushare_hostctl.decide.snapshot import HostSnapshot
+from gpushare_hostctl.decide.run import plan
+from gpushare_hostctl.decide.run.snapshot import HostSnapshot
+from gpushare_hostctl.decide.scheduler import health_endpoint, manifest, scheduler_config
 from gpushare_hostctl.errors import NeedsPersonError
 
 NEXT = dataclasses.replace(EXTENDER, url="http://127.0.0.1:40000")

@@ -17,10 +17,10 @@ from tests.samples.hostctl import (
     snapshot_of,
 )
 
-from gpushare_hostctl.decide import plan
-from gpushare_hostctl.decide.record import PendingRestart
-from gpushare_hostctl.decide.snapshot import HostSnapshot
-from gpushare_hostctl.decide.status import read_status
+from gpushare_hostctl.decide.run import plan
+from gpushare_hostctl.decide.run.record import PendingRestart
+from gpushare_hostctl.decide.run.snapshot import HostSnapshot
+from gpushare_hostctl.decide.run.status import read_status
 from gpushare_hostctl.errors import NeedsPersonError
 
 

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
-from gpushare_hostctl.decide import record
-from gpushare_hostctl.decide.record import InstallationRecord, Original, checksum
+from gpushare_hostctl.decide.run import record
+from gpushare_hostctl.decide.run.record import InstallationRecord, Original, checksum
 
 SCHEDULER_FOLDER = "scheduler"
 """The folder in ours with kube-scheduler's keys; it is mounted into its pod."""

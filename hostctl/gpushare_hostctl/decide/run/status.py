@@ -3,9 +3,10 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from gpushare_hostctl.decide import manifest, record
-from gpushare_hostctl.decide.record import InstallationRecord
-from gpushare_hostctl.decide.snapshot import HostSnapshot
+from gpushare_hostctl.decide.run import record
+from gpushare_hostctl.decide.run.record import InstallationRecord
+from gpushare_hostctl.decide.run.snapshot import HostSnapshot
+from gpushare_hostctl.decide.scheduler import manifest
 
 InstallationState = Literal["Installed", "Absent", "Drifted"]
 

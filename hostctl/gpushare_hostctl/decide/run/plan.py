@@ -12,20 +12,20 @@ from typing import Literal
 from urllib.parse import urlsplit
 
 from gpushare_core.process.version import VERSION
-from gpushare_hostctl.decide import manifest, scheduler_config
-from gpushare_hostctl.decide.key_pairs import Keys
-from gpushare_hostctl.decide.manifest import SchedulerPod
-from gpushare_hostctl.decide.own_files import is_configuration
-from gpushare_hostctl.decide.process_identity import ProcessIdentity
-from gpushare_hostctl.decide.record import (
+from gpushare_hostctl.decide.run.own_files import is_configuration
+from gpushare_hostctl.decide.run.process_identity import ProcessIdentity
+from gpushare_hostctl.decide.run.record import (
     FILE_NAME,
     InstallationRecord,
     Original,
     PendingRestart,
     checksum,
 )
-from gpushare_hostctl.decide.scheduler_config import ClientTls, ExtenderEntry
-from gpushare_hostctl.decide.snapshot import SCHEDULER_FOLDER, File, HostPaths, HostSnapshot
+from gpushare_hostctl.decide.run.snapshot import SCHEDULER_FOLDER, File, HostPaths, HostSnapshot
+from gpushare_hostctl.decide.scheduler import manifest, scheduler_config
+from gpushare_hostctl.decide.scheduler.key_pairs import Keys
+from gpushare_hostctl.decide.scheduler.manifest import SchedulerPod
+from gpushare_hostctl.decide.scheduler.scheduler_config import ClientTls, ExtenderEntry
 from gpushare_hostctl.errors import NeedsPersonError
 
 BACKUP = ".backup"
