@@ -2,7 +2,7 @@
 
 from gpushare_core.api.enums import Backend
 from gpushare_core.api.names import DEDICATED_SCHEDULER
-from gpushare_operator.cluster.snapshot import Snapshot
+from gpushare_operator.cluster.snapshot import ClusterSnapshot
 from gpushare_operator.decide.external import external_hosts
 from gpushare_operator.decide.policy_problems import is_served
 from gpushare_operator.decide.scheduler import decisive_policy, scheduler_needed
@@ -11,7 +11,7 @@ from gpushare_operator.desired.daemon_sets import is_external
 from gpushare_operator.desired.names import EXTENDER_NAME
 
 
-def needed_backend(snapshot: Snapshot) -> Backend | None:
+def needed_backend(snapshot: ClusterSnapshot) -> Backend | None:
     """Returns the backend that the oldest policy in force asks for; None when no policy needs one.
 
     Where that policy cannot be applied, it stays the one that is in force.
@@ -24,7 +24,7 @@ def needed_backend(snapshot: Snapshot) -> Backend | None:
     return policy.spec.scheduler.backend
 
 
-def _backend_in_force(snapshot: Snapshot) -> Backend:
+def _backend_in_force(snapshot: ClusterSnapshot) -> Backend:
     if edited_location(snapshot):
         return Backend.VOLCANO
     if DEDICATED_SCHEDULER in snapshot.deployments:

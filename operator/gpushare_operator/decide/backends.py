@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from gpushare_core.api.enums import Backend
-from gpushare_operator.cluster.snapshot import Snapshot
+from gpushare_operator.cluster.snapshot import ClusterSnapshot
 from gpushare_operator.decide import teardown
 from gpushare_operator.decide.actions import Plan
 from gpushare_operator.decide.backend_choice import needed_backend
@@ -25,16 +25,16 @@ class SchedulerBackend:
     """One way to have pods placed by cards."""
 
     name: Backend
-    connect: Callable[[Snapshot, Installation, datetime], Plan]
+    connect: Callable[[ClusterSnapshot, Installation, datetime], Plan]
     """Returns what is due now to have it connected, while a policy needs it."""
-    may_be_connected: Callable[[Snapshot], bool] = lambda _: True
+    may_be_connected: Callable[[ClusterSnapshot], bool] = lambda _: True
     """Whether nothing is in the way that only people can remove: until then what is in force stays."""
 
     def disconnect(self, situation: Teardown) -> Plan:
         """Returns what is due now to take it back; the steps are those of a policy's teardown."""
         return teardown.plan_disconnection(situation, self.name)
 
-    def settled(self, snapshot: Snapshot) -> bool:
+    def settled(self, snapshot: ClusterSnapshot) -> bool:
         """Returns whether nothing of it is left."""
         return teardown.is_disconnected(snapshot, self.name)
 
@@ -66,12 +66,12 @@ def plan_backends(situation: Teardown) -> Plan:
     return BACKENDS[needed].connect(snapshot, situation.installation, situation.now)
 
 
-def asked_connection(snapshot: Snapshot) -> Hashable:
+def asked_connection(snapshot: ClusterSnapshot) -> Hashable:
     """Returns the same as long as policies and nodes together ask for the same connection."""
     return needed_backend(snapshot), replace(scheduler_settings(snapshot), listening=())
 
 
-def is_placing_by_sums(snapshot: Snapshot, installation: Installation, now: datetime) -> bool:
+def is_placing_by_sums(snapshot: ClusterSnapshot, installation: Installation, now: datetime) -> bool:
     """Returns whether the cluster's kube-schedulers place pods by the sums of nodes still, and will ask the
     extender soon. Where that has failed nobody waits for it."""
     if needed_backend(snapshot) is not Backend.KUBE_SCHEDULER:
@@ -79,7 +79,7 @@ def is_placing_by_sums(snapshot: Snapshot, installation: Installation, now: date
     return is_connecting(snapshot, installation, now)
 
 
-def placing_backend(snapshot: Snapshot) -> Backend | None:
+def placing_backend(snapshot: ClusterSnapshot) -> Backend | None:
     """Returns the backend that new pods are to come to; None when no policy needs one."""
     needed = needed_backend(snapshot)
     former = former_backends(snapshot, needed) if needed else []
@@ -87,6 +87,6 @@ def placing_backend(snapshot: Snapshot) -> Backend | None:
     return former[0].name if stays else needed
 
 
-def former_backends(snapshot: Snapshot, needed: Backend) -> list[SchedulerBackend]:
+def former_backends(snapshot: ClusterSnapshot, needed: Backend) -> list[SchedulerBackend]:
     """Returns backends other than ``needed`` of which something is left."""
     return [each for each in BACKENDS.values() if each.name is not needed and not each.settled(snapshot)]

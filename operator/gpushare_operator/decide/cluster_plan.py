@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
 
-from gpushare_operator.cluster.snapshot import Snapshot
+from gpushare_operator.cluster.snapshot import ClusterSnapshot
 from gpushare_operator.decide.actions import Plan, RemoveStartupTaint
 from gpushare_operator.decide.backends import is_placing_by_sums, plan_backends
 from gpushare_operator.decide.job_results import record_results
@@ -15,7 +15,7 @@ from gpushare_operator.desired.names import Installation
 
 
 def plan_cluster(
-    snapshot: Snapshot, installation: Installation, now: datetime, *, scheduler_waits: float = 0.0
+    snapshot: ClusterSnapshot, installation: Installation, now: datetime, *, scheduler_waits: float = 0.0
 ) -> Plan:
     """Returns what the scheduler's connection needs, after ``scheduler_waits`` seconds, and what takes
     leftovers back."""
@@ -32,7 +32,7 @@ def plan_cluster(
 
 
 def _remove_taints(
-    snapshot: Snapshot, installation: Installation, now: datetime
+    snapshot: ClusterSnapshot, installation: Installation, now: datetime
 ) -> Iterator[RemoveStartupTaint]:
     """A node that pods would come to by the sums of its cards has to wait for the scheduler, too: its plugin
     can only refuse those that fit no card."""
@@ -40,7 +40,7 @@ def _remove_taints(
     return remove_unclaimed_taints(snapshot) if is_early else remove_startup_taints(snapshot)
 
 
-def _orphaned_policies(snapshot: Snapshot) -> set[str]:
+def _orphaned_policies(snapshot: ClusterSnapshot) -> set[str]:
     """Returns policies that are gone although something of theirs is here: somebody took off our
     finalizer."""
     names = {*snapshot.traits.policies, *(daemon_set.policy for daemon_set in snapshot.daemon_sets.values())}

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from gpushare_core.api.names import DEDICATED_SCHEDULER
 from gpushare_core.text.json_object import Json
-from gpushare_operator.cluster.snapshot import Snapshot
+from gpushare_operator.cluster.snapshot import ClusterSnapshot
 from gpushare_operator.decide.actions import ApplyDeployment, Plan
 from gpushare_operator.decide.scheduler import scheduler_settings
 from gpushare_operator.desired.dedicated import scheduler_deployment
@@ -16,13 +16,13 @@ from gpushare_operator.desired.drift import has_drifted
 from gpushare_operator.desired.names import Installation
 
 
-def may_be_made(snapshot: Snapshot) -> bool:
+def may_be_made(snapshot: ClusterSnapshot) -> bool:
     """Returns whether the server's version is known, and people have given the rights to it."""
     facts = snapshot.server
-    return facts is not None and bool(facts.version) and facts.strays is not None
+    return facts is not None and bool(facts.version) and facts.pods_without_scheduler is not None
 
 
-def plan_dedicated(snapshot: Snapshot, installation: Installation, _: datetime) -> Plan:
+def plan_dedicated(snapshot: ClusterSnapshot, installation: Installation, _: datetime) -> Plan:
     """Returns what keeps the Deployment as it is wanted, once the server's version is known, and people have
     given the rights to it."""
     present = snapshot.deployments.get(DEDICATED_SCHEDULER)
@@ -32,7 +32,7 @@ def plan_dedicated(snapshot: Snapshot, installation: Installation, _: datetime) 
     return Plan((ApplyDeployment(DEDICATED_SCHEDULER, _desired(snapshot, installation)),))
 
 
-def is_as_wanted(snapshot: Snapshot, installation: Installation) -> bool:
+def is_as_wanted(snapshot: ClusterSnapshot, installation: Installation) -> bool:
     """Returns whether the Deployment is there with all that is asked for now: changes wait for a moment."""
     present = snapshot.deployments.get(DEDICATED_SCHEDULER)
     if present is None or present.deleting:
@@ -40,6 +40,6 @@ def is_as_wanted(snapshot: Snapshot, installation: Installation) -> bool:
     return not has_drifted(present.body, _desired(snapshot, installation))
 
 
-def _desired(snapshot: Snapshot, installation: Installation) -> Json:
+def _desired(snapshot: ClusterSnapshot, installation: Installation) -> Json:
     version = snapshot.server.version if snapshot.server else ""
     return scheduler_deployment(installation, scheduler_settings(snapshot), version)

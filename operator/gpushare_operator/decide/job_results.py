@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
-from gpushare_operator.cluster.snapshot import Snapshot
+from gpushare_operator.cluster.snapshot import ClusterSnapshot
 from gpushare_operator.decide.actions import RecordResult
 
 
-def record_results(snapshot: Snapshot) -> Iterator[RecordResult]:
+def record_results(snapshot: ClusterSnapshot) -> Iterator[RecordResult]:
     """Yields what has Jobs remember how hostctl itself ended: at its deadline such a Job fails, and its pod
     is gone."""
     for job in snapshot.jobs.values():

@@ -9,9 +9,9 @@ from datetime import datetime
 
 from gpushare_core.api.names import DEDICATED_SCHEDULER, FINALIZER
 from gpushare_operator.cluster.nodes.node_index import NOTHING, Entry, NodeIndex
-from gpushare_operator.cluster.nodes.node_state import NodeState
+from gpushare_operator.cluster.nodes.observed_states import ObservedState
 from gpushare_operator.cluster.objects import POLICY_LABELS, NodeObject, ShareNodeObject
-from gpushare_operator.cluster.snapshot import Snapshot
+from gpushare_operator.cluster.snapshot import ClusterSnapshot
 from gpushare_operator.decide.actions import (
     Action,
     CapacityLeft,
@@ -59,7 +59,7 @@ EVERY_POLICY = ""
 class Teardown:
     """What is to be taken back: the whole of ``policy``, or what all policies shared."""
 
-    snapshot: Snapshot
+    snapshot: ClusterSnapshot
     policy: str = EVERY_POLICY
     installation: Installation
     now: datetime
@@ -79,7 +79,7 @@ SCHEDULER_CONNECTION = Leftover("the scheduler's connection")
 # GPUShareNodes.
 
 
-def share_nodes(snapshot: Snapshot, policy: str) -> list[Leftover]:
+def share_nodes(snapshot: ClusterSnapshot, policy: str) -> list[Leftover]:
     return _leftover("GPUShareNodes", (share.name for share in _share_nodes(snapshot, policy)))
 
 
@@ -89,7 +89,7 @@ def delete_share_nodes(teardown: Teardown) -> Iterator[DeleteShareNode]:
             yield DeleteShareNode(share.name, share.uid)
 
 
-def _share_nodes(snapshot: Snapshot, policy: str) -> list[ShareNodeObject]:
+def _share_nodes(snapshot: ClusterSnapshot, policy: str) -> list[ShareNodeObject]:
     if policy == EVERY_POLICY:
         return [share for share in snapshot.share_nodes.values() if share.policy]
     return snapshot.share_nodes_of(policy)
@@ -98,7 +98,7 @@ def _share_nodes(snapshot: Snapshot, policy: str) -> list[ShareNodeObject]:
 # The scheduler's connection: edited schedulers, the extender, marks, Jobs.
 
 
-def edited_schedulers(snapshot: Snapshot, _: str) -> list[Leftover]:
+def edited_schedulers(snapshot: ClusterSnapshot, _: str) -> list[Leftover]:
     nodes = nodes_to_restore(snapshot)
     return _connection_if(any(not _is_restored(snapshot, node) for node in nodes))
 
@@ -114,7 +114,7 @@ def restore_schedulers(teardown: Teardown) -> Iterator[Action]:
         yield from delete_superseded_jobs(teardown.snapshot)
 
 
-def _is_restored(snapshot: Snapshot, node: NodeObject) -> bool:
+def _is_restored(snapshot: ClusterSnapshot, node: NodeObject) -> bool:
     return is_done(snapshot, node, HostctlCommand.RESTORE)
 
 
@@ -123,7 +123,7 @@ def next_attempt(teardown: Teardown) -> float | None:
     return earliest_retry(restores(teardown.snapshot, teardown.installation, teardown.now))
 
 
-def extender(snapshot: Snapshot, _: str) -> list[Leftover]:
+def extender(snapshot: ClusterSnapshot, _: str) -> list[Leftover]:
     return _connection_if(kube_scheduler_extender(snapshot))
 
 
@@ -132,13 +132,13 @@ def delete_extender(teardown: Teardown) -> Iterator[DeleteDaemonSet]:
         yield from _delete_daemon_set(teardown.snapshot, EXTENDER_NAME)
 
 
-def stopping_extenders(snapshot: Snapshot, _: str) -> list[Leftover]:
+def stopping_extenders(snapshot: ClusterSnapshot, _: str) -> list[Leftover]:
     if is_external(snapshot.daemon_sets.get(EXTENDER_NAME)):
         return []
     return _connection_if(_ready_nodes(snapshot, snapshot.extender_pods))
 
 
-def marks(snapshot: Snapshot, _: str) -> list[Leftover]:
+def marks(snapshot: ClusterSnapshot, _: str) -> list[Leftover]:
     return _connection_if(settled_marks(snapshot))
 
 
@@ -146,7 +146,7 @@ def remove_marks(teardown: Teardown) -> Iterator[LabelNode]:
     yield from (mark(node, None) for node in settled_marks(teardown.snapshot))
 
 
-def jobs(snapshot: Snapshot, _: str) -> list[Leftover]:
+def jobs(snapshot: ClusterSnapshot, _: str) -> list[Leftover]:
     return _connection_if(snapshot.jobs)
 
 
@@ -163,7 +163,7 @@ def _connection_if(present: object) -> list[Leftover]:
 # pods may still run.
 
 
-def external_extender(snapshot: Snapshot, _: str) -> list[Leftover]:
+def external_extender(snapshot: ClusterSnapshot, _: str) -> list[Leftover]:
     return _connection_if(is_external(snapshot.daemon_sets.get(EXTENDER_NAME)))
 
 
@@ -172,12 +172,12 @@ def delete_external_extender(teardown: Teardown) -> Iterator[DeleteDaemonSet]:
         yield from _delete_daemon_set(teardown.snapshot, EXTENDER_NAME)
 
 
-def stopping_external_extenders(snapshot: Snapshot, _: str) -> list[Leftover]:
+def stopping_external_extenders(snapshot: ClusterSnapshot, _: str) -> list[Leftover]:
     names = [node.name for node in external_hosts(snapshot) if node.name in snapshot.extender_pods]
     return _connection_if(_ready_nodes(snapshot, names))
 
 
-def external_marks(snapshot: Snapshot, _: str) -> list[Leftover]:
+def external_marks(snapshot: ClusterSnapshot, _: str) -> list[Leftover]:
     return _connection_if(external_hosts(snapshot))
 
 
@@ -188,7 +188,7 @@ def remove_external_marks(teardown: Teardown) -> Iterator[LabelNode]:
 # A kube-scheduler of our own.
 
 
-def dedicated_scheduler(snapshot: Snapshot, _: str) -> list[Leftover]:
+def dedicated_scheduler(snapshot: ClusterSnapshot, _: str) -> list[Leftover]:
     return _connection_if(DEDICATED_SCHEDULER in snapshot.deployments)
 
 
@@ -198,14 +198,14 @@ def delete_dedicated_scheduler(teardown: Teardown) -> Iterator[DeleteDeployment]
         yield DeleteDeployment(present.name, present.uid)
 
 
-def stopping_dedicated_schedulers(snapshot: Snapshot, _: str) -> list[Leftover]:
+def stopping_dedicated_schedulers(snapshot: ClusterSnapshot, _: str) -> list[Leftover]:
     return _connection_if(_ready_nodes(snapshot, (pod.node for pod in snapshot.dedicated_pods)))
 
 
 # The configuration of Volcano's scheduler.
 
 
-def edited_volcano(snapshot: Snapshot, _: str) -> list[Leftover]:
+def edited_volcano(snapshot: ClusterSnapshot, _: str) -> list[Leftover]:
     return _connection_if(edited_location(snapshot))
 
 
@@ -216,7 +216,7 @@ def restore_volcano(teardown: Teardown) -> Iterator[Action]:
 # Plugins and the labels that select their nodes.
 
 
-def plugins_and_labels(snapshot: Snapshot, policy: str) -> list[Leftover]:
+def plugins_and_labels(snapshot: ClusterSnapshot, policy: str) -> list[Leftover]:
     daemon_set = plugin_name(policy)
     running_on = [state.name for state in snapshot.states.values() if _runs_plugin(state, policy)]
     return [
@@ -226,7 +226,7 @@ def plugins_and_labels(snapshot: Snapshot, policy: str) -> list[Leftover]:
     ]
 
 
-def _runs_plugin(state: NodeState, policy: str) -> bool:
+def _runs_plugin(state: ObservedState, policy: str) -> bool:
     return any(pod.policy == policy for pod in state.plugins)
 
 
@@ -288,7 +288,7 @@ class _Capacity:
 class CapacityFinder:
     """Looks for capacity that is left."""
 
-    def __call__(self, state: NodeState) -> Entry[_Capacity]:
+    def __call__(self, state: ObservedState) -> Entry[_Capacity]:
         if state.node is None:
             return NOTHING
         is_leaving = not state.policies and bool(lasting_labels(state.node))
@@ -297,7 +297,7 @@ class CapacityFinder:
         return Entry(_Capacity(state.node, is_leaving, forgotten)) if is_left else NOTHING
 
 
-def capacity(snapshot: Snapshot, _: str) -> list[Leftover]:
+def capacity(snapshot: ClusterSnapshot, _: str) -> list[Leftover]:
     leaving = _leaving_nodes(snapshot)
     return [
         # Of these nobody knows whether anything is left.
@@ -321,22 +321,22 @@ def clear_capacity(teardown: Teardown) -> Iterator[Action]:
             yield LabelNode(node.name, node.uid, dict.fromkeys(lasting_labels(node)))
 
 
-def _leaving_nodes(snapshot: Snapshot) -> list[NodeObject]:
+def _leaving_nodes(snapshot: ClusterSnapshot) -> list[NodeObject]:
     return [each.node for each in _left(snapshot) if each.is_leaving]
 
 
-def _left(snapshot: Snapshot) -> list[_Capacity]:
-    return [each for _, each in sorted(_capacities(snapshot).remarks.items())]
+def _left(snapshot: ClusterSnapshot) -> list[_Capacity]:
+    return [each for _, each in sorted(_capacities(snapshot).results.items())]
 
 
-def _capacities(snapshot: Snapshot) -> NodeIndex[_Capacity]:
+def _capacities(snapshot: ClusterSnapshot) -> NodeIndex[_Capacity]:
     return snapshot.index(CapacityFinder())
 
 
 # Startup taints: with the last policy that takes them off, nobody would any more.
 
 
-def startup_taints(snapshot: Snapshot, _: str) -> list[Leftover]:
+def startup_taints(snapshot: ClusterSnapshot, _: str) -> list[Leftover]:
     return _leftover("startup taint on", (node.name for node in unclaimed_tainted_nodes(snapshot)))
 
 
@@ -361,13 +361,13 @@ def _leftover(description: str, names: Iterable[str]) -> list[Leftover]:
     return [Leftover(description, present)] if present else []
 
 
-def _delete_daemon_set(snapshot: Snapshot, name: str) -> Iterator[DeleteDaemonSet]:
+def _delete_daemon_set(snapshot: ClusterSnapshot, name: str) -> Iterator[DeleteDaemonSet]:
     daemon_set = snapshot.daemon_sets.get(name)
     if daemon_set and not daemon_set.deleting:
         yield DeleteDaemonSet(daemon_set.name, daemon_set.uid)
 
 
-def _ready_nodes(snapshot: Snapshot, names: Iterable[str]) -> list[str]:
+def _ready_nodes(snapshot: ClusterSnapshot, names: Iterable[str]) -> list[str]:
     """Returns those of ``names`` whose kubelet is there: one that is away cannot say that a pod stopped."""
     nodes = (snapshot.nodes.get(name) for name in names)
     return sorted(node.name for node in nodes if node and node.ready)

@@ -2,13 +2,13 @@
 
 from gpushare_core.api.enums import Backend
 from gpushare_core.api.names import DEDICATED_SCHEDULER
-from gpushare_operator.cluster.snapshot import Snapshot
+from gpushare_operator.cluster.snapshot import ClusterSnapshot
 from gpushare_operator.decide.backend_choice import needed_backend
 
 DEFAULT_SCHEDULER = "default-scheduler"
 
 
-def forsaken_scheduler(snapshot: Snapshot) -> str:
+def forsaken_scheduler(snapshot: ClusterSnapshot) -> str:
     """Returns the ``schedulerName`` of such pods; empty where none have to be looked for.
 
     With backend Dedicated nobody extends the cluster's own scheduler. Without it nobody answers to the name
@@ -19,5 +19,7 @@ def forsaken_scheduler(snapshot: Snapshot) -> str:
     if needed is None or needed is Backend.DEDICATED:
         return DEFAULT_SCHEDULER if needed else ""
     facts = snapshot.server
-    may_be_some = facts is not None and (facts.strays_ask == DEFAULT_SCHEDULER or bool(facts.strays))
+    may_be_some = facts is not None and (
+        facts.absent_scheduler == DEFAULT_SCHEDULER or bool(facts.pods_without_scheduler)
+    )
     return DEDICATED_SCHEDULER if may_be_some or DEDICATED_SCHEDULER in snapshot.deployments else ""

@@ -11,7 +11,7 @@ from gpushare_core.api.names import EXTENDER_PORT, FINALIZER, SCHEDULER_LABEL
 from gpushare_core.text.whole_number import whole_number
 from gpushare_operator.cluster.labels import EXTERNAL_MARK, PORT_ANNOTATION, read_ports
 from gpushare_operator.cluster.objects import DaemonSetObject, NodeObject, PodObject, PolicyObject
-from gpushare_operator.cluster.snapshot import Snapshot, oldest_first
+from gpushare_operator.cluster.snapshot import ClusterSnapshot, oldest_first
 from gpushare_operator.decide.actions import Action, ApplyDaemonSet, CreateJob, DeleteJob, LabelNode, Plan
 from gpushare_operator.decide.hostctl_history import (
     HistoryState,
@@ -30,7 +30,7 @@ from gpushare_operator.desired.hostctl_job import HostctlCommand, HostctlRun, Sc
 from gpushare_operator.desired.names import EXTENDER_NAME, Installation
 
 
-def scheduler_needed(snapshot: Snapshot) -> bool:
+def scheduler_needed(snapshot: ClusterSnapshot) -> bool:
     """Returns whether a node shares its cards under a policy that stays, and is protected by our finalizer.
 
     What a policy without nodes asks for concerns no scheduler.
@@ -38,12 +38,12 @@ def scheduler_needed(snapshot: Snapshot) -> bool:
     return any(_needs_scheduler(snapshot, policy) for policy in snapshot.policies.values())
 
 
-def _needs_scheduler(snapshot: Snapshot, policy: PolicyObject) -> bool:
+def _needs_scheduler(snapshot: ClusterSnapshot, policy: PolicyObject) -> bool:
     is_staying = not policy.deleting and FINALIZER in policy.finalizers
     return is_staying and snapshot.traits.shares_node(policy)
 
 
-def scheduler_settings(snapshot: Snapshot) -> SchedulerSettings:
+def scheduler_settings(snapshot: ClusterSnapshot) -> SchedulerSettings:
     """Returns what is asked of the scheduler's connection: where policies differ, the oldest one decides.
 
     Where that one cannot be applied, the port stays the one that is in force.
@@ -70,7 +70,7 @@ def scheduler_settings(snapshot: Snapshot) -> SchedulerSettings:
     )
 
 
-def decisive_policy(snapshot: Snapshot) -> PolicyObject | None:
+def decisive_policy(snapshot: ClusterSnapshot) -> PolicyObject | None:
     """Returns the oldest of the policies under which nodes share their cards; one that goes only when no
     other is left. By one without nodes what others leave behind is taken back."""
     in_order = oldest_first(policy for policy in snapshot.policies.values() if _may_decide(snapshot, policy))
@@ -78,11 +78,11 @@ def decisive_policy(snapshot: Snapshot) -> PolicyObject | None:
     return min(in_order, key=lambda each: (each.deleting, not shares_node(each)), default=None)
 
 
-def _may_decide(snapshot: Snapshot, policy: PolicyObject) -> bool:
+def _may_decide(snapshot: ClusterSnapshot, policy: PolicyObject) -> bool:
     return is_served(policy) or snapshot.traits.shares_node(policy)
 
 
-def extender_log(snapshot: Snapshot) -> ExtenderLog:
+def extender_log(snapshot: ClusterSnapshot) -> ExtenderLog:
     """Returns where extenders keep their log besides: the oldest policy that names a folder decides.
 
     Where none does and one of them cannot be read, it stays where it is.
@@ -96,11 +96,11 @@ def extender_log(snapshot: Snapshot) -> ExtenderLog:
     return ExtenderLog.below(folder)
 
 
-def _port_in_force(snapshot: Snapshot) -> int:
+def _port_in_force(snapshot: ClusterSnapshot) -> int:
     return next(iter(ports_in_force(snapshot)), EXTENDER_PORT)
 
 
-def ports_in_force(snapshot: Snapshot) -> tuple[int, ...]:
+def ports_in_force(snapshot: ClusterSnapshot) -> tuple[int, ...]:
     """Returns where schedulers may call. Where somebody deleted the extender the Jobs still know."""
     extender = snapshot.daemon_sets.get(EXTENDER_NAME)
     annotations = extender.body.get("metadata", {}).get("annotations", {}) if extender else {}
@@ -109,7 +109,7 @@ def ports_in_force(snapshot: Snapshot) -> tuple[int, ...]:
     return read_ports(str(annotations.get(PORT_ANNOTATION, ""))) or tuple(known)
 
 
-def plan_connection(snapshot: Snapshot, installation: Installation, now: datetime) -> Plan:
+def plan_connection(snapshot: ClusterSnapshot, installation: Installation, now: datetime) -> Plan:
     """Returns what connects the schedulers.
 
     A host is marked first, which brings the extender there. It waits for the keys that hostctl makes, and
@@ -131,7 +131,7 @@ def plan_connection(snapshot: Snapshot, installation: Installation, now: datetim
 
 
 def _next_run(
-    snapshot: Snapshot,
+    snapshot: ClusterSnapshot,
     histories: Sequence[JobHistory],
     hosts: Sequence[JobHistory],
     former: Sequence[JobHistory],
@@ -142,7 +142,7 @@ def _next_run(
     return next_restore(snapshot, former) or _next_install(histories, hosts)
 
 
-def _extender_ports(snapshot: Snapshot, histories: Sequence[JobHistory], port: int) -> list[int]:
+def _extender_ports(snapshot: ClusterSnapshot, histories: Sequence[JobHistory], port: int) -> list[int]:
     """Returns ``port``, and those of before as long as any scheduler may still call them."""
     if all(history.is_connected for history in histories):
         return [port]
@@ -150,7 +150,7 @@ def _extender_ports(snapshot: Snapshot, histories: Sequence[JobHistory], port: i
 
 
 def _apply_extender(
-    snapshot: Snapshot, installation: Installation, ports: Sequence[int]
+    snapshot: ClusterSnapshot, installation: Installation, ports: Sequence[int]
 ) -> Iterator[ApplyDaemonSet]:
     present = snapshot.daemon_sets.get(EXTENDER_NAME)
     desired = extender_daemon_set(installation, ports, extender_log(snapshot))
@@ -158,7 +158,7 @@ def _apply_extender(
         yield ApplyDaemonSet(EXTENDER_NAME, desired)
 
 
-def _mark_hosts(snapshot: Snapshot, histories: Iterable[JobHistory]) -> Iterator[LabelNode]:
+def _mark_hosts(snapshot: ClusterSnapshot, histories: Iterable[JobHistory]) -> Iterator[LabelNode]:
     """A mark says what to restore, even if all of our objects are gone.
 
     A restored host has lost its keys, and an extender from before has only their folder of then: it goes with
@@ -172,14 +172,14 @@ def _mark_hosts(snapshot: Snapshot, histories: Iterable[JobHistory]) -> Iterator
             yield mark(history.node, None)
 
 
-def _loses_keys(snapshot: Snapshot, history: JobHistory) -> bool:
+def _loses_keys(snapshot: ClusterSnapshot, history: JobHistory) -> bool:
     """Returns whether the host is being restored, or an extender is still there from before it was."""
     job = history.last.job if history.last else None
     is_restoring = job is not None and job.active and job.command == HostctlCommand.RESTORE
     return is_restoring or (_was_restored(history) and history.node.name in snapshot.extender_pods)
 
 
-def _has_former_extender(snapshot: Snapshot, node: NodeObject) -> bool:
+def _has_former_extender(snapshot: ClusterSnapshot, node: NodeObject) -> bool:
     """Returns whether an extender is still there that nothing keeps on ``node``.
 
     Kubernetes 1.36 takes it for a pod of the DaemonSet that was made anew under the same name, and when it is
@@ -223,20 +223,20 @@ def _may_fail_everywhere(history: JobHistory) -> bool:
     return failure is not None and failure.rolled_back and history.node.ready
 
 
-def installs(snapshot: Snapshot, installation: Installation, now: datetime) -> list[JobHistory]:
+def installs(snapshot: ClusterSnapshot, installation: Installation, now: datetime) -> list[JobHistory]:
     """Returns how far each host of a scheduler is with being connected."""
     run = _run(snapshot, HostctlCommand.INSTALL, installation)
     return [read_history(snapshot, node, run, now) for node in _hosts(snapshot)]
 
 
-def is_connecting(snapshot: Snapshot, installation: Installation, now: datetime) -> bool:
+def is_connecting(snapshot: ClusterSnapshot, installation: Installation, now: datetime) -> bool:
     """Returns whether a host that is there is being connected, or is about to be."""
     unfinished = (HistoryState.DUE, HistoryState.RUNNING)
     histories = installs(snapshot, installation, now)
     return any(history.state in unfinished and history.node.ready for history in histories)
 
 
-def _hosts(snapshot: Snapshot) -> list[NodeObject]:
+def _hosts(snapshot: ClusterSnapshot) -> list[NodeObject]:
     """Returns the control planes, and what was one when it was edited: its scheduler asks the extender,
     whatever became of the label."""
     former = (node for node in marked_nodes(snapshot) if not node.deleting)
@@ -244,23 +244,23 @@ def _hosts(snapshot: Snapshot) -> list[NodeObject]:
     return [hosts[name] for name in sorted(hosts)]
 
 
-def restores(snapshot: Snapshot, installation: Installation, now: datetime) -> list[JobHistory]:
+def restores(snapshot: ClusterSnapshot, installation: Installation, now: datetime) -> list[JobHistory]:
     """Returns how far each node is with being restored, of those that may have been edited."""
     return _restores_of(snapshot, nodes_to_restore(snapshot), installation, now)
 
 
 def _restores_of(
-    snapshot: Snapshot, nodes: Iterable[NodeObject], installation: Installation, now: datetime
+    snapshot: ClusterSnapshot, nodes: Iterable[NodeObject], installation: Installation, now: datetime
 ) -> list[JobHistory]:
     run = _run(snapshot, HostctlCommand.RESTORE, installation)
     return [read_history(snapshot, node, run, now) for node in nodes]
 
 
-def _run(snapshot: Snapshot, command: HostctlCommand, installation: Installation) -> HostctlRun:
+def _run(snapshot: ClusterSnapshot, command: HostctlCommand, installation: Installation) -> HostctlRun:
     return HostctlRun(command=command, settings=scheduler_settings(snapshot), installation=installation)
 
 
-def nodes_to_restore(snapshot: Snapshot) -> list[NodeObject]:
+def nodes_to_restore(snapshot: ClusterSnapshot) -> list[NodeObject]:
     """Returns every node with a Job or a mark, and every control plane while the extender stands.
 
     Somebody may have deleted the Jobs, or the whole namespace: a scheduler that asks an extender that is gone
@@ -273,7 +273,7 @@ def nodes_to_restore(snapshot: Snapshot) -> list[NodeObject]:
     return [node for node in nodes if node]
 
 
-def hosts_let_go(snapshot: Snapshot) -> list[str]:
+def hosts_let_go(snapshot: ClusterSnapshot) -> list[str]:
     """Returns the nodes that stay edited when nothing is left to restore: people have let them go, or their
     Node is gone."""
     edited = {name for name in snapshot.jobs_by_node if not _is_restored(snapshot, name)}
@@ -282,7 +282,7 @@ def hosts_let_go(snapshot: Snapshot) -> list[str]:
     return sorted(gone | (edited | marked) & _let_go(snapshot))
 
 
-def withdraw_runs(snapshot: Snapshot) -> Iterator[DeleteJob]:
+def withdraw_runs(snapshot: ClusterSnapshot) -> Iterator[DeleteJob]:
     """Yields runs on hosts that people have let go: none may begin should such a host come back."""
     for name in sorted(hosts_at_work(snapshot) & _let_go(snapshot)):
         job = last_job(snapshot, name)
@@ -290,7 +290,7 @@ def withdraw_runs(snapshot: Snapshot) -> Iterator[DeleteJob]:
             yield DeleteJob(job.name, job.uid)
 
 
-def _let_go(snapshot: Snapshot) -> set[str]:
+def _let_go(snapshot: ClusterSnapshot) -> set[str]:
     """Returns the hosts that count as lost because people said so. One whose kubelet is there is not lost:
     the annotation may be from an earlier time. It is restored, but waited for once only. Once no policy is
     left to say so, those that are away stay lost until they are back."""
@@ -299,22 +299,22 @@ def _let_go(snapshot: Snapshot) -> set[str]:
     return {name for name in snapshot.let_go if _is_away(snapshot, name) or _was_not_restored(snapshot, name)}
 
 
-def _is_away(snapshot: Snapshot, name: str) -> bool:
+def _is_away(snapshot: ClusterSnapshot, name: str) -> bool:
     node = snapshot.nodes.get(name)
     return node is None or not node.ready
 
 
-def _was_not_restored(snapshot: Snapshot, name: str) -> bool:
+def _was_not_restored(snapshot: ClusterSnapshot, name: str) -> bool:
     job = last_job(snapshot, name)
     return job is not None and job.failed and job.command == HostctlCommand.RESTORE
 
 
-def _is_restored(snapshot: Snapshot, name: str) -> bool:
+def _is_restored(snapshot: ClusterSnapshot, name: str) -> bool:
     job = last_job(snapshot, name)
     return job is not None and job.complete and job.command == HostctlCommand.RESTORE
 
 
-def unlabelled_hosts(snapshot: Snapshot) -> list[NodeObject]:
+def unlabelled_hosts(snapshot: ClusterSnapshot) -> list[NodeObject]:
     """Returns nodes that were edited, and carry no label any more that says so: somebody made their Node
     anew."""
     names = {name for name in snapshot.jobs_by_node if not _is_restored(snapshot, name)}
@@ -322,23 +322,23 @@ def unlabelled_hosts(snapshot: Snapshot) -> list[NodeObject]:
     return [snapshot.nodes[name] for name in sorted(names) if name in snapshot.nodes]
 
 
-def _nodes_under_extender(snapshot: Snapshot) -> Sequence[NodeObject]:
+def _nodes_under_extender(snapshot: ClusterSnapshot) -> Sequence[NodeObject]:
     extender = kube_scheduler_extender(snapshot)
     return [] if extender is None or extender.deleting else snapshot.control_planes
 
 
-def kube_scheduler_extender(snapshot: Snapshot) -> DaemonSetObject | None:
+def kube_scheduler_extender(snapshot: ClusterSnapshot) -> DaemonSetObject | None:
     """Returns the extender's DaemonSet, if it is there for schedulers that hostctl connects."""
     extender = snapshot.daemon_sets.get(EXTENDER_NAME)
     return None if is_external(extender) else extender
 
 
-def marked_nodes(snapshot: Snapshot) -> list[NodeObject]:
+def marked_nodes(snapshot: ClusterSnapshot) -> list[NodeObject]:
     """Returns nodes that say themselves that they may have been edited: nothing else has to survive."""
     return [node for node in snapshot.traits.hosts if _is_marked(node)]
 
 
-def settled_marks(snapshot: Snapshot) -> list[NodeObject]:
+def settled_marks(snapshot: ClusterSnapshot) -> list[NodeObject]:
     """Returns marked nodes whose hosts are restored. On one that was let go the mark stays: when the host
     comes back it is restored like any other, whether there is a policy by then or not."""
     lost = _let_go(snapshot)
@@ -350,7 +350,7 @@ def mark(node: NodeObject, value: str | None) -> LabelNode:
     return LabelNode(node.name, node.uid, {SCHEDULER_LABEL: value})
 
 
-def _has_extender(snapshot: Snapshot, history: JobHistory, port: int) -> bool:
+def _has_extender(snapshot: ClusterSnapshot, history: JobHistory, port: int) -> bool:
     """Returns whether an extender for ``port`` is ready on a host, or may be waiting for its keys only: where
     the kubelet is there."""
     node = history.node
@@ -359,18 +359,18 @@ def _has_extender(snapshot: Snapshot, history: JobHistory, port: int) -> bool:
     return may_serve and _is_marked(node) and not _has_stale_mark(history)
 
 
-def extender_ready(snapshot: Snapshot, node: NodeObject, port: int) -> bool:
+def extender_ready(snapshot: ClusterSnapshot, node: NodeObject, port: int) -> bool:
     """Returns whether an extender answers at ``port`` of ``node``."""
     pod = _extender_pod(snapshot, node, port)
     return pod is not None and pod.ready
 
 
-def _extender_pod(snapshot: Snapshot, node: NodeObject, port: int) -> PodObject | None:
+def _extender_pod(snapshot: ClusterSnapshot, node: NodeObject, port: int) -> PodObject | None:
     pod = snapshot.extender_pods.get(node.name)
     return pod if pod and port in pod.extender_ports else None
 
 
-def next_restore(snapshot: Snapshot, histories: Sequence[JobHistory]) -> list[JobHistory]:
+def next_restore(snapshot: ClusterSnapshot, histories: Sequence[JobHistory]) -> list[JobHistory]:
     """Returns the host to be restored now, if there is one: one at a time.
 
     What failed holds up nobody: the manifest that is put back has served before. A kubelet that is away would
@@ -398,7 +398,7 @@ def create_job(history: JobHistory) -> CreateJob:
     return CreateJob(body["metadata"]["name"], body)
 
 
-def delete_superseded_jobs(snapshot: Snapshot) -> Iterator[DeleteJob]:
+def delete_superseded_jobs(snapshot: ClusterSnapshot) -> Iterator[DeleteJob]:
     """Yields attempts that a later one has replaced. The last one on a host stays even when its Node is gone:
     the Node may come back, and the files there are as they were left."""
     for _, jobs in sorted(snapshot.jobs_by_node.items()):

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from gpushare_core.api.enums import Backend
-from gpushare_operator.cluster.snapshot import Snapshot
+from gpushare_operator.cluster.snapshot import ClusterSnapshot
 from gpushare_operator.decide import leftovers
 from gpushare_operator.decide.actions import Action, Plan
 from gpushare_operator.decide.backend_choice import needed_backend
@@ -33,7 +33,7 @@ class TeardownStep:
     """With scope SCHEDULER: of which backend something is taken back."""
     actions: Callable[[Teardown], Iterable[Action]] = lambda _: ()
     """Returns what is to be done now."""
-    waiting_for: Callable[[Snapshot, str], list[Leftover]] = lambda _, __: []
+    waiting_for: Callable[[ClusterSnapshot, str], list[Leftover]] = lambda _, __: []
     """Gets the name of the policy; returns what must be gone before the next step."""
     retry_after: Callable[[Teardown], float | None] = lambda _: None
     """Returns the seconds after which something may be due although nothing happened."""
@@ -192,18 +192,18 @@ def plan_nodes(teardown: Teardown) -> Plan:
     return Plan(tuple(action for step in steps for action in step.actions(teardown)))
 
 
-def still_there(snapshot: Snapshot, policy: str) -> list[Leftover]:
+def still_there(snapshot: ClusterSnapshot, policy: str) -> list[Leftover]:
     """Returns what must be gone before ``policy`` may go, the scheduler's connection first."""
     waiting = [leftover for step in _steps(snapshot) for leftover in step.waiting_for(snapshot, policy)]
     return sorted(dict.fromkeys(waiting), key=lambda leftover: leftover != SCHEDULER_CONNECTION)
 
 
-def is_disconnected(snapshot: Snapshot, backend: Backend) -> bool:
+def is_disconnected(snapshot: ClusterSnapshot, backend: Backend) -> bool:
     """Returns whether nothing of ``backend`` is left."""
     steps = [step for step in STEPS if step.backend is backend]
     return not any(step.waiting_for(snapshot, EVERY_POLICY) for step in steps)
 
 
-def _steps(snapshot: Snapshot) -> list[TeardownStep]:
+def _steps(snapshot: ClusterSnapshot) -> list[TeardownStep]:
     needed = needed_backend(snapshot)
     return [step for step in STEPS if step.backend is None or step.backend is not needed]

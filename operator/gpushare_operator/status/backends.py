@@ -7,7 +7,7 @@ from datetime import datetime
 from gpushare_core.api.conditions import ConditionState, condition_false
 from gpushare_core.api.enums import Backend
 from gpushare_operator.cluster.objects import PolicyObject
-from gpushare_operator.cluster.snapshot import Snapshot
+from gpushare_operator.cluster.snapshot import ClusterSnapshot
 from gpushare_operator.decide.backend_choice import needed_backend
 from gpushare_operator.decide.backends import BACKENDS, former_backends
 from gpushare_operator.desired.names import Installation
@@ -17,7 +17,9 @@ from gpushare_operator.status.external import external_configured
 from gpushare_operator.status.scheduler import kube_scheduler_configured
 from gpushare_operator.status.volcano import volcano_configured
 
-CONDITIONS: Mapping[Backend, Callable[[Snapshot, PolicyObject, Installation, datetime], ConditionState]] = {
+CONDITIONS: Mapping[
+    Backend, Callable[[ClusterSnapshot, PolicyObject, Installation, datetime], ConditionState]
+] = {
     Backend.KUBE_SCHEDULER: kube_scheduler_configured,
     Backend.DEDICATED: dedicated_configured,
     Backend.EXTERNAL: external_configured,
@@ -27,7 +29,7 @@ CONDITIONS: Mapping[Backend, Callable[[Snapshot, PolicyObject, Installation, dat
 
 
 def scheduler_configured(
-    snapshot: Snapshot, policy: PolicyObject, installation: Installation, now: datetime
+    snapshot: ClusterSnapshot, policy: PolicyObject, installation: Installation, now: datetime
 ) -> ConditionState:
     needed = needed_backend(snapshot)
     if policy.deleting:
@@ -43,7 +45,7 @@ def scheduler_configured(
     return CONDITIONS[needed](snapshot, policy, installation, now)
 
 
-def _not_needed(snapshot: Snapshot) -> ConditionState:
+def _not_needed(snapshot: ClusterSnapshot) -> ConditionState:
     """No scheduler is touched for a policy without nodes."""
     going = [name for name, each in BACKENDS.items() if not each.settled(snapshot)]
     undone = f"; what connects backend {going[0]} is being taken back" if going else ""
@@ -66,7 +68,7 @@ def _as_deleted(policy: PolicyObject) -> PolicyObject:
     return replace(policy, deleting=True)
 
 
-def _backend_that_goes(snapshot: Snapshot, policy: PolicyObject, needed: Backend | None) -> Backend:
+def _backend_that_goes(snapshot: ClusterSnapshot, policy: PolicyObject, needed: Backend | None) -> Backend:
     """Returns the first one of which something is left that nobody needs, else the policy's own."""
     going = [name for name, each in BACKENDS.items() if name is not needed and not each.settled(snapshot)]
     return next(iter(going), _own_backend(policy))

@@ -9,7 +9,7 @@ from gpushare_core.api.enums import Backend
 from gpushare_core.api.names import DEDICATED_SCHEDULER
 from gpushare_core.api.served import Problem
 from gpushare_operator.cluster.objects import PodObject, PolicyObject, ReadResult
-from gpushare_operator.cluster.snapshot import Snapshot
+from gpushare_operator.cluster.snapshot import ClusterSnapshot
 from gpushare_operator.decide.backend_choice import needed_backend
 from gpushare_operator.decide.dedicated import is_as_wanted
 from gpushare_operator.decide.teardown import is_disconnected
@@ -36,13 +36,13 @@ HOW_PODS_COME: Mapping[ReadResult, str] = {
 
 @dataclass(frozen=True, slots=True)
 class _Connection:
-    snapshot: Snapshot
+    snapshot: ClusterSnapshot
     policy: PolicyObject
     installation: Installation
 
 
 def dedicated_configured(
-    snapshot: Snapshot, policy: PolicyObject, installation: Installation, _: datetime
+    snapshot: ClusterSnapshot, policy: PolicyObject, installation: Installation, _: datetime
 ) -> ConditionState:
     checks = GOING_CHECKS if policy.deleting else CONFIGURED_CHECKS
     if problem := first_failure(checks, _Connection(snapshot, policy, installation)):
@@ -54,14 +54,14 @@ def dedicated_configured(
     return condition_true(conditions.SCHEDULER_CONFIGURED, conditions.CONFIGURED, message)
 
 
-def pods_without_scheduler(snapshot: Snapshot) -> list[Problem]:
+def pods_without_scheduler(snapshot: ClusterSnapshot) -> list[Problem]:
     """Returns what is said of pods that ask for cards and wait for a scheduler that knows none."""
     facts = snapshot.server
-    if facts is None or not facts.strays:
+    if facts is None or not facts.pods_without_scheduler:
         return []
-    number = counted(len(facts.strays), "pod")
-    pods = f"{number} with schedulerName: {facts.strays_ask} ({listed(facts.strays)})"
-    if facts.strays_ask == DEDICATED_SCHEDULER:
+    number = counted(len(facts.pods_without_scheduler), "pod")
+    pods = f"{number} with schedulerName: {facts.absent_scheduler} ({listed(facts.pods_without_scheduler)})"
+    if facts.absent_scheduler == DEDICATED_SCHEDULER:
         message = f"nobody places {pods} any more: delete them, and write no schedulerName in new ones"
     else:
         message = f"nobody places {pods} by cards: delete them{_how_to_create(facts.pod_policy)}"
@@ -76,7 +76,9 @@ def _how_to_create(pod_policy: ReadResult) -> str:
 
 def _is_permitted(connection: _Connection) -> Problem | None:
     facts = connection.snapshot.server
-    return Problem(conditions.RIGHTS_MISSING, RIGHTS) if facts and facts.strays is None else None
+    return (
+        Problem(conditions.RIGHTS_MISSING, RIGHTS) if facts and facts.pods_without_scheduler is None else None
+    )
 
 
 def _version_is_known(connection: _Connection) -> Problem | None:

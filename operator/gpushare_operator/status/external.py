@@ -9,7 +9,7 @@ from gpushare_core.api.enums import Backend
 from gpushare_core.api.names import CONTROL_PLANE_LABEL, EXTERNAL_SCHEDULER_LABEL
 from gpushare_core.api.served import Problem
 from gpushare_operator.cluster.objects import PolicyObject
-from gpushare_operator.cluster.snapshot import Snapshot
+from gpushare_operator.cluster.snapshot import ClusterSnapshot
 from gpushare_operator.decide.backend_choice import needed_backend
 from gpushare_operator.decide.external import last_calls, scheduler_hosts
 from gpushare_operator.decide.scheduler import extender_ready, scheduler_settings
@@ -46,13 +46,13 @@ TAKE_IT_OUT = (
 
 @dataclass(frozen=True, slots=True)
 class _Connection:
-    snapshot: Snapshot
+    snapshot: ClusterSnapshot
     policy: PolicyObject
     installation: Installation
 
 
 def external_configured(
-    snapshot: Snapshot, policy: PolicyObject, installation: Installation, _: datetime
+    snapshot: ClusterSnapshot, policy: PolicyObject, installation: Installation, _: datetime
 ) -> ConditionState:
     connection = _Connection(snapshot, policy, installation)
     problem = first_failure(GOING_CHECKS if policy.deleting else CONFIGURED_CHECKS, connection)

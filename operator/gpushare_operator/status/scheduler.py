@@ -10,7 +10,7 @@ from gpushare_core.api.names import CONTROL_PLANE_LABEL, SCHEDULER_LABEL
 from gpushare_core.api.served import Problem
 from gpushare_operator.cluster.labels import LET_GO_ANNOTATION, RETRY_ANNOTATION
 from gpushare_operator.cluster.objects import NodeObject, PolicyObject
-from gpushare_operator.cluster.snapshot import Snapshot
+from gpushare_operator.cluster.snapshot import ClusterSnapshot
 from gpushare_operator.decide.backend_choice import needed_backend
 from gpushare_operator.decide.hostctl_history import Attempt, HistoryState, JobHistory
 from gpushare_operator.decide.scheduler import (
@@ -65,7 +65,7 @@ BEING_REMOVED = "every kube-scheduler is as it was before; the extender is being
 class _Connection:
     """What the checks look at; ``histories`` of installing, or of restoring for a policy that goes."""
 
-    snapshot: Snapshot
+    snapshot: ClusterSnapshot
     policy: PolicyObject
     histories: Sequence[JobHistory]
 
@@ -88,7 +88,7 @@ class _Connection:
 
 
 def kube_scheduler_configured(
-    snapshot: Snapshot, policy: PolicyObject, installation: Installation, now: datetime
+    snapshot: ClusterSnapshot, policy: PolicyObject, installation: Installation, now: datetime
 ) -> ConditionState:
     if policy.deleting:
         restoring = _Connection(snapshot, policy, restores(snapshot, installation, now))
@@ -107,7 +107,7 @@ def _false(problem: Problem) -> ConditionState:
     return condition_false(conditions.SCHEDULER_CONFIGURED, problem.reason, problem.message)
 
 
-def _with_hosts_let_go(snapshot: Snapshot, problem: Problem) -> Problem:
+def _with_hosts_let_go(snapshot: ClusterSnapshot, problem: Problem) -> Problem:
     nodes = [] if scheduler_needed(snapshot) else hosts_let_go(snapshot)
     if not nodes:
         return problem
@@ -282,7 +282,7 @@ def _plain_text(attempt: Attempt) -> str:
     return "" if text.startswith(("{", "[")) else text
 
 
-def why_no_extender(snapshot: Snapshot, node: NodeObject) -> str:
+def why_no_extender(snapshot: ClusterSnapshot, node: NodeObject) -> str:
     pod = snapshot.extender_pods.get(node.name)
     if not node.ready:
         return AWAY

@@ -7,7 +7,7 @@ from gpushare_core.api.conditions import ConditionState, condition_false, condit
 from gpushare_core.api.enums import Backend
 from gpushare_core.api.served import Problem
 from gpushare_operator.cluster.objects import PolicyObject, VolcanoLocation
-from gpushare_operator.cluster.snapshot import Snapshot
+from gpushare_operator.cluster.snapshot import ClusterSnapshot
 from gpushare_operator.decide.backend_choice import needed_backend
 from gpushare_operator.decide.volcano import (
     FORBIDDEN,
@@ -49,7 +49,7 @@ HOW_TO_LET_GO = (
 
 
 def volcano_configured(
-    snapshot: Snapshot, policy: PolicyObject, installation: Installation, _: datetime
+    snapshot: ClusterSnapshot, policy: PolicyObject, installation: Installation, _: datetime
 ) -> ConditionState:
     if policy.deleting:
         problem = _going(snapshot, installation)
@@ -63,7 +63,7 @@ def volcano_configured(
     return condition_false(conditions.SCHEDULER_CONFIGURED, reason, text)
 
 
-def _going(snapshot: Snapshot, installation: Installation) -> Problem:
+def _going(snapshot: ClusterSnapshot, installation: Installation) -> Problem:
     if needed_backend(snapshot) is Backend.VOLCANO:
         return Problem(conditions.DELETING, "Volcano's scheduler stays as it is: other policies need it")
     location = edited_location(snapshot)
@@ -72,7 +72,7 @@ def _going(snapshot: Snapshot, installation: Installation) -> Problem:
     return _restoring(snapshot, location, installation)
 
 
-def _restoring(snapshot: Snapshot, location: VolcanoLocation, installation: Installation) -> Problem:
+def _restoring(snapshot: ClusterSnapshot, location: VolcanoLocation, installation: Installation) -> Problem:
     obstacle = why_not_restored(snapshot)
     if not obstacle:
         return Problem(conditions.RESTORING, f"{location} is being restored")

@@ -12,9 +12,9 @@ from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.dialects.table import DIALECTS, RESOURCES, SHARED_RESOURCES
 from gpushare_core.placement.modes.table import MODES
 from gpushare_core.placement.requests import ResourceClass
-from gpushare_operator.cluster.nodes.node_state import NodeState
+from gpushare_operator.cluster.nodes.observed_states import ObservedState
 from gpushare_operator.cluster.objects import NodeObject, ShareNodeObject
-from gpushare_operator.cluster.snapshot import Snapshot
+from gpushare_operator.cluster.snapshot import ClusterSnapshot
 
 REMEMBERED = frozenset(name for name in RESOURCES if name.partition("/")[0] in DIALECTS)
 """What kubelets write back of our plugins, but for names that belong to no dialect alone, such as
@@ -84,7 +84,7 @@ def shows_counts(node: NodeObject, names: tuple[str, ...]) -> bool:
     return any(name in node.counts for name in names)
 
 
-def forgotten_names(state: NodeState) -> tuple[str, ...]:
+def forgotten_names(state: ObservedState) -> tuple[str, ...]:
     """Returns what the kubelet of a node may have written as the last thing before it forgot our plugin."""
     node = state.node
     zeros = node.zeros & REMEMBERED if node else frozenset()
@@ -93,7 +93,7 @@ def forgotten_names(state: NodeState) -> tuple[str, ...]:
     return tuple(sorted(zeros))
 
 
-def is_ours(state: NodeState, node: NodeObject) -> bool:
+def is_ours(state: ObservedState, node: NodeObject) -> bool:
     """Returns whether anything says that ``node`` shares its cards, or has done so until now."""
     return bool(lasting_labels(node) or state.policies)
 
@@ -109,7 +109,7 @@ def served_classes(mode: str) -> frozenset[ResourceClass]:
     return frozenset({MODES[mode].resource}) if mode in MODES else frozenset(ResourceClass)
 
 
-def managed_resources(snapshot: Snapshot) -> tuple[str, ...]:
+def managed_resources(snapshot: ClusterSnapshot) -> tuple[str, ...]:
     """Returns the extended resources for which schedulers are to ask the extender.
 
     Names that only dialects in use have are managed for every class, so that a change of mode edits no
@@ -120,7 +120,7 @@ def managed_resources(snapshot: Snapshot) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names)) or tuple(GPUSHARE.resources)
 
 
-def ignored_resources(snapshot: Snapshot) -> tuple[str, ...]:
+def ignored_resources(snapshot: ClusterSnapshot) -> tuple[str, ...]:
     """Returns what pods may ask for in a dialect in use without any node offering it."""
     return tuple(
         dict.fromkeys(name for dialect, _ in _in_use(snapshot) for name in dialect.ignored_resources)
@@ -134,7 +134,7 @@ def _managed(dialect: Dialect, mode: str) -> Iterator[str]:
             yield name
 
 
-def _in_use(snapshot: Snapshot) -> list[tuple[Dialect, str]]:
+def _in_use(snapshot: ClusterSnapshot) -> list[tuple[Dialect, str]]:
     """Returns dialect and mode of what nodes have and are to have, in a fixed order. What a policy without
     nodes asks for is nobody's."""
     order = list(DIALECTS)

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
+from gpushare_core.text import yaml_edit
 from gpushare_core.text.json_object import Json
-from gpushare_hostctl.decide import yaml_edit
-from gpushare_hostctl.decide.scheduler_flags import SchedulerFlags
-from gpushare_hostctl.decide.yaml_edit import YamlPath
-from gpushare_hostctl.errors import NeedsPersonError
+from gpushare_core.text.yaml_edit import YamlPath
+from gpushare_hostctl.decide.scheduler.scheduler_flags import SchedulerFlags
+from gpushare_hostctl.errors import NeedsPersonError, yaml_needs_person
 
 VOLUME_NAME = "gpushare-scheduler-config"
 KEYS_VOLUME_NAME = "gpushare-scheduler-keys"
@@ -66,6 +66,7 @@ class SchedulerPod:
         return self.flags.value(_CONFIG) or None
 
 
+@yaml_needs_person()
 def parse(content: bytes) -> SchedulerPod:
     """Returns the pod of a manifest.
 
@@ -108,7 +109,7 @@ def add(scheduler: SchedulerPod, *, config: str, keys: str | None = None) -> byt
     is mounted besides; None without one. Raises NeedsPersonError when that cannot
     be done without touching something else.
     """
-    with yaml_edit.naming("with gpushare's part the manifest"):
+    with yaml_needs_person("with gpushare's part the manifest"):
         text = _added(scheduler, config, keys)
         verify(scheduler, text, expected=_expected_addition(scheduler, config, keys))
     return text.encode()
@@ -123,6 +124,7 @@ def _added(scheduler: SchedulerPod, config: str, keys: str | None) -> str:
     return text
 
 
+@yaml_needs_person()
 def remove(scheduler: SchedulerPod, *, folder: str) -> bytes:
     """Returns the manifest without our part, everything else as it is.
 

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 import msgspec
 
 from gpushare_core.text.json_object import UNREADABLE_JSON
-from gpushare_hostctl.decide.process_identity import ProcessIdentity
+from gpushare_hostctl.decide.run.process_identity import ProcessIdentity
 from gpushare_hostctl.errors import NeedsPersonError
 
 VERSION = 2

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
-from gpushare_hostctl.decide import record
-from gpushare_hostctl.decide.record import InstallationRecord, Original, checksum
+from gpushare_hostctl.decide.run import record
+from gpushare_hostctl.decide.run.record import InstallationRecord, Original, checksum
 
 SCHEDULER_FOLDER = "scheduler"
 """The folder in ours with kube-scheduler's keys; it is mounted into its pod."""
@@ -39,7 +39,7 @@ class HostPaths:
 
 
 @dataclass(frozen=True)
-class Snapshot:
+class HostSnapshot:
     """The manifest, None when it is missing, and the files of our folder and of SCHEDULER_FOLDER by name."""
 
     paths: HostPaths

@@ -3,9 +3,10 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from gpushare_hostctl.decide import manifest, record
-from gpushare_hostctl.decide.record import InstallationRecord
-from gpushare_hostctl.decide.snapshot import Snapshot
+from gpushare_hostctl.decide.run import record
+from gpushare_hostctl.decide.run.record import InstallationRecord
+from gpushare_hostctl.decide.run.snapshot import HostSnapshot
+from gpushare_hostctl.decide.scheduler import manifest
 
 InstallationState = Literal["Installed", "Absent", "Drifted"]
 
@@ -18,7 +19,7 @@ class Status:
     message: str
 
 
-def read_status(snapshot: Snapshot) -> Status:
+def read_status(snapshot: HostSnapshot) -> Status:
     """Returns the status that follows from the files. Raises NeedsPersonError for what cannot be read."""
     installed = snapshot.record
     if installed is None:
@@ -29,7 +30,7 @@ def read_status(snapshot: Snapshot) -> Status:
     return Status("Installed", "kube-scheduler's manifest is as written by this program")
 
 
-def _status_without_record(snapshot: Snapshot) -> Status:
+def _status_without_record(snapshot: HostSnapshot) -> Status:
     current = snapshot.manifest
     if current is None:
         return Status("Absent", f"there is no {snapshot.paths.manifest}")
@@ -41,7 +42,7 @@ def _status_without_record(snapshot: Snapshot) -> Status:
     return Status("Absent", "kube-scheduler's manifest has nothing of ours")
 
 
-def _problems(snapshot: Snapshot, installed: InstallationRecord) -> list[str]:
+def _problems(snapshot: HostSnapshot, installed: InstallationRecord) -> list[str]:
     config = snapshot.files.get(installed.config)
     is_there = {
         "the manifest is missing": snapshot.manifest is None,

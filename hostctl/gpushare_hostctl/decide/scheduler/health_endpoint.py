@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from gpushare_hostctl.decide import scheduler_config
-from gpushare_hostctl.decide.manifest import SchedulerPod
+from gpushare_hostctl.decide.scheduler import scheduler_config
+from gpushare_hostctl.decide.scheduler.manifest import SchedulerPod
 from gpushare_hostctl.errors import NeedsPersonError
 
 _DEFAULT_PORT = "10259"

@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from gpushare_hostctl.decide.process_identity import UNKNOWN, ProcessIdentity
+from gpushare_hostctl.decide.run.process_identity import UNKNOWN, ProcessIdentity
 
 STEADY_PROBES = 3
 """So many good probes of one process in a row, or it may be one that starts and falls."""

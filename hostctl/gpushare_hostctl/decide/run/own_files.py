@@ -3,9 +3,9 @@
 import re
 from pathlib import PurePosixPath
 
-from gpushare_hostctl.decide.key_pairs import AUTHORITY_FILE, CLIENT_FILE, SERVER_FILE, TRUSTED_FILE
-from gpushare_hostctl.decide.record import FILE_NAME
-from gpushare_hostctl.decide.snapshot import SCHEDULER_FOLDER
+from gpushare_hostctl.decide.run.record import FILE_NAME
+from gpushare_hostctl.decide.run.snapshot import SCHEDULER_FOLDER
+from gpushare_hostctl.decide.scheduler.key_pairs import AUTHORITY_FILE, CLIENT_FILE, SERVER_FILE, TRUSTED_FILE
 
 FOLDERS = tuple(
     dict.fromkeys(

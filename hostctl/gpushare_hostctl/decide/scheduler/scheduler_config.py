@@ -12,10 +12,10 @@ from typing import Any
 
 import yaml
 
+from gpushare_core.text import yaml_edit
 from gpushare_core.text.json_object import Json
-from gpushare_hostctl.decide import yaml_edit
-from gpushare_hostctl.decide.scheduler_flags import SchedulerFlags
-from gpushare_hostctl.errors import NeedsPersonError
+from gpushare_hostctl.decide.scheduler.scheduler_flags import SchedulerFlags
+from gpushare_hostctl.errors import NeedsPersonError, yaml_needs_person
 
 _GROUP = "kubescheduler.config.k8s.io/"
 _KIND = "KubeSchedulerConfiguration"
@@ -145,6 +145,7 @@ def for_dedicated(profile: DedicatedProfile, extender: ExtenderEntry) -> bytes:
     return yaml.safe_dump(document, sort_keys=False).encode()
 
 
+@yaml_needs_person()
 def merge(content: bytes, extender: ExtenderEntry) -> bytes:
     """Returns somebody else's configuration with the extender added, every other byte as it was.
 
@@ -157,12 +158,13 @@ def merge(content: bytes, extender: ExtenderEntry) -> bytes:
         text = yaml_edit.remove_item(text, ("extenders",), index=index)
     others = _extenders(yaml_edit.first_document(text))
     _check_conflicts(others, extender)
-    with yaml_edit.naming("with the extender the scheduler's --config file"):
+    with yaml_needs_person("with the extender the scheduler's --config file"):
         text = yaml_edit.insert_item(text, ("extenders",), value=extender.to_mapping())
         _verify(text, {**document, "extenders": [*others, extender.to_mapping()]})
     return text.encode()
 
 
+@yaml_needs_person()
 def delays_cache_until_active(content: bytes) -> bool:
     """Returns whether a scheduler with this configuration is not ready before it leads.
 

@@ -12,20 +12,20 @@ from typing import Literal
 from urllib.parse import urlsplit
 
 from gpushare_core.process.version import VERSION
-from gpushare_hostctl.decide import manifest, scheduler_config
-from gpushare_hostctl.decide.key_pairs import Keys
-from gpushare_hostctl.decide.manifest import SchedulerPod
-from gpushare_hostctl.decide.own_files import is_configuration
-from gpushare_hostctl.decide.process_identity import ProcessIdentity
-from gpushare_hostctl.decide.record import (
+from gpushare_hostctl.decide.run.own_files import is_configuration
+from gpushare_hostctl.decide.run.process_identity import ProcessIdentity
+from gpushare_hostctl.decide.run.record import (
     FILE_NAME,
     InstallationRecord,
     Original,
     PendingRestart,
     checksum,
 )
-from gpushare_hostctl.decide.scheduler_config import ClientTls, ExtenderEntry
-from gpushare_hostctl.decide.snapshot import SCHEDULER_FOLDER, File, HostPaths, Snapshot
+from gpushare_hostctl.decide.run.snapshot import SCHEDULER_FOLDER, File, HostPaths, HostSnapshot
+from gpushare_hostctl.decide.scheduler import manifest, scheduler_config
+from gpushare_hostctl.decide.scheduler.key_pairs import Keys
+from gpushare_hostctl.decide.scheduler.manifest import SchedulerPod
+from gpushare_hostctl.decide.scheduler.scheduler_config import ClientTls, ExtenderEntry
 from gpushare_hostctl.errors import NeedsPersonError
 
 BACKUP = ".backup"
@@ -59,7 +59,7 @@ class RestorePlan:
     manifest: File | None = None
 
 
-def base_manifest(snapshot: Snapshot) -> File:
+def base_manifest(snapshot: HostSnapshot) -> File:
     """Returns the manifest without us, which an installation starts from and a restoration ends with.
 
     That is the exact backup while the manifest is what we wrote; otherwise the current text less our part,
@@ -85,7 +85,7 @@ def config_source(base: SchedulerPod) -> str | None:
 
 
 def install(
-    snapshot: Snapshot, *, source: File | None, extender: ExtenderEntry, keys: Keys | None = None
+    snapshot: HostSnapshot, *, source: File | None, extender: ExtenderEntry, keys: Keys | None = None
 ) -> InstallPlan:
     """Returns the files of an installation; ``source`` is the file that ``config_source`` names.
 
@@ -141,7 +141,7 @@ def digest_of_inputs(base: File, *, source: File | None, extender: ExtenderEntry
     return checksum(json.dumps(inputs, sort_keys=True).encode())
 
 
-def is_installed(snapshot: Snapshot, plan: InstallPlan) -> bool:
+def is_installed(snapshot: HostSnapshot, plan: InstallPlan) -> bool:
     """Returns whether the manifest and the files of our folder are already as planned."""
     installed = snapshot.record
     return (
@@ -154,13 +154,13 @@ def is_installed(snapshot: Snapshot, plan: InstallPlan) -> bool:
     )
 
 
-def changes_manifest(snapshot: Snapshot, plan: InstallPlan) -> bool:
+def changes_manifest(snapshot: HostSnapshot, plan: InstallPlan) -> bool:
     """Returns whether the manifest's content has to change, which restarts the scheduler."""
     return snapshot.manifest is None or snapshot.manifest.content != plan.manifest.content
 
 
 def write_ahead_record(
-    snapshot: Snapshot, plan: InstallPlan, *, before: ProcessIdentity
+    snapshot: HostSnapshot, plan: InstallPlan, *, before: ProcessIdentity
 ) -> InstallationRecord:
     """Returns the record to store before the manifest is written: both the earlier and the new one are ours.
 
@@ -173,7 +173,7 @@ def write_ahead_record(
     return replace(plan.record, written=written, pending=pending)
 
 
-def restore(snapshot: Snapshot) -> RestorePlan:
+def restore(snapshot: HostSnapshot) -> RestorePlan:
     """Returns how our part is taken away.
 
     Raises NeedsPersonError when the manifest cannot be edited, or is away and may come back with our part.
@@ -198,7 +198,7 @@ def restore(snapshot: Snapshot) -> RestorePlan:
     )
 
 
-def _without_our_part(snapshot: Snapshot, current: File) -> bytes:
+def _without_our_part(snapshot: HostSnapshot, current: File) -> bytes:
     scheduler = manifest.parse(current.content)
     folder = snapshot.paths.folder
     if not manifest.has_our_edit(scheduler, folder=folder):
@@ -209,7 +209,7 @@ def _without_our_part(snapshot: Snapshot, current: File) -> bytes:
     return content
 
 
-def _check_backups(snapshot: Snapshot, base: SchedulerPod) -> None:
+def _check_backups(snapshot: HostSnapshot, base: SchedulerPod) -> None:
     """Raises NeedsPersonError when only a backup without a record knows a ``--config``.
 
     Nobody can tell then whether it was taken away on purpose.
@@ -265,7 +265,7 @@ def _client_tls(paths: HostPaths, key_files: Mapping[str, File]) -> ClientTls:
     return ClientTls(client=client, trusted=trusted)
 
 
-def _config_name(snapshot: Snapshot, config: File) -> str:
+def _config_name(snapshot: HostSnapshot, config: File) -> str:
     """Returns a name that follows from the content, and another where a file of that name was tampered with.
 
     kube-scheduler reads the file once. Only a new name in the manifest makes the kubelet restart it.
@@ -283,7 +283,7 @@ def _hashed_name(content: bytes) -> str:
     return f"scheduler-config-{checksum(content)[:12]}.yaml"
 
 
-def _restore_missing(snapshot: Snapshot) -> RestorePlan:
+def _restore_missing(snapshot: HostSnapshot) -> RestorePlan:
     """Who moves a manifest away to stop kube-scheduler moves it back, and it needs what it names then."""
     if not snapshot.files:
         return RestorePlan(result="NothingToDo", message="there is no manifest and nothing of ours")
@@ -303,7 +303,7 @@ def _away(path: str, needed: str) -> str:
     )
 
 
-def _restore_unedited(snapshot: Snapshot) -> RestorePlan:
+def _restore_unedited(snapshot: HostSnapshot) -> RestorePlan:
     if not snapshot.files:
         return RestorePlan(result="NothingToDo", message="there is nothing of ours on this node")
     if snapshot.record is None or snapshot.is_original:

@@ -7,10 +7,10 @@ from pathlib import PurePosixPath
 import yaml
 
 from gpushare_core.text.json_object import Json
-from gpushare_hostctl.decide import scheduler_config
-from gpushare_hostctl.decide.key_pairs import CLIENT_FILE, TRUSTED_FILE
-from gpushare_hostctl.decide.scheduler_config import ClientTls, ExtenderEntry
-from gpushare_hostctl.decide.scheduler_flags import SchedulerFlags
+from gpushare_hostctl.decide.scheduler import scheduler_config
+from gpushare_hostctl.decide.scheduler.key_pairs import CLIENT_FILE, TRUSTED_FILE
+from gpushare_hostctl.decide.scheduler.scheduler_config import ClientTls, ExtenderEntry
+from gpushare_hostctl.decide.scheduler.scheduler_flags import SchedulerFlags
 from gpushare_hostctl.errors import NeedsPersonError
 
 OLDEST = (1, 25)
