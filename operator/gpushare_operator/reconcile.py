@@ -15,7 +15,9 @@ from gpushare_core.kube.errors import ApiError, asked_to_wait
 from gpushare_core.kube.response import Page
 from gpushare_core.process.log import change_level, most_verbose
 from gpushare_core.text.json_object import Json
+from gpushare_operator.actions import Plan, target
 from gpushare_operator.apply import Applier, Failure, Writer
+from gpushare_operator.backends.volcano.connection import locations
 from gpushare_operator.cluster.cache import Cache, Listing
 from gpushare_operator.cluster.heartbeats import Heartbeats, written_by_those_at_work
 from gpushare_operator.cluster.kinds import KINDS, PAGE, SCHEDULER_PODS, SCHEDULER_SELECTOR, Kind
@@ -31,20 +33,18 @@ from gpushare_operator.cluster.refusals import read_refusals
 from gpushare_operator.cluster.server import ServerVersions, read_server_facts
 from gpushare_operator.cluster.snapshot import ClusterSnapshot
 from gpushare_operator.debounce import Debounce
-from gpushare_operator.decide.actions import Plan, target
 from gpushare_operator.decide.admission import mark_policies
-from gpushare_operator.decide.backends import asked_connection
+from gpushare_operator.decide.backend_choice import asked_connection
 from gpushare_operator.decide.cluster_plan import plan_cluster
 from gpushare_operator.decide.conflicting_managers import conflicting_manager
-from gpushare_operator.decide.pods_without_scheduler import forsaken_scheduler
 from gpushare_operator.decide.policy_plan import plan_policy
-from gpushare_operator.decide.volcano import locations
 from gpushare_operator.desired.names import Installation
 from gpushare_operator.notices import NodeNotices
 from gpushare_operator.retry_backoff import RetryBackoff
 from gpushare_operator.status.books import seconds_until_reports_end
 from gpushare_operator.status.events import events_for, notice_event
 from gpushare_operator.status.node_facts import FactLook
+from gpushare_operator.status.pods_without_scheduler import forsaken_scheduler
 from gpushare_operator.status.policy import can_wait, policy_status
 from gpushare_operator.work_queue import PartlyFailedError
 

@@ -161,13 +161,15 @@ FUZZED_BY: dict[str, str] = {
     "gpushare_operator.cluster.share_node_reader:_shared_spec": (
         "gpushare_operator.cluster.share_node_reader:read_share_node"
     ),
-    "gpushare_operator.decide.hostctl_history:Attempt.report": (
-        "gpushare_operator.decide.hostctl_history:Attempt.report"
+    "gpushare_operator.backends.kube_scheduler.job_history:Attempt.report": (
+        "gpushare_operator.backends.kube_scheduler.job_history:Attempt.report"
     ),
-    "gpushare_operator.decide.volcano_config:_insert_plugin": (
-        "gpushare_operator.decide.volcano_config:enable"
+    "gpushare_operator.backends.volcano.config_edit:_insert_plugin": (
+        "gpushare_operator.backends.volcano.config_edit:enable"
     ),
-    "gpushare_operator.decide.volcano_config:_without": "gpushare_operator.decide.volcano_config:disable",
+    "gpushare_operator.backends.volcano.config_edit:_without": (
+        "gpushare_operator.backends.volcano.config_edit:disable"
+    ),
     "gpushare_plugin.cluster.container_names:container_ids": "gpushare_plugin.decide.held.pods:read_pod",
     "gpushare_plugin.cluster.pod_watch:read_one": "gpushare_plugin.decide.held.pods:read_pod",
     "gpushare_plugin.decide.held.checkpoint:_number": (

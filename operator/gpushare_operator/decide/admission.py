@@ -8,11 +8,10 @@ from collections.abc import Iterator, Mapping
 
 from gpushare_core.api.enums import VisibleDevices
 from gpushare_core.api.names import ADMISSION_LABEL, FINALIZER, SERVED_ANNOTATION
-from gpushare_core.dialects.table import DIALECTS
+from gpushare_operator.actions import MarkPolicy
 from gpushare_operator.cluster.objects import PolicyObject
 from gpushare_operator.cluster.snapshot import ClusterSnapshot, oldest_first
-from gpushare_operator.decide.actions import MarkPolicy
-from gpushare_operator.decide.nodes.dialect_names import served_classes
+from gpushare_operator.policies.served_resources import served_resources
 
 BY_STRICTNESS = (VisibleDevices.ALLOW, VisibleDevices.WARN, VisibleDevices.DENY)
 
@@ -30,17 +29,6 @@ def mark_policies(snapshot: ClusterSnapshot) -> Iterator[MarkPolicy]:
             labels = {ADMISSION_LABEL: marks.get(ADMISSION_LABEL)}
             annotations = {SERVED_ANNOTATION: marks.get(SERVED_ANNOTATION)}
             yield MarkPolicy(policy.name, policy.uid, labels, annotations)
-
-
-def served_resources(snapshot: ClusterSnapshot) -> frozenset[str]:
-    """Returns the extended resources that nodes serve that share their cards, or are about to."""
-    return frozenset(
-        name
-        for dialect, mode in snapshot.traits.dialects
-        if dialect in DIALECTS
-        for name, resource in DIALECTS[dialect].resources.items()
-        if resource in served_classes(mode)
-    )
 
 
 def _marks(snapshot: ClusterSnapshot, policies: list[PolicyObject]) -> Mapping[str, str]:

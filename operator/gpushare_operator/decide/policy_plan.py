@@ -10,11 +10,7 @@ from typing import Any, TypeAlias
 from gpushare_core.api.names import FINALIZER, PLUGIN_NODE_LABEL, POLICY_LABEL
 from gpushare_core.process.version import VERSION
 from gpushare_core.text.json_object import Json
-from gpushare_operator.cluster.nodes.node_index import NOTHING, Entry
-from gpushare_operator.cluster.nodes.observed_states import ObservedState
-from gpushare_operator.cluster.objects import DaemonSetObject, PolicyObject, ShareNodeObject
-from gpushare_operator.cluster.snapshot import ClusterSnapshot
-from gpushare_operator.decide.actions import (
+from gpushare_operator.actions import (
     Action,
     ApplyDaemonSet,
     ApplyShareNode,
@@ -23,7 +19,11 @@ from gpushare_operator.decide.actions import (
     Plan,
     SetFinalizers,
 )
-from gpushare_operator.decide.leftovers import Teardown, clear_counts, remove_own_labels
+from gpushare_operator.backends.teardown import Scope, Situation
+from gpushare_operator.cluster.nodes.node_index import NOTHING, Entry
+from gpushare_operator.cluster.nodes.observed_states import ObservedState
+from gpushare_operator.cluster.objects import DaemonSetObject, PolicyObject, ShareNodeObject
+from gpushare_operator.cluster.snapshot import ClusterSnapshot
 from gpushare_operator.decide.nodes.node_assignment import Asked, NodeAssignment, asked_of, assign_node
 from gpushare_operator.decide.nodes.node_labels import (
     clear_former_dialect,
@@ -31,12 +31,12 @@ from gpushare_operator.decide.nodes.node_labels import (
     label_node,
     show_counts,
 )
-from gpushare_operator.decide.policy_problems import is_served
-from gpushare_operator.decide.teardown import Scope, plan_teardown
+from gpushare_operator.decide.teardown.plugins import clear_counts, remove_own_labels
+from gpushare_operator.decide.teardown.steps import plan_teardown
 from gpushare_operator.decide.unavailable_plugins import doubt_share_node
-from gpushare_operator.desired.daemon_sets import plugin_daemon_set
 from gpushare_operator.desired.drift import Comparisons, has_drifted
 from gpushare_operator.desired.names import Installation, plugin_name
+from gpushare_operator.desired.plugin_daemon_set import plugin_daemon_set
 from gpushare_operator.desired.plugin_platform import PluginPlatform
 from gpushare_operator.desired.pod_template import digest
 from gpushare_operator.desired.share_nodes import is_in_force, share_node, share_node_spec
@@ -154,8 +154,8 @@ def plan_policy(
     if FINALIZER not in policy.finalizers:
         return Plan() if policy.deleting else _add_finalizer(policy)
     if policy.deleting:
-        teardown = Teardown(snapshot=snapshot, policy=policy.name, installation=installation, now=now)
-        return plan_teardown(teardown, Scope.POLICY)
+        situation = Situation(snapshot=snapshot, policy=policy.name, installation=installation, now=now)
+        return plan_teardown(situation, Scope.POLICY)
     asked = asked_of(snapshot, policy)
     nodes = snapshot.index(NodePlanner(asked), subject=policy.name)
     plugin = [*_run_plugin(snapshot, policy, installation)] if nodes.sums.get(SHARING) else []
@@ -207,6 +207,6 @@ def _run_plugin(
 
 def _platform(policy: PolicyObject, present: DaemonSetObject | None) -> PluginPlatform:
     """Returns what is asked for; of a policy that is not served what is in force."""
-    if policy.spec is not None and is_served(policy):
+    if policy.spec is not None:
         return PluginPlatform.of_spec(policy.spec)
     return PluginPlatform.of_daemon_set(present.body) if present else PluginPlatform()

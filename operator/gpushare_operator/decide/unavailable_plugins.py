@@ -6,8 +6,8 @@ from datetime import datetime
 from gpushare_core.api.conditions import condition_unknown
 from gpushare_core.api.names import CARDS_HEALTHY, LEDGER_IN_SYNC, REGISTERED
 from gpushare_core.api.timestamps import rfc3339
+from gpushare_operator.actions import DoubtShareNode
 from gpushare_operator.cluster.nodes.observed_states import ObservedState
-from gpushare_operator.decide.actions import DoubtShareNode
 
 DOUBTED = (REGISTERED, CARDS_HEALTHY, LEDGER_IN_SYNC)
 """Types of conditions that say that all is well, as of when the plugin wrote them."""

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from gpushare_core.api.names import REGISTERED
 from gpushare_operator.cluster.nodes.observed_states import ObservedState
 from gpushare_operator.decide.unavailable_plugins import why_silent
-from gpushare_operator.status.checks import first_failure
+from gpushare_operator.policies.wording import first_failure
 
 
 def why_not_ready(state: ObservedState) -> str:

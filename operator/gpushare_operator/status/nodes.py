@@ -11,11 +11,10 @@ from gpushare_core.dialects.table import DIALECTS
 from gpushare_core.text.json_object import Json
 from gpushare_operator.cluster.objects import PolicyObject
 from gpushare_operator.cluster.snapshot import ClusterSnapshot
-from gpushare_operator.decide import policy_problems
-from gpushare_operator.decide.scheduler import decisive_policy
-from gpushare_operator.status import conditions
+from gpushare_operator.policies import conditions, served
+from gpushare_operator.policies.decisive_policy import decisive_policy
+from gpushare_operator.policies.wording import DEFECT, counted, explained, listed
 from gpushare_operator.status.policy_nodes import MatchedRule, OwnRule, PolicyNodes, Told
-from gpushare_operator.status.wording import DEFECT, counted, explained, listed
 
 WORKLOADS_POLICIES = ("gpushare-operator-workloads", "gpushare-operator-images")
 """The admission policies that say what the operator may run."""
@@ -101,7 +100,7 @@ def _shadowed_rules(policy: PolicyObject, nodes: PolicyNodes) -> list[Problem]:
     sums = nodes.index.sums
     positions = range(len(policy.spec.nodes)) if policy.spec else ()
     in_vain = {each for each in positions if MatchedRule(each) in sums and OwnRule(each) not in sums}
-    in_vain |= policy_problems.covered_rules(policy.spec) if policy.spec else set()
+    in_vain |= served.covered_rules(policy.spec) if policy.spec else set()
     if not in_vain:
         return []
     names = ", ".join(f"nodes[{position}]" for position in sorted(in_vain))
@@ -229,7 +228,7 @@ def _spec_problems(policy: PolicyObject, kept_nodes: Sequence[str]) -> list[Prob
     if policy.spec is None:
         problems = [Problem(conditions.INVALID_SPEC, f"{policy.error}; correct the spec")]
     else:
-        problems = policy_problems.problems(policy.spec)
+        problems = served.problems(policy.spec)
     if not (problems and kept_nodes):
         return problems
     *others, last = problems

@@ -7,8 +7,8 @@ from gpushare_core.api.served import Problem
 from gpushare_core.dialects.table import SHARED_RESOURCES
 from gpushare_operator.cluster.nodes.observed_states import ObservedState
 from gpushare_operator.decide.nodes.dialect_names import own_names
-from gpushare_operator.status.conditions import CARDS_OFFERED_TWICE
-from gpushare_operator.status.wording import listed
+from gpushare_operator.policies.conditions import CARDS_OFFERED_TWICE
+from gpushare_operator.policies.wording import listed
 
 
 def other_plugins(offered: Mapping[str, frozenset[str]]) -> list[Problem]:

@@ -7,8 +7,8 @@ from gpushare_core.api.enums import Backend
 from gpushare_core.api.names import CALLS_LEASE
 from gpushare_core.text.whole_number import whole_number
 from gpushare_operator.cluster.snapshot import ClusterSnapshot
-from gpushare_operator.decide.backends import placing_backend
-from gpushare_operator.status.wording import counted
+from gpushare_operator.decide.backend_choice import placing_backend
+from gpushare_operator.policies.wording import counted
 
 
 def with_other_schedulers(state: ConditionState, snapshot: ClusterSnapshot) -> ConditionState:

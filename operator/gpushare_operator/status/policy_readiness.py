@@ -4,13 +4,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from gpushare_core.api.conditions import ConditionState, condition_false, condition_true
+from gpushare_operator.backends.teardown import Leftover
 from gpushare_operator.cluster.objects import PolicyObject
 from gpushare_operator.cluster.snapshot import ClusterSnapshot
-from gpushare_operator.decide.leftovers import Leftover
-from gpushare_operator.decide.teardown import still_there
-from gpushare_operator.status import conditions
-from gpushare_operator.status.checks import first_failure
-from gpushare_operator.status.wording import listed
+from gpushare_operator.decide.teardown.steps import still_there
+from gpushare_operator.policies import conditions
+from gpushare_operator.policies.wording import first_failure, listed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

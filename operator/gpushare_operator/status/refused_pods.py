@@ -7,7 +7,7 @@ from gpushare_core.text.printable import printable
 from gpushare_operator.cluster.objects import PolicyObject
 from gpushare_operator.cluster.snapshot import ClusterSnapshot
 from gpushare_operator.desired.names import plugin_name
-from gpushare_operator.status.wording import explained
+from gpushare_operator.policies.wording import explained
 
 PODS_REFUSED = "PodsRefused"
 """Reason of Degraded: part of the API."""

@@ -8,7 +8,7 @@ from gpushare_core.api.policy import LabelExpression, NodeRule, NodeSelector, Po
 from gpushare_operator.cluster.nodes.observed_states import ObservedState
 from gpushare_operator.cluster.objects import NodeObject, PolicyObject
 from gpushare_operator.cluster.snapshot import ClusterSnapshot, oldest_first
-from gpushare_operator.decide.policy_problems import is_served, rule_problem
+from gpushare_operator.policies.served import rule_problem
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +79,7 @@ def _claim(state: ObservedState, policy: PolicyObject) -> _Claim | None:
     node = state.node
     if node is None or node.deleting:
         return None
-    if policy.spec is not None and is_served(policy):
+    if policy.spec is not None:
         return _rule_claim(policy.spec, node)
     # Nobody knows what of it was meant, so nothing is let go.
     is_asked_for = policy.spec is not None and _rule_claim(policy.spec, node) is not None

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from gpushare_core.api.enums import StartupTaint
 from gpushare_core.api.names import REGISTERED
 from gpushare_core.dialects.table import DIALECTS
+from gpushare_operator.actions import RemoveStartupTaint
 from gpushare_operator.cluster.nodes.observed_states import ObservedState
 from gpushare_operator.cluster.objects import NodeObject, PolicyObject
 from gpushare_operator.cluster.snapshot import ClusterSnapshot
-from gpushare_operator.decide.actions import RemoveStartupTaint
 from gpushare_operator.decide.nodes.dialect_names import recorded_dialect, shows_units
 from gpushare_operator.decide.nodes.node_assignment import Asked, asked_of, assign_node
 
