@@ -48,12 +48,12 @@ from gpushare_extender.cluster.unserved_pods import UNPLACED, UnservedPods
 from gpushare_extender.cluster.watchers import (
     Watch,
     WatchHealth,
-    end_departures,
+    free_unreleased_pods,
     watch_pods,
     watch_share_nodes,
 )
 from gpushare_extender.decide.waiting.offered_pods import OfferedPods
-from gpushare_extender.decide.waiting.unschedulable_pods import RefusedPods
+from gpushare_extender.decide.waiting.unschedulable_pods import UnschedulablePods
 from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.ledger.listener import LedgerListener
 from gpushare_extender.objects.pod_reference import PodReference
@@ -197,7 +197,7 @@ class Extender:
     @classmethod
     def create(cls, client: KubeClient, options: Options) -> "Extender":
         timing = BindTiming()
-        wake_up = WakeUp(client, options.namespace, RefusedPods(), timing.now)
+        wake_up = WakeUp(client, options.namespace, UnschedulablePods(), timing.now)
         changes = ChangedNodes(timing.clock)
         ledger = Ledger(LedgerChanges(wake_up, changes))
         audit = BookAudit(ledger, changes)
@@ -270,7 +270,7 @@ class Extender:
             *(watch.run() for watch in self.watches),
             self.lease.keep(),
             self.pauses.end_in_time(),
-            end_departures(self.api.ledger),
+            free_unreleased_pods(self.api.ledger),
             self.wake_up.run(),
             wake_for_others(self.wake_up, self.api.offered, binder.timing.clock, binder.timing.sleep),
             self.preemptions.run(),

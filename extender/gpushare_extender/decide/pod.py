@@ -19,7 +19,7 @@ MAX_KNOWN = 2048
 """Bytes of what is decoded of a spec: longer ones are not remembered."""
 
 
-class Resources(msgspec.Struct, omit_defaults=True):
+class ResourceRequirements(msgspec.Struct, omit_defaults=True):
     """Source: ``v1.ResourceRequirements``."""
 
     limits: dict[str, str | int | float] | None = None
@@ -31,7 +31,7 @@ class Container(msgspec.Struct, rename="camel", omit_defaults=True):
 
     name: str
     restart_policy: str | None = None
-    resources: Resources | None = None
+    resources: ResourceRequirements | None = None
 
 
 class _Preferred(msgspec.Struct):
@@ -103,18 +103,18 @@ ANY_VERSION = PodVersion()
 """Of which nothing is known, and to which nothing is added."""
 
 
-class NominatedNode(msgspec.Struct, rename="camel"):
+class PodStatus(msgspec.Struct, rename="camel"):
     """Source: ``v1.PodStatus``."""
 
     nominated_node_name: str = ""
 
 
-class Pod(msgspec.Struct):
+class PodObject(msgspec.Struct):
     """Source: ``v1.Pod``."""
 
     metadata: PodMetadata = msgspec.field(default_factory=PodMetadata)
     spec: PodSpec = msgspec.field(default_factory=PodSpec)
-    status: NominatedNode = msgspec.field(default_factory=NominatedNode)
+    status: PodStatus = msgspec.field(default_factory=PodStatus)
 
     @property
     def reference(self) -> PodReference:

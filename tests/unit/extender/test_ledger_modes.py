@@ -157,7 +157,7 @@ def test_changes_of_mode_under_pods_never_let_two_classes_on_a_card_nor_too_much
             assert_right([held for held in running if held.units_of(card.uuid)], card.uuid)
     for held in running:
         ledger.drop_pod(held.uid)
-    ledger.end_departures(now=1000.0)
+    ledger.free_unreleased(now=1000.0)
     assert used(ledger) == [0, 0, 0]
 
 

@@ -12,7 +12,7 @@ import msgspec
 
 from gpushare_core.dialects.table import RESOURCES
 from gpushare_core.placement.quantity import read_amount
-from gpushare_extender.decide.pod import Pod, PodSpec, Resources
+from gpushare_extender.decide.pod import PodObject, PodSpec, ResourceRequirements
 from gpushare_extender.objects.pod_reference import PodReference
 
 MIRROR = "kubernetes.io/config.mirror"
@@ -50,10 +50,10 @@ class BoundPod:
     @property
     def frees(self) -> dict[str, Fraction]:
         """What its containers that run together request, by resource, besides what is ours."""
-        request = Pod(spec=self.spec).request({})
+        request = PodObject(spec=self.spec).request({})
         freed = {"cpu": read_amount(request.cpu), "memory": read_amount(request.memory)}
         for container in self.spec.containers or ():
-            resources = container.resources or Resources()
+            resources = container.resources or ResourceRequirements()
             for name, amount in ((resources.limits or {}) | (resources.requests or {})).items():
                 if name not in {"cpu", "memory", *RESOURCES}:
                     freed[name] = freed.get(name, Fraction(0)) + read_amount(amount)

@@ -19,7 +19,7 @@ from gpushare_core.placement.modes.table import mode_serving
 from gpushare_core.placement.quantity import read_amount
 from gpushare_core.placement.requests import PodRequest, ResourceRequest
 from gpushare_core.text.json_object import UNREADABLE_JSON, Json
-from gpushare_extender.decide.pod import Container, Pod, PodMetadata, PodSpec, Resources
+from gpushare_extender.decide.pod import Container, PodMetadata, PodObject, PodSpec, ResourceRequirements
 from gpushare_extender.decide.pod_event import pod_event
 from gpushare_extender.objects.pod_reference import PodReference
 
@@ -65,7 +65,7 @@ class WaitingPod(msgspec.Struct):
     @property
     def request(self) -> PodRequest:
         """What it asks by the names of all dialects."""
-        return Pod(spec=self.spec).request(RESOURCES)
+        return PodObject(spec=self.spec).request(RESOURCES)
 
     @property
     def refusal(self) -> str:
@@ -90,7 +90,7 @@ def _is_refusal(condition: _Condition) -> bool:
 
 
 def _limits(container: Container) -> Mapping[str, str | int | float]:
-    return (container.resources or Resources()).limits or {}
+    return (container.resources or ResourceRequirements()).limits or {}
 
 
 def read_waiting(items: Iterable[Json]) -> Iterator[WaitingPod]:
