@@ -75,7 +75,7 @@ class PodSpec(msgspec.Struct, rename="camel", omit_defaults=True):
     topology_spread_constraints: list[SpreadConstraint] | None = None
 
 
-class PodMetadata(msgspec.Struct, rename="camel"):
+class PodMetadata(msgspec.Struct, rename="camel", kw_only=True):
     """Source: ``metav1.ObjectMeta``."""
 
     uid: str = ""
@@ -106,10 +106,14 @@ ANY_VERSION = PodVersion()
 class PodStatus(msgspec.Struct, rename="camel"):
     """Source: ``v1.PodStatus``."""
 
+    phase: str = ""
+    reason: str = ""
+    message: str = ""
+    start_time: str | None = None
     nominated_node_name: str = ""
 
 
-class PodObject(msgspec.Struct):
+class KubePod(msgspec.Struct):
     """Source: ``v1.Pod``."""
 
     metadata: PodMetadata = msgspec.field(default_factory=PodMetadata)

@@ -16,7 +16,7 @@ from gpushare_core.kube.lease_holder import NotHeldError
 from gpushare_core.kube.paths import events, pod_path
 from gpushare_extender.bind.deadlines import BindTiming
 from gpushare_extender.decide.fit.filter import fitting_nodes, passing_nodes
-from gpushare_extender.decide.pod import PodObject
+from gpushare_extender.decide.pod import KubePod
 from gpushare_extender.decide.preemption.bound_pods import BoundPod
 from gpushare_extender.decide.preemption.disruption_budgets import Budget
 from gpushare_extender.decide.preemption.ending_pods import EndingPods
@@ -279,7 +279,7 @@ class Preemptions:
         asked = present.request(self.ledger.resources)
         return asked == preemptor.request and present.priority == preemptor.priority
 
-    async def _is_nominated(self, pod: PodObject) -> bool:
+    async def _is_nominated(self, pod: KubePod) -> bool:
         """Returns whether lesser pods end where kube-scheduler means it to go, as long as they may take: then
         that evicts no others either. Such a node may not be among those that we are asked about."""
         if not (node := pod.nominated_node):
@@ -393,10 +393,12 @@ class Preemptions:
     def _reader(self) -> NodePodReader:
         return NodePodReader(self.client)
 
-    async def _read(self, pod: PodReference) -> PodObject | None:
+    async def _read(self, pod: PodReference) -> KubePod | None:
         """Returns None when there is no such pod any more."""
         try:
-            present = await self.client.read(Request(path=pod_path(pod.namespace, pod.name)), shape=PodObject)
+            present = await self.client.read(
+                Request(path=pod_path(pod.namespace, pod.name)), shape=KubePod
+            )
         except ApiError as error:
             if error.is_not_found:
                 return None

@@ -18,7 +18,7 @@ from gpushare_core.text.json_object import UNREADABLE_JSON
 from gpushare_extender.bind.binder import Binder
 from gpushare_extender.decide.fit.filter import FilterResult, Narrowing, filter_nodes
 from gpushare_extender.decide.fit.prioritize import prioritize_nodes
-from gpushare_extender.decide.pod import PodObject
+from gpushare_extender.decide.pod import KubePod
 from gpushare_extender.decide.preemption.ending_pods import EndingPods
 from gpushare_extender.decide.preemption.queue import PreemptionQueue, Preemptor
 from gpushare_extender.decide.waiting.offered_pods import OfferedPods
@@ -131,7 +131,7 @@ class ExtenderApi:
             return _filter_result(result, node_names=result.passing)
         return _filter_result(result, nodes=NodeItems([items[name] for name in result.passing]))
 
-    async def _unless_given_up(self, pod: PodObject, result: ExtenderFilterResult) -> Answer:
+    async def _unless_given_up(self, pod: KubePod, result: ExtenderFilterResult) -> Answer:
         """Answers ``result`` of a pod that fits nowhere, or why it is not to be nominated any longer: an
         error of ours makes kube-scheduler take the nomination back, and try the pod again."""
         binder = self.binder
@@ -140,7 +140,9 @@ class ExtenderApi:
         message = await nominations.given_up(pod, self._request(pod))
         return _json(ExtenderFilterResult(error=message) if message else result)
 
-    def _filter_names(self, names: list[str], pod: PodObject, *, client_authenticated: bool) -> FilterResult:
+    def _filter_names(
+        self, names: list[str], pod: KubePod, *, client_authenticated: bool
+    ) -> FilterResult:
         request, uid, now = self._request(pod), pod.metadata.uid, self.binder.timing.clock()
         is_free = pod.prefers_nodes or self.offered.is_retry(uid, now=now)
         narrowing = None if is_free else Narrowing(pod.nominated_node)
@@ -181,14 +183,16 @@ class ExtenderApi:
         else:
             self.refused.refused(uid, request)
 
-    def _remember(self, pod: PodObject, request: PodRequest, names: list[str], result: FilterResult) -> None:
+    def _remember(
+        self, pod: KubePod, request: PodRequest, names: list[str], result: FilterResult
+    ) -> None:
         """Whether others may be evicted for the pod is looked at when kube-scheduler had its turn."""
         if pod.may_preempt and result.failed:
             nodes = tuple(map(sys.intern, result.failed))
             preemptor = Preemptor(pod.reference, request, pod.priority, nodes, len(names))
             self.preemptors.refused(preemptor, now=self.binder.timing.clock())
 
-    def _request(self, pod: PodObject) -> PodRequest:
+    def _request(self, pod: KubePod) -> PodRequest:
         """Returns what the caller says that the pod requests: good for an answer, not for a bind."""
         return pod.request(self.ledger.resources)
 

@@ -12,13 +12,13 @@ from collections.abc import Collection, Iterable
 from contextlib import suppress
 
 from gpushare_core.placement.requests import PodRequest
-from gpushare_extender.decide.pod import PodObject
+from gpushare_extender.decide.pod import KubePod
 from gpushare_extender.decide.preemption.bound_pods import BoundPod
 from gpushare_extender.ledger.hold import HOLD_SECONDS
 from gpushare_extender.ledger.ledger import DoesNotFitError, Ledger
 
 
-def is_doubtful(ledger: Ledger, pod: PodObject, request: PodRequest) -> bool:
+def is_doubtful(ledger: Ledger, pod: KubePod, request: PodRequest) -> bool:
     """Returns whether ``pod``, which fits nowhere now, may have been nominated in vain: it has no units, no
     card is held for it, and its node takes pods."""
     uid, node = pod.metadata.uid, pod.nominated_node
@@ -28,7 +28,7 @@ def is_doubtful(ledger: Ledger, pod: PodObject, request: PodRequest) -> bool:
 
 
 def given_up_reason(
-    ledger: Ledger, pod: PodObject, request: PodRequest, *, ending: Collection[BoundPod]
+    ledger: Ledger, pod: KubePod, request: PodRequest, *, ending: Collection[BoundPod]
 ) -> str:
     """Returns for people why the nomination is given up; empty where the pod fits its node once the pods
     ``ending`` there are gone."""
@@ -40,21 +40,21 @@ def given_up_reason(
 
 
 def fits_once_gone(
-    ledger: Ledger, pod: PodObject, request: PodRequest, *, node: str, ending: Iterable[BoundPod] = ()
+    ledger: Ledger, pod: KubePod, request: PodRequest, *, node: str, ending: Iterable[BoundPod] = ()
 ) -> bool:
     """Returns whether the pod gets its units of ``node`` from what becomes free there without any more
     evictions: that of pods ``ending``, and of those that are gone and that the plugin tells of still."""
     return ledger.fits(node, request, gone=_passed(ledger, pod, node) | _leaving(ledger, node, ending))
 
 
-def fits_now(ledger: Ledger, pod: PodObject, request: PodRequest, *, node: str) -> bool:
+def fits_now(ledger: Ledger, pod: KubePod, request: PodRequest, *, node: str) -> bool:
     """Returns whether the pod gets its units of ``node`` without waiting for anybody."""
     return ledger.fits(node, request, gone=_passed(ledger, pod, node))
 
 
 def hold_for(
     ledger: Ledger,
-    pod: PodObject,
+    pod: KubePod,
     request: PodRequest,
     *,
     node: str,
@@ -75,7 +75,7 @@ def hold_for(
         )
 
 
-def _passed(ledger: Ledger, pod: PodObject, node: str) -> set[str]:
+def _passed(ledger: Ledger, pod: KubePod, node: str) -> set[str]:
     return ledger.holds.ignorable_for(node, uid=pod.metadata.uid, priority=pod.priority)
 
 
