@@ -48,13 +48,14 @@ from gpushare_extender.cluster.unserved_pods import UNPLACED, UnservedPods
 from gpushare_extender.cluster.watchers import (
     Watch,
     WatchHealth,
-    end_departures,
+    free_unreleased_pods,
     watch_pods,
     watch_share_nodes,
 )
 from gpushare_extender.decide.waiting.offered_pods import OfferedPods
-from gpushare_extender.decide.waiting.unschedulable_pods import RefusedPods
+from gpushare_extender.decide.waiting.unschedulable_pods import UnschedulablePods
 from gpushare_extender.ledger.ledger import Ledger
+from gpushare_extender.ledger.listener import LedgerListener
 from gpushare_extender.objects.pod_reference import PodReference
 from gpushare_extender.preempt.preemptions import Preemptions
 from gpushare_extender.transport.endpoints import (
@@ -157,6 +158,26 @@ def kube_client(credentials: Credentials) -> KubeClient:
     return KubeClient(credentials, connections=PARALLEL_BINDS + 16, field_manager=FIELD_MANAGER)
 
 
+@dataclass(frozen=True)
+class LedgerChanges(LedgerListener):
+    """Hands on what the ledger tells."""
+
+    activation: WakeUp
+    nodes: ChangedNodes
+
+    def has_room(self, name: str, amount: int) -> None:
+        self.activation.has_room(name, amount)
+
+    def card_has_room(self) -> None:
+        self.activation.card_has_room()
+
+    def fits(self, uid: str) -> None:
+        self.activation.fits(uid)
+
+    def node_changed(self, node: str) -> None:
+        self.nodes.node_changed(node)
+
+
 @dataclass(frozen=True, slots=True)
 class Extender:
     """The parts of one extender."""
@@ -176,9 +197,9 @@ class Extender:
     @classmethod
     def create(cls, client: KubeClient, options: Options) -> "Extender":
         timing = BindTiming()
-        wake_up = WakeUp(client, options.namespace, RefusedPods(), timing.now)
+        wake_up = WakeUp(client, options.namespace, UnschedulablePods(), timing.now)
         changes = ChangedNodes(timing.clock)
-        ledger = Ledger(wake_up.has_room, wake_up.fits, wake_up.card_has_room, changes.note)
+        ledger = Ledger(LedgerChanges(wake_up, changes))
         audit = BookAudit(ledger, changes)
         books = BooksReport(client, options.namespace, options.identity, audit.differences, timing.now)
         audit.told = books.changed
@@ -249,7 +270,7 @@ class Extender:
             *(watch.run() for watch in self.watches),
             self.lease.keep(),
             self.pauses.end_in_time(),
-            end_departures(self.api.ledger),
+            free_unreleased_pods(self.api.ledger),
             self.wake_up.run(),
             wake_for_others(self.wake_up, self.api.offered, binder.timing.clock, binder.timing.sleep),
             self.preemptions.run(),

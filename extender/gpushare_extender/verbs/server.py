@@ -18,13 +18,13 @@ from gpushare_core.text.json_object import UNREADABLE_JSON
 from gpushare_extender.bind.binder import Binder
 from gpushare_extender.decide.fit.filter import FilterResult, Narrowing, filter_nodes
 from gpushare_extender.decide.fit.prioritize import prioritize_nodes
-from gpushare_extender.decide.pod import Pod
+from gpushare_extender.decide.pod import KubePod
 from gpushare_extender.decide.preemption.ending_pods import EndingPods
 from gpushare_extender.decide.preemption.queue import PreemptionQueue, Preemptor
 from gpushare_extender.decide.waiting.offered_pods import OfferedPods
 from gpushare_extender.decide.waiting.other_schedulers import is_name
 from gpushare_extender.decide.waiting.sampled_pods import SampledPods
-from gpushare_extender.decide.waiting.unschedulable_pods import RefusedPods
+from gpushare_extender.decide.waiting.unschedulable_pods import UnschedulablePods
 from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.objects.pod_reference import PodReference
 from gpushare_extender.preempt.node_pods import NodePodReader
@@ -66,7 +66,7 @@ class ExtenderApi:
     ledger: Ledger
     binder: Binder
     health: HealthApi
-    refused: RefusedPods = field(default_factory=RefusedPods)
+    refused: UnschedulablePods = field(default_factory=UnschedulablePods)
     called: Callable[[int], None] = lambda _: None
     """Is told the port of every call that asks for nodes."""
     preemptors: PreemptionQueue = field(default_factory=PreemptionQueue, kw_only=True)
@@ -131,7 +131,7 @@ class ExtenderApi:
             return _filter_result(result, node_names=result.passing)
         return _filter_result(result, nodes=NodeItems([items[name] for name in result.passing]))
 
-    async def _unless_given_up(self, pod: Pod, result: ExtenderFilterResult) -> Answer:
+    async def _unless_given_up(self, pod: KubePod, result: ExtenderFilterResult) -> Answer:
         """Answers ``result`` of a pod that fits nowhere, or why it is not to be nominated any longer: an
         error of ours makes kube-scheduler take the nomination back, and try the pod again."""
         binder = self.binder
@@ -140,7 +140,7 @@ class ExtenderApi:
         message = await nominations.given_up(pod, self._request(pod))
         return _json(ExtenderFilterResult(error=message) if message else result)
 
-    def _filter_names(self, names: list[str], pod: Pod, *, client_authenticated: bool) -> FilterResult:
+    def _filter_names(self, names: list[str], pod: KubePod, *, client_authenticated: bool) -> FilterResult:
         request, uid, now = self._request(pod), pod.metadata.uid, self.binder.timing.clock()
         is_free = pod.prefers_nodes or self.offered.is_retry(uid, now=now)
         narrowing = None if is_free else Narrowing(pod.nominated_node)
@@ -181,14 +181,14 @@ class ExtenderApi:
         else:
             self.refused.refused(uid, request)
 
-    def _remember(self, pod: Pod, request: PodRequest, names: list[str], result: FilterResult) -> None:
+    def _remember(self, pod: KubePod, request: PodRequest, names: list[str], result: FilterResult) -> None:
         """Whether others may be evicted for the pod is looked at when kube-scheduler had its turn."""
         if pod.may_preempt and result.failed:
             nodes = tuple(map(sys.intern, result.failed))
             preemptor = Preemptor(pod.reference, request, pod.priority, nodes, len(names))
             self.preemptors.refused(preemptor, now=self.binder.timing.clock())
 
-    def _request(self, pod: Pod) -> PodRequest:
+    def _request(self, pod: KubePod) -> PodRequest:
         """Returns what the caller says that the pod requests: good for an answer, not for a bind."""
         return pod.request(self.ledger.resources)
 
