@@ -50,7 +50,7 @@ def main() -> int:
 def steps(layout: Layout) -> dict[str, float]:
     """Returns the seconds of each step, in the order in which an extender takes them."""
     noted = ChangedNodes(lambda: 0.0)
-    ledger = Ledger(node_changed=noted.note)
+    ledger = Ledger(noted)
     share_nodes, pods = listed(layout)
     taken = {
         "first list of GPUShareNodes": seconds(lambda: ledger.replace_share_nodes(share_nodes)),
@@ -96,7 +96,7 @@ def audit_round(ledger: Ledger, layout: Layout) -> float:
     now = 0.0
     nodes = ChangedNodes(lambda: now)
     for index in range(layout.nodes):
-        nodes.note(node_name(index))
+        nodes.node_changed(node_name(index))
     now = LASTING_SECONDS
     audit = BookAudit(ledger, nodes)
 

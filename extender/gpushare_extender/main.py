@@ -55,6 +55,7 @@ from gpushare_extender.cluster.watchers import (
 from gpushare_extender.decide.waiting.offered_pods import OfferedPods
 from gpushare_extender.decide.waiting.unschedulable_pods import RefusedPods
 from gpushare_extender.ledger.ledger import Ledger
+from gpushare_extender.ledger.listener import LedgerListener
 from gpushare_extender.objects.pod_reference import PodReference
 from gpushare_extender.preempt.preemptions import Preemptions
 from gpushare_extender.transport.endpoints import (
@@ -158,6 +159,26 @@ def kube_client(credentials: Credentials) -> KubeClient:
     return KubeClient(credentials, connections=PARALLEL_BINDS + 16, field_manager=FIELD_MANAGER)
 
 
+@dataclass(frozen=True)
+class LedgerChanges(LedgerListener):
+    """Hands on what the ledger tells."""
+
+    activation: WakeUp
+    nodes: ChangedNodes
+
+    def has_room(self, name: str, amount: int) -> None:
+        self.activation.has_room(name, amount)
+
+    def card_has_room(self) -> None:
+        self.activation.card_has_room()
+
+    def fits(self, uid: str) -> None:
+        self.activation.fits(uid)
+
+    def node_changed(self, node: str) -> None:
+        self.nodes.node_changed(node)
+
+
 @dataclass(frozen=True, slots=True)
 class Extender:
     """The parts of one extender."""
@@ -179,7 +200,7 @@ class Extender:
         timing = BindTiming()
         wake_up = WakeUp(client, options.namespace, RefusedPods(), timing.now)
         changes = ChangedNodes(timing.clock)
-        ledger = Ledger(wake_up.has_room, wake_up.fits, wake_up.card_has_room, changes.note)
+        ledger = Ledger(LedgerChanges(wake_up, changes))
         audit = BookAudit(ledger, changes)
         books = BooksReport(client, options.namespace, options.identity, audit.differences, timing.now)
         audit.told = books.changed

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import msgspec
 from tests.fakes.api_server import EVENTS, PODS, FakeApi, fake_api
 from tests.fakes.extender_clock import FakeClock
+from tests.fakes.ledger_listener import HeardChanges
 from tests.samples.extender import holder_json, pod_json, pod_update, reference, share_node
 
 from gpushare_core.dialects.table import RESOURCES
@@ -102,8 +103,8 @@ class PacedClock(FakeClock):
 
 @contextlib.asynccontextmanager
 async def a_world(permit: Callable[[], Awaitable[int]] = permitted) -> AsyncIterator[World]:
-    woken: list[str] = []
-    ledger = Ledger(held_is_free=woken.append)
+    heard = HeardChanges()
+    ledger, woken = Ledger(heard), heard.fits_now
     ledger.set_share_node(share_node("n1"))
     clock = PacedClock()
     timing = BindTiming(clock=clock, now=utc_now, sleep=clock.sleep)

@@ -16,6 +16,7 @@ from gpushare_core.audit.lasting import LASTING_SECONDS
 from gpushare_extender.decide.audit.fast_path import surely_agree
 from gpushare_extender.decide.audit.records import node_books, settled_differences
 from gpushare_extender.ledger.ledger import Ledger
+from gpushare_extender.ledger.listener import LedgerListener
 
 MAX_SECONDS = 30.0
 """After which a node is looked at although it keeps changing."""
@@ -28,7 +29,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
-class ChangedNodes:
+class ChangedNodes(LedgerListener):
     """Which nodes have changed since they were looked at. ``clock`` is in steady seconds."""
 
     clock: Callable[[], float]
@@ -38,7 +39,7 @@ class ChangedNodes:
     _last: dict[str, float] = field(default_factory=dict, init=False)
     """Node -> when it changed last; the one that has been quiet for longest comes first."""
 
-    def note(self, node: str) -> None:
+    def node_changed(self, node: str) -> None:
         """The node has just changed: cheap, for every change of the ledger says so."""
         now = self.clock()
         self._first.setdefault(node, now)
@@ -123,7 +124,7 @@ class BookAudit:
         kubelet refuses come again and again."""
         departing = self.ledger.departing(node)
         if departing and is_quiet:
-            self.nodes.note(node)
+            self.nodes.node_changed(node)
             return
         seen = self._seen_now(node, departing, is_quiet=is_quiet)
         lasting = seen if is_quiet else seen_twice(self._seen.get(node, ()), seen)
@@ -134,7 +135,7 @@ class BookAudit:
         _put(self._seen, node, seen)
         _put(self._found, node, lasting)
         if seen and not is_quiet:
-            self.nodes.note(node)
+            self.nodes.node_changed(node)
 
     def _seen_now(self, node: str, departing: Collection[str], *, is_quiet: bool) -> Sequence[Difference]:
         books = None if surely_agree(self.ledger, node) else node_books(self.ledger, node)

@@ -11,13 +11,14 @@ A pod can be gone while the kubelet has its units still. Its node's plugin tells
 has not even told that they were given out, they count for as long as that may take.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 from gpushare_core.placement.requests import Request, ResourceClass, ResourceRequest
 from gpushare_extender.ledger.fit_index import Answer, FitIndex, node_unfit_reason
 from gpushare_extender.ledger.greatest import Greatest
 from gpushare_extender.ledger.hold import Hold, Holds
+from gpushare_extender.ledger.listener import LedgerListener
 from gpushare_extender.ledger.node_ledger import FreeOf, NodeLedger
 from gpushare_extender.ledger.node_room import NodeRoom
 from gpushare_extender.ledger.our_resources import OurResources
@@ -37,22 +38,8 @@ class DoesNotFitError(Exception):
 class Ledger:
     """Use from one thread. The sums are right after every method."""
 
-    def __init__(
-        self,
-        has_room: Callable[[str, int], None] = lambda _name, _amount: None,
-        held_is_free: Callable[[str], None] = lambda _uid: None,
-        card_has_room: Callable[[], None] = lambda: None,
-        node_changed: Callable[[str], None] = lambda _node: None,
-    ) -> None:
-        """``has_room`` is told which amount of which resource, by its name, fits a node, if more than before;
-        ``held_is_free`` the UID of a pod that fits where units are held for it, whenever its node changed,
-        and of one that has no units reserved any more, and so may fit other nodes than that one again;
-        ``card_has_room`` that any card of a node of several resources has more room; ``node_changed`` the
-        name of a node whenever anything of it changes."""
-        self._has_room = has_room
-        self._held_is_free = held_is_free
-        self._card_has_room = card_has_room
-        self._node_changed = node_changed
+    def __init__(self, listener: LedgerListener | None = None) -> None:
+        self._listener = listener or LedgerListener()
         self.holds = Holds()
         """For reading only."""
         self._nodes: dict[str, NodeLedger] = {}
@@ -254,7 +241,7 @@ class Ledger:
         """The pod is surely not bound by us. Without effect on what a watch has shown."""
         if uid in self._reservations:
             self.drop_pod(uid)
-            self._held_is_free(uid)
+            self._listener.fits(uid)
 
     def release_later(self, uid: str, *, now: float) -> None:
         """The pod is not bound by us, and may have been. Without effect on what a watch has shown."""
@@ -389,7 +376,7 @@ class Ledger:
         if before is not None and before.counts_as(holder) and not is_leaving:
             self._holders[holder.uid] = holder
             self._nodes[holder.node].replace(holder)
-            self._node_changed(holder.node)
+            self._listener.node_changed(holder.node)
             return
         if is_leaving:
             self._end_departure(holder.uid)
@@ -430,7 +417,7 @@ class Ledger:
 
     def _end_departure(self, uid: str) -> None:
         self._remove_from(self._departures.pop(uid), uid)
-        self._held_is_free(uid)
+        self._listener.fits(uid)
 
     def _remove_from(self, nodes: Iterable[str], uid: str) -> None:
         for node in nodes:
@@ -462,7 +449,7 @@ class Ledger:
         if self._changed is not None:
             self._changed[node] = None
             return
-        self._node_changed(node)
+        self._listener.node_changed(node)
         self.index.forget(node)
         node_ledger = self._nodes[node]
         room, before = node_ledger.room(), self._rooms.pop(node, ())
@@ -475,7 +462,7 @@ class Ledger:
         for hold in node_ledger.holds.values():
             passed = self.holds.passed(node, uid=hold.uid, priority=hold.priority)
             if node_ledger.choose_together(hold.request, gone=passed):
-                self._held_is_free(hold.uid)
+                self._listener.fits(hold.uid)
         if node_ledger.is_empty:
             del self._nodes[node]
             self._leaving.discard(node)
@@ -484,10 +471,10 @@ class Ledger:
         for offered in room:
             amount = offered.room.greatest
             if amount > self._greatest.set(offered.name, node, amount):
-                self._has_room(offered.name, amount)
+                self._listener.has_room(offered.name, amount)
 
     def _set_free(self, node: str, free: Mapping[FreeOf, int]) -> None:
         before = self._free.pop(node, {})
         self._free |= {node: free} if free else {}
         if any(units > before.get(card, 0) for card, units in free.items()):
-            self._card_has_room()
+            self._listener.card_has_room()

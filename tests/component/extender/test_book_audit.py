@@ -39,7 +39,7 @@ class Audited:
     def __init__(self) -> None:
         self.clock = FakeClock()
         self.nodes = ChangedNodes(self.clock)
-        self.ledger = Ledger(node_changed=self.nodes.note)
+        self.ledger = Ledger(self.nodes)
         self.told = 0
         self.audit = BookAudit(self.ledger, self.nodes, self.count)
 

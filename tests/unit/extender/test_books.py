@@ -2,6 +2,7 @@
 
 import pytest
 from msgspec.structs import replace
+from tests.fakes.ledger_listener import HeardChanges
 from tests.samples.extender import asked, cordoning, pod_update, reference, reporting, share_node
 
 from gpushare_core.audit.difference import Kind
@@ -148,8 +149,8 @@ def test_a_defect_of_the_sums_is_found() -> None:
 
 
 def test_every_change_of_a_node_is_told() -> None:
-    told: list[str] = []
-    seen = Ledger(node_changed=told.append)
+    heard = HeardChanges()
+    seen, told = Ledger(heard), heard.nodes
     for change in (
         lambda: seen.set_share_node(share_node()),
         lambda: seen.set_pod(pod_update("a", c0=4)),

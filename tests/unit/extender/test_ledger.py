@@ -2,6 +2,7 @@
 
 import pytest
 from msgspec import structs
+from tests.fakes.ledger_listener import HeardChanges
 from tests.samples.extender import GI, RESOURCE, asked, holder, pod_update, reference, reporting, share_node
 
 from gpushare_core.placement.card_choice import Strategy
@@ -484,8 +485,8 @@ class TestReportedHolders:
 
 def test_a_list_of_the_nodes_that_there_are_changes_only_those_that_have_changed() -> None:
     """All that is remembered of a node goes with a change, and it is audited: the list has them all."""
-    changed: list[str] = []
-    ledger = Ledger(node_changed=changed.append)
+    heard = HeardChanges()
+    ledger, changed = Ledger(heard), heard.nodes
     ledger.replace_share_nodes([share_node("n1"), share_node("n2"), share_node("n3")])
     known = ledger.answers(["n1", "n2"], asked(4))
     changed.clear()
@@ -500,8 +501,8 @@ class TestConfirmation:
     """What a watch shows of a bind that was made here."""
 
     def test_it_changes_no_sums_and_is_known_from_then_on(self) -> None:
-        changed, looked = list[str](), list[str]()
-        ledger = Ledger(node_changed=changed.append)
+        heard, looked = HeardChanges(), list[str]()
+        ledger, changed = Ledger(heard), heard.nodes
         ledger.replace_share_nodes([share_node("n1")])
         reserved = reserve(ledger, "a", 4)
         changed.clear()

@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.fakes.ledger_listener import HeardChanges
 from tests.samples.extender import GI, RESOURCE, asked, pod_update, reference, share_node
 
 from gpushare_core.dialects.gpushare import GPUSHARE
@@ -35,8 +36,8 @@ def test_a_request_of_slices_reserves_one_on_each_of_distinct_cards() -> None:
 
 
 def test_what_a_node_serves_is_indexed_by_its_mode_alone() -> None:
-    room: list[tuple[str, int]] = []
-    ledger = Ledger(lambda name, amount: room.append((name, amount)))
+    heard = HeardChanges()
+    ledger, room = Ledger(heard), heard.rooms
     ledger.set_share_node(share_node("n1"))
     ledger.set_share_node(slices())
     assert dict(ledger.greatest[RESOURCE]) == {}
