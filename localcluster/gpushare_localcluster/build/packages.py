@@ -7,10 +7,10 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from gpushare_localcluster.base_system import base_system
+from gpushare_localcluster.build.base_system import base_system
+from gpushare_localcluster.build.lock import Report, locked
 from gpushare_localcluster.directories import cache_folder
 from gpushare_localcluster.errors import LocalClusterError
-from gpushare_localcluster.lock import Report, locked
 
 RUNTIME = ("containerd", "runc", "containernetworking-plugins")
 TOOLS = ("apt-get", "apt-config", "dpkg-deb", "tar")

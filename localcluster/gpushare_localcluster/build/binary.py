@@ -9,12 +9,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from gpushare_localcluster import toolchain
+from gpushare_localcluster.build import toolchain
+from gpushare_localcluster.build.lock import Report, locked
 from gpushare_localcluster.directories import cache_folder
 from gpushare_localcluster.errors import LocalClusterError
-from gpushare_localcluster.lock import Report, locked
 
-SOURCES = Path(__file__).resolve().parents[1]
+SOURCES = Path(__file__).resolve().parents[2]
 PREBUILT = "GPUSHARE_LOCALCLUSTER_BINARY"
 KUBERNETES = "v1.36.3"
 PROGRAMS = ("kube-scheduler", "kubectl", "pause")

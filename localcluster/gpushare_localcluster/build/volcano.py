@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from gpushare_localcluster import toolchain
-from gpushare_localcluster.binary import SOURCES, compile_program, fingerprint
+from gpushare_localcluster.build import toolchain
+from gpushare_localcluster.build.binary import SOURCES, compile_program, fingerprint
+from gpushare_localcluster.build.lock import Report, locked
 from gpushare_localcluster.directories import cache_folder
 from gpushare_localcluster.errors import LocalClusterError
-from gpushare_localcluster.lock import Report, locked
 
 MODULE = "volcano.sh/volcano"
 CRDS = "config/crd/volcano/bases"

@@ -4,10 +4,10 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from gpushare_localcluster import toolchain
-from gpushare_localcluster.binary import SOURCES, compile_program, fingerprint
+from gpushare_localcluster.build import toolchain
+from gpushare_localcluster.build.binary import SOURCES, compile_program, fingerprint
+from gpushare_localcluster.build.lock import Report, locked
 from gpushare_localcluster.directories import cache_folder
-from gpushare_localcluster.lock import Report, locked
 
 COMMAND = "helm.sh/helm/v3/cmd/helm"
 

@@ -7,8 +7,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from gpushare_localcluster.build.lock import Report, locked
 from gpushare_localcluster.errors import LocalClusterError
-from gpushare_localcluster.lock import Report, locked
 
 MINIMUM = (1, 26)
 # PyPI's distribution of the official toolchain.

@@ -13,10 +13,10 @@ from hyperframe.frame import ContinuationFrame, DataFrame, HeadersFrame, RstStre
 from tests.fakes.http2_wire import GOOD, PREFACE, Owner, Transport, headers_frame, wire
 
 from gpushare_extender.transport.connection import Connection, Timeouts
-from gpushare_extender.transport.exchange import Answer, Call
 from gpushare_extender.transport.http2 import Http2Requests, StreamLimits
 from gpushare_extender.transport.http2_frames import MAX_FRAME, MAX_HEADERS, READ_WINDOW
-from gpushare_extender.transport.unfinished import MAX_UNFINISHED, PartialRequestBudget
+from gpushare_extender.transport.messages import Request, Response
+from gpushare_extender.transport.partial_requests import MAX_PARTIAL_BYTES, PartialRequestBudget
 
 START = PREFACE + wire(SettingsFrame(0))
 SOME = 32 * 1024
@@ -27,16 +27,16 @@ _log = logging.getLogger(__name__)
 class Conversation:
     """With a client whose requests are answered at once."""
 
-    def __init__(self, unfinished: PartialRequestBudget | None = None, *, largest: int = 100_000) -> None:
-        self.calls: list[Call] = []
+    def __init__(self, budget: PartialRequestBudget | None = None, *, largest: int = 100_000) -> None:
+        self.calls: list[Request] = []
         self.owner, self.transport = Owner(), Transport()
-        limits = StreamLimits(read=60.0, write=60.0, largest=largest)
-        self.requests = Http2Requests(self._answer, self.owner, limits, unfinished)
+        limits = StreamLimits(read=60.0, write=60.0, max_request=largest)
+        self.requests = Http2Requests(self._answer, self.owner, limits, budget)
         self.requests.connection_made(cast("asyncio.Transport", self.transport))
 
-    def _answer(self, call: Call) -> Answer:
+    def _answer(self, call: Request) -> Response:
         self.calls.append(call)
-        return Answer(b"answer")
+        return Response(b"answer")
 
     def say(self, *parts: bytes) -> None:
         self.requests.data_received(b"".join(parts))
@@ -141,46 +141,44 @@ class TestFrames:
 
 class TestTogether:
     @pytest.fixture
-    def unfinished(self) -> PartialRequestBudget:
+    def budget(self) -> PartialRequestBudget:
         return PartialRequestBudget(100_000, _log)
 
-    async def test_the_oldest_makes_room_and_may_be_sent_again(
-        self, unfinished: PartialRequestBudget
-    ) -> None:
-        old, new = Conversation(unfinished), Conversation(unfinished)
+    async def test_the_oldest_makes_room_and_may_be_sent_again(self, budget: PartialRequestBudget) -> None:
+        old, new = Conversation(budget), Conversation(budget)
         old.say(START, begun(1), part(1, 30_000), begun(3), part(3, 30_000))
         new.say(START, begun(1), part(1, 60_000))
         assert old.is_reset(1, ErrorCodes.REFUSED_STREAM)
         new.say(part(1, 1, "END_STREAM"))
         old.say(part(3, 1, "END_STREAM"))
         assert [len(call.content) for call in (*new.calls, *old.calls)] == [60_001, 30_001]
-        assert unfinished.total == 0
+        assert budget.total == 0
 
-    async def test_many_small_parts_count_as_what_they_take(self, unfinished: PartialRequestBudget) -> None:
-        conversation = Conversation(unfinished)
+    async def test_many_small_parts_count_as_what_they_take(self, budget: PartialRequestBudget) -> None:
+        conversation = Conversation(budget)
         conversation.say(START, begun(1), part(1, 0) * 2000)
         assert conversation.is_reset(1, ErrorCodes.REFUSED_STREAM)
 
-    async def test_a_frame_that_has_begun_counts_too(self, unfinished: PartialRequestBudget) -> None:
-        conversations = [Conversation(unfinished) for _ in range(3)]
+    async def test_a_frame_that_has_begun_counts_too(self, budget: PartialRequestBudget) -> None:
+        conversations = [Conversation(budget) for _ in range(3)]
         for conversation in conversations:
             conversation.say(START, begun(1), part(1, 40_000)[:-1])
         assert [each.owner.is_broken_off for each in conversations] == [True, False, False]
 
     async def test_a_larger_request_than_all_may_be_together_comes_all_the_same(self) -> None:
-        largest = 2 * MAX_UNFINISHED
-        assert PartialRequestBudget.for_requests(largest, _log).most == 2 * largest
-        assert PartialRequestBudget.for_requests(1, _log).most == MAX_UNFINISHED
+        largest = 2 * MAX_PARTIAL_BYTES
+        assert PartialRequestBudget.for_requests(largest, _log).limit == 2 * largest
+        assert PartialRequestBudget.for_requests(1, _log).limit == MAX_PARTIAL_BYTES
 
-    async def test_of_http_1_the_connection_ends(self, unfinished: PartialRequestBudget) -> None:
-        connections = [connected(unfinished) for _ in range(3)]
+    async def test_of_http_1_the_connection_ends(self, budget: PartialRequestBudget) -> None:
+        connections = [connected(budget) for _ in range(3)]
         for connection, _ in connections:
             for _ in range(4):
                 connection.data_received(b"x" * 10_000)
         assert [transport.is_broken_off for _, transport in connections] == [True, False, False]
         connections[1][0].request_read()
         connections[2][0].connection_lost(None)
-        assert unfinished.total == 0
+        assert budget.total == 0
 
     @pytest.mark.parametrize(
         "end",
@@ -194,13 +192,13 @@ class TestTogether:
         ],
     )
     async def test_nothing_is_counted_when_it_is_over(
-        self, unfinished: PartialRequestBudget, end: Callable[[Conversation], None]
+        self, budget: PartialRequestBudget, end: Callable[[Conversation], None]
     ) -> None:
-        conversation = Conversation(unfinished, largest=90_000)
+        conversation = Conversation(budget, largest=90_000)
         conversation.say(START, begun(1), part(1, 1000))
-        assert unfinished.total > 1000
+        assert budget.total > 1000
         end(conversation)
-        assert unfinished.total == 0
+        assert budget.total == 0
 
 
 class BreakableTransport(asyncio.Transport):
@@ -220,8 +218,8 @@ class _Listener:
     def lost(self, connection: Connection) -> None: ...
 
 
-def connected(unfinished: PartialRequestBudget) -> tuple[Connection, BreakableTransport]:
+def connected(budget: PartialRequestBudget) -> tuple[Connection, BreakableTransport]:
     transport = BreakableTransport()
-    connection = Connection(lambda *_: asyncio.Protocol(), _Listener(), Timeouts(), unfinished)
+    connection = Connection(lambda *_: asyncio.Protocol(), _Listener(), Timeouts(), budget)
     connection.connection_made(transport)
     return connection, transport

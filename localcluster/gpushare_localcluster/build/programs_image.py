@@ -7,7 +7,7 @@ import platform
 import tarfile
 from pathlib import Path
 
-from gpushare_localcluster.binary import KUBERNETES
+from gpushare_localcluster.build.binary import KUBERNETES
 
 NAMES = (f"registry.k8s.io/kube-scheduler:{KUBERNETES}", "registry.k8s.io/pause:3.9")
 PROGRAM = "usr/local/bin/kube-scheduler"
