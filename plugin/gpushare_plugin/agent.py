@@ -38,8 +38,8 @@ from gpushare_plugin.kubelet.pod_resources import PodResources
 from gpushare_plugin.kubelet.registration import Registrar
 from gpushare_plugin.kubelet.reservations import Reservations
 from gpushare_plugin.metrics import PluginMetrics, ProcessState
-from gpushare_plugin.reconciler import Reconciler
-from gpushare_plugin.state import NodeState
+from gpushare_plugin.reconciler import NodeReconciler
+from gpushare_plugin.state import PluginState
 from gpushare_plugin.use_meter import UseMeter
 
 PERIOD = 10.0
@@ -91,7 +91,7 @@ class Agent:
     ) -> None:
         """``give_back`` is called after each reading of the kubelet's books, the longest messages, and after
         each round: what a burst of pods took is garbage by then, and the next reading 10 s away."""
-        self.state = NodeState(settings.node)
+        self.state = PluginState(settings.node)
         self.registry = new_registry("gpushare-plugin")
         self._metrics = PluginMetrics(self.registry, self._process_state)
         self._settings = settings
@@ -123,7 +123,7 @@ class Agent:
             now=utc_now,
         )
         sources = DeviceSources(self.state.changed.set)
-        self._reconciler = Reconciler(
+        self._reconciler = NodeReconciler(
             state=self.state,
             client=client,
             assignment_reader=self._assignment_reader,

@@ -11,7 +11,7 @@ from gpushare_core.kube.paths import pod_path
 from gpushare_plugin.cluster.event_writer import EventWriter
 from gpushare_plugin.decide.held.pods import read_metadata
 from gpushare_plugin.decide.report.annotation_repairs import Repair, full_pod_events
-from gpushare_plugin.state import NodeState
+from gpushare_plugin.state import PluginState
 
 _log = logging.getLogger(__name__)
 
@@ -20,7 +20,7 @@ _log = logging.getLogger(__name__)
 class AnnotationWriter:
     """What is written goes into ``state`` at once."""
 
-    state: NodeState
+    state: PluginState
     client: KubeClient
     events: EventWriter
     differing: tuple[str, ...] = ()

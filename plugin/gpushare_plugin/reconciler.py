@@ -71,7 +71,7 @@ from gpushare_plugin.devices.card import DeviceSource, Reading
 from gpushare_plugin.kubelet.assignment_reader import AssignmentReader
 from gpushare_plugin.kubelet.device_stream import DeviceStream
 from gpushare_plugin.kubelet.reservations import Reservations
-from gpushare_plugin.state import NodeState
+from gpushare_plugin.state import PluginState
 from gpushare_plugin.use_meter import UseMeter
 
 NO_DEVICES = b""
@@ -81,10 +81,10 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True, kw_only=True)
-class Reconciler:
+class NodeReconciler:
     """One round is ``reconcile``; repeating it changes nothing."""
 
-    state: NodeState
+    state: PluginState
     client: KubeClient
     assignment_reader: AssignmentReader
     reservations: Reservations
@@ -135,9 +135,10 @@ class Reconciler:
         return await self.write_status() and offered
 
     async def prepare(self, yield_to_kubelet: Callable[[], Awaitable[None]]) -> None:
-        """Works out what the next round is likely to ask for, and awaits ``yield_to_kubelet`` in between: the kubelet
-        need not wait for all of it. Nothing is made true here, and what changes meanwhile the round works
-        out anew."""
+        """Works out in advance what the next round needs, and lets the kubelet's calls in between.
+
+        Applies nothing. The round works out anew what has changed by then.
+        """
         if self.state.share_node is None or self.registration().displaced:
             return
         self._decide()

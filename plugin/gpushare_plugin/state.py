@@ -14,7 +14,7 @@ from gpushare_core.dialects.table import DIALECTS
 from gpushare_core.placement.card_choice import Strategy
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_plugin.decide.admit.preferred_allocation import PreferredCard
-from gpushare_plugin.decide.health.card_health import Health
+from gpushare_plugin.decide.health.card_health import HealthRecord
 from gpushare_plugin.decide.health.cordon import NO_CORDON, Cordon
 from gpushare_plugin.decide.held.allocations import every_allocation
 from gpushare_plugin.decide.held.assigned_devices import AssignedDevices, NodeAssignments
@@ -34,7 +34,7 @@ from gpushare_plugin.devices.card import Reading
 
 
 @dataclass(slots=True)
-class NodeState:
+class PluginState:
     """``changed`` is set by whoever changes something that the status or the offering follows from."""
 
     name: str
@@ -61,7 +61,7 @@ class NodeState:
     """Whether ``remembered`` has what the GPUShareNode said when this process was started, or stood by."""
     reading: Reading | None = None
     """Of the cards. None where nothing is shared."""
-    health: Health | None = None
+    health: HealthRecord | None = None
     """Of these cards. None before the first reading: then what the GPUShareNode says."""
     cordon: Cordon = NO_CORDON
     """Which of these cards people have cordoned."""

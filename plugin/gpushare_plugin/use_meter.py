@@ -12,7 +12,7 @@ from gpushare_plugin.cluster.container_names import ContainerNames
 from gpushare_plugin.decide.held.pod_allocation import PodAllocation
 from gpushare_plugin.decide.units.layout import Layout
 from gpushare_plugin.decide.use.container_use import (
-    Holding,
+    ContainerShare,
     MeasuredUse,
     exceeding,
     loads,
@@ -20,7 +20,7 @@ from gpushare_plugin.decide.use.container_use import (
     unnamed_owners,
 )
 from gpushare_plugin.devices.use import Use, UseQuestion, UseSource
-from gpushare_plugin.state import NodeState
+from gpushare_plugin.state import PluginState
 
 EXCESS_ENDS_AFTER = 600.0
 """Seconds without an excess after which it is over, unless the use has fallen far: it may come and go."""
@@ -40,7 +40,7 @@ class UseMeter:
 
     def __init__(
         self,
-        state: NodeState,
+        state: PluginState,
         names: ContainerNames,
         *,
         open_use: Callable[[GPUShareNode], UseSource | None],
@@ -50,7 +50,7 @@ class UseMeter:
         self._names = names
         self._open_use = open_use
         self._clock = clock
-        self._exceeded: dict[Holding, float] = {}
+        self._exceeded: dict[ContainerShare, float] = {}
         """When an excess was seen last."""
         self._said: dict[str, None] = {}
 
@@ -83,7 +83,7 @@ class UseMeter:
         measured = measured_use(use, layout, allocations, self._names.known)
         state.measured = replace(measured, exceeded_lately=self._exceeded_lately(measured))
 
-    def _exceeded_lately(self, measured: MeasuredUse) -> frozenset[Holding]:
+    def _exceeded_lately(self, measured: MeasuredUse) -> frozenset[ContainerShare]:
         now = self._clock()
         self._exceeded.update(dict.fromkeys(exceeding(measured.containers, measured.requested), now))
         self._exceeded = {key: seen for key, seen in self._exceeded.items() if now - seen < EXCESS_ENDS_AFTER}

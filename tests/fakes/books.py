@@ -33,8 +33,8 @@ from gpushare_plugin.kubelet.proto import deviceplugin_pb2 as api
 from gpushare_plugin.kubelet.proto import podresources_pb2 as resources
 from gpushare_plugin.kubelet.reservations import Reservations
 from gpushare_plugin.kubelet.wire import preference_requests
-from gpushare_plugin.reconciler import Reconciler
-from gpushare_plugin.state import NodeState
+from gpushare_plugin.reconciler import NodeReconciler
+from gpushare_plugin.state import PluginState
 from gpushare_plugin.use_meter import UseMeter
 
 T = TypeVar("T")
@@ -307,8 +307,8 @@ class Node:
     disturbed: bool = False
     """Whether somebody may be refused although the extender promised: a card failed, or others bind."""
     clock: Clock = field(default_factory=Clock)
-    state: NodeState = field(init=False)
-    reconciler: Reconciler = field(init=False)
+    state: PluginState = field(init=False)
+    reconciler: NodeReconciler = field(init=False)
     reader: AssignmentReader = field(init=False)
     reservations: Reservations = field(init=False)
 
@@ -317,7 +317,7 @@ class Node:
         self.kubelet.lose_plugin()
         client: Any = KubeletClient(self.kubelet)
         streams: Any = {name: Listing(self.kubelet, name) for name in RESOURCES}
-        self.state = NodeState(self.name)
+        self.state = PluginState(self.name)
         self.reservations = Reservations(self.clock)
         self.reader = AssignmentReader(
             self.state,
@@ -327,7 +327,7 @@ class Node:
             after_reading=_nothing,
             clock=self.clock,
         )
-        self.reconciler = Reconciler(
+        self.reconciler = NodeReconciler(
             state=self.state,
             client=self.cluster,  # type: ignore[arg-type]
             assignment_reader=self.reader,

@@ -57,7 +57,7 @@ from gpushare_plugin.decide.units.unit_ids import UnitSet, encode_id, known_numb
 from gpushare_plugin.kubelet.assignment_reader import AssignmentReader
 from gpushare_plugin.kubelet.pod_resources import PodResourcesUnavailableError
 from gpushare_plugin.kubelet.reservations import Reservations
-from gpushare_plugin.state import NodeState
+from gpushare_plugin.state import PluginState
 
 POD_RESOURCES_TIMEOUT = 3.0
 """Seconds within which PodResources have to show which pod is admitted; then the likeliest one is taken."""
@@ -81,7 +81,7 @@ class NothingOfferedError(Exception):
 class Allocator:
     """Answers for one node."""
 
-    state: NodeState
+    state: PluginState
     assignment_reader: AssignmentReader
     reservations: Reservations
     pod_watch: PodWatch

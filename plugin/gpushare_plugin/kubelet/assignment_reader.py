@@ -17,7 +17,7 @@ from gpushare_plugin.decide.held.pod_identity import identify, with_stored
 from gpushare_plugin.kubelet.checkpoint import CheckpointFile, CheckpointUnreadableError
 from gpushare_plugin.kubelet.pod_resources import PodResources, PodResourcesUnavailableError
 from gpushare_plugin.kubelet.reservations import Reservations
-from gpushare_plugin.state import NodeState
+from gpushare_plugin.state import PluginState
 
 PERIOD = 10.0
 """Seconds between two readings when nothing happens."""
@@ -41,7 +41,7 @@ class AssignmentReader:
 
     def __init__(
         self,
-        state: NodeState,
+        state: PluginState,
         resources: PodResources,
         checkpoint: CheckpointFile,
         *,

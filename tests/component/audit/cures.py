@@ -33,8 +33,8 @@ from gpushare_plugin.decide.offer import offering, unit_change
 from gpushare_plugin.decide.units import layout
 from gpushare_plugin.kubelet import allocator, assignment_reader
 from gpushare_plugin.kubelet.allocator import Allocator
-from gpushare_plugin.reconciler import Reconciler
-from gpushare_plugin.state import NodeState
+from gpushare_plugin.reconciler import NodeReconciler
+from gpushare_plugin.state import PluginState
 
 Patch = pytest.MonkeyPatch
 
@@ -84,7 +84,7 @@ def send_before_it_is_recorded(patch: Patch) -> None:
     async def record(*_: object) -> None:
         """The status followed some time after the list."""
 
-    patch.setattr(Reconciler, "_record", record)
+    patch.setattr(NodeReconciler, "_record", record)
 
 
 def another_card_comes_first_while_no_status_is_stored(scene: Scene) -> None:
@@ -409,8 +409,8 @@ async def read_again(scene: Scene) -> None:
 
 
 def forget_by_name(patch: Patch) -> None:
-    drop = NodeState.drop_pod
-    patch.setattr(NodeState, "drop_pod", lambda self, name, _: drop(self, name, self.pods[name].uid))
+    drop = PluginState.drop_pod
+    patch.setattr(PluginState, "drop_pod", lambda self, name, _: drop(self, name, self.pods[name].uid))
 
 
 def the_end_of_a_pod_is_told_late(scene: Scene) -> None:
@@ -429,7 +429,7 @@ def the_end_of_a_pod_is_told_late(scene: Scene) -> None:
 
 
 def believe_that_nobody_has_anything(patch: Patch) -> None:
-    patch.setattr(NodeState, "unshown_holders", frozenset())
+    patch.setattr(PluginState, "unshown_holders", frozenset())
 
 
 def believe_every_list(patch: Patch) -> None:

@@ -14,7 +14,7 @@ from gpushare_plugin.kubelet.assignment_reader import PERIOD, AssignmentReader
 from gpushare_plugin.kubelet.checkpoint import CheckpointFile
 from gpushare_plugin.kubelet.pod_resources import PodResourcesUnavailableError
 from gpushare_plugin.kubelet.reservations import Reservations
-from gpushare_plugin.state import NodeState
+from gpushare_plugin.state import PluginState
 
 ALL_SHOWN = PodsListedSinceRestart(kubelet="", complete=True)
 
@@ -50,7 +50,7 @@ class Bench:
     """A reader of one node, its clock and the kubelet's answers."""
 
     def __init__(self, folder: Path) -> None:
-        self.state = NodeState(NODE)
+        self.state = PluginState(NODE)
         self.answers = Answers()
         self.clock = Clock()
         self.reservations = Reservations(self.clock)

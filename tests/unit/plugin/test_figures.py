@@ -10,11 +10,11 @@ from gpushare_core.api.served import Problem
 from gpushare_core.process.metrics import Sample, exposition, new_registry
 from gpushare_core.text.json_object import Json
 from gpushare_plugin.decide.report.figures import MAX_CONTAINERS, use_figures
-from gpushare_plugin.decide.use.container_use import Holding, MeasuredUse
+from gpushare_plugin.decide.use.container_use import ContainerShare, MeasuredUse
 from gpushare_plugin.kubelet.device_plugin import ALLOCATE, KubeletCall
 from gpushare_plugin.metrics import PluginMetrics, ProcessState, figures
 
-HOLDING = Holding(name_of("a"), "uid-a", "x", "GPU-0")
+HOLDING = ContainerShare(name_of("a"), "uid-a", "x", "GPU-0")
 OF_A = ("gpu-1", "GPU-0", "default", "a")
 SERIES_OF_A_CARD = 7
 MAX_SERIES_BESIDE_CARDS = 100

@@ -10,7 +10,7 @@ from gpushare_plugin.cluster.container_names import ContainerNames
 from gpushare_plugin.decide.held.pod_allocation import PodAllocation
 from gpushare_plugin.devices.card import Reading
 from gpushare_plugin.devices.use import ContainerUse, Use, UseQuestion
-from gpushare_plugin.state import NodeState
+from gpushare_plugin.state import PluginState
 from gpushare_plugin.use_meter import EXCESS_ENDS_AFTER, MAX_REMARKS, UseMeter
 
 HELD = [PodAllocation(pod("a", container("main", 4)), {"main": {"GPU-0": 4}}, {"GPU-0": 4})]
@@ -35,8 +35,8 @@ def of_main(size: int) -> Use:
 
 def meter(
     source: Source, clock: Callable[[], float], scope: str = "Containers"
-) -> tuple[UseMeter, NodeState]:
-    state = NodeState("gpu-1", reading=Reading(cards=(card(0), card(1))))
+) -> tuple[UseMeter, PluginState]:
+    state = PluginState("gpu-1", reading=Reading(cards=(card(0), card(1))))
     state.share_node = share_node(measurement={"scope": scope, "intervalSeconds": 60})
     names = ContainerNames(None)  # type: ignore[arg-type]  # nothing is looked up
     return UseMeter(state, names, open_use=lambda _: source, clock=clock), state

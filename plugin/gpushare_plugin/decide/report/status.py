@@ -30,7 +30,7 @@ from gpushare_plugin.decide.offer.offering import Offering
 from gpushare_plugin.decide.report.card_summary import card_line, card_summary
 from gpushare_plugin.decide.units.layout import Layout, PlacedCard
 from gpushare_plugin.decide.units.locks import NO_LOCKS, Locks
-from gpushare_plugin.decide.use.container_use import Holding
+from gpushare_plugin.decide.use.container_use import ContainerShare
 from gpushare_plugin.decide.use.reported_use import NOTHING_USED, ReportedUse
 
 
@@ -132,7 +132,7 @@ def _shares(uuid: str, allocations: Sequence[PodAllocation], use: ReportedUse) -
     for allocation in allocations:
         for container, cards in allocation.containers.items():
             if uuid in cards:
-                key = Holding(allocation.pod.name, allocation.pod.uid, container, uuid)
+                key = ContainerShare(allocation.pod.name, allocation.pod.uid, container, uuid)
                 yield PodShare(
                     namespace=printable(allocation.pod.name.namespace, most_bytes=bounds.WORD),
                     name=printable(allocation.pod.name.name, most_bytes=bounds.NAME),
