@@ -1,9 +1,11 @@
 """Wires the parts of the process together and runs them; if one fails, all end."""
 
 import asyncio
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
 from gpushare_core.api.names import NAMESPACE
@@ -38,9 +40,9 @@ from gpushare_plugin.kubelet.pod_resources import PodResources
 from gpushare_plugin.kubelet.registration import Registrar
 from gpushare_plugin.kubelet.reservations import Reservations
 from gpushare_plugin.metrics import PluginMetrics, ProcessState
-from gpushare_plugin.reconciler import NodeReconciler
+from gpushare_plugin.reconcile.reconciler import NodeReconciler
+from gpushare_plugin.reconcile.use_meter import UseMeter
 from gpushare_plugin.state import PluginState
-from gpushare_plugin.use_meter import UseMeter
 
 PERIOD = 10.0
 """Seconds after which everything is looked at again although nothing changed."""
@@ -88,15 +90,19 @@ class Agent:
         open_use: Callable[[GPUShareNode], UseSource | None] | None = None,
         give_back: Callable[[], None] = lambda: None,
         watchdog: Watched | None = None,
+        now: Callable[[], datetime] = utc_now,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """``give_back`` is called after each reading of the kubelet's books, the longest messages, and after
-        each round: what a burst of pods took is garbage by then, and the next reading 10 s away."""
+        """``give_back`` returns free memory to the system. It is called after each reading of the kubelet's
+        books, the longest messages, and after each round: the next one is 10 s away."""
         self.state = PluginState(settings.node)
         self.registry = new_registry("gpushare-plugin")
+        self._settings, self._client, self._give_back = settings, client, give_back
+        self._now, self._clock, self._time = now, clock, asyncio.get_running_loop().time
+        self._stopping = False
         self._metrics = PluginMetrics(self.registry, self._process_state)
-        self._settings = settings
         self._streams = {name: DeviceStream() for name in RESOURCES}
-        reservations = Reservations(asyncio.get_running_loop().time)
+        reservations = Reservations(self._time)
         self._calls = KubeletCalls(reservations)
         self._assignment_reader = AssignmentReader(
             self.state,
@@ -105,37 +111,37 @@ class Agent:
             reservations=reservations,
             after_reading=self._after_reading,
         )
-        self._client = client
         self._pod_watch = PodWatch(self.state, client, ended=self._assignment_reader.read_soon)
         self._share_node_watch = ShareNodeWatch(self.state, client, level=settings.log_level)
         self._servers: list[PluginServer] = []
         self._registrars = {name: self._new_registrar(name, reservations) for name in RESOURCES}
-        self._heartbeat = Heartbeat(
-            watchdog or NoWatchdog(),
-            [server.answers for server in self._servers],
-            clock=asyncio.get_running_loop().time,
-        )
-        self._node_lease = NodeLease(
-            self.state,
-            client,
-            settings.namespace,
-            serves=lambda: not self._registrar_state().displaced,
-            now=utc_now,
-        )
+        services = [server.answers for server in self._servers]
+        self._heartbeat = Heartbeat(watchdog or NoWatchdog(), services, clock=self._time)
         sources = DeviceSources(self.state.changed.set)
-        self._reconciler = NodeReconciler(
+        self._reconciler = self._new_reconciler(
+            reservations, open_source or sources.open, open_use or sources.open_use
+        )
+
+    def _new_reconciler(
+        self,
+        reservations: Reservations,
+        open_source: Callable[[GPUShareNode], DeviceSource],
+        open_use: Callable[[GPUShareNode], UseSource | None],
+    ) -> NodeReconciler:
+        names = ContainerNames(self._client)
+        return NodeReconciler(
             state=self.state,
-            client=client,
+            client=self._client,
             assignment_reader=self._assignment_reader,
             reservations=reservations,
             streams=self._streams,
             registration=self._registration,
-            open_source=open_source or sources.open,
-            meter=UseMeter(self.state, ContainerNames(client), open_use=open_use or sources.open_use),
-            events=EventWriter(client, settings.node, now=utc_now),
+            open_source=open_source,
+            meter=UseMeter(self.state, names, open_use=open_use, clock=self._clock),
+            events=EventWriter(self._client, self._settings.node, now=self._now),
+            now=self._now,
+            clock=self._clock,
         )
-        self._give_back = give_back
-        self._stopping = False
 
     def _new_registrar(self, name: str, reservations: Reservations) -> Registrar:
         allocator = Allocator(
@@ -150,12 +156,7 @@ class Agent:
         plugin = DevicePlugin(allocator, stream, calls=self._calls, called=self._metrics.called)
         server = PluginServer(socket, grpc_handler(plugin))
         self._servers.append(server)
-        return Registrar(
-            server,
-            resource=name,
-            stream=stream,
-            notify=self._registration_changed,
-        )
+        return Registrar(server, resource=name, stream=stream, notify=self._registration_changed)
 
     async def run(self) -> None:
         """Never returns. Raises ``ExceptionGroup`` when a part fails.
@@ -176,9 +177,16 @@ class Agent:
         probes = {"/healthz": self.liveness_problem, "/readyz": self.readiness_problem}
         pages = {PATH: MetricsPage(self.registry)}
         server = HealthServer(self._settings.health_port, probes, pages=pages)
+        lease = NodeLease(
+            self.state,
+            self._client,
+            self._settings.namespace,
+            serves=lambda: not self._registrar_state().displaced,
+            now=self._now,
+        )
         async with server, asyncio.TaskGroup() as group:
             group.create_task(self._heartbeat.run(), name="heartbeat")
-            group.create_task(self._node_lease.run(), name="Lease")
+            group.create_task(lease.run(), name="Lease")
             group.create_task(self._share_node_watch.run(), name="GPUShareNode watch")
             group.create_task(self._pod_watch.run(), name="pod watch")
             group.create_task(self._pod_watch.run_spec_reader(), name="pod specs")
@@ -208,7 +216,7 @@ class Agent:
                 "gpusharenodes": self._share_node_watch.synced.is_set(),
             },
             registered=self.is_registered,
-            books_age=asyncio.get_running_loop().time() - self._assignment_reader.last_round,
+            books_age=self._time() - self._assignment_reader.last_round,
         )
 
     def _registration(self) -> RegistrationState:
@@ -242,7 +250,7 @@ class Agent:
         That is a process that is stuck. One that cannot reach the API server or the kubelet is not: it goes
         on with what it knows, and a restart would lose that.
         """
-        silent = asyncio.get_running_loop().time() - self._assignment_reader.last_round
+        silent = self._time() - self._assignment_reader.last_round
         stuck = f"the books were looked at {silent:.0f} s ago" if silent > STUCK_AFTER else ""
         return stuck or self._heartbeat.problem()
 

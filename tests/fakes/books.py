@@ -33,9 +33,9 @@ from gpushare_plugin.kubelet.proto import deviceplugin_pb2 as api
 from gpushare_plugin.kubelet.proto import podresources_pb2 as resources
 from gpushare_plugin.kubelet.reservations import Reservations
 from gpushare_plugin.kubelet.wire import preference_requests
-from gpushare_plugin.reconciler import NodeReconciler
+from gpushare_plugin.reconcile.reconciler import NodeReconciler
+from gpushare_plugin.reconcile.use_meter import UseMeter
 from gpushare_plugin.state import PluginState
-from gpushare_plugin.use_meter import UseMeter
 
 T = TypeVar("T")
 

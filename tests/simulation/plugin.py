@@ -126,12 +126,16 @@ class SimulatedAgent(Agent):
             node=kubelet.node, device_plugins=Path("/nowhere"), pod_resources=Path("/nowhere"), health_port=0
         )
         books: Any = Books(kubelet)
-        super().__init__(settings, client, books, open_source=lambda _: cards, open_use=lambda _: None)
+        super().__init__(
+            settings,
+            client,
+            books,
+            open_source=lambda _: cards,
+            open_use=lambda _: None,
+            now=now,
+            clock=seconds,
+        )
         self._assignment_reader._checkpoint = books
-        self._reconciler.now = now
-        self._reconciler.clock = seconds
-        self._reconciler.meter._clock = seconds
-        self._reconciler.events._now = now
 
     def _new_registrar(self, name: str, reservations: Reservations) -> Any:
         allocator = Allocator(

@@ -33,7 +33,7 @@ from gpushare_plugin.decide.offer import offering, unit_change
 from gpushare_plugin.decide.units import layout
 from gpushare_plugin.kubelet import allocator, assignment_reader
 from gpushare_plugin.kubelet.allocator import Allocator
-from gpushare_plugin.reconciler import NodeReconciler
+from gpushare_plugin.reconcile.status_writer import StatusWriter
 from gpushare_plugin.state import PluginState
 
 Patch = pytest.MonkeyPatch
@@ -84,7 +84,7 @@ def send_before_it_is_recorded(patch: Patch) -> None:
     async def record(*_: object) -> None:
         """The status followed some time after the list."""
 
-    patch.setattr(NodeReconciler, "_record", record)
+    patch.setattr(StatusWriter, "record", record)
 
 
 def another_card_comes_first_while_no_status_is_stored(scene: Scene) -> None:

@@ -8,7 +8,7 @@ from tests.fakes.plugin_node import Node
 from tests.samples.plugin import NODE, annotation, container, ids, name_of, pod_json
 
 from gpushare_plugin.devices.simulated.source import card_uuid
-from gpushare_plugin.reconciler import NodeReconciler
+from gpushare_plugin.reconcile.reconciler import NodeReconciler
 
 CARDS = [card_uuid(NODE, index) for index in range(2)]
 

@@ -10,8 +10,8 @@ from gpushare_plugin.cluster.container_names import ContainerNames
 from gpushare_plugin.decide.held.pod_allocation import PodAllocation
 from gpushare_plugin.devices.card import Reading
 from gpushare_plugin.devices.use import ContainerUse, Use, UseQuestion
+from gpushare_plugin.reconcile.use_meter import EXCESS_ENDS_AFTER, MAX_REMARKS, UseMeter
 from gpushare_plugin.state import PluginState
-from gpushare_plugin.use_meter import EXCESS_ENDS_AFTER, MAX_REMARKS, UseMeter
 
 HELD = [PodAllocation(pod("a", container("main", 4)), {"main": {"GPU-0": 4}}, {"GPU-0": 4})]
 
