@@ -135,9 +135,9 @@ class Reconciler:
         return await self.write_status() and offered
 
     async def prepare(self, yield_to_kubelet: Callable[[], Awaitable[None]]) -> None:
-        """Works out what the next round is likely to ask for, and awaits ``yield_to_kubelet`` in between: the kubelet
-        need not wait for all of it. Nothing is made true here, and what changes meanwhile the round works
-        out anew."""
+        """Works out what the next round is likely to ask for, and awaits ``yield_to_kubelet`` in between: the
+        kubelet need not wait for all of it. Nothing is made true here, and what changes meanwhile the round
+        works out anew."""
         if self.state.share_node is None or self.registration().displaced:
             return
         self._decide()

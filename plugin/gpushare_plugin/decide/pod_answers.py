@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, TypeVar
 
 from gpushare_core.placement.requests import ResourceClass
-from gpushare_plugin.decide.admit.preferred_allocation import PreferredCard
 from gpushare_plugin.decide.held.assigned_devices import NodeAssignments
 from gpushare_plugin.decide.held.checkpoint import CheckpointEntry
 from gpushare_plugin.decide.held.pod_allocation import PodAllocation
 from gpushare_plugin.decide.held.pod_assignment import PodAssignment
 from gpushare_plugin.decide.held.pods import Pod, PodName
+from gpushare_plugin.decide.held.preferred_cards import PreferredCard
 
 T = TypeVar("T")
 

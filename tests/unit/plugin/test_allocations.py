@@ -21,7 +21,6 @@ from tests.samples.plugin import (
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_core.placement.units import CardPart
-from gpushare_plugin.decide.admit.preferred_allocation import PreferredCard, PreferredCards
 from gpushare_plugin.decide.admit.unadmitted_pods import promised_units
 from gpushare_plugin.decide.held.allocations import (
     every_allocation,
@@ -33,6 +32,7 @@ from gpushare_plugin.decide.held.assigned_devices import AssignedDevices
 from gpushare_plugin.decide.held.pod_allocation import PodAllocation
 from gpushare_plugin.decide.held.pod_assignment import PodAssignment
 from gpushare_plugin.decide.held.pods import Pod
+from gpushare_plugin.decide.held.preferred_cards import PreferredCard, PreferredCards
 from gpushare_plugin.decide.report.annotation_repairs import plan_repairs
 from gpushare_plugin.decide.units.layout import lay_out
 

@@ -25,7 +25,6 @@ from tests.samples.plugin import (
 
 from gpushare_core.dialects.table import DIALECTS
 from gpushare_core.placement.requests import ResourceClass
-from gpushare_plugin.decide.admit.preferred_allocation import PreferredCard
 from gpushare_plugin.decide.held.allocations import (
     PodAllocations,
     allocations_of,
@@ -36,6 +35,7 @@ from gpushare_plugin.decide.held.assigned_devices import AssignedDevices, NodeAs
 from gpushare_plugin.decide.held.pod_allocation import PodAllocation
 from gpushare_plugin.decide.held.pod_assignment import PodAssignment
 from gpushare_plugin.decide.held.pods import Pod
+from gpushare_plugin.decide.held.preferred_cards import PreferredCard
 from gpushare_plugin.decide.pod_answers import PodAnswers
 from gpushare_plugin.decide.report.annotation_repairs import RepairPlanner, plan_repairs
 

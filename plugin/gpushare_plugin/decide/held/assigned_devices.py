@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from itertools import chain
 
 from gpushare_core.placement.requests import ResourceClass
-from gpushare_plugin.decide.admit.preferred_allocation import PreferredCards
 from gpushare_plugin.decide.held.checkpoint import StoredContainers
 from gpushare_plugin.decide.held.pod_allocation import PodAllocation
 from gpushare_plugin.decide.held.pod_assignment import PodAssignment
 from gpushare_plugin.decide.held.pods import Pod, PodName
+from gpushare_plugin.decide.held.preferred_cards import PreferredCards
 from gpushare_plugin.decide.units.foreign_units import ForeignUnits
 from gpushare_plugin.decide.units.layout import Layout
 
