@@ -42,7 +42,7 @@ from gpushare_plugin.decide.held.allocations import (
 from gpushare_plugin.decide.held.assigned_devices import NodeAssignments
 from gpushare_plugin.decide.held.pod_allocation import PodAllocation
 from gpushare_plugin.decide.held.pods import Pods
-from gpushare_plugin.decide.memo import LastAnswer
+from gpushare_plugin.decide.memo import Memo
 from gpushare_plugin.decide.offer.device_list import device_lists
 from gpushare_plugin.decide.offer.offering import (
     KUBELET_SILENT,
@@ -59,7 +59,6 @@ from gpushare_plugin.decide.offer.offering import (
     without_cards,
 )
 from gpushare_plugin.decide.offer.replaced_plugin_units import doubtful_units
-from gpushare_plugin.decide.pod_answers import PodAnswers
 from gpushare_plugin.decide.report.annotation_repairs import Repair, RepairPlanner
 from gpushare_plugin.decide.report.audit import AuditInput, NodeAudit
 from gpushare_plugin.decide.report.conditions import AnnotationState, RegistrationState, node_conditions
@@ -107,13 +106,13 @@ class Reconciler:
     """Units of cordoned cards that are healthy in the lists."""
     _annotations: AnnotationWriter = field(init=False)
     _audit: NodeAudit = field(default_factory=NodeAudit, init=False)
-    _decided: LastAnswer[Offering] = field(default_factory=LastAnswer, init=False)
-    _planned: LastAnswer[Sequence[Repair]] = field(default_factory=LastAnswer, init=False)
+    _decided: Memo[Offering] = field(default_factory=Memo, init=False)
+    _planned: Memo[Sequence[Repair]] = field(default_factory=Memo, init=False)
     _planner: RepairPlanner = field(default_factory=RepairPlanner, init=False)
-    _allocations: LastAnswer[Sequence[PodAllocation]] = field(default_factory=LastAnswer, init=False)
-    _told: LastAnswer[NodeStatus] = field(default_factory=LastAnswer, init=False)
+    _allocations: Memo[Sequence[PodAllocation]] = field(default_factory=Memo, init=False)
+    _told: Memo[NodeStatus] = field(default_factory=Memo, init=False)
     """The status, its conditions apart."""
-    _of_pods: PodAnswers[PodAllocations] = field(default_factory=PodAnswers, init=False)
+    _of_pods: Memo[PodAllocations] = field(default_factory=Memo, init=False)
 
     def __post_init__(self) -> None:
         self._annotations = AnnotationWriter(self.state, self.client, self.events)
@@ -292,11 +291,7 @@ class Reconciler:
         return dialect is not offering.dialect or not offering.layout.means_the_same(known)
 
     def _decide(self) -> Offering:
-        snapshot = self._snapshot()
-        same = snapshot.share_node, snapshot.last_dialect, snapshot.assigned
-        pods = tuple(snapshot.pods.values())
-        equal = snapshot.cards, snapshot.last_layout, snapshot.assigned_known, pods
-        return self._decided.to(same, equal, decide=lambda: decide_offering(snapshot))
+        return self._decided.value(self._snapshot(), decide_offering)
 
     def _snapshot(self) -> Snapshot:
         state = self.state
@@ -336,16 +331,15 @@ class Reconciler:
     def _every_allocation(self, assignments: NodeAssignments | None) -> Sequence[PodAllocation]:
         if assignments is None:
             return ()
-        pods = dict(self.state.pods)
-        return self._allocations.to(
-            (assignments.assigned,),
-            (assignments.layout, assignments.preferred, assignments.recorded, tuple(pods.values())),
-            decide=lambda: with_orphans(self._allocations_of(assignments, pods), assignments, pods),
+        return self._allocations.value(
+            (assignments, dict(self.state.pods)),
+            lambda known: with_orphans(self._allocations_of(*known), *known),
         )
 
     def _allocations_of(self, assignments: NodeAssignments, pods: Pods) -> Sequence[PodAllocations]:
-        return self._of_pods.of(
-            pods.values(), assignments, decide=lambda pod: allocations_of(pod, assignments)
+        return self._of_pods.values(
+            {name: assignments.of_pod(pod) for name, pod in pods.items()},
+            lambda known: allocations_of(known.pod, assignments),
         )
 
     def _node_assignments(self, offering: Offering) -> NodeAssignments | None:
@@ -367,10 +361,9 @@ class Reconciler:
         if assignments is None:
             return ()
         pods = dict(self.state.pods)
-        return self._planned.to(
-            (assignments.assigned, dialect),
-            (assignments.layout, assignments.preferred, tuple(pods.values())),
-            decide=lambda: self._planner.plan(assignments, pods.values(), dialect, now=self.now()),
+        return self._planned.value(
+            (assignments, pods, dialect),
+            lambda _: self._planner.plan(assignments, pods.values(), dialect, now=self.now()),
         )
 
     async def _measure(self) -> None:
@@ -431,10 +424,9 @@ class Reconciler:
         assignments = self._node_assignments(offering)
         allocations = self._every_allocation(assignments)
         locks = node_locks(assignments, state.pods, allocations) if assignments else {}
-        status = self._told.to(
-            (share_node, allocations),
-            (offering, locks, use, faults),
-            decide=lambda: node_status(
+        status = self._told.value(
+            (share_node, allocations, offering, locks, use, faults),
+            lambda _: node_status(
                 share_node, offering, allocations, locks=locks, use=use, faults=faults, now=self.now()
             ),
         )
