@@ -13,7 +13,6 @@ from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.dialects.table import DIALECTS
 from gpushare_core.placement.card_choice import Strategy
 from gpushare_core.placement.requests import ResourceClass
-from gpushare_plugin.decide.admit.preferred_allocation import PreferredCard
 from gpushare_plugin.decide.health.card_health import HealthRecord
 from gpushare_plugin.decide.health.cordon import NO_CORDON, Cordon
 from gpushare_plugin.decide.held.allocations import every_allocation
@@ -26,6 +25,7 @@ from gpushare_plugin.decide.held.kubelet_restart import (
 )
 from gpushare_plugin.decide.held.lost_assignments import Remembered, recorded_holdings
 from gpushare_plugin.decide.held.pods import Pod, PodName
+from gpushare_plugin.decide.held.preferred_cards import PreferredCard
 from gpushare_plugin.decide.offer.dialect_change import recorded_dialect
 from gpushare_plugin.decide.offer.offering import STARTING, Offering
 from gpushare_plugin.decide.units.layout import Layout

@@ -17,13 +17,13 @@ from gpushare_core.placement.requests import PodRequest, read_request
 from gpushare_core.text.json_object import Json
 from gpushare_plugin.cluster.container_names import ContainerNames
 from gpushare_plugin.cluster.event_writer import EventWriter
-from gpushare_plugin.decide.admit.environment import UnusableUnitsError
 from gpushare_plugin.decide.admit.preferred_allocation import NothingFitsError, PreferenceRequest
 from gpushare_plugin.decide.health.card_health import MAX_QUIET
 from gpushare_plugin.decide.held.assigned_devices import AssignedDevices
 from gpushare_plugin.decide.held.checkpoint import CheckpointEntry, StoredUnits, read_answer
 from gpushare_plugin.decide.held.pods import PodName, read_pod
 from gpushare_plugin.decide.report.conditions import RegistrationState
+from gpushare_plugin.decide.units.errors import UnusableUnitsError
 from gpushare_plugin.decide.units.unit_ids import known_numbers
 from gpushare_plugin.devices.card import PhysicalCard, Reading
 from gpushare_plugin.kubelet.allocator import Allocator, NothingOfferedError

@@ -18,7 +18,6 @@ from gpushare_plugin.decide.admit.admission import (
     pods_without_units,
     require_not_listed,
 )
-from gpushare_plugin.decide.admit.environment import UnusableUnitsError
 from gpushare_plugin.decide.admit.hints import hinted_cards, hinted_units
 from gpushare_plugin.decide.admit.injection import ContainerAnswer, container_answer
 from gpushare_plugin.decide.admit.preferred_allocation import (
@@ -51,6 +50,7 @@ from gpushare_plugin.decide.offer.replaced_plugin_units import (
     require_room_beside_foreign,
 )
 from gpushare_plugin.decide.offer.unit_change import may_go_on
+from gpushare_plugin.decide.units.errors import UnusableUnitsError
 from gpushare_plugin.decide.units.layout import Layout
 from gpushare_plugin.decide.units.locks import locks_of_units
 from gpushare_plugin.decide.units.unit_ids import UnitSet, encode_id, known_numbers

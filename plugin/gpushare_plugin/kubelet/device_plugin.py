@@ -12,9 +12,9 @@ import grpc
 import grpc.aio
 
 from gpushare_core.text.printable import REFUSAL_BYTES, printable
-from gpushare_plugin.decide.admit.environment import UnusableUnitsError
 from gpushare_plugin.decide.admit.injection import ContainerAnswer
 from gpushare_plugin.decide.admit.preferred_allocation import NothingFitsError, PreferenceRequest
+from gpushare_plugin.decide.units.errors import UnusableUnitsError
 from gpushare_plugin.kubelet.allocator import Allocator, NothingOfferedError
 from gpushare_plugin.kubelet.device_stream import DeviceStream
 from gpushare_plugin.kubelet.kubelet_requests import KubeletCalls

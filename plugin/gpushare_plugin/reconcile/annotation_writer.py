@@ -12,7 +12,7 @@ from gpushare_core.kube.paths import pod_path
 from gpushare_plugin.cluster.event_writer import EventWriter
 from gpushare_plugin.decide.held.assigned_devices import NodeAssignments
 from gpushare_plugin.decide.held.pods import read_metadata
-from gpushare_plugin.decide.memo import LastAnswer
+from gpushare_plugin.decide.memo import Memo
 from gpushare_plugin.decide.report.annotation_repairs import Repair, RepairPlanner, full_pod_events
 from gpushare_plugin.state import PluginState
 
@@ -31,7 +31,7 @@ class AnnotationWriter:
     """Pods whose annotations could not be set right the last time, and why."""
     _full: frozenset[str] = field(default=frozenset(), init=False)
     """UIDs of the pods without room for the annotations, which have an Event about it."""
-    _planned: LastAnswer[Sequence[Repair]] = field(default_factory=LastAnswer, init=False)
+    _planned: Memo[Sequence[Repair]] = field(default_factory=Memo, init=False)
     _planner: RepairPlanner = field(default_factory=RepairPlanner, init=False)
 
     def plan(self, assignments: NodeAssignments | None) -> Sequence[Repair]:
@@ -40,10 +40,9 @@ class AnnotationWriter:
             return ()
         dialect = self.state.last_dialect or self.state.offering.dialect
         pods = dict(self.state.pods)
-        return self._planned.to(
-            (assignments.assigned, dialect),
-            (assignments.layout, assignments.preferred, tuple(pods.values())),
-            decide=lambda: self._planner.plan(assignments, pods.values(), dialect, now=self.now()),
+        return self._planned.value(
+            (assignments, pods, dialect),
+            lambda _: self._planner.plan(assignments, pods.values(), dialect, now=self.now()),
         )
 
     async def repair(self, assignments: NodeAssignments | None) -> None:

@@ -7,7 +7,7 @@ from itertools import chain
 
 from gpushare_core.api.served import Problem
 from gpushare_plugin.decide.health.cordon import kept_units
-from gpushare_plugin.decide.memo import LastAnswer
+from gpushare_plugin.decide.memo import Memo
 from gpushare_plugin.decide.offer.device_list import device_lists
 from gpushare_plugin.decide.offer.offering import (
     KUBELET_SILENT,
@@ -45,7 +45,7 @@ class KubeletOffer:
     """By the name of the extended resource."""
     allocations: NodeAllocations
     status: StatusWriter
-    _decided: LastAnswer[Offering] = field(default_factory=LastAnswer, init=False)
+    _decided: Memo[Offering] = field(default_factory=Memo, init=False)
     _sent_locks: Locks = field(default_factory=dict, init=False)
     """Cards that are in the lists of one class only."""
     _sent_kept: frozenset[int] = field(default=frozenset(), init=False)
@@ -77,11 +77,7 @@ class KubeletOffer:
 
     def decide(self) -> Offering:
         """Returns what to offer by what is known now; nothing of it is applied."""
-        snapshot = self._snapshot()
-        same = snapshot.share_node, snapshot.last_dialect, snapshot.assigned
-        pods = tuple(snapshot.pods.values())
-        equal = snapshot.cards, snapshot.last_layout, snapshot.assigned_known, pods
-        return self._decided.to(same, equal, decide=lambda: decide_offering(snapshot))
+        return self._decided.value(self._snapshot(), decide_offering)
 
     def withdraw(self) -> None:
         """Sends the kubelet empty lists when it next connects: another plugin serves it."""

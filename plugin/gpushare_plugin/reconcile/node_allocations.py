@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from gpushare_plugin.decide.held.allocations import PodAllocations, allocations_of, node_locks, with_orphans
 from gpushare_plugin.decide.held.assigned_devices import NodeAssignments
 from gpushare_plugin.decide.held.pod_allocation import PodAllocation
-from gpushare_plugin.decide.memo import LastAnswer
+from gpushare_plugin.decide.held.pods import Pods
+from gpushare_plugin.decide.memo import Memo
 from gpushare_plugin.decide.offer.offering import Offering
-from gpushare_plugin.decide.pod_answers import PodAnswers
 from gpushare_plugin.decide.units.locks import NO_LOCKS, Locks
 from gpushare_plugin.state import PluginState
 
@@ -18,8 +18,8 @@ class NodeAllocations:
     """By what the state has now."""
 
     state: PluginState
-    _of_node: LastAnswer[Sequence[PodAllocation]] = field(default_factory=LastAnswer, init=False)
-    _of_pods: PodAnswers[PodAllocations] = field(default_factory=PodAnswers, init=False)
+    _of_node: Memo[Sequence[PodAllocation]] = field(default_factory=Memo, init=False)
+    _of_pods: Memo[PodAllocations] = field(default_factory=Memo, init=False)
 
     def assignments(self, offering: Offering) -> NodeAssignments | None:
         """None before anything was offered: then no unit can have been assigned by us."""
@@ -35,18 +35,15 @@ class NodeAllocations:
         """Returns the allocations of all pods, those of orphans included."""
         if assignments is None:
             return ()
-        pods = dict(self.state.pods)
+        return self._of_node.value(
+            (assignments, dict(self.state.pods)),
+            lambda known: with_orphans(self._allocations_of(*known), *known),
+        )
 
-        def decide() -> Sequence[PodAllocation]:
-            of_pods = self._of_pods.of(
-                pods.values(), assignments, decide=lambda pod: allocations_of(pod, assignments)
-            )
-            return with_orphans(of_pods, assignments, pods)
-
-        return self._of_node.to(
-            (assignments.assigned,),
-            (assignments.layout, assignments.preferred, assignments.recorded, tuple(pods.values())),
-            decide=decide,
+    def _allocations_of(self, assignments: NodeAssignments, pods: Pods) -> Sequence[PodAllocations]:
+        return self._of_pods.values(
+            {name: assignments.of_pod(pod) for name, pod in pods.items()},
+            lambda known: allocations_of(known.pod, assignments),
         )
 
     def locks(self, offering: Offering) -> Locks:

@@ -23,7 +23,7 @@ from gpushare_plugin.decide.held.allocations import (
     lost_assignments_without_pod,
     node_locks,
 )
-from gpushare_plugin.decide.memo import LastAnswer
+from gpushare_plugin.decide.memo import Memo
 from gpushare_plugin.decide.offer.offering import NOT_KEPT, NOT_RECORDED, Offering, is_recorded
 from gpushare_plugin.decide.offer.replaced_plugin_units import doubtful_units
 from gpushare_plugin.decide.report.audit import AuditInput, NodeAudit
@@ -58,7 +58,7 @@ class StatusWriter:
     _writing: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
     _kept: tuple[NodeStatus, NodeStatus] | None = field(default=None, init=False)
     """The status as it was written last, and what a CRD of another version left of it."""
-    _without_conditions: LastAnswer[NodeStatus] = field(default_factory=LastAnswer, init=False)
+    _without_conditions: Memo[NodeStatus] = field(default_factory=Memo, init=False)
 
     async def write(self) -> bool:
         """Returns whether the status is as it has to be."""
@@ -127,10 +127,9 @@ class StatusWriter:
         assignments = self.allocations.assignments(offering)
         allocations = self.allocations.of(assignments)
         locks = node_locks(assignments, state.pods, allocations) if assignments else {}
-        status = self._without_conditions.to(
-            (share_node, allocations),
-            (offering, locks, use, faults),
-            decide=lambda: node_status(
+        status = self._without_conditions.value(
+            (share_node, allocations, offering, locks, use, faults),
+            lambda _: node_status(
                 share_node, offering, allocations, locks=locks, use=use, faults=faults, now=self.now()
             ),
         )

@@ -41,9 +41,9 @@ from gpushare_extender.verbs.server import ExtenderApi, application
 from gpushare_hostctl.main import main as hostctl
 from gpushare_hostctl.report import Report
 from gpushare_operator.main import parser
-from gpushare_plugin.decide.admit.environment import UnusableUnitsError
 from gpushare_plugin.decide.held.pod_events import PodEvent
 from gpushare_plugin.decide.held.pods import PodName
+from gpushare_plugin.decide.units.errors import UnusableUnitsError
 from gpushare_plugin.devices.inventory.inventory_file import InventoryError, read_inventory
 from gpushare_plugin.health_server import HealthServer
 from gpushare_plugin.kubelet.device_plugin import DevicePlugin

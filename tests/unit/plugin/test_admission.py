@@ -25,10 +25,10 @@ from gpushare_plugin.decide.admit.admission import (
     pods_to_read,
     pods_without_units,
 )
-from gpushare_plugin.decide.admit.preferred_allocation import PreferredCard, PreferredCards
 from gpushare_plugin.decide.held.assigned_devices import AssignedDevices
 from gpushare_plugin.decide.held.pod_assignment import PodAssignment
 from gpushare_plugin.decide.held.pods import Pod, Pods, read_metadata
+from gpushare_plugin.decide.held.preferred_cards import PreferredCard, PreferredCards
 
 EARLY, LATE = "2026-11-21T10:00:00Z", "2026-11-21T10:00:09Z"
 

@@ -21,7 +21,6 @@ from tests.samples.plugin import (
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_core.placement.units import CardPart
-from gpushare_plugin.decide.admit.preferred_allocation import PreferredCard, PreferredCards
 from gpushare_plugin.decide.admit.unadmitted_pods import promised_units
 from gpushare_plugin.decide.held.allocations import (
     every_allocation,
@@ -33,6 +32,7 @@ from gpushare_plugin.decide.held.assigned_devices import AssignedDevices
 from gpushare_plugin.decide.held.pod_allocation import PodAllocation
 from gpushare_plugin.decide.held.pod_assignment import PodAssignment
 from gpushare_plugin.decide.held.pods import Pod
+from gpushare_plugin.decide.held.preferred_cards import PreferredCard, PreferredCards
 from gpushare_plugin.decide.report.annotation_repairs import plan_repairs
 from gpushare_plugin.decide.units.layout import lay_out
 
@@ -97,7 +97,11 @@ def test_what_a_pod_holds_includes_what_podresources_do_not_show(
     one: Pod, held: AssignedDevices, preferred: PreferredCards, expected: Expected
 ) -> None:
     allocation = pod_allocation(one, node_assignments(held, preferred))
-    assert allocation == (PodAllocation(one, *expected) if expected else None)
+    assert allocation == allocation_of(one, expected, ResourceClass.MEMORY)
+
+
+def allocation_of(one: Pod, expected: Expected, resource: ResourceClass) -> PodAllocation | None:
+    return PodAllocation(one, *expected, classes=dict.fromkeys(expected[1], resource)) if expected else None
 
 
 HALVES = lay_out([card(0), card(1), card(2)], CardPart(ResourceClass.SLICE, 2), reserved=0)
@@ -128,7 +132,7 @@ def test_of_slices_each_is_on_a_card_of_its_own(
 ) -> None:
     assignments = replace(node_assignments(assigned(a=held), preferred), layout=HALVES)
     allocation = pod_allocation(SLICED, assignments)
-    assert allocation == (PodAllocation(SLICED, *expected) if expected else None)
+    assert allocation == allocation_of(SLICED, expected, ResourceClass.SLICE)
 
 
 BOTH = pod("a", container("main", 1, SLICE), container("other", 4))
@@ -142,7 +146,9 @@ def test_what_the_kubelet_gave_counts_whatever_the_pod_asks(*, in_checkpoint: bo
     assignments = {name: replace(each, uid="uid-a") for name, each in listed.pods.items()}
     held = AssignedDevices(assignments, stored(HALVES, a={"main": [2]}) if in_checkpoint else {})
     allocation = pod_allocation(BOTH, replace(node_assignments(held), layout=HALVES))
-    assert allocation == PodAllocation(BOTH, {"main": {"GPU-1": 1}}, {"GPU-1": 1})
+    # By the checkpoint the class is known; the layout of one class does not say it.
+    classes = {"GPU-1": ResourceClass.SLICE} if in_checkpoint else {}
+    assert allocation == PodAllocation(BOTH, {"main": {"GPU-1": 1}}, {"GPU-1": 1}, classes=classes)
     nothing = replace(node_assignments(assigned(a={"main": [], "other": []})), layout=HALVES)
     assert pod_allocation(BOTH, nothing) is None
 

@@ -26,7 +26,7 @@ from gpushare_core.placement.modes.table import NODE_MODES
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_core.placement.units import UnitFields, parse_node_unit
 from gpushare_plugin.decide.admit.admission import admission_candidates
-from gpushare_plugin.decide.admit.environment import UnusableUnitsError, environment
+from gpushare_plugin.decide.admit.environment import environment
 from gpushare_plugin.decide.admit.preferred_allocation import ContainerRequest, NothingFitsError, choose_units
 from gpushare_plugin.decide.held.assigned_devices import AssignedDevices
 from gpushare_plugin.decide.held.checkpoint import CheckpointEntry, StoredUnits, read_answer
@@ -34,6 +34,7 @@ from gpushare_plugin.decide.offer.device_list import device_lists
 from gpushare_plugin.decide.offer.granted_units import agrees, stored_witnesses
 from gpushare_plugin.decide.offer.offering import Offering, Snapshot, decide_offering
 from gpushare_plugin.decide.report.status import node_status
+from gpushare_plugin.decide.units.errors import UnusableUnitsError
 from gpushare_plugin.decide.units.layout import Layout, lay_out, recorded_layout
 from gpushare_plugin.decide.units.locks import locks_of_units
 from gpushare_plugin.decide.units.unit_ids import UnitSet

@@ -8,7 +8,6 @@ from tests.samples.plugin import card, ids, layout, name_of
 
 from gpushare_core.dialects.aliyun import ALIYUN
 from gpushare_core.placement.card_choice import Strategy
-from gpushare_plugin.decide.admit.environment import UnusableUnitsError
 from gpushare_plugin.decide.admit.preferred_allocation import ContainerRequest, NothingFitsError, choose_units
 from gpushare_plugin.decide.held.assigned_devices import AssignedDevices
 from gpushare_plugin.decide.held.pod_assignment import PodAssignment
@@ -20,6 +19,7 @@ from gpushare_plugin.decide.offer.replaced_plugin_units import (
     foreign_by_card,
     require_room_beside_foreign,
 )
+from gpushare_plugin.decide.units.errors import UnusableUnitsError
 from gpushare_plugin.decide.units.foreign_units import ForeignUnits
 from gpushare_plugin.decide.units.unit_ids import UnitSet, decode_id
 from gpushare_plugin.kubelet.proto import deviceplugin_pb2 as api

@@ -6,9 +6,9 @@ import pytest
 from tests.samples.plugin import NODE, container, name_of, pod, share_node
 
 from gpushare_core.placement.requests import ResourceClass
-from gpushare_plugin.decide.admit.preferred_allocation import PreferredCard
 from gpushare_plugin.decide.held.assigned_devices import AssignedDevices
 from gpushare_plugin.decide.held.pods import Pod
+from gpushare_plugin.decide.held.preferred_cards import PreferredCard
 from gpushare_plugin.state import PluginState
 
 READ = pod("a", container(units=4))

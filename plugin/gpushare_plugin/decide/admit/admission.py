@@ -10,12 +10,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
 from gpushare_core.placement.requests import PodRequest
-from gpushare_plugin.decide.admit.environment import UnusableUnitsError
-from gpushare_plugin.decide.admit.preferred_allocation import PreferredCards
 from gpushare_plugin.decide.held.allocations import containers_without_units, is_known
 from gpushare_plugin.decide.held.assigned_devices import AssignedDevices
 from gpushare_plugin.decide.held.pod_assignment import PodAssignment
 from gpushare_plugin.decide.held.pods import Pod, PodName, Pods
+from gpushare_plugin.decide.held.preferred_cards import PreferredCards
+from gpushare_plugin.decide.units.errors import UnusableUnitsError
 
 
 def pods_to_read(assigned: AssignedDevices, pods: Pods) -> list[PodName]:

@@ -7,12 +7,9 @@ from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.dialects.grants import CardGrant, ContainerGrant
 from gpushare_core.placement.modes.table import mode_serving
 from gpushare_core.placement.requests import ResourceClass
+from gpushare_plugin.decide.units.errors import UnusableUnitsError
 from gpushare_plugin.decide.units.layout import Layout, PlacedCard
 from gpushare_plugin.decide.units.unit_ids import UnknownUnitError, decode_id
-
-
-class UnusableUnitsError(ValueError):
-    """No container can be given these units; the text says why."""
 
 
 @dataclass(frozen=True, slots=True)

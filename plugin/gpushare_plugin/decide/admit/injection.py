@@ -7,7 +7,8 @@ from typing import TypeVar
 from gpushare_core.api.enums import Injection
 from gpushare_core.api.node_object import Devices
 from gpushare_core.dialects.dialect import CARD_VARIABLE, Dialect
-from gpushare_plugin.decide.admit.environment import UnusableUnitsError, granted_units, variables_of
+from gpushare_plugin.decide.admit.environment import granted_units, variables_of
+from gpushare_plugin.decide.units.errors import UnusableUnitsError
 from gpushare_plugin.decide.units.layout import Layout
 from gpushare_plugin.devices.card import PhysicalCard
 from gpushare_plugin.devices.equipment import DeviceNode, Equipment, HostMount

@@ -12,24 +12,6 @@ from gpushare_plugin.decide.units.locks import Locks, open_cards
 from gpushare_plugin.decide.units.unit_ids import UnitSet
 
 
-@dataclass(frozen=True, slots=True)
-class PreferredCard:
-    """What GetPreferredAllocation answered for a pod: the cards, and for how many of its containers."""
-
-    cards: tuple[str, ...]
-    containers: int = 1
-    classes: Mapping[str, ResourceClass] = field(default_factory=dict)
-    """Card UUID -> what was answered of it."""
-
-    def cards_of(self, resource: ResourceClass) -> tuple[str, ...]:
-        """Returns the cards that were answered to a question for ``resource``."""
-        return tuple(card for card in self.cards if self.classes.get(card, resource) is resource)
-
-
-PreferredCards = Mapping[str, PreferredCard]
-"""By the pod's UID."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreferenceRequest:
     """What GetPreferredAllocation is asked for one container, without IDs that name no unit."""

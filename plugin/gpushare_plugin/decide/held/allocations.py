@@ -394,7 +394,7 @@ class PodAllocations(NamedTuple):
 
 
 def allocations_of(pod: Pod, assignments: NodeAssignments) -> PodAllocations:
-    """Returns what ``pod`` has. That follows from its ``PodInputs``, the node and the layout alone."""
+    """Returns what ``pod`` has. That follows from its ``PodSnapshot`` alone."""
     admitted, forgotten = _admitted_allocation(pod, assignments), _forgotten_allocation(pod, assignments)
     shown = None if admitted or forgotten else _shown_allocation(pod, assignments)
     return PodAllocations(admitted, shown, forgotten)

@@ -15,7 +15,6 @@ from gpushare_core.allocation_annotation import Shares, sum_shares
 from gpushare_core.api.node_object import NodeStatus
 from gpushare_core.placement.modes.table import class_of_lock
 from gpushare_core.placement.requests import ResourceClass
-from gpushare_plugin.decide.admit.environment import UnusableUnitsError
 from gpushare_plugin.decide.held.allocations import (
     containers_without_units,
     forgotten_containers,
@@ -26,6 +25,7 @@ from gpushare_plugin.decide.held.kubelet_restart import PodsListedSinceRestart
 from gpushare_plugin.decide.held.pod_allocation import PodAllocation
 from gpushare_plugin.decide.held.pod_assignment import PodAssignment
 from gpushare_plugin.decide.held.pods import Pod, PodName, Pods
+from gpushare_plugin.decide.units.errors import UnusableUnitsError
 from gpushare_plugin.decide.units.layout import Layout, PlacedCard
 from gpushare_plugin.decide.units.unit_ids import UnitSet
 

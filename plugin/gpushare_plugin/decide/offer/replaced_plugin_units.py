@@ -11,8 +11,8 @@ from itertools import chain
 
 from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.placement.requests import ResourceClass
-from gpushare_plugin.decide.admit.environment import UnusableUnitsError
 from gpushare_plugin.decide.held.assigned_devices import AssignedDevices
+from gpushare_plugin.decide.units.errors import UnusableUnitsError
 from gpushare_plugin.decide.units.foreign_units import foreign_classes, foreign_doubt, foreign_shares
 from gpushare_plugin.decide.units.layout import Layout
 from gpushare_plugin.decide.units.unit_ids import UnitSet

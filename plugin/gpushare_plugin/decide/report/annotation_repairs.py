@@ -27,7 +27,7 @@ from gpushare_plugin.decide.held.assigned_devices import AssignedDevices, NodeAs
 from gpushare_plugin.decide.held.pod_allocation import PodAllocation
 from gpushare_plugin.decide.held.pod_events import PodEvent
 from gpushare_plugin.decide.held.pods import Pod, PodName
-from gpushare_plugin.decide.pod_answers import PodAnswers
+from gpushare_plugin.decide.memo import Memo
 from gpushare_plugin.decide.units.layout import Layout
 
 ANNOTATIONS_FULL = "AnnotationsFull"
@@ -49,18 +49,16 @@ class Repair:
 class RepairPlanner:
     """Plans repairs. A pod that needed none is looked at again when something of it has changed."""
 
-    _settled: PodAnswers[list[Repair]] = field(default_factory=PodAnswers)
+    _settled: Memo[list[Repair]] = field(default_factory=Memo)
 
     def plan(
         self, assignments: NodeAssignments, pods: Iterable[Pod], dialect: Dialect, *, now: datetime
     ) -> list[Repair]:
         """Returns what ``plan_repairs`` does. The time is in repairs alone: these are planned anew."""
-        repairs = self._settled.of(
-            pods,
-            assignments,
-            beside=(dialect,),
-            decide=lambda pod: plan_repairs(assignments, [pod], dialect, now=now),
-            settled=operator.not_,
+        repairs = self._settled.values(
+            {pod.name: (assignments.of_pod(pod), dialect) for pod in pods},
+            lambda known: plan_repairs(assignments, [known[0].pod], dialect, now=now),
+            keep=operator.not_,
         )
         return [*chain.from_iterable(repairs)]
 

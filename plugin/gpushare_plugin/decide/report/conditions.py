@@ -34,8 +34,8 @@ from gpushare_plugin.decide.offer.offering import (
     is_draining,
 )
 from gpushare_plugin.decide.report.audit import TOO_MUCH
-from gpushare_plugin.decide.report.status import quantity_text
 from gpushare_plugin.decide.units.layout import Layout, PlacedCard
+from gpushare_plugin.decide.units.quantity_text import quantity_text
 from gpushare_plugin.devices.card import LeftOutCard, Reading
 
 

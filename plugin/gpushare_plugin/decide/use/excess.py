@@ -14,7 +14,7 @@ from gpushare_core.api.names import MEMORY_EXCEEDED
 from gpushare_core.api.node_object import NodeSpec
 from gpushare_core.api.served import Problem
 from gpushare_plugin.decide.held.pod_events import PodEvent
-from gpushare_plugin.decide.report.status import quantity_text
+from gpushare_plugin.decide.units.quantity_text import quantity_text
 from gpushare_plugin.decide.use.container_use import ContainerShare, MeasuredUse, exceeding
 from gpushare_plugin.decide.use.reported_use import ReportedUse
 
