@@ -307,6 +307,7 @@ class Node:
     disturbed: bool = False
     """Whether somebody may be refused although the extender promised: a card failed, or others bind."""
     clock: Clock = field(default_factory=Clock)
+    registration: RegistrationState = field(default_factory=lambda: RegistrationState(registered=True))
     state: PluginState = field(init=False)
     reconciler: NodeReconciler = field(init=False)
     reader: AssignmentReader = field(init=False)
@@ -333,7 +334,7 @@ class Node:
             assignment_reader=self.reader,
             reservations=self.reservations,
             streams=streams,
-            registration=lambda: RegistrationState(registered=True),
+            registration=lambda: self.registration,
             now=self.now,
             open_source=lambda _: self.cards,
             meter=UseMeter(self.state, ContainerNames(self.cluster), open_use=lambda _: None),  # type: ignore[arg-type]

@@ -20,17 +20,17 @@ class HostMount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Equipment:
-    """With one card, what all cards of the inventory come with included."""
+    """Of one card, with what all cards of the inventory come with."""
 
     device_nodes: tuple[DeviceNode, ...] = ()
     mounts: tuple[HostMount, ...] = ()
     variables: tuple[tuple[str, str], ...] = ()
     """Name and value."""
     runtime_variable: str = ""
-    """The variable in which the vendor's runtime finds the cards of a container; empty where it has none."""
+    """The variable that tells the vendor's runtime the cards of a container; empty where there is none."""
     runtime_name: str = ""
     """The card in that variable."""
     cdi_kind: str = ""
-    """Vendor and class; empty where the policy's hold."""
+    """Vendor and class; empty for those of the policy."""
     cdi_name: str = ""
     """The device of that kind."""
