@@ -362,7 +362,7 @@ class Node:
         """The plugin reads the kubelet's books, decides what to offer, repairs, reports."""
         self.clock.now += LONG
         run_now(self.reader.read())
-        if not self.state.shown.complete:  # pods of a kubelet that lists nobody are waited for
+        if not self.state.listed_since_restart.complete:  # pods of a kubelet that lists nobody are waited for
             self.clock.now += LONG
             run_now(self.reader.read())
         if not any(self.try_round() for _ in range(3)):

@@ -118,7 +118,7 @@ class AssignmentReader:
     def delay(self) -> float:
         """Returns the seconds until the next reading, unless something happens before that."""
         state = self._state
-        settled = state.shown.complete and not state.assigned.unshown
+        settled = state.listed_since_restart.complete and not state.assigned.unshown
         unknown = orphans(state.assigned, state.pods) or lost_assignments_without_pod(
             state.assigned, state.pods
         )
@@ -152,10 +152,10 @@ class AssignmentReader:
         known = replace(listed, checkpoint_problem=stored.checkpoint_problem)
         remembered = {name: each.pod.kubelet_uid for name, each in state.remembered.items()}
         identified = identify(known, entries, before, state.pods, remembered=remembered)
-        if listed.kubelet != state.shown.kubelet:
+        if listed.kubelet != state.listed_since_restart.kubelet:
             state.remember_assigned()
         known_pods = state.pods if state.pods_known else None
-        shown = state.shown.after(identified, before, known_pods, now=self._clock())
+        shown = state.listed_since_restart.after(identified, before, known_pods, now=self._clock())
         every = with_unshown(identified, before, shown, state.pods, stored=stored.stored)
         located = locate(every, before, state.pods, state.dialect_names)
         state.remembered = still_remembered(state.remembered, located, shown, state.pods)

@@ -14,7 +14,10 @@ async def victim(node: Node, units: int = 12) -> None:
     await node.run_pod(pod_json("victim", container(units=units)) | {"status": RUNNING})
     await node.until("it in the status", lambda: "victim" in node.on_cards())
     await node.until("agreement", lambda: node.condition("LedgerInSync") == ("True", "InSync"))
-    await node.until("its kubelet's word", lambda: node.agent is not None and node.agent.state.shown.complete)
+    await node.until(
+        "its kubelet's word",
+        lambda: node.agent is not None and node.agent.state.listed_since_restart.complete,
+    )
 
 
 async def forge(node: Node, uid: str = "uid-victim") -> None:

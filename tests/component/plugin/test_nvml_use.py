@@ -251,7 +251,7 @@ async def test_a_driver_that_is_not_loaded_is_not_asked(driver: StubDriver, libr
 
 
 async def test_what_nobody_expects_is_a_problem_and_no_end(source: NvmlSource) -> None:
-    class Broken:
+    class Broken(NvmlLibrary):
         is_open = True
 
         def use(self, question: UseQuestion) -> Use:

@@ -19,8 +19,7 @@ from gpushare_plugin.decide.report.conditions import (
     node_conditions,
 )
 from gpushare_plugin.decide.units.layout import Layout, lay_out
-from gpushare_plugin.devices.card import LeftOutCard, Reading
-from gpushare_plugin.devices.equipment import Equipment
+from gpushare_plugin.devices.card import Equipment, LeftOutCard, Reading
 
 GOOD = Offering(layout=layout())
 REGISTERED = RegistrationState(registered=True)

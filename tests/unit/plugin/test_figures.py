@@ -68,7 +68,7 @@ def state(share: GPUShareNode | None = SHARED, *, cards: int = 1) -> ProcessStat
         ),
         listed={"pods": True, "gpusharenodes": True},
         registered=True,
-        books_age=1.5,
+        assignments_age=1.5,
     )
 
 

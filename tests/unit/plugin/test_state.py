@@ -110,15 +110,15 @@ def test_preferred_cards_count_the_containers(state: PluginState) -> None:
 
 
 def test_an_assignment_that_says_the_same_is_no_change(state: PluginState) -> None:
-    state.put_assigned(state.assigned, state.shown)
+    state.put_assigned(state.assigned, state.listed_since_restart)
     assert state.changed.is_set()  # PodResources answer now
     state.changed.clear()
-    state.put_assigned(state.assigned, state.shown)
+    state.put_assigned(state.assigned, state.listed_since_restart)
     assert not state.changed.is_set()
 
 
 def test_pod_resources_that_do_not_answer_are_a_change_once(state: PluginState) -> None:
-    state.put_assigned(state.assigned, state.shown)
+    state.put_assigned(state.assigned, state.listed_since_restart)
     state.changed.clear()
     state.lose_pod_resources(AssignedDevices())
     assert state.changed.is_set()

@@ -10,8 +10,7 @@ from gpushare_core.dialects.dialect import CARD_VARIABLE, Dialect
 from gpushare_plugin.decide.admit.environment import granted_units, variables_of
 from gpushare_plugin.decide.units.errors import UnusableUnitsError
 from gpushare_plugin.decide.units.layout import Layout
-from gpushare_plugin.devices.card import PhysicalCard
-from gpushare_plugin.devices.equipment import DeviceNode, Equipment, HostMount
+from gpushare_plugin.devices.card import DeviceNode, Equipment, HostMount, PhysicalCard
 
 HIDDEN = "void"
 """In NVIDIA's variable: its runtime adds no card by itself, whatever the container's image asks for.

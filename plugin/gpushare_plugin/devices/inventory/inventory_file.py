@@ -19,8 +19,7 @@ from gpushare_core.api.policy import CDI_KIND
 from gpushare_core.dialects.dialect import CARD_VARIABLE
 from gpushare_core.placement.quantity import parse_memory
 from gpushare_core.text.yaml_edit import UNREADABLE_YAML
-from gpushare_plugin.devices.card import PhysicalCard
-from gpushare_plugin.devices.equipment import DeviceNode, Equipment, HostMount
+from gpushare_plugin.devices.card import DeviceNode, Equipment, HostMount, PhysicalCard
 
 MAX_BYTES = 256 * 1024
 MAX_CARDS = 64

@@ -5,7 +5,6 @@ import logging
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from typing import Protocol
 
 from gpushare_core.api.node_object import GPUShareNode
 from gpushare_plugin.devices.card import CardEvent, DeviceSource, PhysicalCard, Reading
@@ -46,19 +45,6 @@ class NvmlFamily:
         return self._use
 
 
-class Library(Protocol):
-    """What is asked of NVML. Every call may block for ever, and raise ``DriverFaultError``."""
-
-    def read(self) -> list[CardFacts]:
-        """Returns NVML's answers about each card."""
-
-    def events(self) -> tuple[CardEvent, ...]:
-        """Returns what has happened to these cards since it was called last; without waiting for it."""
-
-    def linked_pairs(self, facts: list[CardFacts]) -> Pairs:
-        """Returns which cards are linked directly."""
-
-
 class NvmlSource:
     """The cards that NVML lists, less those in MIG mode. Make one for the life of the process.
 
@@ -68,7 +54,7 @@ class NvmlSource:
 
     def __init__(
         self,
-        library: Library,
+        library: NvmlLibrary,
         *,
         deadline: float = DEADLINE,
         period: float = PERIOD,

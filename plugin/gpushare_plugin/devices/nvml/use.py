@@ -3,10 +3,10 @@
 import logging
 import time
 from collections.abc import Callable
-from typing import Protocol
 
 from gpushare_core.api.served import Problem
 from gpushare_plugin.devices.nvml.cards import UNKNOWN_ERROR, driver_problem
+from gpushare_plugin.devices.nvml.library import NvmlLibrary
 from gpushare_plugin.devices.use import Use, UseQuestion
 from gpushare_plugin.devices.worker import SingleCall, Worker
 
@@ -18,17 +18,6 @@ NOT_ASKED = Problem("DriverNotAsked", "the driver's library is not loaded: see t
 _log = logging.getLogger(__name__)
 
 
-class UseLibrary(Protocol):
-    """What is asked of NVML. Every call may block for ever."""
-
-    @property
-    def is_open(self) -> bool:
-        """Whether it can be asked."""
-
-    def use(self, question: UseQuestion) -> Use:
-        """Returns what is in use of the cards that are asked about."""
-
-
 class NvmlUse:
     """Asks once in the interval of a question, and gives the same answer until then. Make one.
 
@@ -37,7 +26,7 @@ class NvmlUse:
 
     def __init__(
         self,
-        library: UseLibrary,
+        library: NvmlLibrary,
         worker: Worker,
         *,
         deadline: float = DEADLINE,
