@@ -10,7 +10,11 @@ from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.kube.paths import pod_path
 from gpushare_plugin.cluster.event_writer import EventWriter
 from gpushare_plugin.decide.held.pods import read_metadata
-from gpushare_plugin.decide.report.annotation_repairs import Repair, full_pod_events
+from gpushare_plugin.decide.report.annotation_repairs import (
+    Repair,
+    full_pod_events,
+    other_card_events,
+)
 from gpushare_plugin.state import NodeState
 
 _log = logging.getLogger(__name__)
@@ -37,6 +41,8 @@ class AnnotationWriter:
             silence = "the API server does not answer"
             problems = [(repair.pod, repair.obstacle or silence) for repair in repairs]
         self.differing = tuple(f"{pod} ({problem})" for pod, problem in problems if problem)
+        written = (repair for repair, (_, problem) in zip(repairs, problems, strict=True) if not problem)
+        await self.events.write(other_card_events(written))
         await self._tell_full_pods(repairs)
 
     async def _tell_full_pods(self, repairs: Sequence[Repair]) -> None:

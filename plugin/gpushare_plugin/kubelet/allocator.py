@@ -18,6 +18,7 @@ from gpushare_plugin.decide.admit.admission import (
     pods_without_units,
     require_not_listed,
 )
+from gpushare_plugin.decide.admit.card_reason import reason_for_other_card
 from gpushare_plugin.decide.admit.hints import hinted_cards, hinted_units
 from gpushare_plugin.decide.admit.injection import ContainerAnswer, container_answer
 from gpushare_plugin.decide.admit.preferred_allocation import (
@@ -131,7 +132,7 @@ class Allocator:
             except NothingFitsError as error:
                 problems.append(error)
             else:
-                self._record(candidates, cards, container)
+                self._record(candidates, cards, container, layout=layout)
                 return numbers
         raise NothingFitsError(f"{problems[0]}{_whose_is_unknown(candidates)}")
 
@@ -467,7 +468,9 @@ class Allocator:
         """Yields the units of each container, some of them more than once."""
         return chain(self.state.assigned.holdings(), self.reservations.holdings())
 
-    def _record(self, candidates: Sequence[Pod], cards: Sequence[str], request: ContainerRequest) -> None:
+    def _record(
+        self, candidates: Sequence[Pod], cards: Sequence[str], request: ContainerRequest, *, layout: Layout
+    ) -> None:
         named = ",".join(cards)
         if len(candidates) != 1:
             _log.warning(
@@ -475,11 +478,11 @@ class Allocator:
             )
             return
         (pod,) = candidates
-        self.state.put_preferred(pod.uid, cards, self.resource)
-        annotated = request.annotated_cards or request.hinted_cards
-        if annotated and not set(cards) <= set(annotated):
-            message = "%d units from another card than annotated, which has no room"
-            _log.warning(message, request.units, extra={"pod": str(pod.name), "card": named})
+        reason = reason_for_other_card(request, layout.of(self.resource), cards)
+        self.state.put_preferred(pod.uid, cards, self.resource, reason=reason)
+        if reason:
+            message = "%d units of another card than annotated: %s"
+            _log.info(message, request.units, reason, extra={"pod": str(pod.name), "card": named})
 
 
 def _whose_is_unknown(candidates: Sequence[Pod]) -> str:
