@@ -34,7 +34,7 @@ from gpushare_plugin.decide.health.fault_events import fault_events
 from gpushare_plugin.decide.held.allocations import (
     PodAllocations,
     allocations_of,
-    forgotten_allocations,
+    lost_allocations,
     lost_assignments_without_pod,
     node_locks,
     with_orphans,
@@ -45,11 +45,11 @@ from gpushare_plugin.decide.held.pods import Pods
 from gpushare_plugin.decide.memo import Memo
 from gpushare_plugin.decide.offer.device_list import device_lists
 from gpushare_plugin.decide.offer.offering import (
-    KUBELET_SILENT,
     NOT_KEPT,
     NOT_RECORDED,
+    POD_RESOURCES_UNAVAILABLE,
+    NodeSnapshot,
     Offering,
-    Snapshot,
     decide_offering,
     is_recorded,
     known_dialect,
@@ -69,7 +69,7 @@ from gpushare_plugin.decide.use.reported_use import ReportedUse, recorded_use, r
 from gpushare_plugin.devices.card import DeviceSource, Reading
 from gpushare_plugin.kubelet.assignment_reader import AssignmentReader
 from gpushare_plugin.kubelet.device_stream import DeviceStream
-from gpushare_plugin.kubelet.reservations import Reservations
+from gpushare_plugin.kubelet.reservations import UnitReservations
 from gpushare_plugin.state import NodeState
 from gpushare_plugin.use_meter import UseMeter
 
@@ -86,7 +86,7 @@ class Reconciler:
     state: NodeState
     client: KubeClient
     assignment_reader: AssignmentReader
-    reservations: Reservations
+    reservations: UnitReservations
     streams: Mapping[str, DeviceStream]
     """By the name of the extended resource."""
     registration: Callable[[], RegistrationState]
@@ -198,7 +198,7 @@ class Reconciler:
         changes_meaning = self._changes_meaning(offering)
         if changes_meaning or self._lacks_foreign():
             if not await self._read_assigned():
-                return self._postpone(KUBELET_SILENT)
+                return self._postpone(POD_RESOURCES_UNAVAILABLE)
             offering = self._decide()
         if problem := await self._record(offering):
             return self._postpone(problem)
@@ -293,19 +293,19 @@ class Reconciler:
     def _decide(self) -> Offering:
         return self._decided.value(self._snapshot(), decide_offering)
 
-    def _snapshot(self) -> Snapshot:
+    def _snapshot(self) -> NodeSnapshot:
         state = self.state
-        return Snapshot(
+        return NodeSnapshot(
             share_node=state.share_node,
             cards=state.reading.cards if state.reading else None,
             last_layout=state.last_layout,
             last_dialect=state.last_dialect,
             assigned=state.assigned,
-            assigned_known=state.assigned_known and not self._lacks_witness(),
+            assigned_known=state.assigned_known and not self._lacks_granted_units(),
             pods=dict(state.pods),
         )
 
-    def _lacks_witness(self) -> bool:
+    def _lacks_granted_units(self) -> bool:
         """Whether pods hold units of which neither the kubelet nor its checkpoint says anything yet."""
         state = self.state
         unshown = {*state.unshown_holders, *state.unshown_starters} & state.pods.keys()
@@ -457,7 +457,7 @@ class Reconciler:
         differences: Sequence[Difference],
     ) -> list[ConditionState]:
         state, assignments = self.state, self._node_assignments(offering)
-        forgotten = forgotten_allocations(assignments, state.pods.values()) if assignments else []
+        forgotten = lost_allocations(assignments, state.pods.values()) if assignments else []
         forgotten += lost_assignments_without_pod(state.assigned, state.pods)
         annotations = AnnotationState(
             state.pod_resources_available,

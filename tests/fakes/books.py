@@ -31,7 +31,7 @@ from gpushare_plugin.kubelet.assignment_reader import AssignmentReader
 from gpushare_plugin.kubelet.pod_resources import PodResourcesUnavailableError, read_assigned
 from gpushare_plugin.kubelet.proto import deviceplugin_pb2 as api
 from gpushare_plugin.kubelet.proto import podresources_pb2 as resources
-from gpushare_plugin.kubelet.reservations import Reservations
+from gpushare_plugin.kubelet.reservations import UnitReservations
 from gpushare_plugin.kubelet.wire import preference_requests
 from gpushare_plugin.reconciler import Reconciler
 from gpushare_plugin.state import NodeState
@@ -310,7 +310,7 @@ class Node:
     state: NodeState = field(init=False)
     reconciler: Reconciler = field(init=False)
     reader: AssignmentReader = field(init=False)
-    reservations: Reservations = field(init=False)
+    reservations: UnitReservations = field(init=False)
 
     def start_plugin(self) -> None:
         """A new process: it knows what the API server has, and offers nothing yet."""
@@ -318,7 +318,7 @@ class Node:
         client: Any = KubeletClient(self.kubelet)
         streams: Any = {name: Listing(self.kubelet, name) for name in RESOURCES}
         self.state = NodeState(self.name)
-        self.reservations = Reservations(self.clock)
+        self.reservations = UnitReservations(self.clock)
         self.reader = AssignmentReader(
             self.state,
             client,

@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from tests.component.plugin.test_forgotten_pods import (
+from tests.component.plugin.test_lost_assignments import (
     CARD,
     FIRST,
     MEMORY,

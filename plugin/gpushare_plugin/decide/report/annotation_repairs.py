@@ -21,8 +21,8 @@ from gpushare_plugin.decide.admit.card_reason import KEPT_BY_KUBELET
 from gpushare_plugin.decide.held.allocations import (
     admitted_allocations,
     containers_without_units,
-    forgotten_allocations,
-    forgotten_containers,
+    lost_allocations,
+    lost_containers,
 )
 from gpushare_plugin.decide.held.assigned_devices import AssignedDevices, NodeAssignments
 from gpushare_plugin.decide.held.pod_allocation import PodAllocation
@@ -139,15 +139,15 @@ def _other_card(held: PodAllocation, assignments: NodeAssignments) -> str:
 
 def _certain_allocations(pod: Pod, assignments: NodeAssignments) -> Iterator[PodAllocation]:
     yield from admitted_allocations(assignments, [pod])
-    if assignments.assigned.forgotten_of(pod) and _is_told(pod, assignments.assigned):
-        yield from forgotten_allocations(assignments, [pod])
+    if assignments.assigned.lost_of(pod) and _is_told(pod, assignments.assigned):
+        yield from lost_allocations(assignments, [pod])
 
 
 def _is_told(pod: Pod, assigned: AssignedDevices) -> bool:
     """Whether it is known of every container that lacks units whether it had some."""
     promised = pod.allocation.containers if pod.allocation else {}
     lacking = {name for name in containers_without_units(pod, assigned) if name in promised}
-    return lacking <= {*forgotten_containers(pod, assigned)}
+    return lacking <= {*lost_containers(pod, assigned)}
 
 
 def _repaired(

@@ -114,7 +114,7 @@ class _HolderFinder:
 
     def holder(self, process: ProcessUse) -> Holding | None:
         """Returns None for a process of nobody who has units of its card, or while that cannot be told."""
-        for owner, holdings in self._candidates(process):
+        for owner, holdings in self._listed_candidates(process):
             if len(holdings) == 1:
                 return holdings[0]
             name = self._names.get(owner)
@@ -122,12 +122,12 @@ class _HolderFinder:
         return None
 
     def unnamed(self, process: ProcessUse) -> tuple[CgroupOwner, PodName] | None:
-        for owner, holdings in self._candidates(process):
+        for owner, holdings in self._listed_candidates(process):
             is_open = len(holdings) > 1 and owner.container_id and owner not in self._names
             return (owner, holdings[0].pod) if is_open else None
         return None
 
-    def _candidates(self, process: ProcessUse) -> Iterator[tuple[CgroupOwner, list[Holding]]]:
+    def _listed_candidates(self, process: ProcessUse) -> Iterator[tuple[CgroupOwner, list[Holding]]]:
         """Yields what may have the process, the outermost first: a pod may itself run a cluster."""
         for owner in cgroup_owners(process.cgroup):
             uid = self._uids.get(owner.pod_uid)
