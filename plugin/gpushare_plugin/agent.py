@@ -22,7 +22,7 @@ from gpushare_plugin.cluster.event_writer import EventWriter
 from gpushare_plugin.cluster.node_lease import NodeLease
 from gpushare_plugin.cluster.pod_watch import PodWatch
 from gpushare_plugin.cluster.share_node_watch import ShareNodeWatch
-from gpushare_plugin.decide.admit.admission import pods_without_units
+from gpushare_plugin.decide.admit.pod_being_admitted import pods_without_units
 from gpushare_plugin.decide.report.conditions import STOPPING, RegistrationState
 from gpushare_plugin.devices.card import DeviceSource
 from gpushare_plugin.devices.source import DeviceSources
@@ -34,11 +34,11 @@ from gpushare_plugin.kubelet.assignment_reader import AssignmentReader
 from gpushare_plugin.kubelet.checkpoint import CheckpointFile
 from gpushare_plugin.kubelet.device_plugin import DevicePlugin, grpc_handler
 from gpushare_plugin.kubelet.device_stream import DeviceStream
-from gpushare_plugin.kubelet.kubelet_requests import KubeletCalls
+from gpushare_plugin.kubelet.kubelet_requests import KubeletRequests
 from gpushare_plugin.kubelet.plugin_server import PluginServer
 from gpushare_plugin.kubelet.pod_resources import PodResources
 from gpushare_plugin.kubelet.registration import Registrar
-from gpushare_plugin.kubelet.reservations import Reservations
+from gpushare_plugin.kubelet.reservations import UnitReservations
 from gpushare_plugin.metrics import PluginMetrics, ProcessState
 from gpushare_plugin.reconcile.reconciler import NodeReconciler
 from gpushare_plugin.reconcile.use_meter import UseMeter
@@ -100,8 +100,8 @@ class Agent:
         self._stopping = False
         self._metrics = PluginMetrics(self.registry, self._process_state)
         self._streams = {name: DeviceStream() for name in RESOURCES}
-        reservations = Reservations(self._time)
-        self._calls = KubeletCalls(reservations)
+        reservations = UnitReservations(self._time)
+        self._calls = KubeletRequests(reservations)
         self._assignment_reader = AssignmentReader(
             self.state,
             resources,
@@ -122,7 +122,7 @@ class Agent:
 
     def _new_reconciler(
         self,
-        reservations: Reservations,
+        reservations: UnitReservations,
         open_source: Callable[[GPUShareNode], DeviceSource],
         open_use: Callable[[GPUShareNode], UseSource | None],
     ) -> NodeReconciler:
@@ -141,7 +141,7 @@ class Agent:
             clock=self._clock,
         )
 
-    def _new_registrar(self, name: str, reservations: Reservations) -> Registrar:
+    def _new_registrar(self, name: str, reservations: UnitReservations) -> Registrar:
         allocator = Allocator(
             state=self.state,
             assignment_reader=self._assignment_reader,

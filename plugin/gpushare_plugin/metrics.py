@@ -16,7 +16,7 @@ from gpushare_plugin.kubelet.device_plugin import (
     DEFECT,
     PREFERRED_ALLOCATION,
     REFUSALS,
-    KubeletCall,
+    KubeletRequest,
 )
 
 REGISTERED = Gauge("gpushare_plugin_registered", "1 when the kubelet listens to this plugin.", ("node",))
@@ -65,7 +65,7 @@ class PluginMetrics:
                 self._refusals.labels(verb, reason)
         registry.register(SnapshotCollector((*NODE_GAUGES, *PROCESS_GAUGES), lambda: figures(read())))
 
-    def called(self, call: KubeletCall) -> None:
+    def called(self, call: KubeletRequest) -> None:
         self._seconds.labels(call.verb).observe(call.seconds)
         if call.refusal:
             self._refusals.labels(call.verb, call.refusal).inc()

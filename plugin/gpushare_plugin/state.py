@@ -240,12 +240,14 @@ class PluginState:
             self.pod_resources_available = False
             self.changed.set()
 
-    def put_preferred(self, uid: str, cards: Sequence[str], resource: ResourceClass) -> None:
+    def put_preferred(
+        self, uid: str, cards: Sequence[str], resource: ResourceClass, *, reason: str = ""
+    ) -> None:
         """Counts one more container of the pod whose preferred ``cards`` serve ``resource``."""
         before = self.preferred.get(uid, PreferredCard((), 0))
         named = tuple(dict.fromkeys([*before.cards, *cards]))
         classes = {**before.classes, **dict.fromkeys(cards, resource)}
-        self.preferred[uid] = PreferredCard(named, before.containers + 1, classes)
+        self.preferred[uid] = PreferredCard(named, before.containers + 1, classes, reason or before.reason)
 
 
 def _beside_status(share_node: GPUShareNode) -> GPUShareNode:

@@ -31,7 +31,7 @@ from gpushare_plugin.kubelet.assignment_reader import AssignmentReader
 from gpushare_plugin.kubelet.pod_resources import PodResourcesUnavailableError, read_assigned
 from gpushare_plugin.kubelet.proto import deviceplugin_pb2 as api
 from gpushare_plugin.kubelet.proto import podresources_pb2 as resources
-from gpushare_plugin.kubelet.reservations import Reservations
+from gpushare_plugin.kubelet.reservations import UnitReservations
 from gpushare_plugin.kubelet.wire import preference_requests
 from gpushare_plugin.reconcile.reconciler import NodeReconciler
 from gpushare_plugin.reconcile.use_meter import UseMeter
@@ -311,7 +311,7 @@ class Node:
     state: PluginState = field(init=False)
     reconciler: NodeReconciler = field(init=False)
     reader: AssignmentReader = field(init=False)
-    reservations: Reservations = field(init=False)
+    reservations: UnitReservations = field(init=False)
 
     def start_plugin(self) -> None:
         """A new process: it knows what the API server has, and offers nothing yet."""
@@ -319,7 +319,7 @@ class Node:
         client: Any = KubeletClient(self.kubelet)
         streams: Any = {name: Listing(self.kubelet, name) for name in RESOURCES}
         self.state = PluginState(self.name)
-        self.reservations = Reservations(self.clock)
+        self.reservations = UnitReservations(self.clock)
         self.reader = AssignmentReader(
             self.state,
             client,

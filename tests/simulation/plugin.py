@@ -22,7 +22,7 @@ from gpushare_plugin.decide.report.conditions import RegistrationState
 from gpushare_plugin.kubelet.allocator import Allocator
 from gpushare_plugin.kubelet.device_stream import DeviceStream
 from gpushare_plugin.kubelet.pod_resources import PodResourcesUnavailableError, read_assigned
-from gpushare_plugin.kubelet.reservations import Reservations
+from gpushare_plugin.kubelet.reservations import UnitReservations
 
 CALL = 0.003
 """Seconds that PodResources take to answer."""
@@ -137,7 +137,7 @@ class SimulatedAgent(Agent):
         )
         self._assignment_reader._checkpoint = books
 
-    def _new_registrar(self, name: str, reservations: Reservations) -> Any:
+    def _new_registrar(self, name: str, reservations: UnitReservations) -> Any:
         allocator = Allocator(
             state=self.state,
             assignment_reader=self._assignment_reader,

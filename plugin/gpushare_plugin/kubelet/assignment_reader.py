@@ -12,11 +12,11 @@ from gpushare_plugin.decide.held.assigned_devices import AssignedDevices
 from gpushare_plugin.decide.held.checkpoint import by_pod
 from gpushare_plugin.decide.held.foreign_cards import locate
 from gpushare_plugin.decide.held.kubelet_restart import with_unshown
-from gpushare_plugin.decide.held.lost_assignments import forgotten, still_remembered
+from gpushare_plugin.decide.held.lost_assignments import lost_assignments, still_remembered
 from gpushare_plugin.decide.held.pod_identity import identify, with_stored
 from gpushare_plugin.kubelet.checkpoint import CheckpointFile, CheckpointUnreadableError
 from gpushare_plugin.kubelet.pod_resources import PodResources, PodResourcesUnavailableError
-from gpushare_plugin.kubelet.reservations import Reservations
+from gpushare_plugin.kubelet.reservations import UnitReservations
 from gpushare_plugin.state import PluginState
 
 PERIOD = 10.0
@@ -45,7 +45,7 @@ class AssignmentReader:
         resources: PodResources,
         checkpoint: CheckpointFile,
         *,
-        reservations: Reservations,
+        reservations: UnitReservations,
         after_reading: Callable[[], Awaitable[None]],
         clock: Callable[[], float] | None = None,
         backoff: Backoff | None = None,
@@ -159,7 +159,7 @@ class AssignmentReader:
         every = with_unshown(identified, before, shown, state.pods, stored=stored.stored)
         located = locate(every, before, state.pods, state.dialect_names)
         state.remembered = still_remembered(state.remembered, located, shown, state.pods)
-        assigned = replace(located, forgotten=forgotten(state.remembered, located))
+        assigned = replace(located, lost=lost_assignments(state.remembered, located))
         state.put_assigned(assigned, shown)
         self._reservations.put_listed(begun=begun)
         return assigned

@@ -13,7 +13,12 @@ from gpushare_plugin.cluster.event_writer import EventWriter
 from gpushare_plugin.decide.held.assigned_devices import NodeAssignments
 from gpushare_plugin.decide.held.pods import read_metadata
 from gpushare_plugin.decide.memo import Memo
-from gpushare_plugin.decide.report.annotation_repairs import Repair, RepairPlanner, full_pod_events
+from gpushare_plugin.decide.report.annotation_repairs import (
+    Repair,
+    RepairPlanner,
+    full_pod_events,
+    other_card_events,
+)
 from gpushare_plugin.state import PluginState
 
 _log = logging.getLogger(__name__)
@@ -55,9 +60,11 @@ class AnnotationWriter:
             silence = "the API server does not answer"
             problems = [(repair.pod, repair.obstacle or silence) for repair in repairs]
         self.differing = tuple(f"{pod} ({problem})" for pod, problem in problems if problem)
-        await self._write_events(repairs)
+        written = (repair for repair, (_, problem) in zip(repairs, problems, strict=True) if not problem)
+        await self.events.write(other_card_events(written))
+        await self._write_full_pod_events(repairs)
 
-    async def _write_events(self, repairs: Sequence[Repair]) -> None:
+    async def _write_full_pod_events(self, repairs: Sequence[Repair]) -> None:
         """One Event for a full pod: its name keeps a restarted plugin from writing it again."""
         full = frozenset(repair.uid for repair in repairs if repair.obstacle)
         fresh, self._full = full - self._full, full

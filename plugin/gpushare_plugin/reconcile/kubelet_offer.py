@@ -10,9 +10,9 @@ from gpushare_plugin.decide.health.cordon import kept_units
 from gpushare_plugin.decide.memo import Memo
 from gpushare_plugin.decide.offer.device_list import device_lists
 from gpushare_plugin.decide.offer.offering import (
-    KUBELET_SILENT,
+    POD_RESOURCES_UNAVAILABLE,
+    NodeSnapshot,
     Offering,
-    Snapshot,
     decide_offering,
     known_dialect,
     known_layout,
@@ -23,7 +23,7 @@ from gpushare_plugin.decide.offer.offering import (
 from gpushare_plugin.decide.units.locks import Locks
 from gpushare_plugin.kubelet.assignment_reader import AssignmentReader
 from gpushare_plugin.kubelet.device_stream import DeviceStream
-from gpushare_plugin.kubelet.reservations import Reservations
+from gpushare_plugin.kubelet.reservations import UnitReservations
 from gpushare_plugin.reconcile.node_allocations import NodeAllocations
 from gpushare_plugin.reconcile.status_writer import StatusWriter
 from gpushare_plugin.state import PluginState
@@ -40,7 +40,7 @@ class KubeletOffer:
 
     state: PluginState
     assignment_reader: AssignmentReader
-    reservations: Reservations
+    reservations: UnitReservations
     streams: Mapping[str, DeviceStream]
     """By the name of the extended resource."""
     allocations: NodeAllocations
@@ -66,7 +66,7 @@ class KubeletOffer:
         changes_meaning = self._changes_meaning(offering)
         if changes_meaning or self._lacks_foreign():
             if not await self._read_assigned():
-                return self._postpone(KUBELET_SILENT)
+                return self._postpone(POD_RESOURCES_UNAVAILABLE)
             offering = self.decide()
         if problem := await self.status.record(offering):
             return self._postpone(problem)
@@ -85,9 +85,9 @@ class KubeletOffer:
             if stream.is_offering:
                 stream.offer_later(NO_DEVICES)
 
-    def _snapshot(self) -> Snapshot:
+    def _snapshot(self) -> NodeSnapshot:
         state = self.state
-        return Snapshot(
+        return NodeSnapshot(
             share_node=state.share_node,
             cards=state.reading.cards if state.reading else None,
             last_layout=state.last_layout,

@@ -16,7 +16,7 @@ from gpushare_plugin.decide.report.conditions import RegistrationState
 from gpushare_plugin.devices.card import DeviceSource
 from gpushare_plugin.kubelet.assignment_reader import AssignmentReader
 from gpushare_plugin.kubelet.device_stream import DeviceStream
-from gpushare_plugin.kubelet.reservations import Reservations
+from gpushare_plugin.kubelet.reservations import UnitReservations
 from gpushare_plugin.reconcile.annotation_writer import AnnotationWriter
 from gpushare_plugin.reconcile.kubelet_offer import KubeletOffer
 from gpushare_plugin.reconcile.node_allocations import NodeAllocations
@@ -32,7 +32,7 @@ class NodeReconciler:
     state: PluginState
     client: KubeClient
     assignment_reader: AssignmentReader
-    reservations: Reservations
+    reservations: UnitReservations
     streams: Mapping[str, DeviceStream]
     """By the name of the extended resource."""
     registration: Callable[[], RegistrationState]

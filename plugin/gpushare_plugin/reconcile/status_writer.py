@@ -19,7 +19,7 @@ from gpushare_plugin.cluster.event_writer import EventWriter
 from gpushare_plugin.decide.health.card_health import faults_of, recorded_health
 from gpushare_plugin.decide.health.fault_events import fault_events
 from gpushare_plugin.decide.held.allocations import (
-    forgotten_allocations,
+    lost_allocations,
     lost_assignments_without_pod,
     node_locks,
 )
@@ -32,7 +32,7 @@ from gpushare_plugin.decide.report.status import kept_status, node_status, with_
 from gpushare_plugin.decide.use.excess import excess_conditions, excess_events
 from gpushare_plugin.decide.use.reported_use import ReportedUse, recorded_use, reported_use
 from gpushare_plugin.devices.card import Reading
-from gpushare_plugin.kubelet.reservations import Reservations
+from gpushare_plugin.kubelet.reservations import UnitReservations
 from gpushare_plugin.reconcile.annotation_writer import AnnotationWriter
 from gpushare_plugin.reconcile.node_allocations import NodeAllocations
 from gpushare_plugin.state import PluginState
@@ -48,7 +48,7 @@ class StatusWriter:
     client: KubeClient
     events: EventWriter
     registration: Callable[[], RegistrationState]
-    reservations: Reservations
+    reservations: UnitReservations
     allocations: NodeAllocations
     annotations: AnnotationWriter
     now: Callable[[], datetime]
@@ -168,7 +168,7 @@ class StatusWriter:
         differences: Sequence[Difference],
     ) -> list[ConditionState]:
         state, assignments = self.state, self.allocations.assignments(offering)
-        lost = forgotten_allocations(assignments, state.pods.values()) if assignments else []
+        lost = lost_allocations(assignments, state.pods.values()) if assignments else []
         lost += lost_assignments_without_pod(state.assigned, state.pods)
         annotations = AnnotationState(
             state.pod_resources_available,

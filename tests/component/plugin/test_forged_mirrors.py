@@ -1,7 +1,7 @@
 """A pod that its author has annotated as the mirror of another one: that changes no book."""
 
 import pytest
-from tests.component.plugin.test_forgotten_pods import RUNNING
+from tests.component.plugin.test_lost_assignments import RUNNING
 from tests.fakes.api_server import PODS, SHARE_NODES
 from tests.fakes.plugin_node import Node
 from tests.samples.plugin import container, pod_json

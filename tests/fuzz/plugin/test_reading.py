@@ -24,7 +24,7 @@ from gpushare_core.text.json_object import UNREADABLE_JSON
 from gpushare_plugin.cluster.container_names import container_ids
 from gpushare_plugin.cluster.pod_watch import read_one
 from gpushare_plugin.cluster.share_node_watch import ShareNodeWatch
-from gpushare_plugin.decide.admit.hints import hinted_cards
+from gpushare_plugin.decide.admit.unadmitted_pods import hinted_cards
 from gpushare_plugin.decide.health.cordon import read_cordon
 from gpushare_plugin.decide.held.pods import is_bound_to, read_pod
 from gpushare_plugin.decide.use.cgroups import cgroup_owners

@@ -21,11 +21,11 @@ from tests.samples.plugin import (
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_core.placement.units import CardPart
-from gpushare_plugin.decide.admit.unadmitted_pods import promised_units
+from gpushare_plugin.decide.admit.unadmitted_pods import units_bound_not_admitted
 from gpushare_plugin.decide.held.allocations import (
     every_allocation,
-    forgotten_allocations,
-    forgotten_units,
+    lost_allocations,
+    lost_units,
     pod_allocation,
 )
 from gpushare_plugin.decide.held.assigned_devices import AssignedDevices
@@ -161,7 +161,7 @@ def test_promises_are_what_was_annotated_and_not_admitted_yet() -> None:
         pod("d", container(units=2)),
         pod("copy-of-b", container(units=4), annotation=annotation(uid="uid-b")),
     ]
-    assert promised_units(pods, assigned(a={"main": [0, 1, 2, 3]})) == {"GPU-0": 4, "GPU-1": 2}
+    assert units_bound_not_admitted(pods, assigned(a={"main": [0, 1, 2, 3]})) == {"GPU-0": 4, "GPU-1": 2}
 
 
 def test_units_that_are_not_of_ours_are_left_out() -> None:
@@ -173,29 +173,29 @@ def test_a_running_pod_without_units_has_what_is_annotated() -> None:
     text = annotation({"main": {"GPU-1": 4}})
     running = replace(pod("a", container(units=4), annotation=text), running=True)
     listed = node_assignments(assigned(a={"main": []}))
-    (forgotten,) = forgotten_allocations(listed, [running])
+    (forgotten,) = lost_allocations(listed, [running])
     assert (forgotten.containers, forgotten.cards) == ({"main": {"GPU-1": 4}}, {"GPU-1": 4})
-    assert forgotten_units(listed, by_name(running)) == {"GPU-1": 4}
-    assert promised_units([running], listed.assigned) == {}
-    assert forgotten_allocations(node_assignments(assigned(a={"main": [0, 1, 2, 3]})), [running]) == []
-    assert forgotten_allocations(listed, [replace(running, running=False)]) == []
+    assert lost_units(listed, by_name(running)) == {"GPU-1": 4}
+    assert units_bound_not_admitted([running], listed.assigned) == {}
+    assert lost_allocations(node_assignments(assigned(a={"main": [0, 1, 2, 3]})), [running]) == []
+    assert lost_allocations(listed, [replace(running, running=False)]) == []
     elsewhere = replace(running, annotation=annotation({"main": {"GPU-1": 4}}, node="gpu-2", uid="uid-a"))
-    assert forgotten_allocations(listed, [elsewhere]) == []
+    assert lost_allocations(listed, [elsewhere]) == []
 
 
 def test_an_annotation_that_contradicts_itself_counts_by_its_containers() -> None:
     text = annotation({"main": {"GPU-1": 4}}, cards={"GPU-0": 4})
     running = replace(pod("a", container(units=4), annotation=text), running=True)
-    assert forgotten_units(node_assignments(assigned(a={"main": []})), by_name(running)) == {"GPU-1": 4}
+    assert lost_units(node_assignments(assigned(a={"main": []})), by_name(running)) == {"GPU-1": 4}
 
 
 def test_units_that_podresources_never_show_are_not_forgotten() -> None:
     """Of ordinary init containers nothing is listed, and the kubelet keeps their units."""
     running = replace(ONLY_INIT_ANNOTATED, running=True)
     listed = node_assignments(assigned(a={"main": []}))
-    assert forgotten_units(listed, by_name(running)) == {}
-    assert forgotten_allocations(listed, [running]) == []
-    assert promised_units([running], listed.assigned) == {"GPU-1": 4}
+    assert lost_units(listed, by_name(running)) == {}
+    assert lost_allocations(listed, [running]) == []
+    assert units_bound_not_admitted([running], listed.assigned) == {"GPU-1": 4}
 
 
 def test_units_of_a_container_are_forgotten_although_another_one_was_given_its_own_again() -> None:
@@ -203,9 +203,9 @@ def test_units_of_a_container_are_forgotten_although_another_one_was_given_its_o
     text = annotation({"x": {"GPU-1": 4}, "y": {"GPU-1": 2}})
     running = replace(pod("a", container("x", 4), container("y", 2), annotation=text), running=True)
     listed = node_assignments(assigned(a={"x": [16, 17, 18, 19], "y": []}))
-    (forgotten,) = forgotten_allocations(listed, [running])
+    (forgotten,) = lost_allocations(listed, [running])
     assert forgotten.cards == {"GPU-1": 6}
-    assert forgotten_units(listed, by_name(running)) == {"GPU-1": 2}
+    assert lost_units(listed, by_name(running)) == {"GPU-1": 2}
 
 
 CARD = GPUSHARE.card_resource
@@ -220,7 +220,7 @@ def test_a_container_that_was_never_promised_units_has_forgotten_none() -> None:
     listed = node_assignments(assigned(a={"x": [0, 1, 2, 3], "y": []}))
     (counted,) = every_allocation(listed, {running.name: running})
     assert counted.cards == {"GPU-0": 4}
-    assert forgotten_allocations(listed, [running]) == []
+    assert lost_allocations(listed, [running]) == []
 
 
 @pytest.mark.parametrize("in_checkpoint", [True, False])

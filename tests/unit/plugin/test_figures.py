@@ -11,7 +11,7 @@ from gpushare_core.process.metrics import Sample, exposition, new_registry
 from gpushare_core.text.json_object import Json
 from gpushare_plugin.decide.report.figures import MAX_CONTAINERS, use_figures
 from gpushare_plugin.decide.use.container_use import ContainerShare, MeasuredUse
-from gpushare_plugin.kubelet.device_plugin import ALLOCATE, KubeletCall
+from gpushare_plugin.kubelet.device_plugin import ALLOCATE, KubeletRequest
 from gpushare_plugin.metrics import PluginMetrics, ProcessState, figures
 
 HOLDING = ContainerShare(name_of("a"), "uid-a", "x", "GPU-0")
@@ -160,7 +160,7 @@ def test_calls_of_the_kubelet_are_counted_from_zero() -> None:
     metrics = PluginMetrics(registry, state)
     refused = 'gpushare_plugin_kubelet_refusals_total{reason="UnusableUnits",verb="Allocate"}'
     assert f"{refused} 0.0" in exposition(registry).decode()
-    metrics.called(KubeletCall(verb=ALLOCATE, seconds=0.002, refusal="UnusableUnits"))
+    metrics.called(KubeletRequest(verb=ALLOCATE, seconds=0.002, refusal="UnusableUnits"))
     text = exposition(registry).decode()
     assert f"{refused} 1.0" in text
     assert 'gpushare_plugin_kubelet_call_duration_seconds_sum{verb="Allocate"} 0.002' in text

@@ -56,7 +56,7 @@ class Known(NamedTuple):
     kept: tuple[int, ...]
     """Units by the checkpoint."""
     init_kept: bool
-    forgotten: bool
+    lost: bool
     preferred: bool
 
 
@@ -70,7 +70,7 @@ KNOWN = st.builds(
     uid=st.integers(0, 2),
     kept=UNITS,
     init_kept=st.booleans(),
-    forgotten=st.booleans(),
+    lost=st.booleans(),
     preferred=st.booleans(),
 )
 
@@ -143,11 +143,11 @@ def assignments_of(state: State) -> NodeAssignments:
         for name, each in known.items()
         if len({meaning.card_of(number) for number in each.kept}) == 1
     }
-    forgotten = {name_of(name): allocation_of(name) for name, each in known.items() if each.forgotten}
+    lost = {name_of(name): allocation_of(name) for name, each in known.items() if each.lost}
     devices = AssignedDevices(
         pods=listed,
         stored=stored(meaning, **kept),
-        forgotten={name: each for name, each in forgotten.items() if name in listed},
+        lost={name: each for name, each in lost.items() if name in listed},
     )
     card_of = {f"uid-{name}": PreferredCard(("GPU-1",)) for name, each in known.items() if each.preferred}
     return NodeAssignments(node=NODE, assigned=devices, layout=meaning, preferred=card_of)
@@ -220,10 +220,10 @@ def test_what_a_pod_had_counts_anew_with_all_that_is_known_of_it(
     had = replace(had, pod=replace(had.pod, uid="another", static_uid="")) if static_uid else had
     answers = Memo[PodAllocations]()
     for known in (had, replace(had, **changes)):
-        devices = replace(assigned(a={"main": []}), forgotten={name_of("a"): known})
+        devices = replace(assigned(a={"main": []}), lost={name_of("a"): known})
         assignments = NodeAssignments(node=NODE, assigned=devices, layout=layout(), preferred={})
         (found,) = asked(answers, [running], assignments)
-        assert found.forgotten == allocations_of(running, assignments).forgotten
+        assert found.lost == allocations_of(running, assignments).lost
 
 
 def assignments_of_units(**pods: list[int]) -> NodeAssignments:

@@ -45,5 +45,5 @@ def test_units_of_pods_that_are_not_shown_yet(
             taken=known.holdings(),
             assignments=node_assignments(known),
             pods=by_name(),
-            silent=silent,
+            unavailable=silent,
         )

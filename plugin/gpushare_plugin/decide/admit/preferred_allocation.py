@@ -38,7 +38,7 @@ class ContainerRequest:
     """Those that anybody may have annotated: only what nobody else was promised is given there."""
     promised: Mapping[str, int] = field(default_factory=dict)
     """Card UUID -> units that other pods were promised there."""
-    forgotten: Mapping[str, int] = field(default_factory=dict)
+    lost: Mapping[str, int] = field(default_factory=dict)
     """Card UUID -> units that other pods have there although the kubelet calls them available."""
     limits: Mapping[str, int] = field(default_factory=dict)
     """Card UUID -> units that are free there, where that may be fewer than the kubelet calls available."""
@@ -69,7 +69,7 @@ def choose_units(
     """
     layout = open_cards(layout, request.locks or {})
     counts = {
-        placed.uuid: _free(placed, available, request) - request.forgotten.get(placed.uuid, 0)
+        placed.uuid: _free(placed, available, request) - request.lost.get(placed.uuid, 0)
         for placed in layout.cards
     }
     chosen = [*included]

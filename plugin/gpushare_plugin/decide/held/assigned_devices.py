@@ -29,7 +29,7 @@ class AssignedDevices:
     """Extended resources of which foreign units are in ``pods`` and ``stored``."""
     unshown: frozenset[PodName] = frozenset()
     """Those of ``pods`` that the kubelet has not listed since it was restarted: as they were before."""
-    forgotten: Mapping[PodName, PodAllocation] = field(default_factory=dict)
+    lost: Mapping[PodName, PodAllocation] = field(default_factory=dict)
     """What those of ``pods`` had before that run on and that the kubelet lists without it since."""
     kubelet: str = ""
     """Which process answered: a restarted one is another one."""
@@ -48,9 +48,9 @@ class AssignedDevices:
         assignment = self.of(pod)
         return bool(self.stored_of(pod) or (assignment and assignment.has_units))
 
-    def forgotten_of(self, pod: Pod) -> PodAllocation | None:
+    def lost_of(self, pod: Pod) -> PodAllocation | None:
         """Returns what ``pod`` had of which the kubelet knows nothing any more."""
-        found = self.forgotten.get(pod.name)
+        found = self.lost.get(pod.name)
         return found if found and found.is_of(pod) else None
 
     def holdings_of(self, pod: Pod) -> "Iterable[array[int]]":
@@ -109,7 +109,7 @@ class NodeAssignments:
             pod,
             listed=assigned.pods.get(pod.name),
             stored=assigned.stored_of(pod),
-            forgotten=assigned.forgotten.get(pod.name),
+            lost=assigned.lost.get(pod.name),
             preferred=self.preferred.get(pod.uid),
         )
 
@@ -123,6 +123,6 @@ class PodSnapshot(NamedTuple):
     listed: PodAssignment | None
     """By the pod's name: it may be another pod's."""
     stored: StoredContainers
-    forgotten: PodAllocation | None
+    lost: PodAllocation | None
     """By the pod's name."""
     preferred: PreferredCard | None

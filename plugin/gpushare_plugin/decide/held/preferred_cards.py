@@ -14,6 +14,8 @@ class PreferredCard:
     containers: int = 1
     classes: Mapping[str, ResourceClass] = field(default_factory=dict)
     """Card UUID -> what was answered of it."""
+    reason: str = ""
+    """Why other cards than the annotated ones; empty where they are the annotated ones."""
 
     def cards_of(self, resource: ResourceClass) -> tuple[str, ...]:
         """Returns the cards that were answered to a question for ``resource``."""

@@ -34,7 +34,7 @@ class DevicesOfReplacedPlugin:
         return [text.encode() for text in self.ids.get(resource, ())]
 
 
-NO_STAND_INS = DevicesOfReplacedPlugin()
+NO_REPLACED_PLUGIN = DevicesOfReplacedPlugin()
 
 
 def devices_of_replaced_plugin(
@@ -46,7 +46,7 @@ def devices_of_replaced_plugin(
     size, all that nobody has.
     """
     if not any(assigned.foreign()):
-        return NO_STAND_INS
+        return NO_REPLACED_PLUGIN
     held = {*assigned.numbers()}
     withheld: set[int] = set()
     for resource in layout.classes:
