@@ -21,12 +21,12 @@ from gpushare_core.allocation_annotation import sum_shares
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_core.text.json_object import Json
-from gpushare_plugin.decide.held.allocations import every_allocation, forgotten_units
+from gpushare_plugin.decide.held.allocations import every_allocation, lost_units
 from gpushare_plugin.decide.held.assigned_devices import AssignedDevices
 from gpushare_plugin.decide.held.kubelet_restart import PodsListedSinceRestart
 from gpushare_plugin.decide.held.lost_assignments import (
-    forgotten,
     has_known_cards,
+    lost_assignments,
     recorded_holdings,
     running_beside,
     shares_to_get_again,
@@ -67,28 +67,28 @@ LISTED = assigned(a={"main": []})
 
 def test_what_is_listed_without_its_units_is_forgotten() -> None:
     assert left(known(POD, main=4), LISTED, POD) == {"main": 4}
-    assert forgotten({POD.name: known(POD, main=4)}, LISTED) == {POD.name: known(POD, main=4)}
+    assert lost_assignments({POD.name: known(POD, main=4)}, LISTED) == {POD.name: known(POD, main=4)}
 
 
 def test_what_was_forgotten_is_so_still_while_the_next_kubelet_has_not_shown_its_pod() -> None:
     unshown = replace(LISTED, unshown=frozenset({POD.name}))
-    assert forgotten({POD.name: known(POD, main=4)}, unshown) == {POD.name: known(POD, main=4)}
+    assert lost_assignments({POD.name: known(POD, main=4)}, unshown) == {POD.name: known(POD, main=4)}
 
 
 def test_what_a_pod_had_that_is_not_shown_yet_counts_once() -> None:
     unshown = replace(assigned(**{POD.name.name: {"main": [0, 1, 2, 3]}}), unshown=frozenset({POD.name}))
-    assert not forgotten({POD.name: known(POD, main=4)}, unshown)
+    assert not lost_assignments({POD.name: known(POD, main=4)}, unshown)
 
 
 def test_what_one_container_lacks_of_a_pod_that_is_not_shown_yet_is_counted_without_its_mirror() -> None:
     """The other one was started anew before the next kubelet was started."""
     before = {PAIR.name: known(PAIR, main=4, side=2)}
     unshown = replace(assigned(a={"main": [0, 1, 2, 3], "side": []}), unshown=frozenset({PAIR.name}))
-    found = forgotten(before, unshown)
+    found = lost_assignments(before, unshown)
     assert found == {PAIR.name: known(PAIR, side=2)}
-    assignments = node_assignments(replace(unshown, forgotten=found))
+    assignments = node_assignments(replace(unshown, lost=found))
     assert [each.cards for each in every_allocation(assignments, {})] == [{"GPU-0": 6}]
-    assert forgotten_units(assignments, {}) == {"GPU-0": 2}
+    assert lost_units(assignments, {}) == {"GPU-0": 2}
 
 
 def test_what_is_listed_with_them_is_not() -> None:
@@ -145,22 +145,22 @@ def test_which_pod_it_is(before: Pod, now: Pod, expected: dict[str, int]) -> Non
 
 
 def test_it_counts_once_whether_the_api_server_knows_the_pod_or_not() -> None:
-    listed = replace(LISTED, forgotten={POD.name: known(STATIC, main=4)})
+    listed = replace(LISTED, lost={POD.name: known(STATIC, main=4)})
     mirror = replace(STATIC, uid="other mirror")
     (counted,) = every_allocation(node_assignments(listed), by_name(mirror))
     assert (counted.pod, counted.cards, counted.orphaned) == (mirror, {"GPU-0": 4}, False)
     (counted,) = every_allocation(node_assignments(listed), {})
     assert (counted.pod.uid, counted.cards, counted.orphaned) == ("hash", {"GPU-0": 4}, True)
-    assert forgotten_units(node_assignments(listed), by_name(mirror)) == {"GPU-0": 4}
+    assert lost_units(node_assignments(listed), by_name(mirror)) == {"GPU-0": 4}
 
 
 def test_it_is_nobodys_but_the_next_pods_of_its_name_while_that_may_not_be_known_to_the_kubelet() -> None:
-    listed = replace(LISTED, forgotten={POD.name: known(replace(POD, uid="former"), main=4)})
+    listed = replace(LISTED, lost={POD.name: known(replace(POD, uid="former"), main=4)})
     assignments = node_assignments(listed)
     (counted,) = every_allocation(assignments, by_name(POD))
     assert (counted.pod.uid, counted.cards, counted.orphaned) == ("former", {"GPU-0": 4}, True)
-    assert forgotten_units(assignments, by_name(POD)) == {"GPU-0": 4}
-    assert forgotten_units(assignments, by_name(POD), but_of={POD.uid: {}}) == {"GPU-0": 0}
+    assert lost_units(assignments, by_name(POD)) == {"GPU-0": 4}
+    assert lost_units(assignments, by_name(POD), but_of={POD.uid: {}}) == {"GPU-0": 0}
 
 
 def test_what_one_container_lacks_stays_also_while_another_one_has_restarted_under_the_next_pods_name() -> (
@@ -177,7 +177,7 @@ def test_what_one_container_lacks_stays_also_while_another_one_has_restarted_und
 
 
 def test_it_counts_beside_what_the_kubelet_has_of_other_containers() -> None:
-    listed = replace(assigned(a={"main": [], "side": [4, 5]}), forgotten={PAIR.name: known(PAIR, main=4)})
+    listed = replace(assigned(a={"main": [], "side": [4, 5]}), lost={PAIR.name: known(PAIR, main=4)})
     (counted,) = every_allocation(node_assignments(listed), by_name(PAIR))
     assert counted.containers == {"main": {"GPU-0": 4}, "side": {"GPU-0": 2}}
     assert counted.cards == {"GPU-0": 6}
@@ -188,10 +188,10 @@ APART = PodAllocation(PAIR, {"main": {"GPU-1": 4}, "side": {"GPU-0": 2}}, {"GPU-
 
 
 def test_what_another_container_of_the_pod_runs_with_is_not_there_for_the_one_that_is_meant() -> None:
-    listed = replace(assigned(a={"main": [], "side": []}), forgotten={PAIR.name: APART})
+    listed = replace(assigned(a={"main": [], "side": []}), lost={PAIR.name: APART})
     beside = running_beside(PAIR, listed, 2)
     assert beside == {"main": {"GPU-1": 4}}
-    found = forgotten_units(node_assignments(listed), by_name(PAIR), but_of={PAIR.uid: sum_shares(beside)})
+    found = lost_units(node_assignments(listed), by_name(PAIR), but_of={PAIR.uid: sum_shares(beside)})
     assert found == {"GPU-1": 4, "GPU-0": 0}
 
 
@@ -205,7 +205,7 @@ def test_what_another_container_of_the_pod_runs_with_is_not_there_for_the_one_th
 )
 def test_who_runs_beside_the_container_that_asks(units: int, beside: dict[str, dict[str, int]]) -> None:
     one = replace(PAIR, request=INITIATED.request, running=True)
-    listed = replace(assigned(a={"main": [], "side": []}), forgotten={one.name: known(one, main=4, side=2)})
+    listed = replace(assigned(a={"main": [], "side": []}), lost={one.name: known(one, main=4, side=2)})
     assert running_beside(one, listed, units) == beside
 
 
@@ -222,7 +222,7 @@ def test_who_asks_for_as_many_of_another_resource_is_another_container(
     both = replace(pod("a", container(units=2), container("side", 2, GPUSHARE.slice_resource)), running=True)
     had = {"main": {"GPU-0": 2}, "side": {"GPU-1": 2}}
     lost = {both.name: PodAllocation(both, had, {"GPU-0": 2, "GPU-1": 2})}
-    listed = replace(assigned(a={"main": [], "side": []}), forgotten=lost)
+    listed = replace(assigned(a={"main": [], "side": []}), lost=lost)
     assert has_known_cards(both, listed, 2, resource=resource)
     assert shares_to_get_again(both, listed, 2, resource=resource) == own
     assert running_beside(both, listed, 2, resource=resource) == beside
@@ -253,14 +253,14 @@ def test_an_init_container_that_a_kubelet_admits_once_more_lends_its_units_to_th
     )
     pods = by_name(STAGED) if known else {}
     remembered = still_remembered({STAGED.name: LENT}, listed, SHOWN, by_name(STAGED))
-    assignments = node_assignments(replace(listed, forgotten=forgotten(remembered, listed)))
+    assignments = node_assignments(replace(listed, lost=lost_assignments(remembered, listed)))
     (counted,) = every_allocation(assignments, pods)
     assert counted.cards == cards
-    assert forgotten_units(assignments, pods) == beyond
+    assert lost_units(assignments, pods) == beyond
 
 
 def test_units_do_not_change_their_size_under_it() -> None:
-    listed = replace(LISTED, forgotten={POD.name: known(STATIC, main=4)})
+    listed = replace(LISTED, lost={POD.name: known(STATIC, main=4)})
     assert [held_unit.admitted for held_unit in held_units(by_name(STATIC), listed)] == [True]
     assert [held_unit.admitted for held_unit in held_units({}, listed)] == [True]
 
@@ -333,7 +333,7 @@ def test_it_counts_once_where_the_pod_does_not_ask_for_it_any_more() -> None:
     """Units of a dialect that the node has no more: what the pod asks for else is complete."""
     mine = pod("a", container(units=2), container("other"))
     listed = assigned(a={"main": [4, 5], "other": []})
-    listed = replace(listed, forgotten={mine.name: known(mine, other=4)})
+    listed = replace(listed, lost={mine.name: known(mine, other=4)})
     (counted,) = every_allocation(node_assignments(listed), by_name(mine))
     assert counted.cards == {"GPU-0": 6}
     assert len(plan_repairs(node_assignments(listed), [mine], GPUSHARE, now=NOW)) == 1
@@ -352,9 +352,9 @@ def test_what_was_listed_in_the_middle_of_an_admission_is_not_all() -> None:
         annotation=annotation({"main": {"GPU-0": 4}, "side": {"GPU-0": 2}}),
     )
     listed = assigned(a={"main": [], "side": []})
-    listed = replace(listed, forgotten={annotated.name: known(annotated, main=4)})
+    listed = replace(listed, lost={annotated.name: known(annotated, main=4)})
     assignments = node_assignments(listed)
     (counted,) = every_allocation(assignments, by_name(running(annotated)))
     assert counted.cards == {"GPU-0": 6}
-    assert forgotten_units(assignments, by_name(running(annotated))) == {"GPU-0": 6}
+    assert lost_units(assignments, by_name(running(annotated))) == {"GPU-0": 6}
     assert plan_repairs(assignments, [annotated], GPUSHARE, now=NOW) == []

@@ -19,16 +19,16 @@ from tests.samples.plugin import (
 )
 
 from gpushare_core.text.json_object import Json
-from gpushare_plugin.decide.admit.admission import (
-    admission_candidates,
-    admitted_by_arrival,
+from gpushare_plugin.decide.admit.pod_being_admitted import (
+    candidates_by_arrival,
+    candidates_by_list,
     pods_to_read,
     pods_without_units,
 )
-from gpushare_plugin.decide.admit.preferred_allocation import PreferredCard, PreferredCards
 from gpushare_plugin.decide.held.assigned_devices import AssignedDevices
 from gpushare_plugin.decide.held.pod_assignment import PodAssignment
 from gpushare_plugin.decide.held.pods import Pod, Pods, read_metadata
+from gpushare_plugin.decide.held.preferred_cards import PreferredCard, PreferredCards
 
 EARLY, LATE = "2026-11-21T10:00:00Z", "2026-11-21T10:00:09Z"
 
@@ -37,7 +37,7 @@ def admitted_by_listing(
     listed: AssignedDevices, pods: Pods, preferred: PreferredCards, units: int
 ) -> Pod | None:
     """The likeliest."""
-    return next(iter(admission_candidates(listed, pods, preferred, units)), None)
+    return next(iter(candidates_by_list(listed, pods, preferred, units)), None)
 
 
 def simple(name: str, units: int = 4, at: str = EARLY) -> Pod:
@@ -122,10 +122,10 @@ def test_a_pod_is_served_when_the_kubelet_has_nothing_more_to_ask(
     """It takes for an init container what an earlier one leaves, and asks us for the rest."""
     unseen = pod("a", container(), inits=inits)
     answered = {"uid-a": PreferredCard(("GPU-0",), containers=answers)}
-    arrived = admitted_by_arrival(AssignedDevices(), by_name(unseen), answered, 4)
+    arrived = candidates_by_arrival(AssignedDevices(), by_name(unseen), answered, 4)
     assert [each.name.name for each in arrived] == asked_again
     if not any("restartPolicy" in init for init in inits):
-        listed = admission_candidates(assigned(a={"main": []}), by_name(unseen), answered, 4)
+        listed = candidates_by_list(assigned(a={"main": []}), by_name(unseen), answered, 4)
         assert [each.name.name for each in listed] == asked_again
 
 
@@ -184,17 +184,17 @@ def test_while_the_spec_is_not_read_the_annotation_tells_the_size() -> None:
 def test_without_a_listing_pods_come_in_the_order_of_their_promises(
     held: AssignedDevices, preferred: PreferredCards, expected: str | None
 ) -> None:
-    found = admitted_by_arrival(held, PAIR, preferred, 4)
+    found = candidates_by_arrival(held, PAIR, preferred, 4)
     assert next((each.name.name for each in found), None) == expected
 
 
 def test_without_a_listing_a_pod_that_was_begun_is_finished_first() -> None:
     nothing = AssignedDevices()
     pods = by_name(simple("a", 2), TWO)  # two was created before a was promised
-    assert admitted_by_arrival(nothing, pods, {}, 2)[0] == pods[name_of("two")]
+    assert candidates_by_arrival(nothing, pods, {}, 2)[0] == pods[name_of("two")]
     pods = by_name(simple("a", 2, at="2026-11-21T08:00:00Z"), TWO)
     begun = {"uid-two": PreferredCard(("GPU-0",))}
-    assert admitted_by_arrival(nothing, pods, begun, 2)[0] == pods[name_of("two")]
+    assert candidates_by_arrival(nothing, pods, begun, 2)[0] == pods[name_of("two")]
 
 
 def test_pods_are_looked_up_when_their_spec_is_unknown_or_may_be_another_ones() -> None:

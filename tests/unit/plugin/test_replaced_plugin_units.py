@@ -8,18 +8,18 @@ from tests.samples.plugin import card, ids, layout, name_of
 
 from gpushare_core.dialects.aliyun import ALIYUN
 from gpushare_core.placement.card_choice import Strategy
-from gpushare_plugin.decide.admit.environment import UnusableUnitsError
 from gpushare_plugin.decide.admit.preferred_allocation import ContainerRequest, NothingFitsError, choose_units
 from gpushare_plugin.decide.held.assigned_devices import AssignedDevices
 from gpushare_plugin.decide.held.pod_assignment import PodAssignment
 from gpushare_plugin.decide.offer.device_list import device_lists, encode_devices
 from gpushare_plugin.decide.offer.replaced_plugin_units import (
-    NO_STAND_INS,
+    NO_REPLACED_PLUGIN,
     DevicesOfReplacedPlugin,
     devices_of_replaced_plugin,
     foreign_by_card,
     require_room_beside_foreign,
 )
+from gpushare_plugin.decide.units.errors import UnusableUnitsError
 from gpushare_plugin.decide.units.foreign_units import ForeignUnits
 from gpushare_plugin.decide.units.unit_ids import UnitSet, decode_id
 from gpushare_plugin.kubelet.proto import deviceplugin_pb2 as api
@@ -70,7 +70,7 @@ def test_those_of_another_resource_keep_units_back_and_are_not_listed() -> None:
 
 
 def test_without_them_there_is_nothing_to_do() -> None:
-    assert devices_of_replaced_plugin(LAYOUT, ALIYUN, held({"a": [1]}, {})) == NO_STAND_INS
+    assert devices_of_replaced_plugin(LAYOUT, ALIYUN, held({"a": [1]}, {})) == NO_REPLACED_PLUGIN
 
 
 def test_a_card_that_was_given_out_beyond_its_size_offers_nothing() -> None:

@@ -4,15 +4,15 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any
 
-from gpushare_plugin.kubelet.kubelet_requests import KubeletCalls
-from gpushare_plugin.kubelet.reservations import Reservations
+from gpushare_plugin.kubelet.kubelet_requests import KubeletRequests
+from gpushare_plugin.kubelet.reservations import UnitReservations
 
 LONG = 5.0
 
 
-def new_calls() -> tuple[KubeletCalls, Reservations]:
-    reservations = Reservations(asyncio.get_running_loop().time)
-    return KubeletCalls(reservations), reservations
+def new_calls() -> tuple[KubeletRequests, UnitReservations]:
+    reservations = UnitReservations(asyncio.get_running_loop().time)
+    return KubeletRequests(reservations), reservations
 
 
 async def is_over_at_once(waiting: Coroutine[Any, Any, None]) -> bool:

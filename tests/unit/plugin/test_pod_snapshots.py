@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from itertools import count
 from typing import Any, NamedTuple
 
 import pytest
@@ -25,18 +24,18 @@ from tests.samples.plugin import (
 
 from gpushare_core.dialects.table import DIALECTS
 from gpushare_core.placement.requests import ResourceClass
-from gpushare_plugin.decide.admit.preferred_allocation import PreferredCard
 from gpushare_plugin.decide.held.allocations import (
     PodAllocations,
     allocations_of,
     every_allocation,
     with_orphans,
 )
-from gpushare_plugin.decide.held.assigned_devices import AssignedDevices, NodeAssignments
+from gpushare_plugin.decide.held.assigned_devices import AssignedDevices, NodeAssignments, PodSnapshot
 from gpushare_plugin.decide.held.pod_allocation import PodAllocation
 from gpushare_plugin.decide.held.pod_assignment import PodAssignment
 from gpushare_plugin.decide.held.pods import Pod
-from gpushare_plugin.decide.pod_answers import PodAnswers
+from gpushare_plugin.decide.held.preferred_cards import PreferredCard
+from gpushare_plugin.decide.memo import Memo
 from gpushare_plugin.decide.report.annotation_repairs import RepairPlanner, plan_repairs
 
 NOW = datetime(2026, 11, 21, 10, tzinfo=UTC)
@@ -57,7 +56,7 @@ class Known(NamedTuple):
     kept: tuple[int, ...]
     """Units by the checkpoint."""
     init_kept: bool
-    forgotten: bool
+    lost: bool
     preferred: bool
 
 
@@ -71,7 +70,7 @@ KNOWN = st.builds(
     uid=st.integers(0, 2),
     kept=UNITS,
     init_kept=st.booleans(),
-    forgotten=st.booleans(),
+    lost=st.booleans(),
     preferred=st.booleans(),
 )
 
@@ -144,27 +143,28 @@ def assignments_of(state: State) -> NodeAssignments:
         for name, each in known.items()
         if len({meaning.card_of(number) for number in each.kept}) == 1
     }
-    forgotten = {name_of(name): allocation_of(name) for name, each in known.items() if each.forgotten}
+    lost = {name_of(name): allocation_of(name) for name, each in known.items() if each.lost}
     devices = AssignedDevices(
         pods=listed,
         stored=stored(meaning, **kept),
-        forgotten={name: each for name, each in forgotten.items() if name in listed},
+        lost={name: each for name, each in lost.items() if name in listed},
     )
     card_of = {f"uid-{name}": PreferredCard(("GPU-1",)) for name, each in known.items() if each.preferred}
     return NodeAssignments(node=NODE, assigned=devices, layout=meaning, preferred=card_of)
 
 
 def asked(
-    answers: PodAnswers[PodAllocations], pods: Sequence[Pod], assignments: NodeAssignments
+    memo: Memo[PodAllocations], pods: Sequence[Pod], assignments: NodeAssignments
 ) -> list[PodAllocations]:
-    return answers.of(pods, assignments, decide=lambda pod: allocations_of(pod, assignments))
+    snapshots = {pod.name: assignments.of_pod(pod) for pod in pods}
+    return memo.values(snapshots, lambda known: allocations_of(known.pod, assignments))
 
 
 @given(STATES, STATES, st.permutations(FIELDS))
 def test_what_is_remembered_is_what_would_be_decided_anew(
     first: State, last: State, order: list[str]
 ) -> None:
-    planner, remembered = RepairPlanner(), PodAnswers[PodAllocations]()
+    planner, remembered = RepairPlanner(), Memo[PodAllocations]()
     for state in histories(first, last, order):
         assignments, dialect = assignments_of(state), DIALECTS[state.dialect]
         pods = by_name(*(pod_of(n, each) for n, each in zip(NAMES, state.pods, strict=True) if each.asked))
@@ -172,44 +172,31 @@ def test_what_is_remembered_is_what_would_be_decided_anew(
         assert planned == plan_repairs(assignments, pods.values(), dialect, now=NOW)
         of_pods = asked(remembered, [*pods.values()], assignments)
         found = with_orphans(of_pods, assignments, pods)
-        assert all(map(is_the_same, found, every_allocation(assignments, pods)))
         assert found == every_allocation(assignments, pods)
 
 
 def test_a_pod_of_which_nothing_has_changed_is_not_decided_again() -> None:
-    answers, decided = PodAnswers[str](), list[str]()
+    memo, decided = Memo[str](), list[str]()
 
-    def decide(pod: Pod) -> str:
-        decided.append(pod.name.name)
-        return pod.uid
+    def decide(known: PodSnapshot) -> str:
+        decided.append(known.pod.name.name)
+        return known.pod.uid
 
     first, second = pod("a", container("main", 2)), pod("b", container("main", 2))
-    answers.of([first], assignments_of_units(a=[0, 1]), decide=decide)
-    answers.of([first, second], assignments_of_units(a=[0, 1], b=[2, 3]), decide=decide)
-    assert decided == ["a", "b"]
-    answers.of([first, second], assignments_of_units(a=[0, 1], b=[3, 4]), decide=decide)
+    for pods, assignments in (
+        ([first], assignments_of_units(a=[0, 1])),
+        ([first, second], assignments_of_units(a=[0, 1], b=[2, 3])),
+        ([first, second], assignments_of_units(a=[0, 1], b=[3, 4])),
+    ):
+        memo.values({each.name: assignments.of_pod(each) for each in pods}, decide)
     assert decided == ["a", "b", "b"]
-
-
-def test_what_is_not_settled_is_decided_again() -> None:
-    answers, numbers = PodAnswers[int](), count()
-
-    def decide(_: Pod) -> int:
-        return next(numbers)
-
-    def is_settled(number: int) -> bool:
-        return number > 0
-
-    asking, assignments = [pod("a", container("main", 2))], assignments_of_units(a=[0, 1])
-    found = [answers.of(asking, assignments, decide=decide, settled=is_settled) for _ in range(3)]
-    assert found == [[0], [1], [1]]
 
 
 def test_a_card_that_was_preferred_since_counts_for_an_init_container() -> None:
     starting = pod("a", container("main"), inits=(container("init", 2),))
     before = assignments_of_units(a=[])
     after = replace(before, preferred={starting.uid: PreferredCard(("GPU-1",))})
-    answers, found = PodAnswers[PodAllocations](), list[PodAllocations]()
+    answers, found = Memo[PodAllocations](), list[PodAllocations]()
     for known in (before, after):
         found += asked(answers, [starting], known)
     assert found == [allocations_of(starting, before), allocations_of(starting, after)]
@@ -231,19 +218,12 @@ def test_what_a_pod_had_counts_anew_with_all_that_is_known_of_it(
     running = replace(pod("a", container("main", 2)), running=True, static_uid=static_uid)
     had = allocation_of("a")
     had = replace(had, pod=replace(had.pod, uid="another", static_uid="")) if static_uid else had
-    answers = PodAnswers[PodAllocations]()
+    answers = Memo[PodAllocations]()
     for known in (had, replace(had, **changes)):
-        devices = replace(assigned(a={"main": []}), forgotten={name_of("a"): known})
+        devices = replace(assigned(a={"main": []}), lost={name_of("a"): known})
         assignments = NodeAssignments(node=NODE, assigned=devices, layout=layout(), preferred={})
         (found,) = asked(answers, [running], assignments)
-        assert is_the_same(found.forgotten, allocations_of(running, assignments).forgotten)
-
-
-def is_the_same(one: PodAllocation | None, other: PodAllocation | None) -> bool:
-    """Whether they are equal also in what equal ones may differ in."""
-    if one is None or other is None:
-        return one is other
-    return (one, one.classes, one.recorded) == (other, other.classes, other.recorded)
+        assert found.lost == allocations_of(running, assignments).lost
 
 
 def assignments_of_units(**pods: list[int]) -> NodeAssignments:

@@ -31,14 +31,14 @@ from gpushare_plugin.decide.offer.granted_units import (
     ContradictionError,
     GrantedUnits,
     agrees,
-    annotated_witnesses,
+    annotated_granted_units,
+    granted_cards,
+    granted_unit,
     placed_cards,
-    stored_witnesses,
-    unwitnessed,
-    witnessed_cards,
-    witnessed_unit,
+    pods_without_evidence,
+    stored_granted_units,
 )
-from gpushare_plugin.decide.offer.offering import Offering, Snapshot, decide_offering
+from gpushare_plugin.decide.offer.offering import NodeSnapshot, Offering, decide_offering
 from gpushare_plugin.decide.report.status import node_status
 from gpushare_plugin.decide.units.layout import GONE, Layout, lay_out
 from gpushare_plugin.devices.card import PhysicalCard
@@ -75,14 +75,14 @@ def decided(
 ) -> Offering:
     """What is offered where nothing is recorded."""
     return decide_offering(
-        Snapshot(
+        NodeSnapshot(
             share_node=share_node(unit), cards=cards, last_layout=None, assigned=held, pods=by_name(*pods)
         )
     )
 
 
 def test_the_checkpoint_tells_card_and_size() -> None:
-    (seen,) = stored_witnesses(with_checkpoint(layout(), a={"main": [17, 16]}))
+    (seen,) = stored_granted_units(with_checkpoint(layout(), a={"main": [17, 16]}))
     assert seen == replace(witness("GPU-1", 16, 17, memory=2, size=16), index=1, unit=GI)
 
 
@@ -104,14 +104,14 @@ def test_where_the_checkpoint_is_silent_annotations_tell_the_card(
     text: str | None, expected: list[GrantedUnits]
 ) -> None:
     pods = by_name(pod("a", container(units=2), annotation=text))
-    seen = annotated_witnesses(assigned(a={"main": [3, 4]}), pods, NODE)
+    seen = annotated_granted_units(assigned(a={"main": [3, 4]}), pods, NODE)
     assert seen == expected
-    assert unwitnessed(assigned(a={"main": [3, 4]}), seen) == ([] if expected else ["default/a"])
+    assert pods_without_evidence(assigned(a={"main": [3, 4]}), seen) == ([] if expected else ["default/a"])
 
 
 def test_what_the_checkpoint_tells_is_not_asked_of_annotations() -> None:
     one = pod("a", container(units=2), annotation=annotation({"main": {"GPU-0": 2}}))
-    assert annotated_witnesses(with_checkpoint(layout(), a={"main": [16, 17]}), by_name(one), NODE) == []
+    assert annotated_granted_units(with_checkpoint(layout(), a={"main": [16, 17]}), by_name(one), NODE) == []
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_what_the_checkpoint_tells_is_not_asked_of_annotations() -> None:
 def test_the_unit_is_one_in_which_everybody_holds_memory(
     candidates: tuple[MemoryUnit | None, ...], witnesses: list[GrantedUnits], expected: MemoryUnit
 ) -> None:
-    assert witnessed_unit(candidates, witnesses) == expected
+    assert granted_unit(candidates, witnesses) == expected
 
 
 HALVES, QUARTERS = CardPart(ResourceClass.SLICE, 2), CardPart(ResourceClass.SLICE, 4)
@@ -149,12 +149,12 @@ def test_what_a_slice_was_is_told_by_its_container_and_not_by_its_memory(
     candidates: tuple[CardPart, ...], seen: GrantedUnits, expected: CardPart
 ) -> None:
     """Also by what this version's predecessor told, which reserved nothing of slices."""
-    assert witnessed_unit(candidates, [seen]) == expected
+    assert granted_unit(candidates, [seen]) == expected
 
 
 def test_units_of_two_sizes_are_a_contradiction() -> None:
     with pytest.raises(ContradictionError, match="default/a hold units of different sizes"):
-        witnessed_unit((GI,), [witness("x", 0, 3, memory=4), witness("y", 4, 4, memory=2)])
+        granted_unit((GI,), [witness("x", 0, 3, memory=4), witness("y", 4, 4, memory=2)])
 
 
 @pytest.mark.parametrize(
@@ -187,7 +187,7 @@ def test_units_of_two_sizes_are_a_contradiction() -> None:
 def test_each_card_is_placed_around_its_units_in_use(
     witnesses: list[GrantedUnits], expected: list[tuple[str, int, int]]
 ) -> None:
-    placed = placed_cards(witnessed_cards(witnesses, (card(0), card(1)), GI), GI)
+    placed = placed_cards(granted_cards(witnesses, (card(0), card(1)), GI), GI)
     for each, first in placed:
         told = [seen for seen in witnesses if seen.card == each.uuid]
         assert all(first <= seen.lowest <= seen.highest < first + GI.units_in(each.memory) for seen in told)
@@ -198,10 +198,10 @@ def test_each_card_is_placed_around_its_units_in_use(
 def test_units_of_two_cards_that_lie_across_each_other_are_a_contradiction() -> None:
     across = [witness("GPU-0", 0, 9, units=2), witness("GPU-1", 5, 6)]
     with pytest.raises(ContradictionError, match="card GPU-1 are held that lie between those of card GPU-0"):
-        placed_cards(witnessed_cards(across, (card(0), card(1)), GI), GI)
+        placed_cards(granted_cards(across, (card(0), card(1)), GI), GI)
     close = [witness("GPU-0", 0, 9, size=16), witness("GPU-1", 12, 13, size=16)]
     with pytest.raises(ContradictionError, match="have no room"):
-        placed_cards(witnessed_cards(close, (card(0), card(1)), GI), GI)
+        placed_cards(granted_cards(close, (card(0), card(1)), GI), GI)
 
 
 def test_a_card_that_is_gone_keeps_the_place_of_its_units() -> None:
@@ -214,7 +214,7 @@ def test_a_card_that_is_gone_keeps_the_place_of_its_units() -> None:
 
 def test_without_any_answer_of_the_kubelet_a_promise_is_reason_to_wait() -> None:
     waiting = pod("a", container(units=2), annotation=annotation({"main": {"GPU-1": 2}}))
-    snapshot = Snapshot(
+    snapshot = NodeSnapshot(
         share_node=share_node(),
         cards=(card(0), card(1)),
         last_layout=None,
@@ -229,7 +229,7 @@ def test_without_any_answer_of_the_kubelet_a_promise_is_reason_to_wait() -> None
 
 def test_without_any_answer_of_the_kubelet_a_pod_that_asks_for_units_is_reason_to_wait() -> None:
     """Somebody else bound it, and nothing is recorded or annotated: it may hold units of any card."""
-    snapshot = Snapshot(
+    snapshot = NodeSnapshot(
         share_node=share_node(),
         cards=(card(0), card(1)),
         last_layout=None,
@@ -275,7 +275,7 @@ def test_no_layout_ever_contradicts_the_checkpoint(
     held = with_checkpoint(before, **pods)
     offering = decided(held, cards=found)
     assert offering.layout is not None
-    assert agrees(offering.layout, stored_witnesses(held))
+    assert agrees(offering.layout, stored_granted_units(held))
     assert {each.uuid for each in found} <= {placed.uuid for placed in offering.layout.cards}
     assert list(_overlaps(offering.layout)) == []
 
@@ -296,7 +296,7 @@ def test_no_layout_ever_contradicts_the_annotations(
     ]
     offering = decided(held, *pods, cards=found)
     assert offering.layout is not None
-    assert agrees(offering.layout, annotated_witnesses(held, by_name(*pods), NODE))
+    assert agrees(offering.layout, annotated_granted_units(held, by_name(*pods), NODE))
     assert list(_overlaps(offering.layout)) == []
 
 
@@ -332,9 +332,9 @@ def test_a_card_that_is_gone_keeps_the_room_of_all_its_slices() -> None:
 def test_slices_of_two_sizes_are_a_contradiction() -> None:
     quarters = lay_out([card(0), card(1)], CardPart(ResourceClass.SLICE, 4), reserved=0)
     stored_both = {**stored(halves(card(0)), a={"main": [0]}), **stored(quarters, b={"main": [4]})}
-    seen = stored_witnesses(AssignedDevices({}, stored_both))
+    seen = stored_granted_units(AssignedDevices({}, stored_both))
     with pytest.raises(ContradictionError, match="hold units of different sizes"):
-        witnessed_unit((), seen)
+        granted_unit((), seen)
 
 
 SLICE = GPUSHARE.slice_resource
@@ -355,7 +355,7 @@ def after_restart(held: AssignedDevices, one: Pod, recorded: Layout | None) -> O
             node, status=node_status(node, Offering(layout=recorded), [], [], now=NOW)
         )
     return decide_offering(
-        Snapshot(share_node=node, cards=THREE, last_layout=None, assigned=held, pods=by_name(one))
+        NodeSnapshot(share_node=node, cards=THREE, last_layout=None, assigned=held, pods=by_name(one))
     )
 
 
@@ -378,4 +378,4 @@ def test_a_witness_speaks_for_its_container_alone() -> None:
     """Nobody tells which of the other container's units lies on which card."""
     held = assigned(a={"x": [0], "y": [2, 4]})
     one = sliced({"x": {"GPU-0": 1}, "y": {"GPU-1": 1, "GPU-2": 1}})
-    assert unwitnessed(held, annotated_witnesses(held, by_name(one), NODE)) == ["default/a"]
+    assert pods_without_evidence(held, annotated_granted_units(held, by_name(one), NODE)) == ["default/a"]

@@ -10,12 +10,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
 from gpushare_core.placement.requests import PodRequest
-from gpushare_plugin.decide.admit.environment import UnusableUnitsError
-from gpushare_plugin.decide.admit.preferred_allocation import PreferredCards
 from gpushare_plugin.decide.held.allocations import containers_without_units, is_known
 from gpushare_plugin.decide.held.assigned_devices import AssignedDevices
 from gpushare_plugin.decide.held.pod_assignment import PodAssignment
 from gpushare_plugin.decide.held.pods import Pod, PodName, Pods
+from gpushare_plugin.decide.held.preferred_cards import PreferredCards
+from gpushare_plugin.decide.units.errors import UnusableUnitsError
 
 
 def pods_to_read(assigned: AssignedDevices, pods: Pods) -> list[PodName]:
@@ -31,29 +31,29 @@ def pods_to_read(assigned: AssignedDevices, pods: Pods) -> list[PodName]:
     ]
 
 
-def has_pod_unknown_to_api(assigned: AssignedDevices, pods: Pods, meant: Sequence[Pod] = ()) -> bool:
-    """Whether a pod may be being admitted that is none of those ``meant``, and that the API server does not
+def has_pod_unknown_to_api(assigned: AssignedDevices, pods: Pods, candidates: Sequence[Pod] = ()) -> bool:
+    """Whether a pod may be being admitted that is none of ``candidates``, and that the API server does not
     know: static pods are admitted before their mirrors are made. A container of it is listed without units;
     others may have theirs already."""
-    strangers = (pod for pod in assigned.pods.values() if _may_be_strange(pod, assigned, pods, meant))
+    strangers = (pod for pod in assigned.pods.values() if _may_be_strange(pod, assigned, pods, candidates))
     return any(not stranger.has(container) for stranger in strangers for container in stranger.containers)
 
 
 def _may_be_strange(
-    listed: PodAssignment, assigned: AssignedDevices, pods: Pods, meant: Sequence[Pod]
+    listed: PodAssignment, assigned: AssignedDevices, pods: Pods, candidates: Sequence[Pod]
 ) -> bool:
     """The API server has the mirror of a former static pod for a while: that had units, and a kubelet lists
-    it without only where it has forgotten them. The one that has its file now asks for others than it then,
+    it without only where it has lost them. The one that has its file now asks for others than it then,
     or what it had is there for it."""
     if not is_known(listed, pods):
         return True
     pod = pods[listed.name]
     asks = bool(pod.static_uid and pod.request and pod.request.running_containers)
-    is_meant = pod in meant and assigned.forgotten_of(pod) is not None
-    return asks and not listed.has_units and not is_meant
+    is_candidate = pod in candidates and assigned.lost_of(pod) is not None
+    return asks and not listed.has_units and not is_candidate
 
 
-def admission_candidates(
+def candidates_by_list(
     assigned: AssignedDevices, pods: Pods, preferred: PreferredCards, units: int, *, resource: str = ""
 ) -> list[Pod]:
     """Returns the listed pods a container of which lacks ``units``, the likeliest first.
@@ -80,10 +80,10 @@ def pods_without_units(assigned: AssignedDevices, pods: Pods) -> list[PodName]:
     ]
 
 
-def admitted_by_arrival(
+def candidates_by_arrival(
     assigned: AssignedDevices, pods: Pods, preferred: PreferredCards, units: int, *, resource: str = ""
 ) -> list[Pod]:
-    """Returns the pods that may be meant, the likeliest first, for when PodResources do not answer.
+    """Returns the pods that may be candidates, the likeliest first, for when PodResources do not answer.
 
     It can be the wrong one; the annotations are repaired by what the kubelet assigned later.
     """
@@ -98,7 +98,7 @@ def _lacking(
     """Yields the units of each container that has none yet; nothing for a pod that has what it asked for.
 
     Of ordinary init containers the checkpoint alone shows whether they have units. Without it they have if
-    we named units as often as the kubelet had to ask. One that has forgotten them asks for them once more,
+    we named units as often as the kubelet had to ask. One that has lost them asks for them once more,
     though they have ended.
     """
     request = pod.request
@@ -110,7 +110,7 @@ def _lacking(
         return
     listed, stored = assigned.pods[pod.name], assigned.stored_of(pod)
     seen = {name for name in request.containers if listed.has(name) or name in stored}
-    if len(seen) < len(request.containers) and _is_served(pod, preferred) and not assigned.forgotten_of(pod):
+    if len(seen) < len(request.containers) and _is_served(pod, preferred) and not assigned.lost_of(pod):
         seen |= request.init_containers
     lacking = {name: units for name, units in request.containers.items() if name not in seen}
     if not lacking:
@@ -166,7 +166,7 @@ def _order(
     promised = pod.allocation.at if pod.allocation else ""
     unseen = pod.request is not None and not pod.request.running_containers
     begun = pod.uid in preferred and not _is_served(pod, preferred)
-    known = pod.started or _is_served(pod, preferred) or assigned.forgotten_of(pod) is not None
+    known = pod.started or _is_served(pod, preferred) or assigned.lost_of(pod) is not None
     return (known, pod.deleting, unseen, not begun, promised or pod.created, pod.created, pod.uid)
 
 

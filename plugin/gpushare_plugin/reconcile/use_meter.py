@@ -12,7 +12,7 @@ from gpushare_plugin.cluster.container_names import ContainerNames
 from gpushare_plugin.decide.held.pod_allocation import PodAllocation
 from gpushare_plugin.decide.units.layout import Layout
 from gpushare_plugin.decide.use.container_use import (
-    Holding,
+    ContainerShare,
     MeasuredUse,
     exceeding,
     loads,
@@ -20,14 +20,14 @@ from gpushare_plugin.decide.use.container_use import (
     unnamed_owners,
 )
 from gpushare_plugin.devices.use import Use, UseQuestion, UseSource
-from gpushare_plugin.state import NodeState
+from gpushare_plugin.state import PluginState
 
 EXCESS_ENDS_AFTER = 600.0
-"""Seconds without an excess after which it is over, unless the use has fallen far: it may come and go."""
-MAX_REMARKS = 100
-"""That are remembered as said."""
+"""Seconds without an excess after which it is over, because it may come and go."""
+MAX_WARNINGS = 100
+"""That are remembered as logged."""
 
-NOT_TOLD = Problem(
+NOT_MEASURABLE = Problem(
     "UseNotTold",
     "the source of devices does not tell what is in use: sources NVML and Simulated do",
 )
@@ -36,11 +36,11 @@ _log = logging.getLogger(__name__)
 
 
 class UseMeter:
-    """Keeps ``state.measured``: as often as the policy says, less often than it is asked."""
+    """Keeps ``state.measured``, as often as the policy says."""
 
     def __init__(
         self,
-        state: NodeState,
+        state: PluginState,
         names: ContainerNames,
         *,
         open_use: Callable[[GPUShareNode], UseSource | None],
@@ -50,15 +50,15 @@ class UseMeter:
         self._names = names
         self._open_use = open_use
         self._clock = clock
-        self._exceeded: dict[Holding, float] = {}
-        """When an excess was seen last."""
-        self._said: dict[str, None] = {}
+        self._exceeded: dict[ContainerShare, float] = {}
+        """When the share was exceeded last."""
+        self._logged: dict[str, None] = {}
 
     async def measure(self, layout: Layout | None, allocations: Sequence[PodAllocation]) -> None:
-        """Looks what is in use by those who hold ``allocations``.
+        """Measures what the holders of ``allocations`` use.
 
-        Where nothing is to be measured nothing counts as in use; where it cannot be told what was known of
-        cards stays, in the status.
+        Where nothing is to be measured, nothing counts as in use. Where the use cannot be known, the status
+        keeps what it says of cards.
         """
         state, share_node = self._state, self._state.share_node
         if share_node is None or layout is None or state.reading is None:
@@ -70,10 +70,10 @@ class UseMeter:
             return
         source = self._open_use(share_node)
         if source is None:
-            state.measured = MeasuredUse(problem=NOT_TOLD)
+            state.measured = MeasuredUse(problem=NOT_MEASURABLE)
             return
         use = await source.measure(question)
-        self._tell(use)
+        self._log(use)
         if not question.by_container:
             state.measured = MeasuredUse(cards=use.cards, problem=use.problem)
             return
@@ -83,7 +83,7 @@ class UseMeter:
         measured = measured_use(use, layout, allocations, self._names.known)
         state.measured = replace(measured, exceeded_lately=self._exceeded_lately(measured))
 
-    def _exceeded_lately(self, measured: MeasuredUse) -> frozenset[Holding]:
+    def _exceeded_lately(self, measured: MeasuredUse) -> frozenset[ContainerShare]:
         now = self._clock()
         self._exceeded.update(dict.fromkeys(exceeding(measured.containers, measured.requested), now))
         self._exceeded = {key: seen for key, seen in self._exceeded.items() if now - seen < EXCESS_ENDS_AFTER}
@@ -100,10 +100,10 @@ class UseMeter:
             loads=loads(allocations),
         )
 
-    def _tell(self, use: Use) -> None:
-        for remark in use.remarks:
-            if remark not in self._said:
-                _log.warning(remark)
-                self._said[remark] = None
-        while len(self._said) > MAX_REMARKS:
-            del self._said[next(iter(self._said))]
+    def _log(self, use: Use) -> None:
+        for warning in use.warnings:
+            if warning not in self._logged:
+                _log.warning(warning)
+                self._logged[warning] = None
+        while len(self._logged) > MAX_WARNINGS:
+            del self._logged[next(iter(self._logged))]

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from tests.samples.plugin import assigned, by_name, container, layout, name_of, pod, share_node, stored
 
-from gpushare_plugin.decide.admit.admission import admission_candidates
+from gpushare_plugin.decide.admit.pod_being_admitted import candidates_by_list
 from gpushare_plugin.decide.held.assigned_devices import AssignedDevices
 from gpushare_plugin.decide.held.kubelet_restart import (
     SETTLED_AFTER,
@@ -151,7 +151,7 @@ def test_a_pod_that_only_says_to_be_the_mirror_of_a_listed_one_keeps_nothing_of_
 
 def test_the_kubelet_admits_nobody_whom_it_does_not_list() -> None:
     known = replace(listed("a", "b"), unshown=frozenset({name_of("b")}))
-    assert admission_candidates(known, by_name(A, B), {}, 4) == [A]
+    assert candidates_by_list(known, by_name(A, B), {}, 4) == [A]
 
 
 def status_of(uid: str) -> dict[str, object]:
