@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 
 from aiohttp import web
 
-from gpushare_core.health_port import HealthPort, Page
+from gpushare_core.health_server import CannotServeError, HealthServer, Page
 from gpushare_core.process.version import VERSION
 from gpushare_extender.transport.listener import Http2Service, ListenerLimits, open_port
 from gpushare_extender.transport.tls import ServerTls
@@ -18,10 +18,6 @@ RETRY_SECONDS = 2.0
 """Between attempts at an address that another program has."""
 
 _log = logging.getLogger(__name__)
-
-
-class CannotServeError(Exception):
-    """The program cannot do its work from the start; the text says why and what to do."""
 
 
 class Address(NamedTuple):
@@ -87,13 +83,13 @@ class HealthEndpoint(NamedTuple):
 
     async def open(self, *, drain: float) -> OpenPort:
         del drain  # whoever has asked there is answered at once
-        port = HealthPort(self.address.port, self.pages, host=self.address.host)
+        port = HealthServer(self.address.port, self.pages, host=self.address.host)
         port.open()
         return _OpenHealthPort(port)
 
 
 class _OpenHealthPort(NamedTuple):
-    port: HealthPort
+    port: HealthServer
 
     async def close(self) -> None:
         await self.port.close()

@@ -8,10 +8,12 @@ from urllib.parse import unquote
 
 import msgspec
 
-from gpushare_core.health_port import Answer as Answer
+from gpushare_core import health_server
 from gpushare_core.text.printable import printable
 
 ENCODER = msgspec.json.Encoder()
+
+Answer = health_server.Response
 
 
 @dataclass(frozen=True, slots=True)
