@@ -18,6 +18,7 @@ from typing import Any
 
 from gpushare_core.api.enums import LogLevel
 from gpushare_core.api.names import EXTENDER_PORT, HOST_ADDRESS_VARIABLE, NAMESPACE
+from gpushare_core.health_server import CannotServeError
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import (
     Credentials,
@@ -60,7 +61,6 @@ from gpushare_extender.objects.pod_reference import PodReference
 from gpushare_extender.preempt.preemptions import Preemptions
 from gpushare_extender.transport.endpoints import (
     Address,
-    CannotServeError,
     Endpoint,
     HealthPortEndpoint,
     serving,

@@ -243,6 +243,6 @@ OWN: dict[str, str] = {
     "gpushare_plugin.decide.health.card_health:_fallen": "numbers of ours",
     "gpushare_plugin.devices.nvml.events:XidEvents._waiting": "an integer of a C structure",
     "gpushare_plugin.devices.nvml.use_library:_used": "an integer of a C structure",
-    "gpushare_core.health_port:_asked": "latin-1, which decodes everything",
+    "gpushare_core.health_server:_request_line": "latin-1, which decodes everything",
 }
 """A function that decodes nothing from outside -> why."""

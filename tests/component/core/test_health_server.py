@@ -11,7 +11,15 @@ from pathlib import Path
 import pytest
 from prometheus_client import CollectorRegistry, Gauge
 
-from gpushare_core.health_port import METRICS_SECONDS, TEXT, Answer, HealthPort, Limits, MetricsPage, Page
+from gpushare_core.health_server import (
+    METRICS_SECONDS,
+    TEXT,
+    HealthLimits,
+    HealthServer,
+    MetricsPage,
+    Page,
+    Response,
+)
 
 PROBE = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
 LARGE = b"GET /large HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -26,15 +34,15 @@ IPV6 = pytest.param(
 )
 
 
-async def well() -> Answer:
-    return Answer(b"ok", content_type=TEXT)
+async def well() -> Response:
+    return Response(b"ok", content_type=TEXT)
 
 
-async def large() -> Answer:
-    return Answer(bytes(LARGE_SIZE), content_type=TEXT)
+async def large() -> Response:
+    return Response(bytes(LARGE_SIZE), content_type=TEXT)
 
 
-async def defective() -> Answer:
+async def defective() -> Response:
     raise KeyError("a defect")
 
 
@@ -42,8 +50,8 @@ PAGES: Mapping[str, Page] = {"/healthz": well, "/large": large, "/defective": de
 
 
 @contextlib.asynccontextmanager
-async def serving(limits: Limits | None = None) -> AsyncIterator[HealthPort]:
-    async with HealthPort(0, PAGES, host="127.0.0.1", limits=limits or Limits()) as port:
+async def serving(limits: HealthLimits | None = None) -> AsyncIterator[HealthServer]:
+    async with HealthServer(0, PAGES, host="127.0.0.1", limits=limits or HealthLimits()) as port:
         yield port
 
 
@@ -70,7 +78,7 @@ class Caller:
 
 
 @contextlib.asynccontextmanager
-async def calling(port: HealthPort, data: bytes = b"", *, host: str = "127.0.0.1") -> AsyncIterator[Caller]:
+async def calling(port: HealthServer, data: bytes = b"", *, host: str = "127.0.0.1") -> AsyncIterator[Caller]:
     reader, writer = await asyncio.open_connection(host, port.port, limit=1000)
     writer.write(data)
     try:
@@ -81,24 +89,24 @@ async def calling(port: HealthPort, data: bytes = b"", *, host: str = "127.0.0.1
             await writer.wait_closed()
 
 
-async def ask(port: HealthPort, data: bytes = PROBE, *, host: str = "127.0.0.1") -> str:
+async def ask(port: HealthServer, data: bytes = PROBE, *, host: str = "127.0.0.1") -> str:
     async with calling(port, data, host=host) as caller:
         return await caller.rest()
 
 
-class TestAnswers:
+class TestResponses:
     async def test_a_probe_is_answered_and_its_connection_ended(self) -> None:
         async with serving() as port:
             assert await ask(port) == OK
 
     @pytest.mark.parametrize("host", ["127.0.0.1", IPV6])
     async def test_at_an_address_of_either_family(self, host: str) -> None:
-        async with HealthPort(0, PAGES) as port:
+        async with HealthServer(0, PAGES) as port:
             assert await ask(port, host=host) == OK
 
     @pytest.mark.parametrize("host", ["127.0.0.1", IPV6])
     async def test_at_one_address_alone(self, host: str) -> None:
-        async with HealthPort(0, PAGES, host=host) as port:
+        async with HealthServer(0, PAGES, host=host) as port:
             assert await ask(port, host=host) == OK
 
     async def test_a_request_may_come_in_parts(self) -> None:
@@ -146,7 +154,7 @@ class TestAnswers:
     async def test_a_port_that_is_taken_is_said(self) -> None:
         async with serving() as port:
             with pytest.raises(OSError, match="in use"):
-                HealthPort(port.port, PAGES, host="127.0.0.1").open()
+                HealthServer(port.port, PAGES, host="127.0.0.1").open()
 
     async def test_nothing_is_open_once_it_is_closed(self) -> None:
         async with serving() as port, calling(port, PROBE[:-1]) as half, calling(port, LARGE) as unread:
@@ -160,15 +168,15 @@ class TestAnswers:
 
 
 class TestDeadlines:
-    """``Limits`` as they are."""
+    """``HealthLimits`` as they are."""
 
     @pytest.mark.parametrize("data", [b"", b"G", PROBE[:-1], PROBE + PROBE[:-1], PROBE], ids=str)
     async def test_no_connection_is_held_for_long(self, data: bytes) -> None:
         async with serving() as port, calling(port, data) as caller:
-            await caller.rest(within=Limits().request + 1.0)
+            await caller.rest(within=HealthLimits().request + 1.0)
 
     async def test_a_byte_at_a_time_puts_nothing_off(self) -> None:
-        async with serving(Limits(request=0.3)) as port, calling(port) as caller:
+        async with serving(HealthLimits(request=0.3)) as port, calling(port) as caller:
             resting = asyncio.create_task(caller.rest(within=1.5))
             while not resting.done():
                 with contextlib.suppress(ConnectionError):
@@ -177,7 +185,7 @@ class TestDeadlines:
             assert resting.result() == ""
 
     async def test_an_answer_that_is_not_read_is_given_up(self) -> None:
-        async with serving(Limits(answer=0.2)) as port, calling(port, LARGE) as caller:
+        async with serving(HealthLimits(response=0.2)) as port, calling(port, LARGE) as caller:
             await caller.reader.readuntil(b"\r\n")
             await asyncio.sleep(0.4)
             assert len(await caller.rest()) < LARGE_SIZE
@@ -185,23 +193,23 @@ class TestDeadlines:
     async def test_an_answer_that_takes_too_long_is_given_up(self) -> None:
         never = asyncio.Event()
 
-        async def stuck() -> Answer:
+        async def stuck() -> Response:
             await never.wait()
             return await well()
 
         pages = {"/healthz": stuck}
-        async with HealthPort(0, pages, host="127.0.0.1", limits=Limits(answer=0.2)) as port:
+        async with HealthServer(0, pages, host="127.0.0.1", limits=HealthLimits(response=0.2)) as port:
             assert await ask(port) == ""
 
     async def test_a_request_that_does_not_end_is_cut_off_at_once(self) -> None:
-        async with serving(Limits(request=60.0)) as port:
+        async with serving(HealthLimits(request=60.0)) as port:
             assert await ask(port, b"GET /healthz HTTP/1.1\r\nX: " + b"y" * 10_000) == ""
 
 
 class TestRoom:
     """Time makes no room here: connections could stay for a minute."""
 
-    LIMITS = Limits(request=60.0, answer=60.0, unanswered=3, unread=2)
+    LIMITS = HealthLimits(request=60.0, response=60.0, unanswered=3, unread=2)
 
     @pytest.mark.parametrize("data", [b"", PROBE[:-1]], ids=["nothing", "half a request"])
     async def test_the_oldest_that_has_not_asked_makes_room(self, data: bytes) -> None:
@@ -231,7 +239,7 @@ class TestRoom:
 
     async def test_those_who_ask_in_the_same_moment_are_all_answered(self) -> None:
         """More than may leave their answer unread: they do not."""
-        limits = Limits(unanswered=40, unread=1)
+        limits = HealthLimits(unanswered=40, unread=1)
         async with serving(limits) as port, contextlib.AsyncExitStack() as stack:
             callers = [await stack.enter_async_context(calling(port, PROBE[:-1])) for _ in range(40)]
             for caller in callers:
@@ -239,7 +247,7 @@ class TestRoom:
             assert {await caller.rest() for caller in callers} == {OK}
 
     async def test_a_whole_queue_of_strangers_does_not_oust_one_that_asks_at_once(self) -> None:
-        async with serving(Limits(unanswered=8)) as port:
+        async with serving(HealthLimits(unanswered=8)) as port:
             with contextlib.ExitStack() as stack:
                 queue = [
                     stack.enter_context(_connected(port.port, b"" if number else PROBE))
