@@ -66,7 +66,7 @@ class Heartbeats:
         return {name: heard for name, heard in self._heard.items() if now - heard.at > heard.duration}
 
 
-def written_by_those_at_work(leases: Iterable[Json], states: Mapping[str, ObservedState]) -> list[Json]:
+def written_by_running_plugins(leases: Iterable[Json], states: Mapping[str, ObservedState]) -> list[Json]:
     """Returns ``leases`` but those of which the plugin that is at work now has renewed none: it is of an
     earlier version, to which somebody went back. Both times are by its node's clock."""
     return [lease for lease in leases if not _is_of_a_predecessor(lease.get("spec") or {}, states)]
