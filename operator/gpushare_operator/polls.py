@@ -15,7 +15,12 @@ from gpushare_operator.cluster.api_reader import ApiReader
 from gpushare_operator.cluster.cache import Cache, Listing
 from gpushare_operator.cluster.heartbeats import Heartbeats, written_by_running_plugins
 from gpushare_operator.cluster.kinds import KINDS, PAGE, SCHEDULER_PODS, SCHEDULER_SELECTOR, Kind
-from gpushare_operator.cluster.objects import ReadResult, SchedulerObject, VolcanoConfigObject, VolcanoLocation
+from gpushare_operator.cluster.objects import (
+    ReadResult,
+    SchedulerObject,
+    VolcanoConfigObject,
+    VolcanoLocation,
+)
 from gpushare_operator.cluster.readers import is_static, read_scheduler, read_volcano_config
 from gpushare_operator.cluster.refusals import read_refusals
 from gpushare_operator.cluster.server import ServerVersions, read_server_facts

@@ -41,7 +41,9 @@ async def read_refusals(api: ApiReader, namespace: str, snapshot: ClusterSnapsho
     return refused
 
 
-async def _all(api: ApiReader, path: str, *, label_selector: str = "", field_selector: str = "") -> list[Json]:
+async def _all(
+    api: ApiReader, path: str, *, label_selector: str = "", field_selector: str = ""
+) -> list[Json]:
     found: list[Json] = []
     pages = api.pages(path, limit=PAGE, label_selector=label_selector, field_selector=field_selector)
     async for page in pages:
