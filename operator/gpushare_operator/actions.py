@@ -244,10 +244,10 @@ def target(action: Action) -> tuple[str, str]:
     return (type(action).__name__, f"{name}{part}")
 
 
-Wishes: TypeAlias = dict[tuple[str, ...], str | None]
+DesiredFields: TypeAlias = dict[tuple[str, ...], str | None]
 
 
-def wishes(action: Action) -> Wishes:
+def desired_fields(action: Action) -> DesiredFields:
     """Returns what is wanted of which thing, None for its absence: two actions that want the same thing
     otherwise undo each other."""
     match action:
@@ -260,7 +260,7 @@ def wishes(action: Action) -> Wishes:
         case SetCounts():
             return {("capacity", action.node, name): str(count) for name, count in action.counts.items()}
         case ClearCapacity():
-            wanted: Wishes = {("capacity", action.node, name): None for name in action.resources}
+            wanted: DesiredFields = {("capacity", action.node, name): None for name in action.resources}
             # What the kubelet remembers is no matter of what is offered now.
             return wanted | ({("offer", action.node): None} if action.left is CapacityLeft.BY_PLUGIN else {})
         case ApplyShareNode():

@@ -44,7 +44,7 @@ from gpushare_operator.cluster.objects import (
     VolcanoConfigObject,
     VolcanoLocation,
 )
-from gpushare_operator.cluster.snapshot import Snapshot
+from gpushare_operator.cluster.snapshot import ClusterSnapshot
 from gpushare_operator.decide.cluster_plan import plan_cluster
 from gpushare_operator.decide.nodes.node_assignment import asked_of, assign_node
 from gpushare_operator.decide.policy_plan import plan_policy
@@ -217,8 +217,8 @@ def server(**extra: Any) -> ServerFacts:
     given = {
         "version": "v1.36.3",
         "pod_policy": ReadResult.FOUND,
-        "strays": (),
-        "strays_ask": "default-scheduler",
+        "pods_without_scheduler": (),
+        "absent_scheduler": "default-scheduler",
     }
     return ServerFacts(**{**given, **extra})
 
@@ -342,7 +342,7 @@ FIELDS: dict[type, str] = {
 }
 
 
-def snapshot(*seen: SeenObject | Iterable[SeenObject]) -> Snapshot:
+def snapshot(*seen: SeenObject | Iterable[SeenObject]) -> ClusterSnapshot:
     """A cluster in which exactly this is seen."""
     fields: dict[str, Any] = {}
     server: ServerFacts | None = None
@@ -354,10 +354,10 @@ def snapshot(*seen: SeenObject | Iterable[SeenObject]) -> Snapshot:
                 fields.setdefault("volcano_configs", {})[VOLCANO] = known
             else:
                 fields.setdefault(FIELDS[type(known)], {})[known.name] = known
-    return Snapshot(server=server, **fields)
+    return ClusterSnapshot(server=server, **fields)
 
 
-def sharing(*seen: SeenObject | Iterable[SeenObject]) -> Snapshot:
+def sharing(*seen: SeenObject | Iterable[SeenObject]) -> ClusterSnapshot:
     """As ``snapshot``, and a node shares its cards under each policy that stays and of which none is seen."""
     found = snapshot(*seen)
     owned = {share_node.policy for share_node in found.share_nodes.values()}
@@ -394,7 +394,7 @@ class Assignment:
         return [*self.enabled, *sorted(self.kept)]
 
 
-def assign(seen: Snapshot, policy: PolicyObject) -> Assignment:
+def assign(seen: ClusterSnapshot, policy: PolicyObject) -> Assignment:
     """Returns the nodes of ``policy``, each of them assigned by itself."""
     asked = asked_of(seen, policy)
     nodes = {name: assign_node(state, asked) for name, state in seen.states.items()}
@@ -406,12 +406,12 @@ def assign(seen: Snapshot, policy: PolicyObject) -> Assignment:
     )
 
 
-def policy_actions(seen: Snapshot, name: str = "default") -> list[Action]:
+def policy_actions(seen: ClusterSnapshot, name: str = "default") -> list[Action]:
     """What is planned for one policy."""
     return list(plan_policy(seen, seen.policies[name], INSTALLATION, NOW).actions)
 
 
-def cluster_actions(seen: Snapshot) -> list[Action]:
+def cluster_actions(seen: ClusterSnapshot) -> list[Action]:
     """What is planned for all policies together."""
     return list(plan_cluster(seen, INSTALLATION, NOW).actions)
 

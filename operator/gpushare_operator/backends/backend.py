@@ -8,7 +8,7 @@ from gpushare_core.api.enums import Backend
 from gpushare_core.api.served import Problem
 from gpushare_operator.actions import Action, Plan
 from gpushare_operator.backends.teardown import EVERY_POLICY, Situation, TeardownStep, due_steps
-from gpushare_operator.cluster.snapshot import Snapshot
+from gpushare_operator.cluster.snapshot import ClusterSnapshot
 from gpushare_operator.policies import conditions
 
 
@@ -28,20 +28,20 @@ class SchedulerBackend:
     needed_by_others: str
     """What stays while a policy goes and another one needs this backend."""
     teardown_steps: tuple[TeardownStep, ...]
-    is_in_force: Callable[[Snapshot], bool]
+    is_in_force: Callable[[ClusterSnapshot], bool]
     """Whether it is the one that was connected, as far as the cluster itself shows."""
-    may_be_connected: Callable[[Snapshot], bool] = lambda _: True
+    may_be_connected: Callable[[ClusterSnapshot], bool] = lambda _: True
     """Whether nothing is in the way that only people can remove: until then the former backend stays."""
     is_connecting: Callable[[Situation], bool] = lambda _: False
     """Whether schedulers place pods by the sums of nodes still, and will ask the extender soon."""
-    upkeep: Callable[[Snapshot], Iterable[Action]] = lambda _: ()
+    upkeep: Callable[[ClusterSnapshot], Iterable[Action]] = lambda _: ()
     """Returns what is due now whichever backend is needed."""
 
     def disconnect(self, situation: Situation) -> Plan:
         """Returns what is due now to take it back while policies stay in force."""
         return due_steps(self.teardown_steps, situation)
 
-    def settled(self, snapshot: Snapshot) -> bool:
+    def settled(self, snapshot: ClusterSnapshot) -> bool:
         """Returns whether nothing of it is left."""
         return not any(step.waiting_for(snapshot, EVERY_POLICY) for step in self.teardown_steps)
 

@@ -7,7 +7,7 @@ from enum import Enum, auto
 
 from gpushare_core.api.enums import Backend
 from gpushare_operator.actions import Action, DeleteDaemonSet, Plan
-from gpushare_operator.cluster.snapshot import Snapshot
+from gpushare_operator.cluster.snapshot import ClusterSnapshot
 from gpushare_operator.desired.names import Installation
 
 EVERY_POLICY = ""
@@ -18,7 +18,7 @@ EVERY_POLICY = ""
 class Situation:
     """What is known when something is planned or said: of ``policy``, or of what all policies share."""
 
-    snapshot: Snapshot
+    snapshot: ClusterSnapshot
     policy: str = EVERY_POLICY
     installation: Installation
     now: datetime
@@ -56,7 +56,7 @@ class TeardownStep:
     """With scope SCHEDULER: of which backend something is taken back."""
     actions: Callable[[Situation], Iterable[Action]] = lambda _: ()
     """Returns what is to be done now."""
-    waiting_for: Callable[[Snapshot, str], list[Leftover]] = lambda _, __: []
+    waiting_for: Callable[[ClusterSnapshot, str], list[Leftover]] = lambda _, __: []
     """Gets the name of the policy; returns what must be gone before the next step."""
     retry_after: Callable[[Situation], float | None] = lambda _: None
     """Returns the seconds after which something may be due although nothing happened."""
@@ -66,7 +66,7 @@ def connection_step(
     backend: Backend,
     name: str,
     *,
-    left: Callable[[Snapshot], object],
+    left: Callable[[ClusterSnapshot], object],
     actions: Callable[[Situation], Iterable[Action]] = lambda _: (),
     retry_after: Callable[[Situation], float | None] = lambda _: None,
 ) -> TeardownStep:
@@ -92,13 +92,13 @@ def due_steps(steps: Iterable[TeardownStep], situation: Situation, scope: Scope 
     return Plan(tuple(actions))
 
 
-def delete_daemon_set(snapshot: Snapshot, name: str) -> Iterable[DeleteDaemonSet]:
+def delete_daemon_set(snapshot: ClusterSnapshot, name: str) -> Iterable[DeleteDaemonSet]:
     daemon_set = snapshot.daemon_sets.get(name)
     if daemon_set and not daemon_set.deleting:
         yield DeleteDaemonSet(daemon_set.name, daemon_set.uid)
 
 
-def ready_nodes(snapshot: Snapshot, names: Iterable[str]) -> list[str]:
+def ready_nodes(snapshot: ClusterSnapshot, names: Iterable[str]) -> list[str]:
     """Returns those of ``names`` whose kubelet is there: one that is away cannot say that a pod stopped."""
     nodes = (snapshot.nodes.get(name) for name in names)
     return sorted(node.name for node in nodes if node and node.ready)

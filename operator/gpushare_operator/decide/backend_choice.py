@@ -8,12 +8,12 @@ from gpushare_operator.actions import Plan
 from gpushare_operator.backends.backend import SchedulerBackend
 from gpushare_operator.backends.table import BACKENDS
 from gpushare_operator.backends.teardown import Situation
-from gpushare_operator.cluster.snapshot import Snapshot
+from gpushare_operator.cluster.snapshot import ClusterSnapshot
 from gpushare_operator.policies.decisive_policy import decisive_policy, scheduler_needed
 from gpushare_operator.policies.scheduler_settings import scheduler_settings
 
 
-def needed_backend(snapshot: Snapshot) -> Backend | None:
+def needed_backend(snapshot: ClusterSnapshot) -> Backend | None:
     """Returns the backend that the decisive policy asks for; None when no policy needs a scheduler.
 
     While that policy cannot be read, the backend in force stays.
@@ -43,7 +43,7 @@ def plan_needed_backend(situation: Situation) -> Plan:
     return former[0].disconnect(situation) if BACKENDS[needed].may_be_connected(snapshot) else Plan()
 
 
-def asked_connection(snapshot: Snapshot) -> Hashable:
+def asked_connection(snapshot: ClusterSnapshot) -> Hashable:
     """Returns the same as long as policies and nodes together ask for the same connection."""
     return needed_backend(snapshot), replace(scheduler_settings(snapshot), listening=())
 
@@ -55,7 +55,7 @@ def is_placing_by_sums(situation: Situation) -> bool:
     return needed is not None and BACKENDS[needed].is_connecting(situation)
 
 
-def placing_backend(snapshot: Snapshot) -> Backend | None:
+def placing_backend(snapshot: ClusterSnapshot) -> Backend | None:
     """Returns the backend that new pods are to come to; None when no policy needs one."""
     needed = needed_backend(snapshot)
     former = unneeded_backends(snapshot, needed) if needed else []
@@ -63,7 +63,7 @@ def placing_backend(snapshot: Snapshot) -> Backend | None:
     return former[0].name if stays else needed
 
 
-def unneeded_backends(snapshot: Snapshot, needed: Backend | None) -> list[SchedulerBackend]:
+def unneeded_backends(snapshot: ClusterSnapshot, needed: Backend | None) -> list[SchedulerBackend]:
     """Returns the backends other than ``needed`` of which something is left."""
     backends = BACKENDS.values()
     return [backend for backend in backends if backend.name is not needed and not backend.settled(snapshot)]

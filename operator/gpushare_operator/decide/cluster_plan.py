@@ -7,7 +7,7 @@ from datetime import datetime
 from gpushare_operator.actions import Plan, RemoveStartupTaint
 from gpushare_operator.backends.table import BACKENDS
 from gpushare_operator.backends.teardown import Scope, Situation
-from gpushare_operator.cluster.snapshot import Snapshot
+from gpushare_operator.cluster.snapshot import ClusterSnapshot
 from gpushare_operator.decide.backend_choice import is_placing_by_sums, needed_backend, plan_needed_backend
 from gpushare_operator.decide.nodes.startup_taints import remove_startup_taints, remove_unclaimed_taints
 from gpushare_operator.decide.teardown.steps import plan_nodes, plan_teardown
@@ -15,7 +15,7 @@ from gpushare_operator.desired.names import Installation
 
 
 def plan_cluster(
-    snapshot: Snapshot, installation: Installation, now: datetime, *, scheduler_waits: float = 0.0
+    snapshot: ClusterSnapshot, installation: Installation, now: datetime, *, scheduler_waits: float = 0.0
 ) -> Plan:
     """Returns what the scheduler's connection needs, after ``scheduler_waits`` seconds, and what takes
     leftovers back."""
@@ -45,7 +45,7 @@ def _remove_taints(situation: Situation) -> Iterator[RemoveStartupTaint]:
     return remove_unclaimed_taints(snapshot) if is_early else remove_startup_taints(snapshot)
 
 
-def _orphaned_policies(snapshot: Snapshot) -> set[str]:
+def _orphaned_policies(snapshot: ClusterSnapshot) -> set[str]:
     """Returns policies that are gone although something of theirs is here: somebody took off our
     finalizer."""
     names = {*snapshot.traits.policies, *(daemon_set.policy for daemon_set in snapshot.daemon_sets.values())}

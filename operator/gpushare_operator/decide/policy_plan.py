@@ -21,9 +21,9 @@ from gpushare_operator.actions import (
 )
 from gpushare_operator.backends.teardown import Scope, Situation
 from gpushare_operator.cluster.nodes.node_index import NOTHING, Entry
-from gpushare_operator.cluster.nodes.node_state import NodeState
+from gpushare_operator.cluster.nodes.observed_states import ObservedState
 from gpushare_operator.cluster.objects import DaemonSetObject, PolicyObject, ShareNodeObject
-from gpushare_operator.cluster.snapshot import Snapshot
+from gpushare_operator.cluster.snapshot import ClusterSnapshot
 from gpushare_operator.decide.nodes.node_assignment import Asked, NodeAssignment, asked_of, assign_node
 from gpushare_operator.decide.nodes.node_labels import (
     clear_former_dialect,
@@ -76,7 +76,7 @@ class NodePlanner:
 
     asked: Asked
 
-    def __call__(self, state: NodeState) -> Entry[NodeActions]:
+    def __call__(self, state: ObservedState) -> Entry[NodeActions]:
         assignment = assign_node(state, self.asked)
         if assignment.is_sharing:
             stages = self._share(state, assignment)
@@ -88,7 +88,7 @@ class NodePlanner:
         return Entry(actions, SHARED.amounts if assignment.is_sharing else {})
 
     def _share(
-        self, state: NodeState, assignment: NodeAssignment
+        self, state: ObservedState, assignment: NodeAssignment
     ) -> Iterator[tuple[Stage, Iterable[Action]]]:
         if assignment.rule is not None:
             yield Stage.SHARE_NODE, self._apply_share_node(state, assignment.rule)
@@ -98,11 +98,11 @@ class NodePlanner:
             yield Stage.COUNTS, show_counts(desired)
         yield Stage.SILENT, doubt_share_node(state)
 
-    def is_told(self, state: NodeState, assignment: NodeAssignment) -> bool:
+    def is_told(self, state: ObservedState, assignment: NodeAssignment) -> bool:
         """Returns whether the GPUShareNode says what the policy asks for now."""
         return assignment.rule is None or self._is_current(state.share, assignment.rule)
 
-    def _apply_share_node(self, state: NodeState, rule: int) -> Iterator[ApplyShareNode]:
+    def _apply_share_node(self, state: ObservedState, rule: int) -> Iterator[ApplyShareNode]:
         policy, (spec, spec_hash) = self.asked.policy, self._specs[rule]
         if not self._is_current(state.share, rule) or _is_of_another_version(state.share):
             uid = state.share.uid if state.share else ""
@@ -134,7 +134,7 @@ def _is_of_another_version(share: ShareNodeObject | None) -> bool:
     return share is not None and not share.deleting and share.version != VERSION
 
 
-def _release(state: NodeState, policy: str) -> Iterator[tuple[Stage, Iterable[Action]]]:
+def _release(state: ObservedState, policy: str) -> Iterator[tuple[Stage, Iterable[Action]]]:
     """Yields what takes the policy off a node."""
     share, node = state.share, state.node
     if share and share.policy == policy and not share.deleting:
@@ -144,7 +144,9 @@ def _release(state: NodeState, policy: str) -> Iterator[tuple[Stage, Iterable[Ac
         yield Stage.RELEASE_LABELS, (remove_own_labels(node, policy),)
 
 
-def plan_policy(snapshot: Snapshot, policy: PolicyObject, installation: Installation, now: datetime) -> Plan:
+def plan_policy(
+    snapshot: ClusterSnapshot, policy: PolicyObject, installation: Installation, now: datetime
+) -> Plan:
     """Returns what ``policy`` needs.
 
     Nothing is touched before the finalizer guarantees that it will be taken back.
@@ -157,11 +159,11 @@ def plan_policy(snapshot: Snapshot, policy: PolicyObject, installation: Installa
     asked = asked_of(snapshot, policy)
     nodes = snapshot.index(NodePlanner(asked), subject=policy.name)
     plugin = [*_run_plugin(snapshot, policy, installation)] if nodes.sums.get(SHARING) else []
-    if any(map(_marks_node, nodes.remarks.values())):
+    if any(map(_marks_node, nodes.results.values())):
         plugin = [each for each in plugin if not _loses_nodes(snapshot, each)]
     # The plugin last: while it is there, each label that comes has the DaemonSet controller go through all
     # nodes and start a pod, which takes from the API server what the labels of the other nodes need.
-    return Plan((*_in_order(nodes.remarks), *plugin))
+    return Plan((*_in_order(nodes.results), *plugin))
 
 
 def _marks_node(actions: NodeActions) -> bool:
@@ -170,7 +172,7 @@ def _marks_node(actions: NodeActions) -> bool:
     return any(PLUGIN_NODE_LABEL in each.labels for each in labelled)
 
 
-def _loses_nodes(snapshot: Snapshot, apply: ApplyDaemonSet) -> bool:
+def _loses_nodes(snapshot: ClusterSnapshot, apply: ApplyDaemonSet) -> bool:
     """Returns whether the DaemonSet that is there selects nodes by the label of earlier versions: the plugins
     of nodes that lack the present one would end."""
     present = snapshot.daemon_sets.get(apply.name)
@@ -194,7 +196,7 @@ def _add_finalizer(policy: PolicyObject) -> Plan:
 
 
 def _run_plugin(
-    snapshot: Snapshot, policy: PolicyObject, installation: Installation
+    snapshot: ClusterSnapshot, policy: PolicyObject, installation: Installation
 ) -> Iterator[ApplyDaemonSet]:
     name = plugin_name(policy.name)
     present = snapshot.daemon_sets.get(name)

@@ -2,10 +2,10 @@
 
 from gpushare_core.api.names import FINALIZER
 from gpushare_operator.cluster.objects import PolicyObject
-from gpushare_operator.cluster.snapshot import Snapshot, oldest_first
+from gpushare_operator.cluster.snapshot import ClusterSnapshot, oldest_first
 
 
-def scheduler_needed(snapshot: Snapshot) -> bool:
+def scheduler_needed(snapshot: ClusterSnapshot) -> bool:
     """Returns whether a node shares its cards under a policy that stays and has the operator's finalizer."""
     return any(
         not policy.deleting and FINALIZER in policy.finalizers and snapshot.traits.shares_node(policy)
@@ -13,7 +13,7 @@ def scheduler_needed(snapshot: Snapshot) -> bool:
     )
 
 
-def decisive_policy(snapshot: Snapshot) -> PolicyObject | None:
+def decisive_policy(snapshot: ClusterSnapshot) -> PolicyObject | None:
     """Returns the policy that decides for the schedulers, the first that there is:
 
     1. the oldest that stays and has nodes that share their cards;
@@ -28,7 +28,7 @@ def decisive_policy(snapshot: Snapshot) -> PolicyObject | None:
     )
 
 
-def policies_in_force(snapshot: Snapshot) -> list[PolicyObject]:
+def policies_in_force(snapshot: ClusterSnapshot) -> list[PolicyObject]:
     """Returns the policies that can be read or have nodes that share their cards, the oldest first."""
     shares_node = snapshot.traits.shares_node
     policies = snapshot.policies.values()

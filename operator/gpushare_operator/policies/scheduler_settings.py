@@ -6,7 +6,7 @@ from gpushare_core.api.names import EXTENDER_PORT
 from gpushare_core.api.policy import Placement, Scheduler
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_operator.cluster.labels import PORT_ANNOTATION, read_ports
-from gpushare_operator.cluster.snapshot import Snapshot
+from gpushare_operator.cluster.snapshot import ClusterSnapshot
 from gpushare_operator.desired.names import EXTENDER_NAME
 from gpushare_operator.policies.decisive_policy import decisive_policy
 from gpushare_operator.policies.served_resources import ignored_resources, managed_resources
@@ -46,7 +46,7 @@ class SchedulerSettings:
         ]
 
 
-def scheduler_settings(snapshot: Snapshot) -> SchedulerSettings:
+def scheduler_settings(snapshot: ClusterSnapshot) -> SchedulerSettings:
     """Returns what is asked for by the decisive policy; while that one cannot be read, the port stays the one
     in force."""
     asked = frozenset(
@@ -72,7 +72,7 @@ def scheduler_settings(snapshot: Snapshot) -> SchedulerSettings:
     )
 
 
-def ports_in_force(snapshot: Snapshot) -> tuple[int, ...]:
+def ports_in_force(snapshot: ClusterSnapshot) -> tuple[int, ...]:
     """Returns the ports that schedulers may call: those of the extender's DaemonSet; if somebody has deleted
     it, those that the Jobs of hostctl recorded."""
     extender = snapshot.daemon_sets.get(EXTENDER_NAME)

@@ -7,7 +7,7 @@ from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.dialects.table import DIALECTS, RESOURCES
 from gpushare_core.placement.modes.table import MODES
 from gpushare_core.placement.requests import ResourceClass
-from gpushare_operator.cluster.snapshot import Snapshot
+from gpushare_operator.cluster.snapshot import ClusterSnapshot
 
 REMEMBERED = frozenset(name for name in RESOURCES if name.partition("/")[0] in DIALECTS)
 """What kubelets write back of our plugins, but for names that belong to no dialect alone, such as
@@ -19,7 +19,7 @@ def served_classes(mode: str) -> frozenset[ResourceClass]:
     return frozenset({MODES[mode].resource}) if mode in MODES else frozenset(ResourceClass)
 
 
-def served_resources(snapshot: Snapshot) -> frozenset[str]:
+def served_resources(snapshot: ClusterSnapshot) -> frozenset[str]:
     """Returns the extended resources that nodes serve that share their cards, or are about to."""
     return frozenset(
         name
@@ -30,7 +30,7 @@ def served_resources(snapshot: Snapshot) -> frozenset[str]:
     )
 
 
-def managed_resources(snapshot: Snapshot) -> tuple[str, ...]:
+def managed_resources(snapshot: ClusterSnapshot) -> tuple[str, ...]:
     """Returns the extended resources for which schedulers are to ask the extender.
 
     Names that only dialects in use have are managed for every class, so that a change of mode edits no
@@ -41,7 +41,7 @@ def managed_resources(snapshot: Snapshot) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names)) or tuple(GPUSHARE.resources)
 
 
-def ignored_resources(snapshot: Snapshot) -> tuple[str, ...]:
+def ignored_resources(snapshot: ClusterSnapshot) -> tuple[str, ...]:
     """Returns what pods may ask for in a dialect in use without any node offering it."""
     return tuple(
         dict.fromkeys(name for dialect, _ in _in_use(snapshot) for name in dialect.ignored_resources)
@@ -55,7 +55,7 @@ def _managed(dialect: Dialect, mode: str) -> Iterator[str]:
             yield name
 
 
-def _in_use(snapshot: Snapshot) -> list[tuple[Dialect, str]]:
+def _in_use(snapshot: ClusterSnapshot) -> list[tuple[Dialect, str]]:
     """Returns dialect and mode of what nodes have and are to have, in a fixed order. What a policy without
     nodes asks for is nobody's."""
     order = list(DIALECTS)

@@ -10,7 +10,7 @@ from gpushare_core.api.served import Problem
 from gpushare_core.dialects.table import DIALECTS
 from gpushare_core.text.json_object import Json
 from gpushare_operator.cluster.objects import PolicyObject
-from gpushare_operator.cluster.snapshot import Snapshot
+from gpushare_operator.cluster.snapshot import ClusterSnapshot
 from gpushare_operator.policies import conditions, served
 from gpushare_operator.policies.decisive_policy import decisive_policy
 from gpushare_operator.policies.wording import DEFECT, counted, explained, listed
@@ -31,7 +31,7 @@ WHO_CHANGES_WORKLOADS = (
 )
 
 
-def nodes_ready(snapshot: Snapshot, policy: PolicyObject, nodes: PolicyNodes) -> ConditionState:
+def nodes_ready(snapshot: ClusterSnapshot, policy: PolicyObject, nodes: PolicyNodes) -> ConditionState:
     if policy.deleting:
         return condition_false(conditions.NODES_READY, conditions.DELETING, "the policy lets its nodes go")
     late, missing = _late(nodes), _missing_nodes(snapshot, policy)
@@ -54,7 +54,7 @@ def nodes_ready(snapshot: Snapshot, policy: PolicyObject, nodes: PolicyNodes) ->
     return condition_true(conditions.NODES_READY, conditions.ALL_NODES_READY, f"{ready} ready{remark}")
 
 
-def _outdated_plugins(snapshot: Snapshot, policy: PolicyObject) -> int:
+def _outdated_plugins(snapshot: ClusterSnapshot, policy: PolicyObject) -> int:
     own = (daemon_set for daemon_set in snapshot.daemon_sets.values() if daemon_set.policy == policy.name)
     return sum(each.outdated for each in own)
 
@@ -68,7 +68,7 @@ def _late(nodes: PolicyNodes) -> dict[str, str]:
     return late
 
 
-def _missing_nodes(snapshot: Snapshot, policy: PolicyObject) -> set[str]:
+def _missing_nodes(snapshot: ClusterSnapshot, policy: PolicyObject) -> set[str]:
     """Returns names by which nodes are asked for that are not there."""
     rules = policy.spec.nodes if policy.spec else []
     asked = (name for rule in rules if rule.mode is not Mode.OFF for name in rule.names or ())
@@ -127,7 +127,7 @@ def _labels_of_others(policy: PolicyObject, nodes: PolicyNodes) -> str:
     )
 
 
-def conflicted(snapshot: Snapshot, policy: PolicyObject, nodes: PolicyNodes) -> ConditionState:
+def conflicted(snapshot: ClusterSnapshot, policy: PolicyObject, nodes: PolicyNodes) -> ConditionState:
     problems = [*_lost_nodes(nodes.lost), *_overruled_settings(snapshot, policy)]
     if not problems:
         return condition_false(
@@ -148,7 +148,7 @@ def _lost_nodes(lost: Mapping[str, str]) -> list[Problem]:
     return [Problem(conditions.NODES_CLAIMED, message)]
 
 
-def _overruled_settings(snapshot: Snapshot, policy: PolicyObject) -> list[Problem]:
+def _overruled_settings(snapshot: ClusterSnapshot, policy: PolicyObject) -> list[Problem]:
     """There is one connection of the scheduler for all policies."""
     decisive = decisive_policy(snapshot)
     if policy.deleting or decisive is None or decisive.name == policy.name:

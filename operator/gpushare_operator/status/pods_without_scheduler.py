@@ -4,7 +4,7 @@ from gpushare_core.api.enums import Backend
 from gpushare_core.api.names import DEDICATED_SCHEDULER
 from gpushare_core.api.served import Problem
 from gpushare_operator.cluster.objects import ReadResult
-from gpushare_operator.cluster.snapshot import Snapshot
+from gpushare_operator.cluster.snapshot import ClusterSnapshot
 from gpushare_operator.decide.backend_choice import needed_backend
 from gpushare_operator.policies import conditions
 from gpushare_operator.policies.wording import counted, listed
@@ -12,7 +12,7 @@ from gpushare_operator.policies.wording import counted, listed
 DEFAULT_SCHEDULER = "default-scheduler"
 
 
-def forsaken_scheduler(snapshot: Snapshot) -> str:
+def forsaken_scheduler(snapshot: ClusterSnapshot) -> str:
     """Returns the ``schedulerName`` of such pods; empty where none have to be looked for.
 
     With backend Dedicated nobody extends the cluster's own scheduler. Without it nobody answers to the name
@@ -23,18 +23,20 @@ def forsaken_scheduler(snapshot: Snapshot) -> str:
     if needed is None or needed is Backend.DEDICATED:
         return DEFAULT_SCHEDULER if needed else ""
     facts = snapshot.server
-    may_be_some = facts is not None and (facts.strays_ask == DEFAULT_SCHEDULER or bool(facts.strays))
+    may_be_some = facts is not None and (
+        facts.absent_scheduler == DEFAULT_SCHEDULER or bool(facts.pods_without_scheduler)
+    )
     return DEDICATED_SCHEDULER if may_be_some or DEDICATED_SCHEDULER in snapshot.deployments else ""
 
 
-def pods_without_scheduler(snapshot: Snapshot) -> list[Problem]:
+def pods_without_scheduler(snapshot: ClusterSnapshot) -> list[Problem]:
     """Returns what is said of pods that ask for cards and wait for a scheduler that knows none."""
     facts = snapshot.server
-    if facts is None or not facts.strays:
+    if facts is None or not facts.pods_without_scheduler:
         return []
-    number = counted(len(facts.strays), "pod")
-    pods = f"{number} with schedulerName: {facts.strays_ask} ({listed(facts.strays)})"
-    if facts.strays_ask == DEDICATED_SCHEDULER:
+    number = counted(len(facts.pods_without_scheduler), "pod")
+    pods = f"{number} with schedulerName: {facts.absent_scheduler} ({listed(facts.pods_without_scheduler)})"
+    if facts.absent_scheduler == DEDICATED_SCHEDULER:
         message = f"nobody places {pods} any more: delete them, and write no schedulerName in new ones"
     else:
         message = f"nobody places {pods} by cards: delete them{_how_to_create(facts.pod_policy)}"

@@ -7,7 +7,7 @@ from gpushare_core.api.conditions import ConditionState, dated_conditions
 from gpushare_core.api.policy import Condition, PolicyStatus
 from gpushare_core.api.served import Problem
 from gpushare_operator.cluster.objects import PolicyObject
-from gpushare_operator.cluster.snapshot import Snapshot
+from gpushare_operator.cluster.snapshot import ClusterSnapshot
 from gpushare_operator.decide.backend_choice import placing_backend
 from gpushare_operator.desired.names import Installation
 from gpushare_operator.policies import served
@@ -33,7 +33,7 @@ from gpushare_operator.status.versions import program_versions
 
 
 def policy_status(
-    snapshot: Snapshot,
+    snapshot: ClusterSnapshot,
     policy: PolicyObject,
     installation: Installation,
     *,
@@ -86,7 +86,7 @@ def _decisive(status: PolicyStatus) -> Hashable:
 
 
 def _conditions(
-    snapshot: Snapshot,
+    snapshot: ClusterSnapshot,
     policy: PolicyObject,
     nodes: PolicyNodes,
     problems: Sequence[Problem],

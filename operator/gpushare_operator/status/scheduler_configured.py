@@ -7,14 +7,14 @@ from gpushare_core.api.enums import Backend
 from gpushare_operator.backends.table import BACKENDS
 from gpushare_operator.backends.teardown import Situation
 from gpushare_operator.cluster.objects import PolicyObject
-from gpushare_operator.cluster.snapshot import Snapshot
+from gpushare_operator.cluster.snapshot import ClusterSnapshot
 from gpushare_operator.decide.backend_choice import needed_backend, unneeded_backends
 from gpushare_operator.desired.names import Installation
 from gpushare_operator.policies import conditions
 
 
 def scheduler_configured(
-    snapshot: Snapshot, policy: PolicyObject, installation: Installation, now: datetime
+    snapshot: ClusterSnapshot, policy: PolicyObject, installation: Installation, now: datetime
 ) -> ConditionState:
     situation = Situation(snapshot=snapshot, policy=policy.name, installation=installation, now=now)
     needed = needed_backend(snapshot)

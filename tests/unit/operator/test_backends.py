@@ -51,7 +51,7 @@ from gpushare_operator.backends.table import BACKENDS
 from gpushare_operator.backends.teardown import Situation
 from gpushare_operator.backends.volcano.config_edit import enable
 from gpushare_operator.cluster.objects import ReadResult
-from gpushare_operator.cluster.snapshot import Snapshot
+from gpushare_operator.cluster.snapshot import ClusterSnapshot
 from gpushare_operator.decide.backend_choice import needed_backend
 from gpushare_operator.status.policy import policy_status
 
@@ -60,12 +60,12 @@ THEIRS = VOLCANO_CONFIG + "# new\n"
 SWITCHED_OFF = "deviceshare.GPUSharingEnable: false"
 
 
-def condition(seen: Snapshot, name: str = "default", type_: str = "SchedulerConfigured") -> Condition:
+def condition(seen: ClusterSnapshot, name: str = "default", type_: str = "SchedulerConfigured") -> Condition:
     status = policy_status(seen, seen.policies[name], INSTALLATION, now=NOW)
     return next(each for each in status.conditions if each.type == type_)
 
 
-def line(seen: Snapshot, name: str = "default", type_: str = "SchedulerConfigured") -> str:
+def line(seen: ClusterSnapshot, name: str = "default", type_: str = "SchedulerConfigured") -> str:
     found = condition(seen, name, type_)
     return f"{found.status} {found.reason}: {found.message}"
 
@@ -89,7 +89,7 @@ def short(action: Action) -> str:
             return class_names([action])[0]
 
 
-def planned(seen: Snapshot) -> list[str]:
+def planned(seen: ClusterSnapshot) -> list[str]:
     return [short(action) for action in cluster_actions(seen)]
 
 
@@ -187,7 +187,7 @@ OPEN = external_policy(), external_host(), external_extender()
         ),
     ],
 )
-def test_connect(seen: Snapshot, plan: list[str]) -> None:
+def test_connect(seen: ClusterSnapshot, plan: list[str]) -> None:
     assert planned(seen) == plan
 
 
@@ -235,7 +235,7 @@ def test_connect(seen: Snapshot, plan: list[str]) -> None:
         pytest.param(sharing(volcano_backup(), volcano_config("a: [")), [], id="Volcano: it is broken"),
     ],
 )
-def test_disconnect(seen: Snapshot, plan: list[str]) -> None:
+def test_disconnect(seen: ClusterSnapshot, plan: list[str]) -> None:
     assert planned(seen) == plan
 
 
@@ -254,7 +254,7 @@ def test_disconnect(seen: Snapshot, plan: list[str]) -> None:
         pytest.param(sharing(volcano_backup()), {Backend.VOLCANO}, id="a backup"),
     ],
 )
-def test_settled(seen: Snapshot, unsettled: set[Backend]) -> None:
+def test_settled(seen: ClusterSnapshot, unsettled: set[Backend]) -> None:
     assert {name for name, backend in BACKENDS.items() if not backend.settled(seen)} == unsettled
 
 
@@ -377,7 +377,7 @@ AGO = NOW - timedelta(hours=2)
         ),
     ],
 )
-def test_condition(seen: Snapshot, said: str) -> None:
+def test_condition(seen: ClusterSnapshot, said: str) -> None:
     assert said in line(seen)
 
 

@@ -9,10 +9,10 @@ from gpushare_operator.backends.backend import SchedulerBackend
 from gpushare_operator.backends.dedicated.condition import condition, disconnected, disconnecting
 from gpushare_operator.backends.dedicated.connection import connect, may_be_made
 from gpushare_operator.backends.teardown import Situation, connection_step, ready_nodes
-from gpushare_operator.cluster.snapshot import Snapshot
+from gpushare_operator.cluster.snapshot import ClusterSnapshot
 
 
-def _has_deployment(snapshot: Snapshot) -> bool:
+def _has_deployment(snapshot: ClusterSnapshot) -> bool:
     return DEDICATED_SCHEDULER in snapshot.deployments
 
 
@@ -22,7 +22,7 @@ def _delete_deployment(situation: Situation) -> Iterator[DeleteDeployment]:
         yield DeleteDeployment(present.name, present.uid)
 
 
-def _stopping_pods(snapshot: Snapshot) -> list[str]:
+def _stopping_pods(snapshot: ClusterSnapshot) -> list[str]:
     return ready_nodes(snapshot, (pod.node for pod in snapshot.dedicated_pods))
 
 

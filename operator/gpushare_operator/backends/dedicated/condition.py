@@ -47,7 +47,9 @@ def disconnected(_: Situation) -> Problem:
 
 def _is_permitted(situation: Situation) -> Problem | None:
     facts = situation.snapshot.server
-    return Problem(conditions.RIGHTS_MISSING, RIGHTS) if facts and facts.strays is None else None
+    return (
+        Problem(conditions.RIGHTS_MISSING, RIGHTS) if facts and facts.pods_without_scheduler is None else None
+    )
 
 
 def _version_is_known(situation: Situation) -> Problem | None:

@@ -9,16 +9,16 @@ from gpushare_core.text.json_object import Json
 from gpushare_operator.actions import ApplyDeployment, Plan
 from gpushare_operator.backends.dedicated.deployment import scheduler_deployment
 from gpushare_operator.backends.teardown import Situation
-from gpushare_operator.cluster.snapshot import Snapshot
+from gpushare_operator.cluster.snapshot import ClusterSnapshot
 from gpushare_operator.desired.drift import has_drifted
 from gpushare_operator.desired.names import Installation
 from gpushare_operator.policies.scheduler_settings import scheduler_settings
 
 
-def may_be_made(snapshot: Snapshot) -> bool:
+def may_be_made(snapshot: ClusterSnapshot) -> bool:
     """Returns whether the server's version is known, and people have given the rights to it."""
     facts = snapshot.server
-    return facts is not None and bool(facts.version) and facts.strays is not None
+    return facts is not None and bool(facts.version) and facts.pods_without_scheduler is not None
 
 
 def connect(situation: Situation) -> Plan:
@@ -32,7 +32,7 @@ def connect(situation: Situation) -> Plan:
     return Plan((ApplyDeployment(DEDICATED_SCHEDULER, _desired(snapshot, installation)),))
 
 
-def is_as_wanted(snapshot: Snapshot, installation: Installation) -> bool:
+def is_as_wanted(snapshot: ClusterSnapshot, installation: Installation) -> bool:
     """Returns whether the Deployment is there with all that is asked for now: changes wait for a moment."""
     present = snapshot.deployments.get(DEDICATED_SCHEDULER)
     if present is None or present.deleting:
@@ -40,6 +40,6 @@ def is_as_wanted(snapshot: Snapshot, installation: Installation) -> bool:
     return not has_drifted(present.body, _desired(snapshot, installation))
 
 
-def _desired(snapshot: Snapshot, installation: Installation) -> Json:
+def _desired(snapshot: ClusterSnapshot, installation: Installation) -> Json:
     version = snapshot.server.version if snapshot.server else ""
     return scheduler_deployment(installation, scheduler_settings(snapshot), version)

@@ -14,7 +14,7 @@ from gpushare_operator.cluster.labels import (
     PORT_ANNOTATION,
 )
 from gpushare_operator.cluster.objects import DaemonSetObject
-from gpushare_operator.cluster.snapshot import Snapshot
+from gpushare_operator.cluster.snapshot import ClusterSnapshot
 from gpushare_operator.desired.drift import has_drifted
 from gpushare_operator.desired.names import EXTENDER_NAME, Installation, labels, selector
 from gpushare_operator.desired.pod_template import (
@@ -94,7 +94,7 @@ def is_external(extender: DaemonSetObject | None) -> bool:
     return bool(annotations.get(BACKEND_ANNOTATION) == Backend.EXTERNAL)
 
 
-def apply_extender(snapshot: Snapshot, desired: Json) -> Iterator[ApplyDaemonSet]:
+def apply_extender(snapshot: ClusterSnapshot, desired: Json) -> Iterator[ApplyDaemonSet]:
     """Yields what makes the DaemonSet as ``desired``; one that is being deleted has to go first."""
     present = snapshot.daemon_sets.get(EXTENDER_NAME)
     if present is None or (not present.deleting and has_drifted(present.body, desired)):

@@ -3,7 +3,7 @@
 from gpushare_core.api.names import SCHEDULER_LABEL
 from gpushare_operator.actions import LabelNode
 from gpushare_operator.cluster.objects import NodeObject, PodObject
-from gpushare_operator.cluster.snapshot import Snapshot
+from gpushare_operator.cluster.snapshot import ClusterSnapshot
 
 AWAY = "the node is not Ready"
 ADDRESS_IN_USE = "address already in use"
@@ -15,18 +15,18 @@ def mark(node: NodeObject, value: str | None) -> LabelNode:
     return LabelNode(node.name, node.uid, {SCHEDULER_LABEL: value})
 
 
-def extender_ready(snapshot: Snapshot, node: NodeObject, port: int) -> bool:
+def extender_ready(snapshot: ClusterSnapshot, node: NodeObject, port: int) -> bool:
     """Returns whether an extender answers at ``port`` of ``node``."""
     pod = extender_pod(snapshot, node, port)
     return pod is not None and pod.ready
 
 
-def extender_pod(snapshot: Snapshot, node: NodeObject, port: int) -> PodObject | None:
+def extender_pod(snapshot: ClusterSnapshot, node: NodeObject, port: int) -> PodObject | None:
     pod = snapshot.extender_pods.get(node.name)
     return pod if pod and port in pod.extender_ports else None
 
 
-def why_no_extender(snapshot: Snapshot, node: NodeObject) -> str:
+def why_no_extender(snapshot: ClusterSnapshot, node: NodeObject) -> str:
     pod = snapshot.extender_pods.get(node.name)
     if not node.ready:
         return AWAY

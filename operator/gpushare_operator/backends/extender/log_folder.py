@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from gpushare_core.text.json_object import Json
-from gpushare_operator.cluster.snapshot import Snapshot
+from gpushare_operator.cluster.snapshot import ClusterSnapshot
 from gpushare_operator.desired.names import EXTENDER_NAME, Installation
 from gpushare_operator.desired.plugin_platform import LOGS, LOGS_MOUNT
 from gpushare_operator.desired.pod_template import UNPRIVILEGED, confined, host_path, mount, pulled
@@ -68,7 +68,7 @@ def _preparation(installation: Installation) -> Json:
 NOT_KEPT = ExtenderLog()
 
 
-def extender_log(snapshot: Snapshot) -> ExtenderLog:
+def extender_log(snapshot: ClusterSnapshot) -> ExtenderLog:
     """Returns where extenders keep their log besides: the oldest policy that names a folder decides.
 
     If none names a folder and one of the policies cannot be read, the log stays where it is.

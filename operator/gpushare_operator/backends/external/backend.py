@@ -10,11 +10,11 @@ from gpushare_operator.backends.extender.hosts import mark
 from gpushare_operator.backends.external.condition import condition, disconnected, disconnecting
 from gpushare_operator.backends.external.connection import connect, external_hosts
 from gpushare_operator.backends.teardown import Situation, connection_step, delete_daemon_set, ready_nodes
-from gpushare_operator.cluster.snapshot import Snapshot
+from gpushare_operator.cluster.snapshot import ClusterSnapshot
 from gpushare_operator.desired.names import EXTENDER_NAME
 
 
-def _has_extender(snapshot: Snapshot) -> bool:
+def _has_extender(snapshot: ClusterSnapshot) -> bool:
     return is_external(snapshot.daemon_sets.get(EXTENDER_NAME))
 
 
@@ -23,7 +23,7 @@ def _delete_extender(situation: Situation) -> Iterator[DeleteDaemonSet]:
         yield from delete_daemon_set(situation.snapshot, EXTENDER_NAME)
 
 
-def _stopping_extenders(snapshot: Snapshot) -> list[str]:
+def _stopping_extenders(snapshot: ClusterSnapshot) -> list[str]:
     names = [node.name for node in external_hosts(snapshot) if node.name in snapshot.extender_pods]
     return ready_nodes(snapshot, names)
 

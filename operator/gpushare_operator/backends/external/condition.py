@@ -8,7 +8,7 @@ from gpushare_core.api.served import Problem
 from gpushare_operator.backends.extender.hosts import extender_ready, why_no_extender
 from gpushare_operator.backends.external.connection import last_calls, scheduler_hosts
 from gpushare_operator.backends.teardown import Situation
-from gpushare_operator.cluster.snapshot import Snapshot
+from gpushare_operator.cluster.snapshot import ClusterSnapshot
 from gpushare_operator.policies import conditions
 from gpushare_operator.policies.scheduler_settings import scheduler_settings
 from gpushare_operator.policies.wording import explained, first_failure, listed
@@ -54,16 +54,16 @@ def disconnected(situation: Situation) -> Problem:
     return _going(situation.snapshot, conditions.RESTORED, "the extender is gone")
 
 
-def _going(snapshot: Snapshot, reason: str, message: str) -> Problem:
+def _going(snapshot: ClusterSnapshot, reason: str, message: str) -> Problem:
     out = TAKE_IT_OUT.format(port=scheduler_settings(snapshot).port)
     return Problem(reason, f"{message}; {out}")
 
 
-def _has_host(snapshot: Snapshot) -> Problem | None:
+def _has_host(snapshot: ClusterSnapshot) -> Problem | None:
     return None if scheduler_hosts(snapshot) else Problem(conditions.NO_CONTROL_PLANE, NO_HOST)
 
 
-def _extenders_are_ready(snapshot: Snapshot) -> Problem | None:
+def _extenders_are_ready(snapshot: ClusterSnapshot) -> Problem | None:
     port = scheduler_settings(snapshot).port
     unready = [node for node in scheduler_hosts(snapshot) if not extender_ready(snapshot, node, port)]
     reasons = {node.name: why_no_extender(snapshot, node) for node in unready}
@@ -72,7 +72,7 @@ def _extenders_are_ready(snapshot: Snapshot) -> Problem | None:
     return Problem(conditions.EXTENDER_NOT_READY, f"{explained(reasons)}; {HOW_TO_MAKE_KEYS}")
 
 
-def _scheduler_calls(snapshot: Snapshot) -> Problem | None:
+def _scheduler_calls(snapshot: ClusterSnapshot) -> Problem | None:
     if last_calls(snapshot):
         return None
     hosts = listed(node.name for node in scheduler_hosts(snapshot))
@@ -80,12 +80,12 @@ def _scheduler_calls(snapshot: Snapshot) -> Problem | None:
     return Problem(conditions.WAITING_FOR_CALLS, message)
 
 
-def _render_arguments(snapshot: Snapshot) -> str:
+def _render_arguments(snapshot: ClusterSnapshot) -> str:
     """Returns those of ``gpushare-hostctl render``: with a policy of another dialect or mode they change."""
     return " ".join(scheduler_settings(snapshot).extender_arguments)
 
 
-CONFIGURED_CHECKS: tuple[Callable[[Snapshot], Problem | None], ...] = (
+CONFIGURED_CHECKS: tuple[Callable[[ClusterSnapshot], Problem | None], ...] = (
     # The extender needs a node to run on.
     _has_host,
     # Without the extender a kube-scheduler that is connected places no pod.

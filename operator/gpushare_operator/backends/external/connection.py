@@ -18,7 +18,7 @@ from gpushare_operator.backends.extender.log_folder import extender_log
 from gpushare_operator.backends.teardown import Situation
 from gpushare_operator.cluster.labels import EXTERNAL_MARK
 from gpushare_operator.cluster.objects import CallsObject, NodeObject
-from gpushare_operator.cluster.snapshot import Snapshot
+from gpushare_operator.cluster.snapshot import ClusterSnapshot
 from gpushare_operator.desired.names import EXTENDER_NAME
 from gpushare_operator.policies.scheduler_settings import ports_in_force, scheduler_settings
 
@@ -31,18 +31,18 @@ def connect(situation: Situation) -> Plan:
     return Plan((*_mark_hosts(snapshot), *apply_extender(snapshot, desired)))
 
 
-def scheduler_hosts(snapshot: Snapshot) -> list[NodeObject]:
+def scheduler_hosts(snapshot: ClusterSnapshot) -> list[NodeObject]:
     """Returns the control planes, and the nodes of which people say that a kube-scheduler runs there."""
     labels = {CONTROL_PLANE_LABEL, EXTERNAL_SCHEDULER_LABEL}
     return [node for node in snapshot.traits.hosts if labels & set(node.labels) and not node.deleting]
 
 
-def external_hosts(snapshot: Snapshot) -> list[NodeObject]:
+def external_hosts(snapshot: ClusterSnapshot) -> list[NodeObject]:
     """Returns the nodes that are marked for this backend."""
     return [node for node in snapshot.traits.hosts if node.labels.get(SCHEDULER_LABEL) == EXTERNAL_MARK]
 
 
-def last_calls(snapshot: Snapshot) -> CallsObject | None:
+def last_calls(snapshot: ClusterSnapshot) -> CallsObject | None:
     """Returns where kube-scheduler called last; None when it did not call at the port that is asked for since
     this extender is here."""
     calls, extender = snapshot.calls.get(CALLS_LEASE), snapshot.daemon_sets.get(EXTENDER_NAME)
@@ -56,13 +56,13 @@ def last_calls(snapshot: Snapshot) -> CallsObject | None:
     return calls if extender.created is None or calls.at >= extender.created else None
 
 
-def _mark_hosts(snapshot: Snapshot) -> Iterator[LabelNode]:
+def _mark_hosts(snapshot: ClusterSnapshot) -> Iterator[LabelNode]:
     hosts = scheduler_hosts(snapshot)
     yield from (mark(node, EXTERNAL_MARK) for node in hosts if SCHEDULER_LABEL not in node.labels)
     yield from (mark(node, None) for node in external_hosts(snapshot) if node not in hosts)
 
 
-def _extender_ports(snapshot: Snapshot) -> list[int]:
+def _extender_ports(snapshot: ClusterSnapshot) -> list[int]:
     """Returns the port that is asked for, and those of before until a call has come there."""
     port = scheduler_settings(snapshot).port
     former = [] if last_calls(snapshot) else ports_in_force(snapshot)

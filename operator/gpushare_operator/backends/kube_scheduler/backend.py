@@ -27,11 +27,11 @@ from gpushare_operator.backends.kube_scheduler.hosts import (
 from gpushare_operator.backends.kube_scheduler.job_history import earliest_retry, is_done
 from gpushare_operator.backends.teardown import Situation, connection_step, delete_daemon_set, ready_nodes
 from gpushare_operator.cluster.objects import NodeObject
-from gpushare_operator.cluster.snapshot import Snapshot
+from gpushare_operator.cluster.snapshot import ClusterSnapshot
 from gpushare_operator.desired.names import EXTENDER_NAME
 
 
-def _has_edited_schedulers(snapshot: Snapshot) -> bool:
+def _has_edited_schedulers(snapshot: ClusterSnapshot) -> bool:
     return any(not _is_restored(snapshot, node) for node in nodes_to_restore(snapshot))
 
 
@@ -45,7 +45,7 @@ def _restore_schedulers(situation: Situation) -> Iterator[Action]:
         yield from delete_superseded_jobs(snapshot)
 
 
-def _is_restored(snapshot: Snapshot, node: NodeObject) -> bool:
+def _is_restored(snapshot: ClusterSnapshot, node: NodeObject) -> bool:
     return is_done(snapshot, node, HostctlCommand.RESTORE)
 
 
@@ -54,7 +54,7 @@ def _delete_extender(situation: Situation) -> Iterator[DeleteDaemonSet]:
         yield from delete_daemon_set(situation.snapshot, EXTENDER_NAME)
 
 
-def _stopping_extenders(snapshot: Snapshot) -> list[str]:
+def _stopping_extenders(snapshot: ClusterSnapshot) -> list[str]:
     if is_external(snapshot.daemon_sets.get(EXTENDER_NAME)):
         return []
     return ready_nodes(snapshot, snapshot.extender_pods)

@@ -12,7 +12,7 @@ from gpushare_operator.backends.kube_scheduler.hosts import hosts_let_go, unlabe
 from gpushare_operator.backends.kube_scheduler.job_history import Attempt, HistoryState, JobHistory
 from gpushare_operator.backends.teardown import Situation
 from gpushare_operator.cluster.labels import LET_GO_ANNOTATION, RETRY_ANNOTATION
-from gpushare_operator.cluster.snapshot import Snapshot
+from gpushare_operator.cluster.snapshot import ClusterSnapshot
 from gpushare_operator.policies import conditions
 from gpushare_operator.policies.decisive_policy import scheduler_needed
 from gpushare_operator.policies.scheduler_settings import scheduler_settings
@@ -95,7 +95,7 @@ def disconnected(situation: Situation) -> Problem:
     return _with_hosts_let_go(situation.snapshot, Problem(conditions.RESTORED, ALL_RESTORED))
 
 
-def _with_hosts_let_go(snapshot: Snapshot, problem: Problem) -> Problem:
+def _with_hosts_let_go(snapshot: ClusterSnapshot, problem: Problem) -> Problem:
     nodes = [] if scheduler_needed(snapshot) else hosts_let_go(snapshot)
     if not nodes:
         return problem

@@ -25,7 +25,7 @@ from gpushare_operator.backends.kube_scheduler.job_history import (
 )
 from gpushare_operator.backends.teardown import Situation
 from gpushare_operator.cluster.objects import NodeObject
-from gpushare_operator.cluster.snapshot import Snapshot
+from gpushare_operator.cluster.snapshot import ClusterSnapshot
 from gpushare_operator.policies.scheduler_settings import ports_in_force, scheduler_settings
 
 
@@ -53,7 +53,7 @@ def connect(situation: Situation) -> Plan:
 
 
 def _next_run(
-    snapshot: Snapshot,
+    snapshot: ClusterSnapshot,
     histories: Sequence[JobHistory],
     ready: Sequence[JobHistory],
     former: Sequence[JobHistory],
@@ -64,14 +64,14 @@ def _next_run(
     return next_restore(snapshot, former) or _next_install(histories, ready)
 
 
-def _extender_ports(snapshot: Snapshot, histories: Sequence[JobHistory], port: int) -> list[int]:
+def _extender_ports(snapshot: ClusterSnapshot, histories: Sequence[JobHistory], port: int) -> list[int]:
     """Returns ``port``, and those of before as long as any scheduler may still call them."""
     if all(history.is_connected for history in histories):
         return [port]
     return [port, *(former for former in ports_in_force(snapshot) if former != port)]
 
 
-def _mark_hosts(snapshot: Snapshot, histories: Iterable[JobHistory]) -> Iterator[LabelNode]:
+def _mark_hosts(snapshot: ClusterSnapshot, histories: Iterable[JobHistory]) -> Iterator[LabelNode]:
     """A mark says what to restore, even if all of our objects are gone.
 
     A restored host has lost its keys, and an extender from before has only their folder of then: it goes with
@@ -85,14 +85,14 @@ def _mark_hosts(snapshot: Snapshot, histories: Iterable[JobHistory]) -> Iterator
             yield mark(history.node, None)
 
 
-def _loses_keys(snapshot: Snapshot, history: JobHistory) -> bool:
+def _loses_keys(snapshot: ClusterSnapshot, history: JobHistory) -> bool:
     """Returns whether the host is being restored, or an extender is still there from before it was."""
     job = history.last.job if history.last else None
     is_restoring = job is not None and job.active and job.command == HostctlCommand.RESTORE
     return is_restoring or (_was_restored(history) and history.node.name in snapshot.extender_pods)
 
 
-def _has_former_extender(snapshot: Snapshot, node: NodeObject) -> bool:
+def _has_former_extender(snapshot: ClusterSnapshot, node: NodeObject) -> bool:
     """Returns whether an extender is still there that nothing keeps on ``node``.
 
     Kubernetes 1.36 takes it for a pod of the DaemonSet that was made anew under the same name, and when it is
@@ -139,7 +139,7 @@ def is_connecting(situation: Situation) -> bool:
     return any(history.state in unfinished and history.node.ready for history in histories)
 
 
-def _has_extender(snapshot: Snapshot, history: JobHistory, port: int) -> bool:
+def _has_extender(snapshot: ClusterSnapshot, history: JobHistory, port: int) -> bool:
     """Returns whether an extender for ``port`` is ready on a host, or may be waiting for its keys only: where
     the kubelet is there."""
     node = history.node

@@ -14,7 +14,7 @@ from gpushare_operator.backends.kube_scheduler.job_history import (
 )
 from gpushare_operator.backends.teardown import Situation
 from gpushare_operator.cluster.objects import NodeObject
-from gpushare_operator.cluster.snapshot import Snapshot
+from gpushare_operator.cluster.snapshot import ClusterSnapshot
 from gpushare_operator.policies.scheduler_settings import scheduler_settings
 
 
@@ -40,7 +40,7 @@ def _histories(
     return [read_history(snapshot, node, run, situation.now) for node in nodes]
 
 
-def next_restore(snapshot: Snapshot, histories: Sequence[JobHistory]) -> list[JobHistory]:
+def next_restore(snapshot: ClusterSnapshot, histories: Sequence[JobHistory]) -> list[JobHistory]:
     """Returns the host to be restored now, if there is one: one at a time.
 
     What failed holds up nobody: the manifest that is put back has served before. A kubelet that is away would
@@ -63,7 +63,7 @@ def create_job(history: JobHistory) -> CreateJob:
     return CreateJob(body["metadata"]["name"], body)
 
 
-def withdraw_runs(snapshot: Snapshot) -> Iterator[DeleteJob]:
+def withdraw_runs(snapshot: ClusterSnapshot) -> Iterator[DeleteJob]:
     """Yields runs on hosts that people have let go: none may begin should such a host come back."""
     for name in sorted(hosts_at_work(snapshot) & let_go(snapshot)):
         job = last_job(snapshot, name)
@@ -71,14 +71,14 @@ def withdraw_runs(snapshot: Snapshot) -> Iterator[DeleteJob]:
             yield DeleteJob(job.name, job.uid)
 
 
-def delete_superseded_jobs(snapshot: Snapshot) -> Iterator[DeleteJob]:
+def delete_superseded_jobs(snapshot: ClusterSnapshot) -> Iterator[DeleteJob]:
     """Yields attempts that a later one has replaced. The last one on a host stays even when its Node is gone:
     the Node may come back, and the files there are as they were left."""
     for _, jobs in sorted(snapshot.jobs_by_node.items()):
         yield from (DeleteJob(job.name, job.uid) for job in jobs[:-1] if not job.deleting)
 
 
-def record_results(snapshot: Snapshot) -> Iterator[RecordResult]:
+def record_results(snapshot: ClusterSnapshot) -> Iterator[RecordResult]:
     """Yields what has Jobs remember how hostctl itself ended, where somebody has added a container to the
     pod: a container that never ends keeps the Job open until its deadline, and then the pod is gone."""
     for job in snapshot.jobs.values():

@@ -38,7 +38,7 @@ from gpushare_operator.backends.kube_scheduler.hostctl_job import (
 )
 from gpushare_operator.cluster.object_parts import read_time
 from gpushare_operator.cluster.objects import JobObject, NodeObject, PodObject
-from gpushare_operator.cluster.snapshot import Snapshot
+from gpushare_operator.cluster.snapshot import ClusterSnapshot
 
 FIRST_BACKOFF = timedelta(seconds=5)
 MAX_BACKOFF = timedelta(minutes=5)
@@ -152,7 +152,7 @@ class JobHistory:
         )
 
 
-def read_history(snapshot: Snapshot, node: NodeObject, run: HostctlRun, now: datetime) -> JobHistory:
+def read_history(snapshot: ClusterSnapshot, node: NodeObject, run: HostctlRun, now: datetime) -> JobHistory:
     """Returns how far ``node`` is with ``run``: its last attempt decides."""
     job = last_job(snapshot, node.name)
     if job is None:
@@ -175,25 +175,25 @@ def _as_it_counts(job: JobObject, node: NodeObject) -> JobObject:
     return replace(job, failed=True) if job.failing and not node.ready else job
 
 
-def hosts_at_work(snapshot: Snapshot) -> set[str]:
+def hosts_at_work(snapshot: ClusterSnapshot) -> set[str]:
     """Returns the hosts on which hostctl may be at work, whatever they count as otherwise: their labels or
     their Node may be gone meanwhile."""
     jobs = (last_job(snapshot, name) for name in snapshot.jobs_by_node)
     return {job.node for job in jobs if job and job.active and not _is_given_up(snapshot, job)}
 
 
-def _is_given_up(snapshot: Snapshot, job: JobObject) -> bool:
+def _is_given_up(snapshot: ClusterSnapshot, job: JobObject) -> bool:
     node = snapshot.nodes.get(job.node)
     return job.failing and (node is None or not node.ready)
 
 
-def is_done(snapshot: Snapshot, node: NodeObject, command: HostctlCommand) -> bool:
+def is_done(snapshot: ClusterSnapshot, node: NodeObject, command: HostctlCommand) -> bool:
     """Returns whether the last attempt on ``node`` was ``command``, and succeeded."""
     job = last_job(snapshot, node.name)
     return job is not None and job.complete and _is_of(job, node, command)
 
 
-def last_job(snapshot: Snapshot, node: str) -> JobObject | None:
+def last_job(snapshot: ClusterSnapshot, node: str) -> JobObject | None:
     """Returns the last attempt on the host of that name. One that is being deleted counts until it is gone:
     its pod may still run, and its name is taken."""
     return next(reversed(snapshot.jobs_by_node.get(node, [])), None)
@@ -224,7 +224,7 @@ def _has_old_keys(last: Attempt, now: datetime) -> bool:
     return last.renew_after is not None and now > last.renew_after
 
 
-def _has_lost_edit(snapshot: Snapshot, job: JobObject) -> bool:
+def _has_lost_edit(snapshot: ClusterSnapshot, job: JobObject) -> bool:
     """Returns whether the host's kubelet shows kube-schedulers, and none with our configuration, long enough
     after it was edited: an upgrade of the control plane writes the manifest anew."""
     shown = [scheduler for scheduler in snapshot.schedulers.values() if scheduler.node == job.node]
@@ -236,7 +236,7 @@ def _has_lost_edit(snapshot: Snapshot, job: JobObject) -> bool:
     return min(each.seen for each in shown) - job.finished >= patience
 
 
-def _was_restarted(snapshot: Snapshot, job: JobObject, now: datetime) -> bool:
+def _was_restarted(snapshot: ClusterSnapshot, job: JobObject, now: datetime) -> bool:
     """Returns whether a kube-scheduler of the host started after hostctl had looked at it: perhaps to read
     another ``--config`` file of its own, which ours has to follow, and which only hostctl sees. One that is
     restarted all the time is no hurry."""
@@ -245,13 +245,13 @@ def _was_restarted(snapshot: Snapshot, job: JobObject, now: datetime) -> bool:
     return _latest_start(snapshot, job.node) > job.finished
 
 
-def _latest_start(snapshot: Snapshot, host: str) -> datetime:
+def _latest_start(snapshot: ClusterSnapshot, host: str) -> datetime:
     """Returns when the host's kube-scheduler was started last, as far as its kubelet shows it."""
     starts = (scheduler.started for scheduler in snapshot.schedulers.values() if scheduler.node == host)
     return max((start for start in starts if start), default=NEVER)
 
 
-def _was_put_back(snapshot: Snapshot, last: Attempt) -> bool:
+def _was_put_back(snapshot: ClusterSnapshot, last: Attempt) -> bool:
     """Returns whether a kube-scheduler started after a restoration that needs a person: its manifest may have
     been away, and be there again."""
     job = last.job

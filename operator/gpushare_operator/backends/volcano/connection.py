@@ -35,7 +35,7 @@ from gpushare_operator.cluster.objects import (
     VolcanoConfigObject,
     VolcanoLocation,
 )
-from gpushare_operator.cluster.snapshot import Snapshot
+from gpushare_operator.cluster.snapshot import ClusterSnapshot
 from gpushare_operator.desired.names import VOLCANO_BACKUP, Installation, labels
 from gpushare_operator.policies.decisive_policy import decisive_policy
 
@@ -91,7 +91,7 @@ def connect(situation: Situation) -> Plan:
     return Plan((_write(found.location, config, found.edit.text),))
 
 
-def restore(snapshot: Snapshot) -> Iterator[Action]:
+def restore(snapshot: ClusterSnapshot) -> Iterator[Action]:
     """Yields what takes the edit back: the backup where nobody else has changed anything since, else our part
     is taken out. Nothing where that is not possible."""
     backup = _backup(snapshot)
@@ -121,7 +121,7 @@ def restored_text(backup: VolcanoBackupObject, text: str | None) -> str | None:
     return text if text == backup.original else disable(text, _additions(backup))
 
 
-def assess(snapshot: Snapshot) -> Assessment:
+def assess(snapshot: ClusterSnapshot) -> Assessment:
     """Returns how far the configuration is that the decisive policy names."""
     backup = _backup(snapshot)
     location = asked_location(snapshot) or (backup and backup.location) or _location(VolcanoScheduler())
@@ -135,13 +135,13 @@ def assess(snapshot: Snapshot) -> Assessment:
     return _assess_text(location, config.text, backup)
 
 
-def locations(snapshot: Snapshot) -> list[VolcanoLocation]:
+def locations(snapshot: ClusterSnapshot) -> list[VolcanoLocation]:
     """Returns which configurations have to be read."""
     asked, backup = asked_location(snapshot), _backup(snapshot)
     return list(dict.fromkeys(location for location in (asked, backup and backup.location) if location))
 
 
-def asked_location(snapshot: Snapshot) -> VolcanoLocation | None:
+def asked_location(snapshot: ClusterSnapshot) -> VolcanoLocation | None:
     """Returns which configuration the decisive policy names; None when it asks for another backend."""
     policy = decisive_policy(snapshot)
     if policy is None or policy.spec is None:
@@ -152,13 +152,13 @@ def asked_location(snapshot: Snapshot) -> VolcanoLocation | None:
     return _location(scheduler.volcano or VolcanoScheduler())
 
 
-def edited_location(snapshot: Snapshot) -> VolcanoLocation | None:
+def edited_location(snapshot: ClusterSnapshot) -> VolcanoLocation | None:
     """Returns which configuration may be edited by us."""
     backup = _backup(snapshot)
     return backup.location if backup else None
 
 
-def why_not_restored(snapshot: Snapshot) -> str:
+def why_not_restored(snapshot: ClusterSnapshot) -> str:
     """Returns what is in the way of restoring; empty when nothing is known to be."""
     backup = _backup(snapshot)
     config = snapshot.volcano_configs.get(backup.location) if backup else None
@@ -197,7 +197,7 @@ def _unreadable(config: VolcanoConfigObject | None) -> VolcanoState:
     return VolcanoState.MISSING if config.result is ReadResult.MISSING else VolcanoState.FORBIDDEN
 
 
-def _backup(snapshot: Snapshot) -> VolcanoBackupObject | None:
+def _backup(snapshot: ClusterSnapshot) -> VolcanoBackupObject | None:
     return snapshot.volcano_backups.get(VOLCANO_BACKUP)
 
 

@@ -8,7 +8,7 @@ from gpushare_core.api.names import DIALECT_LABEL, MODE_LABEL, UNIT_CHANGE_BLOCK
 from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.dialects.table import DIALECTS, RESOURCES, SHARED_RESOURCES
-from gpushare_operator.cluster.nodes.node_state import NodeState
+from gpushare_operator.cluster.nodes.observed_states import ObservedState
 from gpushare_operator.cluster.objects import NodeObject, ShareNodeObject
 from gpushare_operator.policies.served_resources import REMEMBERED, served_classes
 
@@ -76,7 +76,7 @@ def shows_counts(node: NodeObject, names: tuple[str, ...]) -> bool:
     return any(name in node.counts for name in names)
 
 
-def forgotten_names(state: NodeState) -> tuple[str, ...]:
+def forgotten_names(state: ObservedState) -> tuple[str, ...]:
     """Returns what the kubelet of a node may have written as the last thing before it forgot our plugin."""
     node = state.node
     zeros = node.zeros & REMEMBERED if node else frozenset()
@@ -85,7 +85,7 @@ def forgotten_names(state: NodeState) -> tuple[str, ...]:
     return tuple(sorted(zeros))
 
 
-def is_ours(state: NodeState, node: NodeObject) -> bool:
+def is_ours(state: ObservedState, node: NodeObject) -> bool:
     """Returns whether anything says that ``node`` shares its cards, or has done so until now."""
     return bool(lasting_labels(node) or state.policies)
 

@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from gpushare_operator.actions import Action, CapacityLeft, ClearCapacity, LabelNode
 from gpushare_operator.backends.teardown import Leftover, Situation, leftovers
 from gpushare_operator.cluster.nodes.node_index import NOTHING, Entry, NodeIndex
-from gpushare_operator.cluster.nodes.node_state import NodeState
+from gpushare_operator.cluster.nodes.observed_states import ObservedState
 from gpushare_operator.cluster.objects import NodeObject
-from gpushare_operator.cluster.snapshot import Snapshot
+from gpushare_operator.cluster.snapshot import ClusterSnapshot
 from gpushare_operator.decide.nodes.dialect_names import (
     forgotten_names,
     lasting_labels,
@@ -43,7 +43,7 @@ class _Capacity:
 class CapacityFinder:
     """Looks for capacity that is left."""
 
-    def __call__(self, state: NodeState) -> Entry[_Capacity]:
+    def __call__(self, state: ObservedState) -> Entry[_Capacity]:
         if state.node is None:
             return NOTHING
         is_leaving = not state.policies and bool(lasting_labels(state.node))
@@ -52,7 +52,7 @@ class CapacityFinder:
         return Entry(_Capacity(state.node, is_leaving, forgotten)) if is_left else NOTHING
 
 
-def capacity(snapshot: Snapshot, _: str) -> list[Leftover]:
+def capacity(snapshot: ClusterSnapshot, _: str) -> list[Leftover]:
     leaving = _leaving_nodes(snapshot)
     return [
         # Of these nobody knows whether anything is left.
@@ -76,13 +76,13 @@ def clear_capacity(situation: Situation) -> Iterator[Action]:
             yield LabelNode(node.name, node.uid, dict.fromkeys(lasting_labels(node)))
 
 
-def _leaving_nodes(snapshot: Snapshot) -> list[NodeObject]:
+def _leaving_nodes(snapshot: ClusterSnapshot) -> list[NodeObject]:
     return [each.node for each in _left(snapshot) if each.is_leaving]
 
 
-def _left(snapshot: Snapshot) -> list[_Capacity]:
-    return [each for _, each in sorted(_capacities(snapshot).remarks.items())]
+def _left(snapshot: ClusterSnapshot) -> list[_Capacity]:
+    return [each for _, each in sorted(_capacities(snapshot).results.items())]
 
 
-def _capacities(snapshot: Snapshot) -> NodeIndex[_Capacity]:
+def _capacities(snapshot: ClusterSnapshot) -> NodeIndex[_Capacity]:
     return snapshot.index(CapacityFinder())

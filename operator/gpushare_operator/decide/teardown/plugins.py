@@ -10,14 +10,14 @@ from gpushare_operator.backends.teardown import (
     leftovers,
     ready_nodes,
 )
-from gpushare_operator.cluster.nodes.node_state import NodeState
+from gpushare_operator.cluster.nodes.observed_states import ObservedState
 from gpushare_operator.cluster.objects import POLICY_LABELS, NodeObject
-from gpushare_operator.cluster.snapshot import Snapshot
+from gpushare_operator.cluster.snapshot import ClusterSnapshot
 from gpushare_operator.decide.nodes.dialect_names import own_names, recorded_dialect
 from gpushare_operator.desired.names import plugin_name
 
 
-def plugins_and_labels(snapshot: Snapshot, policy: str) -> list[Leftover]:
+def plugins_and_labels(snapshot: ClusterSnapshot, policy: str) -> list[Leftover]:
     daemon_set = plugin_name(policy)
     running_on = [state.name for state in snapshot.states.values() if _runs_plugin(state, policy)]
     return [
@@ -27,7 +27,7 @@ def plugins_and_labels(snapshot: Snapshot, policy: str) -> list[Leftover]:
     ]
 
 
-def _runs_plugin(state: NodeState, policy: str) -> bool:
+def _runs_plugin(state: ObservedState, policy: str) -> bool:
     return any(pod.policy == policy for pod in state.plugins)
 
 

@@ -16,14 +16,14 @@ from gpushare_operator.backends.teardown import (
     leftovers,
 )
 from gpushare_operator.cluster.objects import ShareNodeObject
-from gpushare_operator.cluster.snapshot import Snapshot
+from gpushare_operator.cluster.snapshot import ClusterSnapshot
 from gpushare_operator.decide.backend_choice import needed_backend
 from gpushare_operator.decide.nodes.startup_taints import remove_unclaimed_taints, unclaimed_tainted_nodes
 from gpushare_operator.decide.teardown.capacity import capacity, clear_capacity
 from gpushare_operator.decide.teardown.plugins import plugins_and_labels, remove_plugins_and_labels
 
 
-def _share_nodes_left(snapshot: Snapshot, policy: str) -> list[Leftover]:
+def _share_nodes_left(snapshot: ClusterSnapshot, policy: str) -> list[Leftover]:
     return leftovers("GPUShareNodes", (share.name for share in _share_nodes(snapshot, policy)))
 
 
@@ -33,13 +33,13 @@ def _delete_share_nodes(situation: Situation) -> Iterator[DeleteShareNode]:
             yield DeleteShareNode(share.name, share.uid)
 
 
-def _share_nodes(snapshot: Snapshot, policy: str) -> list[ShareNodeObject]:
+def _share_nodes(snapshot: ClusterSnapshot, policy: str) -> list[ShareNodeObject]:
     if policy == EVERY_POLICY:
         return [share for share in snapshot.share_nodes.values() if share.policy]
     return snapshot.share_nodes_of(policy)
 
 
-def _startup_taints(snapshot: Snapshot, _: str) -> list[Leftover]:
+def _startup_taints(snapshot: ClusterSnapshot, _: str) -> list[Leftover]:
     return leftovers("startup taint on", (node.name for node in unclaimed_tainted_nodes(snapshot)))
 
 
@@ -101,12 +101,12 @@ def plan_nodes(situation: Situation) -> Plan:
     return Plan(tuple(action for step in steps for action in step.actions(situation)))
 
 
-def still_there(snapshot: Snapshot, policy: str) -> list[Leftover]:
+def still_there(snapshot: ClusterSnapshot, policy: str) -> list[Leftover]:
     """Returns what must be gone before ``policy`` may go, the scheduler's connection first."""
     waiting = [leftover for step in _steps(snapshot) for leftover in step.waiting_for(snapshot, policy)]
     return sorted(dict.fromkeys(waiting), key=lambda leftover: leftover != SCHEDULER_CONNECTION)
 
 
-def _steps(snapshot: Snapshot) -> list[TeardownStep]:
+def _steps(snapshot: ClusterSnapshot) -> list[TeardownStep]:
     needed = needed_backend(snapshot)
     return [step for step in STEPS if step.backend is None or step.backend is not needed]

@@ -11,7 +11,7 @@ from gpushare_operator.cluster.objects import NodeObject, PodObject, PolicyObjec
 
 
 @dataclass(frozen=True, slots=True)
-class NodeState:
+class ObservedState:
     """The objects of one node. None stands for one that is not there."""
 
     name: str
@@ -19,7 +19,7 @@ class NodeState:
     share: ShareNodeObject | None = None
     plugins: tuple[PodObject, ...] = ()
     """Pods of plugins on it, in order of their names."""
-    silent_since: datetime | None = None
+    unavailable_since: datetime | None = None
     """When its plugin was heard of last, where it is not heard of any more."""
 
     @property
@@ -48,14 +48,14 @@ class NodeState:
         )
 
 
-def node_states(
+def observed_states(
     nodes: Mapping[str, NodeObject],
     shares: Mapping[str, ShareNodeObject],
     pods: Iterable[PodObject],
-    silent: Mapping[str, datetime],
-) -> Mapping[str, NodeState]:
+    unavailable: Mapping[str, datetime],
+) -> Mapping[str, ObservedState]:
     """Returns the state of every node that anything is known of, by its name."""
-    keeper = NodeStates(silent=silent)
+    keeper = StateKeeper(unavailable=unavailable)
     for pod in pods:
         keeper.note_pod(None, pod)
     keeper.note([*nodes, *shares])
@@ -89,48 +89,48 @@ class Journal:
         return dict.fromkeys(reversed([*back]))
 
 
-class States(dict[str, NodeState]):
+class ObservedStates(dict[str, ObservedState]):
     """The states of all nodes at one moment, by name. Never changed once it was handed out."""
 
     __slots__ = ("_journal", "_position")
 
-    def __init__(self, states: Mapping[str, NodeState], journal: Journal) -> None:
+    def __init__(self, states: Mapping[str, ObservedState], journal: Journal) -> None:
         super().__init__(states)
         self._journal = journal
         self._position = journal.end
 
-    def changed_since(self, before: Mapping[str, NodeState]) -> Iterable[str] | None:
+    def changed_since(self, before: Mapping[str, ObservedState]) -> Iterable[str] | None:
         """Returns the nodes of which something may be another than it was ``before``; None where nobody
         knows, because that was too long ago, or later than this, or nothing that was handed out here."""
-        if not isinstance(before, States) or before._journal is not self._journal:
+        if not isinstance(before, ObservedStates) or before._journal is not self._journal:
             return None
         return self._journal.between(before._position, self._position)
 
 
 @dataclass(slots=True)
-class NodeStates:
+class StateKeeper:
     """Keeps the states of all nodes: only those are made anew of which something has changed."""
 
-    silent: Mapping[str, datetime] = field(default_factory=dict)
-    """Node name -> when its plugin was heard of last, of those that are silent."""
+    unavailable: Mapping[str, datetime] = field(default_factory=dict)
+    """Node name -> when its plugin was heard of last, of those that are unavailable."""
     _journal: Journal = field(default_factory=Journal)
-    _states: States = field(init=False)
+    _states: ObservedStates = field(init=False)
     _plugins: dict[str, dict[str, PodObject]] = field(default_factory=dict)
     """Node name -> pods of plugins on it, by name."""
     _changed: dict[str, None] = field(default_factory=dict)
     """Names, in the order in which they changed."""
 
     def __post_init__(self) -> None:
-        self._states = States({}, self._journal)
+        self._states = ObservedStates({}, self._journal)
 
     def note(self, names: Iterable[str]) -> None:
         """Node or GPUShareNode of these names has changed."""
         self._changed.update(dict.fromkeys(names))
 
-    def note_silent(self, silent: Mapping[str, datetime]) -> None:
+    def note_unavailable(self, unavailable: Mapping[str, datetime]) -> None:
         """These plugins are not heard of, and no others."""
-        differing = silent.items() ^ self.silent.items()
-        self.silent = silent
+        differing = unavailable.items() ^ self.unavailable.items()
+        self.unavailable = unavailable
         self.note(sorted({name for name, _ in differing}))
 
     def note_pod(self, old: PodObject | None, new: PodObject | None) -> None:
@@ -143,19 +143,19 @@ class NodeStates:
 
     def hand_out(
         self, nodes: Mapping[str, NodeObject], shares: Mapping[str, ShareNodeObject]
-    ) -> Mapping[str, NodeState]:
+    ) -> Mapping[str, ObservedState]:
         """Returns the states as of now: the mapping is never changed afterwards."""
         if not self._changed:
             return self._states
         self._journal.note(self._changed)
-        self._states = States(self._states, self._journal)
+        self._states = ObservedStates(self._states, self._journal)
         for name in self._changed:
             known = (nodes.get(name), shares.get(name), self._plugins_on(name))
-            self._keep(NodeState(name, *known, self.silent.get(name)))
+            self._keep(ObservedState(name, *known, self.unavailable.get(name)))
         self._changed = {}
         return self._states
 
-    def _keep(self, state: NodeState) -> None:
+    def _keep(self, state: ObservedState) -> None:
         if state.node or state.share or state.plugins:
             self._states[state.name] = state
         else:
