@@ -17,8 +17,8 @@ from gpushare_core.text.json_object import Json
 from gpushare_operator.cluster.labels import MANAGER
 from gpushare_operator.cluster.objects import PolicyObject
 from gpushare_operator.policies import conditions
-from gpushare_operator.status.books import differed_when_seen
-from gpushare_operator.status.node_facts import Notice
+from gpushare_operator.status.books_agree import differed_when_seen
+from gpushare_operator.status.nodes.node_facts import Notice
 
 EVENT_NAMESPACE = "default"
 """Where Events about cluster-scoped objects live."""
