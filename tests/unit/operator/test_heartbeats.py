@@ -15,8 +15,8 @@ from gpushare_operator.cluster.nodes.observed_states import ObservedState
 from gpushare_operator.cluster.objects import NodeObject, PodObject, ShareNodeObject
 from gpushare_operator.decide.unavailable_plugins import doubt_share_node, why_silent
 from gpushare_operator.reconcile import HEARTBEATS_SECONDS
-from gpushare_operator.status.node_books import why_unseen
-from gpushare_operator.status.node_readiness import why_not_ready
+from gpushare_operator.status.nodes.node_audit import why_unseen
+from gpushare_operator.status.nodes.node_readiness import why_not_ready
 
 NOON = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 
