@@ -11,7 +11,7 @@ from itertools import groupby, takewhile
 from typing import Any, Protocol
 
 from gpushare_core.api.names import API_VERSION, NODE_KIND
-from gpushare_core.api.policy import PolicyStatus
+from gpushare_core.api.policy_status import PolicyStatus
 from gpushare_core.api.timestamps import rfc3339
 from gpushare_core.kube import paths
 from gpushare_core.kube.errors import ApiError, UnreachableError

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gpushare_core.api.names import NAMESPACE
-from gpushare_core.api.node_object import GPUShareNode
+from gpushare_core.api.share_node import GPUShareNode
 from gpushare_core.dialects.table import RESOURCES
 from gpushare_core.health_port import MetricsPage
 from gpushare_core.kube.backoff import BOOKKEEPING_RETRY, Backoff

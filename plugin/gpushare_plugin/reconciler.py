@@ -12,8 +12,8 @@ import msgspec
 
 from gpushare_core.api.conditions import ConditionState
 from gpushare_core.api.enums import Mode
-from gpushare_core.api.node_object import GPUShareNode, NodeStatus
 from gpushare_core.api.served import Problem
+from gpushare_core.api.share_node import GPUShareNode, NodeStatus
 from gpushare_core.audit.difference import Difference
 from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.kube.client import KubeClient

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from gpushare_core.api.enums import Source
 from gpushare_core.api.names import SIMULATE_ANNOTATION
-from gpushare_core.api.node_object import GPUShareNode
+from gpushare_core.api.share_node import GPUShareNode
 from gpushare_plugin.devices.card import DeviceSource
 from gpushare_plugin.devices.use import UseSource
 

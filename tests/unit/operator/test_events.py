@@ -13,7 +13,7 @@ from tests.samples.operator import (
 )
 
 from gpushare_core.api.event_limits import event_name, event_note
-from gpushare_core.api.policy import PolicyStatus
+from gpushare_core.api.policy_status import PolicyStatus
 from gpushare_operator.cluster.snapshot import Snapshot
 from gpushare_operator.desired.hostctl_job import HostctlCommand
 from gpushare_operator.status.events import events_for

@@ -3,7 +3,7 @@
 import uuid
 from collections.abc import Iterator, Sequence
 
-from gpushare_core.api.node_object import SimulatedCards
+from gpushare_core.api.share_node import SimulatedCards
 from gpushare_core.placement.quantity import parse_memory
 from gpushare_plugin.devices.card import PhysicalCard, Reading
 from gpushare_plugin.devices.simulated.simulation import simulated_reading
