@@ -20,7 +20,7 @@ from tests.samples.operator import (
 )
 
 from gpushare_core.api.names import BOOKS_LEASE
-from gpushare_core.api.policy import PolicyStatus
+from gpushare_core.api.policy_status import PolicyStatus
 from gpushare_core.audit.difference import Difference, Kind
 from gpushare_core.audit.extender_report import (
     BELIEVED_FOR,
