@@ -119,7 +119,7 @@ class DevicePlugin:
 
     @asynccontextmanager
     async def _answering(self, verb: str) -> AsyncIterator[None]:
-        """While entered a call is under way. Raises ``TimeoutError`` where that takes too long."""
+        """While entered a request is under way. Raises ``TimeoutError`` where that takes too long."""
         begun, refusal = self._clock(), ""
         try:
             with self._calls.one():

@@ -55,11 +55,8 @@ class PluginServer:
         return True
 
     async def ensure_reachable(self) -> None:
-        """Starts it, again where the socket is gone or somebody else's.
-
-        Raises:
-            OSError: the socket cannot be made.
-        """
+        """Starts it, again where the socket is gone or somebody else's. Raises ``OSError`` where that cannot
+        be made."""
         if self.is_reachable:
             return
         await self.stop()

@@ -30,7 +30,7 @@ from gpushare_plugin.decide.held.allocations import (
 )
 from gpushare_plugin.decide.held.assigned_devices import AssignedDevices
 from gpushare_plugin.decide.held.pod_allocation import PodAllocation
-from gpushare_plugin.decide.held.pod_assignment import PodAssignment
+from gpushare_plugin.decide.held.pod_assignment import ListedDevices, PodAssignment
 from gpushare_plugin.decide.held.pods import Pod
 from gpushare_plugin.decide.held.preferred_cards import PreferredCard, PreferredCards
 from gpushare_plugin.decide.report.annotation_repairs import plan_repairs
@@ -165,7 +165,9 @@ def test_promises_are_what_was_annotated_and_not_admitted_yet() -> None:
 
 
 def test_units_that_are_not_of_ours_are_left_out() -> None:
-    assignment = PodAssignment.of_ids(name_of("a"), {"main": ["AAB", "GPU-0-_-3"]})
+    assignment = PodAssignment.of_devices(
+        name_of("a"), {"main": {GPUSHARE.memory_resource: ListedDevices(others=["AAB", "GPU-0-_-3"])}}
+    )
     assert list(assignment.containers["main"]) == [1]
 
 

@@ -160,7 +160,7 @@ def test_it_is_nobodys_but_the_next_pods_of_its_name_while_that_may_not_be_known
     (counted,) = every_allocation(assignments, by_name(POD))
     assert (counted.pod.uid, counted.cards, counted.orphaned) == ("former", {"GPU-0": 4}, True)
     assert lost_units(assignments, by_name(POD)) == {"GPU-0": 4}
-    assert lost_units(assignments, by_name(POD), but_of={POD.uid: {}}) == {"GPU-0": 0}
+    assert lost_units(assignments, by_name(POD), candidates={POD.uid: {}}) == {"GPU-0": 0}
 
 
 def test_what_one_container_lacks_stays_also_while_another_one_has_restarted_under_the_next_pods_name() -> (
@@ -191,7 +191,7 @@ def test_what_another_container_of_the_pod_runs_with_is_not_there_for_the_one_th
     listed = replace(assigned(a={"main": [], "side": []}), lost={PAIR.name: APART})
     beside = running_beside(PAIR, listed, 2)
     assert beside == {"main": {"GPU-1": 4}}
-    found = lost_units(node_assignments(listed), by_name(PAIR), but_of={PAIR.uid: sum_shares(beside)})
+    found = lost_units(node_assignments(listed), by_name(PAIR), candidates={PAIR.uid: sum_shares(beside)})
     assert found == {"GPU-1": 4, "GPU-0": 0}
 
 

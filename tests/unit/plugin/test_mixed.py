@@ -14,6 +14,7 @@ from tests.samples.plugin import (
     by_name,
     card,
     container,
+    environment,
     ids,
     name_of,
     pod,
@@ -25,7 +26,6 @@ from gpushare_core.placement.card_choice import Strategy
 from gpushare_core.placement.modes.table import NODE_MODES
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_core.placement.units import UnitFields, parse_node_unit
-from gpushare_plugin.decide.admit.environment import environment
 from gpushare_plugin.decide.admit.pod_being_admitted import candidates_by_list
 from gpushare_plugin.decide.admit.preferred_allocation import ContainerRequest, NothingFitsError, choose_units
 from gpushare_plugin.decide.held.assigned_devices import AssignedDevices

@@ -203,7 +203,7 @@ def test_pods_are_looked_up_when_their_spec_is_unknown_or_may_be_another_ones() 
         pod("old", container(units=4), deleting=True),
         read_metadata(pod_json("unread"), ANNOTATION),
     )
-    holder = PodAssignment.of_ids(name_of("holder"), {"main": ["AAA"]})
+    holder = PodAssignment(name_of("holder"), {"main": array("I", [0])})
     listed = assigned(known={"main": []}, old={"main": []}, unread={"main": []}, new={"main": []})
     everything = AssignedDevices({**listed.pods, holder.name: holder})
     assert sorted(each.name for each in pods_to_read(everything, pods)) == ["new", "old", "unread"]

@@ -35,7 +35,7 @@ class ContainerRequest:
     annotated_cards: tuple[str, ...] = ()
     """The cards that the extender chose."""
     hinted_cards: tuple[str, ...] = ()
-    """Those that anybody may have annotated: only what nobody else was promised is given there."""
+    """Cards that anybody may have annotated: given as far as other pods were not promised the room."""
     promised: Mapping[str, int] = field(default_factory=dict)
     """Card UUID -> units that other pods were promised there."""
     lost: Mapping[str, int] = field(default_factory=dict)
@@ -58,14 +58,11 @@ def choose_units(
     included: Iterable[int],
     strategy: Strategy,
 ) -> tuple[tuple[str, ...], list[int]]:
-    """Returns the cards' UUIDs and exactly ``request.units`` units of them, ``included`` among them.
+    """Returns the cards' UUIDs and exactly ``request.units`` units of them, ``included`` among them. Raises
+    ``NothingFitsError`` where no cards have that many.
 
-    ``layout`` is of the class that is asked for. Cards that serve another one now give nothing.
-
+    ``layout`` is of the class that is asked for: cards that serve another class now give nothing.
     ``available`` contains ``included``, and is used up.
-
-    Raises:
-        NothingFitsError: no cards have that many.
     """
     layout = open_cards(layout, request.locks or {})
     counts = {
@@ -86,7 +83,7 @@ def choose_units(
 
 
 def _free(placed: PlacedCard, available: UnitSet, request: ContainerRequest) -> int:
-    """A card that has just been closed may be available still by the list that the kubelet knows."""
+    """A card that has just been closed may still be available by the list that the kubelet knows."""
     if not placed.card.is_open and placed.uuid not in request.pod_cards:
         return 0
     count = available.count(placed.numbers)
@@ -96,14 +93,11 @@ def _free(placed: PlacedCard, available: UnitSet, request: ContainerRequest) -> 
 def choose_distinct(
     request: ContainerRequest, layout: Layout, available: Mapping[str, int], strategy: Strategy, *, count: int
 ) -> Mapping[str, int]:
-    """Returns card UUID -> 1 for ``count`` cards of which the pod has nothing yet, by these rules.
-
-    1. The annotated cards, if all of them have room. 2. The hinted ones, if they have beside what others were
-    promised. 3. By the placement engine, leaving others that. 4. Without that consideration.
-
-    Raises:
-        NothingFitsError: too few cards have room.
-    """
+    """Returns card UUID -> 1 for ``count`` cards of which the pod has nothing yet, the first of these:
+    1. the annotated cards, if all of them have room;
+    2. the hinted ones, if they have room beside what other pods were promised;
+    3. those that the placement engine chooses beside what other pods were promised;
+    4. those that it chooses without that. Raises ``NothingFitsError`` where too few cards have room."""
     others = {uuid: units for uuid, units in available.items() if uuid not in request.pod_cards}
     for named, free in _named(request, others):
         wanted = [uuid for uuid in named if uuid not in request.pod_cards][:count]
@@ -119,15 +113,12 @@ def choose_distinct(
 def choose_card(
     request: ContainerRequest, layout: Layout, available: Mapping[str, int], strategy: Strategy
 ) -> str:
-    """Returns the UUID of the card, by these rules in this order.
-
-    1. All containers of a pod share one card. 2. An annotated card, if it has room for the whole pod. 3. A
-    hinted one, if it has beside what others were promised. 4. By the placement engine, leaving others that.
-    5. Without that consideration.
-
-    Raises:
-        NothingFitsError: no card has room.
-    """
+    """Returns the UUID of the card, the first of these:
+    1. the card of the pod's other containers, with room or without;
+    2. an annotated card, if it has room for the whole pod;
+    3. a hinted one, if it has that beside what other pods were promised;
+    4. the one that the placement engine chooses beside what other pods were promised;
+    5. the one that it chooses without that. Raises ``NothingFitsError`` where no card has room."""
     if request.pod_cards:
         return _same_card(request, available)
     for named, free in _named(request, available):

@@ -1,4 +1,8 @@
-"""What is annotated to pods which the kubelet has not admitted yet."""
+"""What is annotated to pods that are bound to this node and that the kubelet has not admitted yet.
+
+Hints are what another scheduler, or the extender that was replaced, annotated. Anybody may have written them:
+they help to choose between cards that have room, and nothing else follows.
+"""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -13,7 +17,7 @@ from gpushare_plugin.decide.units.layout import Layout
 
 
 def units_bound_not_admitted(pods: Iterable[Pod], assigned: AssignedDevices) -> dict[str, int]:
-    """Returns card UUID -> units that are annotated to pods which the kubelet has not admitted yet."""
+    """Returns card UUID -> units that are annotated to such pods."""
     promised: Counter[str] = Counter()
     for allocation in _bound_not_admitted(pods, assigned):
         promised.update(allocation.held())
@@ -21,9 +25,9 @@ def units_bound_not_admitted(pods: Iterable[Pod], assigned: AssignedDevices) -> 
 
 
 def classes_bound_not_admitted(pods: Iterable[Pod], assigned: AssignedDevices) -> dict[str, ResourceClass]:
-    """Returns card UUID -> what is annotated of it to pods which the kubelet has not admitted yet."""
+    """Returns card UUID -> class of what is annotated there to such pods."""
     promises = _bound_not_admitted(pods, assigned)
-    return {card: each for promise in promises for card, each in annotated_classes(promise).items()}
+    return {card: resource for promise in promises for card, resource in annotated_classes(promise).items()}
 
 
 def _bound_not_admitted(pods: Iterable[Pod], assigned: AssignedDevices) -> Iterator[Allocation]:
@@ -41,10 +45,8 @@ def hinted_cards(pod: Pod, layout: Layout, dialect: Dialect) -> tuple[str, ...]:
 def hinted_units(
     pods: Iterable[Pod], assigned: AssignedDevices, layout: Layout, dialect: Dialect
 ) -> dict[str, int]:
-    """Returns card UUID -> units that pods are meant to get there which the kubelet has not admitted yet.
-
-    Those that our extender bound are left out: our own annotation promises them their card.
-    """
+    """Returns card UUID -> units that are hinted for such pods, except those that our extender bound: our own
+    annotation says their card."""
     units: Counter[str] = Counter()
     for pod in pods:
         if pod.allocation is None and not (assigned.has_units(pod) or assigned.lost_of(pod)):
