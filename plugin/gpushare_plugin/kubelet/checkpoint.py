@@ -112,16 +112,12 @@ def _ours(entry: msgspec.Raw, names: Collection[str]) -> CheckpointEntry | None:
     if not isinstance(name, str) or name not in RESOURCES:
         return None
     try:
-        return _read_entry(_ENTRY.decode(entry), name)
+        units, answer = _stored(_ENTRY.decode(entry), name)
+        return read_answer(units, answer.envs, [device.container_path for device in answer.devices])
     except (DecodeError, *UNREADABLE_JSON):
         if name in names:
             raise
         return None
-
-
-def _read_entry(entry: _DeviceEntry, name: str) -> CheckpointEntry:
-    units, answer = _stored(entry, name)
-    return read_answer(units, answer.envs, [device.container_path for device in answer.devices])
 
 
 def _stored(entry: _DeviceEntry, name: str) -> tuple[StoredUnits, api.ContainerAllocateResponse]:

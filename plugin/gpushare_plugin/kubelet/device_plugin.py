@@ -99,7 +99,7 @@ class DevicePlugin:
             async with self._answering(PREFERRED_ALLOCATION):
                 ids = [await self._allocator.prefer(container) for container in request]
         except (NothingFitsError, NothingOfferedError) as error:
-            await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, _told(error))
+            await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, _refusal_text(error))
         except TimeoutError:
             await context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, TOO_LATE_MESSAGE)
         responses = [api.ContainerPreferredAllocationResponse(deviceIDs=identifier) for identifier in ids]
@@ -112,7 +112,7 @@ class DevicePlugin:
                 asked = (container_request.devices_ids for container_request in request.container_requests)
                 answers = [await self._allocator.allocate(ids) for ids in asked]
         except (UnusableUnitsError, NothingOfferedError) as error:
-            await context.abort(grpc.StatusCode.FAILED_PRECONDITION, _told(error))
+            await context.abort(grpc.StatusCode.FAILED_PRECONDITION, _refusal_text(error))
         except TimeoutError:
             await context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, TOO_LATE_MESSAGE)
         return api.AllocateResponse(container_responses=[_response(answer) for answer in answers])
@@ -136,7 +136,7 @@ class DevicePlugin:
         return api.PreStartContainerResponse()
 
 
-def _told(error: Exception) -> str:
+def _refusal_text(error: Exception) -> str:
     """The kubelet puts it into the status of the pod."""
     return printable(str(error), most_bytes=REFUSAL_BYTES)
 

@@ -35,16 +35,16 @@ def has_pod_unknown_to_api(assigned: AssignedDevices, pods: Pods, candidates: Se
     """Whether the kubelet may be admitting a pod that is none of ``candidates`` and that the API server does
     not know: static pods are admitted before their mirrors are made. A container of such a pod is listed
     without units; its others may have theirs already."""
-    strangers = (pod for pod in assigned.pods.values() if _may_be_strange(pod, assigned, pods, candidates))
-    return any(not stranger.has(container) for stranger in strangers for container in stranger.containers)
+    unknown = (pod for pod in assigned.pods.values() if _may_be_unknown(pod, assigned, pods, candidates))
+    return any(not pod.has(container) for pod in unknown for container in pod.containers)
 
 
-def _may_be_strange(
+def _may_be_unknown(
     listed: PodAssignment, assigned: AssignedDevices, pods: Pods, candidates: Sequence[Pod]
 ) -> bool:
     """Whether the API server may know another pod of the name. It has the mirror of a former static pod for a
     while: that pod had units, and a kubelet lists it without units only where it has lost them. A candidate
-    whose units are lost is no stranger: a later pod of its file asks for other units, or gets what it had."""
+    that lost units is known: a later pod of its file asks for other units, or gets what it had."""
     if not is_known(listed, pods):
         return True
     pod = pods[listed.name]

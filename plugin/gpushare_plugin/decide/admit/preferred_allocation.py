@@ -103,11 +103,7 @@ def choose_distinct(
         wanted = [uuid for uuid in named if uuid not in request.pod_cards][:count]
         if len(wanted) == count and all(free.get(uuid, 0) > 0 for uuid in wanted):
             return dict.fromkeys(wanted, 1)
-    mode = mode_serving(layout.only.resource)
-    for promised in (request.promised, {}):
-        if chosen := mode.choose(_cards(layout, others, promised, request.locks), count, strategy):
-            return chosen
-    raise NothingFitsError(mode.explain(count, mode.room(_cards(layout, others, {}, request.locks))))
+    return _engine_choice(request, layout, others, strategy, units=count)
 
 
 def choose_card(
@@ -125,14 +121,17 @@ def choose_card(
         for card in named:
             if free.get(card, 0) >= request.pod_units:
                 return card
+    return next(iter(_engine_choice(request, layout, available, strategy, units=request.pod_units)))
+
+
+def _engine_choice(
+    request: ContainerRequest, layout: Layout, available: Mapping[str, int], strategy: Strategy, *, units: int
+) -> Mapping[str, int]:
     mode = mode_serving(layout.only.resource)
     for promised in (request.promised, {}):
-        if chosen := mode.choose(
-            _cards(layout, available, promised, request.locks), request.pod_units, strategy
-        ):
-            return next(iter(chosen))
-    room = mode.room(_cards(layout, available, {}, request.locks))
-    raise NothingFitsError(mode.explain(request.pod_units, room))
+        if chosen := mode.choose(_cards(layout, available, promised, request.locks), units, strategy):
+            return chosen
+    raise NothingFitsError(mode.explain(units, mode.room(_cards(layout, available, {}, request.locks))))
 
 
 def _named(

@@ -18,16 +18,16 @@ from gpushare_plugin.decide.units.layout import Layout
 
 def units_bound_not_admitted(pods: Iterable[Pod], assigned: AssignedDevices) -> dict[str, int]:
     """Returns card UUID -> units that are annotated to such pods."""
-    promised: Counter[str] = Counter()
+    units: Counter[str] = Counter()
     for allocation in _bound_not_admitted(pods, assigned):
-        promised.update(allocation.held())
-    return dict(promised)
+        units.update(allocation.held())
+    return dict(units)
 
 
 def classes_bound_not_admitted(pods: Iterable[Pod], assigned: AssignedDevices) -> dict[str, ResourceClass]:
     """Returns card UUID -> class of what is annotated there to such pods."""
-    promises = _bound_not_admitted(pods, assigned)
-    return {card: resource for promise in promises for card, resource in annotated_classes(promise).items()}
+    classes = map(annotated_classes, _bound_not_admitted(pods, assigned))
+    return {card: resource for of_pod in classes for card, resource in of_pod.items()}
 
 
 def _bound_not_admitted(pods: Iterable[Pod], assigned: AssignedDevices) -> Iterator[Allocation]:

@@ -8,6 +8,7 @@ from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import reduce
 from itertools import chain
 from types import MappingProxyType
 from typing import NamedTuple
@@ -109,7 +110,7 @@ def _with_foreign(own: PodAllocation, foreign: ForeignContainers, layout: Layout
 
 def lost_allocations(assignments: NodeAssignments, pods: Iterable[Pod]) -> list[PodAllocation]:
     """Returns what pods have whose units the kubelet lost: as it listed them before, else as annotated."""
-    return [each for pod in pods if (each := _lost_allocation(pod, assignments))]
+    return [lost for pod in pods if (lost := _lost_allocation(pod, assignments))]
 
 
 def _lost_allocation(pod: Pod, assignments: NodeAssignments) -> PodAllocation | None:
@@ -127,10 +128,10 @@ def _lost_allocation(pod: Pod, assignments: NodeAssignments) -> PodAllocation | 
 
 
 def _annotated_allocation(pod: Pod, node: str) -> PodAllocation | None:
-    told = pod.allocation
-    if told is None or told.node != node:
+    annotated = pod.allocation
+    if annotated is None or annotated.node != node:
         return None
-    return PodAllocation(pod, told.containers, told.held(), classes=annotated_classes(told))
+    return PodAllocation(pod, annotated.containers, annotated.held(), classes=annotated_classes(annotated))
 
 
 def _joined(one: PodAllocation, beside: PodAllocation) -> PodAllocation:
@@ -161,8 +162,8 @@ def lost_containers(pod: Pod, assigned: AssignedDevices) -> list[str]:
         return []
     known = lost.containers if lost else {}
     promised = pod.allocation.containers if pod.allocation else known if lost else None
-    told = {*known, *(name for name in without if promised is None or name in promised)}
-    return [name for name in assigned.pods[pod.name].containers if name in told] if told else []
+    lacking = {*known, *(name for name in without if promised is None or name in promised)}
+    return [name for name in assigned.pods[pod.name].containers if name in lacking] if lacking else []
 
 
 def containers_without_units(pod: Pod, assigned: AssignedDevices) -> list[str]:
@@ -189,16 +190,16 @@ def lost_units(
     """
     units: Counter[str] = Counter()
     own: dict[str, Mapping[str, int]] = {uid: {} for uid in candidates}
-    known = (
-        *lost_allocations(assignments, pods.values()),
-        *_of_lost_inits(assignments, pods.values()),
-    )
-    for lost_orphan in (*known, *_lost_orphans(assignments, pods)):
-        lacking = _lacking_units(lost_orphan, assignments)
+    of_pods = lost_allocations(assignments, pods.values())
+    inits = _of_lost_inits(assignments, pods.values())
+    for known in (*of_pods, *inits, *_lost_orphans(assignments, pods)):
+        lacking = _lacking_units(known, assignments)
         units.update(lacking)
-        if (uid := _present_uid(lost_orphan, pods)) in own:
-            own[uid] = _beyond(lacking, candidates[uid])
-    return {card: count - _least(own.values(), card) for card, count in units.items()}
+        if (uid := _present_uid(known, pods)) in own:
+            beside = candidates[uid]
+            own[uid] = {card: max(0, count - beside.get(card, 0)) for card, count in lacking.items()}
+    free = {card: min((shares.get(card, 0) for shares in own.values()), default=0) for card in units}
+    return {card: count - free[card] for card, count in units.items()}
 
 
 def _lacking_units(known: PodAllocation, assignments: NodeAssignments) -> dict[str, int]:
@@ -213,14 +214,6 @@ def _present_uid(known: PodAllocation, pods: Pods) -> str:
     """Returns the UID of the API server's pod of the name; where there is none, of the pod itself."""
     named = pods.get(known.pod.name) if known.orphaned else known.pod
     return named.uid if named else known.pod.uid
-
-
-def _beyond(shares: Shares, others: Shares) -> Shares:
-    return {card: max(0, units - others.get(card, 0)) for card, units in shares.items()}
-
-
-def _least(shares: Iterable[Mapping[str, int]], card: str) -> int:
-    return min((share.get(card, 0) for share in shares), default=0)
 
 
 def _of_lost_inits(assignments: NodeAssignments, pods: Iterable[Pod]) -> Iterator[PodAllocation]:
@@ -242,13 +235,13 @@ def _lacks_inits(pod: Pod, assigned: AssignedDevices) -> bool:
 
 
 def admitted_allocations(assignments: NodeAssignments, pods: Iterable[Pod]) -> Iterator[PodAllocation]:
-    return (each for pod in pods if (each := _admitted_allocation(pod, assignments)))
+    return (held for pod in pods if (held := _admitted_allocation(pod, assignments)))
 
 
 def _admitted_allocation(pod: Pod, assignments: NodeAssignments) -> PodAllocation | None:
     allocation = pod_allocation(pod, assignments)
-    is_told = allocation is not None and allocation.cards and not assignments.assigned.lost_of(pod)
-    return allocation if is_told else None
+    has_all = allocation and allocation.cards and not assignments.assigned.lost_of(pod)
+    return allocation if has_all else None
 
 
 def pod_allocation(pod: Pod, assignments: NodeAssignments) -> PodAllocation | None:
@@ -268,21 +261,12 @@ def pod_allocation(pod: Pod, assignments: NodeAssignments) -> PodAllocation | No
     # Of another pod of its name units are listed, too.
     is_alone = all(name in request.containers for name, numbers in assignment.containers.items() if numbers)
     if request.crowded_containers or not (is_served and is_alone) or assignment.foreign:
-        is_forgotten = _lost_allocation(pod, assignments) is not None
-        has_units = assignments.assigned.has_units(pod) and not is_forgotten
+        is_lost = _lost_allocation(pod, assignments) is not None
+        has_units = assignments.assigned.has_units(pod) and not is_lost
         return _seen_allocation(pod, assignment, assignments) if has_units else None
     parts = [_part_allocation(pod, part, assignment, assignments) for part in request.parts]
-    if len(parts) == 1 or None in parts:
-        return parts[0] if len(parts) == 1 else None
-    return _together(pod, [part for part in parts if part])
-
-
-def _together(pod: Pod, parts: Sequence[PodAllocation]) -> PodAllocation:
-    """The cards of two classes are never the same."""
-    containers = {name: shares for part in parts for name, shares in part.containers.items()}
-    cards = {card: units for part in parts for card, units in part.cards.items()}
-    classes = {card: resource for part in parts for card, resource in part.classes.items()}
-    return PodAllocation(pod, containers, cards, classes=classes)
+    found = [part for part in parts if part]
+    return reduce(_joined, found) if len(found) == len(parts) else None
 
 
 def _part_allocation(
@@ -421,8 +405,8 @@ def node_locks(
     if not assignments.layout.is_mixed:
         return {}
     locks = locks_of_units(assignments.layout, assignments.assigned.holdings())
-    told = (allocation.classes for allocation in allocations)
-    for classes in (*told, *_unlisted_classes(assignments, pods), assignments.recorded):
+    by_allocation = (allocation.classes for allocation in allocations)
+    for classes in (*by_allocation, *_unlisted_classes(assignments, pods), assignments.recorded):
         for card, resource in classes.items():
             locks.setdefault(card, resource)
     return locks

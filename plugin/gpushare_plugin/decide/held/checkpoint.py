@@ -89,7 +89,7 @@ def read_answer(
         container=units.container,
         resource=RESOURCES[units.name],
         name=units.name,
-        foreign=tuple(_told(unit, variables, device_nodes) for unit in units.foreign),
+        foreign=tuple(_with_card(unit, variables, device_nodes) for unit in units.foreign),
         numbers=units.numbers,
         cards=tuple(
             StoredCard(
@@ -106,7 +106,9 @@ def read_answer(
     )
 
 
-def _told(units: ForeignUnits, variables: Mapping[str, str], device_nodes: Collection[str]) -> ForeignUnits:
+def _with_card(
+    units: ForeignUnits, variables: Mapping[str, str], device_nodes: Collection[str]
+) -> ForeignUnits:
     codec = dialect_of(units.name).codec
     card = codec.stored_card(variables, device_nodes)
     return replace(

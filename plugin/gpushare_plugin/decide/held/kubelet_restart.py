@@ -93,11 +93,11 @@ def with_unshown(
     awaited = (pod for pod in pods.values() if shown.may_still_be_listed(pod.name, known=not pod.static_uid))
     following = {pod.kubelet_uid for pod in awaited}
     uids = following.union(assignment.uid for assignment in kept.values()) - _listed_uids(listed, before)
-    told = {uid: stored.get(uid) or before.stored.get(uid, {}) for uid in uids}
+    entries = {uid: stored.get(uid) or before.stored.get(uid, {}) for uid in uids}
     return replace(
         listed,
         pods={**listed.pods, **kept},
-        stored={**{uid: containers for uid, containers in told.items() if containers}, **listed.stored},
+        stored={**{uid: containers for uid, containers in entries.items() if containers}, **listed.stored},
         unshown=frozenset(kept),
     )
 

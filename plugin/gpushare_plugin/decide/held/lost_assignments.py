@@ -26,7 +26,7 @@ from gpushare_plugin.decide.held.pod_allocation import PodAllocation
 from gpushare_plugin.decide.held.pod_assignment import PodAssignment
 from gpushare_plugin.decide.held.pods import Pod, PodName, Pods
 from gpushare_plugin.decide.units.errors import UnusableUnitsError
-from gpushare_plugin.decide.units.layout import Layout, PlacedCard
+from gpushare_plugin.decide.units.layout import Layout
 from gpushare_plugin.decide.units.unit_ids import UnitSet
 
 Remembered = Mapping[PodName, PodAllocation]
@@ -141,12 +141,14 @@ def recorded_holdings(status: NodeStatus, pods: Pods) -> Remembered:
             key = PodName(share.namespace, share.name), share.uid
             shares.setdefault(key, {}).setdefault(share.container, {})[card.uuid] = share.units
     classes = {card.uuid: lock for card in status.cards if (lock := class_of_lock(card.lock))}
-    found = [
-        _recorded(pod, containers, classes)
-        for (name, uid), containers in shares.items()
-        if (pod := _pod_of(name, uid, pods))
-    ]
-    return {allocation.pod.name: allocation for allocation in found}
+    found: dict[PodName, PodAllocation] = {}
+    for (name, uid), containers in shares.items():
+        if pod := _pod_of(name, uid, pods):
+            # Units that ordinary init containers lend count twice until the kubelet lists the others.
+            cards = sum_shares(containers)
+            held = {card: classes[card] for card in cards if card in classes}
+            found[pod.name] = PodAllocation(pod, containers, cards, classes=held, recorded=True)
+    return found
 
 
 def _pod_of(name: PodName, uid: str, pods: Pods) -> Pod | None:
@@ -156,15 +158,6 @@ def _pod_of(name: PodName, uid: str, pods: Pods) -> Pod | None:
     if uid in (pod.uid, pod.kubelet_uid):
         return pod
     return Pod(name=name, uid=uid) if pod.static_uid else None
-
-
-def _recorded(
-    pod: Pod, containers: Mapping[str, Mapping[str, int]], classes: Mapping[str, ResourceClass]
-) -> PodAllocation:
-    """Units that ordinary init containers lend count twice until the kubelet lists the others."""
-    cards = sum_shares(containers)
-    held = {card: classes[card] for card in cards if card in classes}
-    return PodAllocation(pod, containers, cards, classes=held, recorded=True)
 
 
 def shares_to_get_again(pod: Pod, assigned: AssignedDevices, units: int, *, resource: str = "") -> Shares:
@@ -250,7 +243,8 @@ def require_room_beside_unlisted(
     is_alone = not unavailable and not any(running_beside(pod, assigned, len(numbers)) for pod in candidates)
     own: dict[str, Shares] = {pod.uid: {} for pod in candidates if is_new or is_alone}
     lost = lost_units(assignments, pods, candidates=own)
-    unshown = _met(numbers, _unshown_holdings(assigned, unavailable=unavailable), layout)
+    unlisted = chain.from_iterable(_unshown_holdings(assigned, unavailable=unavailable))
+    unshown = layout.shares(sorted({*numbers}.intersection(unlisted)))
     shares = layout.shares(numbers) if lost or unshown else {}
     beginning = chain(
         _lost_of_all(candidates, assigned), _every_unshown(assigned, layout) if unavailable else ()
@@ -264,19 +258,10 @@ def require_room_beside_unlisted(
         count = used.count(placed.numbers) + added.get(placed.uuid, 0) + uncounted
         if uncounted and count > placed.units:
             why = NOT_SHOWN if placed.uuid in unshown else LOST
-            raise UnusableUnitsError(_no_room(placed, count, uncounted, why))
-
-
-def _no_room(placed: PlacedCard, count: int, uncounted: int, why: str) -> str:
-    return (
-        f"{count} of {placed.units} units of card {placed.card.index} ({placed.uuid}) would be in"
-        f" use: containers run with {uncounted} of them that the kubelet calls free, {why}"
-    )
-
-
-def _met(numbers: Iterable[int], holdings: Iterable[Sequence[int]], layout: Layout) -> Mapping[str, int]:
-    asked = {*numbers}
-    return layout.shares(sorted(asked.intersection(chain.from_iterable(holdings))))
+            raise UnusableUnitsError(
+                f"{count} of {placed.units} units of card {placed.card.index} ({placed.uuid}) would be in"
+                f" use: containers run with {uncounted} of them that the kubelet calls free, {why}"
+            )
 
 
 def _unshown_holdings(assigned: AssignedDevices, *, unavailable: bool) -> "Iterator[array[int]]":

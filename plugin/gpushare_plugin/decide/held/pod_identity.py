@@ -75,8 +75,8 @@ def with_stored(
     """
     named = {name: _named(assignment, stored, pods.get(name)) for name, assignment in assigned.pods.items()}
     active = {assignment.uid for assignment in named.values()} & stored.keys()
-    told = {uid: stored[uid] for uid in active}
-    return replace(assigned, pods=named, stored={**assigned.stored, **told})
+    newer = {uid: stored[uid] for uid in active}
+    return replace(assigned, pods=named, stored={**assigned.stored, **newer})
 
 
 def _named(
@@ -156,13 +156,15 @@ def _apart(
     pod: Pod | None,
 ) -> dict[PodName, PodAssignment]:
     """Returns pods of one name with their UIDs, first the one that the API server has: ``pod``."""
-    told = [replace(assignment, uid=_told_uid(assignment, uids, before)) for assignment in every]
+    identified = [replace(assignment, uid=_uid_of_units(assignment, uids, before)) for assignment in every]
     own = pod.kubelet_uid if pod else ""
-    if pod and own not in {assignment.uid for assignment in told}:
-        unknown = [at for at, assignment in enumerate(told) if not assignment.uid]
-        at = min(unknown, key=lambda at: not _has_as_asked(told[at], pod), default=None)
-        told = [replace(known, uid=own) if number == at else known for number, known in enumerate(told)]
-    return place(sorted(told, key=lambda assignment: assignment.uid != own))
+    if pod and own not in {assignment.uid for assignment in identified}:
+        unknown = [at for at, assignment in enumerate(identified) if not assignment.uid]
+        at = min(unknown, key=lambda at: not _has_as_asked(identified[at], pod), default=None)
+        identified = [
+            replace(known, uid=own) if number == at else known for number, known in enumerate(identified)
+        ]
+    return place(sorted(identified, key=lambda assignment: assignment.uid != own))
 
 
 def _has_as_asked(assignment: PodAssignment, pod: Pod) -> bool:
@@ -189,8 +191,8 @@ def _uid(
     remembered: str,
 ) -> str:
     """``lost``: as ``_may_have_lost``."""
-    if told := _told_uid(assignment, uids, former.values()):
-        return told
+    if uid := _uid_of_units(assignment, uids, former.values()):
+        return uid
     if pod is not None:
         newer = (earlier.uid for earlier in former.values() if lost and earlier.is_unheard_of(pod))
         return next(newer, pod.kubelet_uid)
@@ -201,7 +203,9 @@ def _uid(
     return next((uid for uid in known if uid in uids.values()), "")
 
 
-def _told_uid(assignment: PodAssignment, uids: Mapping[Units, str], before: Iterable[PodAssignment]) -> str:
+def _uid_of_units(
+    assignment: PodAssignment, uids: Mapping[Units, str], before: Iterable[PodAssignment]
+) -> str:
     """Returns the UID that the units have in the checkpoint, or had before; empty where neither says it."""
     for container, numbers in assignment.containers.items():
         for key in _units(container, numbers, assignment.foreign.get(container, ())):

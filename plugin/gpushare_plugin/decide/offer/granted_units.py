@@ -102,18 +102,18 @@ def annotated_granted_units(assigned: AssignedDevices, pods: Pods, node: str) ->
     container with several cards nothing says which of its units lies on which."""
     return [
         GrantedUnits(
-            holder=str(annotated_container.pod),
+            holder=str(held.pod),
             card=card,
-            lowest=min(annotated_container.numbers),
-            highest=max(annotated_container.numbers),
-            units=len(annotated_container.numbers),
-            resource=annotated_container.resource,
-            container=annotated_container.container,
-            unit=annotated_container.unit,
+            lowest=min(held.numbers),
+            highest=max(held.numbers),
+            units=len(held.numbers),
+            resource=held.resource,
+            container=held.container,
+            unit=held.unit,
         )
-        for annotated_container in _annotated_containers(assigned, pods, node)
-        for card, units in annotated_container.shares.items()
-        if units == len(annotated_container.numbers)
+        for held in _annotated_containers(assigned, pods, node)
+        for card, units in held.shares.items()
+        if units == len(held.numbers)
     ]
 
 
@@ -179,19 +179,19 @@ def with_reported_parts(unit: NodeUnit, granted: Iterable[GrantedUnits]) -> Node
     different sizes for one class, no unit goes with all of them."""
     if not isinstance(unit, MixedUnit):
         return unit
-    for told in (grant.reported_unit for grant in granted):
-        if isinstance(told, MemoryUnit):
-            unit = replace(unit, memory=told)
-        elif isinstance(told, CardPart) and told.resource is ResourceClass.SLICE:
-            unit = replace(unit, slices=told)
+    for part in (grant.reported_unit for grant in granted):
+        if isinstance(part, MemoryUnit):
+            unit = replace(unit, memory=part)
+        elif isinstance(part, CardPart) and part.resource is ResourceClass.SLICE:
+            unit = replace(unit, slices=part)
     return unit
 
 
 def granted_unit(candidates: Iterable[NodeUnit | None], granted: Sequence[GrantedUnits]) -> NodeUnit:
     """Returns the first of ``candidates`` that goes with all that was ``granted``, else the unit that
     containers were told. Raises ``ContradictionError`` where no size of a unit goes with all of them."""
-    told = (grant.reported_unit for grant in granted)
-    for unit in (*candidates, *told):
+    reported = (grant.reported_unit for grant in granted)
+    for unit in (*candidates, *reported):
         if unit is not None and all(grant.is_of(unit) for grant in granted):
             return unit
     holders = ", ".join(sorted({grant.holder for grant in granted}))
@@ -240,15 +240,16 @@ class GrantedCard:
         their units need."""
         lowest = min(grant.lowest for grant in granted)
         highest = max(grant.highest for grant in granted)
-        told = max(grant.card_memory for grant in granted)
+        card_memory = max(grant.card_memory for grant in granted)
         memory = present.memory if present else 0
-        if told and memory // MIB != told:
-            memory = told * MIB
+        if card_memory and memory // MIB != card_memory:
+            memory = card_memory * MIB
         memory = max(memory, *(_least_memory(granted, part) for part in unit.parts))
         index = next((grant.index for grant in granted if grant.index is not None), None)
         card = replace(present, memory=memory) if present else _gone(granted[0].card, memory, lowest)
         room = unit.units_in(memory)
-        fixed = told or not isinstance(unit, MemoryUnit)  # the size of a card is not what its parts depend on
+        # Where a card is divided into parts its size does not matter.
+        fixed = card_memory or not isinstance(unit, MemoryUnit)
         least = room if fixed else highest - lowest + 1
         seen = [(grant, _block(grant, memory, unit)) for grant in granted]
         return cls(
@@ -301,7 +302,7 @@ def placed_cards(cards: Sequence[GrantedCard], unit: NodeUnit) -> list[tuple[Phy
     Raises ``ContradictionError`` where there is none."""
     placed: list[tuple[PhysicalCard, int]] = []
     end = 0
-    limits = [*(first for first in _latest_places(cards)[1:]), None]
+    limits = [*_latest_places(cards)[1:], None]
     for card, limit in zip(cards, limits, strict=True):
         room = card.room if limit is None else max(card.least, min(card.room, limit - end))
         earliest = max(end, card.earliest + card.room - room)
@@ -325,10 +326,9 @@ def _latest_places(cards: Sequence[GrantedCard]) -> list[int]:
 
 
 def _overlap(cards: Sequence[GrantedCard]) -> str:
-    return "; ".join(_overlaps(cards)) or "the cards of which units are held have no room for these units"
-
-
-def _overlaps(cards: Sequence[GrantedCard]) -> Iterator[str]:
-    for one, other in pairwise(cards):
-        if other.lowest <= one.highest:
-            yield f"units of card {other.card.uuid} are held that lie between those of card {one.card.uuid}"
+    found = [
+        f"units of card {other.card.uuid} are held that lie between those of card {one.card.uuid}"
+        for one, other in pairwise(cards)
+        if other.lowest <= one.highest
+    ]
+    return "; ".join(found) or "the cards of which units are held have no room for these units"

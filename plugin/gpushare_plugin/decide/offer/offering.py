@@ -218,8 +218,8 @@ def _offering(snapshot: NodeSnapshot, share_node: GPUShareNode, held: list[HeldU
     if served is None and _is_held(desired, held, snapshot, granted):
         served = desired
     if granted:
-        told = with_reported_parts(desired, granted)
-        served = granted_unit((served, most_annotated(held), desired, told), granted)
+        reported = with_reported_parts(desired, granted)
+        served = granted_unit((served, most_annotated(held), desired, reported), granted)
     in_force = unit_in_force(desired, served, held)
     present = snapshot.cards or ()
     layout = _layout(snapshot, present, in_force.unit, granted, held=bool(held))

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from gpushare_core.placement.units import Meaning, NodeUnit, Unit, readable_unit
+from gpushare_core.placement.units import NodeUnit, Unit, readable_unit
 from gpushare_plugin.decide.held.allocations import lost_assignments_without_pod, orphans
 from gpushare_plugin.decide.held.assigned_devices import AssignedDevices
 from gpushare_plugin.decide.held.pods import Pod, Pods
@@ -68,16 +68,12 @@ def unit_in_force(desired: NodeUnit, recorded: NodeUnit | None, held: Iterable[H
     served = recorded or most_annotated(held) or desired
     if served.meanings == desired.meanings:
         return UnitInForce(desired)
-    blocking = [pod.pod for pod in held if pod.admitted or _meaning(pod) in served.meanings]
+    blocking = [pod.pod for pod in held if pod.admitted or (pod.unit and pod.unit.meaning in served.meanings)]
     return UnitInForce(served, tuple(sorted(blocking))) if blocking else UnitInForce(desired)
 
 
 def _annotated_unit(pod: Pod) -> Unit | None:
     return readable_unit(pod.allocation.unit) if pod.allocation else None
-
-
-def _meaning(held: HeldUnit) -> Meaning | None:
-    return held.unit.meaning if held.unit else None
 
 
 def most_annotated(held: list[HeldUnit]) -> Unit | None:

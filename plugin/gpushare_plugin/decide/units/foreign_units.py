@@ -90,8 +90,8 @@ class ForeignUnits:
 
     def has_size_of(self, layout: Layout) -> bool:
         """Whether one of these is one unit of ``layout``, as far as their size is known."""
-        told = self.size if self.is_memory else 0
-        return not told or self.view(layout).only.meaning == (ResourceClass.MEMORY, told)
+        size = self.size if self.is_memory else 0
+        return not size or self.view(layout).only.meaning == (ResourceClass.MEMORY, size)
 
     @property
     def is_memory(self) -> bool:
@@ -107,8 +107,10 @@ def foreign_doubt(foreign: ForeignUnits, layout: Layout) -> str:
     if not foreign.has_size_of(layout):
         return f"{foreign.count} units of {foreign.size // MIB}Mi each"
     if foreign.is_on_unknown(layout):
-        told = f"index {foreign.card}, which none has" if foreign.card else "nothing"
-        return f"{foreign.count} units of one card, of which its plugin's answer or an annotation says {told}"
+        named = f"index {foreign.card}, which none has" if foreign.card else "nothing"
+        return (
+            f"{foreign.count} units of one card, of which its plugin's answer or an annotation says {named}"
+        )
     return ""
 
 
