@@ -10,7 +10,6 @@ from gpushare_core.allocation_annotation import Shares, sum_shares
 from gpushare_core.placement.modes.table import unservable_reason
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_plugin.cluster.pod_watch import PodWatch
-from gpushare_plugin.decide.admit.card_reason import reason_for_other_card
 from gpushare_plugin.decide.admit.injection import ContainerAnswer, container_answer
 from gpushare_plugin.decide.admit.pod_being_admitted import (
     candidates_by_arrival,
@@ -25,6 +24,7 @@ from gpushare_plugin.decide.admit.preferred_allocation import (
     NothingFitsError,
     PreferenceRequest,
     choose_units,
+    reason_for_other_card,
 )
 from gpushare_plugin.decide.admit.unadmitted_pods import (
     classes_bound_not_admitted,
@@ -130,12 +130,7 @@ class Allocator:
         raise NothingFitsError(f"{problems[0]}{_whose_is_unknown(candidates)}")
 
     def _choose_for(
-        self,
-        pod: Pod | None,
-        request: PreferenceRequest,
-        *,
-        lost: Mapping[str, int],
-        layout: Layout,
+        self, pod: Pod | None, request: PreferenceRequest, *, lost: Mapping[str, int], layout: Layout
     ) -> tuple[Sequence[str], list[int], ContainerRequest]:
         included, units = [*dict.fromkeys(request.included)], request.units
         container = self._container_request(units, included, pod=pod, lost=lost, layout=layout)
@@ -342,13 +337,7 @@ class Allocator:
             await self.assignment_reader.read_during_call(timeout=timeout)
 
     def _container_request(
-        self,
-        units: int,
-        included: list[int],
-        *,
-        pod: Pod | None,
-        lost: Mapping[str, int],
-        layout: Layout,
+        self, units: int, included: list[int], *, pod: Pod | None, lost: Mapping[str, int], layout: Layout
     ) -> ContainerRequest:
         assigned = self._assigned_numbers(pod, layout)
         others = [other for other in self.state.pods.values() if pod is None or other.uid != pod.uid]

@@ -75,7 +75,7 @@ def nothing_moved(node: Node) -> bool:
     )
 
 
-@pytest.mark.parametrize("witness", ["checkpoint", "annotation"])
+@pytest.mark.parametrize("evidence", ["checkpoint", "annotation"])
 @pytest.mark.parametrize(
     ("devices", "summary"),
     [
@@ -86,16 +86,16 @@ def nothing_moved(node: Node) -> bool:
     ],
 )
 async def test_a_policy_applied_anew_with_other_cards_moves_no_unit_in_use(
-    node: Node, devices: Json, summary: str, witness: str
+    node: Node, devices: Json, summary: str, evidence: str
 ) -> None:
-    if witness == "annotation":
+    if evidence == "annotation":
         forget_checkpoint(node)
     await two_pods_run(node)
     await delete_policy(node)
     node.share(devices=devices)
     await start_again(node)
     assert nothing_moved(node)
-    if witness == "checkpoint":
+    if evidence == "checkpoint":
         assert node.share_node.status.summary == summary
 
 

@@ -291,7 +291,7 @@ async def test_processes_are_joined_to_the_containers_of_a_pod_that_is_read_once
     def holders() -> set[str]:
         return {pod.container for card in node.share_node.status.cards for pod in card.pods}
 
-    # A measurement between the admissions of the two containers would read the pod once more after the second.
+    # A measurement between the admissions of both containers would read the pod once more after the second.
     await node.until("both containers hold units", lambda: holders() == {"x", "y"})
     node.share(devices={"source": "NVML"}, measurement={"scope": "Containers", "intervalSeconds": 10})
 

@@ -137,7 +137,7 @@ def test_entries_stay_when_the_checkpoint_is_lost() -> None:
 def test_a_pod_that_only_says_to_be_the_mirror_of_a_listed_one_keeps_nothing_of_it(
     uids: tuple[str, str],
 ) -> None:
-    """What the kubelet has forgotten of that one would look as if it had it still."""
+    """What the kubelet has lost of that one would look as if it had it still."""
     forged, units = replace(pod("forged"), static_uid="uid-a"), stored(layout(), a={"main": [0, 1, 2, 3]})
     a, b = (
         each.pods[name_of("a")].with_uid(uid) for each, uid in zip((BEFORE, listed("a")), uids, strict=True)

@@ -1,4 +1,4 @@
-"""What a kubelet has forgotten: known by what was listed before, or recorded, no longer than it is true."""
+"""What a kubelet has lost: known by what was listed before, or recorded, no longer than it is true."""
 
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -65,12 +65,12 @@ def left(
 LISTED = assigned(a={"main": []})
 
 
-def test_what_is_listed_without_its_units_is_forgotten() -> None:
+def test_what_is_listed_without_its_units_is_lost() -> None:
     assert left(known(POD, main=4), LISTED, POD) == {"main": 4}
     assert lost_assignments({POD.name: known(POD, main=4)}, LISTED) == {POD.name: known(POD, main=4)}
 
 
-def test_what_was_forgotten_is_so_still_while_the_next_kubelet_has_not_shown_its_pod() -> None:
+def test_what_was_lost_is_so_still_while_the_next_kubelet_has_not_shown_its_pod() -> None:
     unshown = replace(LISTED, unshown=frozenset({POD.name}))
     assert lost_assignments({POD.name: known(POD, main=4)}, unshown) == {POD.name: known(POD, main=4)}
 
@@ -344,7 +344,7 @@ def running(one: Pod) -> Pod:
 
 
 def test_what_was_listed_in_the_middle_of_an_admission_is_not_all() -> None:
-    """The kubelet gave the other container its units a moment later, and forgot both."""
+    """The kubelet gave the other container its units a moment later, and lost both."""
     annotated = pod(
         "a",
         container(units=4),

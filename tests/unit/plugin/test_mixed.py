@@ -1,4 +1,4 @@
-"""Mode Mixed in the plugin's decisions: blocks of units, locks, which card a class gets, witnesses."""
+"""Mode Mixed in the plugin's decisions: blocks of units, locks, which card a class gets, granted units."""
 
 from array import array
 from dataclasses import replace

@@ -122,4 +122,4 @@ def test_the_card_of_foreign_devices_stays_known_of_both() -> None:
 
 def test_people_are_told_the_name_that_the_pod_has() -> None:
     both = replace(BOTH, stored={"uid-static": CHECKPOINT["uid-static"]})
-    assert {stored_witness.holder for stored_witness in stored_granted_units(both)} == {"default/a"}
+    assert {stored.holder for stored in stored_granted_units(both)} == {"default/a"}

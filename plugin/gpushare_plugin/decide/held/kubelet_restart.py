@@ -59,15 +59,12 @@ class PodsListedSinceRestart:
             return replace(shown, names=shown.names | listed.pods.keys(), since=now)
         if shown.complete:
             return replace(shown, names=shown.names & pods.keys() | listed.pods.keys())
-        expected = shown._expected(pods)
+        expected = {pod.name for pod in pods.values() if pod.started or pod.name in shown.before}
         of_api_server = {name for name in expected if not pods[name].static_uid}
         was_cut_off = bool(of_api_server) and shown.names.isdisjoint(of_api_server)
         since, names = now if was_cut_off else shown.since, shown.names | listed.pods.keys()
         complete = now - since >= SETTLED_AFTER or (bool(of_api_server) and expected <= names)
         return replace(shown, since=since, names=names, complete=complete)
-
-    def _expected(self, pods: Pods) -> set[PodName]:
-        return {pod.name for pod in pods.values() if pod.started or pod.name in self.before}
 
 
 def with_unshown(

@@ -302,7 +302,7 @@ def _layout(
     by:
     1. the recorded layout, unless what was ``granted`` contradicts it;
     2. what was granted. Raises ``ContradictionError`` where neither tells."""
-    reserved = _reserved(snapshot.share_node.spec) if snapshot.share_node else 0
+    reserved = parse_memory(snapshot.share_node.spec.reserved_memory) if snapshot.share_node else 0
     known = known_layout(snapshot)
     if held and known and known.unit.meanings == unit.meanings and agrees(known, granted):
         _verify_record(snapshot, known)
@@ -393,7 +393,9 @@ def _as_before(snapshot: NodeSnapshot, share_node: GPUShareNode) -> Layout | Non
         return None
     _verify_record(snapshot, known)
     cards = _cards(known) if snapshot.cards is None else keep_places(snapshot.cards, _cards(known), held=True)
-    return lay_out(cards, known.unit, reserved=_reserved(share_node.spec), places=known.places)
+    return lay_out(
+        cards, known.unit, reserved=parse_memory(share_node.spec.reserved_memory), places=known.places
+    )
 
 
 def _recorded_unit(snapshot: NodeSnapshot, share_node: GPUShareNode) -> NodeUnit | None:
@@ -429,7 +431,3 @@ def is_recorded(offering: Offering, share_node: GPUShareNode) -> bool:
 
 def _cards(layout: Layout) -> Sequence[PhysicalCard]:
     return [placed.card for placed in layout.cards]
-
-
-def _reserved(spec: NodeSpec) -> int:
-    return parse_memory(spec.reserved_memory)

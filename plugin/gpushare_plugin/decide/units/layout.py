@@ -133,9 +133,8 @@ class Layout:
         return placed if placed and number < placed.end else None
 
     def stopped(self, reason: str) -> "Layout":
-        stopped = (replace(placed.card, healthy=False, reason=reason) for placed in self.cards)
-        cards = (replace(placed, card=card) for placed, card in zip(self.cards, stopped, strict=True))
-        return replace(self, cards=tuple(cards))
+        stopped = [replace(placed.card, healthy=False, reason=reason) for placed in self.cards]
+        return self.on(stopped)
 
     def on(self, present: Iterable[PhysicalCard]) -> "Layout":
         """Returns the same units on its cards as they are now; one that is not ``present`` is gone."""
