@@ -405,7 +405,7 @@ async def run_on(node: Node, card: str, name: str, *containers: Json, inits: tup
     """Runs a pod that the extender has bound to ``card``."""
     units = {init["name"]: int(init["resources"]["limits"][MEMORY]) for init in (*inits, *containers)}
     told = annotation(
-        {each: {card: count} for each, count in units.items()}, cards={card: max(units.values())}
+        {container: {card: count} for container, count in units.items()}, cards={card: max(units.values())}
     )
     await node.run_pod(pod_json(name, *containers, inits=inits, annotation=told) | {"status": RUNNING})
 

@@ -143,7 +143,7 @@ that for one that the cluster counts: ``removeMissingExtendedResources`` of its 
 @pytest.mark.parametrize("in_checkpoint", [True, False])
 def test_what_the_kubelet_gave_counts_whatever_the_pod_asks(*, in_checkpoint: bool) -> None:
     listed = assigned(a={"main": [2], "other": []})
-    assignments = {name: replace(each, uid="uid-a") for name, each in listed.pods.items()}
+    assignments = {name: replace(assignment, uid="uid-a") for name, assignment in listed.pods.items()}
     held = AssignedDevices(assignments, stored(HALVES, a={"main": [2]}) if in_checkpoint else {})
     allocation = pod_allocation(BOTH, replace(node_assignments(held), layout=HALVES))
     # By the checkpoint the class is known; the layout of one class does not say it.

@@ -64,7 +64,9 @@ def grant(name: str, low: int, high: int, *, memory: int = 0, size: int = 0, uni
 def with_checkpoint(before: Layout, **pods: dict[str, list[int]]) -> AssignedDevices:
     """The same pods as PodResources and the checkpoint show them."""
     listed = assigned(**pods)
-    identified = {name: replace(each, uid=f"uid-{name.name}") for name, each in listed.pods.items()}
+    identified = {
+        name: replace(assignment, uid=f"uid-{name.name}") for name, assignment in listed.pods.items()
+    }
     return AssignedDevices(identified, stored(before, **pods))
 
 
@@ -186,11 +188,15 @@ def test_each_card_is_placed_around_its_units_in_use(
     granted: list[GrantedUnits], expected: list[tuple[str, int, int]]
 ) -> None:
     placed = placed_cards(granted_cards(granted, (card(0), card(1)), GI), GI)
-    for each, first in placed:
-        told = [seen for seen in granted if seen.card == each.uuid]
-        assert all(first <= seen.lowest <= seen.highest < first + GI.units_in(each.memory) for seen in told)
+    for physical, first in placed:
+        told = [seen for seen in granted if seen.card == physical.uuid]
+        assert all(
+            first <= seen.lowest <= seen.highest < first + GI.units_in(physical.memory) for seen in told
+        )
     if expected[0][0] != "GPU-9":
-        assert [(each.uuid, first, GI.units_in(each.memory)) for each, first in placed] == expected
+        assert [
+            (physical.uuid, first, GI.units_in(physical.memory)) for physical, first in placed
+        ] == expected
 
 
 def test_units_of_two_cards_that_lie_across_each_other_are_a_contradiction() -> None:
@@ -274,7 +280,7 @@ def test_no_layout_ever_contradicts_the_checkpoint(
     offering = decided(held, cards=found)
     assert offering.layout is not None
     assert agrees(offering.layout, stored_granted_units(held))
-    assert {each.uuid for each in found} <= {placed.uuid for placed in offering.layout.cards}
+    assert {physical.uuid for physical in found} <= {placed.uuid for placed in offering.layout.cards}
     assert list(_overlaps(offering.layout)) == []
 
 
@@ -287,10 +293,10 @@ def test_no_layout_ever_contradicts_the_annotations(
     pods = [
         pod(
             name,
-            container(units=len(each["main"])),
-            annotation=annotation({"main": before.shares(each["main"])}),
+            container(units=len(holdings["main"])),
+            annotation=annotation({"main": before.shares(holdings["main"])}),
         )
-        for name, each in holders.items()
+        for name, holdings in holders.items()
     ]
     offering = decided(held, *pods, cards=found)
     assert offering.layout is not None
@@ -324,7 +330,10 @@ def test_a_card_that_is_gone_keeps_the_room_of_all_its_slices() -> None:
     before = halves(card(0), card(1))
     made = decided(with_checkpoint(before, a={"main": [2]}), cards=(card(0),)).layout
     assert made is not None
-    assert [(each.uuid, each.first, each.units) for each in made.cards] == [("GPU-0", 0, 2), ("GPU-1", 2, 2)]
+    assert [(placed.uuid, placed.first, placed.units) for placed in made.cards] == [
+        ("GPU-0", 0, 2),
+        ("GPU-1", 2, 2),
+    ]
 
 
 def test_slices_of_two_sizes_are_a_contradiction() -> None:

@@ -93,7 +93,7 @@ def test_cards_that_want_the_same_place_in_one_container_are_refused() -> None:
 
 def test_our_variables_win_over_those_of_an_inventory() -> None:
     loud = Equipment(variables=(("ALIYUN_COM_GPU_MEM_IDX", "7"),), runtime_variable="NVIDIA_VISIBLE_DEVICES")
-    cards = [replace(each, equipment=replace(loud, runtime_name=each.uuid)) for each in (card(0), card(1))]
+    cards = [replace(plain, equipment=replace(loud, runtime_name=plain.uuid)) for plain in (card(0), card(1))]
     answer = container_answer(ids(0), layout(*cards), DIALECTS["aliyun.com"], Devices())
     assert answer.variables["ALIYUN_COM_GPU_MEM_IDX"] == "0"
     assert answer.variables["NVIDIA_VISIBLE_DEVICES"] == "GPU-0"

@@ -59,7 +59,7 @@ def left(
     """Container -> units that are remembered still."""
     remembered = still_remembered({before.pod.name: before}, listed, shown, by_name(*pods))
     found = remembered.get(before.pod.name)
-    return {name: sum(each.values()) for name, each in found.containers.items()} if found else {}
+    return {name: sum(shares.values()) for name, shares in found.containers.items()} if found else {}
 
 
 LISTED = assigned(a={"main": []})
@@ -87,7 +87,7 @@ def test_what_one_container_lacks_of_a_pod_that_is_not_shown_yet_is_counted_with
     found = lost_assignments(before, unshown)
     assert found == {PAIR.name: known(PAIR, side=2)}
     assignments = node_assignments(replace(unshown, lost=found))
-    assert [each.cards for each in every_allocation(assignments, {})] == [{"GPU-0": 6}]
+    assert [allocation.cards for allocation in every_allocation(assignments, {})] == [{"GPU-0": 6}]
     assert lost_units(assignments, {}) == {"GPU-0": 2}
 
 

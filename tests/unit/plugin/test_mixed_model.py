@@ -51,5 +51,5 @@ def test_whatever_the_kubelet_asks_for_no_card_serves_two_classes(
         assert environment(ids(*numbers), MANY, GPUSHARE)
         running.append((resource, numbers))
         for placed in MANY.cards:
-            here = {each for each, held in running if placed.uuid in MANY.shares(held)}
+            here = {holder for holder, held in running if placed.uuid in MANY.shares(held)}
             assert len(here) <= 1
