@@ -97,8 +97,8 @@ class Allocator:
 
     async def prefer(self, request: PreferenceRequest) -> list[str]:
         """Returns exactly as many IDs as requested, on cards as the mode has it: a short answer the kubelet
-        would fill up from anywhere. Raises ``NothingFitsError``, ``NothingOfferedError`` with a text for the
-        user."""
+        would fill up from anywhere. Raises ``NothingFitsError``, ``NothingOfferedError`` with a text for
+        users."""
         self._layout()
         candidates = await self._admitted_pods(request.units)
         likeliest = candidates[0] if candidates else None
@@ -144,8 +144,8 @@ class Allocator:
         return cards, numbers, container
 
     async def allocate(self, ids: Sequence[str]) -> ContainerAnswer:
-        """Returns what a container with the units ``ids`` gets. Raises ``UnusableUnitsError``,
-        ``NothingOfferedError`` with a text for the user."""
+        """Returns what a container with ``ids`` gets. Raises ``UnusableUnitsError``, ``NothingOfferedError``
+        for users."""
         numbers = [*known_numbers(ids)]
         await self._require_usable(numbers)
         await self._require_holder(numbers)
@@ -163,8 +163,7 @@ class Allocator:
         A refusal is for good, and what was listed last may be seconds old. So the kubelet is asked once more:
         1. where the units are not usable by the last list: it may have heard of a pod since, or let go of
            one, and the list says whose container may be starting anew;
-        2. where it has given these units away since: to a container that keeps them, or to one that lends
-           them.
+        2. where it has given these units away since, to a container that keeps them, or that lends them.
         """
         try:
             self._require_free(numbers, unavailable=False)
@@ -368,8 +367,7 @@ class Allocator:
         return promised
 
     def _annotated_cards(self, pod: Pod | None, units: int, layout: Layout) -> tuple[str, ...]:
-        """Returns the annotated cards; of a pod that runs, those of the container that restarts: the others
-        run on."""
+        """Returns the annotated cards; of a pod that runs, those of the container that restarts."""
         if pod is None:
             return ()
         if again := tuple(shares_to_get_again(pod, self.state.assigned, units, resource=self.name)):
@@ -414,8 +412,8 @@ class Allocator:
         return frozenset(preferred.cards_of(self.resource)) if preferred and not shown else frozenset()
 
     def _available(self, numbers: Iterable[int], included: list[int]) -> UnitSet:
-        """Returns what the kubelet calls available, less what PodResources list as assigned and what it is
-        taking.
+        """Returns what the kubelet calls available, less what PodResources list as assigned and what is being
+        taken.
 
         They differ when a pod ends while another one is being admitted: the kubelet then forgets for a moment
         what it gave to the latter. Source: ``ManagerImpl.UpdateAllocatedDevices``.

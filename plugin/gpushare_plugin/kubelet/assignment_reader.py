@@ -23,8 +23,7 @@ PERIOD = 10.0
 """Seconds between two readings when nothing happens."""
 RETRY_PERIOD = 1.0
 """Seconds until the kubelet is asked again where it does not answer, has not listed all pods since its start,
-or keeps units of a pod that is gone. Then ever less often: a static pod whose mirror the API server refuses
-stays for ever."""
+or keeps units of a pod that is gone. Then ever less often: some mirrors the API server refuses for ever."""
 TIMEOUT = 5.0
 """Seconds within which PodResources have to answer."""
 
@@ -32,8 +31,7 @@ _log = logging.getLogger(__name__)
 
 
 class AssignmentReader:
-    """Keeps ``state.assigned``: reads every ``PERIOD``, after each Allocate, and within
-    GetPreferredAllocation.
+    """Keeps ``state.assigned``: reads every ``PERIOD``, after each Allocate, within GetPreferredAllocation.
 
     It does not read while units are reserved, unless the kubelet asks: a reading makes the kubelet drop pods
     that have ended, and with them what it has set aside and not written down yet. Source:

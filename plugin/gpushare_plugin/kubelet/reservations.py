@@ -72,16 +72,14 @@ class UnitReservations:
         return any(given.call > call for given in self._unlisted_in({*numbers}))
 
     def given_lately(self, numbers: Collection[int]) -> set[int]:
-        """Returns those of ``numbers`` that were given away so lately that the kubelet may not have written
-        them."""
+        """Returns those of ``numbers`` given away so lately that the kubelet may not have written them."""
         asked, now = {*numbers}, self._clock()
         lately = (given for given in self._unlisted_in(asked) if given.at + ALLOCATE_DEBOUNCE > now)
         return {number for given in lately for number in given.numbers if number in asked}
 
     def _unlisted_in(self, numbers: AbstractSet[int]) -> "Iterator[_Given]":
-        """Yields those of ``_unlisted`` that have some of ``numbers``. While PodResources do not answer,
-        ``_unlisted`` grows with all units that are given: the first and the last number, which are ascending,
-        rule out most."""
+        """Yields those of ``_unlisted`` that have some of ``numbers``. While PodResources do not answer it
+        grows with all that is given: the first and the last number, which are ascending, rule out most."""
         block = range(min(numbers, default=0), max(numbers, default=-1) + 1)
         near = (
             given

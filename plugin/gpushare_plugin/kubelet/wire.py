@@ -100,8 +100,7 @@ def _pod(content: bytes, pod: _Field, resources: Collection[str]) -> ListedPod:
 
 
 def preference_requests(content: bytes) -> list[PreferenceRequest]:
-    """Returns what ``content``, a ``PreferredAllocationRequest``, asks for each container. Raises
-    ``DecodeError``."""
+    """Returns what a ``PreferredAllocationRequest`` asks for each container. Raises ``DecodeError``."""
     return [
         _preference(content, message) for message in _messages(content, _whole(content), _CONTAINER_REQUESTS)
     ]
@@ -147,10 +146,8 @@ def _container(
 def _take_devices(
     content: bytes, entry: _Field, stop: int, resources: Collection[str], found: dict[str, ListedDevices]
 ) -> int:
-    """Adds the devices of ``entry`` to what was ``found``, and of those after it that look alike.
-
-    Returns where they end.
-    """
+    """Adds the devices of ``entry`` to what was ``found``, and of those after it that look alike. Returns
+    their end."""
     devices = podresources_pb2.ContainerDevices.FromString(content[entry.start : entry.end])
     if devices.resource_name not in resources:
         return entry.end

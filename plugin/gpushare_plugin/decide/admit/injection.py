@@ -39,7 +39,7 @@ class ContainerAnswer:
 def container_answer(
     ids: Sequence[str], layout: Layout, dialect: Dialect, devices: Devices
 ) -> ContainerAnswer:
-    """Returns what a container with the units ``ids`` gets: of their cards alone, injected as ``devices``
+    """Returns what a container with the units ``ids`` gets of their cards alone, injected as ``devices``
     says.
 
     Raises ``UnusableUnitsError`` where the IDs are not of this node, do not lie on cards as the mode has it,
@@ -139,8 +139,7 @@ def _runtime_variables(dialect: Dialect) -> list[str]:
 
 
 def _distinct(parts: Iterable[_Part]) -> tuple[_Part, ...]:
-    """Returns the parts, each once. Raises ``UnusableUnitsError`` where two have the same place in the
-    container."""
+    """Returns each part once. Raises ``UnusableUnitsError`` where two want the same place in it."""
     placed: dict[str, _Part] = {}
     for part in parts:
         if placed.setdefault(part.container_path, part) != part:

@@ -81,8 +81,7 @@ def pods_without_units(assigned: AssignedDevices, pods: Pods) -> list[PodName]:
 def candidates_by_arrival(
     assigned: AssignedDevices, pods: Pods, preferred: PreferredCards, units: int, *, resource: str = ""
 ) -> list[Pod]:
-    """Returns the pods that the kubelet may be admitting, the likeliest first, while PodResources do not
-    answer.
+    """Returns the pods that may be being admitted, the likeliest first, while PodResources do not answer.
 
     It can be the wrong one; the annotations are repaired by what the kubelet assigned later.
     """

@@ -66,8 +66,7 @@ def lost_assignments_without_pod(assigned: AssignedDevices, pods: Pods) -> list[
 def _with_seen(pod: Pod, lost: PodAllocation, assignments: NodeAssignments) -> PodAllocation:
     """Returns the units ``lost`` of ``pod`` beside those that the kubelet has of its other containers.
 
-    The kubelet admits ordinary init containers once more that have ended: they lend their units to those that
-    run.
+    The kubelet admits ordinary init containers once more that have ended: they lend units to those that run.
     """
     assignment, stored = assignments.assigned.pods[pod.name], assignments.assigned.stored_of(pod)
     seen = _seen_allocation(pod, assignment, assignments)
@@ -248,11 +247,8 @@ def pod_allocation(pod: Pod, assignments: NodeAssignments) -> PodAllocation | No
     """Returns what ``pod`` has, or None while it is not admitted completely.
 
     The kubelet keeps the units of ordinary init containers until the pod ends, but PodResources do not list
-    them. Their card is the first that is known of these, else they count nowhere:
-    1. the card in the checkpoint;
-    2. the card of the pod's other units;
-    3. the card that was preferred;
-    4. the annotated card.
+    them. Their card is the first that is known of these: 1. the card in the checkpoint; 2. the card of the
+    pod's other units; 3. the card that was preferred; 4. the annotated card.
     """
     assignment, request = assignments.assigned.of(pod), pod.request
     if assignment is None or request is None or not request.resources:

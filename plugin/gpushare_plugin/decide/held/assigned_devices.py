@@ -92,8 +92,7 @@ class NodeAssignments:
     preferred: PreferredCards
     """Cards that GetPreferredAllocation answered: where nothing else says the card of an init container."""
     recorded: Mapping[str, ResourceClass] = field(default_factory=dict)
-    """Card UUID -> the class that it serves for pods that the GPUShareNode alone knows: the kubelet has not
-    listed them yet."""
+    """Card UUID -> the class that it serves for pods of the record: the kubelet has not listed them yet."""
 
     def of_pod(self, pod: Pod) -> "PodSnapshot":
         """Returns what concerns ``pod`` alone: on a node with a hundred pods most are as before."""

@@ -74,8 +74,7 @@ class StoredUnits:
 def read_answer(
     units: StoredUnits, variables: Mapping[str, str], device_nodes: Collection[str] = ()
 ) -> CheckpointEntry:
-    """Returns the entry of ``units`` by the environment and the device nodes (paths) that the plugin
-    answered.
+    """Returns the entry of ``units`` by the environment and the device nodes (paths) that a plugin answered.
 
     Ours names the cards by UUID in every dialect; another plugin's answer names the card in its own way.
     """

@@ -39,8 +39,8 @@ class PodsListedSinceRestart:
     def may_still_be_listed(self, name: PodName, *, known: bool) -> bool:
         """Whether a pod that is not listed now may be later, and has its units until then.
 
-        ``known``: whether the API server has this very pod. Any other one is gone once the kubelet has heard
-        of all.
+        ``known``: whether the API server has this very pod. Any other is gone once the kubelet has heard of
+        all.
         """
         return name not in self.names and (known or not self.complete)
 
@@ -49,8 +49,8 @@ class PodsListedSinceRestart:
     ) -> "PodsListedSinceRestart":
         """Returns what is known after one answer more.
 
-        ``before``: what was assigned by the answers before. ``pods``: those of the API server; None until it
-        told.
+        ``before``: what was assigned by the answers before. ``pods``: of the API server; None until they are
+        read.
         """
         shown = self
         if listed.kubelet != shown.kubelet:

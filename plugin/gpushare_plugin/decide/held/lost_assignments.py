@@ -38,15 +38,15 @@ NOT_SHOWN = "and it has not listed all of their pods since its start: create the
 def still_remembered(
     remembered: Remembered, assigned: AssignedDevices, shown: PodsListedSinceRestart, pods: Pods
 ) -> Remembered:
-    """Returns what is left of ``remembered`` after one answer more: without pods that have ended, and without
-    what the kubelet lists."""
+    """Returns what is left of ``remembered`` after one answer more: not what ended pods had, or what is
+    listed."""
     left = ((name, _left(known, assigned, shown, pods)) for name, known in remembered.items())
     return {name: known for name, known in left if known}
 
 
 def lost_assignments(remembered: Remembered, assigned: AssignedDevices) -> Remembered:
-    """Returns what listed pods had and are listed without. What a restarted kubelet has not listed yet counts
-    as it was listed before."""
+    """Returns what listed pods had and are listed without; before a restarted kubelet lists them, by the last
+    list."""
     found = ((name, _lost_part(name, known, assigned)) for name, known in remembered.items())
     return {name: known for name, known in found if known}
 

@@ -83,8 +83,8 @@ class PodAssignment:
 
 def place(assignments: Iterable[PodAssignment]) -> dict[PodName, PodAssignment]:
     """Returns ``assignments`` by name. Of several pods of one name the first has it. The others get names
-    that no pod can have, so that the API server does not know them, and, where nothing says theirs, UIDs that
-    no other pod has."""
+    that no pod can have, so that the API server does not know them, and UIDs that no pod has where theirs are
+    unknown."""
     placed: dict[PodName, PodAssignment] = {}
     for assignment in assignments:
         key, count = assignment.name, 1

@@ -36,9 +36,7 @@ def identify(
        checkpoint alone has units of it.
 
     The other entries of the checkpoint are of pods that have ended since it was written. A pod that has
-    ended, that had units of ordinary init containers alone, and whose name another pod has now, looks the
-    same.
-
+    ended, that had units of ordinary init containers alone, and whose name is another's now, looks the same.
     What is as it was ``before`` is the same object, so that it compares fast.
 
     Of two pods of one name, the one that the API server has goes by the name. The other keeps the key that
@@ -129,8 +127,8 @@ def _may_have_lost(name: PodName, listed: AssignedDevices, before: AssignedDevic
 
 
 def _instead_of(only: PodAssignment, former: Iterable[PodAssignment], pod: Pod | None) -> PodAssignment:
-    """Returns ``only``, marked as newer than ``pod`` where the checkpoint had it while the API server had
-    told of ``pod`` alone."""
+    """Returns ``only``, marked as newer than ``pod`` where we had heard of ``pod`` alone when the checkpoint
+    had it."""
     if pod is None or not only.uid or only.uid == pod.kubelet_uid:
         return only
     known = next((assignment for assignment in former if assignment.uid == only.uid), None)

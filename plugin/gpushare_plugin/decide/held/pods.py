@@ -191,8 +191,7 @@ def is_bound_to(item: Json, node: str) -> bool:
 
 
 def read_pod(item: Json, annotation: str, resources: Mapping[str, ResourceClass]) -> Pod:
-    """Returns a pod by its whole object; ``resources`` are the extended resources that it may ask for. Raises
-    as ``read_metadata``."""
+    """Returns a pod by its whole object, which may ask for ``resources``. Raises as ``read_metadata``."""
     whole = msgspec.convert(item, _Whole)
     running = whole.status.phase == "Running"
     request = read_request(msgspec.to_builtins(whole.spec), resources)

@@ -236,8 +236,7 @@ class GrantedCard:
     def of(
         cls, granted: Sequence[GrantedUnits], present: PhysicalCard | None, unit: NodeUnit
     ) -> "GrantedCard":
-        """Returns the card of these ``granted`` units, as large as containers were told and not smaller than
-        their units need."""
+        """Returns the card of ``granted``, as large as containers were told and not too small for them."""
         lowest = min(grant.lowest for grant in granted)
         highest = max(grant.highest for grant in granted)
         card_memory = max(grant.card_memory for grant in granted)

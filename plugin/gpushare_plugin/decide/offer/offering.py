@@ -202,9 +202,8 @@ def postponed(before: Offering, problem: Problem, *, cards: Sequence[PhysicalCar
 
 
 def without_cards(before: Offering, problem: Problem) -> Offering:
-    """Returns what is offered while a source will never tell of any card. The cards are those of another
-    source, which the policy does not ask for any more: they stay for the pods that hold units, and get no new
-    ones."""
+    """Returns what is offered while a source will never tell of any card. The cards stay those of another
+    source, which the policy does not ask for any more: for the pods that hold units, and for no new ones."""
     if before.layout:
         before = replace(before, layout=before.layout.stopped(problem.message))
     return postponed(before, problem)
@@ -325,7 +324,7 @@ def _may_hold(snapshot: NodeSnapshot) -> bool:
 
 
 def _verify_record(snapshot: NodeSnapshot, known: Layout) -> None:
-    """Raises ``ContradictionError`` where annotations contradict the record, or nobody knows which units are
+    """Raises ``ContradictionError`` where annotations contradict the record, or it is unknown which units are
     held.
 
     A record from before the start of this process may be an old backup. Two pods may also have got each

@@ -1,5 +1,4 @@
-"""Foreign units in the kubelet's list, in place of as many of our own: so the kubelet's sums are those of the
-cards.
+"""Foreign units in the kubelet's list, in place of as many of ours: so its sums are those of the cards.
 
 The kubelet admits a container anew after a reboot only while the devices that it has are listed as healthy.
 Source: ``devicesToAllocate`` of ``devicemanager.ManagerImpl`` (1.36).

@@ -1,8 +1,7 @@
 """Units that the plugin of a replaced system gave out, under device IDs of its own.
 
 The kubelet keeps them, under a resource that may be ours now, as long as their pods run. IDs of shared cards
-say only how many units there are: the kubelet took any, and that plugin gave its containers the card that the
-pod's annotation names.
+say only how many units there are: that plugin gave its containers the card of the pod's annotation.
 """
 
 from array import array
