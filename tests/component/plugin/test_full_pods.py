@@ -21,7 +21,7 @@ def bound_by_somebody_else(name: str, *, room: int) -> Json:
 
 
 def told(node: Node) -> Sequence[Json]:
-    return [each for each in node.api.objects[EVENTS].values() if each["reason"] == "AnnotationsFull"]
+    return [event for event in node.api.objects[EVENTS].values() if event["reason"] == "AnnotationsFull"]
 
 
 def writes(node: Node, name: str) -> int:

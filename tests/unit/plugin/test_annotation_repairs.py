@@ -7,7 +7,7 @@ from tests.samples.plugin import ANNOTATION, NODE, annotation, assigned, contain
 
 from gpushare_core.allocation_annotation import Allocation, decode_allocation
 from gpushare_core.dialects.gpushare import GPUSHARE
-from gpushare_plugin.decide.admit.card_reason import NO_ROOM
+from gpushare_plugin.decide.admit.preferred_allocation import NO_ROOM
 from gpushare_plugin.decide.held.assigned_devices import AssignedDevices
 from gpushare_plugin.decide.held.pods import Pod
 from gpushare_plugin.decide.held.preferred_cards import PreferredCard, PreferredCards

@@ -17,7 +17,7 @@ from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.dialects.grants import CardPlace
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_core.placement.units import Unit, readable_unit
-from gpushare_plugin.decide.admit.card_reason import KEPT_BY_KUBELET
+from gpushare_plugin.decide.admit.preferred_allocation import KEPT_BY_KUBELET
 from gpushare_plugin.decide.held.allocations import (
     admitted_allocations,
     containers_without_units,
