@@ -311,7 +311,7 @@ def test_without_a_card_none_is_called_healthy() -> None:
 
 
 def test_units_that_the_kubelet_forgot_are_said() -> None:
-    annotations = AnnotationState(pod_resources_available=True, forgotten=["default/a"])
+    annotations = AnnotationState(pod_resources_available=True, lost=["default/a"])
     status, reason, message = states(annotations=annotations)["LedgerInSync"]
     assert (status, reason) == ("False", "KubeletForgot")
     assert "default/a" in message
@@ -354,7 +354,7 @@ def difference(kind: Kind, sentence: str) -> Difference:
 
 def test_a_card_of_which_more_is_held_than_it_has_is_said_first() -> None:
     found = [difference(Kind.SHARES_DIFFER, "small"), difference(Kind.OVER_CAPACITY, "20 of 16 units")]
-    annotations = AnnotationState(pod_resources_available=True, forgotten=["default/a"], differences=found)
+    annotations = AnnotationState(pod_resources_available=True, lost=["default/a"], differences=found)
     assert states(annotations=annotations)["LedgerInSync"] == ("False", "OverCommitted", "20 of 16 units")
 
 

@@ -22,35 +22,33 @@ EXCEEDED, WITHIN_REQUEST = "MemoryExceeded", "MemoryWithinRequest"
 """Reasons of Events."""
 NOT_MEASURED = Problem("NotMeasured", "nothing was measured since the plugin's start: wait for the next look")
 MAX_NAMED = 10
-"""Containers in a condition: more would not be read."""
+"""Containers in a condition's message."""
 
 
 @dataclass(frozen=True, slots=True)
 class Excess:
     """One container that uses more of one card than it asked for."""
 
-    holding: ContainerShare
+    share: ContainerShare
     requested: int
     """Bytes."""
     used: int
     """Bytes, as the status has them."""
 
     def __str__(self) -> str:
-        key = self.holding
         return (
-            f"container {key.container} of pod {key.pod} uses {quantity_text(self.used)} of card {key.card}"
-            f" and asked for {quantity_text(self.requested)}"
+            f"container {self.share.container} of pod {self.share.pod} uses {quantity_text(self.used)} of"
+            f" card {self.share.card} and asked for {quantity_text(self.requested)}"
         )
 
 
 def excesses(use: ReportedUse, requested: Mapping[ContainerShare, int]) -> list[Excess]:
     """Returns them in the order of pods."""
-    found = (Excess(key, requested[key], used) for key, used in exceeding(use.containers, requested).items())
-    return sorted(found, key=lambda excess: excess.holding)
+    found = exceeding(use.containers, requested)
+    return [Excess(share, requested[share], found[share]) for share in sorted(found)]
 
 
 def memory_exceeded(measured: MeasuredUse | None, found: Sequence[Excess]) -> ConditionState:
-    """Returns the condition of a node whose containers are measured."""
     if measured is None or measured.problem:
         problem = measured.problem if measured and measured.problem else NOT_MEASURED
         return condition_unknown(MEMORY_EXCEEDED, problem.reason, problem.message)
@@ -65,7 +63,7 @@ def memory_exceeded(measured: MeasuredUse | None, found: Sequence[Excess]) -> Co
 
 
 def excess_conditions(spec: NodeSpec, measured: MeasuredUse | None, use: ReportedUse) -> list[ConditionState]:
-    """Returns the condition about what containers use, where that is measured."""
+    """Returns the condition about the memory that containers use, where that is measured."""
     if spec.measurement.scope is not MeasurementScope.CONTAINERS:
         return []
     return [memory_exceeded(measured, excesses(use, measured.requested if measured else {}))]
@@ -74,18 +72,18 @@ def excess_conditions(spec: NodeSpec, measured: MeasuredUse | None, use: Reporte
 def excess_events(
     before: ReportedUse, now: ReportedUse, requested: Mapping[ContainerShare, int]
 ) -> list[PodEvent]:
-    """Returns one Event for each excess that begins, and one for each that ends while its units are held."""
+    """Returns an Event for each excess that begins, and for each that ends while its units are held."""
     old, new = exceeding(before.containers, requested), excesses(now, requested)
-    ended = old.keys() - {excess.holding for excess in new}
-    return [*(_begun(excess) for excess in new if excess.holding not in old), *_ended(ended)]
+    ended = old.keys() - {excess.share for excess in new}
+    return [*(_begun(excess) for excess in new if excess.share not in old), *_ended(ended)]
 
 
 def _begun(excess: Excess) -> PodEvent:
     note = f"{excess}; other pods on the card may get no memory: ask for more, or let the program take less"
-    return PodEvent(pod=excess.holding.pod, uid=excess.holding.uid, reason=EXCEEDED, note=note, warning=True)
+    return PodEvent(pod=excess.share.pod, uid=excess.share.uid, reason=EXCEEDED, note=note, warning=True)
 
 
-def _ended(holdings: Iterable[ContainerShare]) -> Iterator[PodEvent]:
-    for key in sorted(holdings):
-        note = f"container {key.container} uses no more of card {key.card} than it asked for"
-        yield PodEvent(pod=key.pod, uid=key.uid, reason=WITHIN_REQUEST, note=note)
+def _ended(shares: Iterable[ContainerShare]) -> Iterator[PodEvent]:
+    for share in sorted(shares):
+        note = f"container {share.container} uses no more of card {share.card} than it asked for"
+        yield PodEvent(pod=share.pod, uid=share.uid, reason=WITHIN_REQUEST, note=note)
