@@ -268,7 +268,7 @@ def _clearances(share_node: GPUShareNode) -> list[str]:
 
 
 def _is_forgotten(fault: CardFault, missing_since: datetime | None, now: datetime) -> bool:
-    """Also for a card that was taken out of the node; not for one that is gone for a moment, as in a reset."""
+    """Also of a card that was taken out of the node; not of one that is gone for a moment, as in a reset."""
     if fault.cleared and fault.quiet_since and now - _moment(fault.cleared, now) >= FORGOTTEN:
         return True
     is_old = now - _moment(fault.last_seen, now) >= FORGOTTEN
