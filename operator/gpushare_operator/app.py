@@ -30,7 +30,7 @@ from gpushare_operator.reconcile import (
     RESYNC,
     RESYNC_SECONDS,
     SCHEDULERS,
-    Reconciler,
+    PolicyReconciler,
 )
 from gpushare_operator.work_queue import WorkQueue
 
@@ -61,7 +61,7 @@ class App:
         )
         self._cache = Cache()
         self._queue = WorkQueue(clock=time.monotonic)
-        self._reconciler = Reconciler(
+        self._reconciler = PolicyReconciler(
             api=self._client,
             cache=self._cache,
             installation=installation,

@@ -18,12 +18,7 @@ from gpushare_core.kube import paths
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.text.json_object import Json
 from gpushare_core.text.printable import MESSAGE_BYTES, printable
-from gpushare_operator.cluster import kinds
-from gpushare_operator.cluster.cache import Cache
-from gpushare_operator.cluster.labels import COMPARE_LABEL, RESULT_ANNOTATION
-from gpushare_operator.cluster.objects import PolicyObject
-from gpushare_operator.cluster.readers import read_volcano_config
-from gpushare_operator.decide.actions import (
+from gpushare_operator.actions import (
     Action,
     ApplyDaemonSet,
     ApplyDeployment,
@@ -46,9 +41,14 @@ from gpushare_operator.decide.actions import (
     WriteVolcanoConfig,
     describe,
 )
+from gpushare_operator.cluster import kinds
+from gpushare_operator.cluster.cache import Cache
+from gpushare_operator.cluster.labels import COMPARE_LABEL, RESULT_ANNOTATION
+from gpushare_operator.cluster.objects import PolicyObject
+from gpushare_operator.cluster.readers import read_volcano_config
 from gpushare_operator.desired.pod_template import to_be_compared
 from gpushare_operator.desired.share_nodes import share_node_patch
-from gpushare_operator.status.wording import DEFECT
+from gpushare_operator.policies.wording import DEFECT
 
 CONCURRENT_CALLS = 32
 """Thousands of nodes may need a label. As many as the client has connections."""

@@ -18,10 +18,10 @@ from gpushare_core.kube.request import ApiRequest
 from gpushare_core.text.json_object import Json
 from gpushare_localcluster.cluster import LocalCluster
 from gpushare_localcluster.waiting import wait_until
-from gpushare_operator.desired.dedicated import scheduler_deployment
-from gpushare_operator.desired.hostctl_job import SchedulerSettings
+from gpushare_operator.backends.dedicated.deployment import scheduler_deployment
 from gpushare_operator.desired.names import Installation
 from gpushare_operator.desired.pod_template import to_be_compared
+from gpushare_operator.policies.scheduler_settings import SchedulerSettings
 
 pytestmark = [pytest.mark.e2e, pytest.mark.connected]
 

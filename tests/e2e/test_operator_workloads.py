@@ -24,11 +24,12 @@ from gpushare_core.kube.errors import ApiError
 from gpushare_core.kube.request import ApiRequest
 from gpushare_core.text.json_object import Json
 from gpushare_localcluster.cluster import LocalCluster
+from gpushare_operator.backends.extender.daemon_set import extender_daemon_set
+from gpushare_operator.backends.extender.log_folder import ExtenderLog
+from gpushare_operator.backends.kube_scheduler.hostctl_job import HostctlCommand, Occasion, hostctl_job
 from gpushare_operator.cluster.labels import COMPARE_LABEL
-from gpushare_operator.desired.daemon_sets import extender_daemon_set, plugin_daemon_set
-from gpushare_operator.desired.extender_log import ExtenderLog
-from gpushare_operator.desired.hostctl_job import HostctlCommand, Occasion, hostctl_job
 from gpushare_operator.desired.names import Installation
+from gpushare_operator.desired.plugin_daemon_set import plugin_daemon_set
 from gpushare_operator.desired.plugin_platform import PluginPlatform
 from gpushare_operator.desired.pod_template import to_be_compared
 

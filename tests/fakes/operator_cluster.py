@@ -18,7 +18,7 @@ from gpushare_core.text.json_object import Json
 from gpushare_operator.cluster.cache import Cache
 from gpushare_operator.cluster.labels import COMMAND_LABEL, NODE_ANNOTATION, PLUGIN
 from gpushare_operator.desired.names import Installation
-from gpushare_operator.reconcile import CLUSTER, SCHEDULERS, Reconciler, UnfinishedError
+from gpushare_operator.reconcile import CLUSTER, SCHEDULERS, PolicyReconciler, UnfinishedError
 
 NAMESPACE = "gpushare-system"
 DAEMON_SETS = paths.daemon_sets(NAMESPACE)
@@ -436,7 +436,7 @@ class Operator:
     """Keys that the reconciler asked for."""
 
     def __post_init__(self) -> None:
-        self.reconciler = Reconciler(
+        self.reconciler = PolicyReconciler(
             api=self.cluster.api,
             cache=Cache(),
             installation=Installation(namespace=NAMESPACE, image="gpushare:test"),

@@ -26,8 +26,8 @@ from gpushare_core.kube.paths import PODS, pod_path
 from gpushare_core.kube.request import ApiRequest
 from gpushare_core.placement.requests import ResourceRequest, read_request
 from gpushare_core.text.json_object import Json
-from gpushare_plugin.decide.admit.environment import UnusableUnitsError
 from gpushare_plugin.decide.admit.preferred_allocation import NothingFitsError
+from gpushare_plugin.decide.units.errors import UnusableUnitsError
 from gpushare_plugin.kubelet.allocator import Allocator, NothingOfferedError
 from gpushare_plugin.kubelet.proto import podresources_pb2 as resources
 

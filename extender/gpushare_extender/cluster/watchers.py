@@ -178,13 +178,13 @@ async def watch_pods(
             ledger.set_pod(update)
 
 
-async def end_departures(
+async def free_unreleased_pods(
     ledger: Ledger, clock: Clock = time.monotonic, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
 ) -> None:
     """Frees in time what departed pods had; never returns. ``clock``: that of the watch of pods."""
     while True:
         await sleep(DEPARTURES_PERIOD)
-        ledger.end_departures(now=clock())
+        ledger.free_unreleased(now=clock())
 
 
 def read_known_pod(ledger: Ledger, raw: msgspec.Raw | bytes) -> PodUpdate:

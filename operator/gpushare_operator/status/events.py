@@ -15,7 +15,7 @@ from gpushare_core.api.timestamps import rfc3339
 from gpushare_core.text.json_object import Json
 from gpushare_operator.cluster.labels import MANAGER
 from gpushare_operator.cluster.objects import PolicyObject
-from gpushare_operator.status import conditions
+from gpushare_operator.policies import conditions
 from gpushare_operator.status.books import differed_when_seen
 from gpushare_operator.status.node_facts import Notice
 

@@ -42,14 +42,14 @@ from gpushare_extender.verbs.server import ExtenderApi, application
 from gpushare_hostctl.main import main as hostctl
 from gpushare_hostctl.report import Report
 from gpushare_operator.main import parser
-from gpushare_plugin.decide.admit.environment import UnusableUnitsError
 from gpushare_plugin.decide.held.pod_events import PodEvent
 from gpushare_plugin.decide.held.pods import PodName
+from gpushare_plugin.decide.units.errors import UnusableUnitsError
 from gpushare_plugin.devices.inventory.inventory_file import InventoryError, read_inventory
 from gpushare_plugin.kubelet.device_plugin import DevicePlugin
-from gpushare_plugin.kubelet.kubelet_requests import KubeletCalls
+from gpushare_plugin.kubelet.kubelet_requests import KubeletRequests
 from gpushare_plugin.kubelet.proto import deviceplugin_pb2 as api
-from gpushare_plugin.kubelet.reservations import Reservations
+from gpushare_plugin.kubelet.reservations import UnitReservations
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 ATTACK = f"GPU-{WRITABLE}\x1b]0;owned\x07\x1b[2J"
@@ -300,7 +300,7 @@ class Allocator:
 
 async def test_what_the_kubelet_is_refused() -> None:
     """It puts that into the status of the pod."""
-    plugin = DevicePlugin(Allocator(), None, calls=KubeletCalls(Reservations(lambda: 0.0)))  # type: ignore[arg-type]
+    plugin = DevicePlugin(Allocator(), None, calls=KubeletRequests(UnitReservations(lambda: 0.0)))  # type: ignore[arg-type]
     asked = api.AllocateRequest(container_requests=[api.ContainerAllocateRequest(devices_ids=["x"])])
     with pytest.raises(RefusedError) as refusal:
         await plugin.allocate(asked, Call())  # type: ignore[arg-type]

@@ -35,10 +35,10 @@ async def main(port):
         await asyncio.Event().wait()
 """,
     "extender": """
-from gpushare_extender.transport.endpoints import Address, HealthEndpoint, serving
+from gpushare_extender.transport.endpoints import Address, HealthPortEndpoint, serving
 from gpushare_extender.verbs.health import HealthApi
 async def main(port):
-    health = HealthEndpoint(Address("127.0.0.1", port), HealthApi(()).pages())
+    health = HealthPortEndpoint(Address("127.0.0.1", port), HealthApi(()).pages())
     async with serving([], [health], {}, drain=1.0):
         await asyncio.Event().wait()
 """,

@@ -20,7 +20,7 @@ def cluster() -> Cluster:
 
 
 def _write_another_status(node: Node) -> None:
-    node.reconciler.registration = lambda: RegistrationState(registered=False, message="away")
+    node.registration = RegistrationState(registered=False, message="away")
     node.state.changed.clear()
     assert run_now(node.reconciler.write_status())
 

@@ -83,7 +83,7 @@ def with_unshown(
     ``stored``: all that the checkpoint says, of pods that have ended, too. Of a pod that may be shown it
     counts also where the pod was not listed before. Anybody can annotate a pod as the mirror of another one:
     a kubelet that has heard of all lists every static pod that it has, and of one that is listed already only
-    what is ``listed`` counts, or what it has forgotten would look as if it had it still.
+    what is ``listed`` counts, or what it has lost would look as if it had it still.
     """
     kept = {
         name: each
