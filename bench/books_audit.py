@@ -62,7 +62,7 @@ def reported(number: int, changed: Mapping[str, str] | None = None) -> ShareNode
 def of_extender() -> None:
     clock = Clock()
     nodes = ChangedNodes(clock)
-    ledger = Ledger(node_changed=nodes.note)
+    ledger = Ledger(nodes)
     audit = BookAudit(ledger, nodes)
     without = milliseconds(lambda: fill(Ledger()))
     noted = milliseconds(lambda: fill(ledger))

@@ -17,9 +17,10 @@ from gpushare_core.audit.differences import differences, seen_twice
 from gpushare_core.audit.readers import read_ledger, read_pod, read_share_node
 from gpushare_core.audit.records import ClusterRecords, NodeRecords, PodRecord
 from gpushare_core.kube import paths
-from gpushare_core.kube.client import KubeClient, Request
+from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.errors import ApiError
 from gpushare_core.kube.follow import Collection, Listed, follow
+from gpushare_core.kube.request import ApiRequest
 from gpushare_core.text.json_object import Json
 
 RATE = 20
@@ -73,7 +74,7 @@ class Churn:
         await asyncio.sleep(LIFE)
         path = paths.pod_path(NAMESPACE, name)
         try:
-            await self.client.send(Request(method="DELETE", path=path, body={"gracePeriodSeconds": 0}))
+            await self.client.send(ApiRequest(method="DELETE", path=path, body={"gracePeriodSeconds": 0}))
         except ApiError as error:
             if not error.is_not_found:
                 raise

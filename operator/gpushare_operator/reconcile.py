@@ -11,11 +11,13 @@ from gpushare_core.api.enums import LogLevel
 from gpushare_core.api.names import COMPONENT_LABEL
 from gpushare_core.api.plugin_heartbeat import COMPONENT
 from gpushare_core.kube import paths
-from gpushare_core.kube.client import Page
 from gpushare_core.kube.errors import ApiError, asked_to_wait
+from gpushare_core.kube.response import Page
 from gpushare_core.process.log import change_level, most_verbose
 from gpushare_core.text.json_object import Json
+from gpushare_operator.actions import Plan, target
 from gpushare_operator.apply import Applier, Failure, Writer
+from gpushare_operator.backends.volcano.connection import locations
 from gpushare_operator.cluster.cache import Cache, Listing
 from gpushare_operator.cluster.heartbeats import Heartbeats, written_by_those_at_work
 from gpushare_operator.cluster.kinds import KINDS, PAGE, SCHEDULER_PODS, SCHEDULER_SELECTOR, Kind
@@ -29,22 +31,20 @@ from gpushare_operator.cluster.objects import (
 from gpushare_operator.cluster.readers import is_static, read_scheduler, read_volcano_config
 from gpushare_operator.cluster.refusals import read_refusals
 from gpushare_operator.cluster.server import ServerVersions, read_server_facts
-from gpushare_operator.cluster.snapshot import Snapshot
+from gpushare_operator.cluster.snapshot import ClusterSnapshot
 from gpushare_operator.debounce import Debounce
-from gpushare_operator.decide.actions import Plan, target
 from gpushare_operator.decide.admission import mark_policies
-from gpushare_operator.decide.backends import asked_connection
+from gpushare_operator.decide.backend_choice import asked_connection
 from gpushare_operator.decide.cluster_plan import plan_cluster
 from gpushare_operator.decide.conflicting_managers import conflicting_manager
-from gpushare_operator.decide.pods_without_scheduler import forsaken_scheduler
 from gpushare_operator.decide.policy_plan import plan_policy
-from gpushare_operator.decide.volcano import locations
 from gpushare_operator.desired.names import Installation
 from gpushare_operator.notices import NodeNotices
 from gpushare_operator.retry_backoff import RetryBackoff
 from gpushare_operator.status.books import seconds_until_reports_end
 from gpushare_operator.status.events import events_for, notice_event
 from gpushare_operator.status.node_facts import FactLook
+from gpushare_operator.status.pods_without_scheduler import forsaken_scheduler
 from gpushare_operator.status.policy import can_wait, policy_status
 from gpushare_operator.work_queue import PartlyFailedError
 
@@ -98,7 +98,7 @@ class UnfinishedError(PartlyFailedError):
 
 
 @dataclass(slots=True)
-class Reconciler:
+class PolicyReconciler:
     """``work`` is what the queue calls; ``enqueue`` asks the queue for a key."""
 
     api: Api
@@ -193,7 +193,7 @@ class Reconciler:
         shares = snapshot.share_nodes.items()
         reported = {name: share.registered_since for name, share in shares if share.registered_since}
         leases = written_by_those_at_work(leases, snapshot.states)
-        if self.cache.replace_silent(self.heartbeats.silent(leases, reported)):
+        if self.cache.replace_unavailable(self.heartbeats.unavailable(leases, reported)):
             self.enqueue_all()
 
     async def _look_at_refusals(self) -> None:
@@ -221,8 +221,8 @@ class Reconciler:
 
     async def _look_at_server(self) -> None:
         """Reads what a kube-scheduler of our own depends on, while it matters to anybody."""
-        forsaken = forsaken_scheduler(self.cache.snapshot())
-        facts = await read_server_facts(self.api, forsaken) if forsaken else None
+        absent_scheduler = forsaken_scheduler(self.cache.snapshot())
+        facts = await read_server_facts(self.api, absent_scheduler) if absent_scheduler else None
         if facts:
             facts = replace(facts, version=self.server_versions.lowest(facts.version, self.now()))
         self.cache.replace_server_facts(facts)
@@ -252,7 +252,7 @@ class Reconciler:
         self._conclude(outcome, plan.retry_after)
         return _earliest(plan.retry_after, outcome.retry_after)
 
-    def _keep_log_level(self, snapshot: Snapshot) -> None:
+    def _keep_log_level(self, snapshot: ClusterSnapshot) -> None:
         specs = (policy.spec for policy in snapshot.policies.values())
         level = most_verbose((spec.operator.log_level for spec in specs if spec), otherwise=self.log_level)
         if change_level(level):
@@ -276,7 +276,7 @@ class Reconciler:
         at_once = 0.0 if outcome.is_cut else None
         return _earliest(plan.retry_after, outcome.retry_after, unreported, untold, stale, at_once)
 
-    async def _perform(self, key: str, snapshot: Snapshot, plan: Plan) -> "_Outcome":
+    async def _perform(self, key: str, snapshot: ClusterSnapshot, plan: Plan) -> "_Outcome":
         """Does what of ``plan`` may be done now; what has no lasting effect has to wait."""
         self.repetitions.settle(key, plan.actions)
         due = self.repetitions.due(plan.actions, self.now(), most=MAX_ACTIONS)
@@ -331,7 +331,7 @@ class Reconciler:
     async def _tell(self, policy: PolicyObject) -> float | None:
         """Posts Events of what is to be told of the policy's nodes. Returns the seconds until something that
         is held back may be told, if there is anything."""
-        found = self.cache.snapshot().index(FactLook(policy.name), subject=policy.name).remarks
+        found = self.cache.snapshot().index(FactLook(policy.name), subject=policy.name).results
         facts = {fact: sentence for of_node in found.values() for fact, sentence in of_node.items()}
         notices, now = self._notices.setdefault(policy.name, NodeNotices()), self.now()
         if due := notices.due(facts, now):

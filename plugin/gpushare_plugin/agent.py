@@ -11,12 +11,12 @@ from pathlib import Path
 from gpushare_core.api.names import NAMESPACE
 from gpushare_core.api.node_object import GPUShareNode
 from gpushare_core.dialects.table import RESOURCES
-from gpushare_core.health_port import MetricsPage
+from gpushare_core.health_server import HealthServer, health_pages, text_page
 from gpushare_core.kube.backoff import BOOKKEEPING_RETRY, Backoff
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_core.process.clock import utc_now
-from gpushare_core.process.metrics import PATH, new_registry
+from gpushare_core.process.metrics import new_registry
 from gpushare_plugin.cluster.container_names import ContainerNames
 from gpushare_plugin.cluster.event_writer import EventWriter
 from gpushare_plugin.cluster.node_lease import NodeLease
@@ -27,7 +27,6 @@ from gpushare_plugin.decide.report.conditions import STOPPING, RegistrationState
 from gpushare_plugin.devices.card import DeviceSource
 from gpushare_plugin.devices.source import DeviceSources
 from gpushare_plugin.devices.use import UseSource
-from gpushare_plugin.health_server import HealthServer
 from gpushare_plugin.heartbeat import Heartbeat, NoWatchdog, Watched
 from gpushare_plugin.kubelet.allocator import Allocator
 from gpushare_plugin.kubelet.assignment_reader import AssignmentReader
@@ -172,9 +171,12 @@ class Agent:
             await asyncio.wait([parts])
 
     async def _run_parts(self) -> None:
-        probes = {"/healthz": self.liveness_problem, "/readyz": self.readiness_problem}
-        pages = {PATH: MetricsPage(self.registry)}
-        server = HealthServer(self._settings.health_port, probes, pages=pages)
+        pages = health_pages(
+            liveness=text_page(self.liveness_problem),
+            readiness=text_page(self.readiness_problem),
+            registry=self.registry,
+        )
+        server = HealthServer(self._settings.health_port, pages)
         lease = NodeLease(
             self.state,
             self._client,

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from gpushare_core.api.enums import LogLevel
 from gpushare_core.dialects.table import RESOURCES
+from gpushare_core.health_server import CannotServeError
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import NoCredentialsError, find_credentials, own_namespace
 from gpushare_core.process.arguments import Parser
@@ -99,8 +100,8 @@ async def run_until_stopped(agent: Agent) -> int:
     except asyncio.CancelledError:
         _log.info("stopped")
         return 0
-    except OSError as error:
-        _log.error("cannot serve health checks: %s; is another plugin running on this node?", error)
+    except CannotServeError as error:
+        _log.error("%s, or is another plugin running on this node?", error)
     except ExceptionGroup:
         _log.exception("ending, because a part of the process failed")
     return 1

@@ -14,8 +14,9 @@ from gpushare_core.audit.difference import Difference
 from gpushare_core.audit.differences import node_differences, seen_twice
 from gpushare_core.audit.lasting import LASTING_SECONDS
 from gpushare_extender.decide.audit.fast_path import surely_agree
-from gpushare_extender.decide.audit.records import node_books, settled_differences
+from gpushare_extender.decide.audit.records import node_records, settled_differences
 from gpushare_extender.ledger.ledger import Ledger
+from gpushare_extender.ledger.listener import LedgerListener
 
 MAX_SECONDS = 30.0
 """After which a node is looked at although it keeps changing."""
@@ -28,7 +29,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
-class ChangedNodes:
+class ChangedNodes(LedgerListener):
     """Which nodes have changed since they were looked at. ``clock`` is in steady seconds."""
 
     clock: Callable[[], float]
@@ -38,7 +39,7 @@ class ChangedNodes:
     _last: dict[str, float] = field(default_factory=dict, init=False)
     """Node -> when it changed last; the one that has been quiet for longest comes first."""
 
-    def note(self, node: str) -> None:
+    def node_changed(self, node: str) -> None:
         """The node has just changed: cheap, for every change of the ledger says so."""
         now = self.clock()
         self._first.setdefault(node, now)
@@ -121,11 +122,11 @@ class BookAudit:
     def _look(self, node: str, *, is_quiet: bool) -> None:
         """Pods that have just gone are waited for, but not where others follow them all the time: pods that a
         kubelet refuses come again and again."""
-        departing = self.ledger.departing(node)
-        if departing and is_quiet:
-            self.nodes.note(node)
+        unreleased = self.ledger.unreleased(node)
+        if unreleased and is_quiet:
+            self.nodes.node_changed(node)
             return
-        seen = self._seen_now(node, departing, is_quiet=is_quiet)
+        seen = self._seen_now(node, unreleased, is_quiet=is_quiet)
         lasting = seen if is_quiet else seen_twice(self._seen.get(node, ()), seen)
         if lasting and node not in self._found:
             _log.warning("books differ: %s", lasting[0].sentence, extra={"node": node})
@@ -134,13 +135,13 @@ class BookAudit:
         _put(self._seen, node, seen)
         _put(self._found, node, lasting)
         if seen and not is_quiet:
-            self.nodes.note(node)
+            self.nodes.node_changed(node)
 
-    def _seen_now(self, node: str, departing: Collection[str], *, is_quiet: bool) -> Sequence[Difference]:
-        books = None if surely_agree(self.ledger, node) else node_books(self.ledger, node)
+    def _seen_now(self, node: str, unreleased: Collection[str], *, is_quiet: bool) -> Sequence[Difference]:
+        books = None if surely_agree(self.ledger, node) else node_records(self.ledger, node)
         if books is None:
             return []
-        return node_differences(books) if is_quiet else settled_differences(books, departing)
+        return node_differences(books) if is_quiet else settled_differences(books, unreleased)
 
 
 def _put(by_node: dict[str, Sequence[Difference]], node: str, differences: Sequence[Difference]) -> None:

@@ -8,16 +8,17 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from gpushare_core.dialects.table import ASKED_RESOURCES
-from gpushare_core.kube.client import KubeClient, Request
+from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.kube.lease_holder import NotHeldError
 from gpushare_core.kube.paths import pod_path
+from gpushare_core.kube.request import ApiRequest
 from gpushare_core.placement.modes.table import unservable_reason
 from gpushare_core.placement.requests import PodRequest
 from gpushare_extender.bind.binding import Binding, allocation_of, share_binding
 from gpushare_extender.bind.binding_write import BindingWrite, BoundBeforeError, NotBoundError
 from gpushare_extender.bind.deadlines import CALL_SECONDS, BindTiming
-from gpushare_extender.decide.pod import Pod, PodVersion
+from gpushare_extender.decide.pod import KubePod, PodVersion
 from gpushare_extender.decide.waiting.expected_requests import ExpectedRequest, ExpectedRequests, is_same
 from gpushare_extender.ledger.ledger import DoesNotFitError, Ledger
 from gpushare_extender.ledger.reservations import BindState, Reservation
@@ -284,20 +285,20 @@ class Binder:
             raise NotBoundError(f"the pod asks for no {resources}: the gpushare extender binds no others")
         return KnownPod(request, present.version)
 
-    async def _read_pod(self, pod: PodReference) -> Pod:
+    async def _read_pod(self, pod: PodReference) -> KubePod:
         """Asks the API server's cache first: nearly always the pod is in it, and etcd is spared a read.
 
         Not for longer than the caller waits: others wait for the slot.
         """
-        read = Request(path=pod_path(pod.namespace, pod.name), timeout=float(CALL_SECONDS))
+        read = ApiRequest(path=pod_path(pod.namespace, pod.name), timeout=float(CALL_SECONDS))
         try:
-            cached = await self.client.read(dataclasses.replace(read, params=FROM_CACHE), shape=Pod)
+            cached = await self.client.read(dataclasses.replace(read, params=FROM_CACHE), shape=KubePod)
             if cached.metadata.uid == pod.uid:
                 return cached
         except ApiError as error:
             if not error.is_not_found:
                 raise
-        return await self.client.read(read, shape=Pod)
+        return await self.client.read(read, shape=KubePod)
 
     async def _bind_with_share(
         self,

@@ -11,17 +11,18 @@ A pod can be gone while the kubelet has its units still. Its node's plugin tells
 has not even told that they were given out, they count for as long as that may take.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 from gpushare_core.placement.requests import Request, ResourceClass, ResourceRequest
 from gpushare_extender.ledger.fit_index import Answer, FitIndex, node_unfit_reason
 from gpushare_extender.ledger.greatest import Greatest
 from gpushare_extender.ledger.hold import Hold, Holds
+from gpushare_extender.ledger.listener import LedgerListener
 from gpushare_extender.ledger.node_ledger import FreeOf, NodeLedger
 from gpushare_extender.ledger.node_room import NodeRoom
 from gpushare_extender.ledger.our_resources import OurResources
-from gpushare_extender.ledger.reservations import BindState, Reservation, Reservations
+from gpushare_extender.ledger.reservations import BindReservations, BindState, Reservation
 from gpushare_extender.ledger.unfit_reason import UnfitReason
 from gpushare_extender.ledger.unreleased_pods import UnreleasedPods
 from gpushare_extender.objects.holder import CardUnits, Holder, PodUpdate, unix_seconds
@@ -37,22 +38,8 @@ class DoesNotFitError(Exception):
 class Ledger:
     """Use from one thread. The sums are right after every method."""
 
-    def __init__(
-        self,
-        has_room: Callable[[str, int], None] = lambda _name, _amount: None,
-        held_is_free: Callable[[str], None] = lambda _uid: None,
-        card_has_room: Callable[[], None] = lambda: None,
-        node_changed: Callable[[str], None] = lambda _node: None,
-    ) -> None:
-        """``has_room`` is told which amount of which resource, by its name, fits a node, if more than before;
-        ``held_is_free`` the UID of a pod that fits where units are held for it, whenever its node changed,
-        and of one that has no units reserved any more, and so may fit other nodes than that one again;
-        ``card_has_room`` that any card of a node of several resources has more room; ``node_changed`` the
-        name of a node whenever anything of it changes."""
-        self._has_room = has_room
-        self._held_is_free = held_is_free
-        self._card_has_room = card_has_room
-        self._node_changed = node_changed
+    def __init__(self, listener: LedgerListener | None = None) -> None:
+        self._listener = listener or LedgerListener()
         self.holds = Holds()
         """For reading only."""
         self._nodes: dict[str, NodeLedger] = {}
@@ -60,10 +47,10 @@ class Ledger:
         """By pod UID, as known last; those with a reservation as well."""
         self._doubted: dict[str, set[str]] = {}
         """Pod UID -> the other nodes on which it counts, as its annotation has named them before."""
-        self._departures = UnreleasedPods()
+        self._unreleased = UnreleasedPods()
         self._leaving: set[str] = set()
         """The nodes whose plugins may tell of pods that are gone."""
-        self._reservations = Reservations()
+        self._reservations = BindReservations()
         self._rooms: dict[str, NodeRoom] = {}
         """Of every node that takes pods of ours."""
         self._free: dict[str, Mapping[FreeOf, int]] = {}
@@ -88,9 +75,9 @@ class Ledger:
         self._count_legacy(share_node.name)
         for uid in [uid for uid in self._doubted if self._holders[uid].node == share_node.name]:
             self._settle(uid)
-        for uid in self._departures.on(share_node.name):
+        for uid in self._unreleased.on(share_node.name):
             if self._nodes[share_node.name].is_reported_in_full(uid):
-                self._end_departure(uid)
+                self._free_unreleased(uid)
 
     def drop_share_node(self, node: str) -> None:
         """The node takes no more pods; what its pods have stays in the sums."""
@@ -144,7 +131,7 @@ class Ledger:
 
     def pod_deleted(self, uid: str, *, now: float) -> None:
         """A bound pod is gone, or has ended. What it had is free on a node whose plugin has told of it: then
-        that tells when the kubelet has released it. Elsewhere it counts until ``end_departures``."""
+        that tells when the kubelet has released it. Elsewhere it counts until ``free_unreleased``."""
         self._reservations.pop(uid)
         nodes = self._forget(uid)
         reported = {node for node in nodes if self._nodes[node].was_reported(uid)}
@@ -154,13 +141,13 @@ class Ledger:
                 self._leaving.add(node)
                 self._update_index(node)
         else:
-            self._departures.put(uid, nodes, now=now)
+            self._unreleased.put(uid, nodes, now=now)
 
-    def end_departures(self, *, now: float) -> None:
+    def free_unreleased(self, *, now: float) -> None:
         """Frees what pods had that are gone for so long that their node's plugin would have told of them. A
         pod that the plugin goes on telling of is no longer expected to give anything back."""
-        for uid in self._departures.overdue(now):
-            self._end_departure(uid)
+        for uid in self._unreleased.overdue(now):
+            self._free_unreleased(uid)
         for name in self._leaving:
             self._nodes[name].forget_left(now=now)
         self._leaving = {name for name in self._leaving if self._nodes[name].left}
@@ -191,9 +178,9 @@ class Ledger:
             DoesNotFitError: the request does not fit, or the pod has units, or had them until just now: what
                 the kubelet may still have of it would be free as soon as the reservation is released.
         """
-        if pod.uid in self._departures:
+        if pod.uid in self._unreleased:
             raise DoesNotFitError("the pod had units until just now, and the kubelet may have them still")
-        passed = self.holds.passed(node, uid=pod.uid, priority=priority)
+        passed = self.holds.ignorable_for(node, uid=pod.uid, priority=priority)
         holder = self._taken_up(pod, node, request) or self._chosen(pod, node, request, passed)
         self._reservations.put(holder)
         self._put(holder)
@@ -254,7 +241,7 @@ class Ledger:
         """The pod is surely not bound by us. Without effect on what a watch has shown."""
         if uid in self._reservations:
             self.drop_pod(uid)
-            self._held_is_free(uid)
+            self._listener.fits(uid)
 
     def release_later(self, uid: str, *, now: float) -> None:
         """The pod is not bound by us, and may have been. Without effect on what a watch has shown."""
@@ -296,9 +283,9 @@ class Ledger:
         Raises:
             DoesNotFitError: the request would not fit then, or the pod has units, or had them until just now.
         """
-        if pod.uid in self._holders or pod.uid in self._departures:
+        if pod.uid in self._holders or pod.uid in self._unreleased:
             raise DoesNotFitError("the pod has units of its own, and needs none to be held")
-        passed = self.holds.passed(node, uid=pod.uid, priority=priority)
+        passed = self.holds.ignorable_for(node, uid=pod.uid, priority=priority)
         holder = self._chosen(pod, node, request, {*gone, *passed})
         hold = Hold(holder=holder, request=request, priority=priority, until=until)
         self._end_holds_on(holder, passed)
@@ -332,11 +319,11 @@ class Ledger:
         """Returns the GPUShareNode as it was seen last, or None when there is none."""
         return node_ledger.share_node if (node_ledger := self._nodes.get(node)) else None
 
-    def departing(self, node: str) -> frozenset[str]:
+    def unreleased(self, node: str) -> frozenset[str]:
         """Returns the UIDs of the pods that are gone and count on ``node`` still: the next reports of its
         plugin free what they had."""
         node_ledger = self._nodes.get(node)
-        return frozenset(self._departures.on(node)).union(node_ledger.left if node_ledger else ())
+        return frozenset(self._unreleased.on(node)).union(node_ledger.left if node_ledger else ())
 
     def node_names(self) -> list[str]:
         """Returns the names of the nodes with a GPUShareNode, sorted."""
@@ -385,14 +372,14 @@ class Ledger:
         before = self._holders.get(holder.uid)
         if before == holder:
             return
-        is_leaving = holder.uid in self._departures
+        is_leaving = holder.uid in self._unreleased
         if before is not None and before.counts_as(holder) and not is_leaving:
             self._holders[holder.uid] = holder
             self._nodes[holder.node].replace(holder)
-            self._node_changed(holder.node)
+            self._listener.node_changed(holder.node)
             return
         if is_leaving:
-            self._end_departure(holder.uid)
+            self._free_unreleased(holder.uid)
         if before is not None and before.node != holder.node:
             self._doubted.setdefault(holder.uid, set()).add(before.node)
             self._doubted[holder.uid].discard(holder.node)
@@ -428,9 +415,9 @@ class Ledger:
         holder = self._holders.pop(uid, None)
         return {holder.node, *self._doubted.pop(uid, ())} if holder else set()
 
-    def _end_departure(self, uid: str) -> None:
-        self._remove_from(self._departures.pop(uid), uid)
-        self._held_is_free(uid)
+    def _free_unreleased(self, uid: str) -> None:
+        self._remove_from(self._unreleased.pop(uid), uid)
+        self._listener.fits(uid)
 
     def _remove_from(self, nodes: Iterable[str], uid: str) -> None:
         for node in nodes:
@@ -462,7 +449,7 @@ class Ledger:
         if self._changed is not None:
             self._changed[node] = None
             return
-        self._node_changed(node)
+        self._listener.node_changed(node)
         self.index.forget(node)
         node_ledger = self._nodes[node]
         room, before = node_ledger.room(), self._rooms.pop(node, ())
@@ -473,9 +460,9 @@ class Ledger:
             self._set_greatest(node, room)
         self._set_free(node, node_ledger.free())
         for hold in node_ledger.holds.values():
-            passed = self.holds.passed(node, uid=hold.uid, priority=hold.priority)
+            passed = self.holds.ignorable_for(node, uid=hold.uid, priority=hold.priority)
             if node_ledger.choose_together(hold.request, gone=passed):
-                self._held_is_free(hold.uid)
+                self._listener.fits(hold.uid)
         if node_ledger.is_empty:
             del self._nodes[node]
             self._leaving.discard(node)
@@ -484,10 +471,10 @@ class Ledger:
         for offered in room:
             amount = offered.room.greatest
             if amount > self._greatest.set(offered.name, node, amount):
-                self._has_room(offered.name, amount)
+                self._listener.has_room(offered.name, amount)
 
     def _set_free(self, node: str, free: Mapping[FreeOf, int]) -> None:
         before = self._free.pop(node, {})
         self._free |= {node: free} if free else {}
         if any(units > before.get(card, 0) for card, units in free.items()):
-            self._card_has_room()
+            self._listener.card_has_room()

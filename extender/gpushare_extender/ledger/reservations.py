@@ -26,7 +26,7 @@ class Reservation:
 
 
 @dataclass(slots=True)
-class Reservations:
+class BindReservations:
     """All of them; a pod has one at most."""
 
     _by_uid: dict[str, Reservation] = field(default_factory=dict)

@@ -12,7 +12,7 @@ from datetime import datetime
 
 from gpushare_core.api.plugin_heartbeat import RENEW_SECONDS, SILENT_SECONDS
 from gpushare_core.text.json_object import Json
-from gpushare_operator.cluster.nodes.node_state import NodeState
+from gpushare_operator.cluster.nodes.observed_states import ObservedState
 from gpushare_operator.cluster.object_parts import read_time
 
 MAX_GAP = RENEW_SECONDS
@@ -44,7 +44,7 @@ class Heartbeats:
     """Node name -> the last sign."""
     _looked: float = float("-inf")
 
-    def silent(self, leases: Iterable[Json], reported: Mapping[str, datetime]) -> Mapping[str, datetime]:
+    def unavailable(self, leases: Iterable[Json], reported: Mapping[str, datetime]) -> Mapping[str, datetime]:
         """Returns node name -> when its plugin was heard of last, of those that are silent.
 
         ``leases``: all that there are. A node without one is not silent: its plugin may be of an earlier
@@ -52,7 +52,7 @@ class Heartbeats:
         sign, too: a plugin that has just come back renews its Lease a little later.
         """
         now = self.clock()
-        before = self._heard if now - self._looked <= MAX_GAP else {**self._silent(self._looked)}
+        before = self._heard if now - self._looked <= MAX_GAP else {**self._unavailable(self._looked)}
         specs = (lease.get("spec") or {} for lease in leases)
         self._heard = {
             name: _note(before.get(name), spec, reported.get(name), now)
@@ -60,19 +60,19 @@ class Heartbeats:
             if (name := _node(spec))
         }
         self._looked = now
-        return {name: heard.said for name, heard in self._silent(now).items() if heard.said}
+        return {name: heard.said for name, heard in self._unavailable(now).items() if heard.said}
 
-    def _silent(self, now: float) -> Mapping[str, _Heard]:
+    def _unavailable(self, now: float) -> Mapping[str, _Heard]:
         return {name: heard for name, heard in self._heard.items() if now - heard.at > heard.duration}
 
 
-def written_by_those_at_work(leases: Iterable[Json], states: Mapping[str, NodeState]) -> list[Json]:
+def written_by_those_at_work(leases: Iterable[Json], states: Mapping[str, ObservedState]) -> list[Json]:
     """Returns ``leases`` but those of which the plugin that is at work now has renewed none: it is of an
     earlier version, to which somebody went back. Both times are by its node's clock."""
     return [lease for lease in leases if not _is_of_a_predecessor(lease.get("spec") or {}, states)]
 
 
-def _is_of_a_predecessor(spec: Json, states: Mapping[str, NodeState]) -> bool:
+def _is_of_a_predecessor(spec: Json, states: Mapping[str, ObservedState]) -> bool:
     state, renewed = states.get(_node(spec)), read_time(spec.get("renewTime"))
     plugin = state.plugin if state else None
     if plugin is None or not plugin.ready or plugin.started is None or renewed is None:

@@ -52,11 +52,11 @@ from gpushare_operator.cluster.objects import (
     DeploymentObject,
     JobObject,
     NodeObject,
+    NodeStartupTaint,
     PodObject,
     PolicyObject,
     ReadResult,
     SchedulerObject,
-    StartupTaint,
     VolcanoBackupObject,
     VolcanoConfigObject,
     VolcanoLocation,
@@ -135,12 +135,12 @@ def read_node(body: Json) -> NodeObject:
     )
 
 
-def _startup_taint(body: Json) -> StartupTaint | None:
+def _startup_taint(body: Json) -> NodeStartupTaint | None:
     taints = body.get("spec", {}).get("taints") or ()
     others = tuple(taint for taint in taints if taint.get("key") != STARTUP_TAINT)
     if len(others) == len(taints):
         return None
-    return StartupTaint(body["metadata"].get("resourceVersion", ""), others)
+    return NodeStartupTaint(body["metadata"].get("resourceVersion", ""), others)
 
 
 def _extended_resources(status: Json) -> dict[str, tuple[str, str]]:
@@ -231,7 +231,7 @@ def read_server_version(body: Json) -> str:
     return match[0] if match else ""
 
 
-def read_stray(body: Json) -> str:
+def read_pod_without_scheduler(body: Json) -> str:
     """Returns a pod's ``NAMESPACE/NAME`` if it asks for cards and waits for its scheduler, else nothing."""
     metadata, spec = body["metadata"], body.get("spec") or {}
     asks = read_request(spec, OWN_RESOURCES).resources

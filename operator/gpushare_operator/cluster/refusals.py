@@ -10,11 +10,11 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from typing import Protocol
 
 from gpushare_core.kube import paths
-from gpushare_core.kube.client import Page
 from gpushare_core.kube.errors import ApiError
+from gpushare_core.kube.response import Page
 from gpushare_core.text.json_object import Json
 from gpushare_operator.cluster.labels import MANAGED
-from gpushare_operator.cluster.snapshot import Snapshot
+from gpushare_operator.cluster.snapshot import ClusterSnapshot
 
 PAGE = 100
 MAX_EVENTS = 500
@@ -31,7 +31,7 @@ class Reader(Protocol):
     ) -> AsyncIterator[Page]: ...
 
 
-async def read_refusals(api: Reader, namespace: str, snapshot: Snapshot) -> Mapping[str, str]:
+async def read_refusals(api: Reader, namespace: str, snapshot: ClusterSnapshot) -> Mapping[str, str]:
     """Returns name of a DaemonSet, Deployment or Job -> why its pods are not made, as it was said last."""
     try:
         refused = dict(_of_deployments(await _all(api, paths.deployments(namespace), label_selector=MANAGED)))
@@ -66,7 +66,7 @@ def _short(daemon_sets: Iterable[Json]) -> Iterator[tuple[str, str]]:
             yield daemon_set["metadata"]["uid"], daemon_set["metadata"]["name"]
 
 
-def _without_pods(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
+def _without_pods(snapshot: ClusterSnapshot) -> Iterator[tuple[str, str]]:
     for job in snapshot.jobs.values():
         if job.active and snapshot.pod_of_job(job.name) is None:
             yield job.uid, job.name

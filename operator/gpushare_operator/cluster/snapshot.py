@@ -8,8 +8,8 @@ from typing import TypeVar
 
 from gpushare_core.api.names import CONTROL_PLANE_LABEL
 from gpushare_operator.cluster.labels import EXTENDER, PLUGIN, SCHEDULER
-from gpushare_operator.cluster.nodes.node_index import Look, NodeIndex, NodeIndexes
-from gpushare_operator.cluster.nodes.node_state import NodeState, node_states
+from gpushare_operator.cluster.nodes.node_index import NodeFunction, NodeIndex, NodeIndexes
+from gpushare_operator.cluster.nodes.observed_states import ObservedState, observed_states
 from gpushare_operator.cluster.nodes.traits import ClusterTraits, NodeTraits, cluster_traits
 from gpushare_operator.cluster.objects import (
     CallsObject,
@@ -31,7 +31,7 @@ R = TypeVar("R")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Snapshot:
+class ClusterSnapshot:
     """All mappings are keyed by name and must not be changed."""
 
     policies: Mapping[str, PolicyObject] = field(default_factory=dict)
@@ -51,25 +51,25 @@ class Snapshot:
     """None where nobody asked."""
     refusals: Mapping[str, str] = field(default_factory=dict)
     """Name of a DaemonSet, Deployment or Job of ours -> why its pods are not made."""
-    silent: Mapping[str, datetime] = field(default_factory=dict)
+    unavailable: Mapping[str, datetime] = field(default_factory=dict)
     """Node name -> when its plugin was heard of last, of those that are not heard of any more."""
 
-    known_states: Mapping[str, NodeState] | None = field(default=None, compare=False, repr=False)
+    known_states: Mapping[str, ObservedState] | None = field(default=None, compare=False, repr=False)
     """Made of the objects above where nobody has kept them."""
     indexes: NodeIndexes = field(default_factory=NodeIndexes, compare=False, repr=False)
     """Only spares work: what they say follows from the objects above."""
 
     @cached_property
-    def states(self) -> Mapping[str, NodeState]:
+    def states(self) -> Mapping[str, ObservedState]:
         """Node name -> what is known of it, of every node of which anything is."""
         if self.known_states is not None:
             return self.known_states
-        return node_states(self.nodes, self.share_nodes, self.pods.values(), self.silent)
+        return observed_states(self.nodes, self.share_nodes, self.pods.values(), self.unavailable)
 
-    def index(self, look: Look[R], *, subject: str = "") -> NodeIndex[R]:
-        """Returns what ``look`` says of all nodes, right until the next call with a look of the same type
+    def index(self, function: NodeFunction[R], *, subject: str = "") -> NodeIndex[R]:
+        """Returns what ``function`` says of all nodes, right until the next call with a look of the same type
         and ``subject``: then it is another snapshot's."""
-        return self.indexes.find(look, self.states, subject=subject)
+        return self.indexes.find(function, self.states, subject=subject)
 
     @cached_property
     def traits(self) -> ClusterTraits:

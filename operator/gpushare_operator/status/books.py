@@ -27,14 +27,14 @@ from gpushare_core.api.conditions import (
 from gpushare_core.api.names import BOOKS_LEASE
 from gpushare_core.api.policy import Condition
 from gpushare_core.audit.extender_report import ExtenderReport
-from gpushare_operator.cluster.snapshot import Snapshot
-from gpushare_operator.status import conditions
+from gpushare_operator.cluster.snapshot import ClusterSnapshot
+from gpushare_operator.policies import conditions
+from gpushare_operator.policies.wording import counted, explained
 from gpushare_operator.status.node_books import why_unseen
 from gpushare_operator.status.policy_nodes import PolicyNodes
-from gpushare_operator.status.wording import counted, explained
 
 
-def books_agree(snapshot: Snapshot, nodes: PolicyNodes, now: datetime) -> ConditionState:
+def books_agree(snapshot: ClusterSnapshot, nodes: PolicyNodes, now: datetime) -> ConditionState:
     """Returns the condition as of ``now``: reports of extenders that are gone are believed no longer."""
     type_ = conditions.BOOKS_AGREE
     if differing := _differing(snapshot, nodes, now):
@@ -65,12 +65,12 @@ def since_seen(state: ConditionState, before: Iterable[Condition]) -> ConditionS
     return condition_unknown(state.type, conditions.BOOKS_NOT_SEEN_SINCE, state.message)
 
 
-def seconds_until_reports_end(snapshot: Snapshot, now: datetime) -> float | None:
+def seconds_until_reports_end(snapshot: ClusterSnapshot, now: datetime) -> float | None:
     """Returns the seconds until a report is believed no longer, unless it is renewed; None: there is none."""
     return min((report.seconds_left(now) for report in _reports(snapshot, now)), default=None)
 
 
-def _differing(snapshot: Snapshot, nodes: PolicyNodes, now: datetime) -> dict[str, str]:
+def _differing(snapshot: ClusterSnapshot, nodes: PolicyNodes, now: datetime) -> dict[str, str]:
     """Returns node -> what differs, by the first that says so: who sees most comes first."""
     found = nodes.said(lambda report: report.differing)
     said = _said_by_extenders(snapshot, now)
@@ -79,7 +79,7 @@ def _differing(snapshot: Snapshot, nodes: PolicyNodes, now: datetime) -> dict[st
     return {**believed, **found}
 
 
-def _said_by_extenders(snapshot: Snapshot, now: datetime) -> Mapping[str, str]:
+def _said_by_extenders(snapshot: ClusterSnapshot, now: datetime) -> Mapping[str, str]:
     """Of two extenders that name the same node the one counts whose name comes first: no text alternates."""
     said: dict[str, str] = {}
     for report in sorted(_reports(snapshot, now), key=lambda each: each.by):
@@ -93,6 +93,6 @@ def _host(report: ExtenderReport) -> str:
     return report.by.rpartition("_")[0] or report.by
 
 
-def _reports(snapshot: Snapshot, now: datetime) -> Iterator[ExtenderReport]:
+def _reports(snapshot: ClusterSnapshot, now: datetime) -> Iterator[ExtenderReport]:
     lease = snapshot.calls.get(BOOKS_LEASE)
     return (report for report in (lease.reports if lease else ()) if report.seconds_left(now) > 0)

@@ -2,7 +2,7 @@
 
 from gpushare_core.api.conditions import FALSE, TRUE
 from gpushare_core.api.names import LEDGER_IN_SYNC
-from gpushare_operator.cluster.nodes.node_state import NodeState
+from gpushare_operator.cluster.nodes.observed_states import ObservedState
 from gpushare_operator.cluster.objects import ShareNodeObject
 from gpushare_operator.decide.unavailable_plugins import why_silent
 
@@ -13,12 +13,12 @@ def said_of_books(share: ShareNodeObject | None) -> str:
     return _said_by_plugin(share) or _seen_in(share)
 
 
-def why_books_unseen(state: NodeState) -> str:
+def why_books_unseen(state: ObservedState) -> str:
     """Returns why nobody can tell whether books differ; empty where the plugin does."""
     return why_unseen(state) or _why_old(state)
 
 
-def why_unseen(state: NodeState) -> str:
+def why_unseen(state: ObservedState) -> str:
     """Returns why the plugin of a node cannot tell, or empty text. One that stopped told before it did."""
     if state.node is None or not state.node.ready:
         return "the node itself is not Ready"
@@ -30,7 +30,7 @@ def why_unseen(state: NodeState) -> str:
     return "" if condition.status == TRUE else f"{condition.reason}: {condition.message}"
 
 
-def _why_old(state: NodeState) -> str:
+def _why_old(state: ObservedState) -> str:
     """Returns why nobody looks any more at what the plugin of a node said: a process that was killed could
     not take it back, and one that hangs does not."""
     pod = state.plugin

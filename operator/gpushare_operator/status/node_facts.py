@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from gpushare_core.api.names import CARDS_CORDONED, CARDS_HEALTHY
 from gpushare_operator.cluster.nodes.node_index import NOTHING, Entry
-from gpushare_operator.cluster.nodes.node_state import NodeState
+from gpushare_operator.cluster.nodes.observed_states import ObservedState
 
 UNKNOWN_CARDS = "UnknownCards"
 """Reason of ``CARDS_CORDONED`` where the annotation names what is no card."""
@@ -51,7 +51,7 @@ class FactLook:
 
     policy: str
 
-    def __call__(self, state: NodeState) -> Entry[dict[Fact, str]]:
+    def __call__(self, state: ObservedState) -> Entry[dict[Fact, str]]:
         """Returns fact -> the sentence that tells of it; nothing of nodes that are as they should be."""
         if state.share is None or state.share.policy != self.policy:
             return NOTHING
@@ -59,7 +59,7 @@ class FactLook:
         return Entry(facts) if facts else NOTHING
 
 
-def _facts(state: NodeState) -> Iterator[tuple[Fact, str]]:
+def _facts(state: ObservedState) -> Iterator[tuple[Fact, str]]:
     name, share = state.name, state.share
     if state.node is None or not state.node.ready:
         yield (

@@ -10,12 +10,11 @@ from gpushare_core.api.served import Problem
 from gpushare_core.dialects.table import DIALECTS
 from gpushare_core.text.json_object import Json
 from gpushare_operator.cluster.objects import PolicyObject
-from gpushare_operator.cluster.snapshot import Snapshot
-from gpushare_operator.decide import policy_problems
-from gpushare_operator.decide.scheduler import decisive_policy
-from gpushare_operator.status import conditions
+from gpushare_operator.cluster.snapshot import ClusterSnapshot
+from gpushare_operator.policies import conditions, served
+from gpushare_operator.policies.decisive_policy import decisive_policy
+from gpushare_operator.policies.wording import DEFECT, counted, explained, listed
 from gpushare_operator.status.policy_nodes import MatchedRule, OwnRule, PolicyNodes, Told
-from gpushare_operator.status.wording import DEFECT, counted, explained, listed
 
 WORKLOADS_POLICIES = ("gpushare-operator-workloads", "gpushare-operator-images")
 """The admission policies that say what the operator may run."""
@@ -32,7 +31,7 @@ WHO_CHANGES_WORKLOADS = (
 )
 
 
-def nodes_ready(snapshot: Snapshot, policy: PolicyObject, nodes: PolicyNodes) -> ConditionState:
+def nodes_ready(snapshot: ClusterSnapshot, policy: PolicyObject, nodes: PolicyNodes) -> ConditionState:
     if policy.deleting:
         return condition_false(conditions.NODES_READY, conditions.DELETING, "the policy lets its nodes go")
     late, missing = _late(nodes), _missing_nodes(snapshot, policy)
@@ -55,7 +54,7 @@ def nodes_ready(snapshot: Snapshot, policy: PolicyObject, nodes: PolicyNodes) ->
     return condition_true(conditions.NODES_READY, conditions.ALL_NODES_READY, f"{ready} ready{remark}")
 
 
-def _outdated_plugins(snapshot: Snapshot, policy: PolicyObject) -> int:
+def _outdated_plugins(snapshot: ClusterSnapshot, policy: PolicyObject) -> int:
     own = (daemon_set for daemon_set in snapshot.daemon_sets.values() if daemon_set.policy == policy.name)
     return sum(each.outdated for each in own)
 
@@ -69,7 +68,7 @@ def _late(nodes: PolicyNodes) -> dict[str, str]:
     return late
 
 
-def _missing_nodes(snapshot: Snapshot, policy: PolicyObject) -> set[str]:
+def _missing_nodes(snapshot: ClusterSnapshot, policy: PolicyObject) -> set[str]:
     """Returns names by which nodes are asked for that are not there."""
     rules = policy.spec.nodes if policy.spec else []
     asked = (name for rule in rules if rule.mode is not Mode.OFF for name in rule.names or ())
@@ -101,7 +100,7 @@ def _shadowed_rules(policy: PolicyObject, nodes: PolicyNodes) -> list[Problem]:
     sums = nodes.index.sums
     positions = range(len(policy.spec.nodes)) if policy.spec else ()
     in_vain = {each for each in positions if MatchedRule(each) in sums and OwnRule(each) not in sums}
-    in_vain |= policy_problems.covered_rules(policy.spec) if policy.spec else set()
+    in_vain |= served.covered_rules(policy.spec) if policy.spec else set()
     if not in_vain:
         return []
     names = ", ".join(f"nodes[{position}]" for position in sorted(in_vain))
@@ -128,7 +127,7 @@ def _labels_of_others(policy: PolicyObject, nodes: PolicyNodes) -> str:
     )
 
 
-def conflicted(snapshot: Snapshot, policy: PolicyObject, nodes: PolicyNodes) -> ConditionState:
+def conflicted(snapshot: ClusterSnapshot, policy: PolicyObject, nodes: PolicyNodes) -> ConditionState:
     problems = [*_lost_nodes(nodes.lost), *_overruled_settings(snapshot, policy)]
     if not problems:
         return condition_false(
@@ -149,7 +148,7 @@ def _lost_nodes(lost: Mapping[str, str]) -> list[Problem]:
     return [Problem(conditions.NODES_CLAIMED, message)]
 
 
-def _overruled_settings(snapshot: Snapshot, policy: PolicyObject) -> list[Problem]:
+def _overruled_settings(snapshot: ClusterSnapshot, policy: PolicyObject) -> list[Problem]:
     """There is one connection of the scheduler for all policies."""
     decisive = decisive_policy(snapshot)
     if policy.deleting or decisive is None or decisive.name == policy.name:
@@ -229,7 +228,7 @@ def _spec_problems(policy: PolicyObject, kept_nodes: Sequence[str]) -> list[Prob
     if policy.spec is None:
         problems = [Problem(conditions.INVALID_SPEC, f"{policy.error}; correct the spec")]
     else:
-        problems = policy_problems.problems(policy.spec)
+        problems = served.problems(policy.spec)
     if not (problems and kept_nodes):
         return problems
     *others, last = problems

@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from gpushare_core.api.enums import Source
 from gpushare_core.api.served import Problem
 from gpushare_core.dialects.table import SHARED_RESOURCES
-from gpushare_operator.cluster.nodes.node_state import NodeState
+from gpushare_operator.cluster.nodes.observed_states import ObservedState
 from gpushare_operator.decide.nodes.dialect_names import own_names
-from gpushare_operator.status.conditions import CARDS_OFFERED_TWICE
-from gpushare_operator.status.wording import listed
+from gpushare_operator.policies.conditions import CARDS_OFFERED_TWICE
+from gpushare_operator.policies.wording import listed
 
 
 def other_plugins(offered: Mapping[str, frozenset[str]]) -> list[Problem]:
@@ -24,7 +24,7 @@ def other_plugins(offered: Mapping[str, frozenset[str]]) -> list[Problem]:
     return [Problem(CARDS_OFFERED_TWICE, message)]
 
 
-def offered_by_others(state: NodeState) -> frozenset[str]:
+def offered_by_others(state: ObservedState) -> frozenset[str]:
     """Returns the resources of a node that shares its cards by which somebody else offers them, too."""
     node, share = state.node, state.share
     if node is None or share is None or share.spec.get("devices", {}).get("source", "") != Source.NVML:

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple, TypeVar
 from gpushare_core.api.names import UNIT_CHANGE_BLOCKED, UNIT_TOO_FINE
 from gpushare_core.dialects.table import DIALECTS
 from gpushare_operator.cluster.nodes.node_index import Entry, NodeIndex
-from gpushare_operator.cluster.nodes.node_state import NodeState
+from gpushare_operator.cluster.nodes.observed_states import ObservedState
 from gpushare_operator.cluster.objects import PolicyObject, ShareNodeObject
-from gpushare_operator.cluster.snapshot import Snapshot
+from gpushare_operator.cluster.snapshot import ClusterSnapshot
 from gpushare_operator.decide.nodes.node_assignment import (
     Asked,
     NodeAssignment,
@@ -74,7 +74,7 @@ class PolicyNodes:
     """The nodes of one policy, as far as its status speaks of them."""
 
     asked: Asked
-    states: Mapping[str, NodeState]
+    states: Mapping[str, ObservedState]
     index: NodeIndex[Any]
     """Its groups are those of equal ``NodeReport``s."""
     defects: Mapping[str, str]
@@ -121,7 +121,7 @@ class PolicyNodes:
         return state is not None and assign_node(state, self.asked).is_sharing
 
 
-def policy_nodes(snapshot: Snapshot, policy: PolicyObject, *, is_cut: bool = False) -> PolicyNodes:
+def policy_nodes(snapshot: ClusterSnapshot, policy: PolicyObject, *, is_cut: bool = False) -> PolicyNodes:
     """Returns what is right until the next snapshot is asked about the same policy."""
     asked = asked_of(snapshot, policy)
     planned = snapshot.index(NodePlanner(asked), subject=policy.name)
@@ -141,7 +141,7 @@ class NodeReporter:
     planner: NodePlanner = field(compare=False)
     """For the same."""
 
-    def __call__(self, state: NodeState) -> Entry[Any]:
+    def __call__(self, state: ObservedState) -> Entry[Any]:
         assignment = assign_node(state, self.asked)
         positions = [*self._matched(state)]
         matched: dict[Hashable, int] = {MatchedRule(position): 1 for position in positions}
@@ -153,14 +153,14 @@ class NodeReporter:
         amounts = amounts_of(state.share, is_ready=not report.why_not_ready)
         return _entry(report, {**matched, **amounts})
 
-    def _matched(self, state: NodeState) -> Iterator[int]:
+    def _matched(self, state: ObservedState) -> Iterator[int]:
         """Yields the positions of the rules that match a node."""
         spec = self.asked.policy.spec
         for position, rule in enumerate(spec.nodes if spec else ()):
             if state.node and matches(rule, state.node):
                 yield position
 
-    def _report(self, state: NodeState, assignment: NodeAssignment) -> NodeReport:
+    def _report(self, state: ObservedState, assignment: NodeAssignment) -> NodeReport:
         share, why_not_told = state.share, self._why_not_told(state, assignment)
         return NodeReport(
             assignment=assignment,
@@ -173,11 +173,11 @@ class NodeReporter:
             books_unseen=why_books_unseen(state),
         )
 
-    def _why_not_told(self, state: NodeState, assignment: NodeAssignment) -> str:
+    def _why_not_told(self, state: ObservedState, assignment: NodeAssignment) -> str:
         """What its plugin answered is an answer to something else as long as that is not written."""
         return "" if self.planner.is_told(state, assignment) else "its GPUShareNode is to be changed"
 
-    def _hidden_labels(self, state: NodeState) -> Iterator[str]:
+    def _hidden_labels(self, state: ObservedState) -> Iterator[str]:
         spec, labels = self.asked.policy.spec, state.node.labels if state.node else {}
         for key, value in (DIALECTS[spec.dialect].node_labels if spec else {}).items():
             if labels.get(key, value) != value:

@@ -357,7 +357,7 @@ def a_bind_ends_in_a_defect(scene: Scene) -> None:
     stale = StaleReservations(NobodyThere(), ledger, timing)  # type: ignore[arg-type]
     for each in stale._stale():
         run_now(stale._release_if_void(each))
-    ledger.end_departures(now=2000.0)
+    ledger.free_unreleased(now=2000.0)
     scene.settle()
 
 

@@ -26,6 +26,7 @@ from gpushare_cli.gather.host_files import read_host_files
 from gpushare_cli.main import main as cli
 from gpushare_core.api.conditions import condition_false, dated_conditions
 from gpushare_core.api.node_object import Condition
+from gpushare_core.health_server import HealthServer, text_page
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.process.log import configure_logging
 from gpushare_core.process.log_file import log_file
@@ -45,7 +46,6 @@ from gpushare_plugin.decide.held.pod_events import PodEvent
 from gpushare_plugin.decide.held.pods import PodName
 from gpushare_plugin.decide.units.errors import UnusableUnitsError
 from gpushare_plugin.devices.inventory.inventory_file import InventoryError, read_inventory
-from gpushare_plugin.health_server import HealthServer
 from gpushare_plugin.kubelet.device_plugin import DevicePlugin
 from gpushare_plugin.kubelet.kubelet_requests import KubeletRequests
 from gpushare_plugin.kubelet.proto import deviceplugin_pb2 as api
@@ -309,7 +309,7 @@ async def test_what_the_kubelet_is_refused() -> None:
 
 
 async def test_the_health_port_of_a_plugin() -> None:
-    server = HealthServer(host="127.0.0.1", port=0, probes={"/healthz": lambda: ATTACK}, pages={})
+    server = HealthServer(0, {"/healthz": text_page(lambda: ATTACK)}, host="127.0.0.1")
     async with server, ClientSession(f"http://127.0.0.1:{server.port}") as session:
         answer = await session.get("/healthz")
         assert hidden_in(await answer.text()) == set()

@@ -32,7 +32,7 @@ from gpushare_core.audit.extender_report import (
 )
 from gpushare_operator.cluster.objects import CallsObject, PolicyObject
 from gpushare_operator.cluster.readers import read_calls
-from gpushare_operator.cluster.snapshot import Snapshot
+from gpushare_operator.cluster.snapshot import ClusterSnapshot
 from gpushare_operator.status.books import books_agree, seconds_until_reports_end
 from gpushare_operator.status.events import events_for
 from gpushare_operator.status.policy import policy_status
@@ -54,7 +54,7 @@ def lease(*reports: ExtenderReport) -> CallsObject:
     return CallsObject(name=BOOKS_LEASE, reports=reports)
 
 
-def seen(*objects: Any) -> Snapshot:
+def seen(*objects: Any) -> ClusterSnapshot:
     return snapshot(serving(BOTH, "gpu-1", "gpu-2"), *objects)
 
 
@@ -242,13 +242,13 @@ def test_great_reports_of_five_extenders_fit_one_object(name: str, sentence: str
     assert len(made.nodes) > 5
 
 
-def events(*snapshots: Snapshot) -> list[str]:
+def events(*snapshots: ClusterSnapshot) -> list[str]:
     """Those of the last step."""
     *_, (policy_before, status) = steps(snapshots)
     return [f"{event['type']} {event['reason']}" for event in events_for(policy_before, status, NOW)]
 
 
-def steps(snapshots: Sequence[Snapshot]) -> Iterator[tuple[PolicyObject, PolicyStatus]]:
+def steps(snapshots: Sequence[ClusterSnapshot]) -> Iterator[tuple[PolicyObject, PolicyStatus]]:
     """Yields the policy before each one, and its status after it."""
     known = BOTH
     for current in snapshots:

@@ -13,16 +13,18 @@ from gpushare_core.api.api_model import ApiModel
 from gpushare_core.api.share_node import NodeSpec
 from gpushare_core.text.json_object import Json
 from gpushare_extender.main import DRAIN_SECONDS
+from gpushare_operator.backends.dedicated.deployment import scheduler_deployment
+from gpushare_operator.backends.extender.daemon_set import extender_daemon_set
+from gpushare_operator.backends.extender.log_folder import ExtenderLog
+from gpushare_operator.backends.kube_scheduler.hostctl_job import HostctlCommand, HostctlRun, hostctl_job
 from gpushare_operator.cluster.labels import HASH_ANNOTATION
-from gpushare_operator.desired.daemon_sets import extender_daemon_set, plugin_daemon_set
-from gpushare_operator.desired.dedicated import scheduler_deployment
-from gpushare_operator.desired.extender_log import ExtenderLog
-from gpushare_operator.desired.hostctl_job import HostctlCommand, HostctlRun, SchedulerSettings, hostctl_job
 from gpushare_operator.desired.names import Installation, job_name
+from gpushare_operator.desired.plugin_daemon_set import plugin_daemon_set
 from gpushare_operator.desired.plugin_platform import PluginPlatform
 from gpushare_operator.desired.pod_template import digest
 from gpushare_operator.desired.programs import Amounts, Program, Programs, Resources
 from gpushare_operator.desired.share_nodes import share_node, share_node_patch, share_node_spec
+from gpushare_operator.policies.scheduler_settings import SchedulerSettings
 
 INSTALLING, SETTINGS = HostctlCommand.INSTALL, SchedulerSettings()
 PLUGIN = plugin_daemon_set(policy(), INSTALLATION)["spec"]["template"]["spec"]

@@ -7,7 +7,7 @@ from tests.samples.operator import rule, spec
 
 from gpushare_core.api.enums import Backend, DialectName, Mode
 from gpushare_core.api.served import combination_problem
-from gpushare_operator.decide.policy_problems import covered_rules, problems, rule_problem
+from gpushare_operator.policies.served import covered_rules, problems, rule_problem
 
 OTHERS = [mode for mode in Mode if mode not in (Mode.MEMORY, Mode.OFF)]
 

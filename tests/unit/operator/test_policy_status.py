@@ -37,19 +37,19 @@ from tests.samples.operator import (
 
 from gpushare_core.api.names import CONTROL_PLANE_LABEL, DIALECT_LABEL, MODE_LABEL
 from gpushare_core.api.policy import Condition, MemoryTotals, PolicyStatus, UnitTotals
+from gpushare_operator.backends.extender.hosts import why_no_extender
+from gpushare_operator.backends.kube_scheduler.hostctl_job import HostctlCommand
 from gpushare_operator.cluster.objects import PolicyObject
-from gpushare_operator.cluster.snapshot import Snapshot
-from gpushare_operator.desired.hostctl_job import HostctlCommand
+from gpushare_operator.cluster.snapshot import ClusterSnapshot
 from gpushare_operator.status.events import events_for
 from gpushare_operator.status.policy import policy_status
-from gpushare_operator.status.scheduler import why_no_extender
 
 TAKEN = "cannot listen on 127.0.0.1:22766: Address already in use"
 DAY = timedelta(days=1)
 INSTALL, RESTORE = HostctlCommand.INSTALL, HostctlCommand.RESTORE
 
 
-def conditions_of(seen: Snapshot, name: str = "default", **extra: Any) -> dict[str, Condition]:
+def conditions_of(seen: ClusterSnapshot, name: str = "default", **extra: Any) -> dict[str, Condition]:
     status = policy_status(seen, seen.policies[name], INSTALLATION, now=NOW, **extra)
     return {condition.type: condition for condition in status.conditions}
 

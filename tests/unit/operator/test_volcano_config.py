@@ -6,7 +6,7 @@ import pytest
 import yaml
 from tests.samples.operator import VOLCANO_CONFIG
 
-from gpushare_operator.decide.volcano_config import Addition, Edit, VolcanoConfigError, disable, enable
+from gpushare_operator.backends.volcano.config_edit import Addition, Edit, VolcanoConfigError, disable, enable
 
 ENABLED = """actions: "enqueue, allocate, backfill"
 tiers:

@@ -13,7 +13,7 @@ from gpushare_core.api.names import (
     SCHEDULER_LABEL,
 )
 from gpushare_operator.cluster.nodes.node_index import Entry, NodeIndex
-from gpushare_operator.cluster.nodes.node_state import NodeState
+from gpushare_operator.cluster.nodes.observed_states import ObservedState
 from gpushare_operator.cluster.objects import NodeObject, PolicyObject
 
 HOST_LABELS = frozenset({CONTROL_PLANE_LABEL, EXTERNAL_SCHEDULER_LABEL, SCHEDULER_LABEL})
@@ -65,13 +65,13 @@ class _Traits:
 class NodeTraits:
     """Looks for what most nodes do not have, and for what many have in common."""
 
-    def __call__(self, state: NodeState) -> Entry[_Traits]:
+    def __call__(self, state: ObservedState) -> Entry[_Traits]:
         node = state.node
         is_host = node is not None and not HOST_LABELS.isdisjoint(node.labels)
         is_tainted = node is not None and node.startup_taint is not None and not node.deleting
-        remark = _Traits(is_host, is_tainted) if is_host or is_tainted else None
+        result = _Traits(is_host, is_tainted) if is_host or is_tainted else None
         sums = (*_dialects(state), *_owners(state), *_offered(state), *_sharers(state))
-        return Entry(remark, _counted(sums))
+        return Entry(result, _counted(sums))
 
 
 @lru_cache(maxsize=256)
@@ -80,7 +80,7 @@ def _counted(keys: tuple[Hashable, ...]) -> Mapping[Hashable, int]:
     return dict.fromkeys(keys, 1)
 
 
-def _dialects(state: NodeState) -> Iterator[Hashable]:
+def _dialects(state: ObservedState) -> Iterator[Hashable]:
     """Yields dialect and mode of the GPUShareNode, and those that the labels record while the node is a
     policy's: a kubelet may set these labels on any node, and kube-schedulers are edited for what they say."""
     if share := state.share:
@@ -92,7 +92,7 @@ def _dialects(state: NodeState) -> Iterator[Hashable]:
         yield _Spoken(state.node.labels[DIALECT_LABEL], state.node.labels.get(MODE_LABEL, ""))
 
 
-def _owners(state: NodeState) -> Iterator[Hashable]:
+def _owners(state: ObservedState) -> Iterator[Hashable]:
     names = {
         state.share.policy if state.share else "",
         state.node.named_policy if state.node else "",
@@ -100,12 +100,12 @@ def _owners(state: NodeState) -> Iterator[Hashable]:
     yield from (_Owned(name) for name in names - {""})
 
 
-def _offered(state: NodeState) -> Iterator[Hashable]:
+def _offered(state: ObservedState) -> Iterator[Hashable]:
     if state.node:
         yield from (_Offered(name) for name in state.node.offered if name not in state.node.zeros)
 
 
-def _sharers(state: NodeState) -> Iterator[Hashable]:
+def _sharers(state: ObservedState) -> Iterator[Hashable]:
     if state.share and not state.share.deleting:
         yield Sharer(state.share.policy, state.share.owners)
 
@@ -128,7 +128,7 @@ class ClusterTraits:
     """Those under which nodes share their cards."""
 
     def shares_node(self, policy: PolicyObject) -> bool:
-        """Returns whether a node shares its cards under this very policy; as ``NodeState.is_in_force``."""
+        """Returns whether a node shares its cards under this very policy; as ``ObservedState.is_in_force``."""
         owned = (sharer.owners for sharer in self.sharers if sharer.policy == policy.name)
         return any(policy.uid in owners or not owners for owners in owned)
 
@@ -142,10 +142,10 @@ def cluster_traits(index: NodeIndex[_Traits], nodes: Mapping[str, NodeObject]) -
     """
     if index.defects:
         raise RuntimeError(f"cannot tell hosts from other nodes: {index.defects}")
-    remarks = sorted(index.remarks.items())
+    results = sorted(index.results.items())
     return ClusterTraits(
-        hosts=[nodes[name] for name, traits in remarks if traits.is_host],
-        tainted=[nodes[name] for name, traits in remarks if traits.is_tainted],
+        hosts=[nodes[name] for name, traits in results if traits.is_host],
+        tainted=[nodes[name] for name, traits in results if traits.is_tainted],
         dialects=frozenset(key.pair for key in index.sums if isinstance(key, _Spoken)),
         policies=frozenset(key.policy for key in index.sums if isinstance(key, _Owned)),
         offered=frozenset(key.resource for key in index.sums if isinstance(key, _Offered)),
