@@ -5,7 +5,7 @@ They are the allocation annotation, and those that the node's dialect writes on 
 
 import operator
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import chain
 
@@ -97,16 +97,9 @@ def _obstacle(pod: Pod, annotations: Mapping[str, str]) -> str:
 
 def full_pod_events(repairs: Iterable[Repair]) -> list[PodEvent]:
     """Returns an Event for each pod whose annotations cannot be set right."""
+    note = "which cards this pod has cannot be written on it: "
     return [
-        PodEvent(
-            pod=repair.pod,
-            uid=repair.uid,
-            reason=ANNOTATIONS_FULL,
-            note=f"which cards this pod has cannot be written on it: {repair.obstacle}",
-            warning=True,
-            action="Annotating",
-            occasion=ANNOTATIONS_FULL,
-        )
+        replace(_event(repair, ANNOTATIONS_FULL, note + repair.obstacle, ANNOTATIONS_FULL), warning=True)
         for repair in repairs
         if repair.obstacle
     ]
@@ -115,17 +108,16 @@ def full_pod_events(repairs: Iterable[Repair]) -> list[PodEvent]:
 def other_card_events(repairs: Iterable[Repair]) -> list[PodEvent]:
     """Returns an Event for each pod that has another card than the annotated one."""
     return [
-        PodEvent(
-            pod=repair.pod,
-            uid=repair.uid,
-            reason=OTHER_CARD,
-            note=repair.other_card,
-            action="Annotating",
-            occasion=repair.other_card,
-        )
+        _event(repair, OTHER_CARD, repair.other_card, repair.other_card)
         for repair in repairs
         if repair.other_card
     ]
+
+
+def _event(repair: Repair, reason: str, note: str, occasion: str) -> PodEvent:
+    return PodEvent(
+        pod=repair.pod, uid=repair.uid, reason=reason, note=note, action="Annotating", occasion=occasion
+    )
 
 
 def _other_card(held: PodAllocation, assignments: NodeAssignments) -> str:

@@ -1,6 +1,6 @@
 """Containers that use more memory of a card than they asked for: the condition, and Events on their pods."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from gpushare_core.api.conditions import (
@@ -48,25 +48,22 @@ def excesses(use: ReportedUse, requested: Mapping[ContainerShare, int]) -> list[
     return [Excess(share, requested[share], found[share]) for share in sorted(found)]
 
 
-def memory_exceeded(measured: MeasuredUse | None, found: Sequence[Excess]) -> ConditionState:
+def excess_conditions(spec: NodeSpec, measured: MeasuredUse | None, use: ReportedUse) -> list[ConditionState]:
+    """Returns the condition about the memory that containers use, where that is measured."""
+    if spec.measurement.scope is not MeasurementScope.CONTAINERS:
+        return []
     if measured is None or measured.problem:
         problem = measured.problem if measured and measured.problem else NOT_MEASURED
-        return condition_unknown(MEMORY_EXCEEDED, problem.reason, problem.message)
+        return [condition_unknown(MEMORY_EXCEEDED, problem.reason, problem.message)]
+    found = excesses(use, measured.requested)
     if not found:
-        return condition_false(MEMORY_EXCEEDED, "WithinRequests")
+        return [condition_false(MEMORY_EXCEEDED, "WithinRequests")]
     more = f"; and {len(found) - MAX_NAMED} more" if len(found) > MAX_NAMED else ""
     message = (
         f"{'; '.join(map(str, found[:MAX_NAMED]))}{more}; other pods on the card may get no memory: let"
         " these pods ask for more, or their programs take less"
     )
-    return condition_true(MEMORY_EXCEEDED, "RequestExceeded", message)
-
-
-def excess_conditions(spec: NodeSpec, measured: MeasuredUse | None, use: ReportedUse) -> list[ConditionState]:
-    """Returns the condition about the memory that containers use, where that is measured."""
-    if spec.measurement.scope is not MeasurementScope.CONTAINERS:
-        return []
-    return [memory_exceeded(measured, excesses(use, measured.requested if measured else {}))]
+    return [condition_true(MEMORY_EXCEEDED, "RequestExceeded", message)]
 
 
 def excess_events(
