@@ -99,8 +99,7 @@ class Agent:
         self._stopping = False
         self._metrics = PluginMetrics(self.registry, self._process_state)
         self._streams = {name: DeviceStream() for name in RESOURCES}
-        reservations = UnitReservations(self._time)
-        self._calls = KubeletRequests(reservations)
+        self._calls = KubeletRequests(reservations := UnitReservations(self._time))
         self._assignment_reader = AssignmentReader(
             self.state,
             resources,

@@ -36,7 +36,7 @@ class EventWriter:
         try:
             await self.client.create(events(event.pod.namespace), body)
         except (ApiError, UnreachableError) as error:
-            if not (isinstance(error, ApiError) and error.is_conflict):  # else it was told before
+            if not (isinstance(error, ApiError) and error.is_conflict):  # a conflict: it is there
                 _log.warning("no Event: %s (%s)", event.note, error, extra={"pod": str(event.pod)})
             return isinstance(error, ApiError)
         return True

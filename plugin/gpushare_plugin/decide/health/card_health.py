@@ -35,14 +35,14 @@ CONFIRMATION = timedelta(seconds=1)
 ANSWER_QUIET = timedelta(seconds=10)
 """Longest first quiet time of a card that only had errors: an answer without one proves that it is well."""
 MAX_QUIET = timedelta(days=1)
-FORGOTTEN = timedelta(days=1)
+FORGET_AFTER = timedelta(days=1)
 """A card that was well for so long has no relapse, and one that was gone for so long no fault."""
 STORM = timedelta(seconds=10)
 """In this time an event counts once, because there can be thousands a second: neither the same one again nor
 another one of a fault that lasts is new. An event that asks for a longer quiet time always is."""
 
 Faults = Mapping[str, CardFault]
-"""By the card's UUID; also of cards that have returned, until ``FORGOTTEN``."""
+"""By the card's UUID; also of cards that have returned, until ``FORGET_AFTER``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,7 +253,8 @@ def _cleared(fault: CardFault | None, share_node: GPUShareNode, now: datetime) -
     """Returns the fault, cleared where an administrator has named exactly this one."""
     if fault is None or fault.cleared or (fault.reason in _NEEDS_CARD and not fault.quiet_since):
         return fault
-    if clearance(fault) in _clearances(share_node):
+    words = share_node.metadata.annotations.get(CLEAR_FAULT_ANNOTATION, "").replace(",", " ").split()
+    if clearance(fault) in words:
         return _returned(fault, ClearedBy.ADMINISTRATOR, now)
     return fault
 
@@ -263,16 +264,12 @@ def clearance(fault: CardFault) -> str:
     return f"{fault.uuid}@{fault.last_seen}"
 
 
-def _clearances(share_node: GPUShareNode) -> list[str]:
-    return share_node.metadata.annotations.get(CLEAR_FAULT_ANNOTATION, "").replace(",", " ").split()
-
-
 def _is_forgotten(fault: CardFault, missing_since: datetime | None, now: datetime) -> bool:
     """Also of a card that was taken out of the node; not of one that is gone for a moment, as in a reset."""
-    if fault.cleared and fault.quiet_since and now - _moment(fault.cleared, now) >= FORGOTTEN:
+    if fault.cleared and fault.quiet_since and now - _moment(fault.cleared, now) >= FORGET_AFTER:
         return True
-    is_old = now - _moment(fault.last_seen, now) >= FORGOTTEN
-    return is_old and missing_since is not None and now - missing_since >= FORGOTTEN
+    is_old = now - _moment(fault.last_seen, now) >= FORGET_AFTER
+    return is_old and missing_since is not None and now - missing_since >= FORGET_AFTER
 
 
 def _moment(text: str, otherwise: datetime) -> datetime:

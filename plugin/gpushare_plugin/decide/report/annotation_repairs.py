@@ -164,7 +164,10 @@ def _dialect_annotations(
     """Returns the annotations of ``dialect`` to set. Another time alone is no reason to write."""
     at, present = int(now.timestamp() * 10**9), held.pod.annotations
     assigned = dialect.codec.assignment_annotations(allocation.resource, at)
-    bound = {} if _has_foreign(held, assignments) else _bound(allocation, assignments.layout, dialect, at)
+    assignment = assignments.assigned.of(held.pod)
+    # The replaced system has annotated its units itself.
+    is_replaced = bool(assignment and assignment.foreign)
+    bound = {} if is_replaced else _bound(allocation, assignments.layout, dialect, at)
     desired = {**bound, **assigned}
     times = {key for key, value in desired.items() if value == str(at)}
     differing = {key for key, value in desired.items() if key not in times and present.get(key) != value}
@@ -185,12 +188,6 @@ def _bound(allocation: Allocation, layout: Layout, dialect: Dialect, at: int) ->
     if is_spread or not held.keys() <= places.keys():
         return {}
     return dialect.codec.bind_annotations(allocation, places, at)
-
-
-def _has_foreign(held: PodAllocation, assignments: NodeAssignments) -> bool:
-    """Whether the pod has units of the replaced system, which has annotated them in its own way."""
-    assignment = assignments.assigned.of(held.pod)
-    return bool(assignment and assignment.foreign)
 
 
 def _agrees(annotated: Allocation | None, held: PodAllocation, assignments: NodeAssignments) -> bool:

@@ -1,6 +1,6 @@
 """The conditions of a GPUShareNode: what holds, why, and what to do about it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gpushare_core.api.conditions import (
@@ -183,8 +183,13 @@ def _cards_healthy(layout: Layout | None, reading: Reading) -> ConditionState:
         usable = any(placed.card.healthy for placed in layout.cards)
         state = condition_unknown if usable else condition_false
         return state(CARDS_HEALTHY, problem.reason, problem.message)
-    faulty = [card for card in reading.left_out if not card.healthy]
-    if unhealthy := [*_unhealthy(layout.cards), *map(_left_out_card, faulty)]:
+    unhealthy = [
+        f"card {placed.card.index} ({placed.uuid}): {placed.card.reason or 'unhealthy'}"
+        for placed in layout.cards
+        if not placed.card.healthy
+    ]
+    unhealthy += [_left_out_card(card) for card in reading.left_out if not card.healthy]
+    if unhealthy:
         return condition_false(CARDS_HEALTHY, "CardsUnhealthy", "; ".join(unhealthy))
     if reading.left_out:
         return condition_true(CARDS_HEALTHY, "CardsLeftOut", _left_out(reading.left_out))
@@ -214,12 +219,6 @@ def _cards_cordoned(layout: Layout | None, cordon: Cordon) -> ConditionState:
         return condition_false(CARDS_CORDONED, "NoneCordoned")
     state = condition_true if closed else condition_false
     return state(CARDS_CORDONED, "UnknownCards" if cordon.unknown else "Cordoned", "; ".join(messages))
-
-
-def _unhealthy(cards: Sequence[PlacedCard]) -> Iterator[str]:
-    for placed in cards:
-        if not placed.card.healthy:
-            yield f"card {placed.card.index} ({placed.uuid}): {placed.card.reason or 'unhealthy'}"
 
 
 def _left_out(cards: Sequence[LeftOutCard]) -> str:
@@ -264,7 +263,13 @@ def _ledger_in_sync(offering: Offering, annotations: AnnotationState) -> Conditi
         return condition_false(LEDGER_IN_SYNC, "ForeignUnits", message)
     if annotations.differences:
         return condition_false(LEDGER_IN_SYNC, "BooksDiffer", _sentences(annotations.differences))
-    return condition_true(LEDGER_IN_SYNC, "InSync", _without_checkpoint(annotations.checkpoint_problem))
+    message = ""
+    if annotations.checkpoint_problem:
+        message = (
+            "the kubelet's checkpoint cannot be read, pods are known by name and annotation alone: mount the"
+            f" kubelet's folder device-plugins as the manifests do; {annotations.checkpoint_problem}"
+        )
+    return condition_true(LEDGER_IN_SYNC, "InSync", message)
 
 
 def _sentences(differences: Sequence[Difference]) -> str:
@@ -277,18 +282,11 @@ def _first_few(sentences: Sequence[str]) -> str:
     return "; ".join(sentences[:_MAX_SENTENCES]) + rest
 
 
-def _without_checkpoint(problem: str) -> str:
-    if not problem:
-        return ""
-    return (
-        "the kubelet's checkpoint cannot be read, pods are known by name and annotation alone: mount the"
-        f" kubelet's folder device-plugins as the manifests do; {problem}"
-    )
-
-
 def _unit_too_fine(spec: NodeSpec, offering: Offering) -> ConditionState:
     if offering.finest_unit is None or offering.refused_unit is None:
-        return _fits(offering)
+        if offering.layout is None:
+            return condition_unknown(UNIT_TOO_FINE, "NothingOffered", "nothing is offered: see Registered")
+        return condition_false(UNIT_TOO_FINE, "Fits")
     if offering.postponed and not _concerns(spec, offering, offering.refused_unit):
         return condition_unknown(UNIT_TOO_FINE, offering.postponed.reason, offering.postponed.message)
     refused = part_of(offering.refused_unit, ResourceClass.MEMORY)
@@ -300,12 +298,6 @@ def _unit_too_fine(spec: NodeSpec, offering: Offering) -> ConditionState:
         f"{in_force}{left_out}"
     )
     return condition_true(UNIT_TOO_FINE, "TooManyUnits", message)
-
-
-def _fits(offering: Offering) -> ConditionState:
-    if offering.layout is None:
-        return condition_unknown(UNIT_TOO_FINE, "NothingOffered", "nothing is offered: see Registered")
-    return condition_false(UNIT_TOO_FINE, "Fits")
 
 
 def _concerns(spec: NodeSpec, offering: Offering, unit: NodeUnit) -> bool:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from heapq import nlargest
 
 from gpushare_core.api.enums import Health
-from gpushare_core.api.node_object import CardStatus, NodeSpec, NodeStatus
+from gpushare_core.api.node_object import NodeSpec, NodeStatus
 from gpushare_core.placement.modes.table import NODE_MODES, class_of_lock
 from gpushare_core.process.metrics import Gauge, Sample
 from gpushare_plugin.decide.use.container_use import MeasuredUse
@@ -86,7 +86,9 @@ def status_figures(node: str, spec: NodeSpec, status: NodeStatus) -> Iterator[Sa
         yield UNITS.at(allocated, node, resource, ALLOCATED)
         yield UNITS.at(max(0, total - allocated), node, resource, FREE)
     for card in status.cards:
-        yield from _card_figures(node, card)
+        yield CARD_UNITS.at(card.allocated_units, node, card.uuid, ALLOCATED)
+        yield CARD_UNITS.at(max(0, card.units - card.allocated_units), node, card.uuid, FREE)
+        yield CARD_PODS.at(len({share.uid for share in card.pods}), node, card.uuid)
     held = _held_by_namespace(spec, status)
     for (resource, namespace), units in nlargest(MAX_NAMESPACES, held.items(), key=lambda item: item[1]):
         yield NAMESPACE_UNITS.at(units, node, resource, namespace)
@@ -111,9 +113,3 @@ def _held_by_namespace(spec: NodeSpec, status: NodeStatus) -> Counter[tuple[str,
         for share in card.pods:
             held[locked.value if locked else usual, share.namespace] += share.units
     return held
-
-
-def _card_figures(node: str, card: CardStatus) -> Iterator[Sample]:
-    yield CARD_UNITS.at(card.allocated_units, node, card.uuid, ALLOCATED)
-    yield CARD_UNITS.at(max(0, card.units - card.allocated_units), node, card.uuid, FREE)
-    yield CARD_PODS.at(len({share.uid for share in card.pods}), node, card.uuid)

@@ -58,7 +58,9 @@ def node_status(
         dialect=offering.dialect.name if layout else "",
         summary=printable(summary, most_bytes=bounds.SUMMARY),
         card_summaries=[printable(card_line(card, mode), most_bytes=bounds.CARD_SUMMARY) for card in cards],
-        units=_units(cards),
+        units=UnitTotals(
+            total=sum(card.units for card in cards), allocated=sum(card.allocated_units for card in cards)
+        ),
         memory=_memory(layout, cards, use),
         resources=[*_resources(layout, cards)] if layout and layout.is_mixed else [],
         cards=cards,
@@ -157,12 +159,6 @@ def _faults(faults: Sequence[CardFault]) -> list[CardFault]:
 
 def _by_name(share: PodShare) -> tuple[str, str, str, str]:
     return (share.namespace, share.name, share.uid, share.container)
-
-
-def _units(cards: list[CardStatus]) -> UnitTotals:
-    return UnitTotals(
-        total=sum(card.units for card in cards), allocated=sum(card.allocated_units for card in cards)
-    )
 
 
 def _resources(layout: Layout, cards: Sequence[CardStatus]) -> Iterator[ResourceTotals]:
