@@ -99,7 +99,8 @@ class Agent:
         self._stopping = False
         self._metrics = PluginMetrics(self.registry, self._process_state)
         self._streams = {name: DeviceStream() for name in RESOURCES}
-        self._calls = KubeletRequests(reservations := UnitReservations(self._time))
+        reservations = UnitReservations(self._time)
+        self._calls = KubeletRequests(reservations)
         self._assignment_reader = AssignmentReader(
             self.state,
             resources,
@@ -113,18 +114,15 @@ class Agent:
         self._registrars = {name: self._new_registrar(name, reservations) for name in RESOURCES}
         services = [server.answers for server in self._servers]
         self._heartbeat = Heartbeat(watchdog, services, clock=self._time)
-        sources = DeviceSources(self.state.changed.set)
-        self._reconciler = self._new_reconciler(
-            reservations, open_source or sources.open, open_use or sources.open_use
-        )
+        self._reconciler = self._new_reconciler(reservations, open_source, open_use)
 
     def _new_reconciler(
         self,
         reservations: UnitReservations,
-        open_source: Callable[[GPUShareNode], DeviceSource],
-        open_use: Callable[[GPUShareNode], UseSource | None],
+        open_source: Callable[[GPUShareNode], DeviceSource] | None,
+        open_use: Callable[[GPUShareNode], UseSource | None] | None,
     ) -> NodeReconciler:
-        names = ContainerNames(self._client)
+        names, sources = ContainerNames(self._client), DeviceSources(self.state.changed.set)
         return NodeReconciler(
             state=self.state,
             client=self._client,
@@ -132,8 +130,8 @@ class Agent:
             reservations=reservations,
             streams=self._streams,
             registration=self._registration,
-            open_source=open_source,
-            meter=UseMeter(self.state, names, open_use=open_use, clock=self._clock),
+            open_source=open_source or sources.open,
+            meter=UseMeter(self.state, names, open_use or sources.open_use, self._clock),
             events=EventWriter(self._client, self._settings.node, now=self._now),
             now=self._now,
             clock=self._clock,

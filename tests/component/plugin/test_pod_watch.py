@@ -90,7 +90,7 @@ async def _read_twice(api: PluginApi, first: HeldBack) -> PluginState:
 
 
 def _readings(api: PluginApi) -> int:
-    return sum(each.method == "GET" and each.path == pod_path(*ONE) for each in api.seen)
+    return sum(request.method == "GET" and request.path == pod_path(*ONE) for request in api.seen)
 
 
 async def test_a_pod_that_is_being_read_is_not_read_twice(api: PluginApi) -> None:
