@@ -288,7 +288,7 @@ def test_a_condition_says_what_is_wrong_and_what_to_do(
 
 
 def test_a_refusal_is_not_said_of_another_unit_that_is_asked_for_since() -> None:
-    """What is offered is kept while the kubelet does not answer, and so are the words about an earlier spec."""
+    """The offer stays while the kubelet does not answer, and so do the words about an earlier spec."""
     kept = replace(TOO_FINE, postponed=POD_RESOURCES_UNAVAILABLE)
     assert states(kept, node=share_node("1M"))["UnitTooFine"][0] == "True"
     later = states(kept, node=share_node("2Gi"))["UnitTooFine"]

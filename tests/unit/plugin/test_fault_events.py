@@ -1,4 +1,4 @@
-"""Which pods get an Event about a sick card: each one once for each fault, also across restarts of the plugin."""
+"""Which pods get an Event about a sick card: once for each fault, also across restarts of the plugin."""
 
 from datetime import UTC, datetime
 
