@@ -73,7 +73,7 @@ def test_two_swapped_pods_are_both_repaired_and_keep_what_else_was_written() -> 
     first = pod("first", container(units=4), annotation=annotation({"main": {"GPU-0": 4}}))
     second = pod("second", container(units=4), annotation=annotation({"main": {"GPU-1": 4}}))
     made = repaired(assigned(first={"main": FOUR_ON_1}, second={"main": FOUR}), first, second)
-    assert {name: each.cards for name, each in made.items()} == {
+    assert {name: held.cards for name, held in made.items()} == {
         "first": {"GPU-1": 4},
         "second": {"GPU-0": 4},
     }
