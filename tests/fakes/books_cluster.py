@@ -122,7 +122,7 @@ class Cluster:
         pod.body["metadata"]["annotations"] = share_binding(
             reference, allocation, share_node, now=NOW
         ).annotations
-        self.ledger.confirm(pod.uid, now=self.now)
+        self.ledger.reservations.confirm(pod.uid, now=self.now)
         pod.body["spec"]["nodeName"] = node
         return node
 

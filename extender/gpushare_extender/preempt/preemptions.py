@@ -396,9 +396,7 @@ class Preemptions:
     async def _read(self, pod: PodReference) -> KubePod | None:
         """Returns None when there is no such pod any more."""
         try:
-            present = await self.client.read(
-                Request(path=pod_path(pod.namespace, pod.name)), shape=KubePod
-            )
+            present = await self.client.read(Request(path=pod_path(pod.namespace, pod.name)), shape=KubePod)
         except ApiError as error:
             if error.is_not_found:
                 return None

@@ -140,9 +140,7 @@ class ExtenderApi:
         message = await nominations.given_up(pod, self._request(pod))
         return _json(ExtenderFilterResult(error=message) if message else result)
 
-    def _filter_names(
-        self, names: list[str], pod: KubePod, *, client_authenticated: bool
-    ) -> FilterResult:
+    def _filter_names(self, names: list[str], pod: KubePod, *, client_authenticated: bool) -> FilterResult:
         request, uid, now = self._request(pod), pod.metadata.uid, self.binder.timing.clock()
         is_free = pod.prefers_nodes or self.offered.is_retry(uid, now=now)
         narrowing = None if is_free else Narrowing(pod.nominated_node)
@@ -183,9 +181,7 @@ class ExtenderApi:
         else:
             self.refused.refused(uid, request)
 
-    def _remember(
-        self, pod: KubePod, request: PodRequest, names: list[str], result: FilterResult
-    ) -> None:
+    def _remember(self, pod: KubePod, request: PodRequest, names: list[str], result: FilterResult) -> None:
         """Whether others may be evicted for the pod is looked at when kube-scheduler had its turn."""
         if pod.may_preempt and result.failed:
             nodes = tuple(map(sys.intern, result.failed))

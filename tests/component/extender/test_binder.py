@@ -78,7 +78,7 @@ async def test_node_and_annotation_land_together(api: FakeApi, binder: Binder, l
         "cpu": "500m",
         "memory": "256Mi",
     }
-    assert (used(ledger), ledger.is_unconfirmed("uid-a")) == (4, False)
+    assert (used(ledger), ledger.reservations.is_unconfirmed("uid-a")) == (4, False)
 
 
 async def test_slices_are_bound_on_distinct_cards(api: FakeApi, binder: Binder, ledger: Ledger) -> None:
@@ -338,10 +338,10 @@ async def test_the_caller_gets_an_answer_though_the_api_server_gives_none(
     api.fail("POST", BINDING, slow)
     assert "has not told yet whether the pod is bound to node n1" in await binder.bind(reference(), "n1")
     assert "has not told yet" in await binder.bind(reference(), "n2"), "joins the bind task under way"
-    assert (used(ledger), ledger.is_unconfirmed("uid-a")) == (4, True)
+    assert (used(ledger), ledger.reservations.is_unconfirmed("uid-a")) == (4, True)
     free.set()
     assert await binder.drain(5.0) == 0
-    assert (used(ledger), ledger.is_unconfirmed("uid-a")) == (4, False)
+    assert (used(ledger), ledger.reservations.is_unconfirmed("uid-a")) == (4, False)
     assert api.pod("a")["spec"]["nodeName"] == "n1"
 
 
@@ -714,7 +714,7 @@ class TestWhatAPodIsExpectedToAskFor:
         gate.open.set()
         assert await binding == ""
         assert allocation(api)["cards"] == {"n1-0": 4}
-        assert (used(ledger), ledger.is_unconfirmed("uid-a")) == (4, False)
+        assert (used(ledger), ledger.reservations.is_unconfirmed("uid-a")) == (4, False)
 
     @pytest.mark.parametrize("expected", [1, 16])
     async def test_does_not_count_when_the_pod_asks_for_something_else(
