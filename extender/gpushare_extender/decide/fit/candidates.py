@@ -15,6 +15,9 @@ from gpushare_core.placement.card_choice import Strategy
 from gpushare_core.placement.node_ranking import BEST, SECOND, key_scores
 from gpushare_extender.ledger.fit_index import Answer, Fit
 
+SAMPLE = 100
+"""kube-scheduler offers all nodes that it finds fit, if they are fewer: its ``minFeasibleNodesToFind``."""
+
 Alike = Mapping[Answer, Sequence[str]]
 """Nodes by what the ledger answers of them: thousands of nodes share few answers."""
 
@@ -25,6 +28,11 @@ class Offer:
 
     offered: list[str] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
+
+
+def may_be_sampled(offered: int) -> bool:
+    """Returns whether there may be more fit nodes than the ``offered`` ones."""
+    return offered >= SAMPLE
 
 
 def scores(answers: Mapping[str, Answer]) -> dict[str, int]:
