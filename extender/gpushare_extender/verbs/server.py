@@ -244,11 +244,11 @@ class ExtenderApi:
         )
 
     async def inspect(self, _: Call) -> Answer:
-        return _json(inspect_all(self.ledger, self.differing))
+        return _json(inspect_all(self.ledger, self.differing, self.binder.choices))
 
     async def inspect_node(self, call: Call) -> Answer:
         name = call.name
-        if view := inspect_node(self.ledger, name, self.differing.get(name, ())):
+        if view := inspect_node(self.ledger, name, self.differing.get(name, ()), self.binder.choices):
             return _json(view)
         return error_answer(f"node {name} does not share GPU cards", 404)
 
