@@ -35,7 +35,7 @@ from gpushare_extender.ledger.ledger import DoesNotFitError, Ledger
 from gpushare_extender.objects.holder import read_pod
 from gpushare_extender.objects.pod_reference import PodReference
 from gpushare_extender.objects.share_node import read_share_node
-from gpushare_extender.transport.exchange import ENCODER
+from gpushare_extender.transport.messages import ENCODER
 from gpushare_extender.verbs.wire import EXTENDER_ARGS, ExtenderFilterResult, HostPriority
 
 AT_ONCE = 100

@@ -27,7 +27,7 @@ from gpushare_extender.ledger.unreleased_pods import UNRELEASED_SECONDS
 from gpushare_extender.main import freeze_gc
 from gpushare_extender.objects.holder import PodUpdate, read_pod
 from gpushare_extender.objects.share_node import ShareNode, read_share_node
-from gpushare_extender.transport.exchange import ENCODER
+from gpushare_extender.transport.messages import ENCODER
 from gpushare_extender.verbs.inspection import inspect_all
 from gpushare_extender.verbs.wire import EXTENDER_ARGS
 

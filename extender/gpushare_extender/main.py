@@ -18,6 +18,7 @@ from typing import Any
 
 from gpushare_core.api.enums import LogLevel
 from gpushare_core.api.names import EXTENDER_PORT, HOST_ADDRESS_VARIABLE, NAMESPACE
+from gpushare_core.health_server import CannotServeError
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import (
     Credentials,
@@ -60,13 +61,13 @@ from gpushare_extender.objects.pod_reference import PodReference
 from gpushare_extender.preempt.preemptions import Preemptions
 from gpushare_extender.transport.endpoints import (
     Address,
-    CannotServeError,
     Endpoint,
-    HealthEndpoint,
+    HealthPortEndpoint,
     serving,
 )
 from gpushare_extender.transport.listener import PROTOCOLS, Http2Service, ListenerLimits
-from gpushare_extender.transport.tls import ServerTls, TlsFiles, use_small_buffers
+from gpushare_extender.transport.tls import ServerTls, TlsFiles
+from gpushare_extender.transport.tls_buffers import use_small_tls_buffers
 from gpushare_extender.verbs.health import HealthApi
 from gpushare_extender.verbs.metrics import ExtenderMetrics, show_figures
 from gpushare_extender.verbs.metrics_access import MetricsAccess, reviewer
@@ -74,8 +75,8 @@ from gpushare_extender.verbs.metrics_port import metrics_endpoint, serving_metri
 from gpushare_extender.verbs.server import (
     MAX_REQUEST,
     ExtenderApi,
-    answering,
     application,
+    handler,
 )
 
 FIELD_MANAGER = "gpushare-extender"
@@ -101,7 +102,7 @@ class Options:
     metrics: Address | None = None
     """Where Prometheus reads the metrics by TLS and with a token; needs ``tls``."""
     tls: TlsFiles | None = None
-    largest_request: int = MAX_REQUEST
+    max_request: int = MAX_REQUEST
     """Bytes."""
     log_level: str = LogLevel.INFO
     """Where no policy says another one."""
@@ -112,7 +113,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     limit_malloc_arenas()
     parsed = _parse(arguments)
     configure_logging(parsed.log_level)
-    use_small_buffers()
+    use_small_tls_buffers()
     with log_file(parsed.log_folder / LOG_FILE) if parsed.log_folder else contextlib.nullcontext():
         log_start("gpushare-extender", VERSION)
         return _run(parsed)
@@ -311,13 +312,13 @@ async def _read_again(watches: Iterable[Watch]) -> None:
 
 
 def _serving(api: ExtenderApi, options: Options) -> contextlib.AbstractAsyncContextManager[None]:
-    app = partial(application, api, largest_request=options.largest_request)
-    http2 = Http2Service(answering(api), options.largest_request)
+    app = partial(application, api, max_request=options.max_request)
+    http2 = Http2Service(handler(api), options.max_request)
     calls = [
         Endpoint(address, app(), api.health.tls, ListenerLimits(), http2)
         for address in (options.listen, *options.also)
     ]
-    health = [HealthEndpoint(options.health, api.health.pages())] if options.health else []
+    health = [HealthPortEndpoint(options.health, api.health.pages())] if options.health else []
     return serving(calls, health, api.health.not_had, drain=DRAIN_SECONDS)
 
 
@@ -442,7 +443,7 @@ def _options(parsed: argparse.Namespace) -> Options:
         if files
         else None,
         tls=files,
-        largest_request=parsed.largest_request_mib * 2**20,
+        max_request=parsed.largest_request_mib * 2**20,
         log_level=parsed.log_level,
     )
 

@@ -10,7 +10,10 @@ from pathlib import Path
 from typing import NoReturn, TypeAlias
 
 from gpushare_localcluster import preflight
-from gpushare_localcluster.binary import ensure_binary
+from gpushare_localcluster.build.binary import ensure_binary
+from gpushare_localcluster.build.helm import ensure_helm
+from gpushare_localcluster.build.packages import RUNTIME, ensure_packages
+from gpushare_localcluster.build.volcano import ensure_volcano
 from gpushare_localcluster.cluster import LocalCluster, to_stderr
 from gpushare_localcluster.config import (
     ClusterConfig,
@@ -21,9 +24,6 @@ from gpushare_localcluster.config import (
 )
 from gpushare_localcluster.directories import cluster_folder
 from gpushare_localcluster.errors import LocalClusterError
-from gpushare_localcluster.helm import ensure_helm
-from gpushare_localcluster.packages import RUNTIME, ensure_packages
-from gpushare_localcluster.volcano import ensure_volcano
 
 NODE_COMMANDS = {
     "stop": LocalCluster.stop_node,

@@ -12,12 +12,12 @@ from pathlib import Path
 from types import TracebackType
 
 from gpushare_localcluster import preflight, processes
-from gpushare_localcluster.binary import Binary, ensure_binary
+from gpushare_localcluster.build.binary import Binary, ensure_binary
+from gpushare_localcluster.build.programs_image import write_programs_image
 from gpushare_localcluster.config import PROGRAMS_IMAGE, ClusterConfig, NodeConfig
 from gpushare_localcluster.containers import ContainerRecord, read_records
 from gpushare_localcluster.directories import cluster_folder
 from gpushare_localcluster.errors import LocalClusterError, NotRunningError
-from gpushare_localcluster.programs_image import write_programs_image
 from gpushare_localcluster.supervisor_client import ClusterStatus, NodeStatus, SupervisorClient
 from gpushare_localcluster.waiting import wait_until
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from gpushare_localcluster.binary import Binary
+from gpushare_localcluster.build.binary import Binary
 
 PROGRAMS_IMAGE = "programs.tar"
 CHECKOUT = Path(__file__).resolve().parents[2]

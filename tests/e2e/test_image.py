@@ -17,9 +17,9 @@ from tests.e2e.outcomes import is_running
 from tests.e2e.product import SYSTEM, Product, policy
 from tests.e2e.workloads import MEMORY, create
 
+from gpushare_localcluster.build.packages import ensure_packages
 from gpushare_localcluster.cluster import LocalCluster, to_stderr
 from gpushare_localcluster.config import ClusterConfig, Containerd
-from gpushare_localcluster.packages import ensure_packages
 
 pytestmark = pytest.mark.e2e
 

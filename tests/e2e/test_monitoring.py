@@ -19,8 +19,8 @@ from tests.e2e.product import ROOT, SYSTEM, Product, policy
 from tests.e2e.workloads import create, pod
 
 from gpushare_core.api.names import SIMULATE_ANNOTATION
+from gpushare_localcluster.build.packages import ensure_packages
 from gpushare_localcluster.cluster import LocalCluster, to_stderr
-from gpushare_localcluster.packages import ensure_packages
 from gpushare_localcluster.waiting import wait_until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.connected]

@@ -11,7 +11,7 @@ from gpushare_core.audit.readers import read_environment
 from gpushare_core.audit.records import (
     ContainerKey,
     HeldUnits,
-    HostBooks,
+    HostRecords,
     ListedContainer,
     PodKey,
     SeenCards,
@@ -27,7 +27,7 @@ KUBELET_FOLDER = Path("/var/lib/kubelet")
 CALL_SECONDS = 10.0
 
 
-def read_host(kubelet: Path = KUBELET_FOLDER) -> HostBooks:
+def read_host(kubelet: Path = KUBELET_FOLDER) -> HostRecords:
     """Returns what the kubelet with the folder ``kubelet`` says now.
 
     Environments are those that its checkpoint keeps: what the plugin answered.
@@ -35,7 +35,7 @@ def read_host(kubelet: Path = KUBELET_FOLDER) -> HostBooks:
     Raises:
         CannotLookError: one of its books cannot be read.
     """
-    return HostBooks(
+    return HostRecords(
         resources=listed_containers(pod_resources(kubelet / "pod-resources" / "kubelet.sock")),
         checkpoint=read_checkpoint(kubelet / "device-plugins" / FILE),
     )

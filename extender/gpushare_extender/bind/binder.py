@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from gpushare_core.dialects.table import ASKED_RESOURCES
-from gpushare_core.kube.client import KubeClient, Request
+from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.kube.lease_holder import NotHeldError
 from gpushare_core.kube.paths import pod_path
+from gpushare_core.kube.request import ApiRequest
 from gpushare_core.placement.card_choice import ChoiceReason
 from gpushare_core.placement.modes.table import unservable_reason
 from gpushare_core.placement.requests import PodRequest
@@ -294,7 +295,7 @@ class Binder:
 
         Not for longer than the caller waits: others wait for the slot.
         """
-        read = Request(path=pod_path(pod.namespace, pod.name), timeout=float(CALL_SECONDS))
+        read = ApiRequest(path=pod_path(pod.namespace, pod.name), timeout=float(CALL_SECONDS))
         try:
             cached = await self.client.read(dataclasses.replace(read, params=FROM_CACHE), shape=KubePod)
             if cached.metadata.uid == pod.uid:

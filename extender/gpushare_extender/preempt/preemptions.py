@@ -10,10 +10,11 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from gpushare_core.kube.backoff import backoff_delay
-from gpushare_core.kube.client import KubeClient, Request
+from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.kube.lease_holder import NotHeldError
 from gpushare_core.kube.paths import events, pod_path
+from gpushare_core.kube.request import ApiRequest
 from gpushare_extender.bind.deadlines import BindTiming
 from gpushare_extender.decide.fit.filter import fitting_nodes, passing_nodes
 from gpushare_extender.decide.pod import KubePod
@@ -396,7 +397,9 @@ class Preemptions:
     async def _read(self, pod: PodReference) -> KubePod | None:
         """Returns None when there is no such pod any more."""
         try:
-            present = await self.client.read(Request(path=pod_path(pod.namespace, pod.name)), shape=KubePod)
+            present = await self.client.read(
+                ApiRequest(path=pod_path(pod.namespace, pod.name)), shape=KubePod
+            )
         except ApiError as error:
             if error.is_not_found:
                 return None

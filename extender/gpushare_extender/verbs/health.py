@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 
 from prometheus_client import CollectorRegistry
 
-from gpushare_core.health_port import Answer, MetricsPage, Page
-from gpushare_core.process.metrics import PATH, new_registry
+from gpushare_core.health_server import Page, Response, health_pages
+from gpushare_core.process.metrics import new_registry
 from gpushare_core.text.printable import printable
 from gpushare_extender.cluster.watchers import DEAD_SECONDS, WatchHealth
-from gpushare_extender.transport.exchange import Answering, json_answer
+from gpushare_extender.transport.messages import Handler, json_response
 from gpushare_extender.transport.tls import ServerTls
 from gpushare_extender.verbs.routes import Route
 
@@ -30,21 +30,21 @@ class HealthApi:
     registry: CollectorRegistry = field(default_factory=lambda: new_registry("gpushare-extender"))
 
     def pages(self) -> Mapping[str, Page]:
-        return {"/healthz": self.healthz, "/readyz": self.readyz, PATH: MetricsPage(self.registry)}
+        return health_pages(liveness=self.healthz, readiness=self.readyz, registry=self.registry)
 
     def routes(self) -> list[Route]:
         """Returns the same for who has a certificate."""
-        return [Route("GET", path, _answering(page)) for path, page in self.pages().items()]
+        return [Route("GET", path, _handler(page)) for path, page in self.pages().items()]
 
-    async def healthz(self) -> Answer:
+    async def healthz(self) -> Response:
         """503 when a watch has been stuck for so long that only a restart can help."""
         silence = {watch.collection: round(watch.silence, 1) for watch in self.watches}
         dead = any(watch.silence > DEAD_SECONDS for watch in self.watches)
-        return json_answer({"ok": not dead, "secondsSinceLastSign": silence}, status=503 if dead else 200)
+        return json_response({"ok": not dead, "secondsSinceLastSign": silence}, status=503 if dead else 200)
 
-    async def readyz(self) -> Answer:
+    async def readyz(self) -> Response:
         message = printable(self.not_listed() or self._not_reachable() or self._not_listening())
-        return json_answer({"ok": not message, "missing": message}, status=503 if message else 200)
+        return json_response({"ok": not message, "missing": message}, status=503 if message else 200)
 
     def not_listed(self) -> str:
         """Returns why nothing can be answered yet, or an empty text.
@@ -64,5 +64,5 @@ class HealthApi:
         return "; ".join(why for address, why in self.not_had.items() if address not in self.former)
 
 
-def _answering(page: Page) -> Answering:
+def _handler(page: Page) -> Handler:
     return lambda _: page()

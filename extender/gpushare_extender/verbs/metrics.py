@@ -14,7 +14,7 @@ from gpushare_extender.decide.waiting.waiting_pods import NO_WAITS, WaitingPods
 from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.ledger.unfit_reason import Refusal
 from gpushare_extender.preempt.eviction_call import EvictionOutcome
-from gpushare_extender.transport.exchange import Answer, Answering, Call
+from gpushare_extender.transport.messages import Handler, Request, Response
 from gpushare_extender.verbs.inspection import NOTHING_DIFFERS, Differing
 
 VERBS = MappingProxyType({f"/gpushare/{verb}": verb for verb in ("filter", "prioritize", "preempt", "bind")})
@@ -98,25 +98,27 @@ class ExtenderMetrics:
     def eviction_attempted(self, outcome: EvictionOutcome) -> None:
         self._evictions.labels(outcome.name.capitalize()).inc()
 
-    def measured(self, answering: Answering) -> Answering:
-        """Returns ``answering``, with what kube-scheduler calls measured by the clock."""
+    def measured(self, handler: Handler) -> Handler:
+        """Returns ``handler`` with a clock on the requests of kube-scheduler."""
 
-        def answer(call: Call) -> Answer | Awaitable[Answer]:
-            seconds = self._verbs.get(call.path)
+        def respond(request: Request) -> Response | Awaitable[Response]:
+            seconds = self._verbs.get(request.path)
             if seconds is None:
-                return answering(call)
+                return handler(request)
             begun = self._clock()
-            answer = answering(call)
-            if not isinstance(answer, Answer):
-                return self._measured_later(answer, seconds, begun)
+            response = handler(request)
+            if not isinstance(response, Response):
+                return self._measured_later(response, seconds, begun)
             seconds.observe(self._clock() - begun)
-            return answer
+            return response
 
-        return answer
+        return respond
 
-    async def _measured_later(self, answer: Awaitable[Answer], seconds: Histogram, begun: float) -> Answer:
+    async def _measured_later(
+        self, response: Awaitable[Response], seconds: Histogram, begun: float
+    ) -> Response:
         try:
-            return await answer
+            return await response
         finally:
             seconds.observe(self._clock() - begun)
 

@@ -7,17 +7,17 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 from http import HTTPStatus
 
-from aiohttp import hdrs, web
+from aiohttp import hdrs, typedefs, web
 
-from gpushare_core.health_port import Page
+from gpushare_core.health_server import Page
 from gpushare_core.process.metrics import PATH
-from gpushare_extender.transport.connection import Handler, read_in_time
+from gpushare_extender.transport.connection import read_in_time
 from gpushare_extender.transport.endpoints import RETRY_SECONDS, Address, Endpoint, OpenPort
 from gpushare_extender.transport.listener import ListenerLimits
 from gpushare_extender.transport.tls import ServerTls, TlsFiles
 from gpushare_extender.verbs.metrics_access import MetricsAccess
 
-LIMITS = ListenerLimits(proven=32, unproven=32, pause=0.05)
+LIMITS = ListenerLimits(authenticated=32, unauthenticated=32, pause=0.05)
 """Anybody who reaches the host may shake hands here, which takes the processor: at most 20 times a second, so
 that no stranger slows the answers to kube-scheduler down."""
 MAX_RETRY_SECONDS = 60.0
@@ -48,7 +48,7 @@ def _application(page: Page, access: MetricsAccess) -> web.Application:
 
 
 @web.middleware
-async def end_refused(request: web.Request, handler: Handler) -> web.StreamResponse:
+async def end_refused(request: web.Request, handler: typedefs.Handler) -> web.StreamResponse:
     """Ends the connection of whoever gets nothing: the next try costs a handshake, and those are bounded."""
     try:
         response = await handler(request)

@@ -31,8 +31,8 @@ from gpushare_extender.preempt.node_pods import NodePodReader
 from gpushare_extender.preempt.nominations import Nominations
 from gpushare_extender.preempt.scheduler_victims import SchedulerVictims
 from gpushare_extender.transport import http1
-from gpushare_extender.transport.exchange import Answer, Answering, Call, error_answer
-from gpushare_extender.transport.exchange import json_answer as _json
+from gpushare_extender.transport.messages import Handler, Request, Response, error_response
+from gpushare_extender.transport.messages import json_response as _json
 from gpushare_extender.verbs.dialect_inspection import inspect_dialect
 from gpushare_extender.verbs.health import HealthApi
 from gpushare_extender.verbs.inspection import Differing, inspect_all, inspect_node
@@ -107,11 +107,11 @@ class ExtenderApi:
             *(Route("GET", path, self.version) for path in sorted(versions)),
         ]
 
-    def filter(self, call: Call) -> Answer | Awaitable[Answer]:
+    def filter(self, request: Request) -> Response | Awaitable[Response]:
         try:
-            args = EXTENDER_ARGS.decode(call.content)
-            self.called(call.port)
-            result = self._filter(args, client_authenticated=call.client_authenticated)
+            args = EXTENDER_ARGS.decode(request.content)
+            self.called(request.port)
+            result = self._filter(args, client_authenticated=request.client_authenticated)
         except UNREADABLE_JSON as error:
             return _json(ExtenderFilterResult(error=f"not the arguments of a filter: {error}"))
         if args.pod and args.pod.nominated_node and _is_empty(result):
@@ -131,7 +131,7 @@ class ExtenderApi:
             return _filter_result(result, node_names=result.passing)
         return _filter_result(result, nodes=NodeItems([items[name] for name in result.passing]))
 
-    async def _unless_given_up(self, pod: KubePod, result: ExtenderFilterResult) -> Answer:
+    async def _unless_given_up(self, pod: KubePod, result: ExtenderFilterResult) -> Response:
         """Answers ``result`` of a pod that fits nowhere, or why it is not to be nominated any longer: an
         error of ours makes kube-scheduler take the nomination back, and try the pod again."""
         binder = self.binder
@@ -192,34 +192,34 @@ class ExtenderApi:
         """Returns what the caller says that the pod requests: good for an answer, not for a bind."""
         return pod.request(self.ledger.resources)
 
-    def prioritize(self, call: Call) -> Answer:
+    def prioritize(self, request: Request) -> Response:
         """Status 400 makes the scheduler go on without scores: a worse node beats no node.
 
         No node is better for a pod that says itself which ones are.
         """
         try:
-            args = EXTENDER_ARGS.decode(call.content)
+            args = EXTENDER_ARGS.decode(request.content)
             names = args.node_names if args.node_names is not None else list(_named(args.nodes))
         except UNREADABLE_JSON as error:
-            return error_answer(f"not the arguments of a prioritize: {error}", 400)
+            return error_response(f"not the arguments of a prioritize: {error}", 400)
         if args.pod is None:
-            return error_answer("not the arguments of a prioritize: no Pod", 400)
+            return error_response("not the arguments of a prioritize: no Pod", 400)
         self.offered.proceeded(args.pod.metadata.uid)
         asked = self._request(args.pod)
         has_say = asked.resources and not args.pod.prefers_nodes
         scores = prioritize_nodes(self.ledger, names, asked) if has_say else dict.fromkeys(names, 0)
         return _json([HostPriority(name, score) for name, score in scores.items()])
 
-    async def preempt(self, call: Call) -> Answer:
+    async def preempt(self, request: Request) -> Response:
         """Any other status than 200 makes the scheduler give up preempting for this attempt."""
         try:
-            args = PREEMPTION_ARGS.decode(call.content)
+            args = PREEMPTION_ARGS.decode(request.content)
         except UNREADABLE_JSON as error:
-            return error_answer(f"not the arguments of a preempt: {error}", 400)
+            return error_response(f"not the arguments of a preempt: {error}", 400)
         if args.pod is None:
-            return error_answer("not the arguments of a preempt: no Pod", 400)
+            return error_response("not the arguments of a preempt: no Pod", 400)
         if message := self.health.not_listed():
-            return error_answer(message, 503)
+            return error_response(message, 503)
         uid, now = args.pod.metadata.uid, self.binder.timing.clock()
         if self.offered.has_others(uid, now=now) or self.sampled.is_to_try_again(uid, now=now):
             return _json(preemption_result({}))  # it fits nodes that it was not offered at this attempt
@@ -232,9 +232,9 @@ class ExtenderApi:
             self.ledger, NodePodReader(binder.client), self.preemptors, self.ending, binder.timing.clock
         )
 
-    async def bind(self, call: Call) -> Answer:
+    async def bind(self, request: Request) -> Response:
         try:
-            args = BINDING_ARGS.decode(call.content)
+            args = BINDING_ARGS.decode(request.content)
         except UNREADABLE_JSON as error:
             return _json(ExtenderBindingResult(f"not the arguments of a bind: {error}"))
         pod = PodReference(args.pod_namespace, args.pod_name, args.pod_uid)
@@ -243,33 +243,32 @@ class ExtenderApi:
             ExtenderBindingResult(self.health.not_listed() or await self.binder.bind(pod, args.node))
         )
 
-    async def inspect(self, _: Call) -> Answer:
+    async def inspect(self, _: Request) -> Response:
         return _json(inspect_all(self.ledger, self.differing, self.binder.choices))
 
-    async def inspect_node(self, call: Call) -> Answer:
-        name = call.name
+    async def inspect_node(self, request: Request) -> Response:
+        name = request.name
         if view := inspect_node(self.ledger, name, self.differing.get(name, ()), self.binder.choices):
             return _json(view)
-        return error_answer(f"node {name} does not share GPU cards", 404)
+        return error_response(f"node {name} does not share GPU cards", 404)
 
-    async def inspect_dialect(self, dialect: Dialect, _: Call) -> Answer:
+    async def inspect_dialect(self, dialect: Dialect, _: Request) -> Response:
         return _json(inspect_dialect(self.ledger, dialect))
 
-    async def inspect_dialect_node(self, dialect: Dialect, call: Call) -> Answer:
+    async def inspect_dialect_node(self, dialect: Dialect, request: Request) -> Response:
         """An error is a field of the answer, as it was with the system: its tools look there."""
-        return _json(inspect_dialect(self.ledger, dialect, call.name))
+        return _json(inspect_dialect(self.ledger, dialect, request.name))
 
-    async def version(self, _: Call) -> Answer:
-        return Answer(VERSION.encode(), content_type="text/plain; charset=utf-8")
-
-
-def answering(api: ExtenderApi) -> Answering:
-    """Returns what answers every call of ``api``."""
-    return api.metrics.measured(Routes(api.routes()).answer)
+    async def version(self, _: Request) -> Response:
+        return Response(VERSION.encode(), content_type="text/plain; charset=utf-8")
 
 
-def application(api: ExtenderApi, *, largest_request: int = MAX_REQUEST) -> web.Application:
-    return http1.application(answering(api), largest_request=largest_request)
+def handler(api: ExtenderApi) -> Handler:
+    return api.metrics.measured(Routes(api.routes()).respond)
+
+
+def application(api: ExtenderApi, *, max_request: int = MAX_REQUEST) -> web.Application:
+    return http1.application(handler(api), max_request=max_request)
 
 
 def _named(nodes: NodeItems | None) -> dict[str, msgspec.Raw]:

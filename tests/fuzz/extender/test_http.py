@@ -35,7 +35,7 @@ from gpushare_extender.verbs.server import ExtenderApi, application
 
 DEADLINE = 20.0
 """Seconds in which every conversation is over, on a busy machine."""
-LIMITS = ListenerLimits(patience=Timeouts(read=0.5, idle=0.5), handshake=0.5)
+LIMITS = ListenerLimits(timeouts=Timeouts(read=0.5, idle=0.5), handshake=0.5)
 
 POD = {**pod_json("a", units=4), "metadata": {"name": "a", "namespace": "default", "uid": "uid-a"}}
 NODES = {"items": [{"metadata": {"name": "n1"}}, {"metadata": {"name": "n2"}}]}

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gpushare_localcluster import processes
-from gpushare_localcluster.binary import Binary
+from gpushare_localcluster.build.binary import Binary
 from gpushare_localcluster.cluster import LocalCluster, is_free
 from gpushare_localcluster.config import ClusterConfig, Containerd, NodeConfig
 from gpushare_localcluster.containers import read_records
