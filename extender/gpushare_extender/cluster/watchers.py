@@ -205,7 +205,7 @@ def read_known_share_node(ledger: Ledger, raw: msgspec.Raw | bytes) -> ShareNode
 def _compared(ledger: Ledger, update: PodUpdate) -> PodUpdate:
     """Returns ``update`` with a message where it does not go together with what is known of the pod."""
     known = ledger.holder(update.uid)
-    if known is None or ledger.is_reserved(update.uid):
+    if known is None or update.uid in ledger.reservations:
         return update
     return contradiction(known, update)
 

@@ -142,7 +142,7 @@ class Preemptions:
                 self.preemptors.has_to_wait(preemptor, again=now + FIRST_RETRY)
             return
         if preemptor.is_stale(now=now):
-            preemptor.is_woken = True
+            preemptor.is_activated = True
             self.would_fit(preemptor.pod.uid)
             return
         await self.permit()
@@ -256,11 +256,11 @@ class Preemptions:
         self, preemptor: Preemptor, pods: Mapping[str, Sequence[BoundPod]], budgets: Sequence[Budget]
     ) -> None:
         """Where only budgets are in the way, people are told once."""
-        if preemptor.told or not budgets:
+        if preemptor.budgets_reported or not budgets:
             return
         evictions = self._evictions(preemptor, pods, [])
         if victims := [pod for eviction in evictions for pod in eviction.victims]:
-            preemptor.told = True
+            preemptor.budgets_reported = True
             why = "a PodDisruptionBudget protects it, and no other pods would free enough on one card"
             await self._tell(refused(preemptor.pod, victims[0].pod, why=why))
 

@@ -45,7 +45,7 @@ def _is_bound(ledger: Ledger, name: str, uid: str) -> bool:
         and known is not None
         and holder is known.holders.get(uid)
         and holder.node == name
-        and not ledger.is_reserved(uid)
+        and uid not in ledger.reservations
         and all(known.booked(uid, card.card) for card in holder.cards)
     )
 

@@ -82,7 +82,7 @@ def _without_annotation(share_node: ShareNode) -> dict[str, PodRecord]:
 def _bound(ledger: Ledger, node: NodeLedger) -> Iterator[Holder]:
     """Yields the pods of which a watch has shown an annotation, and that are there still."""
     for uid, holder in node.holders.items():
-        if ledger.holder(uid) is holder and not ledger.is_reserved(uid):
+        if ledger.holder(uid) is holder and uid not in ledger.reservations:
             yield holder
 
 
@@ -165,7 +165,7 @@ def _ledger_card(ledger: Ledger, node: NodeLedger, card: Card) -> LedgerCard:
         LedgerShare(
             pod=PodKey(share.namespace, share.name, share.uid),
             units=share.units,
-            reserved=ledger.is_reserved(share.uid),
+            reserved=share.uid in ledger.reservations,
         )
         for share in node.shares(card.uuid)
         if share.units
