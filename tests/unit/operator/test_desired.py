@@ -12,7 +12,7 @@ from tests.samples.operator import INSTALLATION, control_plane, hostctl_run, pol
 from gpushare_core.api.api_model import ApiModel
 from gpushare_core.api.share_node import NodeSpec
 from gpushare_core.text.json_object import Json
-from gpushare_extender.main import DRAIN_SECONDS
+from gpushare_extender.extender import DRAIN_SECONDS
 from gpushare_operator.cluster.labels import HASH_ANNOTATION
 from gpushare_operator.desired.daemon_sets import extender_daemon_set, plugin_daemon_set
 from gpushare_operator.desired.dedicated import scheduler_deployment

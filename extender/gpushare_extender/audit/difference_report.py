@@ -33,7 +33,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
-class BooksReport:
+class DifferenceReport:
     """Writes the annotation of the extender ``identity`` on the Lease in ``namespace``."""
 
     client: KubeClient
