@@ -24,7 +24,7 @@ from gpushare_extender.cluster.log_levels import LogLevels
 from gpushare_extender.decide.figures import ledger_figures
 from gpushare_extender.extender import freeze_gc
 from gpushare_extender.ledger.ledger import Ledger
-from gpushare_extender.ledger.unreleased_pods import DEPARTURE_SECONDS
+from gpushare_extender.ledger.unreleased_pods import UNRELEASED_SECONDS
 from gpushare_extender.objects.holder import PodUpdate, read_pod
 from gpushare_extender.objects.share_node import ShareNode, read_share_node
 from gpushare_extender.transport.messages import ENCODER
@@ -132,7 +132,7 @@ def pod_event(ledger: Ledger, layout: Layout) -> float:
             ledger.set_pod(read_pod(content))
             ledger.set_pod(read_pod(content))
             ledger.pod_deleted(uid, now=0.0)
-        ledger.end_departures(now=DEPARTURE_SECONDS)
+        ledger.free_unreleased(now=UNRELEASED_SECONDS)
 
     return seconds(pass_by) / (3 * len(known))
 

@@ -30,7 +30,7 @@ from gpushare_extender.cluster.unserved_pods import UnservedPods
 from gpushare_extender.cluster.watchers import (
     Watch,
     WatchHealth,
-    end_departures,
+    free_unreleased_pods,
     watch_pods,
     watch_share_nodes,
 )
@@ -150,7 +150,7 @@ class Extender:
             *(watch.run() for watch in self.watches),
             self.lease.keep(),
             self.pauses.end_in_time(),
-            end_departures(ledger),
+            free_unreleased_pods(ledger),
             self.activation.run(),
             activate_others(self.activation, self.api.attempts.offered, timing.clock, timing.sleep),
             self.preemptions.run(),

@@ -17,7 +17,7 @@ from gpushare_core.placement.requests import PodRequest
 from gpushare_core.process.clock import utc_now
 from gpushare_core.text.json_object import Json
 from gpushare_extender.bind.deadlines import BindTiming
-from gpushare_extender.decide.pod import Pod
+from gpushare_extender.decide.pod import KubePod
 from gpushare_extender.decide.preemption.queue import PreemptionQueue, Preemptor
 from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.preempt.preemptions import Preemptions
@@ -26,7 +26,7 @@ from gpushare_extender.preempt.preemptions import Preemptions
 def requested(name: str, units: int, priority: int) -> PodRequest:
     """What kube-scheduler says that the pod asks for."""
     pod = preemptor_json(name, units=units, priority=priority)
-    return msgspec.convert(pod, Pod).request(RESOURCES)
+    return msgspec.convert(pod, KubePod).request(RESOURCES)
 
 
 async def permitted() -> int:

@@ -18,7 +18,7 @@ from gpushare_extender.bind.stale_reservations import StaleReservations
 from gpushare_extender.cluster.watchers import (
     Watch,
     WatchHealth,
-    end_departures,
+    free_unreleased_pods,
     watch_pods,
     watch_share_nodes,
 )
@@ -61,7 +61,7 @@ class SimulatedExtender:
             *(watch.run() for watch in watches),
             lease.keep(),
             pauses.end_in_time(),
-            end_departures(ledger, seconds, asyncio.sleep),
+            free_unreleased_pods(ledger, seconds, asyncio.sleep),
             StaleReservations(client, ledger, timing).release(),
         ]
         self.tasks = [asyncio.ensure_future(part) for part in parts]

@@ -15,7 +15,7 @@ from gpushare_core.audit.difference import Difference
 from gpushare_core.audit.differences import node_differences, seen_twice
 from gpushare_core.audit.lasting import LASTING_SECONDS
 from gpushare_extender.decide.audit.fast_path import surely_agree
-from gpushare_extender.decide.audit.records import node_books, settled_differences
+from gpushare_extender.decide.audit.records import node_records, settled_differences
 from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.ledger.listener import LedgerListener
 
@@ -122,11 +122,11 @@ class LedgerAudit:
     def _audit(self, node: str, *, is_quiet: bool) -> None:
         """Waits for pods that were just deleted to be released; but not on a node that keeps changing, such
         as one whose kubelet rejects pods that are made anew again and again."""
-        departing = self.ledger.departing(node)
-        if departing and is_quiet:
+        unreleased = self.ledger.unreleased(node)
+        if unreleased and is_quiet:
             self.nodes.node_changed(node)
             return
-        seen = self._seen_now(node, departing, is_quiet=is_quiet)
+        seen = self._seen_now(node, unreleased, is_quiet=is_quiet)
         lasting = seen if is_quiet else seen_twice(self._seen.get(node, ()), seen)
         if lasting and node not in self.found:
             _log.warning("books differ: %s", lasting[0].sentence, extra={"node": node})
@@ -137,11 +137,11 @@ class LedgerAudit:
         if seen and not is_quiet:
             self.nodes.node_changed(node)
 
-    def _seen_now(self, node: str, departing: Collection[str], *, is_quiet: bool) -> Sequence[Difference]:
-        books = None if surely_agree(self.ledger, node) else node_books(self.ledger, node)
-        if books is None:
+    def _seen_now(self, node: str, unreleased: Collection[str], *, is_quiet: bool) -> Sequence[Difference]:
+        records = None if surely_agree(self.ledger, node) else node_records(self.ledger, node)
+        if records is None:
             return []
-        return node_differences(books) if is_quiet else settled_differences(books, departing)
+        return node_differences(records) if is_quiet else settled_differences(records, unreleased)
 
 
 def _put(by_node: dict[str, Sequence[Difference]], node: str, differences: Sequence[Difference]) -> None:

@@ -17,7 +17,7 @@ from gpushare_core.placement.requests import PodRequest
 from gpushare_extender.bind.binding import Binding, allocation_of, share_binding
 from gpushare_extender.bind.binding_write import BindingWrite, BoundBeforeError, NotBoundError
 from gpushare_extender.bind.deadlines import CALL_SECONDS, BindTiming
-from gpushare_extender.decide.pod import Pod, PodVersion
+from gpushare_extender.decide.pod import KubePod, PodVersion
 from gpushare_extender.decide.waiting.expected_requests import ExpectedRequest, ExpectedRequests, is_same
 from gpushare_extender.ledger.ledger import DoesNotFitError, Ledger
 from gpushare_extender.ledger.reservations import BindState, Reservation
@@ -120,7 +120,7 @@ class Binder:
 
     def may_be_binding(self) -> bool:
         """Returns whether a Binding may be under way, if only one that a defect lost sight of."""
-        lost = self.ledger.reservations(BindState.ABANDONED)
+        lost = self.ledger.reservations.in_state(BindState.ABANDONED)
         certain = self.timing.clock() - self.timing.uncertain_for
         return bool(self._tasks) or any(reservation.since > certain for reservation in lost)
 
@@ -162,7 +162,7 @@ class Binder:
             refused = isinstance(error, NotBoundError)
             return (BindResult.REFUSED if refused else BindResult.NO_LEASE, str(error))
         except Exception as error:
-            self.ledger.abandon(pod.uid, now=self.timing.clock())
+            self.ledger.reservations.abandon(pod.uid, now=self.timing.clock())
             _log.exception("bind failed", extra=extra)
             return (BindResult.DEFECT, f"internal error of the extender: {error!r}")
         _log.debug("bound", extra=extra)  # the pod and its Event tell it, and a line costs like a filter
@@ -232,7 +232,7 @@ class Binder:
         if request is None or self.ledger.holder(pod.uid) or holds.of(pod.uid) or node in holds.nodes():
             return None
         self._reserve(pod, node, request)
-        reservation = self.ledger.reservation(pod.uid)
+        reservation = self.ledger.reservations.of(pod.uid)
         return Expected(reservation, request, self.ledger.share_node(node)) if reservation else None
 
     def _serves(self, reserved: Expected, request: PodRequest) -> bool:
@@ -244,7 +244,7 @@ class Binder:
         return is_right and bool(is_unchanged) and self._is_there(reserved)
 
     def _is_there(self, reserved: Expected) -> bool:
-        return self.ledger.reservation(reserved.reservation.holder.uid) is reserved.reservation
+        return self.ledger.reservations.of(reserved.reservation.holder.uid) is reserved.reservation
 
     def _release(self, reserved: Expected | None) -> None:
         """Nothing was sent for it. Without effect on what has come in its place."""
@@ -260,7 +260,7 @@ class Binder:
         holder = self.ledger.holder(pod.uid)
         if holder and holder.node != node:
             raise NotBoundError(f"the pod already holds its share of cards on node {holder.node}")
-        return holder is not None and not self.ledger.is_unconfirmed(pod.uid)
+        return holder is not None and not self.ledger.reservations.is_unconfirmed(pod.uid)
 
     async def _read_request(self, pod: PodReference) -> KnownPod:
         """Returns what the pod itself requests: no caller is believed that has not proven to be
@@ -284,20 +284,20 @@ class Binder:
             raise NotBoundError(f"the pod asks for no {resources}: the gpushare extender binds no others")
         return KnownPod(request, present.version)
 
-    async def _read_pod(self, pod: PodReference) -> Pod:
+    async def _read_pod(self, pod: PodReference) -> KubePod:
         """Asks the API server's cache first: nearly always the pod is in it, and etcd is spared a read.
 
         Not for longer than the caller waits: others wait for the slot.
         """
         read = Request(path=pod_path(pod.namespace, pod.name), timeout=float(CALL_SECONDS))
         try:
-            cached = await self.client.read(dataclasses.replace(read, params=FROM_CACHE), shape=Pod)
+            cached = await self.client.read(dataclasses.replace(read, params=FROM_CACHE), shape=KubePod)
             if cached.metadata.uid == pod.uid:
                 return cached
         except ApiError as error:
             if not error.is_not_found:
                 raise
-        return await self.client.read(read, shape=Pod)
+        return await self.client.read(read, shape=KubePod)
 
     async def _bind_with_share(
         self,
@@ -309,7 +309,7 @@ class Binder:
         holding: int,
         answer_due: float,
     ) -> None:
-        earlier = None if reserved else self.ledger.reservation(pod.uid)
+        earlier = None if reserved else self.ledger.reservations.of(pod.uid)
         holder = reserved.reservation.holder if reserved else self._reserve(pod, node, known.request)
         share_node = self.ledger.share_node(node)
         assert share_node
@@ -327,7 +327,7 @@ class Binder:
         except NotBoundError:
             self.ledger.release(pod.uid)
             raise
-        self.ledger.confirm(pod.uid, now=self.timing.clock())
+        self.ledger.reservations.confirm(pod.uid, now=self.timing.clock())
         self.bound(pod, node)
 
     def _write(self, binding: Binding, *, holding: int, answer_due: float) -> BindingWrite:

@@ -14,8 +14,7 @@ from gpushare_core.kube.client import KubeClient, Request
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.kube.paths import pod_path
 from gpushare_extender.bind.deadlines import BindTiming
-from gpushare_extender.decide.pod_state import PodState
-from gpushare_extender.decide.rejection import rejection_for
+from gpushare_extender.decide.pod_state import PodState, rejection_for
 from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.objects.pod_reference import PodReference
 

@@ -43,8 +43,8 @@ class StaleReservations:
     def _stale(self) -> list[Reservation]:
         """Returns what is old enough for an answer that begins now to be certain."""
         now = self.timing.clock()
-        confirmed = self.ledger.reservations(BindState.CONFIRMED)
-        abandoned = self.ledger.reservations(BindState.ABANDONED)
+        confirmed = self.ledger.reservations.in_state(BindState.CONFIRMED)
+        abandoned = self.ledger.reservations.in_state(BindState.ABANDONED)
         return [
             *(each for each in confirmed if now - each.since >= STALE_SECONDS),
             *(each for each in abandoned if now - each.since >= self.timing.uncertain_for),
@@ -55,7 +55,7 @@ class StaleReservations:
         knows nothing of may have begun, and ended."""
         holder = reservation.holder
         is_void = await self._is_void(reservation)
-        if is_void and self.ledger.reservation(holder.uid) is reservation:
+        if is_void and self.ledger.reservations.of(holder.uid) is reservation:
             _log.info("reservation released, its pod is gone or not bound", extra=_names(holder))
             self.ledger.release_later(holder.uid, now=self.timing.clock())
 

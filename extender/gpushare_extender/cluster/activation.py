@@ -20,7 +20,7 @@ from gpushare_core.placement.requests import PodRequest
 from gpushare_core.text.json_object import Json
 from gpushare_extender.cluster.retried_apply import apply_until_accepted
 from gpushare_extender.decide.waiting.offered_pods import ATTEMPT_SECONDS, OfferedPods
-from gpushare_extender.decide.waiting.unschedulable_pods import RefusedPods
+from gpushare_extender.decide.waiting.unschedulable_pods import UnschedulablePods
 
 NAME = "gpushare-wake-up"
 ANNOTATION = "gpushare.io/room-since"
@@ -37,7 +37,7 @@ class PodActivation:
 
     client: KubeClient
     namespace: str
-    pods: RefusedPods
+    pods: UnschedulablePods
     now: Callable[[], datetime]
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     _room: asyncio.Event = field(default_factory=asyncio.Event, init=False)

@@ -11,7 +11,7 @@ from gpushare_core.kube.client import KubeClient, Request
 from gpushare_core.kube.errors import ApiError, UnreachableError, asked_to_wait
 from gpushare_core.kube.paths import pod_path
 from gpushare_core.placement.requests import PodRequest
-from gpushare_extender.decide.pod import Pod
+from gpushare_extender.decide.pod import KubePod
 from gpushare_extender.objects.holder import PodUpdate
 from gpushare_extender.objects.legacy_pods import LegacyPod
 
@@ -80,7 +80,7 @@ class LegacyPodReader:
     async def _read_pod(self, legacy: LegacyPod) -> tuple[str, PodRequest] | None:
         request = Request(path=pod_path(legacy.pod.namespace, legacy.pod.name))
         try:
-            pod = await self.client.read(request, shape=Pod)
+            pod = await self.client.read(request, shape=KubePod)
         except ApiError as error:
             if error.is_not_found:
                 return None

@@ -178,13 +178,13 @@ async def watch_pods(
             ledger.set_pod(update)
 
 
-async def end_departures(
+async def free_unreleased_pods(
     ledger: Ledger, clock: Clock = time.monotonic, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
 ) -> None:
     """Frees in time what departed pods had; never returns. ``clock``: that of the watch of pods."""
     while True:
         await sleep(DEPARTURES_PERIOD)
-        ledger.end_departures(now=clock())
+        ledger.free_unreleased(now=clock())
 
 
 def read_known_pod(ledger: Ledger, raw: msgspec.Raw | bytes) -> PodUpdate:
@@ -205,7 +205,7 @@ def read_known_share_node(ledger: Ledger, raw: msgspec.Raw | bytes) -> ShareNode
 def _compared(ledger: Ledger, update: PodUpdate) -> PodUpdate:
     """Returns ``update`` with a message where it does not go together with what is known of the pod."""
     known = ledger.holder(update.uid)
-    if known is None or ledger.is_reserved(update.uid):
+    if known is None or update.uid in ledger.reservations:
         return update
     return contradiction(known, update)
 

@@ -56,7 +56,7 @@ def node_unfit_reason(node: NodeLedger | None, room: NodeRoom | None, request: R
     return unfit_reason(request, room)
 
 
-class NodeState:
+class SharedAnswers:
     """What nodes have in common that answer every request alike; it lives as long as there are any."""
 
     __slots__ = ("__weakref__", "answers")
@@ -70,13 +70,13 @@ class _States:
     """Of all nodes whose state somebody has asked for since they changed."""
 
     def __init__(self) -> None:
-        self._by_fingerprint: WeakValueDictionary[Hashable, NodeState] = WeakValueDictionary()
-        self._by_node: dict[str, NodeState] = {}
+        self._by_fingerprint: WeakValueDictionary[Hashable, SharedAnswers] = WeakValueDictionary()
+        self._by_node: dict[str, SharedAnswers] = {}
 
-    def of(self, name: str, node: NodeLedger) -> NodeState:
+    def of(self, name: str, node: NodeLedger) -> SharedAnswers:
         state = self._by_node.get(name)
         if state is None:
-            state = self._by_fingerprint.setdefault(node.fingerprint(), NodeState())
+            state = self._by_fingerprint.setdefault(node.fingerprint(), SharedAnswers())
             self._by_node[name] = state
         return state
 

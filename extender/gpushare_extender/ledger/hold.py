@@ -61,7 +61,7 @@ class Holds:
         """Returns the names of the nodes on which something is held."""
         return {hold.node for hold in self._by_uid.values()}
 
-    def passed(self, node: str, *, uid: str, priority: int) -> set[str]:
+    def ignorable_for(self, node: str, *, uid: str, priority: int) -> set[str]:
         """Returns the UIDs of the pods whose holds on ``node`` do not count for this pod."""
         there = (hold for hold in self._by_uid.values() if hold.node == node)
         return {hold.uid for hold in there if not hold.counts_for(uid, priority)}

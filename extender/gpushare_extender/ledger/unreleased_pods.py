@@ -3,13 +3,13 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-DEPARTURE_SECONDS = 4.0
+UNRELEASED_SECONDS = 4.0
 """In which a plugin has told of a pod that the kubelet admitted. Before, a burst of pods may be admitted.
 Less than the 5 s of quiet after which all books agree."""
 
 
 @dataclass(frozen=True, slots=True)
-class Departure:
+class UnreleasedPod:
     """A pod that is gone, and that counts where the kubelet may have given it units."""
 
     nodes: frozenset[str]
@@ -20,13 +20,13 @@ class Departure:
 class UnreleasedPods:
     """All of them, by pod UID."""
 
-    _by_uid: dict[str, Departure] = field(default_factory=dict)
+    _by_uid: dict[str, UnreleasedPod] = field(default_factory=dict)
 
     def __contains__(self, uid: str) -> bool:
         return uid in self._by_uid
 
     def put(self, uid: str, nodes: Iterable[str], *, now: float) -> None:
-        self._by_uid[uid] = Departure(frozenset(nodes), now)
+        self._by_uid[uid] = UnreleasedPod(frozenset(nodes), now)
 
     def pop(self, uid: str) -> frozenset[str]:
         """Removes the pod; returns the nodes on which it counted."""
@@ -39,4 +39,4 @@ class UnreleasedPods:
 
     def overdue(self, now: float) -> list[str]:
         """Returns the UIDs of those of which their node's plugin would have told by now."""
-        return [uid for uid, each in self._by_uid.items() if now - each.since >= DEPARTURE_SECONDS]
+        return [uid for uid, each in self._by_uid.items() if now - each.since >= UNRELEASED_SECONDS]

@@ -11,7 +11,7 @@ from gpushare_core.api.timestamps import read_rfc3339
 from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.dialects.table import ANNOTATION_KEYS
 from gpushare_core.placement.units import Meaning
-from gpushare_extender.objects.legacy_pods import LegacyPod, read_claims
+from gpushare_extender.objects.legacy_pods import LegacyPod, LegacyShares, read_claims
 from gpushare_extender.objects.pod_reference import PodReference
 from gpushare_extender.objects.share_node import unit_meaning
 
@@ -97,6 +97,18 @@ class PodUpdate(msgspec.Struct, frozen=True, gc=False):
     """Why an annotation that is there is not believed."""
     legacy: LegacyPod | None = None
     """What a replaced system wrote on a pod without an annotation of ours that is its own."""
+
+
+def legacy_holder(legacy: LegacyPod, shares: LegacyShares, node: str) -> Holder:
+    return Holder(
+        uid=legacy.pod.uid,
+        namespace=legacy.pod.namespace,
+        name=legacy.pod.name,
+        node=node,
+        cards=tuple(CardUnits(card, units) for card, units in shares.cards.items()),
+        unit_meaning=shares.unit_meaning,
+        created=unix_seconds(legacy.created),
+    )
 
 
 def contradiction(known: Holder, update: PodUpdate) -> PodUpdate:

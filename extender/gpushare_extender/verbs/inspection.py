@@ -104,7 +104,7 @@ def _card(ledger: Ledger, node: NodeLedger, card: Card) -> CardView:
 
 def _pods(ledger: Ledger, node: NodeLedger, card: str) -> list[PodView]:
     return [
-        PodView(share.namespace, share.name, share.uid, share.units, ledger.is_reserved(share.uid))
+        PodView(share.namespace, share.name, share.uid, share.units, share.uid in ledger.reservations)
         for share in sorted(node.shares(card))
         if share.units
     ]

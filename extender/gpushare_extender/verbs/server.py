@@ -16,7 +16,7 @@ from gpushare_core.text.json_object import UNREADABLE_JSON
 from gpushare_extender.bind.binder import Binder
 from gpushare_extender.decide.fit.filter import FilterResult, Narrowing, filter_nodes
 from gpushare_extender.decide.fit.prioritize import prioritize_nodes
-from gpushare_extender.decide.pod import Pod
+from gpushare_extender.decide.pod import KubePod
 from gpushare_extender.decide.waiting.attempts import SchedulingAttempts
 from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.objects.pod_reference import PodReference
@@ -112,13 +112,13 @@ class ExtenderApi:
             return _filter_result(result, node_names=result.passing)
         return _filter_result(result, nodes=NodeItems([items[name] for name in result.passing]))
 
-    async def _unless_given_up(self, pod: Pod, result: ExtenderFilterResult) -> Response:
+    async def _unless_given_up(self, pod: KubePod, result: ExtenderFilterResult) -> Response:
         """Responds with ``result`` for a pod that fits nowhere, or with an error that says why the pod gives
         up its nomination: then kube-scheduler removes the nomination, and tries the pod again."""
         message = await self.nominations.given_up(pod, self._request(pod))
         return _json(ExtenderFilterResult(error=message) if message else result)
 
-    def _filter_names(self, names: list[str], pod: Pod, *, client_authenticated: bool) -> FilterResult:
+    def _filter_names(self, names: list[str], pod: KubePod, *, client_authenticated: bool) -> FilterResult:
         request, uid, now = self._request(pod), pod.metadata.uid, self.binder.timing.clock()
         narrowing = None if self.attempts.begin(pod, now=now) else Narrowing(pod.nominated_node)
         version = pod.version
@@ -142,7 +142,7 @@ class ExtenderApi:
             return self.attempts.fits_nowhere(pod, request, names, result, self.ledger, now)
         return result
 
-    def _request(self, pod: Pod) -> PodRequest:
+    def _request(self, pod: KubePod) -> PodRequest:
         """Returns what the pod requests, as the client says it: good enough for a filter, not for a bind."""
         return pod.request(self.ledger.resources)
 

@@ -9,7 +9,7 @@ from typing import Annotated
 import msgspec
 
 from gpushare_core.text.printable import REFUSAL_BYTES, printable
-from gpushare_extender.decide.pod import Pod, PodMetadata
+from gpushare_extender.decide.pod import KubePod, PodMetadata
 from gpushare_extender.decide.preemption.proposals import Proposal
 
 MAX_NODES = 100_000
@@ -26,7 +26,7 @@ class NodeItems(msgspec.Struct):
 class ExtenderArgs(msgspec.Struct, rename="pascal"):
     """Of filter and prioritize: with nodeCacheCapable the scheduler sends ``node_names``, else ``nodes``."""
 
-    pod: Pod | None = None
+    pod: KubePod | None = None
     nodes: NodeItems | None = None
     node_names: Annotated[list[str], msgspec.Meta(max_length=MAX_NODES)] | None = None
 
@@ -102,7 +102,7 @@ class Victims(msgspec.Struct):
 class ExtenderPreemptionArgs(msgspec.Struct, rename="pascal"):
     """Node -> pods that the scheduler would evict there; from Kubernetes 1.37 on also none at all."""
 
-    pod: Pod | None = None
+    pod: KubePod | None = None
     node_name_to_meta_victims: dict[str, MetaVictims | None] | None = None
     node_name_to_victims: dict[str, Victims | None] | None = None
 

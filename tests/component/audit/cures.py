@@ -326,7 +326,7 @@ def an_annotation_is_forged_to_another_node(scene: Scene) -> None:
 
 
 def forget_what_a_list_missed(patch: Patch) -> None:
-    patch.setattr(Ledger, "_may_be_missed", lambda self, uid, begun: self.is_unconfirmed(uid))  # noqa: ARG005
+    patch.setattr(Ledger, "_may_be_missed", lambda self, uid, begun: self.reservations.is_unconfirmed(uid))  # noqa: ARG005
     free_at_once_what_left(patch)
 
 
@@ -352,12 +352,12 @@ def a_bind_ends_in_a_defect(scene: Scene) -> None:
     ledger = scene.cluster.ledger
     request = PodRequest(resources=scene.create(4).request.resources)
     ledger.reserve(PodReference("default", "lost", "uid-lost"), node=NODE, request=request)
-    ledger.abandon("uid-lost", now=0.0)
+    ledger.reservations.abandon("uid-lost", now=0.0)
     timing = BindTiming(clock=lambda: 1000.0)
     stale = StaleReservations(NobodyThere(), ledger, timing)  # type: ignore[arg-type]
     for each in stale._stale():
         run_now(stale._release_if_void(each))
-    ledger.end_departures(now=2000.0)
+    ledger.free_unreleased(now=2000.0)
     scene.settle()
 
 

@@ -18,7 +18,7 @@ from gpushare_extender.arguments import Options
 from gpushare_extender.cluster import activation
 from gpushare_extender.cluster.activation import PodActivation
 from gpushare_extender.decide.waiting.offered_pods import ATTEMPT_SECONDS
-from gpushare_extender.decide.waiting.unschedulable_pods import RefusedPods
+from gpushare_extender.decide.waiting.unschedulable_pods import UnschedulablePods
 from gpushare_extender.extender import Extender
 from gpushare_extender.main import kube_client
 from gpushare_extender.transport.endpoints import Address
@@ -159,11 +159,11 @@ class TestFailures:
     """Nobody else knows that these pods wait."""
 
     @pytest.fixture
-    def refused(self) -> RefusedPods:
-        return RefusedPods()
+    def refused(self) -> UnschedulablePods:
+        return UnschedulablePods()
 
     @pytest.fixture
-    async def waking(self, api: FakeApi, refused: RefusedPods) -> AsyncIterator[PodActivation]:
+    async def waking(self, api: FakeApi, refused: UnschedulablePods) -> AsyncIterator[PodActivation]:
         clock = FakeClock()
         async with kube_client(api.credentials()) as client:
             waking = PodActivation(client, "gpushare-system", refused, lambda: NOW, clock.sleep)
@@ -173,7 +173,7 @@ class TestFailures:
             await asyncio.gather(task, return_exceptions=True)
 
     async def test_a_touch_that_fails_is_tried_again(
-        self, api: FakeApi, refused: RefusedPods, waking: PodActivation
+        self, api: FakeApi, refused: UnschedulablePods, waking: PodActivation
     ) -> None:
         api.fail("PATCH", OBJECT, status(503), status(403), cut)
         refused.refused("a", asked(4))
@@ -183,7 +183,7 @@ class TestFailures:
         assert touched["annotations"] == {"gpushare.io/room-since": "2026-11-21T10:00:00+00:00"}
 
     async def test_pods_that_wait_meanwhile_are_woken_by_the_same_touch(
-        self, api: FakeApi, refused: RefusedPods, waking: PodActivation
+        self, api: FakeApi, refused: UnschedulablePods, waking: PodActivation
     ) -> None:
         async def fail_while_another_comes(request: web.Request) -> web.StreamResponse | None:
             refused.refused("b", asked(4))

@@ -30,7 +30,7 @@ from gpushare_extender.bind.deadlines import BindTiming
 from gpushare_extender.bind.stale_reservations import StaleReservations
 from gpushare_extender.decide.pod import PodVersion
 from gpushare_extender.ledger.ledger import Ledger
-from gpushare_extender.ledger.unreleased_pods import DEPARTURE_SECONDS
+from gpushare_extender.ledger.unreleased_pods import UNRELEASED_SECONDS
 from gpushare_extender.main import kube_client
 from gpushare_extender.objects.pod_reference import PodReference
 
@@ -78,7 +78,7 @@ async def test_node_and_annotation_land_together(api: FakeApi, binder: Binder, l
         "cpu": "500m",
         "memory": "256Mi",
     }
-    assert (used(ledger), ledger.is_unconfirmed("uid-a")) == (4, False)
+    assert (used(ledger), ledger.reservations.is_unconfirmed("uid-a")) == (4, False)
 
 
 async def test_slices_are_bound_on_distinct_cards(api: FakeApi, binder: Binder, ledger: Ledger) -> None:
@@ -338,10 +338,10 @@ async def test_the_caller_gets_an_answer_though_the_api_server_gives_none(
     api.fail("POST", BINDING, slow)
     assert "has not told yet whether the pod is bound to node n1" in await binder.bind(reference(), "n1")
     assert "has not told yet" in await binder.bind(reference(), "n2"), "joins the bind task under way"
-    assert (used(ledger), ledger.is_unconfirmed("uid-a")) == (4, True)
+    assert (used(ledger), ledger.reservations.is_unconfirmed("uid-a")) == (4, True)
     free.set()
     assert await binder.drain(5.0) == 0
-    assert (used(ledger), ledger.is_unconfirmed("uid-a")) == (4, False)
+    assert (used(ledger), ledger.reservations.is_unconfirmed("uid-a")) == (4, False)
     assert api.pod("a")["spec"]["nodeName"] == "n1"
 
 
@@ -450,7 +450,7 @@ async def test_an_internal_error_does_not_pin_a_living_pod_for_ever(
     releasing.cancel()
     monkeypatch.undo()
     assert "until just now" in await binder.bind(reference(), "n2")
-    ledger.end_departures(now=binder.timing.clock() + DEPARTURE_SECONDS)
+    ledger.free_unreleased(now=binder.timing.clock() + UNRELEASED_SECONDS)
     assert await binder.bind(reference(), "n2") == ""
     assert used(ledger) == 0
 
@@ -552,7 +552,7 @@ async def test_what_was_bound_for_a_while_counts_until_the_plugin_would_have_tol
     api.fail("POST", BINDING, lost)
     assert "the pod is" in await binder.bind(reference(), "n1")
     assert (used(ledger), ledger.holder("uid-a")) == (4, None)
-    ledger.end_departures(now=clock.now + DEPARTURE_SECONDS)
+    ledger.free_unreleased(now=clock.now + UNRELEASED_SECONDS)
     assert used(ledger) == 0
 
 
@@ -714,7 +714,7 @@ class TestWhatAPodIsExpectedToAskFor:
         gate.open.set()
         assert await binding == ""
         assert allocation(api)["cards"] == {"n1-0": 4}
-        assert (used(ledger), ledger.is_unconfirmed("uid-a")) == (4, False)
+        assert (used(ledger), ledger.reservations.is_unconfirmed("uid-a")) == (4, False)
 
     @pytest.mark.parametrize("expected", [1, 16])
     async def test_does_not_count_when_the_pod_asks_for_something_else(
@@ -812,7 +812,7 @@ class TestWhatAPodIsExpectedToAskFor:
         binder.expected.put("uid-a", pod_request(expected))
         assert await binder.bind(reference(), "n1")
         assert used(ledger) == 4
-        ledger.end_departures(now=clock.now + DEPARTURE_SECONDS)
+        ledger.free_unreleased(now=clock.now + UNRELEASED_SECONDS)
         assert used(ledger) == 0
 
     async def test_is_free_again_when_the_answer_cannot_be_understood(

@@ -224,7 +224,7 @@ class TestInspect:
     async def test_the_creation_of_a_pod_is_told_as_the_api_has_it(self, api: FakeApi) -> None:
         async with extender_of(api, dialect_node("n1", "enflame.com")) as extender:
             await extender.bind(asking({"enflame.com": 4}))
-            await extender.until("the pod", lambda: not extender.ledger.is_reserved("uid-a"))
+            await extender.until("the pod", lambda: "uid-a" not in extender.ledger.reservations)
             inspected = json.loads(await extender.text("/gcushare-scheduler/inspect/n1"))
         assert inspected["nodes"][0]["devices"][0]["pods"] == [
             {

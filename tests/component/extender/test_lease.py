@@ -151,7 +151,7 @@ async def test_after_a_crash_the_lease_has_to_expire_before_the_eyes_of_the_next
     api.delete(PODS, "a", "default")
     ledger = two.extender.api.ledger
     await api.wait_for("the pod gone", lambda: ledger.holder("uid-a") is None)
-    ledger.end_departures(now=float("inf"))
+    ledger.free_unreleased(now=float("inf"))
     assert await two.bind("b") == ""
 
 

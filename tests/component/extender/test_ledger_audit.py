@@ -86,7 +86,7 @@ def test_a_pod_that_has_just_gone_is_waited_for(audited: Audited) -> None:
     audited.ledger.set_share_node(share_node())
     audited.ledger.pod_deleted("a", now=audited.clock.now)
     assert audited.after(5) == []
-    audited.ledger.end_departures(now=audited.clock.now)
+    audited.ledger.free_unreleased(now=audited.clock.now)
     assert audited.after(5) == []
 
 
@@ -99,7 +99,7 @@ def test_a_node_whose_pods_go_all_the_time_is_looked_at(audited: Audited) -> Non
         clock.now += 1
         ledger.pod_deleted(f"b-{number}", now=clock.now)
         found = audited.after(1)
-        ledger.end_departures(now=clock.now)
+        ledger.free_unreleased(now=clock.now)
         assert set(found) <= {"default/a"}
     assert found == ["default/a"]
     assert clock.now - 1000 > 2 * MAX_SECONDS

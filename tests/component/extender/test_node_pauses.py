@@ -52,7 +52,7 @@ class Setting:
     async def bind(self, name: str) -> None:
         self.api.put(PODS, pod_json(name, units=1))
         assert await self.binder.bind(reference(name), "n1") == ""
-        await self.api.wait_for("the watch", lambda: not self.ledger.is_reserved(f"uid-{name}"))
+        await self.api.wait_for("the watch", lambda: f"uid-{name}" not in self.ledger.reservations)
 
     async def end(self, name: str, phase: str, reason: str = "", message: str = "") -> None:
         pod = self.api.pod(name)

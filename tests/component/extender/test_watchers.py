@@ -16,14 +16,14 @@ from gpushare_core.kube.client import METADATA_LIST, KubeClient
 from gpushare_core.text.json_object import Json
 from gpushare_extender.cluster.watchers import (
     WatchHealth,
-    end_departures,
+    free_unreleased_pods,
     read_known_pod,
     read_known_share_node,
     watch_pods,
     watch_share_nodes,
 )
 from gpushare_extender.ledger.ledger import Ledger
-from gpushare_extender.ledger.unreleased_pods import DEPARTURE_SECONDS
+from gpushare_extender.ledger.unreleased_pods import UNRELEASED_SECONDS
 from gpushare_extender.objects.holder import PodUpdate, read_pod
 
 
@@ -64,7 +64,7 @@ async def client(api: FakeApi) -> AsyncIterator[KubeClient]:
 
 def later() -> float:
     """The time at which every plugin has told of the pods that are gone by now."""
-    return time.monotonic() + DEPARTURE_SECONDS
+    return time.monotonic() + UNRELEASED_SECONDS
 
 
 async def pause(_: float) -> None:
@@ -78,7 +78,7 @@ async def followed(client: KubeClient) -> AsyncIterator[FollowedLedger]:
     tasks = [
         asyncio.create_task(watch_pods(client, ledger, pods)),
         asyncio.create_task(watch_share_nodes(client, ledger, nodes)),
-        asyncio.create_task(end_departures(ledger, later, pause)),
+        asyncio.create_task(free_unreleased_pods(ledger, later, pause)),
     ]
     followed = FollowedLedger(ledger, pods, nodes)
     await followed.wait_for("both lists", lambda: pods.listed and nodes.listed)

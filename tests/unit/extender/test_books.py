@@ -9,7 +9,7 @@ from gpushare_core.audit.difference import Kind
 from gpushare_core.audit.differences import node_differences
 from gpushare_core.placement.modes.table import NODE_MODES
 from gpushare_core.placement.requests import ResourceClass
-from gpushare_extender.decide.audit.records import node_books, settled_differences
+from gpushare_extender.decide.audit.records import node_records, settled_differences
 from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.objects.holder import PodUpdate
 from gpushare_extender.objects.share_node import ShareNode
@@ -26,7 +26,7 @@ def ledger(reported: ShareNode, *updates: PodUpdate) -> Ledger:
 
 
 def found(seen: Ledger) -> list[str]:
-    books = node_books(seen, "n1")
+    books = node_records(seen, "n1")
     return (
         [f"{node_difference.kind} {node_difference.pod}" for node_difference in node_differences(books)]
         if books
@@ -121,7 +121,7 @@ def test_books_that_differ(seen: Ledger, expected: list[str]) -> None:
 
 
 def test_of_a_card_that_pods_come_to_all_the_time_nothing_is_said() -> None:
-    books = node_books(ledger(mixed(), pod_update("a", c0=4), pod_update("b", c1=4)), "n1")
+    books = node_records(ledger(mixed(), pod_update("a", c0=4), pod_update("b", c1=4)), "n1")
     assert books
     assert {node_difference.kind for node_difference in node_differences(books)} == {
         Kind.LOCK_DIFFERS,

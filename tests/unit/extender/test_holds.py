@@ -129,7 +129,7 @@ def test_a_pod_hears_when_it_may_go_elsewhere_than_to_where_it_had_units_reserve
     assert heard == ["uid-a"]
     ledger.release_later("uid-b", now=0.0)
     assert heard == ["uid-a"], "its units count still"
-    ledger.end_departures(now=1000.0)
+    ledger.free_unreleased(now=1000.0)
     assert heard == ["uid-a", "uid-b"]
 
 

@@ -17,7 +17,7 @@ from gpushare_core.placement.requests import PodRequest, ResourceClass, Resource
 from gpushare_extender.bind.binding import allocation_of
 from gpushare_extender.decide.fit.filter import filter_nodes
 from gpushare_extender.decide.fit.prioritize import prioritize_nodes
-from gpushare_extender.decide.waiting.unschedulable_pods import RefusedPods
+from gpushare_extender.decide.waiting.unschedulable_pods import UnschedulablePods
 from gpushare_extender.ledger.ledger import DoesNotFitError, Ledger
 from gpushare_extender.ledger.listener import LedgerListener
 from gpushare_extender.objects.holder import read_pod
@@ -161,7 +161,7 @@ def test_a_pause_that_is_over_counts_no_more() -> None:
 
 def test_a_pod_of_two_classes_is_woken_when_another_card_than_the_largest_has_room() -> None:
     """A free card offers as much of each class alone as it did before."""
-    refused = RefusedPods()
+    refused = UnschedulablePods()
 
     class Waiting(LedgerListener):
         def has_room(self, name: str, amount: int) -> None:

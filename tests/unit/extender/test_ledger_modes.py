@@ -49,7 +49,7 @@ def test_a_lost_bind_is_not_taken_up_in_another_mode() -> None:
     ledger = Ledger()
     ledger.set_share_node(slices())
     ledger.reserve(reference("a"), node="n1", request=asked(2, ResourceClass.SLICE))
-    ledger.abandon("uid-a", now=0.0)
+    ledger.reservations.abandon("uid-a", now=0.0)
     ledger.set_share_node(share_node("n1", 1, 1, mode=MODES["Exclusive"], unit="1 card"))
     with pytest.raises(DoesNotFitError, match="already holds"):
         ledger.reserve(reference("a"), node="n1", request=asked(2, ResourceClass.SLICE))
@@ -157,7 +157,7 @@ def test_changes_of_mode_under_pods_never_let_two_classes_on_a_card_nor_too_much
             assert_right([held for held in running if held.units_of(card.uuid)], card.uuid)
     for held in running:
         ledger.drop_pod(held.uid)
-    ledger.end_departures(now=1000.0)
+    ledger.free_unreleased(now=1000.0)
     assert used(ledger) == [0, 0, 0]
 
 

@@ -30,7 +30,7 @@ from gpushare_extender.objects.share_node import ReportedHolder, ShareNode, Shar
 NO_CONTAINER = ""
 
 
-def node_books(ledger: Ledger, name: str) -> NodeBooks | None:
+def node_records(ledger: Ledger, name: str) -> NodeBooks | None:
     """Returns None where there is nothing to compare: for a node without a GPUShareNode, or whose plugin has
     not written there yet what is shared, as after a policy was applied anew beside pods that run."""
     node = ledger.node(name)
@@ -47,18 +47,18 @@ def node_books(ledger: Ledger, name: str) -> NodeBooks | None:
     )
 
 
-def settled_differences(books: NodeBooks, departing: Collection[str]) -> list[Difference]:
+def settled_differences(books: NodeBooks, unreleased: Collection[str]) -> list[Difference]:
     """Returns what differs on a node that keeps changing, but for what pods make that have just gone, by UID:
     these count in the ledger alone for a while.
 
     Nor is anything said of a card as a whole while a pod is on its way to it or from it: each time it would
     be another one, and look as if it was always the same.
     """
-    moving = {*departing, *_unreported(books)}
+    moving = {*unreleased, *_unreported(books)}
     cards = books.ledger.cards if books.ledger else ()
     used = {card.uuid for card in cards if any(share.pod.uid in moving for share in card.shares)}
     found = node_differences(books)
-    return [each for each in found if each.uid not in departing and (each.uid or each.card not in used)]
+    return [each for each in found if each.uid not in unreleased and (each.uid or each.card not in used)]
 
 
 def _unreported(books: NodeBooks) -> set[str]:
@@ -82,7 +82,7 @@ def _without_annotation(share_node: ShareNode) -> dict[str, PodBook]:
 def _bound(ledger: Ledger, node: NodeLedger) -> Iterator[Holder]:
     """Yields the pods of which a watch has shown an annotation, and that are there still."""
     for uid, holder in node.holders.items():
-        if ledger.holder(uid) is holder and not ledger.is_reserved(uid):
+        if ledger.holder(uid) is holder and uid not in ledger.reservations:
             yield holder
 
 
@@ -165,7 +165,7 @@ def _ledger_card(ledger: Ledger, node: NodeLedger, card: Card) -> LedgerCard:
         LedgerShare(
             pod=PodKey(share.namespace, share.name, share.uid),
             units=share.units,
-            reserved=ledger.is_reserved(share.uid),
+            reserved=share.uid in ledger.reservations,
         )
         for share in node.shares(card.uuid)
         if share.units

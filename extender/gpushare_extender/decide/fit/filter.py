@@ -122,7 +122,7 @@ def _ignoring_holds(
 
 
 def _past_holds_on(ledger: Ledger, node: str, answer: Answer, *, uid: str, request: PodRequest) -> Answer:
-    passed = ledger.holds.passed(node, uid=uid, priority=request.priority)
+    passed = ledger.holds.ignorable_for(node, uid=uid, priority=request.priority)
     share_node = ledger.share_node(node)
     if isinstance(answer, Fit) or share_node is None or not ledger.fits(node, request, gone=passed):
         return answer

@@ -14,7 +14,7 @@ PREEMPTING, PREEMPTED, REFUSED = "Preempting", "Preempted", "PreemptionRefused"
 
 
 @dataclass(frozen=True, slots=True)
-class PodEvent:
+class PreemptionEvent:
     """Something that people who look at a pod have to know."""
 
     pod: PodReference
@@ -42,20 +42,22 @@ class PodEvent:
 
 def preempting(
     preemptor: PodReference, victims: Sequence[PodReference], *, node: str, cards: Sequence[str]
-) -> PodEvent:
+) -> PreemptionEvent:
     """Tells of a pod which others were evicted for it, and where."""
     evicted = ", ".join(map(str, victims))
     note = f"evicted {evicted} to free {' and '.join(cards)} on node {node}, kept for this pod"
-    return PodEvent(preemptor, PREEMPTING, note)
+    return PreemptionEvent(preemptor, PREEMPTING, note)
 
 
-def preempted(victim: PodReference, preemptor: PodReference, *, node: str) -> PodEvent:
+def preempted(victim: PodReference, preemptor: PodReference, *, node: str) -> PreemptionEvent:
     """Tells of a pod why it was evicted; the beginning is kube-scheduler's own wording."""
     why = f"{preemptor} has a higher priority and needs the card"
     note = f"Preempted by pod {preemptor.uid} on node {node}: {why}"
-    return PodEvent(victim, PREEMPTED, note, related=preemptor)
+    return PreemptionEvent(victim, PREEMPTED, note, related=preemptor)
 
 
-def refused(preemptor: PodReference, victim: PodReference, *, why: str) -> PodEvent:
+def refused(preemptor: PodReference, victim: PodReference, *, why: str) -> PreemptionEvent:
     """Tells of a pod which other one could not be evicted for it."""
-    return PodEvent(preemptor, REFUSED, f"pod {victim} was not evicted for this pod: {why}", related=victim)
+    return PreemptionEvent(
+        preemptor, REFUSED, f"pod {victim} was not evicted for this pod: {why}", related=victim
+    )

@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 
 from gpushare_core.placement.requests import PodRequest
 from gpushare_extender.decide.fit.filter import FilterResult
-from gpushare_extender.decide.pod import Pod
+from gpushare_extender.decide.pod import KubePod
 from gpushare_extender.decide.preemption.queue import PreemptionQueue, Preemptor
 from gpushare_extender.decide.waiting.offered_pods import OfferedPods
 from gpushare_extender.decide.waiting.other_schedulers import is_name
 from gpushare_extender.decide.waiting.sampled_pods import SampledPods
-from gpushare_extender.decide.waiting.unschedulable_pods import RefusedPods
+from gpushare_extender.decide.waiting.unschedulable_pods import UnschedulablePods
 from gpushare_extender.ledger.ledger import Ledger
 
 MAX_SCHEDULERS = 64
@@ -21,14 +21,14 @@ MAX_SCHEDULERS = 64
 class SchedulingAttempts:
     """Each attempt begins with a filter. Use from one thread. Moments are in seconds of one clock."""
 
-    unschedulable: RefusedPods = field(default_factory=RefusedPods)
+    unschedulable: UnschedulablePods = field(default_factory=UnschedulablePods)
     offered: OfferedPods = field(default_factory=OfferedPods)
     sampled: SampledPods = field(default_factory=SampledPods)
     preemptors: PreemptionQueue = field(default_factory=PreemptionQueue)
     schedulers: set[str] = field(default_factory=set)
     """``schedulerName`` of the pods that a filter was asked for."""
 
-    def begin(self, pod: Pod, *, now: float) -> bool:
+    def begin(self, pod: KubePod, *, now: float) -> bool:
         """Returns whether the pod is to be offered every node that fits it, in this attempt."""
         if len(self.schedulers) < MAX_SCHEDULERS and is_name(pod.spec.scheduler_name):
             self.schedulers.add(pod.spec.scheduler_name)
@@ -42,7 +42,7 @@ class SchedulingAttempts:
 
     def fits_nowhere(
         self,
-        pod: Pod,
+        pod: KubePod,
         request: PodRequest,
         names: list[str],
         result: FilterResult,

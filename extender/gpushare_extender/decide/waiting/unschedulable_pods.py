@@ -14,7 +14,7 @@ MAX_PODS = 4096
 """Of pods that ask for the same some are forgotten first: whatever wakes one of them wakes all."""
 
 
-class RefusedPods:
+class UnschedulablePods:
     """By pod UID. Use from one thread."""
 
     def __init__(self, most: int = MAX_PODS) -> None:

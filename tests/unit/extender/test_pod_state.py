@@ -5,8 +5,7 @@ import pytest
 from tests.samples.extender import RESOURCE, container_json, pod_json
 
 from gpushare_core.text.json_object import Json
-from gpushare_extender.decide.pod_state import PodState
-from gpushare_extender.decide.rejection import rejection_for
+from gpushare_extender.decide.pod_state import PodState, rejection_for
 
 
 def rejected(

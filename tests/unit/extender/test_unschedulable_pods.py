@@ -4,32 +4,32 @@ import pytest
 from tests.samples.extender import RESOURCE, asked
 
 from gpushare_core.placement.requests import PodRequest, ResourceClass
-from gpushare_extender.decide.waiting.unschedulable_pods import MAX_PODS, RefusedPods
+from gpushare_extender.decide.waiting.unschedulable_pods import MAX_PODS, UnschedulablePods
 
 
 @pytest.fixture
-def refused() -> RefusedPods:
+def refused() -> UnschedulablePods:
     """``small`` asks for 4, ``big`` for 16; both fit nowhere."""
-    refused = RefusedPods()
+    refused = UnschedulablePods()
     refused.refused("small", asked(4))
     refused.refused("big", asked(16))
     return refused
 
 
 @pytest.mark.parametrize(("units", "waits"), [(3, False), (4, True), (16, True)])
-def test_room_for_one_of_them_is_news(refused: RefusedPods, units: int, *, waits: bool) -> None:
+def test_room_for_one_of_them_is_news(refused: UnschedulablePods, units: int, *, waits: bool) -> None:
     assert refused.has_room(RESOURCE, units) is waits
     assert refused.take_waiting() is waits
     assert refused.take_waiting() is False
 
 
-def test_a_pod_tried_since_is_not_waiting_any_more(refused: RefusedPods) -> None:
+def test_a_pod_tried_since_is_not_waiting_any_more(refused: UnschedulablePods) -> None:
     refused.has_room(RESOURCE, 4)
     refused.refused("small", asked(4))
     assert refused.take_waiting() is False
 
 
-def test_nor_one_that_fits_now(refused: RefusedPods) -> None:
+def test_nor_one_that_fits_now(refused: UnschedulablePods) -> None:
     refused.has_room(RESOURCE, 4)
     refused.settled("small")
     refused.settled("never refused")
@@ -37,7 +37,7 @@ def test_nor_one_that_fits_now(refused: RefusedPods) -> None:
 
 
 def test_those_refused_longest_ago_are_forgotten_first_where_all_ask_for_something_else() -> None:
-    refused = RefusedPods(most=2)
+    refused = UnschedulablePods(most=2)
     for uid, units in (("a", 1), ("b", 8), ("c", 9)):
         refused.refused(uid, asked(units))
     assert refused.has_room(RESOURCE, 1) is False
@@ -46,7 +46,7 @@ def test_those_refused_longest_ago_are_forgotten_first_where_all_ask_for_somethi
 
 def test_a_small_pod_is_known_however_many_large_ones_are_refused_after_it() -> None:
     """Room for it is none for them: nobody would wake it."""
-    refused = RefusedPods()
+    refused = UnschedulablePods()
     refused.refused("small", asked(4))
     for number in range(MAX_PODS + 10):
         refused.refused(f"large-{number}", asked(16))
@@ -56,7 +56,7 @@ def test_a_small_pod_is_known_however_many_large_ones_are_refused_after_it() -> 
 
 
 def test_of_those_that_ask_for_the_same_one_stands_for_the_forgotten_ones() -> None:
-    refused = RefusedPods(most=2)
+    refused = UnschedulablePods(most=2)
     for uid in ("a", "b", "c"):
         refused.refused(uid, asked(4))
     refused.settled("b")
@@ -67,7 +67,7 @@ def test_of_those_that_ask_for_the_same_one_stands_for_the_forgotten_ones() -> N
 
 def test_one_that_alone_would_fit_is_known_however_many_like_it_are_refused_after_it() -> None:
     """A card is held for it: room for it is none for the others, and nobody would wake it."""
-    refused = RefusedPods()
+    refused = UnschedulablePods()
     refused.refused("held for", asked(16))
     for number in range(MAX_PODS):
         refused.refused(f"like-it-{number}", asked(16))
@@ -76,7 +76,7 @@ def test_one_that_alone_would_fit_is_known_however_many_like_it_are_refused_afte
 
 
 def test_whoever_is_tried_again_was_not_forgotten_and_is_not_woken_twice() -> None:
-    refused = RefusedPods(most=2)
+    refused = UnschedulablePods(most=2)
     for uid in ("a", "b", "c"):
         refused.refused(uid, asked(4))
     refused.has_room(RESOURCE, 4)
@@ -85,11 +85,11 @@ def test_whoever_is_tried_again_was_not_forgotten_and_is_not_woken_twice() -> No
     assert refused.take_waiting() is False
 
 
-def test_one_that_was_never_refused_is_not_woken_while_all_are_known(refused: RefusedPods) -> None:
+def test_one_that_was_never_refused_is_not_woken_while_all_are_known(refused: UnschedulablePods) -> None:
     assert refused.fits("never refused") is False
 
 
-def test_more_room_on_any_card_is_news_to_pods_of_several_resources_alone(refused: RefusedPods) -> None:
+def test_more_room_on_any_card_is_news_to_pods_of_several_resources_alone(refused: UnschedulablePods) -> None:
     assert refused.card_has_room() is False
     refused.refused("pair", PodRequest((asked(4), asked(1, ResourceClass.SLICE, container="side"))))
     assert refused.card_has_room() is True
@@ -97,7 +97,7 @@ def test_more_room_on_any_card_is_news_to_pods_of_several_resources_alone(refuse
 
 
 def test_of_equal_requests_each_pod_is_known_by_itself() -> None:
-    refused = RefusedPods()
+    refused = UnschedulablePods()
     for uid in ("a", "b"):
         refused.refused(uid, asked(4))
     refused.settled("a")
