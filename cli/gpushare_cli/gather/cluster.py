@@ -1,4 +1,4 @@
-"""The objects of the API server that are books, or of which something of ours can be left."""
+"""The objects of the API server that an audit compares, and those in which residue can be."""
 
 from gpushare_cli.gather.errors import CannotLookError
 from gpushare_core.kube.client import KubeClient

@@ -1,4 +1,4 @@
-"""The ledger as ``GET /gpushare/inspect`` shows it."""
+"""The response to ``GET /gpushare/inspect``."""
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -11,19 +11,19 @@ from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.ledger.node_ledger import NodeLedger
 
 Differing = Mapping[str, Sequence[Difference]]
-"""Node -> where its books differ."""
+"""Node -> its differences."""
 NOTHING_DIFFERS: Differing = MappingProxyType({})
 
 
 class Units(msgspec.Struct):
-    """Of healthy and unhealthy cards; ``allocated`` includes what is reserved for binds under way."""
+    """Of all cards, healthy or not. ``allocated`` includes the units reserved for binds under way."""
 
     total: int
     allocated: int
 
 
 class PodView(msgspec.Struct):
-    """What one pod has of one card. ``reserved``: its bind is under way."""
+    """The units of one pod on one card. ``reserved``: its bind is under way."""
 
     namespace: str
     name: str
@@ -33,7 +33,7 @@ class PodView(msgspec.Struct):
 
 
 class CardView(msgspec.Struct):
-    """``allocated`` includes ``reserved``. ``lock``: the class that the card serves alone, while it does."""
+    """``allocated`` includes ``reserved``. ``lock``: the class that the card serves alone at present."""
 
     index: int
     uuid: str
@@ -47,8 +47,8 @@ class CardView(msgspec.Struct):
 
 
 class NodeView(msgspec.Struct):
-    """``refusal`` says why the node takes no pods; empty if it does. ``differences``: where books have
-    differed for some seconds, in sentences."""
+    """``refusal`` says why the node takes no pods; empty if it does. ``differences``: sentences about records
+    that have differed for some seconds."""
 
     name: str
     unit: str
