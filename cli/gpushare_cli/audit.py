@@ -21,11 +21,7 @@ HOW_TO_READ = {
 
 
 async def audit(client: KubeClient, options: Namespace) -> AuditReport:
-    """Reports the differences that last for ``options.settle`` seconds.
-
-    Raises:
-        CannotLookError: a requested record cannot be read.
-    """
+    """Reports the differences that last for ``options.settle`` seconds. Raises ``CannotLookError``."""
     books = await _read(client, options)
     found = differences(books)
     if found and options.settle:

@@ -8,8 +8,8 @@ from argparse import Namespace
 from collections.abc import Awaitable, Callable, Iterable
 
 from gpushare_cli.decide.report import AuditStatus, residue_json, residue_text
+from gpushare_cli.gather.cluster import COLLECTIONS, read_traces
 from gpushare_cli.gather.host_files import FOLDERS, read_host_files
-from gpushare_cli.gather.traces import COLLECTIONS, read_traces
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.residue import Residue, residue
 

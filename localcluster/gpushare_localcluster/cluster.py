@@ -52,7 +52,7 @@ def to_stderr(message: str) -> None:
 
 
 class LocalCluster:
-    """A cluster that keeps its files in `directory`.
+    """A cluster that keeps its files in `directory`. What is not possible raises LocalClusterError.
 
     As a context manager it stops at the end. Unless it was started detached, it also ends, with all its
     processes, when the Python process that started it ends for whatever reason.
@@ -91,7 +91,7 @@ class LocalCluster:
     # Start and stop
 
     def start(self, config: ClusterConfig, *, detach: bool = False) -> None:
-        """Starts the cluster; `wait_ready` waits until it can be used. Raises LocalClusterError."""
+        """Starts the cluster; `wait_ready` waits until it can be used."""
         preflight.check(preflight.Machine.this())
         if self.is_running():
             raise LocalClusterError(
@@ -140,10 +140,7 @@ class LocalCluster:
         return True
 
     def wait_ready(self, timeout: float = READY_SECONDS) -> None:
-        """Waits until all nodes that are on can run pods.
-
-        Raises LocalClusterError after `timeout` seconds, or as soon as the cluster or a node has failed.
-        """
+        """Waits until all nodes that are on can run pods, or the cluster or a node has failed."""
         missing: Sequence[str] = ["the control plane"]
 
         def is_ready() -> bool:
@@ -195,7 +192,7 @@ class LocalCluster:
         return {"supervisor": self._supervisor_log, **logs, **kubelets}
 
     def kubectl(self, *arguments: str, stdin: str | None = None, timeout: float = 300.0) -> str:
-        """Returns what kubectl prints. Raises LocalClusterError with its error message if it fails."""
+        """Returns what kubectl prints."""
         command = self.kubectl_command(arguments)
         done = subprocess.run(
             command, input=stdin, capture_output=True, text=True, timeout=timeout, check=False
@@ -256,10 +253,7 @@ class LocalCluster:
         self._supervisor.post(f"/nodes/{name}/start-kubelet")
 
     def signal_kubelet(self, name: str, sent: signal.Signals) -> None:
-        """Sends a signal to a node's kubelet, which is started again if it ends.
-
-        Raises LocalClusterError if no kubelet runs.
-        """
+        """Sends a signal to a node's kubelet, which is started again if it ends."""
         pid = self._kubelet_pid(name)
         if pid is None:
             raise LocalClusterError(f"No kubelet runs on node {name} at this moment.")
@@ -276,10 +270,7 @@ class LocalCluster:
         self._supervisor.post(f"/components/{name}/kill")
 
     def signal_component(self, name: str, sent: signal.Signals) -> None:
-        """Sends a signal to a component; if the component ends, so does the cluster.
-
-        Raises LocalClusterError if it is not running.
-        """
+        """Sends a signal to a component; if the component ends, so does the cluster."""
         inner = self.status().components.get(name)
         pid = self._host_pid(inner) if inner else None
         if pid is None:
@@ -289,20 +280,15 @@ class LocalCluster:
     # Looking into nodes
 
     def node(self, name: str) -> MachineStatus:
-        """Returns the state of a node. Raises LocalClusterError if there is no such node."""
-        nodes = self.status().nodes
-        for node in nodes:
-            if node.name == name:
-                return node
-        raise LocalClusterError(
-            f"There is no node {name}; there are {', '.join(node.name for node in nodes)}."
-        )
+        """Returns the state of a node."""
+        nodes = {node.name: node for node in self.status().nodes}
+        if name not in nodes:
+            raise LocalClusterError(f"There is no node {name}; there are {', '.join(nodes)}.")
+        return nodes[name]
 
     def node_path(self, name: str, path: str) -> Path:
-        """Returns the host's path of a node's file; on a disk of its own it is there while the cluster runs.
-
-        Raises LocalClusterError if the file is in none of SHARED_FOLDERS.
-        """
+        """Returns the host's path of a file in SHARED_FOLDERS; one on a disk is there while the cluster
+        runs."""
         for folder, host_name in SHARED_FOLDERS.items():
             if Path(path).is_relative_to(folder):
                 place = self.directory / "nodes" / name / host_name / Path(path).relative_to(folder)
@@ -312,7 +298,7 @@ class LocalCluster:
         )
 
     def fill_disk(self, name: str, path: str) -> None:
-        """Fills the disk on which a node has `path`. Raises LocalClusterError if there is no such disk."""
+        """Fills the disk on which a node has `path`."""
         if (disk := self._disk_of(name, path)) is None:
             raise LocalClusterError(
                 f"{path} of node {name} lies on no disk of its own: see NodeConfig.disks."
@@ -343,7 +329,7 @@ class LocalCluster:
         return pid
 
     def node_pid(self, name: str) -> int:
-        """Returns the host's PID of a node's process 1. Raises LocalClusterError if the node is off."""
+        """Returns the host's PID of a node's process 1."""
         node = self.node(name)
         if not node.is_on:
             raise LocalClusterError(f"Node {name} is off: start it first.")
@@ -389,7 +375,7 @@ class LocalCluster:
         ]
 
     def container(self, *, namespace: str, pod: str, container: str) -> ContainerRecord:
-        """Returns the running container of that name. Raises LocalClusterError if there is none."""
+        """Returns the running container of that name."""
         for record in self.containers():
             is_named = (record.namespace, record.pod, record.container) == (namespace, pod, container)
             if is_named and record.state == "running":

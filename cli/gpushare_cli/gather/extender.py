@@ -19,11 +19,7 @@ CALL_SECONDS = 10.0
 
 def read_extender(url: str, keys: Path = KEYS) -> Mapping[str, LedgerBook]:
     """Returns node -> what the extender at ``url`` (https://host:port) has of it. ``keys``: the host's folder
-    of keys.
-
-    Raises:
-        CannotLookError: there is no response, or none of an extender of ours.
-    """
+    of keys."""
     try:
         context = ssl.create_default_context(cafile=str(keys / "extender" / "authorities.pem"))
         context.load_cert_chain(keys / "keys" / "client.pem")

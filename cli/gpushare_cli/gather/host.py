@@ -29,11 +29,7 @@ CALL_SECONDS = 10.0
 
 def read_host(kubelet: Path = KUBELET_FOLDER) -> HostBooks:
     """Reads the kubelet with the folder ``kubelet``. Environments come from its checkpoint, which keeps the
-    plugin's responses.
-
-    Raises:
-        CannotLookError: one of the records cannot be read.
-    """
+    plugin's responses."""
     return HostBooks(
         resources=listed_containers(pod_resources(kubelet / "pod-resources" / "kubelet.sock")),
         checkpoint=read_checkpoint(kubelet / "device-plugins" / FILE),
@@ -41,11 +37,7 @@ def read_host(kubelet: Path = KUBELET_FOLDER) -> HostBooks:
 
 
 def pod_resources(socket: Path) -> api.ListPodResourcesResponse:
-    """Lists the devices of all active pods.
-
-    Raises:
-        CannotLookError: the kubelet does not respond.
-    """
+    """Lists the devices of all active pods."""
     options = (("grpc.max_receive_message_length", MAX_ANSWER),)
     with grpc.insecure_channel(f"unix:{socket}", options=options) as channel:
         call = channel.unary_unary(
@@ -85,11 +77,7 @@ def _held(name: str, ids: list[str]) -> HeldUnits:
 
 
 def read_checkpoint(path: Path) -> dict[ContainerKey, StoredContainer]:
-    """Returns the containers for which the kubelet has stored units of gpushare.
-
-    Raises:
-        CannotLookError: the file is missing, or in an unknown format.
-    """
+    """Returns the containers for which the kubelet has stored units of gpushare."""
     found: dict[ContainerKey, StoredContainer] = {}
     try:
         for units, variables in stored_answers(path.read_bytes()):

@@ -12,11 +12,7 @@ MAX_TEXT = 4 * 2**20
 
 
 def read_host_files(root: Path) -> list[HostFile]:
-    """Returns the files and the empty folders in ``FOLDERS`` of the host with this root.
-
-    Raises:
-        CannotLookError: a folder cannot be read, or there is none of them, so this is no host's root.
-    """
+    """Returns the files and the empty folders in ``FOLDERS`` of the host with this root."""
     folders = [root / folder for folder in FOLDERS]
     if not any(folder.is_dir() for folder in folders):
         wanted = " nor ".join(f"/{folder}" for folder in FOLDERS)

@@ -108,9 +108,13 @@ class ExtenderApi:
         result = self._filter_names(
             args.node_names or list(items), args.pod, client_authenticated=client_authenticated
         )
-        if args.node_names is not None:
-            return _filter_result(result, node_names=result.passing)
-        return _filter_result(result, nodes=NodeItems([items[name] for name in result.passing]))
+        names = result.passing if args.node_names is not None else None
+        return ExtenderFilterResult(
+            node_names=names,
+            nodes=NodeItems([items[name] for name in result.passing]) if names is None else None,
+            failed_nodes=result.failed,
+            failed_and_unresolvable_nodes=result.unresolvable,
+        )
 
     async def _unless_given_up(self, pod: KubePod, result: ExtenderFilterResult) -> Response:
         """Responds with ``result`` for a pod that fits nowhere, or with an error that says why the pod gives
@@ -225,14 +229,3 @@ def _named(nodes: NodeItems | None) -> dict[str, msgspec.Raw]:
 
 def _is_empty(result: ExtenderFilterResult) -> bool:
     return not (result.error or result.node_names or (result.nodes and result.nodes.items))
-
-
-def _filter_result(
-    result: FilterResult, *, node_names: list[str] | None = None, nodes: NodeItems | None = None
-) -> ExtenderFilterResult:
-    return ExtenderFilterResult(
-        node_names=node_names,
-        nodes=nodes,
-        failed_nodes=result.failed,
-        failed_and_unresolvable_nodes=result.unresolvable,
-    )
