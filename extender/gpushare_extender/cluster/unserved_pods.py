@@ -48,18 +48,16 @@ class UnservedPods:
         async for items in self.pods.pages(UNPLACED):
             waiting = list(read_waiting(items))
             biggest = self.ledger.biggest() if waiting else {}
-            due = [each for pod in waiting if (each := remark(pod, biggest)) and self._is_due(each)]
-            for each in due[:MAX_EVENTS]:
-                await self._tell(each)
+            remarks = [found for pod in waiting if (found := remark(pod, biggest))]
+            due = [found for found in remarks if (found.pod.uid, found.reason) not in self._written]
+            for found in due[:MAX_EVENTS]:
+                await self._write(found)
 
-    def _is_due(self, told: Remark) -> bool:
-        return (told.pod.uid, told.reason) not in self._written
-
-    async def _tell(self, told: Remark) -> None:
+    async def _write(self, found: Remark) -> None:
         try:
-            await self.client.create(events(told.pod.namespace), told.to_event(self.now()))
+            await self.client.create(events(found.pod.namespace), found.to_event(self.now()))
         except ApiError as error:
-            # A conflict: another extender has written it, or this one has before it was restarted.
+            # A conflict: another extender has written it, or this one before it was restarted.
             if not error.is_conflict:
-                _log.warning("no Event: %s (%s)", told.note, error, extra={"pod": str(told.pod)})
-        self._written[told.pod.uid, told.reason] = self.pods.clock()
+                _log.warning("no Event: %s (%s)", found.note, error, extra={"pod": str(found.pod)})
+        self._written[found.pod.uid, found.reason] = self.pods.clock()

@@ -172,6 +172,6 @@ def test_the_kubeconfig_is_that_of_kubectl(tmp_path: Path) -> None:
     usual.touch()
     chosen = [
         parse(["audit"], each).kubeconfig
-        for each in ({"KUBECONFIG": "/a:/b"}, {"HOME": str(tmp_path)}, {"HOME": "/none"})
+        for environment in ({"KUBECONFIG": "/a:/b"}, {"HOME": str(tmp_path)}, {"HOME": "/none"})
     ]
     assert chosen == [Path("/a"), usual, None]

@@ -73,7 +73,7 @@ async def test_what_is_left_is_named(tmp_path: Path) -> None:
     assert "gpushare-gpushare.io-memory.sock: the socket of a plugin that is gone" in text
     assert "4 things left." in text
     found = json.loads((await run(objects, "-o", "json"))[0])
-    assert [each["where"] for each in found["residue"]] == ["Node n"]
+    assert [left["where"] for left in found["residue"]] == ["Node n"]
 
 
 async def test_an_empty_folder_of_ours_is_left(tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ class SmallScheduler:
             return
         url = self._caller.server.make_url("/gpushare/prioritize")
         async with self._caller.session.post(url, json={**body, "NodeNames": passing}) as response:
-            scores = {each["Host"]: each["Score"] for each in await response.json()}
+            scores = {score["Host"]: score["Score"] for score in await response.json()}
         best = [node for node in passing if scores[node] == max(scores.values())]
         self._binds.add(asyncio.create_task(self._bind(name, self._luck.choice(best))))
 

@@ -210,7 +210,7 @@ async def test_many_binds_cost_one_write_of_the_lease_and_one_list(api: FakeApi,
     lists = len(api.requests("GET", PODS))
     answers = await asyncio.gather(*(one.bind(f"p{number}") for number in range(40)))
     assert set(answers) == {""}
-    writes = [each for each in api.seen if each.path == LEASE and each.method != "GET"]
+    writes = [request for request in api.seen if request.path == LEASE and request.method != "GET"]
     assert len(writes) == 1
     assert sum(not request.is_watch for request in api.requests("GET", PODS)[lists:]) == 1
 

@@ -190,7 +190,7 @@ class Reporting:
 
     def said(self) -> dict[str, ExtenderReport]:
         found = self.api.objects[LEASES].values()
-        (lease,) = [each for each in found if each["metadata"]["name"] == BOOKS_LEASE]
+        (lease,) = [lease_object for lease_object in found if lease_object["metadata"]["name"] == BOOKS_LEASE]
         return decode_reports(lease["metadata"].get("annotations") or {})
 
 
@@ -254,13 +254,13 @@ async def test_one_extender_leaves_the_report_of_another_and_clears_those_of_the
     await api.wait_for("the start", lambda: extender.writes == 1)
     alive = ExtenderReport(by="cp-2_y", at=NOW, nodes={"n1": "theirs"})
     dead = ExtenderReport(by="cp-3_z", at=NOW - BELIEVED_FOR - timedelta(seconds=1), nodes={"n1": "old"})
-    written = {report_key(each.by): encode_report(each) for each in (alive, dead)}
+    written = {report_key(report.by): encode_report(report) for report in (alive, dead)}
     metadata = {"name": BOOKS_LEASE, "annotations": written}
     api.put(LEASES, {"metadata": metadata})
     found.append(difference())
     extender.report.changed()
     await extender.until("both writes", writes=3)
-    assert sorted(each.by for each in extender.said().values()) == ["cp-1_x", "cp-2_y"]
+    assert sorted(report.by for report in extender.said().values()) == ["cp-1_x", "cp-2_y"]
 
 
 async def test_a_lease_that_was_deleted_is_made_anew_and_failures_are_repeated(

@@ -222,9 +222,9 @@ async def test_with_tls_only_the_health_port_answers_without_a_certificate(
         await asyncio.wait_for(_until(health, "/readyz", 200), 20)
         await asyncio.wait_for(_until(health, "/gpushare/inspect", 404), 20)
         await asyncio.wait_for(_until(health, "/metrics", 200), 20)
-        for each in (port, former):
+        for listened in (port, former):
             with pytest.raises(aiohttp.ClientError):
-                await post(each, "/gpushare/bind", BIND)
+                await post(listened, "/gpushare/bind", BIND)
     finally:
         process.terminate()
         await process.communicate()

@@ -50,8 +50,8 @@ def writes(api: FakeApi) -> int:
 def lease(api: FakeApi) -> tuple[str, str]:
     """Where it was called, and who says so."""
     (held,) = [
-        each
-        for (_, name), each in api.objects[LEASE.rpartition("/")[0]].items()
+        item
+        for (_, name), item in api.objects[LEASE.rpartition("/")[0]].items()
         if name == "gpushare-extender-calls"
     ]
     return held["metadata"]["annotations"]["gpushare.io/called-port"], held["spec"]["holderIdentity"]

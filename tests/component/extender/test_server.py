@@ -154,7 +154,7 @@ class TestBind:
 
     async def scores(self, caller: SchedulerCaller, asking: dict[str, Any]) -> list[int]:
         answer: Any = await caller.post("/gpushare/prioritize", asking)
-        return [each["Score"] for each in answer]
+        return [score["Score"] for score in answer]
 
     @pytest.mark.parametrize("verb", ["filter", "prioritize"])
     async def test_what_a_caller_said_of_the_pod_before_does_not_count(

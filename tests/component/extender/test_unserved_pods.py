@@ -27,11 +27,11 @@ def put(api: FakeApi, *names: str, asks: str = "4096") -> None:
 
 
 def told(api: FakeApi) -> list[str]:
-    return sorted(each["regarding"]["name"] for each in api.objects[EVENTS].values())
+    return sorted(event["regarding"]["name"] for event in api.objects[EVENTS].values())
 
 
 def tries(api: FakeApi) -> int:
-    return sum(each.path == PATH for each in api.seen)
+    return sum(request.path == PATH for request in api.seen)
 
 
 async def test_a_pod_that_waits_for_more_than_any_card_has_gets_an_event(
