@@ -231,7 +231,7 @@ OWN: dict[str, str] = {
     "gpushare_core.process.metrics:Gauge.at": "a number of ours",
     "gpushare_extender.bind.lease:BindLease.__post_init__": "a constant",
     "gpushare_extender.decide.pod:_request": "bytes that were just encoded, of what was decoded before",
-    "gpushare_extender.main:_address": "an argument that the operator writes",
+    "gpushare_extender.arguments:_address": "an argument that the operator writes",
     "gpushare_core.kube.credentials:own_namespace": "a file that the kubelet writes for the pod",
     "gpushare_hostctl.arguments:_weight": "one of a hundred texts",
     "gpushare_hostctl.decide.scheduler.manifest:_added": "an index of the parsed document",

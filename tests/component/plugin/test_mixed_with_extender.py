@@ -10,7 +10,7 @@ from tests.samples.plugin import NODE, container, pod_json
 
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.text.json_object import Json
-from gpushare_extender.main import Extender
+from gpushare_extender.extender import Extender
 from gpushare_extender.objects.pod_reference import PodReference
 
 REGISTERING = "not registered with the kubelet yet"

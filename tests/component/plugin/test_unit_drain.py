@@ -13,7 +13,7 @@ from tests.samples.plugin import NODE, annotation, container, name_of, pod_json
 
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.dialects.table import DIALECTS
-from gpushare_extender.main import Extender
+from gpushare_extender.extender import Extender
 from gpushare_plugin.devices.simulated.source import card_uuid
 
 __all__ = ["extender"]
