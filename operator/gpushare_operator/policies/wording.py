@@ -9,11 +9,11 @@ Failure = TypeVar("Failure")
 
 DEFECT = "a defect of the operator, see its log"
 SHOWN = 5
-"""Names that a message spells out; a cluster can have thousands."""
+"""Names in a message; a cluster can have thousands."""
 
 
 def first_failure(checks: Iterable[Callable[[Subject], Failure | None]], subject: Subject) -> Failure | None:
-    """Returns what the first check says that finds something; None when all pass."""
+    """Returns the first failure; None when all checks pass."""
     return next((failure for check in checks if (failure := check(subject))), None)
 
 

@@ -36,7 +36,7 @@ DEDICATED = SchedulerBackend(
     is_in_force=_has_deployment,
     may_be_connected=may_be_made,
     teardown_steps=(
-        # Nobody else asks its extender, which ends the binds under way.
+        # No other scheduler asks its extender, which ends the binds under way.
         connection_step(
             Backend.DEDICATED, "dedicated scheduler", left=_has_deployment, actions=_delete_deployment
         ),

@@ -1,11 +1,11 @@
-"""The condition about a kube-scheduler of our own, and about pods that it does not get."""
+"""The condition about a kube-scheduler of our own, and how pods come to it."""
 
 from collections.abc import Callable, Mapping
 
 from gpushare_core.api.conditions import ConditionState, condition_false, condition_true
 from gpushare_core.api.names import DEDICATED_SCHEDULER
 from gpushare_core.api.served import Problem
-from gpushare_operator.backends.dedicated.connection import is_as_wanted
+from gpushare_operator.backends.dedicated.connection import is_as_desired
 from gpushare_operator.backends.teardown import Situation
 from gpushare_operator.cluster.objects import PodObject, ReadResult
 from gpushare_operator.policies import conditions
@@ -63,7 +63,7 @@ def _version_is_known(situation: Situation) -> Problem | None:
 def _scheduler_is_ready(situation: Situation) -> Problem | None:
     snapshot = situation.snapshot
     present = snapshot.deployments.get(DEDICATED_SCHEDULER)
-    if present and present.is_rolled_out and is_as_wanted(snapshot, situation.installation):
+    if present and present.is_rolled_out and is_as_desired(snapshot, situation.installation):
         return None
     reasons = {pod.name: _why(pod) for pod in snapshot.dedicated_pods if not pod.ready}
     message = explained(reasons) or f"the Deployment {DEDICATED_SCHEDULER} is being made or changed"
@@ -75,10 +75,10 @@ def _why(pod: PodObject) -> str:
 
 
 CONFIGURED_CHECKS: tuple[Callable[[Situation], Problem | None], ...] = (
-    # Only people can give it.
+    # Only people can give the rights.
     _is_permitted,
-    # The image depends on it.
+    # The image depends on the version.
     _version_is_known,
-    # Until it serves pods wait.
+    # Until the scheduler serves, pods wait.
     _scheduler_is_ready,
 )

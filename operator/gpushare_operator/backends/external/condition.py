@@ -81,7 +81,7 @@ def _scheduler_calls(snapshot: ClusterSnapshot) -> Problem | None:
 
 
 def _render_arguments(snapshot: ClusterSnapshot) -> str:
-    """Returns those of ``gpushare-hostctl render``: with a policy of another dialect or mode they change."""
+    """Returns the arguments of ``gpushare-hostctl render``, which depend on the dialects and modes in use."""
     return " ".join(scheduler_settings(snapshot).extender_arguments)
 
 

@@ -10,7 +10,7 @@ from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.dialects.table import DIALECTS, RESOURCES, SHARED_RESOURCES
 from gpushare_operator.cluster.nodes.observed_states import ObservedState
 from gpushare_operator.cluster.objects import NodeObject, ShareNodeObject
-from gpushare_operator.policies.served_resources import REMEMBERED, served_classes
+from gpushare_operator.policies.served_resources import DIALECT_RESOURCES, served_classes
 
 
 def recorded_dialect(node: NodeObject) -> Dialect:
@@ -79,7 +79,7 @@ def shows_counts(node: NodeObject, names: tuple[str, ...]) -> bool:
 def names_left_by_kubelet(state: ObservedState) -> tuple[str, ...]:
     """Returns the names with zeros that the kubelet may have written last, before it forgot our plugin."""
     node = state.node
-    zeros = node.zeros & REMEMBERED if node else frozenset()
+    zeros = node.zeros & DIALECT_RESOURCES if node else frozenset()
     if node and zeros and is_ours(state, node):
         zeros -= names_of(recorded_dialect(node))
     return tuple(sorted(zeros))

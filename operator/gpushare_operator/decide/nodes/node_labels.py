@@ -43,8 +43,8 @@ class DesiredNode:
 
 
 def desired_node(state: ObservedState, asked: Asked, assignment: NodeAssignment) -> DesiredNode | None:
-    """Returns what a node that shares is to show, None for others. A node whose policy cannot be read stays as
-    its GPUShareNode says."""
+    """Returns None for a node that does not share its cards. One whose policy cannot be read stays as its
+    GPUShareNode says."""
     spec, share = asked.policy.spec, state.share
     if state.node is None:
         return None

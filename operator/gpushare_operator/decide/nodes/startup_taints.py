@@ -42,8 +42,8 @@ def _is_wanted(state: ObservedState, asked: Asked) -> bool:
 
 
 def _is_offered(snapshot: ClusterSnapshot, node: NodeObject) -> bool:
-    """Returns whether the node shows what the plugin has registered for the present generation, under a policy
-    that takes the taint off. A GPUShareNode may be of an earlier Node of that name."""
+    """Returns whether the node shows what its plugin has registered for the present generation, under a
+    policy that takes the taint off. The GPUShareNode may be of an earlier Node of that name."""
     share = snapshot.share_nodes.get(node.name)
     if share is None or share.deleting or share.observed_generation != share.generation:
         return False

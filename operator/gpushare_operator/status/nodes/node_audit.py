@@ -4,7 +4,7 @@ from gpushare_core.api.conditions import FALSE, TRUE
 from gpushare_core.api.names import LEDGER_IN_SYNC
 from gpushare_operator.cluster.nodes.observed_states import ObservedState
 from gpushare_operator.cluster.objects import ShareNodeObject
-from gpushare_operator.decide.unavailable_plugins import why_silent
+from gpushare_operator.decide.unavailable_plugins import why_unavailable
 
 
 def said_of_books(share: ShareNodeObject | None) -> str:
@@ -22,7 +22,7 @@ def why_unseen(state: ObservedState) -> str:
     """Returns why the plugin of a node cannot tell, or empty text. One that stopped told before it did."""
     if state.node is None or not state.node.ready:
         return "the node itself is not Ready"
-    if why := why_silent(state):
+    if why := why_unavailable(state):
         return why
     condition = state.share.conditions.get(LEDGER_IN_SYNC) if state.share else None
     if condition is None:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from gpushare_core.api.names import REGISTERED
 from gpushare_operator.cluster.nodes.observed_states import ObservedState
-from gpushare_operator.decide.unavailable_plugins import why_silent
+from gpushare_operator.decide.unavailable_plugins import why_unavailable
 from gpushare_operator.policies.wording import first_failure
 
 
@@ -40,7 +40,7 @@ def _has_plugin_started(enabled: ObservedState) -> str | None:
 
 
 def _is_plugin_heard(enabled: ObservedState) -> str | None:
-    return why_silent(enabled) or None
+    return why_unavailable(enabled) or None
 
 
 def _is_registered(enabled: ObservedState) -> str | None:

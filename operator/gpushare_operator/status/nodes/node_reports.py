@@ -175,7 +175,7 @@ class NodeReporter:
 
     def _why_not_told(self, state: ObservedState, assignment: NodeAssignment) -> str:
         """What its plugin answered is an answer to something else as long as that is not written."""
-        return "" if self.planner.is_told(state, assignment) else "its GPUShareNode is to be changed"
+        return "" if self.planner.is_current(state, assignment) else "its GPUShareNode is to be changed"
 
     def _hidden_labels(self, state: ObservedState) -> Iterator[str]:
         spec, labels = self.asked.policy.spec, state.node.labels if state.node else {}
