@@ -43,7 +43,7 @@ def policy_status(
     sums = totals(nodes.index.sums, policy.spec.memory_unit if policy.spec else "1Gi")
     scheduler = scheduler_configured(snapshot, policy, installation, now)
     scheduler = with_other_schedulers(scheduler, snapshot)
-    offered = nodes.said(lambda report: report.offered_by_others)
+    offered = nodes.by_node(lambda report: report.offered_by_others)
     problems = [
         *api_problems(failures),
         *contested_problems(contested),
