@@ -1,4 +1,4 @@
-"""Whether a policy is Ready: the ordered checks, and what it says while it is taken back."""
+"""The condition Ready: the ordered checks, and what it says while the policy is taken back."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from gpushare_operator.policies.wording import first_failure, listed
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyConditions:
-    """What a policy says beside Ready, and what that is made of."""
+    """The other conditions of a policy, from which Ready follows."""
 
     is_served: bool
     nodes_ready: ConditionState
@@ -24,7 +24,7 @@ class PolicyConditions:
     degraded: ConditionState
     books_agree: ConditionState
     units_refused: ConditionState | None = None
-    """A unit that nodes cannot have, as part of ``degraded``."""
+    """The part of ``degraded`` about units that nodes cannot have."""
 
     @property
     def states(self) -> tuple[ConditionState, ...]:
@@ -39,7 +39,7 @@ class PolicyConditions:
 
 
 def policy_ready(snapshot: ClusterSnapshot, policy: PolicyObject, parts: PolicyConditions) -> ConditionState:
-    """Returns Ready: true when all of the policy is in force; else it repeats the first obstacle."""
+    """Returns True when all of the policy is in force; else the first obstacle, repeated."""
     if policy.deleting:
         return _deleting(snapshot, policy, parts)
     if obstacle := first_failure(READY_CHECKS, parts):
@@ -84,15 +84,15 @@ def _units_are_in_force(parts: PolicyConditions) -> ConditionState | None:
 
 
 READY_CHECKS: tuple[Callable[[PolicyConditions], ConditionState | None], ...] = (
-    # What is invalid or not served has to be changed first; the rest may only follow from it.
+    # A spec that is invalid or not served has to be changed first; the rest may only follow from it.
     _whole_spec_is_served,
-    # Without a node that shares its cards no pod gets any.
+    # Without a node that shares its cards no pod gets units.
     _nodes_are_ready,
-    # Pods would be placed, but on cards without room.
+    # Pods would be placed on cards without room.
     _scheduler_is_configured,
-    # Pods run, but not as the policy says now: what is refused stays so, whoever ends.
+    # Pods run, but not with the present unit: it stays refused, whichever pod ends.
     _units_are_possible,
     _units_are_in_force,
-    # Or not on all nodes that it asks for, or with other settings of the scheduler.
+    # Pods run, but not on all nodes of the policy, or with other settings of the scheduler.
     _nothing_is_overruled,
 )
