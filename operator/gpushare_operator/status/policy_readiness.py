@@ -1,6 +1,6 @@
 """The condition Ready: the ordered checks, and what it says while the policy is taken back."""
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gpushare_core.api.conditions import ConditionState, condition_false, condition_true
@@ -9,7 +9,7 @@ from gpushare_operator.cluster.objects import PolicyObject
 from gpushare_operator.cluster.snapshot import ClusterSnapshot
 from gpushare_operator.decide.teardown.steps import still_there
 from gpushare_operator.policies import conditions
-from gpushare_operator.policies.wording import first_failure, listed
+from gpushare_operator.policies.wording import listed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +42,7 @@ def policy_ready(snapshot: ClusterSnapshot, policy: PolicyObject, parts: PolicyC
     """Returns True when all of the policy is in force; else the first obstacle, repeated."""
     if policy.deleting:
         return _deleting(snapshot, policy, parts)
-    if obstacle := first_failure(READY_CHECKS, parts):
+    if obstacle := next(_obstacles(parts), None):
         return condition_false(conditions.READY, obstacle.reason, obstacle.message)
     return condition_true(conditions.READY, conditions.SERVING, parts.nodes_ready.message)
 
@@ -59,40 +59,22 @@ def _in_words(leftover: Leftover) -> str:
     return f"{leftover.description} {listed(leftover.names)}" if leftover.names else leftover.description
 
 
-def _whole_spec_is_served(parts: PolicyConditions) -> ConditionState | None:
-    return None if parts.is_served else parts.degraded
-
-
-def _nodes_are_ready(parts: PolicyConditions) -> ConditionState | None:
-    return None if parts.nodes_ready.is_true else parts.nodes_ready
-
-
-def _scheduler_is_configured(parts: PolicyConditions) -> ConditionState | None:
-    return None if parts.scheduler_configured.is_true else parts.scheduler_configured
-
-
-def _nothing_is_overruled(parts: PolicyConditions) -> ConditionState | None:
-    return parts.conflicted if parts.conflicted.is_true else None
-
-
-def _units_are_possible(parts: PolicyConditions) -> ConditionState | None:
-    return parts.units_refused
-
-
-def _units_are_in_force(parts: PolicyConditions) -> ConditionState | None:
-    return parts.unit_change_blocked if parts.unit_change_blocked.is_true else None
-
-
-READY_CHECKS: tuple[Callable[[PolicyConditions], ConditionState | None], ...] = (
+def _obstacles(parts: PolicyConditions) -> Iterator[ConditionState]:
+    """Yields what keeps the policy from being Ready; the first is what a person reads."""
     # A spec that is invalid or not served has to be changed first; the rest may only follow from it.
-    _whole_spec_is_served,
+    if not parts.is_served:
+        yield parts.degraded
     # Without a node that shares its cards no pod gets units.
-    _nodes_are_ready,
+    if not parts.nodes_ready.is_true:
+        yield parts.nodes_ready
     # Pods would be placed on cards without room.
-    _scheduler_is_configured,
+    if not parts.scheduler_configured.is_true:
+        yield parts.scheduler_configured
     # Pods run, but not with the present unit: it stays refused, whichever pod ends.
-    _units_are_possible,
-    _units_are_in_force,
+    if parts.units_refused:
+        yield parts.units_refused
+    if parts.unit_change_blocked.is_true:
+        yield parts.unit_change_blocked
     # Pods run, but not on all nodes of the policy, or with other settings of the scheduler.
-    _nothing_is_overruled,
-)
+    if parts.conflicted.is_true:
+        yield parts.conflicted

@@ -1,6 +1,6 @@
 """The condition about the kube-schedulers that hostctl connects."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from gpushare_core.api.conditions import ConditionState, condition_false, condition_true
@@ -16,7 +16,7 @@ from gpushare_operator.cluster.snapshot import ClusterSnapshot
 from gpushare_operator.policies import conditions
 from gpushare_operator.policies.decisive_policy import scheduler_needed
 from gpushare_operator.policies.scheduler_settings import scheduler_settings
-from gpushare_operator.policies.wording import explained, first_failure, listed
+from gpushare_operator.policies.wording import explained, listed
 
 NO_CONTROL_PLANE = (
     f"no node has the label {CONTROL_PLANE_LABEL}: this backend edits the kube-scheduler that runs as static"
@@ -74,7 +74,7 @@ class _HostProgress:
 
 def condition(situation: Situation) -> ConditionState:
     installing = _HostProgress(situation, installs(situation))
-    if problem := first_failure(CONFIGURED_CHECKS, installing):
+    if problem := next(filter(None, _obstacles(installing)), None):
         return condition_false(conditions.SCHEDULER_CONFIGURED, problem.reason, problem.message)
     names = listed(history.node.name for history in installing.histories)
     message = f"kube-scheduler asks the extender on {names}"
@@ -101,28 +101,40 @@ def _with_hosts_let_go(snapshot: ClusterSnapshot, problem: Problem) -> Problem:
     return Problem(conditions.HOSTS_LET_GO, f"{LET_GO.format(nodes=listed(nodes))}; {problem.message}")
 
 
-# While a policy needs the scheduler.
+def _obstacles(progress: _HostProgress) -> Iterator[Problem | None]:
+    """Yields what is in the way of connecting; the first is what a person reads."""
+    # An edited host that lost its labels has no extender any more.
+    if unlabelled := [node.name for node in unlabelled_hosts(progress.situation.snapshot)]:
+        yield Problem(conditions.HOSTS_UNLABELLED, UNLABELLED.format(nodes=listed(unlabelled)))
+    # Without a control plane there is nothing to connect.
+    if not progress.histories:
+        yield Problem(conditions.NO_CONTROL_PLANE, NO_CONTROL_PLANE)
+    # hostctl waits for the extender: if that ends by itself, hostctl only fails because of it.
+    yield _ended_extenders(progress)
+    # Where hostctl failed, nothing else matters before that is solved.
+    yield _failed_attempts(progress, conditions.INSTALL_FAILED)
+    # Then hosts that have lost the edit.
+    if lost := {history.node.name: LOST for history in progress.histories if _has_lost_edit(history)}:
+        yield Problem(conditions.CONNECTION_LOST, explained(lost))
+    # An edit under way restarts the scheduler: the extender's state does not count meanwhile.
+    if running := progress.describe("kube-scheduler is being connected", HistoryState.RUNNING):
+        yield Problem(conditions.INSTALLING, running)
+    # A scheduler is pointed at the extender only once it is ready.
+    yield _unready_extenders(progress)
+    # Nothing is in the way any more.
+    due = (HistoryState.DUE, HistoryState.BACKOFF)
+    if message := progress.describe("kube-scheduler is about to be connected", *due):
+        yield Problem(conditions.INSTALLING, message)
 
 
-def _has_control_plane(progress: _HostProgress) -> Problem | None:
-    if progress.histories:
-        return None
-    return Problem(conditions.NO_CONTROL_PLANE, NO_CONTROL_PLANE)
-
-
-def _extenders_start(progress: _HostProgress) -> Problem | None:
-    pods = progress.situation.snapshot.extender_pods
+def _ended_extenders(progress: _HostProgress) -> Problem | None:
+    snapshot = progress.situation.snapshot
     ended = {
-        history.node.name: why_no_extender(progress.situation.snapshot, history.node)
+        history.node.name: why_no_extender(snapshot, history.node)
         for history in progress.histories
-        if (pod := pods.get(history.node.name)) and pod.last_words and not pod.ready
+        if (pod := snapshot.extender_pods.get(history.node.name)) and pod.last_words and not pod.ready
     }
     return Problem(conditions.EXTENDER_NOT_READY, explained(ended)) if ended else None
-
-
-def _no_edit_is_lost(progress: _HostProgress) -> Problem | None:
-    lost = {history.node.name: LOST for history in progress.histories if _has_lost_edit(history)}
-    return Problem(conditions.CONNECTION_LOST, explained(lost)) if lost else None
 
 
 def _has_lost_edit(history: JobHistory) -> bool:
@@ -130,61 +142,16 @@ def _has_lost_edit(history: JobHistory) -> bool:
     return history.has_drifted or bool(is_repaired)
 
 
-def _every_host_is_labelled(progress: _HostProgress) -> Problem | None:
-    nodes = [node.name for node in unlabelled_hosts(progress.situation.snapshot)]
-    if not nodes:
-        return None
-    return Problem(conditions.HOSTS_UNLABELLED, UNLABELLED.format(nodes=listed(nodes)))
-
-
-def _no_install_failed(progress: _HostProgress) -> Problem | None:
-    return _failed_attempts(progress, conditions.INSTALL_FAILED)
-
-
-def _no_install_runs(progress: _HostProgress) -> Problem | None:
-    message = progress.describe("kube-scheduler is being connected", HistoryState.RUNNING)
-    return Problem(conditions.INSTALLING, message) if message else None
-
-
-def _extenders_are_ready(progress: _HostProgress) -> Problem | None:
-    snapshot, nodes = progress.situation.snapshot, [history.node for history in progress.histories]
+def _unready_extenders(progress: _HostProgress) -> Problem | None:
+    snapshot = progress.situation.snapshot
     port = scheduler_settings(snapshot).port
+    nodes = (history.node for history in progress.histories)
     unready = {
         node.name: why_no_extender(snapshot, node)
         for node in nodes
         if not extender_ready(snapshot, node, port)
     }
     return Problem(conditions.EXTENDER_NOT_READY, explained(unready)) if unready else None
-
-
-def _no_install_is_due(progress: _HostProgress) -> Problem | None:
-    message = progress.describe(
-        "kube-scheduler is about to be connected", HistoryState.DUE, HistoryState.BACKOFF
-    )
-    return Problem(conditions.INSTALLING, message) if message else None
-
-
-CONFIGURED_CHECKS: tuple[Callable[[_HostProgress], Problem | None], ...] = (
-    # An edited host that lost its labels has no extender any more.
-    _every_host_is_labelled,
-    # Without a control plane there is nothing to connect.
-    _has_control_plane,
-    # hostctl waits for the extender: if that ends by itself, hostctl only fails because of it.
-    _extenders_start,
-    # Where hostctl failed, nothing else matters before that is solved.
-    _no_install_failed,
-    # Then hosts that have lost the edit.
-    _no_edit_is_lost,
-    # An edit under way restarts the scheduler: the extender's state does not count meanwhile.
-    _no_install_runs,
-    # A scheduler is pointed at the extender only once it is ready.
-    _extenders_are_ready,
-    # Nothing is in the way any more.
-    _no_install_is_due,
-)
-
-
-# While a policy is taken back.
 
 
 def _no_restore_failed(progress: _HostProgress) -> Problem | None:
@@ -205,9 +172,6 @@ def _no_restore_is_left(progress: _HostProgress) -> Problem | None:
 
 def _how_to_let_go(progress: _HostProgress, names: Sequence[str]) -> str:
     return HOW_TO_LET_GO.format(policy=progress.situation.policy, nodes=",".join(sorted(names)))
-
-
-# In words.
 
 
 def _failed_attempts(progress: _HostProgress, reason: str) -> Problem | None:
