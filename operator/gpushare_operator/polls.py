@@ -64,9 +64,9 @@ class Polls:
         self.cache.replace_schedulers(await self._schedulers())
         volcano = {at: await self._volcano_config(at) for at in locations(self.cache.snapshot())}
         self.cache.replace_volcano_configs(volcano)
-        facts, absent_scheduler = None, absent_scheduler(self.cache.snapshot())
-        if absent_scheduler:
-            facts = await read_server_facts(self.api, absent_scheduler)
+        facts, scheduler = None, absent_scheduler(self.cache.snapshot())
+        if scheduler:
+            facts = await read_server_facts(self.api, scheduler)
             facts = replace(facts, version=self.server_versions.lowest(facts.version, self.now()))
         self.cache.replace_server_facts(facts)
 
