@@ -14,6 +14,7 @@ from gpushare_core.api.share_node import CardStatus, NodeStatus
 from gpushare_core.audit.difference import Difference, Kind
 from gpushare_core.audit.differences import node_differences
 from gpushare_core.audit.lasting import LastingDifferences
+from gpushare_core.audit.readers import status_card
 from gpushare_core.audit.records import (
     ContainerKey,
     HeldUnits,
@@ -25,7 +26,6 @@ from gpushare_core.audit.records import (
     ShareNodeRecord,
     StoredContainer,
 )
-from gpushare_core.audit.status_card import status_card
 from gpushare_core.dialects.annotation_room import size_of
 from gpushare_core.placement.units import parse_node_unit
 from gpushare_plugin.decide.held.assigned_devices import AssignedDevices
