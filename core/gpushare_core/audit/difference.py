@@ -1,7 +1,10 @@
-"""A difference between books, and the kinds that there are."""
+"""Differences between books: their kinds, how their sentences name things, and which of them have lasted."""
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
+
+from gpushare_core.audit.records import NodeRecords
 
 
 class Rule(StrEnum):
@@ -19,7 +22,7 @@ class Rule(StrEnum):
     """Nothing that a pod's author writes changes any book."""
 
 
-class Kind(StrEnum):
+class DifferenceKind(StrEnum):
     """The kinds of differences, each a constant for programs."""
 
     OVER_CAPACITY = "OverCapacity"
@@ -85,28 +88,28 @@ class Kind(StrEnum):
 
 
 _RULES = {
-    Kind.OVER_CAPACITY: Rule.CAPACITY,
-    Kind.OVER_COUNTED: Rule.CAPACITY,
-    Kind.GRANTED_TWICE: Rule.CAPACITY,
-    Kind.TWO_CLASSES: Rule.CAPACITY,
-    Kind.WRONG_SHAPE: Rule.CAPACITY,
-    Kind.UNKNOWN_UNIT: Rule.CAPACITY,
-    Kind.ENVIRONMENT_DIFFERS: Rule.ENVIRONMENT,
-    Kind.CARDS_UNASKED: Rule.ENVIRONMENT,
-    Kind.UNCOUNTED: Rule.RELEASE,
-    Kind.RELEASED_EARLY: Rule.RELEASE,
-    Kind.FORGED: Rule.FORGERY,
+    DifferenceKind.OVER_CAPACITY: Rule.CAPACITY,
+    DifferenceKind.OVER_COUNTED: Rule.CAPACITY,
+    DifferenceKind.GRANTED_TWICE: Rule.CAPACITY,
+    DifferenceKind.TWO_CLASSES: Rule.CAPACITY,
+    DifferenceKind.WRONG_SHAPE: Rule.CAPACITY,
+    DifferenceKind.UNKNOWN_UNIT: Rule.CAPACITY,
+    DifferenceKind.ENVIRONMENT_DIFFERS: Rule.ENVIRONMENT,
+    DifferenceKind.CARDS_UNASKED: Rule.ENVIRONMENT,
+    DifferenceKind.UNCOUNTED: Rule.RELEASE,
+    DifferenceKind.RELEASED_EARLY: Rule.RELEASE,
+    DifferenceKind.FORGED: Rule.FORGERY,
 }
 
 # A pod that its kubelet gave another card counts on both until everybody has seen that: no author did it.
 _AT_ONCE = frozenset(
     {
-        Kind.OVER_CAPACITY,
-        Kind.GRANTED_TWICE,
-        Kind.TWO_CLASSES,
-        Kind.WRONG_SHAPE,
-        Kind.ENVIRONMENT_DIFFERS,
-        Kind.RELEASED_EARLY,
+        DifferenceKind.OVER_CAPACITY,
+        DifferenceKind.GRANTED_TWICE,
+        DifferenceKind.TWO_CLASSES,
+        DifferenceKind.WRONG_SHAPE,
+        DifferenceKind.ENVIRONMENT_DIFFERS,
+        DifferenceKind.RELEASED_EARLY,
     }
 )
 
@@ -116,7 +119,7 @@ class Difference:
     """One thing that is not as it must be."""
 
     node: str
-    kind: Kind
+    kind: DifferenceKind
     card: str = ""
     """UUID; empty where it is about no single card."""
     pod: str = ""
@@ -138,3 +141,66 @@ class Difference:
 
     def __str__(self) -> str:
         return f"{self.rule} {self.kind} on {self.node}: {self.sentence}"
+
+
+PODRESOURCES = "the kubelet's PodResources"
+CHECKPOINT = "the kubelet's checkpoint"
+ANNOTATION = "the pod's annotation"
+STATUS = "the GPUShareNode"
+ENVIRONMENT = "the container's environment"
+LEDGER = "the extender"
+DRIVER = "the driver or the inventory"
+
+DELETE_PODS = "delete some of the pods on that card, and report a bug: this must never happen"
+LOOK_AT_PLUGIN = (
+    "if this stays, see the condition LedgerInSync of the GPUShareNode and the log of the node's plugin"
+)
+LOOK_AT_EXTENDER = "if this stays, see the extender's log; restarting the extender makes it count anew"
+
+
+def card_name(records: NodeRecords, uuid: str) -> str:
+    """Returns how people find the card: its index, where a status tells it, and its UUID."""
+    card = records.share_node.card(uuid) if records.share_node else None
+    return f"card {card.index} ({uuid})" if card else f"card {uuid}"
+
+
+def shares_text(shares: Mapping[str, int] | None) -> str:
+    """Returns ``shares`` (card UUID -> units) for people."""
+    if not shares:
+        return "nothing"
+    return " and ".join(f"{units} of {card}" for card, units in sorted(shares.items()))
+
+
+def list_text(words: Iterable[str], most: int = 5) -> str:
+    """Returns ``words`` with commas, no more than ``most`` of them by name."""
+    every = sorted(set(words))
+    rest = f" and {len(every) - most} more" if len(every) > most else ""
+    return ", ".join(every[:most]) + rest
+
+
+LASTING_SECONDS = 5.0
+"""Within which all books agree once it is quiet: what differs for longer does not so because of delays."""
+
+_Identity = tuple[str, str, str, str, str]
+
+
+@dataclass(slots=True)
+class LastingDifferences:
+    """Remembers since when each difference was seen at every look. Moments are seconds of one clock."""
+
+    seconds: float = LASTING_SECONDS
+    _since: dict[_Identity, float] = field(default_factory=dict, init=False)
+
+    def look(self, seen: Iterable[Difference], *, now: float) -> list[Difference]:
+        """Returns which of ``seen``, in their order, were seen at every look for ``seconds``."""
+        present = list(seen)
+        self._since = {each.identity: self._since.get(each.identity, now) for each in present}
+        return [each for each in present if self._has_lasted(self._since[each.identity], now)]
+
+    def seconds_until_due(self, *, now: float) -> float | None:
+        """Returns the seconds until another one of those seen last will have lasted; None: none will."""
+        ends = [since + self.seconds for since in self._since.values() if not self._has_lasted(since, now)]
+        return min(ends) - now if ends else None
+
+    def _has_lasted(self, since: float, now: float) -> bool:
+        return now >= since + self.seconds

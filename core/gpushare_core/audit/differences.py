@@ -4,12 +4,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 
-from gpushare_core.audit.difference import Difference, Kind
+from gpushare_core.audit.difference import Difference, DifferenceKind, list_text
 from gpushare_core.audit.holdings import Holding, holdings
 from gpushare_core.audit.records import ClusterRecords, NodeRecords, ShareNodeRecord
 from gpushare_core.audit.rules.agreement import accounts, disagreements, kubelet_disagreements, orphan_marks
 from gpushare_core.audit.rules.capacity import (
-    Use,
+    UnitsTaken,
     card_sizes,
     environment_capacity,
     granted_twice,
@@ -35,10 +35,9 @@ from gpushare_core.audit.rules.sums import (
     uncounted,
     uncounted_foreign,
 )
+from gpushare_core.audit.rules.unwritable import unwritable
 from gpushare_core.audit.rules.without_units import without_units
 from gpushare_core.audit.unit_map import UnitMap, unit_map
-from gpushare_core.audit.unwritable import unwritable
-from gpushare_core.audit.wording import list_text
 
 NO_MIRRORS: Mapping[str, str] = MappingProxyType({})
 
@@ -98,12 +97,12 @@ def _of_units(records: NodeRecords, held: list[Holding], units: UnitMap) -> Iter
 
 def _promised(records: NodeRecords, claimed: Mapping[str, Claim]) -> Iterator[Difference]:
     uses = (
-        Use(card=card, resource=claim.class_of(card), units=units, holder=str(claim.pod.key))
+        UnitsTaken(card=card, resource=claim.class_of(card), units=units, holder=str(claim.pod.key))
         for claim in claimed.values()
         if claim.allocation.node == records.node and claim.justified
         for card, units in claim.allocation.held().items()
     )
-    yield from overfull(records, uses, teller="the pods' annotations", kind=Kind.OVER_COUNTED)
+    yield from overfull(records, uses, teller="the pods' annotations", kind=DifferenceKind.OVER_COUNTED)
 
 
 def _held_by_pod(held: Iterable[Holding]) -> dict[str, int]:
@@ -117,7 +116,7 @@ def _held_by_pod(held: Iterable[Holding]) -> dict[str, int]:
 def _unreadable(node: str, problem: str) -> Difference:
     return Difference(
         node=node,
-        kind=Kind.UNREADABLE,
+        kind=DifferenceKind.UNREADABLE,
         sentence=f"the GPUShareNode cannot be read: {problem}; nothing of this node was compared. Somebody"
         " else than its plugin may have written its status: restart the plugin of the node",
     )
@@ -139,7 +138,7 @@ def _on_two_nodes(records: ClusterRecords) -> Iterator[Difference]:
             name = next(iter(nodes.values()))
             yield Difference(
                 node=min(nodes),
-                kind=Kind.TWO_NODES,
+                kind=DifferenceKind.TWO_NODES,
                 pod=name,
                 uid=uid,
                 sentence=f"{name} has units on {list_text(nodes)}: a pod runs on one of them, and the units"

@@ -14,8 +14,7 @@ from gpushare_core.audit.records import (
     SeenCards,
     StoredContainer,
 )
-from gpushare_core.audit.unit_map import Block, UnitMap
-from gpushare_core.audit.unit_numbers import UnitNumbers
+from gpushare_core.audit.unit_map import Block, UnitMap, UnitNumbers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +99,7 @@ def holdings(records: NodeRecords) -> list[Holding]:
     The checkpoint may show pods that have ended since it was written: of pods that no other book knows it is
     not believed.
     """
-    names = _Names.of(records)
+    names = _PodNames.of(records)
     stored = records.checkpoint or {}
     found: list[Holding] = []
     seen: set[ContainerKey] = set()
@@ -115,7 +114,7 @@ def holdings(records: NodeRecords) -> list[Holding]:
 
 
 def _stored_only(
-    records: NodeRecords, names: "_Names", seen: set[ContainerKey], listed: set[str]
+    records: NodeRecords, names: "_PodNames", seen: set[ContainerKey], listed: set[str]
 ) -> Iterator[Holding]:
     for key, each in (records.checkpoint or {}).items():
         known = names.of_kubelet_uid.get(key.pod.uid)
@@ -140,7 +139,7 @@ def stored_of(records: NodeRecords, pod: PodRecord) -> dict[str, StoredContainer
     """Returns container -> what the checkpoint says of ``pod``; nothing of one that only says to be the
     mirror of another one."""
     uid = pod.kubelet_uid or pod.key.uid
-    if _Names.of(records).of_kubelet_uid.get(uid) != pod.key:
+    if _PodNames.of(records).of_kubelet_uid.get(uid) != pod.key:
         return {}
     return {key.container: each for key, each in (records.checkpoint or {}).items() if key.pod.uid == uid}
 
@@ -151,7 +150,7 @@ def kubelet_uids(records: NodeRecords) -> dict[str, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Names:
+class _PodNames:
     """Which pod it is that a book of the kubelet's shows."""
 
     of_kubelet_uid: Mapping[str, PodKey]
@@ -162,7 +161,7 @@ class _Names:
     """UID that the API server has -> that of the kubelet."""
 
     @classmethod
-    def of(cls, records: NodeRecords) -> "_Names":
+    def of(cls, records: NodeRecords) -> "_PodNames":
         pods = [*(records.pods or {}).values()]
         cards = records.share_node.cards if records.share_node else ()
         reported = [holder.key.pod for card in cards for holder in card.holders]

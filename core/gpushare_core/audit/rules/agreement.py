@@ -4,19 +4,20 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from gpushare_core.audit.difference import Difference, Kind
-from gpushare_core.audit.holdings import Holding, distinct_numbers, shares_of
-from gpushare_core.audit.records import ContainerKey, NodeRecords, PodKey, Shares
-from gpushare_core.audit.rules.claims import Claim
-from gpushare_core.audit.unit_map import UnitMap
-from gpushare_core.audit.wording import (
+from gpushare_core.audit.difference import (
     ANNOTATION,
     CHECKPOINT,
     LOOK_AT_PLUGIN,
     PODRESOURCES,
     STATUS,
+    Difference,
+    DifferenceKind,
     shares_text,
 )
+from gpushare_core.audit.holdings import Holding, distinct_numbers, shares_of
+from gpushare_core.audit.records import ContainerKey, NodeRecords, PodKey, Shares
+from gpushare_core.audit.rules.claims import Claim
+from gpushare_core.audit.unit_map import UnitMap
 
 Container = tuple[str, str]
 """UID of the pod, name of the container."""
@@ -122,7 +123,7 @@ def _difference(records: NodeRecords, pod: PodKey, container: str, said: Mapping
     cards = {card for shares in said.values() for card in shares}
     return Difference(
         node=records.node,
-        kind=Kind.SHARES_DIFFER,
+        kind=DifferenceKind.SHARES_DIFFER,
         card=cards.pop() if len(cards) == 1 else "",
         pod=str(pod),
         uid=pod.uid,
@@ -160,7 +161,7 @@ def kubelet_disagreements(records: NodeRecords, held: Iterable[Holding]) -> Iter
         if each.listed and each.stored is not None and differ:
             yield Difference(
                 node=records.node,
-                kind=Kind.SHARES_DIFFER,
+                kind=DifferenceKind.SHARES_DIFFER,
                 pod=str(each.key.pod),
                 uid=each.key.pod.uid,
                 container=each.key.container,
@@ -184,7 +185,7 @@ def orphan_marks(records: NodeRecords) -> Iterator[Difference]:
                 truth = "has it" if is_there else "does not have it"
                 yield Difference(
                     node=records.node,
-                    kind=Kind.ORPHAN_MARK,
+                    kind=DifferenceKind.ORPHAN_MARK,
                     card=card.uuid,
                     pod=str(holder.key.pod),
                     uid=holder.key.pod.uid,

@@ -5,27 +5,27 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
-from gpushare_core.audit.difference import Difference, Kind
-from gpushare_core.audit.holdings import DistinctUnits, Holding, distinct_numbers
-from gpushare_core.audit.records import NodeRecords, SeenCards, StatusCard
-from gpushare_core.audit.unit_map import UnitMap, room, unit_map
-from gpushare_core.audit.unit_numbers import UnitNumbers
-from gpushare_core.audit.wording import (
+from gpushare_core.audit.difference import (
     DELETE_PODS,
     DRIVER,
     LOOK_AT_PLUGIN,
     PODRESOURCES,
     STATUS,
+    Difference,
+    DifferenceKind,
     card_name,
     list_text,
 )
+from gpushare_core.audit.holdings import DistinctUnits, Holding, distinct_numbers
+from gpushare_core.audit.records import NodeRecords, SeenCards, StatusCard
+from gpushare_core.audit.unit_map import UnitMap, UnitNumbers, room, unit_map
 from gpushare_core.placement.modes.table import mode_serving
 from gpushare_core.placement.requests import PodRequest, ResourceClass
 from gpushare_core.placement.units import NodeUnit, readable_unit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Use:
+class UnitsTaken:
     """What one holder has of one card."""
 
     card: str
@@ -35,12 +35,14 @@ class Use:
     holder: str
 
 
-def overfull(records: NodeRecords, uses: Iterable[Use], *, teller: str, kind: Kind) -> Iterator[Difference]:
+def overfull(
+    records: NodeRecords, uses: Iterable[UnitsTaken], *, teller: str, kind: DifferenceKind
+) -> Iterator[Difference]:
     """Yields the cards of which ``teller`` grants more than there is, or units of two classes."""
     share_node = records.share_node
     if share_node is None or share_node.unit is None:
         return
-    by_card: dict[str, list[Use]] = defaultdict(list)
+    by_card: dict[str, list[UnitsTaken]] = defaultdict(list)
     for use in uses:
         by_card[use.card].append(use)
     for uuid, each in by_card.items():
@@ -49,7 +51,13 @@ def overfull(records: NodeRecords, uses: Iterable[Use], *, teller: str, kind: Ki
 
 
 def _too_much(
-    records: NodeRecords, card: StatusCard, unit: NodeUnit, uses: list[Use], *, teller: str, kind: Kind
+    records: NodeRecords,
+    card: StatusCard,
+    unit: NodeUnit,
+    uses: list[UnitsTaken],
+    *,
+    teller: str,
+    kind: DifferenceKind,
 ) -> Iterator[Difference]:
     granted: Counter[ResourceClass | None] = Counter()
     for use in uses:
@@ -60,7 +68,7 @@ def _too_much(
     if len(classes) > 1:
         yield Difference(
             node=records.node,
-            kind=Kind.TWO_CLASSES if kind is Kind.OVER_CAPACITY else kind,
+            kind=DifferenceKind.TWO_CLASSES if kind is DifferenceKind.OVER_CAPACITY else kind,
             card=card.uuid,
             sentence=f"by {teller} {name} serves {' and '.join(sorted(classes))} at once ({holders}): a card"
             f" serves one class at a time; {DELETE_PODS}",
@@ -77,8 +85,8 @@ def _too_much(
             )
 
 
-def _advice(kind: Kind) -> str:
-    if kind is Kind.OVER_CAPACITY:
+def _advice(kind: DifferenceKind) -> str:
+    if kind is DifferenceKind.OVER_CAPACITY:
         return f"containers can use more memory than there is; {DELETE_PODS}"
     return f"not all of that can be true, and no new pod comes to the card; {LOOK_AT_PLUGIN}"
 
@@ -96,8 +104,10 @@ def status_capacity(records: NodeRecords) -> Iterator[Difference]:
         return
     for card in share_node.cards:
         if card.allocated > capacity(records, card, share_node.unit, card.lock):
-            use = Use(card=card.uuid, resource=card.lock, units=card.allocated, holder=_holders_of(card))
-            yield from overfull(records, [use], teller=STATUS, kind=Kind.OVER_CAPACITY)
+            use = UnitsTaken(
+                card=card.uuid, resource=card.lock, units=card.allocated, holder=_holders_of(card)
+            )
+            yield from overfull(records, [use], teller=STATUS, kind=DifferenceKind.OVER_CAPACITY)
 
 
 def _holders_of(card: StatusCard) -> str:
@@ -108,11 +118,11 @@ def kubelet_capacity(records: NodeRecords, held: Iterable[Holding], units: UnitM
     """Yields what the kubelet holds that cannot be, by the cards on which the units lie."""
     held = [*held]
     uses = [
-        Use(card=block.card, resource=block.resource, units=count, holder=str(each.key.pod))
+        UnitsTaken(card=block.card, resource=block.resource, units=count, holder=str(each.key.pod))
         for each in held
         for block, count in each.blocks(units).items()
     ]
-    yield from _classes_only(overfull(records, uses, teller=PODRESOURCES, kind=Kind.OVER_CAPACITY))
+    yield from _classes_only(overfull(records, uses, teller=PODRESOURCES, kind=DifferenceKind.OVER_CAPACITY))
     yield from _distinct_overfull(records, held, units)
     for each in held:
         yield from _wrong_shape(records, each, units)
@@ -121,7 +131,7 @@ def kubelet_capacity(records: NodeRecords, held: Iterable[Holding], units: UnitM
 
 def _classes_only(found: Iterable[Difference]) -> Iterator[Difference]:
     """Init containers lend units: how many are held of a card is counted by distinct ones."""
-    return (each for each in found if each.kind is Kind.TWO_CLASSES)
+    return (each for each in found if each.kind is DifferenceKind.TWO_CLASSES)
 
 
 def _distinct_overfull(records: NodeRecords, held: list[Holding], units: UnitMap) -> Iterator[Difference]:
@@ -134,8 +144,8 @@ def _distinct_overfull(records: NodeRecords, held: list[Holding], units: UnitMap
         for name, block, numbers in each.parts(units):
             distinct[block.card, block.resource].add(each, name, numbers)
     for (card, resource), found in distinct.items():
-        use = Use(card=card, resource=resource, units=found.count, holder=list_text(found.pods))
-        yield from overfull(records, [use], teller=PODRESOURCES, kind=Kind.OVER_CAPACITY)
+        use = UnitsTaken(card=card, resource=resource, units=found.count, holder=list_text(found.pods))
+        yield from overfull(records, [use], teller=PODRESOURCES, kind=DifferenceKind.OVER_CAPACITY)
 
 
 def _wrong_shape(records: NodeRecords, each: Holding, units: UnitMap) -> Iterator[Difference]:
@@ -152,7 +162,7 @@ def _wrong_shape(records: NodeRecords, each: Holding, units: UnitMap) -> Iterato
             yield _about(
                 records,
                 each,
-                Kind.WRONG_SHAPE,
+                DifferenceKind.WRONG_SHAPE,
                 f"the kubelet holds {sum(shares.values())} units of {resource} for {each.key}, which have to"
                 f" lie {where}, and lie {lie}: delete the pod, and report a bug: this must never happen",
             )
@@ -163,13 +173,13 @@ def _unknown(records: NodeRecords, each: Holding, units: UnitMap) -> Iterator[Di
         yield _about(
             records,
             each,
-            Kind.UNKNOWN_UNIT,
+            DifferenceKind.UNKNOWN_UNIT,
             f"the kubelet holds {len(numbers)} units for {each.key} that lie on no card of {STATUS}, such as"
             f" number {numbers[0]}: nobody can tell which card they are of; {LOOK_AT_PLUGIN}",
         )
 
 
-def _about(records: NodeRecords, each: Holding, kind: Kind, sentence: str) -> Difference:
+def _about(records: NodeRecords, each: Holding, kind: DifferenceKind, sentence: str) -> Difference:
     pod = each.key.pod
     return Difference(
         node=records.node,
@@ -215,7 +225,7 @@ def _twice(records: NodeRecords, name: str, held: Iterable[Holding]) -> Iterator
             yield _about(
                 records,
                 each,
-                Kind.GRANTED_TWICE,
+                DifferenceKind.GRANTED_TWICE,
                 f"the kubelet holds unit number {number} of {name} for {other.key} and for {each.key}: two"
                 f" containers share what one was promised; {DELETE_PODS}",
             )
@@ -264,15 +274,15 @@ def environment_capacity(records: NodeRecords) -> Iterator[Difference]:
         for use in _seen_uses(str(key.pod), seen)
     ]
     yield from overfull(
-        records, uses, teller="the environments of running containers", kind=Kind.OVER_CAPACITY
+        records, uses, teller="the environments of running containers", kind=DifferenceKind.OVER_CAPACITY
     )
 
 
-def _seen_uses(holder: str, seen: SeenCards) -> Iterator[Use]:
+def _seen_uses(holder: str, seen: SeenCards) -> Iterator[UnitsTaken]:
     unit = readable_unit(seen.unit) if seen.unit else None
     each = (seen.units or 0) // len(seen.cards)
     for card in seen.cards:
-        yield Use(card=card, resource=unit.resource if unit else None, units=each, holder=holder)
+        yield UnitsTaken(card=card, resource=unit.resource if unit else None, units=each, holder=holder)
 
 
 def card_sizes(records: NodeRecords) -> Iterator[Difference]:
@@ -308,7 +318,7 @@ def _overlapping(records: NodeRecords) -> Iterator[Difference]:
 def _size(records: NodeRecords, card: StatusCard, text: str) -> Difference:
     return Difference(
         node=records.node,
-        kind=Kind.CAPACITY_DIFFERS,
+        kind=DifferenceKind.CAPACITY_DIFFERS,
         card=card.uuid,
         sentence=f"{card_name(records, card.uuid)}: {text}; {LOOK_AT_PLUGIN}",
     )

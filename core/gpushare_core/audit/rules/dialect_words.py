@@ -2,10 +2,9 @@
 
 from collections.abc import Iterator, Mapping
 
-from gpushare_core.audit.difference import Difference, Kind
+from gpushare_core.audit.difference import ANNOTATION, LOOK_AT_PLUGIN, Difference, DifferenceKind, list_text
 from gpushare_core.audit.records import NodeRecords, ShareNodeRecord
 from gpushare_core.audit.rules.claims import Claim
-from gpushare_core.audit.wording import ANNOTATION, LOOK_AT_PLUGIN, list_text
 from gpushare_core.dialects.codec import Codec, shares_of_class
 from gpushare_core.dialects.legacy import MalformedAnnotationsError
 from gpushare_core.dialects.table import DIALECTS
@@ -30,7 +29,7 @@ def dialect_differences(records: NodeRecords, claims: Mapping[str, Claim]) -> It
                 said = "nothing that makes sense" if theirs is None else list_text(map(str, theirs))
                 yield Difference(
                     node=records.node,
-                    kind=Kind.DIALECT_DIFFERS,
+                    kind=DifferenceKind.DIALECT_DIFFERS,
                     pod=str(claim.pod.key),
                     uid=uid,
                     sentence=f"of {claim.pod.key}: {ANNOTATION} gives it the cards of index"

@@ -2,12 +2,11 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from gpushare_core.audit.difference import Difference, Kind
+from gpushare_core.audit.difference import CHECKPOINT, ENVIRONMENT, Difference, DifferenceKind, shares_text
 from gpushare_core.audit.holdings import Holding, shares_of
 from gpushare_core.audit.records import ContainerKey, NodeRecords, SeenCards
 from gpushare_core.audit.rules.claims import Claim
 from gpushare_core.audit.unit_map import UnitMap
-from gpushare_core.audit.wording import CHECKPOINT, ENVIRONMENT, shares_text
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.dialects.table import DIALECTS
 from gpushare_core.dialects.visible_cards import hides_cards, is_runtime_variable
@@ -151,7 +150,7 @@ def _unasked(records: NodeRecords, key: ContainerKey, name: str, value: str | No
         f" it shows it cards that other pods hold; take {name} out of the pod's template, or ask for units."
         " admission.visibleDevices of a policy has such pods refused; docs/nvml.md says how the runtime"
         " ignores the variable",
-        kind=Kind.CARDS_UNASKED,
+        kind=DifferenceKind.CARDS_UNASKED,
     )
 
 
@@ -191,7 +190,7 @@ def _unheld(records: NodeRecords, key: ContainerKey, seen: SeenCards) -> Differe
             key,
             f"{named}: the kubelet calls units free that are in use; delete the pod, so that its controller"
             " makes it anew",
-            kind=Kind.FORGOTTEN_UNITS,
+            kind=DifferenceKind.FORGOTTEN_UNITS,
         )
     return _difference(
         records,
@@ -220,7 +219,11 @@ def _blind(records: NodeRecords, held: Holding, units: UnitMap) -> Difference:
 
 
 def _difference(
-    records: NodeRecords, key: ContainerKey, sentence: str, *, kind: Kind = Kind.ENVIRONMENT_DIFFERS
+    records: NodeRecords,
+    key: ContainerKey,
+    sentence: str,
+    *,
+    kind: DifferenceKind = DifferenceKind.ENVIRONMENT_DIFFERS,
 ) -> Difference:
     return Difference(
         node=records.node,

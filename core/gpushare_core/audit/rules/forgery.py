@@ -2,10 +2,9 @@
 
 from collections.abc import Iterator, Mapping
 
-from gpushare_core.audit.difference import Difference, Kind
+from gpushare_core.audit.difference import ANNOTATION, LEDGER, STATUS, Difference, DifferenceKind
 from gpushare_core.audit.records import NodeRecords, PodRecord
 from gpushare_core.audit.rules.claims import Claim
-from gpushare_core.audit.wording import ANNOTATION, LEDGER, STATUS
 from gpushare_core.dialects.dialect import Dialect
 
 
@@ -55,7 +54,7 @@ def _forged(
     said = claim.total if claim else 0
     return Difference(
         node=records.node,
-        kind=Kind.FORGED,
+        kind=DifferenceKind.FORGED,
         pod=str(pod.key),
         uid=pod.key.uid,
         sentence=f"{pod.key} asks for {asked} units, {ANNOTATION} {Dialect.allocation_annotation} says"

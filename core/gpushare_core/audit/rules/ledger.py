@@ -2,11 +2,19 @@
 
 from collections.abc import Iterator, Mapping
 
-from gpushare_core.audit.difference import Difference, Kind
+from gpushare_core.audit.difference import (
+    ANNOTATION,
+    LEDGER,
+    LOOK_AT_EXTENDER,
+    STATUS,
+    Difference,
+    DifferenceKind,
+    card_name,
+    list_text,
+)
 from gpushare_core.audit.records import LedgerCard, LedgerShare, NodeRecords, StatusCard
-from gpushare_core.audit.rules.capacity import Use, overfull
+from gpushare_core.audit.rules.capacity import UnitsTaken, overfull
 from gpushare_core.audit.rules.claims import Claim
-from gpushare_core.audit.wording import ANNOTATION, LEDGER, LOOK_AT_EXTENDER, STATUS, card_name, list_text
 
 
 def ledger_differences(records: NodeRecords, claims: Mapping[str, Claim]) -> Iterator[Difference]:
@@ -16,25 +24,25 @@ def ledger_differences(records: NodeRecords, claims: Mapping[str, Claim]) -> Ite
     for card in records.ledger.cards:
         yield from _pods(records, card, claims)
     uses = (_use(card) for card in records.ledger.cards if card.shares)
-    yield from overfull(records, uses, teller=LEDGER, kind=Kind.OVER_COUNTED)
+    yield from overfull(records, uses, teller=LEDGER, kind=DifferenceKind.OVER_COUNTED)
     yield from _missing(records, claims)
     yield from _cards(records)
     yield from _cards_of_its_own(records)
 
 
-def _use(card: LedgerCard) -> Use:
+def _use(card: LedgerCard) -> UnitsTaken:
     """What it keeps for a preemptor beside those that are to go is in the sum alone; of containers that lend
     each other units the shares are more than the sum."""
     shares = sum(share.units for share in card.shares)
     holders = list_text(str(share.pod) for share in card.shares)
-    return Use(card=card.uuid, resource=card.lock, units=min(shares, card.allocated), holder=holders)
+    return UnitsTaken(card=card.uuid, resource=card.lock, units=min(shares, card.allocated), holder=holders)
 
 
 def _pods(records: NodeRecords, card: LedgerCard, claims: Mapping[str, Claim]) -> Iterator[Difference]:
     for share in card.shares:
         if share.reserved:
             text = f"{LEDGER} keeps {share.units} units for {share.pod}, whose bind is under way"
-            yield _about(records, card.uuid, share, Kind.RESERVED, text)
+            yield _about(records, card.uuid, share, DifferenceKind.RESERVED, text)
             continue
         claim, reported = claims.get(share.pod.uid), _reported(records, card.uuid, share.pod.uid)
         if claim is None and not reported and records.pods is not None:
@@ -43,7 +51,7 @@ def _pods(records: NodeRecords, card: LedgerCard, claims: Mapping[str, Claim]) -
             text = (
                 f"{LEDGER} counts {share.units} units for {share.pod}, which {what}, and {STATUS} counts none"
             )
-            yield _about(records, card.uuid, share, Kind.STALE_HOLDER, text)
+            yield _about(records, card.uuid, share, DifferenceKind.STALE_HOLDER, text)
         elif claim is not None and claim.allocation.node == records.node:
             told = claim.allocation.held().get(card.uuid, 0)
             if share.units != told and claim.justified:
@@ -51,7 +59,7 @@ def _pods(records: NodeRecords, card: LedgerCard, claims: Mapping[str, Claim]) -
                     f"{LEDGER} counts {share.units} units for {share.pod}, {ANNOTATION} says {told}, and"
                     f" {STATUS} {reported}"
                 )
-                yield _about(records, card.uuid, share, Kind.SHARES_DIFFER, text)
+                yield _about(records, card.uuid, share, DifferenceKind.SHARES_DIFFER, text)
 
 
 def _reported(records: NodeRecords, card: str, uid: str) -> int:
@@ -59,7 +67,9 @@ def _reported(records: NodeRecords, card: str, uid: str) -> int:
     return sum(holder.units for holder in found.holders if holder.key.pod.uid == uid) if found else 0
 
 
-def _about(records: NodeRecords, card: str, share: LedgerShare, kind: Kind, text: str) -> Difference:
+def _about(
+    records: NodeRecords, card: str, share: LedgerShare, kind: DifferenceKind, text: str
+) -> Difference:
     return Difference(
         node=records.node,
         kind=kind,
@@ -82,7 +92,7 @@ def _missing(records: NodeRecords, claims: Mapping[str, Claim]) -> Iterator[Diff
             if units and found and not any(share.pod.uid == uid for share in shares):
                 yield Difference(
                     node=records.node,
-                    kind=Kind.UNCOUNTED,
+                    kind=DifferenceKind.UNCOUNTED,
                     card=card,
                     pod=str(claim.pod.key),
                     uid=uid,
@@ -96,19 +106,21 @@ def _cards(records: NodeRecords) -> Iterator[Difference]:
     for card in share_node.cards if share_node and ledger else ():
         found = ledger.card(card.uuid) if ledger else None
         if found is None:
-            yield _card(records, card, Kind.CAPACITY_DIFFERS, f"{STATUS} has it, and {LEDGER} does not")
+            yield _card(
+                records, card, DifferenceKind.CAPACITY_DIFFERS, f"{STATUS} has it, and {LEDGER} does not"
+            )
             continue
         if found.lock is not card.lock and share_node and _is_mixed(records):
             text = f"it serves {card.lock or 'every class'} by {STATUS}, and {found.lock or 'every class'} by"
-            yield _card(records, card, Kind.LOCK_DIFFERS, f"{text} {LEDGER}")
+            yield _card(records, card, DifferenceKind.LOCK_DIFFERS, f"{text} {LEDGER}")
         elif found.units != card.units:
             text = f"it has {card.units} units by {STATUS}, and {found.units} by {LEDGER}"
-            yield _card(records, card, Kind.CAPACITY_DIFFERS, text)
+            yield _card(records, card, DifferenceKind.CAPACITY_DIFFERS, text)
         if found.allocated < card.allocated:
             text = (
                 f"{card.allocated} units of it are allocated by {STATUS}, and {found.allocated} by {LEDGER}"
             )
-            yield _card(records, card, Kind.UNCOUNTED, f"{text}: units that are in use look free")
+            yield _card(records, card, DifferenceKind.UNCOUNTED, f"{text}: units that are in use look free")
 
 
 def _cards_of_its_own(records: NodeRecords) -> Iterator[Difference]:
@@ -117,7 +129,7 @@ def _cards_of_its_own(records: NodeRecords) -> Iterator[Difference]:
         if card.units and share_node and share_node.card(card.uuid) is None:
             yield Difference(
                 node=records.node,
-                kind=Kind.CAPACITY_DIFFERS,
+                kind=DifferenceKind.CAPACITY_DIFFERS,
                 card=card.uuid,
                 sentence=f"{card_name(records, card.uuid)}: {LEDGER} brings pods to its {card.units} units,"
                 f" and {STATUS} does not have it; {LOOK_AT_EXTENDER}",
@@ -129,7 +141,7 @@ def _is_mixed(records: NodeRecords) -> bool:
     return unit is not None and len(unit.parts) > 1
 
 
-def _card(records: NodeRecords, card: StatusCard, kind: Kind, text: str) -> Difference:
+def _card(records: NodeRecords, card: StatusCard, kind: DifferenceKind, text: str) -> Difference:
     return Difference(
         node=records.node,
         kind=kind,

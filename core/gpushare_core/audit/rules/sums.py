@@ -3,11 +3,17 @@
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
-from gpushare_core.audit.difference import Difference, Kind
+from gpushare_core.audit.difference import (
+    LOOK_AT_PLUGIN,
+    STATUS,
+    Difference,
+    DifferenceKind,
+    card_name,
+    list_text,
+)
 from gpushare_core.audit.holdings import DistinctUnits, Holding
 from gpushare_core.audit.records import NodeRecords, ShareNodeRecord, StatusCard
 from gpushare_core.audit.unit_map import UnitMap
-from gpushare_core.audit.wording import LOOK_AT_PLUGIN, STATUS, card_name, list_text
 from gpushare_core.dialects.table import DIALECTS
 from gpushare_core.placement.requests import ResourceClass
 
@@ -59,13 +65,15 @@ def _totals(records: NodeRecords, share_node: ShareNodeRecord) -> Iterator[Diffe
     if None not in said and said != counted:
         yield Difference(
             node=records.node,
-            kind=Kind.SUMS_DIFFER,
+            kind=DifferenceKind.SUMS_DIFFER,
             sentence=f"{STATUS} says {said[1]} of {said[0]} units, and its cards have {counted[1]} of"
             f" {counted[0]}: {LOOK_AT_PLUGIN}",
         )
 
 
-def _sum(records: NodeRecords, card: StatusCard, text: str, kind: Kind = Kind.SUMS_DIFFER) -> Difference:
+def _sum(
+    records: NodeRecords, card: StatusCard, text: str, kind: DifferenceKind = DifferenceKind.SUMS_DIFFER
+) -> Difference:
     return Difference(
         node=records.node,
         kind=kind,
@@ -86,14 +94,14 @@ def status_locks(records: NodeRecords) -> Iterator[Difference]:
                 records,
                 card,
                 f"{STATUS} has {card.allocated} units of it allocated, and no class that it serves",
-                Kind.LOCK_DIFFERS,
+                DifferenceKind.LOCK_DIFFERS,
             )
         if card.lock and not card.allocated:
             yield _sum(
                 records,
                 card,
                 f"{STATUS} keeps it for {card.lock}, and nobody has anything of it",
-                Kind.LOCK_DIFFERS,
+                DifferenceKind.LOCK_DIFFERS,
             )
         offered = card.offers.get(card.lock or share_node.unit.parts[0].resource)
         if offered is not None and offered != card.units:
@@ -118,7 +126,7 @@ def kubelet_locks(records: NodeRecords, held: Iterable[Holding], units: UnitMap)
                     card,
                     f"the kubelet holds units of {resource} of it for {list_text(pods)}, and {STATUS} says"
                     f" that it serves {serves}",
-                    Kind.LOCK_DIFFERS,
+                    DifferenceKind.LOCK_DIFFERS,
                 )
 
 
@@ -139,7 +147,7 @@ def uncounted(records: NodeRecords, held: Iterable[Holding], units: UnitMap) -> 
                 card,
                 f"the kubelet holds {count} units of it for {list_text(pods)}, and {STATUS}"
                 f" counts {card.allocated}: units that are in use look free",
-                Kind.UNCOUNTED,
+                DifferenceKind.UNCOUNTED,
             )
 
 
@@ -156,7 +164,7 @@ def uncounted_foreign(records: NodeRecords, held: Iterable[Holding]) -> Iterator
         if count and each.key.pod.uid not in reported:
             yield Difference(
                 node=records.node,
-                kind=Kind.UNCOUNTED,
+                kind=DifferenceKind.UNCOUNTED,
                 pod=str(each.key.pod),
                 uid=each.key.pod.uid,
                 container=each.key.container,

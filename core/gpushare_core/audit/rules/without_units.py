@@ -3,11 +3,10 @@
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from gpushare_core.audit.difference import Difference, Kind
+from gpushare_core.audit.difference import ANNOTATION, STATUS, Difference, DifferenceKind
 from gpushare_core.audit.holdings import Holding
 from gpushare_core.audit.records import ContainerKey, NodeRecords, PodKey, PodRecord
 from gpushare_core.audit.rules.claims import Claim
-from gpushare_core.audit.wording import ANNOTATION, STATUS
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.dialects.table import DIALECTS
 
@@ -89,7 +88,7 @@ def _difference(records: NodeRecords, key: ContainerKey, asked: _Asked) -> Diffe
     none = "the kubelet holds none" if is_read else f"neither {ANNOTATION} nor {STATUS} has any"
     return Difference(
         node=records.node,
-        kind=Kind.WITHOUT_UNITS,
+        kind=DifferenceKind.WITHOUT_UNITS,
         pod=str(key.pod),
         uid=key.pod.uid,
         container=key.container,

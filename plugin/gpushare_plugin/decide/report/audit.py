@@ -11,9 +11,8 @@ from itertools import chain
 import msgspec
 
 from gpushare_core.api.share_node import CardStatus, NodeStatus
-from gpushare_core.audit.difference import Difference, Kind
+from gpushare_core.audit.difference import Difference, DifferenceKind, LastingDifferences
 from gpushare_core.audit.differences import node_differences
-from gpushare_core.audit.lasting import LastingDifferences
 from gpushare_core.audit.readers import status_card
 from gpushare_core.audit.records import (
     ContainerKey,
@@ -34,7 +33,7 @@ from gpushare_plugin.decide.held.pod_assignment import PodAssignment
 from gpushare_plugin.decide.held.pods import Pod, Pods
 from gpushare_plugin.devices.card import PhysicalCard
 
-TOO_MUCH = frozenset({Kind.OVER_CAPACITY, Kind.TWO_CLASSES, Kind.GRANTED_TWICE})
+TOO_MUCH = frozenset({DifferenceKind.OVER_CAPACITY, DifferenceKind.TWO_CLASSES, DifferenceKind.GRANTED_TWICE})
 """Kinds that a pod on its way never makes."""
 APART_SECONDS = 1.0
 """Between two audits, however much changes: of hundreds of thousands of units one takes a while."""

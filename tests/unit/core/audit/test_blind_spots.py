@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from tests.samples.audit import MEMORY_WORLD, MIXED_WORLD, NODE, Have, World, memory_pod
 
-from gpushare_core.audit.difference import Kind
+from gpushare_core.audit.difference import DifferenceKind
 from gpushare_core.audit.differences import node_differences, released_early, status_differences
 from gpushare_core.audit.records import (
     ContainerKey,
@@ -26,7 +26,7 @@ VISIBLE = "NVIDIA_VISIBLE_DEVICES"
 MEMORY, MIXED = MEMORY_WORLD.books(), MIXED_WORLD.books()
 
 
-def kinds(books: NodeRecords) -> set[Kind]:
+def kinds(books: NodeRecords) -> set[DifferenceKind]:
     return {node_difference.kind for node_difference in node_differences(books)}
 
 
@@ -42,7 +42,7 @@ def seeing(books: NodeRecords, visible: str) -> NodeRecords:
 @pytest.mark.parametrize("stored", [True, False], ids=["with the plugin's answer", "without"])
 def test_a_runtime_that_is_told_other_cards_in_any_words(visible: str, stored: bool) -> None:  # noqa: FBT001
     books = MEMORY if stored else replace(MEMORY, checkpoint=None)
-    assert kinds(seeing(books, visible)) == {Kind.ENVIRONMENT_DIFFERS}
+    assert kinds(seeing(books, visible)) == {DifferenceKind.ENVIRONMENT_DIFFERS}
 
 
 @pytest.mark.parametrize("visible", ["", "void", "none", "GPU-0"])
@@ -58,7 +58,7 @@ def test_a_runtime_whose_words_are_those_of_an_inventory() -> None:
     told = replace(answer, told=replace(answer.told, others={VISIBLE: "7"}))
     books = replace(MEMORY, checkpoint={**(MEMORY.checkpoint or {}), key: told})
     assert kinds(seeing(books, "7")) == set()
-    assert kinds(seeing(books, "6")) == {Kind.ENVIRONMENT_DIFFERS}
+    assert kinds(seeing(books, "6")) == {DifferenceKind.ENVIRONMENT_DIFFERS}
 
 
 def test_an_image_names_all_cards_to_a_runtime_that_is_not_there() -> None:
@@ -77,7 +77,7 @@ def init_only(name: str, first: int) -> Have:
 def test_units_of_a_running_init_container_granted_to_another_pod() -> None:
     """PodResources do not show it, the checkpoint does; by their sums the books are in order."""
     world = World("Memory", (16,), (init_only("a", 0), memory_pod("b", 0, 0, 8)))
-    assert kinds(world.books()) == {Kind.GRANTED_TWICE}
+    assert kinds(world.books()) == {DifferenceKind.GRANTED_TWICE}
 
 
 def test_an_init_container_that_has_ended_since_the_checkpoint_was_written() -> None:
@@ -85,18 +85,18 @@ def test_an_init_container_that_has_ended_since_the_checkpoint_was_written() -> 
     world = World("Memory", (16,), (init_only("a", 0), memory_pod("b", 0, 0, 8)))
     books = world.books()
     older = {key: each for key, each in (books.checkpoint or {}).items() if key.pod.uid == "uid-a"}
-    assert Kind.GRANTED_TWICE not in kinds(replace(books, checkpoint=older))
+    assert DifferenceKind.GRANTED_TWICE not in kinds(replace(books, checkpoint=older))
 
 
 def test_units_of_two_init_containers_of_different_pods() -> None:
     world = World("Memory", (16,), (init_only("a", 0), init_only("b", 4)))
-    assert kinds(world.books()) == {Kind.GRANTED_TWICE}
+    assert kinds(world.books()) == {DifferenceKind.GRANTED_TWICE}
 
 
 def test_an_init_container_after_a_restartable_one_has_its_units() -> None:
     """The restartable one runs on beside it: only what ran before lends units."""
     pod = Have("a", ResourceClass.MEMORY, {"side": {0: (0, 4)}, "init": {0: (0, 4)}}, frozenset({"init"}))
-    assert kinds(World("Memory", (16,), (pod,)).books()) == {Kind.GRANTED_TWICE}
+    assert kinds(World("Memory", (16,), (pod,)).books()) == {DifferenceKind.GRANTED_TWICE}
 
 
 def test_a_restartable_init_container_after_an_ordinary_one_has_its_units() -> None:
@@ -125,7 +125,7 @@ def test_devices_of_a_replaced_system_that_nobody_counts() -> None:
     found = [
         node_difference
         for node_difference in node_differences(legacy(MEMORY))
-        if node_difference.kind is Kind.UNCOUNTED
+        if node_difference.kind is DifferenceKind.UNCOUNTED
     ]
     assert [each.pod for each in found] == ["default/old"]
 
@@ -133,7 +133,7 @@ def test_devices_of_a_replaced_system_that_nobody_counts() -> None:
 def test_devices_of_another_plugin_under_a_name_that_is_not_the_node_s() -> None:
     """``nvidia.com/gpu`` is ours in dialect tuya.com alone."""
     books = legacy(World("Memory", (16,), ()).books())
-    assert Kind.UNCOUNTED not in kinds(books)
+    assert DifferenceKind.UNCOUNTED not in kinds(books)
 
 
 def test_one_unit_under_two_names_counts_twice() -> None:
@@ -158,7 +158,7 @@ def test_one_unit_under_two_names_counts_twice() -> None:
         resources=[books.resources[0], renamed],
         checkpoint=stored,
     )
-    assert {Kind.OVER_CAPACITY, Kind.UNCOUNTED} <= kinds(books)
+    assert {DifferenceKind.OVER_CAPACITY, DifferenceKind.UNCOUNTED} <= kinds(books)
 
 
 def test_a_card_that_only_the_extender_has() -> None:
@@ -166,7 +166,7 @@ def test_a_card_that_only_the_extender_has() -> None:
     ledger = replace(
         MEMORY.ledger, cards=(*MEMORY.ledger.cards, LedgerCard(uuid="GPU-9", units=8, allocated=0))
     )
-    assert kinds(replace(MEMORY, ledger=ledger)) == {Kind.CAPACITY_DIFFERS}
+    assert kinds(replace(MEMORY, ledger=ledger)) == {DifferenceKind.CAPACITY_DIFFERS}
 
 
 def test_two_cards_whose_units_have_the_same_numbers() -> None:
@@ -174,7 +174,7 @@ def test_two_cards_whose_units_have_the_same_numbers() -> None:
     assert MEMORY.share_node
     first, second = MEMORY.share_node.cards
     share_node = replace(MEMORY.share_node, cards=(first, replace(second, first_unit=12)))
-    assert Kind.CAPACITY_DIFFERS in {
+    assert DifferenceKind.CAPACITY_DIFFERS in {
         status_difference.kind for status_difference in status_differences(share_node)
     }
 
@@ -207,7 +207,7 @@ def test_a_part_that_is_let_go_before_the_kubelet_has_released_it(book: str) -> 
             ),
         )
     )
-    assert {each.kind for each in released_early(MEMORY, after)} == {Kind.RELEASED_EARLY}
+    assert {each.kind for each in released_early(MEMORY, after)} == {DifferenceKind.RELEASED_EARLY}
 
 
 def written(books: NodeRecords, value: str | None, variable: str = VISIBLE) -> NodeRecords:
@@ -220,7 +220,11 @@ def written(books: NodeRecords, value: str | None, variable: str = VISIBLE) -> N
 @pytest.mark.parametrize("value", ["all", "1", "GPU-1", None], ids=["all", "index", "UUID", "from elsewhere"])
 def test_an_author_who_names_cards_is_named_without_the_kubelet(value: str | None) -> None:
     (found,) = node_differences(written(MEMORY, value))
-    assert (found.kind, found.pod, found.container) == (Kind.ENVIRONMENT_DIFFERS, "default/a", "main")
+    assert (found.kind, found.pod, found.container) == (
+        DifferenceKind.ENVIRONMENT_DIFFERS,
+        "default/a",
+        "main",
+    )
     assert f"sets {VISIBLE}" in found.sentence
 
 
@@ -243,7 +247,7 @@ def test_an_author_who_names_cards_to_any_runtime_is_named_in_every_dialect(
 ) -> None:
     world = World("Memory", (16,), (memory_pod("a", 0, 0, 4),), dialect=dialect)
     (found,) = node_differences(written(world.books(), "0,1", variable))
-    assert (found.kind, found.pod) == (Kind.ENVIRONMENT_DIFFERS, "default/a")
+    assert (found.kind, found.pod) == (DifferenceKind.ENVIRONMENT_DIFFERS, "default/a")
     assert f"sets {variable}" in found.sentence
 
 
@@ -265,7 +269,7 @@ def beside_units(variable: str, value: str | None, **pod: Any) -> NodeRecords:
 )
 def test_a_container_without_units_that_shows_itself_cards_is_named(variable: str, value: str | None) -> None:
     (found,) = node_differences(beside_units(variable, value))
-    assert (found.kind, found.pod, found.container) == (Kind.CARDS_UNASKED, "default/a", "exporter")
+    assert (found.kind, found.pod, found.container) == (DifferenceKind.CARDS_UNASKED, "default/a", "exporter")
     assert f"asks for no card, and its pod sets {variable}" in found.sentence
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.samples.audit import GIB, NODE, Have, World
 
 from gpushare_core.allocation_annotation import decode_allocation, encode_allocation
-from gpushare_core.audit.difference import Kind
+from gpushare_core.audit.difference import DifferenceKind
 from gpushare_core.audit.differences import differences, node_differences, released_early, status_differences
 from gpushare_core.audit.records import (
     ClusterRecords,
@@ -266,7 +266,7 @@ def test_a_book_that_lets_go_before_the_kubelet_is_named(world: World, at: int, 
     pod = world.pods[at % len(world.pods)]
     after = _without_in_status(books, pod) if book == "status" else _without_in_ledger(books, pod)
     found = released_early(books, after)
-    assert {(each.kind, each.pod) for each in found} == {(Kind.RELEASED_EARLY, str(pod.key))}
+    assert {(each.kind, each.pod) for each in found} == {(DifferenceKind.RELEASED_EARLY, str(pod.key))}
     assert released_early(after, after) == []
 
 

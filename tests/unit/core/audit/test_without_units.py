@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from tests.samples.audit import MIXED_WORLD, NODE, World, memory_pod
 
-from gpushare_core.audit.difference import Difference, Kind
+from gpushare_core.audit.difference import Difference, DifferenceKind
 from gpushare_core.audit.differences import node_differences
 from gpushare_core.audit.records import (
     ContainerKey,
@@ -43,7 +43,7 @@ def found(books: NodeRecords) -> list[Difference]:
 
 def test_a_pod_that_its_kubelet_started_without_units() -> None:
     (each,) = found(with_pod())
-    assert (each.kind, each.pod, each.uid) == (Kind.WITHOUT_UNITS, "default/blind", BLIND.uid)
+    assert (each.kind, each.pod, each.uid) == (DifferenceKind.WITHOUT_UNITS, "default/blind", BLIND.uid)
     assert each.container == "main"
     assert "asks for 3 of gpushare.io/memory, and the kubelet holds none" in each.sentence
     assert "delete the pod" in each.sentence
@@ -53,7 +53,7 @@ def test_a_pod_that_its_kubelet_started_without_units() -> None:
 def test_where_the_kubelet_is_not_read_annotation_and_status_tell() -> None:
     """So ``kubectl gpushare audit`` finds it from anywhere."""
     (each,) = found(replace(with_pod(), resources=None, checkpoint=None, environments=None))
-    assert each.kind is Kind.WITHOUT_UNITS
+    assert each.kind is DifferenceKind.WITHOUT_UNITS
     assert "neither the pod's annotation nor the GPUShareNode has any" in each.sentence
 
 
@@ -65,7 +65,9 @@ def test_a_class_that_the_node_does_not_offer() -> None:
 
 def test_a_container_that_waits_for_its_next_start() -> None:
     """The plugin sees no processes, and all auditors are to say the same."""
-    assert [each.kind for each in found(replace(with_pod(), environments={}))][-1] is Kind.WITHOUT_UNITS
+    assert [each.kind for each in found(replace(with_pod(), environments={}))][
+        -1
+    ] is DifferenceKind.WITHOUT_UNITS
 
 
 def test_one_of_two_containers() -> None:
@@ -73,13 +75,13 @@ def test_one_of_two_containers() -> None:
     pod = replace((books.pods or {})["uid-a"], request=asking(main=4, side=2))
     key = ContainerKey(pod.key, "side")
     books = replace(books, pods={"uid-a": pod}, environments={**(books.environments or {}), key: None})
-    assert [(each.kind, each.container) for each in found(books)] == [(Kind.WITHOUT_UNITS, "side")]
+    assert [(each.kind, each.container) for each in found(books)] == [(DifferenceKind.WITHOUT_UNITS, "side")]
 
 
 def test_an_annotation_that_a_pod_does_not_ask_for_is_no_book() -> None:
     forged = (MEMORY.pods or {})["uid-a"].annotations
     kinds = {each.kind for each in found(with_pod(annotations=forged))}
-    assert kinds == {Kind.WITHOUT_UNITS}
+    assert kinds == {DifferenceKind.WITHOUT_UNITS}
 
 
 OF_ALIYUN = PodRequest((ResourceRequest(ALIYUN.memory_resource, ResourceClass.MEMORY, 3, {"main": 3}),))
@@ -106,7 +108,7 @@ NOT_NAMED: list[tuple[str, Callable[[], NodeRecords]]] = [
 
 @pytest.mark.parametrize("books", [pytest.param(books, id=name) for name, books in NOT_NAMED])
 def test_who_is_not_named(books: Callable[[], NodeRecords]) -> None:
-    assert Kind.WITHOUT_UNITS not in {each.kind for each in found(books())}
+    assert DifferenceKind.WITHOUT_UNITS not in {each.kind for each in found(books())}
 
 
 @pytest.mark.parametrize("book", ["annotation", "status", "environment"])
@@ -133,7 +135,7 @@ def test_where_a_book_has_something_others_say_what_is_wrong(book: str) -> None:
     )
     kinds = {each.kind for each in found(books)}
     assert kinds
-    assert Kind.WITHOUT_UNITS not in kinds
+    assert DifferenceKind.WITHOUT_UNITS not in kinds
 
 
 def test_a_kubelet_that_was_restarted_and_lists_nobody_yet() -> None:
@@ -141,8 +143,8 @@ def test_a_kubelet_that_was_restarted_and_lists_nobody_yet() -> None:
     books = with_pod(kubelet_uid="uid-of-file")
     key = ContainerKey(PodKey("", "", "uid-of-file"), "main")
     books = replace(books, resources=[], checkpoint={**(books.checkpoint or {}), key: StoredContainer()})
-    assert Kind.WITHOUT_UNITS not in {each.kind for each in found(books)}
+    assert DifferenceKind.WITHOUT_UNITS not in {each.kind for each in found(books)}
 
 
 def test_in_mode_mixed() -> None:
-    assert Kind.WITHOUT_UNITS in {each.kind for each in found(with_pod(MIXED_WORLD.books()))}
+    assert DifferenceKind.WITHOUT_UNITS in {each.kind for each in found(with_pod(MIXED_WORLD.books()))}

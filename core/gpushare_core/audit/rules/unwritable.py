@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from gpushare_core.audit.difference import Difference, Kind
+from gpushare_core.audit.difference import Difference, DifferenceKind
 from gpushare_core.audit.records import NodeRecords, PodRecord
 from gpushare_core.dialects.annotation_room import MAX_BYTES
 from gpushare_core.dialects.dialect import Dialect
@@ -15,7 +15,7 @@ def unwritable(records: NodeRecords) -> Iterator[Difference]:
         if is_bound and pod.annotations_size > MAX_BYTES:
             yield Difference(
                 node=records.node,
-                kind=Kind.UNWRITABLE,
+                kind=DifferenceKind.UNWRITABLE,
                 pod=str(pod.key),
                 uid=uid,
                 sentence=_sentence(pod),
