@@ -121,14 +121,13 @@ def _difference(records: NodeRecords, pod: PodKey, container: str, said: Mapping
         same[shares_text(shares)].append(book)
     words = "; ".join(f"{_tellers_say(tellers)} {text}" for text, tellers in same.items())
     cards = {card for shares in said.values() for card in shares}
-    return Difference(
-        node=records.node,
-        kind=DifferenceKind.SHARES_DIFFER,
-        card=cards.pop() if len(cards) == 1 else "",
-        pod=str(pod),
-        uid=pod.uid,
+    return Difference.of_pod(
+        records,
+        pod,
+        DifferenceKind.SHARES_DIFFER,
+        f"of {ContainerKey(pod, container)}: {words}. {_meaning(said)}",
         container=container,
-        sentence=f"of {ContainerKey(pod, container)}: {words}. {_meaning(said)}",
+        card=cards.pop() if len(cards) == 1 else "",
     )
 
 
@@ -159,13 +158,11 @@ def kubelet_disagreements(records: NodeRecords, held: Iterable[Holding]) -> Iter
         numbers = distinct_numbers(each.stored or ())
         differ = numbers != (listed := distinct_numbers(each.units)) and [*numbers] != [*listed]
         if each.listed and each.stored is not None and differ:
-            yield Difference(
-                node=records.node,
-                kind=DifferenceKind.SHARES_DIFFER,
-                pod=str(each.key.pod),
-                uid=each.key.pod.uid,
-                container=each.key.container,
-                sentence=f"of {each.key}: {PODRESOURCES} list {len(each.numbers)} units and {CHECKPOINT} has"
+            yield Difference.of_container(
+                records,
+                each.key,
+                DifferenceKind.SHARES_DIFFER,
+                f"of {each.key}: {PODRESOURCES} list {len(each.numbers)} units and {CHECKPOINT} has"
                 f" {len(numbers)}, not the same ones: after a restart the kubelet would go by the checkpoint;"
                 " if this stays, delete the pod",
             )
@@ -183,13 +180,12 @@ def orphan_marks(records: NodeRecords) -> Iterator[Difference]:
             if is_there is holder.orphaned:
                 says = "does not have it" if holder.orphaned else "has it"
                 truth = "has it" if is_there else "does not have it"
-                yield Difference(
-                    node=records.node,
-                    kind=DifferenceKind.ORPHAN_MARK,
-                    card=card.uuid,
-                    pod=str(holder.key.pod),
-                    uid=holder.key.pod.uid,
+                yield Difference.of_pod(
+                    records,
+                    holder.key.pod,
+                    DifferenceKind.ORPHAN_MARK,
+                    f"{STATUS} says of {holder.key} that the API server {says}, and the API server {truth}:"
+                    f" {LOOK_AT_PLUGIN}",
                     container=holder.key.container,
-                    sentence=f"{STATUS} says of {holder.key} that the API server {says}, and the API server"
-                    f" {truth}: {LOOK_AT_PLUGIN}",
+                    card=card.uuid,
                 )

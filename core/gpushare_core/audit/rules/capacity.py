@@ -3,7 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 
 from gpushare_core.audit.difference import (
     DELETE_PODS,
@@ -159,9 +159,9 @@ def _wrong_shape(records: NodeRecords, each: Holding, units: UnitMap) -> Iterato
             lie = ", ".join(
                 f"{count} on {card_name(records, card)}" for card, count in sorted(shares.items())
             )
-            yield _about(
+            yield Difference.of_container(
                 records,
-                each,
+                each.key,
                 DifferenceKind.WRONG_SHAPE,
                 f"the kubelet holds {sum(shares.values())} units of {resource} for {each.key}, which have to"
                 f" lie {where}, and lie {lie}: delete the pod, and report a bug: this must never happen",
@@ -170,25 +170,13 @@ def _wrong_shape(records: NodeRecords, each: Holding, units: UnitMap) -> Iterato
 
 def _unknown(records: NodeRecords, each: Holding, units: UnitMap) -> Iterator[Difference]:
     if numbers := units.unknown(each.numbers):
-        yield _about(
+        yield Difference.of_container(
             records,
-            each,
+            each.key,
             DifferenceKind.UNKNOWN_UNIT,
             f"the kubelet holds {len(numbers)} units for {each.key} that lie on no card of {STATUS}, such as"
             f" number {numbers[0]}: nobody can tell which card they are of; {LOOK_AT_PLUGIN}",
         )
-
-
-def _about(records: NodeRecords, each: Holding, kind: DifferenceKind, sentence: str) -> Difference:
-    pod = each.key.pod
-    return Difference(
-        node=records.node,
-        kind=kind,
-        pod=str(pod),
-        uid=pod.uid,
-        container=each.key.container,
-        sentence=sentence,
-    )
 
 
 def granted_twice(records: NodeRecords, held: Iterable[Holding]) -> Iterator[Difference]:
@@ -222,9 +210,9 @@ def _twice(records: NodeRecords, name: str, held: Iterable[Holding]) -> Iterator
             settled.add((id(other), id(each)))
             if _lends(records, other, each) or not _are_of_one_source(other, each):
                 continue
-            yield _about(
+            yield Difference.of_container(
                 records,
-                each,
+                each.key,
                 DifferenceKind.GRANTED_TWICE,
                 f"the kubelet holds unit number {number} of {name} for {other.key} and for {each.key}: two"
                 f" containers share what one was promised; {DELETE_PODS}",
@@ -288,37 +276,28 @@ def _seen_uses(holder: str, seen: SeenCards) -> Iterator[UnitsTaken]:
 def card_sizes(records: NodeRecords) -> Iterator[Difference]:
     """Yields the cards whose size differs from the hardware's, that share more than they have, or whose units
     are another card's as well."""
-    share_node = records.share_node
-    yield from _overlapping(records)
+    for card, text in chain(_overlapping(records), _wrong_sizes(records)):
+        yield Difference.of_card(records, card, DifferenceKind.CAPACITY_DIFFERS, text)
+
+
+def _overlapping(records: NodeRecords) -> Iterator[tuple[str, str]]:
+    units = unit_map(records.share_node)
+    for block, after in pairwise(units.blocks if units else ()):
+        if after.first < block.stop:
+            other = card_name(records, block.card)
+            both = f"the units from number {after.first} on are also those of {other}"
+            yield after.card, f"by {STATUS} {both}: nobody can tell which card a container has"
+
+
+def _wrong_sizes(records: NodeRecords) -> Iterator[tuple[str, str]]:
+    share_node, hardware = records.share_node, records.hardware
     for card in share_node.cards if share_node else ():
         there = room(card, share_node.unit, None) if share_node and share_node.unit else card.units
         if card.units > there:
-            yield _size(records, card, f"{STATUS} shares {card.units} units of it, and its memory is {there}")
-        present = (records.hardware or {}).get(card.uuid)
+            yield card.uuid, f"{STATUS} shares {card.units} units of it, and its memory is {there}"
+        present = (hardware or {}).get(card.uuid)
         if present is not None and present >> 20 != card.memory >> 20:
-            yield _size(
-                records,
-                card,
-                f"{STATUS} gives it {card.memory >> 20}Mi, and by {DRIVER} it has {present >> 20}Mi",
-            )
-        if records.hardware is not None and present is None and card.healthy:
-            yield _size(records, card, f"{STATUS} calls it healthy, and {DRIVER} does not have it")
-
-
-def _overlapping(records: NodeRecords) -> Iterator[Difference]:
-    units = unit_map(records.share_node)
-    for block, after in pairwise(units.blocks if units else ()):
-        card = records.share_node.card(after.card) if records.share_node else None
-        if card and after.first < block.stop:
-            other = card_name(records, block.card)
-            both = f"the units from number {after.first} on are also those of {other}"
-            yield _size(records, card, f"by {STATUS} {both}: nobody can tell which card a container has")
-
-
-def _size(records: NodeRecords, card: StatusCard, text: str) -> Difference:
-    return Difference(
-        node=records.node,
-        kind=DifferenceKind.CAPACITY_DIFFERS,
-        card=card.uuid,
-        sentence=f"{card_name(records, card.uuid)}: {text}; {LOOK_AT_PLUGIN}",
-    )
+            sizes = f"{STATUS} gives it {card.memory >> 20}Mi, and by {DRIVER} it has {present >> 20}Mi"
+            yield card.uuid, sizes
+        if hardware is not None and present is None and card.healthy:
+            yield card.uuid, f"{STATUS} calls it healthy, and {DRIVER} does not have it"

@@ -69,18 +69,20 @@ def _compared(
     total = sum(shares.values())
     if {*seen.cards} != shares.keys() or seen.units not in (None, total):
         amount = "units" if seen.units is None else f"{seen.units} units"
-        yield _difference(
+        yield Difference.of_container(
             records,
             held.key,
+            DifferenceKind.ENVIRONMENT_DIFFERS,
             f"the kubelet holds {shares_text(shares)} for {held.key}, and {teller} names {amount} of"
             f" {', '.join(seen.cards)}: the container uses what is not its own; delete the pod, so that its"
             " controller makes it anew",
         )
     for name, value in seen.others.items():
         if _shows_others(records, held, seen, name):
-            yield _difference(
+            yield Difference.of_container(
                 records,
                 held.key,
+                DifferenceKind.ENVIRONMENT_DIFFERS,
                 f"in {teller} of {held.key} {name} is {_quoted(value)}, and its cards are"
                 f" {', '.join(seen.cards)}: its runtime shows it other cards than it holds; take {name} out"
                 " of the pod's template if it is there, and delete the pod",
@@ -143,14 +145,14 @@ def _shows_cards(name: str, value: str | None) -> bool:
 
 
 def _unasked(records: NodeRecords, key: ContainerKey, name: str, value: str | None) -> Difference:
-    return _difference(
+    return Difference.of_container(
         records,
         key,
+        DifferenceKind.CARDS_UNASKED,
         f"{key} asks for no card, and its pod sets {name} to {_source(value)}: a container runtime that reads"
         f" it shows it cards that other pods hold; take {name} out of the pod's template, or ask for units."
         " admission.visibleDevices of a policy has such pods refused; docs/nvml.md says how the runtime"
         " ignores the variable",
-        kind=DifferenceKind.CARDS_UNASKED,
     )
 
 
@@ -161,9 +163,10 @@ def _is_harmless(name: str, value: str | None, cards: set[str]) -> bool:
 
 
 def _authored(records: NodeRecords, key: ContainerKey, name: str, value: str | None) -> Difference:
-    return _difference(
+    return Difference.of_container(
         records,
         key,
+        DifferenceKind.ENVIRONMENT_DIFFERS,
         f"{key} asks for units, and its pod sets {name} to {_source(value)} itself: that wins over what the"
         f" plugin answers, and a container runtime that reads it shows it other cards than it holds;"
         f" take {name} out of the pod's template, delete the pod, and see that the admission"
@@ -185,16 +188,17 @@ def _unheld(records: NodeRecords, key: ContainerKey, seen: SeenCards) -> Differe
     """A kubelet that has lost its checkpoint does not know what containers see that run on."""
     named = f"{ENVIRONMENT} of {key} names {', '.join(seen.cards)}, and the kubelet holds nothing for it"
     if _asks(records, key):
-        return _difference(
+        return Difference.of_container(
             records,
             key,
+            DifferenceKind.FORGOTTEN_UNITS,
             f"{named}: the kubelet calls units free that are in use; delete the pod, so that its controller"
             " makes it anew",
-            kind=DifferenceKind.FORGOTTEN_UNITS,
         )
-    return _difference(
+    return Difference.of_container(
         records,
         key,
+        DifferenceKind.ENVIRONMENT_DIFFERS,
         f"{named}, nor does the pod ask for any: its author has written that; take the variable out of the"
         " pod's template, and delete the pod",
     )
@@ -210,26 +214,10 @@ def _asks(records: NodeRecords, key: ContainerKey) -> bool:
 
 def _blind(records: NodeRecords, held: Holding, units: UnitMap) -> Difference:
     shares = shares_of(held.blocks(units))
-    return _difference(
+    return Difference.of_container(
         records,
         held.key,
+        DifferenceKind.ENVIRONMENT_DIFFERS,
         f"the kubelet holds {shares_text(shares)} for {held.key}, and {ENVIRONMENT} names no card: it runs"
         " without what it was promised; delete the pod, so that its controller makes it anew",
-    )
-
-
-def _difference(
-    records: NodeRecords,
-    key: ContainerKey,
-    sentence: str,
-    *,
-    kind: DifferenceKind = DifferenceKind.ENVIRONMENT_DIFFERS,
-) -> Difference:
-    return Difference(
-        node=records.node,
-        kind=kind,
-        pod=str(key.pod),
-        uid=key.pod.uid,
-        container=key.container,
-        sentence=sentence,
     )

@@ -8,7 +8,6 @@ from gpushare_core.audit.difference import (
     STATUS,
     Difference,
     DifferenceKind,
-    card_name,
     list_text,
 )
 from gpushare_core.audit.holdings import DistinctUnits, Holding
@@ -27,9 +26,10 @@ def status_sums(records: NodeRecords) -> Iterator[Difference]:
         least, most = _held(records, card)
         if not least <= card.allocated <= most:
             entries = f"{least}" if least == most else f"{least} to {most}"
-            yield _sum(
+            yield Difference.of_card(
                 records,
-                card,
+                card.uuid,
+                DifferenceKind.SUMS_DIFFER,
                 f"{STATUS} says that {card.allocated} units of it are allocated, and its pods have {entries}",
             )
     yield from _totals(records, share_node)
@@ -71,17 +71,6 @@ def _totals(records: NodeRecords, share_node: ShareNodeRecord) -> Iterator[Diffe
         )
 
 
-def _sum(
-    records: NodeRecords, card: StatusCard, text: str, kind: DifferenceKind = DifferenceKind.SUMS_DIFFER
-) -> Difference:
-    return Difference(
-        node=records.node,
-        kind=kind,
-        card=card.uuid,
-        sentence=f"{card_name(records, card.uuid)}: {text}; {LOOK_AT_PLUGIN}",
-    )
-
-
 def status_locks(records: NodeRecords) -> Iterator[Difference]:
     """Yields the cards of mode Mixed that serve a class while nobody has anything of them, or serve none
     while somebody has, or whose units are not those of their class."""
@@ -90,22 +79,23 @@ def status_locks(records: NodeRecords) -> Iterator[Difference]:
         return
     for card in share_node.cards:
         if card.lock is None and card.allocated:
-            yield _sum(
+            yield Difference.of_card(
                 records,
-                card,
-                f"{STATUS} has {card.allocated} units of it allocated, and no class that it serves",
+                card.uuid,
                 DifferenceKind.LOCK_DIFFERS,
+                f"{STATUS} has {card.allocated} units of it allocated, and no class that it serves",
             )
         if card.lock and not card.allocated:
-            yield _sum(
+            yield Difference.of_card(
                 records,
-                card,
-                f"{STATUS} keeps it for {card.lock}, and nobody has anything of it",
+                card.uuid,
                 DifferenceKind.LOCK_DIFFERS,
+                f"{STATUS} keeps it for {card.lock}, and nobody has anything of it",
             )
         offered = card.offers.get(card.lock or share_node.unit.parts[0].resource)
         if offered is not None and offered != card.units:
-            yield _sum(records, card, f"{STATUS} says {card.units} units and offers {offered} of that class")
+            text = f"{STATUS} says {card.units} units and offers {offered} of that class"
+            yield Difference.of_card(records, card.uuid, DifferenceKind.SUMS_DIFFER, text)
 
 
 def kubelet_locks(records: NodeRecords, held: Iterable[Holding], units: UnitMap) -> Iterator[Difference]:
@@ -121,12 +111,12 @@ def kubelet_locks(records: NodeRecords, held: Iterable[Holding], units: UnitMap)
         for resource, pods in found[card.uuid].items():
             if card.lock is not resource:
                 serves = card.lock or "every class"
-                yield _sum(
+                yield Difference.of_card(
                     records,
-                    card,
+                    card.uuid,
+                    DifferenceKind.LOCK_DIFFERS,
                     f"the kubelet holds units of {resource} of it for {list_text(pods)}, and {STATUS} says"
                     f" that it serves {serves}",
-                    DifferenceKind.LOCK_DIFFERS,
                 )
 
 
@@ -142,12 +132,12 @@ def uncounted(records: NodeRecords, held: Iterable[Holding], units: UnitMap) -> 
     for card in share_node.cards:
         count, pods = distinct[card.uuid].count, distinct[card.uuid].pods
         if count > card.allocated:
-            yield _sum(
+            yield Difference.of_card(
                 records,
-                card,
+                card.uuid,
+                DifferenceKind.UNCOUNTED,
                 f"the kubelet holds {count} units of it for {list_text(pods)}, and {STATUS}"
                 f" counts {card.allocated}: units that are in use look free",
-                DifferenceKind.UNCOUNTED,
             )
 
 
@@ -162,13 +152,11 @@ def uncounted_foreign(records: NodeRecords, held: Iterable[Holding]) -> Iterator
     for each in held:
         count = sum(part.foreign for part in each.units if part.resource in dialect.resources)
         if count and each.key.pod.uid not in reported:
-            yield Difference(
-                node=records.node,
-                kind=DifferenceKind.UNCOUNTED,
-                pod=str(each.key.pod),
-                uid=each.key.pod.uid,
-                container=each.key.container,
-                sentence=f"the kubelet holds {count} devices for {each.key} that the plugin of a replaced"
+            yield Difference.of_container(
+                records,
+                each.key,
+                DifferenceKind.UNCOUNTED,
+                f"the kubelet holds {count} devices for {each.key} that the plugin of a replaced"
                 f" system gave out, and {STATUS} counts nothing for the pod: what is in use looks free;"
                 f" {LOOK_AT_PLUGIN}",
             )

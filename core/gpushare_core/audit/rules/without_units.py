@@ -86,13 +86,11 @@ def _has_nothing(records: NodeRecords, pod: PodRecord, container: str) -> bool:
 def _difference(records: NodeRecords, key: ContainerKey, asked: _Asked) -> Difference:
     is_read = records.resources is not None or records.checkpoint is not None
     none = "the kubelet holds none" if is_read else f"neither {ANNOTATION} nor {STATUS} has any"
-    return Difference(
-        node=records.node,
-        kind=DifferenceKind.WITHOUT_UNITS,
-        pod=str(key.pod),
-        uid=key.pod.uid,
-        container=key.container,
-        sentence=f"{key} runs and asks for {asked.units} of {asked.resource}, and {none} for it: somebody"
+    return Difference.of_container(
+        records,
+        key,
+        DifferenceKind.WITHOUT_UNITS,
+        f"{key} runs and asks for {asked.units} of {asked.resource}, and {none} for it: somebody"
         " bound the pod to a node that did not offer that, and the kubelet started it without. It has no"
         " card, or uses all of them if its image asks for that; delete the pod, and let the scheduler choose"
         " its node",
