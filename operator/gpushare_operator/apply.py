@@ -203,7 +203,7 @@ class Applier:
                 "type": condition.type,
                 "status": condition.status,
                 "reason": condition.reason,
-                "message": printable(condition.message, most_bytes=MESSAGE_BYTES),
+                "message": printable(condition.message, max_bytes=MESSAGE_BYTES),
                 "lastTransitionTime": rfc3339(action.since),
             }
             for condition in action.conditions

@@ -199,7 +199,7 @@ class World:
         return [
             (
                 ContainerKey(key, name),
-                StoredContainer(units=(self._held(pod, name),), told=self.seen(pod, name)),
+                StoredContainer(units=(self._held(pod, name),), response=self.seen(pod, name)),
             )
             for name in pod.containers
         ]

@@ -229,8 +229,12 @@ class LastingDifferences:
     def look(self, seen: Iterable[Difference], *, now: float) -> list[Difference]:
         """Returns which of ``seen``, in their order, were seen at every look for ``seconds``."""
         present = list(seen)
-        self._since = {each.identity: self._since.get(each.identity, now) for each in present}
-        return [each for each in present if self._has_lasted(self._since[each.identity], now)]
+        self._since = {
+            difference.identity: self._since.get(difference.identity, now) for difference in present
+        }
+        return [
+            difference for difference in present if self._has_lasted(self._since[difference.identity], now)
+        ]
 
     def seconds_until_due(self, *, now: float) -> float | None:
         """Returns the seconds until another one of those seen last will have lasted; None: none will."""

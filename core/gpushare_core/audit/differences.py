@@ -107,9 +107,9 @@ def _promised(records: NodeRecords, claimed: Mapping[str, Claim]) -> Iterator[Di
 
 def _held_by_pod(held: Iterable[Holding]) -> dict[str, int]:
     units: dict[str, int] = {}
-    for each in held:
-        count = len(each.numbers) + sum(part.foreign for part in each.units)
-        units[each.key.pod.uid] = units.get(each.key.pod.uid, 0) + count
+    for holding in held:
+        count = len(holding.numbers) + sum(part.foreign for part in holding.units)
+        units[holding.key.pod.uid] = units.get(holding.key.pod.uid, 0) + count
     return units
 
 
@@ -170,5 +170,5 @@ def released_early(
 
 def seen_twice(before: Iterable[Difference], after: Iterable[Difference]) -> list[Difference]:
     """Returns those of ``after`` that were there ``before``: no trace of reading one book after another."""
-    known = {each.identity for each in before}
-    return [each for each in after if each.identity in known]
+    known = {difference.identity for difference in before}
+    return [difference for difference in after if difference.identity in known]

@@ -26,7 +26,7 @@ class Holding:
     units: tuple[HeldUnits, ...]
     listed: bool
     """Whether PodResources show it: they never show ordinary init containers."""
-    told: SeenCards | None = None
+    response: SeenCards | None = None
     """What the checkpoint says that the plugin answered."""
     stored: tuple[HeldUnits, ...] | None = None
     """Its units by the checkpoint; None where that does not have it."""
@@ -107,8 +107,8 @@ def holdings(records: NodeRecords) -> list[Holding]:
         key = names.key_of(resource)
         seen.add(key)
         answer = stored.get(names.stored_key(key))
-        told, units = (answer.told, answer.units) if answer else (None, None)
-        found.append(Holding(key=key, units=resource.units, listed=True, told=told, stored=units))
+        response, units = (answer.response, answer.units) if answer else (None, None)
+        found.append(Holding(key=key, units=resource.units, listed=True, response=response, stored=units))
     listed = {key.pod.uid for key in seen}
     return [*found, *_stored_only(records, names, seen, listed)]
 
@@ -116,13 +116,16 @@ def holdings(records: NodeRecords) -> list[Holding]:
 def _stored_only(
     records: NodeRecords, names: "_PodNames", seen: set[ContainerKey], listed: set[str]
 ) -> Iterator[Holding]:
-    for key, each in (records.checkpoint or {}).items():
+    for key, container in (records.checkpoint or {}).items():
         known = names.of_kubelet_uid.get(key.pod.uid)
         if known is None or ContainerKey(known, key.container) in seen:
             continue
         if records.resources is None or known.uid in listed or _all_are_unlisted(records, known):
             yield Holding(
-                key=ContainerKey(known, key.container), units=each.units, listed=False, told=each.told
+                key=ContainerKey(known, key.container),
+                units=container.units,
+                listed=False,
+                response=container.response,
             )
 
 
@@ -141,7 +144,11 @@ def stored_of(records: NodeRecords, pod: PodRecord) -> dict[str, StoredContainer
     uid = pod.kubelet_uid or pod.key.uid
     if _PodNames.of(records).of_kubelet_uid.get(uid) != pod.key:
         return {}
-    return {key.container: each for key, each in (records.checkpoint or {}).items() if key.pod.uid == uid}
+    return {
+        key.container: container
+        for key, container in (records.checkpoint or {}).items()
+        if key.pod.uid == uid
+    }
 
 
 def kubelet_uids(records: NodeRecords) -> dict[str, str]:
@@ -233,8 +240,8 @@ def _listed_names(
 def _fingerprints(
     checkpoint: Mapping[ContainerKey, StoredContainer],
 ) -> Iterator[tuple[tuple[str, int, int], str]]:
-    for key, each in checkpoint.items():
-        for units in each.units:
+    for key, container in checkpoint.items():
+        for units in container.units:
             if units.numbers:
                 yield (key.container, units.numbers[0], len(units.numbers)), key.pod.uid
 

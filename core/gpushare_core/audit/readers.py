@@ -42,7 +42,9 @@ from gpushare_core.text.json_object import UNREADABLE_JSON, Json
 from gpushare_core.text.whole_number import is_number
 
 _VISIBLE = tuple(
-    dict.fromkeys(name for each in DIALECTS.values() for name in each.card_variables if name != CARD_VARIABLE)
+    dict.fromkeys(
+        name for dialect in DIALECTS.values() for name in dialect.card_variables if name != CARD_VARIABLE
+    )
 )
 """Variables beside our own that name cards by UUID, in some dialect."""
 
@@ -134,10 +136,10 @@ def _written_variables(spec: Json) -> dict[str, dict[str, str | None]]:
     container runtime's."""
     found: dict[str, dict[str, str | None]] = {}
     for container in (*(spec.get("initContainers") or ()), *(spec.get("containers") or ())):
-        for each in container.get("env") or ():
-            if each["name"] in OWN_VARIABLES or is_runtime_variable(each["name"]):
-                value = None if "valueFrom" in each else each.get("value", "")
-                found.setdefault(container["name"], {})[each["name"]] = value
+        for variable in container.get("env") or ():
+            if variable["name"] in OWN_VARIABLES or is_runtime_variable(variable["name"]):
+                value = None if "valueFrom" in variable else variable.get("value", "")
+                found.setdefault(container["name"], {})[variable["name"]] = value
     return found
 
 

@@ -169,7 +169,7 @@ class StoredContainer:
     """One container by the kubelet's checkpoint: its units, and what its plugin answered for them."""
 
     units: tuple[HeldUnits, ...] = ()
-    told: SeenCards | None = None
+    response: SeenCards | None = None
     """None where the stored answer names no card in our words."""
 
 

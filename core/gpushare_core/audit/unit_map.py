@@ -36,7 +36,7 @@ class UnitMap:
 
     def shares(self, numbers: Sequence[int]) -> dict[Block, int]:
         """Returns how many of ``numbers`` (ascending) lie where; those of no card are left out."""
-        return {block: len(each) for block, each in self.by_block(numbers).items()}
+        return {block: len(found) for block, found in self.by_block(numbers).items()}
 
     def by_block(self, numbers: Sequence[int]) -> dict[Block, Sequence[int]]:
         """Returns which of ``numbers`` (ascending) lie where; those of no card are left out.

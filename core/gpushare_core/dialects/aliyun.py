@@ -120,7 +120,9 @@ def _read_containers(text: str) -> dict[str, dict[int, int]]:
         decoded = _CONTAINERS.decode(text)
     except UNREADABLE_JSON as error:
         raise MalformedAnnotationsError(f"{CONTAINERS}: {error}") from error
-    if not all(is_number(index) and units >= 0 for each in decoded.values() for index, units in each.items()):
+    if not all(
+        is_number(index) and units >= 0 for shares in decoded.values() for index, units in shares.items()
+    ):
         raise MalformedAnnotationsError(f"{CONTAINERS} has an index or an amount that is none")
     return {name: {int(index): units for index, units in shares.items()} for name, shares in decoded.items()}
 

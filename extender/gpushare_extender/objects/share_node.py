@@ -41,7 +41,9 @@ MAX_MESSAGE = 1024
 """Bytes of a node's own words in a reason, which kube-scheduler writes into every pod that waits."""
 
 SERVED: dict[tuple[str, str], Mapping[str, ResourceClass]] = {
-    (dialect.name, mode.name): {dialect.resource_name(each.resource): each.resource for each in mode.served}
+    (dialect.name, mode.name): {
+        dialect.resource_name(served.resource): served.resource for served in mode.served
+    }
     for dialect in DIALECTS.values()
     for mode in NODE_MODES.values()
 }
@@ -201,8 +203,8 @@ class _NamedObject(msgspec.Struct):
     metadata: LenientMeta
 
 
-_STRATEGIES: Mapping[str, Strategy] = {each.value: each for each in Strategy}
-_LOG_LEVELS: Mapping[str, LogLevel] = {each.value: each for each in LogLevel}
+_STRATEGIES: Mapping[str, Strategy] = {strategy.value: strategy for strategy in Strategy}
+_LOG_LEVELS: Mapping[str, LogLevel] = {level.value: level for level in LogLevel}
 _DECODER = msgspec.json.Decoder(LenientShareNode)
 _NAME_DECODER = msgspec.json.Decoder(_NamedObject)
 
@@ -365,7 +367,7 @@ def _not_registered(conditions: Iterable[LenientCondition]) -> str:
     if registered is not None and registered.status == "True":
         return ""
     reason = "node(s) whose GPU cards are not registered with the kubelet yet"
-    message = printable(registered.message, most_bytes=MAX_MESSAGE) if registered is not None else ""
+    message = printable(registered.message, max_bytes=MAX_MESSAGE) if registered is not None else ""
     return f"{reason}: {message}" if message else reason
 
 

@@ -47,9 +47,9 @@ def accounts(
     if units is not None and (records.resources is not None or records.checkpoint is not None):
         book = CHECKPOINT if records.resources is None else PODRESOURCES
         found.of[book] = {}
-        for each in held:
-            found.names[_uid(each)] = each.key.pod
-            found.of[book][_uid(each), each.key.container] = shares_of(each.blocks(units))
+        for holding in held:
+            found.names[_uid(holding)] = holding.key.pod
+            found.of[book][_uid(holding), holding.key.container] = shares_of(holding.blocks(units))
     if records.share_node is not None and not records.share_node.problem:
         found.of[STATUS] = _reported(records, found.names)
     return found
@@ -80,17 +80,19 @@ def _reported(records: NodeRecords, names: dict[str, PodKey]) -> dict[Container,
     return dict(found)
 
 
-def disagreements(records: NodeRecords, held: Iterable[Holding], told: Accounts) -> Iterator[Difference]:
+def disagreements(
+    records: NodeRecords, held: Iterable[Holding], said_by_book: Accounts
+) -> Iterator[Difference]:
     """Yields the containers of which books say different things, one difference for each."""
-    foreign = {(_uid(each), each.key.container) for each in held if each.foreign}
-    for uid, container in told.containers():
+    foreign = {(_uid(holding), holding.key.container) for holding in held if holding.foreign}
+    for uid, container in said_by_book.containers():
         said = {
             book: entries.get((uid, container), {})
-            for book, entries in told.of.items()
+            for book, entries in said_by_book.of.items()
             if _speaks(records, book, uid, container, is_foreign=(uid, container) in foreign)
         }
         if len({tuple(sorted(shares.items())) for shares in said.values()}) > 1:
-            yield _difference(records, told.names.get(uid, PodKey("", "", uid)), container, said)
+            yield _difference(records, said_by_book.names.get(uid, PodKey("", "", uid)), container, said)
 
 
 def _speaks(records: NodeRecords, book: str, uid: str, container: str, *, is_foreign: bool) -> bool:
@@ -154,15 +156,15 @@ def kubelet_disagreements(records: NodeRecords, held: Iterable[Holding]) -> Iter
     """Yields the containers that have other units by PodResources than by the checkpoint."""
     if records.resources is None or records.checkpoint is None:
         return
-    for each in held:
-        numbers = distinct_numbers(each.stored or ())
-        differ = numbers != (listed := distinct_numbers(each.units)) and [*numbers] != [*listed]
-        if each.listed and each.stored is not None and differ:
+    for holding in held:
+        numbers = distinct_numbers(holding.stored or ())
+        differ = numbers != (listed := distinct_numbers(holding.units)) and [*numbers] != [*listed]
+        if holding.listed and holding.stored is not None and differ:
             yield Difference.of_container(
                 records,
-                each.key,
+                holding.key,
                 DifferenceKind.SHARES_DIFFER,
-                f"of {each.key}: {PODRESOURCES} list {len(each.numbers)} units and {CHECKPOINT} has"
+                f"of {holding.key}: {PODRESOURCES} list {len(holding.numbers)} units and {CHECKPOINT} has"
                 f" {len(numbers)}, not the same ones: after a restart the kubelet would go by the checkpoint;"
                 " if this stays, delete the pod",
             )

@@ -45,9 +45,9 @@ def overfull(
     by_card: dict[str, list[UnitsTaken]] = defaultdict(list)
     for use in uses:
         by_card[use.card].append(use)
-    for uuid, each in by_card.items():
+    for uuid, taken in by_card.items():
         if card := share_node.card(uuid):
-            yield from _too_much(records, card, share_node.unit, each, teller=teller, kind=kind)
+            yield from _too_much(records, card, share_node.unit, taken, teller=teller, kind=kind)
 
 
 def _too_much(
@@ -118,39 +118,39 @@ def kubelet_capacity(records: NodeRecords, held: Iterable[Holding], units: UnitM
     """Yields what the kubelet holds that cannot be, by the cards on which the units lie."""
     held = [*held]
     uses = [
-        UnitsTaken(card=block.card, resource=block.resource, units=count, holder=str(each.key.pod))
-        for each in held
-        for block, count in each.blocks(units).items()
+        UnitsTaken(card=block.card, resource=block.resource, units=count, holder=str(holding.key.pod))
+        for holding in held
+        for block, count in holding.blocks(units).items()
     ]
     yield from _classes_only(overfull(records, uses, teller=PODRESOURCES, kind=DifferenceKind.OVER_CAPACITY))
     yield from _distinct_overfull(records, held, units)
-    for each in held:
-        yield from _wrong_shape(records, each, units)
-        yield from _unknown(records, each, units)
+    for holding in held:
+        yield from _wrong_shape(records, holding, units)
+        yield from _unknown(records, holding, units)
 
 
 def _classes_only(found: Iterable[Difference]) -> Iterator[Difference]:
     """Init containers lend units: how many are held of a card is counted by distinct ones."""
-    return (each for each in found if each.kind is DifferenceKind.TWO_CLASSES)
+    return (difference for difference in found if difference.kind is DifferenceKind.TWO_CLASSES)
 
 
 def _distinct_overfull(records: NodeRecords, held: list[Holding], units: UnitMap) -> Iterator[Difference]:
     """A unit has one number: only of units under two names, or of cards that are smaller than the status has
     them, can there be more than there is room for."""
-    if not records.hardware and len({part.resource for each in held for part in each.units}) < 2:
+    if not records.hardware and len({part.resource for holding in held for part in holding.units}) < 2:
         return
     distinct: dict[tuple[str, ResourceClass], DistinctUnits] = defaultdict(DistinctUnits)
-    for each in held:
-        for name, block, numbers in each.parts(units):
-            distinct[block.card, block.resource].add(each, name, numbers)
+    for holding in held:
+        for name, block, numbers in holding.parts(units):
+            distinct[block.card, block.resource].add(holding, name, numbers)
     for (card, resource), found in distinct.items():
         use = UnitsTaken(card=card, resource=resource, units=found.count, holder=list_text(found.pods))
         yield from overfull(records, [use], teller=PODRESOURCES, kind=DifferenceKind.OVER_CAPACITY)
 
 
-def _wrong_shape(records: NodeRecords, each: Holding, units: UnitMap) -> Iterator[Difference]:
+def _wrong_shape(records: NodeRecords, holding: Holding, units: UnitMap) -> Iterator[Difference]:
     by_class: dict[ResourceClass, dict[str, int]] = defaultdict(dict)
-    for block, count in each.blocks(units).items():
+    for block, count in holding.blocks(units).items():
         by_class[block.resource][block.card] = count
     for resource, shares in by_class.items():
         asked = mode_serving(resource).on_cards(sum(shares.values()))
@@ -161,21 +161,21 @@ def _wrong_shape(records: NodeRecords, each: Holding, units: UnitMap) -> Iterato
             )
             yield Difference.of_container(
                 records,
-                each.key,
+                holding.key,
                 DifferenceKind.WRONG_SHAPE,
-                f"the kubelet holds {sum(shares.values())} units of {resource} for {each.key}, which have to"
-                f" lie {where}, and lie {lie}: delete the pod, and report a bug: this must never happen",
+                f"the kubelet holds {sum(shares.values())} units of {resource} for {holding.key}, which have"
+                f" to lie {where}, and lie {lie}: delete the pod, and report a bug: this must never happen",
             )
 
 
-def _unknown(records: NodeRecords, each: Holding, units: UnitMap) -> Iterator[Difference]:
-    if numbers := units.unknown(each.numbers):
+def _unknown(records: NodeRecords, holding: Holding, units: UnitMap) -> Iterator[Difference]:
+    if numbers := units.unknown(holding.numbers):
         yield Difference.of_container(
             records,
-            each.key,
+            holding.key,
             DifferenceKind.UNKNOWN_UNIT,
-            f"the kubelet holds {len(numbers)} units for {each.key} that lie on no card of {STATUS}, such as"
-            f" number {numbers[0]}: nobody can tell which card they are of; {LOOK_AT_PLUGIN}",
+            f"the kubelet holds {len(numbers)} units for {holding.key} that lie on no card of {STATUS}, such"
+            f" as number {numbers[0]}: nobody can tell which card they are of; {LOOK_AT_PLUGIN}",
         )
 
 
@@ -191,8 +191,8 @@ def granted_twice(records: NodeRecords, held: Iterable[Holding]) -> Iterator[Dif
 def _has_common_numbers(held: Iterable[Holding], name: str) -> bool:
     """Whether two of them have one unit of ``name``: asked first, for who has which takes much to keep."""
     seen = UnitNumbers()
-    for each in held:
-        numbers = distinct_numbers(units for units in each.units if units.resource == name)
+    for holding in held:
+        numbers = distinct_numbers(units for units in holding.units if units.resource == name)
         if seen.has_any(numbers):
             return True
         seen.add(numbers)
@@ -202,19 +202,19 @@ def _has_common_numbers(held: Iterable[Holding], name: str) -> bool:
 def _twice(records: NodeRecords, name: str, held: Iterable[Holding]) -> Iterator[Difference]:
     owners: dict[int, Holding] = {}
     settled: set[tuple[int, int]] = set()
-    for each in held:
-        for number in _numbers(each, name):
-            other = owners.setdefault(number, each)
-            if other is each or (id(other), id(each)) in settled:
+    for holding in held:
+        for number in _numbers(holding, name):
+            other = owners.setdefault(number, holding)
+            if other is holding or (id(other), id(holding)) in settled:
                 continue
-            settled.add((id(other), id(each)))
-            if _lends(records, other, each) or not _are_of_one_source(other, each):
+            settled.add((id(other), id(holding)))
+            if _lends(records, other, holding) or not _are_of_one_source(other, holding):
                 continue
             yield Difference.of_container(
                 records,
-                each.key,
+                holding.key,
                 DifferenceKind.GRANTED_TWICE,
-                f"the kubelet holds unit number {number} of {name} for {other.key} and for {each.key}: two"
+                f"the kubelet holds unit number {number} of {name} for {other.key} and for {holding.key}: two"
                 f" containers share what one was promised; {DELETE_PODS}",
             )
 
@@ -234,7 +234,7 @@ def _lends(records: NodeRecords, one: Holding, other: Holding) -> bool:
         return False
     pod = (records.pods or {}).get(one.key.pod.uid)
     request = pod.request if pod else None
-    if request is None or not all(_is_as_asked(records, each, request) for each in (one, other)):
+    if request is None or not all(_is_as_asked(records, holding, request) for holding in (one, other)):
         return not (one.listed and other.listed)
     order = [*request.containers]
     names = (one.key.container, other.key.container)
@@ -268,9 +268,9 @@ def environment_capacity(records: NodeRecords) -> Iterator[Difference]:
 
 def _seen_uses(holder: str, seen: SeenCards) -> Iterator[UnitsTaken]:
     unit = readable_unit(seen.unit) if seen.unit else None
-    each = (seen.units or 0) // len(seen.cards)
+    share = (seen.units or 0) // len(seen.cards)
     for card in seen.cards:
-        yield UnitsTaken(card=card, resource=unit.resource if unit else None, units=each, holder=holder)
+        yield UnitsTaken(card=card, resource=unit.resource if unit else None, units=share, holder=holder)
 
 
 def card_sizes(records: NodeRecords) -> Iterator[Difference]:

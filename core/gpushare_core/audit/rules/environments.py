@@ -18,9 +18,9 @@ MAX_SHOWN = 256
 def stored_answers(records: NodeRecords, held: Iterable[Holding], units: UnitMap) -> Iterator[Difference]:
     """Yields the containers whose plugin answered other cards than their units lie on."""
     teller = f"the answer in {CHECKPOINT}"
-    for each in held:
-        if each.told and not each.foreign:
-            yield from _compared(records, each, each.told, units, teller)
+    for holding in held:
+        if holding.response and not holding.foreign:
+            yield from _compared(records, holding, holding.response, units, teller)
 
 
 def environments(records: NodeRecords, held: Iterable[Holding], units: UnitMap) -> Iterator[Difference]:
@@ -28,8 +28,8 @@ def environments(records: NodeRecords, held: Iterable[Holding], units: UnitMap) 
     if records.environments is None or (records.resources is None and records.checkpoint is None):
         return
     held = [*held]
-    by_uid = {(uid, each.key.container): each for each in held for uid in _uids(records, each)}
-    by_name = {_plain(each.key): each for each in held}
+    by_uid = {(uid, holding.key.container): holding for holding in held for uid in _uids(records, holding)}
+    by_name = {_plain(holding.key): holding for holding in held}
     for key, seen in records.environments.items():
         holding = _holding_of(key, by_uid, by_name)
         if holding is None and seen is not None:
@@ -95,14 +95,14 @@ def _shows_others(records: NodeRecords, held: Holding, seen: SeenCards, name: st
     A runtime knows words besides UUIDs, and an inventory has names of its own: the plugin's answer tells
     which are right, as far as it was read, and whether the runtime looks at the variable at all.
     """
-    told, shown = held.told, {*seen.others[name].split(",")}
+    response, shown = held.response, {*seen.others[name].split(",")}
     if hides_cards(name, seen.others[name]):
         return False
     cards = records.share_node.cards if records.share_node else ()
-    if told is seen:
+    if response is seen:
         return not {"all", *(card.uuid for card in cards)}.isdisjoint(shown - {*seen.cards})
-    if told is not None:
-        return name in told.others and shown != {*told.others[name].split(",")}
+    if response is not None:
+        return name in response.others and shown != {*response.others[name].split(",")}
     return bool(shown - {*seen.cards, *(str(card.index) for card in cards if card.uuid in seen.cards)})
 
 
@@ -135,7 +135,7 @@ def cards_unasked(records: NodeRecords) -> Iterator[Difference]:
             continue
         asking = {name for resource in pod.request.resources for name in resource.containers}
         for container, variables in pod.variables.items():
-            shown = next((each for each in variables.items() if _shows_cards(*each)), None)
+            shown = next((variable for variable in variables.items() if _shows_cards(*variable)), None)
             if shown and container not in asking:
                 yield _unasked(records, ContainerKey(pod.key, container), *shown)
 

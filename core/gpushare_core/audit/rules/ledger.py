@@ -54,10 +54,10 @@ def _pods(records: NodeRecords, card: LedgerCard, claims: Mapping[str, Claim]) -
             )
             yield _about(records, card.uuid, share.pod, DifferenceKind.STALE_HOLDER, text)
         elif claim is not None and claim.allocation.node == records.node:
-            told = claim.allocation.held().get(card.uuid, 0)
-            if share.units != told and claim.justified:
+            annotated = claim.allocation.held().get(card.uuid, 0)
+            if share.units != annotated and claim.justified:
                 text = (
-                    f"{LEDGER} counts {share.units} units for {share.pod}, {ANNOTATION} says {told}, and"
+                    f"{LEDGER} counts {share.units} units for {share.pod}, {ANNOTATION} says {annotated}, and"
                     f" {STATUS} {reported}"
                 )
                 yield _about(records, card.uuid, share.pod, DifferenceKind.SHARES_DIFFER, text)

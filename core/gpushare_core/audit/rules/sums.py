@@ -49,10 +49,12 @@ def _pod_bounds(records: NodeRecords, uid: str, containers: list[tuple[str, int]
     if len(containers) == 1:
         return containers[0][1], containers[0][1]
     pod = (records.pods or {}).get(uid)
-    units = [each for _, each in containers]
+    units = [units_of_one for _, units_of_one in containers]
     if pod is None or pod.request is None:
         return max(units), sum(units)
-    running = sum(each for name, each in containers if name not in pod.request.init_containers)
+    running = sum(
+        units_of_one for name, units_of_one in containers if name not in pod.request.init_containers
+    )
     return max(running, *units), sum(units) if pod.request.init_containers else running
 
 
@@ -104,9 +106,9 @@ def kubelet_locks(records: NodeRecords, held: Iterable[Holding], units: UnitMap)
     if share_node is None or share_node.unit is None or len(share_node.unit.parts) < 2:
         return
     found: dict[str, dict[ResourceClass, list[str]]] = defaultdict(lambda: defaultdict(list))
-    for each in held:
-        for block in each.blocks(units):
-            found[block.card][block.resource].append(str(each.key.pod))
+    for holding in held:
+        for block in holding.blocks(units):
+            found[block.card][block.resource].append(str(holding.key.pod))
     for card in share_node.cards:
         for resource, pods in found[card.uuid].items():
             if card.lock is not resource:
@@ -126,9 +128,9 @@ def uncounted(records: NodeRecords, held: Iterable[Holding], units: UnitMap) -> 
     if share_node is None:
         return
     distinct: dict[str, DistinctUnits] = defaultdict(DistinctUnits)
-    for each in held:
-        for name, block, numbers in each.parts(units):
-            distinct[block.card].add(each, name, numbers)
+    for holding in held:
+        for name, block, numbers in holding.parts(units):
+            distinct[block.card].add(holding, name, numbers)
     for card in share_node.cards:
         count, pods = distinct[card.uuid].count, distinct[card.uuid].pods
         if count > card.allocated:
@@ -149,14 +151,14 @@ def uncounted_foreign(records: NodeRecords, held: Iterable[Holding]) -> Iterator
     if share_node is None or dialect is None:
         return
     reported = {holder.key.pod.uid for card in share_node.cards for holder in card.holders}
-    for each in held:
-        count = sum(part.foreign for part in each.units if part.resource in dialect.resources)
-        if count and each.key.pod.uid not in reported:
+    for holding in held:
+        count = sum(part.foreign for part in holding.units if part.resource in dialect.resources)
+        if count and holding.key.pod.uid not in reported:
             yield Difference.of_container(
                 records,
-                each.key,
+                holding.key,
                 DifferenceKind.UNCOUNTED,
-                f"the kubelet holds {count} devices for {each.key} that the plugin of a replaced"
+                f"the kubelet holds {count} devices for {holding.key} that the plugin of a replaced"
                 f" system gave out, and {STATUS} counts nothing for the pod: what is in use looks free;"
                 f" {LOOK_AT_PLUGIN}",
             )

@@ -38,7 +38,7 @@ def without_units(
 
 
 def _by_kubelet(held: Iterable[Holding]) -> Iterator[tuple[str, str]]:
-    return ((each.key.pod.uid, each.key.container) for each in held)
+    return ((holding.key.pod.uid, holding.key.container) for holding in held)
 
 
 def _by_status(records: NodeRecords) -> Iterator[tuple[str, str]]:

@@ -163,7 +163,7 @@ def _stored(assigned: AssignedDevices) -> Iterator[tuple[ContainerKey, StoredCon
             held = HeldUnits(resource=entry.name, numbers=entry.numbers, foreign=foreign)
             yield (
                 ContainerKey(PodKey("", "", uid), container),
-                StoredContainer(units=(held,), told=_told(entry)),
+                StoredContainer(units=(held,), response=_told(entry)),
             )
 
 

@@ -105,7 +105,7 @@ def _card(
     return CardStatus(
         index=card.index,
         uuid=card.uuid,
-        model=printable(card.model, most_bytes=bounds.MODEL),
+        model=printable(card.model, max_bytes=bounds.MODEL),
         memory=quantity_text(card.memory),
         first_unit=placed.first,
         units=units[lock or layout.classes[0]],
@@ -115,7 +115,7 @@ def _card(
         numa_node=card.numa_node,
         link_group=card.link_group if card.link_group >= 0 else None,
         health=Health.HEALTHY if card.healthy else Health.UNHEALTHY,
-        health_reason=printable(card.reason, most_bytes=bounds.HEALTH_REASON),
+        health_reason=printable(card.reason, max_bytes=bounds.HEALTH_REASON),
         cordoned=card.cordoned,
         lock=mode_serving(lock).name if lock else "",
         offers={resource.value: each for resource, each in units.items()} if layout.is_mixed else {},
@@ -133,10 +133,10 @@ def _shares(uuid: str, allocations: Sequence[PodAllocation], use: ReportedUse) -
             if uuid in cards:
                 key = Holding(allocation.pod.name, allocation.pod.uid, container, uuid)
                 yield PodShare(
-                    namespace=printable(allocation.pod.name.namespace, most_bytes=bounds.WORD),
-                    name=printable(allocation.pod.name.name, most_bytes=bounds.NAME),
-                    uid=printable(allocation.pod.uid, most_bytes=bounds.UID),
-                    container=printable(container, most_bytes=bounds.WORD),
+                    namespace=printable(allocation.pod.name.namespace, max_bytes=bounds.WORD),
+                    name=printable(allocation.pod.name.name, max_bytes=bounds.NAME),
+                    uid=printable(allocation.pod.uid, max_bytes=bounds.UID),
+                    container=printable(container, max_bytes=bounds.WORD),
                     units=cards[uuid],
                     used_memory=quantity_text(use.containers.get(key, 0)),
                     orphaned=allocation.orphaned,
@@ -146,7 +146,7 @@ def _shares(uuid: str, allocations: Sequence[PodAllocation], use: ReportedUse) -
 def _faults(faults: Sequence[CardFault]) -> list[CardFault]:
     """The driver names cards as it likes: one that no status may name has none."""
     return [
-        msgspec.structs.replace(fault, message=printable(fault.message, most_bytes=bounds.FAULT_MESSAGE))
+        msgspec.structs.replace(fault, message=printable(fault.message, max_bytes=bounds.FAULT_MESSAGE))
         for fault in faults
         if bounds.is_card_uuid(fault.uuid)
     ]
@@ -160,14 +160,14 @@ def _summary(layout: Layout | None, cards: list[CardStatus]) -> str:
     if layout is None:
         return ""
     mode = mode_dividing(layout.unit).name
-    return printable(" ".join(card_summary(card, mode) for card in cards), most_bytes=bounds.SUMMARY)
+    return printable(" ".join(card_summary(card, mode) for card in cards), max_bytes=bounds.SUMMARY)
 
 
 def _card_summaries(layout: Layout | None, cards: Sequence[CardStatus]) -> list[str]:
     if layout is None:
         return []
     mode = mode_dividing(layout.unit).name
-    return [printable(card_line(card, mode), most_bytes=bounds.CARD_SUMMARY) for card in cards]
+    return [printable(card_line(card, mode), max_bytes=bounds.CARD_SUMMARY) for card in cards]
 
 
 def _units(cards: list[CardStatus]) -> UnitTotals:

@@ -54,8 +54,8 @@ def test_a_runtime_whose_words_are_those_of_an_inventory() -> None:
     """The plugin has answered the index: the container sees just that."""
     key = ContainerKey(PodKey("", "", "uid-a"), "main")
     answer = (MEMORY.checkpoint or {})[key]
-    assert answer.told
-    told = replace(answer, told=replace(answer.told, others={VISIBLE: "7"}))
+    assert answer.response
+    told = replace(answer, response=replace(answer.response, others={VISIBLE: "7"}))
     books = replace(MEMORY, checkpoint={**(MEMORY.checkpoint or {}), key: told})
     assert kinds(seeing(books, "7")) == set()
     assert kinds(seeing(books, "6")) == {DifferenceKind.ENVIRONMENT_DIFFERS}
@@ -65,8 +65,8 @@ def test_an_image_names_all_cards_to_a_runtime_that_is_not_there() -> None:
     """CUDA's images do; where the plugin does not speak to NVIDIA's runtime, it is not there."""
     key = ContainerKey(PodKey("", "", "uid-a"), "main")
     answer = (MEMORY.checkpoint or {})[key]
-    assert answer.told
-    told = replace(answer, told=replace(answer.told, others={}))
+    assert answer.response
+    told = replace(answer, response=replace(answer.response, others={}))
     assert kinds(seeing(replace(MEMORY, checkpoint={**(MEMORY.checkpoint or {}), key: told}), "all")) == set()
 
 

@@ -271,7 +271,7 @@ CHANGES: list[tuple[str, DifferenceKind, Callable[[], NodeRecords]]] = [
     (
         "the plugin answered another card",
         DifferenceKind.ENVIRONMENT_DIFFERS,
-        lambda: stored(MEMORY, told=SeenCards(cards=("GPU-1",), units=4)),
+        lambda: stored(MEMORY, response=SeenCards(cards=("GPU-1",), units=4)),
     ),
     (
         "the annotation names another card",
@@ -626,7 +626,7 @@ def test_units_of_a_replaced_system_are_not_laid_out() -> None:
             for resource in MEMORY.resources or ()
         ],
     )
-    books = stored(books, units=foreign, told=None)
+    books = stored(books, units=foreign, response=None)
     books = seen(books, None)
     assert node_differences(books) == []
     moved = annotated(books, containers={"main": {"GPU-1": 4}}, cards={"GPU-1": 4})
