@@ -76,7 +76,7 @@ class World:
     def __post_init__(self) -> None:
         object.__setattr__(self, "unit", parse_node_unit(UNITS[self.mode]))
 
-    def books(self) -> NodeRecords:
+    def records(self) -> NodeRecords:
         return NodeRecords(
             node=NODE,
             share_node=self._share_node(),

@@ -31,7 +31,7 @@ from gpushare_core.audit.records import (
     StoredContainer,
 )
 
-GOOD = MEMORY_WORLD.books()
+GOOD = MEMORY_WORLD.records()
 SEEN = SeenCards(cards=("GPU-0",), units=4)
 
 

@@ -49,83 +49,85 @@ UID = "uid-a"
 OTHER = PodKey("default", "z", "uid-z")
 
 
-def status_card(books: NodeRecords, at: int, **changes: Any) -> NodeRecords:
+def status_card(records: NodeRecords, at: int, **changes: Any) -> NodeRecords:
     """Changes what the status says of one card, and its sums with it."""
-    assert books.share_node
-    cards = [*books.share_node.cards]
+    assert records.share_node
+    cards = [*records.share_node.cards]
     cards[at] = replace(cards[at], **changes)
     share_node = replace(
-        books.share_node,
+        records.share_node,
         cards=tuple(cards),
         units_total=sum(card.units for card in cards),
         units_allocated=sum(card.allocated for card in cards),
     )
-    return replace(books, share_node=share_node)
+    return replace(records, share_node=share_node)
 
 
-def ledger_card(books: NodeRecords, at: int, **changes: Any) -> NodeRecords:
-    assert books.ledger
-    cards = [*books.ledger.cards]
+def ledger_card(records: NodeRecords, at: int, **changes: Any) -> NodeRecords:
+    assert records.ledger
+    cards = [*records.ledger.cards]
     cards[at] = replace(cards[at], **changes)
-    return replace(books, ledger=replace(books.ledger, cards=tuple(cards)))
+    return replace(records, ledger=replace(records.ledger, cards=tuple(cards)))
 
 
-def pod(books: NodeRecords, uid: str = UID, **changes: Any) -> NodeRecords:
-    assert books.pods
-    return replace(books, pods={**books.pods, uid: replace(books.pods[uid], **changes)})
+def pod(records: NodeRecords, uid: str = UID, **changes: Any) -> NodeRecords:
+    assert records.pods
+    return replace(records, pods={**records.pods, uid: replace(records.pods[uid], **changes)})
 
 
-def without_pod(books: NodeRecords, uid: str = UID) -> NodeRecords:
-    assert books.pods
-    return replace(books, pods={key: each for key, each in books.pods.items() if key != uid})
+def without_pod(records: NodeRecords, uid: str = UID) -> NodeRecords:
+    assert records.pods
+    return replace(records, pods={key: each for key, each in records.pods.items() if key != uid})
 
 
-def annotated(books: NodeRecords, uid: str = UID, **changes: Any) -> NodeRecords:
-    assert books.pods
-    present = books.pods[uid].annotations
+def annotated(records: NodeRecords, uid: str = UID, **changes: Any) -> NodeRecords:
+    assert records.pods
+    present = records.pods[uid].annotations
     allocation = replace(decode_allocation(present[ANNOTATION], uid=uid), **changes)
-    return pod(books, uid, annotations={**present, ANNOTATION: encode_allocation(allocation)})
+    return pod(records, uid, annotations={**present, ANNOTATION: encode_allocation(allocation)})
 
 
-def listed(books: NodeRecords, at: int, numbers: list[int]) -> NodeRecords:
+def listed(records: NodeRecords, at: int, numbers: list[int]) -> NodeRecords:
     """The kubelet has other units for a container, in both of its books."""
-    assert books.resources
-    assert books.checkpoint
-    each = [*books.resources]
+    assert records.resources
+    assert records.checkpoint
+    each = [*records.resources]
     units = (replace(each[at].units[0], numbers=numbers),)
     each[at] = replace(each[at], units=units)
     key = ContainerKey(PodKey("", "", f"uid-{each[at].key.pod.name}"), each[at].key.container)
-    stored = {**books.checkpoint, key: replace(books.checkpoint[key], units=units)}
-    return replace(books, resources=each, checkpoint=stored)
+    stored = {**records.checkpoint, key: replace(records.checkpoint[key], units=units)}
+    return replace(records, resources=each, checkpoint=stored)
 
 
-def stored(books: NodeRecords, uid: str = UID, container: str = "main", **changes: Any) -> NodeRecords:
-    assert books.checkpoint
+def stored(records: NodeRecords, uid: str = UID, container: str = "main", **changes: Any) -> NodeRecords:
+    assert records.checkpoint
     key = ContainerKey(PodKey("", "", uid), container)
-    return replace(books, checkpoint={**books.checkpoint, key: replace(books.checkpoint[key], **changes)})
+    return replace(
+        records, checkpoint={**records.checkpoint, key: replace(records.checkpoint[key], **changes)}
+    )
 
 
-def seen(books: NodeRecords, at: SeenCards | None, name: str = "a") -> NodeRecords:
+def seen(records: NodeRecords, at: SeenCards | None, name: str = "a") -> NodeRecords:
     key = ContainerKey(PodKey("default", name, f"uid-{name}"), "main")
-    return replace(books, environments={**(books.environments or {}), key: at})
+    return replace(records, environments={**(records.environments or {}), key: at})
 
 
-def unlisted(books: NodeRecords, name: str = "a") -> NodeRecords:
+def unlisted(records: NodeRecords, name: str = "a") -> NodeRecords:
     """The kubelet has lost a pod."""
     return replace(
-        books,
-        resources=[resource for resource in books.resources or () if resource.key.pod.name != name],
+        records,
+        resources=[resource for resource in records.resources or () if resource.key.pod.name != name],
         checkpoint={
-            key: each for key, each in (books.checkpoint or {}).items() if key.pod.uid != f"uid-{name}"
+            key: each for key, each in (records.checkpoint or {}).items() if key.pod.uid != f"uid-{name}"
         },
     )
 
 
 def never_given() -> NodeRecords:
     """The only pod was bound before its kubelet knew what it asks for."""
-    books = World("Memory", (16,), (memory_pod("a", 0, 0, 4),)).books()
-    books = status_card(ledger_card(books, 0, shares=(), allocated=0), 0, holders=(), allocated=0)
-    return seen(pod(unlisted(books), annotations={}), None)
+    records = World("Memory", (16,), (memory_pod("a", 0, 0, 4),)).records()
+    records = status_card(ledger_card(records, 0, shares=(), allocated=0), 0, holders=(), allocated=0)
+    return seen(pod(unlisted(records), annotations={}), None)
 
 
 def share(pod: PodKey, units: int, *, reserved: bool = False) -> LedgerShare:
@@ -136,7 +138,7 @@ def holder(pod: PodKey, units: int, *, orphaned: bool = False) -> StatusHolder:
     return StatusHolder(key=ContainerKey(pod, "main"), units=units, orphaned=orphaned)
 
 
-MEMORY, MIXED = MEMORY_WORLD.books(), MIXED_WORLD.books()
+MEMORY, MIXED = MEMORY_WORLD.records(), MIXED_WORLD.records()
 A, B = PodKey("default", "a", "uid-a"), PodKey("default", "b", "uid-b")
 FORGED = {"GPU-0": 12}
 NOT_ASKING = PodRequest()
@@ -156,7 +158,7 @@ NOT_ASKING = PodRequest()
     ],
 )
 def test_books_that_agree_have_no_difference(world: World) -> None:
-    assert differences(ClusterRecords({NODE: world.books()})) == []
+    assert differences(ClusterRecords({NODE: world.records()})) == []
 
 
 @pytest.mark.parametrize(
@@ -166,7 +168,7 @@ def test_books_that_agree_have_no_difference(world: World) -> None:
 @pytest.mark.parametrize("world", [MEMORY_WORLD, MIXED_WORLD], ids=["Memory", "Mixed"])
 def test_a_book_that_was_not_read_is_not_compared(world: World, book: str) -> None:
     unread: dict[str, Any] = {book: None}
-    assert node_differences(replace(world.books(), **unread)) == []
+    assert node_differences(replace(world.records(), **unread)) == []
 
 
 CHANGES: list[tuple[str, DifferenceKind, Callable[[], NodeRecords]]] = [
@@ -349,7 +351,7 @@ CHANGES: list[tuple[str, DifferenceKind, Callable[[], NodeRecords]]] = [
         DifferenceKind.OVER_COUNTED,
         lambda: annotated(
             annotated(
-                World("Memory", (8, 8), (memory_pod("a", 0, 0, 6), memory_pod("b", 1, 0, 6))).books(),
+                World("Memory", (8, 8), (memory_pod("a", 0, 0, 6), memory_pod("b", 1, 0, 6))).records(),
                 "uid-b",
                 cards={"GPU-0": 6},
                 containers={"main": {"GPU-0": 6}},
@@ -366,7 +368,7 @@ CHANGES: list[tuple[str, DifferenceKind, Callable[[], NodeRecords]]] = [
     (
         "a locked card is free",
         DifferenceKind.LOCK_DIFFERS,
-        lambda: status_card(World("Mixed", (16,), ()).books(), 0, lock=ResourceClass.MEMORY),
+        lambda: status_card(World("Mixed", (16,), ()).records(), 0, lock=ResourceClass.MEMORY),
     ),
     ("a card in use is open", DifferenceKind.LOCK_DIFFERS, lambda: status_card(MIXED, 0, lock=None)),
     (
@@ -427,13 +429,13 @@ def admitted_once_more(*, lends: bool = False) -> NodeRecords:
     name = GPUSHARE.memory_resource
     have = Have("a", ResourceClass.MEMORY, {"init": {1: (0, 3)}, "main": {0: (0, 2)}}, frozenset({"init"}))
     asked = ResourceRequest(name, ResourceClass.MEMORY, 3, {"init": 3, "main": 2})
-    books = pod(
-        World("Memory", (16, 8), (have,)).books(), request=PodRequest((asked,), init_containers=have.inits)
+    records = pod(
+        World("Memory", (16, 8), (have,)).records(), request=PodRequest((asked,), init_containers=have.inits)
     )
     if not lends:
-        return books
-    lent = World("Memory", (16, 8), (lending_pod("a", 1, 0, init=3, main=2),)).books()
-    return replace(books, share_node=lent.share_node, resources=lent.resources, checkpoint=lent.checkpoint)
+        return records
+    lent = World("Memory", (16, 8), (lending_pod("a", 1, 0, init=3, main=2),)).records()
+    return replace(records, share_node=lent.share_node, resources=lent.resources, checkpoint=lent.checkpoint)
 
 
 def test_a_pod_that_has_more_than_it_asks_for_by_its_kubelet_is_no_forgery() -> None:
@@ -441,26 +443,26 @@ def test_a_pod_that_has_more_than_it_asks_for_by_its_kubelet_is_no_forgery() -> 
 
 
 def test_nor_is_it_where_the_kubelet_was_not_read() -> None:
-    books = admitted_once_more()
-    assert node_differences(replace(books, resources=None, checkpoint=None, environments=None)) == []
+    records = admitted_once_more()
+    assert node_differences(replace(records, resources=None, checkpoint=None, environments=None)) == []
 
 
 def test_nor_is_one_whose_other_containers_run_with_what_was_forgotten() -> None:
     """The init container is listed by the checkpoint alone, which is not believed of a pod without others."""
-    books = admitted_once_more()
-    stored = {key: each for key, each in (books.checkpoint or {}).items() if key.container == "init"}
-    found = node_differences(replace(books, resources=[], checkpoint=stored))
+    records = admitted_once_more()
+    stored = {key: each for key, each in (records.checkpoint or {}).items() if key.container == "init"}
+    found = node_differences(replace(records, resources=[], checkpoint=stored))
     assert DifferenceKind.FORGOTTEN_UNITS in {each.kind for each in found if each.container == "main"}
     assert {each.kind for each in found} == {DifferenceKind.FORGOTTEN_UNITS, DifferenceKind.SHARES_DIFFER}
     assert all("annotation" in each.sentence for each in found if each.kind is DifferenceKind.SHARES_DIFFER)
 
 
 def test_nobody_is_witness_by_saying_to_be_the_mirror_of_another_pod() -> None:
-    books = admitted_once_more()
+    records = admitted_once_more()
     forged = PodKey("default", "forged", "uid-forged")
-    text = (books.pods or {})[UID].annotations[ANNOTATION].replace(UID, forged.uid)
-    mirror = replace((books.pods or {})[UID], key=forged, annotations={ANNOTATION: text})
-    claimed = claims(replace(books, pods={**(books.pods or {}), forged.uid: mirror}))
+    text = (records.pods or {})[UID].annotations[ANNOTATION].replace(UID, forged.uid)
+    mirror = replace((records.pods or {})[UID], key=forged, annotations={ANNOTATION: text})
+    claimed = claims(replace(records, pods={**(records.pods or {}), forged.uid: mirror}))
     assert claimed[UID].justified
     assert not claimed[forged.uid].justified
 
@@ -505,15 +507,15 @@ def test_a_forgery_beside_what_an_init_container_has_is_named() -> None:
 
 def static_pod(*, mirror: PodKey, request: PodRequest) -> NodeRecords:
     """Books of a pod that lends, which its kubelet knows by another UID than ``mirror``, who claims it."""
-    books = World("Memory", (8,), (lending_pod("a", 0, 0, init=2, main=5),)).books()
+    records = World("Memory", (8,), (lending_pod("a", 0, 0, init=2, main=5),)).records()
     claimed = replace(
-        (books.pods or {})[UID], key=mirror, kubelet_uid="static", annotations={}, request=request
+        (records.pods or {})[UID], key=mirror, kubelet_uid="static", annotations={}, request=request
     )
     stored = {
         ContainerKey(PodKey("", "", "static"), key.container): each
-        for key, each in (books.checkpoint or {}).items()
+        for key, each in (records.checkpoint or {}).items()
     }
-    return replace(books, pods={mirror.uid: claimed}, checkpoint=stored, environments=None, ledger=None)
+    return replace(records, pods={mirror.uid: claimed}, checkpoint=stored, environments=None, ledger=None)
 
 
 def test_a_pod_that_only_says_to_be_the_mirror_of_another_one_has_nothing() -> None:
@@ -582,32 +584,33 @@ def test_what_is_seen_once_may_be_the_trace_of_reading() -> None:
 def test_two_pods_of_one_name_stand_side_by_side() -> None:
     """One was deleted by force, and its kubelet has not let go of it while the next one is there already."""
     world = World("Memory", (16,), (memory_pod("a", 0, 0, 4), memory_pod("b", 0, 4, 4)))
-    books = world.books()
+    records = world.records()
     old, new = PodKey("default", "a", "uid-a"), PodKey("default", "a", "uid-b")
-    assert books.resources
-    assert books.environments
-    books = replace(
-        books,
-        pods={"uid-b": replace((books.pods or {})["uid-b"], key=new)},
+    assert records.resources
+    assert records.environments
+    records = replace(
+        records,
+        pods={"uid-b": replace((records.pods or {})["uid-b"], key=new)},
         resources=[
             replace(resource, key=ContainerKey(PodKey("default", "a"), "main"))
-            for resource in books.resources
+            for resource in records.resources
         ],
         environments={
-            ContainerKey(key.pod._replace(name="a"), "main"): each for key, each in books.environments.items()
+            ContainerKey(key.pod._replace(name="a"), "main"): each
+            for key, each in records.environments.items()
         },
     )
-    books = status_card(books, 0, holders=(holder(old, 4, orphaned=True), holder(new, 4)))
-    books = ledger_card(books, 0, shares=(share(old, 4), share(new, 4)))
-    assert node_differences(books) == []
+    records = status_card(records, 0, holders=(holder(old, 4, orphaned=True), holder(new, 4)))
+    records = ledger_card(records, 0, shares=(share(old, 4), share(new, 4)))
+    assert node_differences(records) == []
 
 
 def test_what_an_author_writes_in_words_that_nobody_reads_is_no_difference() -> None:
     """aliyun.com has no words for whole cards: its tools do not look at such pods."""
     card = Have("a", ResourceClass.CARD, {"main": {0: (0, 1)}})
-    books = World("Exclusive", (16,), (card,), dialect="aliyun.com").books()
-    annotations = {**(books.pods or {})[UID].annotations, "ALIYUN_COM_GPU_MEM_ASSIGNED": "false"}
-    assert node_differences(pod(books, annotations=annotations)) == []
+    records = World("Exclusive", (16,), (card,), dialect="aliyun.com").records()
+    annotations = {**(records.pods or {})[UID].annotations, "ALIYUN_COM_GPU_MEM_ASSIGNED": "false"}
+    assert node_differences(pod(records, annotations=annotations)) == []
 
 
 def test_the_checkpoint_may_show_pods_that_have_ended() -> None:
@@ -619,17 +622,17 @@ def test_the_checkpoint_may_show_pods_that_have_ended() -> None:
 def test_units_of_a_replaced_system_are_not_laid_out() -> None:
     """Their IDs do not say the card; status and annotation still have to agree."""
     foreign = (HeldUnits(resource="aliyun.com/gpu-mem", foreign=4),)
-    books = replace(
+    records = replace(
         MEMORY,
         resources=[
             replace(resource, units=foreign) if resource.key.pod.name == "a" else resource
             for resource in MEMORY.resources or ()
         ],
     )
-    books = stored(books, units=foreign, response=None)
-    books = seen(books, None)
-    assert node_differences(books) == []
-    moved = annotated(books, containers={"main": {"GPU-1": 4}}, cards={"GPU-1": 4})
+    records = stored(records, units=foreign, response=None)
+    records = seen(records, None)
+    assert node_differences(records) == []
+    moved = annotated(records, containers={"main": {"GPU-1": 4}}, cards={"GPU-1": 4})
     assert DifferenceKind.SHARES_DIFFER in {
         node_difference.kind for node_difference in node_differences(moved)
     }
@@ -679,21 +682,21 @@ FILE = "uid-of-the-file"
 def static(*, mirror: str, status: str, ledger: str, held: bool = True) -> NodeRecords:
     """Books of a static pod whose mirror has that UID, and of the UIDs by which others count it. Where
     nothing is said, there is no mirror, or a book counts nothing."""
-    books = World("Memory", (8,), (memory_pod("a", 0, 0, 4),)).books()
+    records = World("Memory", (8,), (memory_pod("a", 0, 0, 4),)).records()
     shown = replace(
-        (books.pods or {})[UID], key=PodKey("default", "a", mirror), kubelet_uid=FILE, annotations={}
+        (records.pods or {})[UID], key=PodKey("default", "a", mirror), kubelet_uid=FILE, annotations={}
     )
     stored = {
         ContainerKey(PodKey("", "", FILE), key.container): each
-        for key, each in (books.checkpoint or {}).items()
+        for key, each in (records.checkpoint or {}).items()
     }
     own = ContainerKey(PodKey("default", "a", status), "main")
     pods = {mirror: shown} if mirror else {}
-    books = replace(books, pods=pods, checkpoint=stored if held else {}, environments=None)
-    books = books if held else replace(books, resources=())
-    books = status_card(books, 0, holders=(StatusHolder(key=own, units=4),) if status else ())
+    records = replace(records, pods=pods, checkpoint=stored if held else {}, environments=None)
+    records = records if held else replace(records, resources=())
+    records = status_card(records, 0, holders=(StatusHolder(key=own, units=4),) if status else ())
     share = LedgerShare(pod=PodKey("default", "a", ledger), units=4)
-    return ledger_card(books, 0, shares=(share,) if ledger else ())
+    return ledger_card(records, 0, shares=(share,) if ledger else ())
 
 
 @pytest.mark.parametrize(
