@@ -23,30 +23,30 @@ LOOK_AT_EXTENDER = "if this stays, see the extender's log; restarting the extend
 
 
 def card_name(records: NodeRecords, uuid: str) -> str:
-    """Returns how people find the card: its index, where a status tells it, and its UUID."""
+    """Returns the card's index, where the status says it, and its UUID."""
     card = records.share_node.card(uuid) if records.share_node else None
     return f"card {card.index} ({uuid})" if card else f"card {uuid}"
 
 
 def shares_text(shares: Mapping[str, int] | None) -> str:
-    """Returns ``shares`` (card UUID -> units) for people."""
+    """``shares``: card UUID -> units."""
     if not shares:
         return "nothing"
     return " and ".join(f"{units} of {card}" for card, units in sorted(shares.items()))
 
 
-def list_text(words: Iterable[str], most: int = 5) -> str:
-    """Returns ``words`` with commas, no more than ``most`` of them by name."""
+def list_text(words: Iterable[str], limit: int = 5) -> str:
+    """Returns the first ``limit`` of ``words``, and how many more there are."""
     every = sorted(set(words))
-    rest = f" and {len(every) - most} more" if len(every) > most else ""
-    return ", ".join(every[:most]) + rest
+    rest = f" and {len(every) - limit} more" if len(every) > limit else ""
+    return ", ".join(every[:limit]) + rest
 
 
 class Rule(StrEnum):
     """What must hold."""
 
     CAPACITY = "I1"
-    """No card is granted beyond its capacity, none serves two classes."""
+    """No card is granted beyond its capacity, and none serves two classes."""
     ENVIRONMENT = "I2"
     """A container's environment names exactly the cards whose units the kubelet holds for it."""
     AGREEMENT = "I3"
@@ -58,18 +58,16 @@ class Rule(StrEnum):
 
 
 class DifferenceKind(StrEnum):
-    """The kinds of differences, each a constant for programs."""
-
     OVER_CAPACITY = "OverCapacity"
     """A book grants more of a card than its memory has room for."""
     OVER_COUNTED = "OverCounted"
-    """What annotations promise, or the extender counts, is more of a card than it has room for."""
+    """Annotations, or the extender's ledger, have more units of a card than it has room for."""
     GRANTED_TWICE = "GrantedTwice"
     """The kubelet holds one unit for two containers that run side by side."""
     TWO_CLASSES = "TwoClasses"
     """A book has units of two classes on one card."""
     WRONG_SHAPE = "WrongShape"
-    """A container's units do not lie on cards as its class has it: memory on one, slices on distinct ones."""
+    """A container has memory of several cards, or several slices of one."""
     UNKNOWN_UNIT = "UnknownUnit"
     """The kubelet holds a unit that lies on no card of the status."""
     CAPACITY_DIFFERS = "CapacityDiffers"
@@ -77,29 +75,29 @@ class DifferenceKind(StrEnum):
     ENVIRONMENT_DIFFERS = "EnvironmentDiffers"
     """A container sees other cards, or other amounts, than the kubelet holds for it."""
     CARDS_UNASKED = "CardsUnasked"
-    """A running container asks for no card, and its author has set what shows it the cards of its node."""
+    """A running container asks for no card, and its pod sets a variable that shows it the node's cards."""
     SHARES_DIFFER = "SharesDiffer"
     """Books have a container, or a pod, with other units or on other cards."""
     SUMS_DIFFER = "SumsDiffer"
     """A book's sums are not those of its own entries."""
     UNCOUNTED = "Uncounted"
-    """The kubelet holds more of a card than a book counts: it calls units free that are held."""
+    """The kubelet holds more of a card than a book counts: that book calls units free that are in use."""
     STALE_HOLDER = "StaleHolder"
     """A book counts a pod that has ended and that the kubelet holds nothing for."""
     ORPHAN_MARK = "OrphanMark"
-    """The status says of a holder that the API server does not have it, or does not say it, and is wrong."""
+    """The status is wrong about whether the API server has a holder's pod."""
     LOCK_DIFFERS = "LockDiffers"
     """Books have a card of mode Mixed serve different classes."""
     FORGOTTEN_UNITS = "ForgottenUnits"
     """A running container sees units that it asks for, and the kubelet holds none for it."""
     WITHOUT_UNITS = "WithoutUnits"
-    """A running container asks for units, and no book has any for it: it was never given some."""
+    """A running container asks for units, and no book has any for it: it was never given any."""
     DIALECT_DIFFERS = "DialectDiffers"
-    """What a pod's annotations say in the words of its node's dialect is not what ours says."""
+    """The annotations of the node's dialect on a pod say something else than our own annotation."""
     RESERVED = "Reserved"
     """The extender keeps units for a bind that is under way."""
     RELEASED_EARLY = "ReleasedEarly"
-    """A book that counted units does not any more, while the kubelet holds them all along."""
+    """A book does not count units any more that the kubelet has held all along."""
     FORGED = "Forged"
     """A book counts units for a pod by something that the pod's author wrote."""
     TWO_NODES = "TwoNodes"
@@ -115,9 +113,9 @@ class DifferenceKind(StrEnum):
 
     @property
     def at_once(self) -> bool:
-        """Whether it may never be seen, not even while pods come and go.
+        """Whether it is wrong whenever it is seen.
 
-        The others are part of a pod's way through the books, and wrong only once all has been quiet for 5 s.
+        The others appear while pods come and go, and are wrong only after 5 s of quiet.
         """
         return self in _AT_ONCE
 
@@ -136,7 +134,7 @@ _RULES = {
     DifferenceKind.FORGED: Rule.FORGERY,
 }
 
-# A pod that its kubelet gave another card counts on both until everybody has seen that: no author did it.
+# Not FORGED: a pod that its kubelet gave another card counts on both cards until all programs have seen that.
 _AT_ONCE = frozenset(
     {
         DifferenceKind.OVER_CAPACITY,
@@ -171,7 +169,7 @@ class Difference:
 
     @property
     def identity(self) -> tuple[str, str, str, str, str]:
-        """What two sightings of the same difference have in common, however its figures change."""
+        """The same for each sighting of a difference, however its figures change."""
         return (self.node, self.kind, self.card, self.pod, self.container)
 
     def __str__(self) -> str:
@@ -208,26 +206,26 @@ class Difference:
     def of_card(
         cls, records: NodeRecords, card: str, kind: DifferenceKind, text: str, *, advice: str = LOOK_AT_PLUGIN
     ) -> Self:
-        """``card``: its UUID; the sentence begins with it, and ends with ``advice``."""
+        """``card``: UUID; the sentence begins with the card, and ends with ``advice``."""
         sentence = f"{card_name(records, card)}: {text}; {advice}"
         return cls(node=records.node, kind=kind, card=card, sentence=sentence)
 
 
 LASTING_SECONDS = 5.0
-"""Within which all books agree once it is quiet: what differs for longer does not so because of delays."""
+"""All books agree within this time once it is quiet: a difference that lasts longer is no delay."""
 
 _Identity = tuple[str, str, str, str, str]
 
 
 @dataclass(slots=True)
 class LastingDifferences:
-    """Remembers since when each difference was seen at every look. Moments are seconds of one clock."""
+    """Since when each difference has been seen at every look. Moments are seconds of one clock."""
 
     seconds: float = LASTING_SECONDS
     _since: dict[_Identity, float] = field(default_factory=dict, init=False)
 
     def look(self, seen: Iterable[Difference], *, now: float) -> list[Difference]:
-        """Returns which of ``seen``, in their order, were seen at every look for ``seconds``."""
+        """Returns those of ``seen``, in their order, that were seen at every look for ``seconds``."""
         present = list(seen)
         self._since = {
             difference.identity: self._since.get(difference.identity, now) for difference in present
@@ -237,7 +235,7 @@ class LastingDifferences:
         ]
 
     def seconds_until_due(self, *, now: float) -> float | None:
-        """Returns the seconds until another one of those seen last will have lasted; None: none will."""
+        """Returns the seconds until another difference of the last look will have lasted, or None."""
         ends = [since + self.seconds for since in self._since.values() if not self._has_lasted(since, now)]
         return min(ends) - now if ends else None
 
