@@ -1,4 +1,4 @@
-"""Books out of the JSON of objects and answers, as whoever gathers them has it."""
+"""The auditor's records, from the JSON of objects and of the extender's inspection."""
 
 from collections.abc import Iterable, Mapping
 
@@ -46,7 +46,7 @@ _VISIBLE = tuple(
         name for dialect in DIALECTS.values() for name in dialect.card_variables if name != CARD_VARIABLE
     )
 )
-"""Variables beside our own that name cards by UUID, in some dialect."""
+"""Variables of dialects that name cards by UUID, as our own does."""
 
 
 PLUGIN_COMPONENT = "plugin"
@@ -56,7 +56,7 @@ PLUGIN_ACCOUNT = "gpushare-plugin"
 
 
 def read_share_node(item: Json) -> ShareNodeRecord:
-    """Returns what a GPUShareNode (as JSON) says; one that cannot be read says why."""
+    """Returns the record of a GPUShareNode; of one that cannot be read the ``problem``."""
     try:
         node = msgspec.convert(item, LenientShareNode)
         return _share_node(node, node.status or LenientStatus())
@@ -65,7 +65,7 @@ def read_share_node(item: Json) -> ShareNodeRecord:
 
 
 def _name_of(item: object) -> str:
-    """Returns the name of an object that is of another shape than it should be; empty where it has none."""
+    """Returns the name of an object of any shape; empty where it has none."""
     metadata = item.get("metadata") if isinstance(item, dict) else None
     return str(metadata.get("name", "")) if isinstance(metadata, dict) else ""
 
@@ -87,7 +87,7 @@ def _node_unit(text: str) -> NodeUnit | None:
 
 
 def status_card(card: CardStatus | LenientCard) -> StatusCard:
-    """Raises ``ValueError`` for amounts and classes that nobody knows."""
+    """Raises ``ValueError`` for unknown amounts and classes."""
     return StatusCard(
         uuid=card.uuid,
         index=card.index,
@@ -109,7 +109,7 @@ def _holder(share: PodShare | LenientShare) -> StatusHolder:
 
 
 def read_pod(item: Json) -> PodRecord:
-    """Returns what the API server has of a pod; ``item``: the whole object as JSON, or its metadata alone."""
+    """``item``: the whole pod as JSON, or its metadata alone."""
     metadata, spec, status = item["metadata"], item.get("spec"), item.get("status") or {}
     annotations = metadata.get("annotations") or {}
     return PodRecord(
@@ -132,8 +132,7 @@ def _is_plugin(labels: Mapping[str, str], spec: Json) -> bool:
 
 
 def _written_variables(spec: Json) -> dict[str, dict[str, str | None]]:
-    """Returns, of every container that has some, what its author sets of the variables that are ours, or a
-    container runtime's."""
+    """Returns container -> the variables of ours, or of a container runtime, that the pod's author sets."""
     found: dict[str, dict[str, str | None]] = {}
     for container in (*(spec.get("initContainers") or ()), *(spec.get("containers") or ())):
         for variable in container.get("env") or ():
@@ -144,7 +143,7 @@ def _written_variables(spec: Json) -> dict[str, dict[str, str | None]]:
 
 
 def read_environment(variables: Mapping[str, str]) -> SeenCards | None:
-    """Returns the cards that a container with these variables sees; None where it is told of none."""
+    """Returns the cards that a container with these variables sees; None where our variable is missing."""
     cards = variables.get(CARD_VARIABLE, "")
     if not cards:
         return None
@@ -164,42 +163,25 @@ def cluster_records(
     ledger: Mapping[str, LedgerRecord] | None = None,
     hosts: Mapping[str, HostRecords] | None = None,
 ) -> ClusterRecords:
-    """Returns the books of every node that has a GPUShareNode, of objects as JSON.
+    """Returns the records of every node that has a GPUShareNode, from objects as JSON.
 
-    ``hosts``: by node; a node that is not among them was not read there.
+    ``hosts``: by node; a node without an entry was not read there.
     """
     bound = None if pods is None else _by_node(pods)
-    nodes = [read_share_node(item) for item in share_nodes]
-    return ClusterRecords(
-        {
-            node.name: _node_records(
-                node,
-                pods=None if bound is None else bound.get(node.name, {}),
-                ledger=None if ledger is None else ledger.get(node.name, LedgerRecord()),
-                host=(hosts or {}).get(node.name, NO_HOST),
-            )
-            for node in nodes
-        }
-    )
-
-
-def _node_records(
-    share_node: ShareNodeRecord,
-    *,
-    pods: Mapping[str, PodRecord] | None,
-    ledger: LedgerRecord | None,
-    host: HostRecords,
-) -> NodeRecords:
-    return NodeRecords(
-        node=share_node.name,
-        share_node=share_node,
-        pods=pods,
-        ledger=ledger,
-        resources=host.resources,
-        checkpoint=host.checkpoint,
-        environments=host.environments,
-        hardware=host.hardware,
-    )
+    found: dict[str, NodeRecords] = {}
+    for node in map(read_share_node, share_nodes):
+        host = (hosts or {}).get(node.name, NO_HOST)
+        found[node.name] = NodeRecords(
+            node=node.name,
+            share_node=node,
+            pods=None if bound is None else bound.get(node.name, {}),
+            ledger=None if ledger is None else ledger.get(node.name, LedgerRecord()),
+            resources=host.resources,
+            checkpoint=host.checkpoint,
+            environments=host.environments,
+            hardware=host.hardware,
+        )
+    return ClusterRecords(found)
 
 
 def _by_node(pods: Iterable[Json]) -> dict[str, dict[str, PodRecord]]:
@@ -237,13 +219,13 @@ class _Inspection(msgspec.Struct):
     nodes: list[_InspectedNode] | None = None
 
 
-def read_ledger(answer: Json) -> dict[str, LedgerRecord]:
-    """Returns node -> the extender's book, of what its path ``/gpushare/inspect`` answers.
+def read_ledger(response: Json) -> dict[str, LedgerRecord]:
+    """Returns node -> ledger, from the response of an extender's path ``/gpushare/inspect``.
 
     Raises:
-        ValueError: no extender of ours answers that.
+        ValueError: this is no response of an extender of ours.
     """
-    inspection = msgspec.convert(answer, _Inspection)
+    inspection = msgspec.convert(response, _Inspection)
     return {
         node.name: LedgerRecord(unit=_node_unit(node.unit), cards=tuple(map(_ledger_card, node.cards or ())))
         for node in inspection.nodes or ()
