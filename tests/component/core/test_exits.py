@@ -209,7 +209,7 @@ def test_an_error_that_ends_a_thread(capsys: pytest.CaptureFixture[str]) -> None
     thread = threading.Thread(target=fail, name="cards")
     thread.start()
     thread.join()
-    assert "the thread cards ends by an error" in written.getvalue()
+    assert "an error ends the thread cards" in written.getvalue()
     assert "GPU-\\u0000" in written.getvalue()
     assert hidden_in(written.getvalue(), but="\n") == set()
     assert capsys.readouterr().err == ""
