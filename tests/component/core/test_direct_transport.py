@@ -12,8 +12,7 @@ from tests.fakes.black_hole import black_hole, silent_behind_dead
 from tests.fakes.extender_keys import KeyFolder, caller_tls
 from tests.fakes.system_tls import system_tls
 
-from gpushare_core.kube.transport.direct import ConnectionPool
-from gpushare_core.kube.transport.server import HttpServer
+from gpushare_core.kube.transport.direct import ConnectionPool, HttpServer
 from gpushare_core.kube.transport.transport import BrokenError, NotConnectedError
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
