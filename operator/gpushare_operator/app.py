@@ -18,7 +18,6 @@ from gpushare_core.process.clock import utc_now
 from gpushare_core.process.metrics import new_registry
 from gpushare_operator.cluster.cache import Cache
 from gpushare_operator.cluster.watches import Watches
-from gpushare_operator.debounce import Debounce
 from gpushare_operator.desired.names import Installation
 from gpushare_operator.process.health import StalledError, health_pages
 from gpushare_operator.process.kopf_frame import configure
@@ -32,7 +31,7 @@ from gpushare_operator.reconcile import (
     SCHEDULERS,
     PolicyReconciler,
 )
-from gpushare_operator.work_queue import WorkQueue
+from gpushare_operator.work_queue import Debounce, WorkQueue
 
 CALL_TIMEOUT = 20.0
 """Seconds for one call to the API server."""

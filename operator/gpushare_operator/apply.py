@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from gpushare_core.api.events import CLUSTER_NAMESPACE
 from gpushare_core.api.names import API_VERSION, NODE_KIND
-from gpushare_core.api.policy import PolicyStatus
+from gpushare_core.api.policy_status import PolicyStatus
 from gpushare_core.api.timestamps import rfc3339
 from gpushare_core.kube import paths
 from gpushare_core.kube.errors import ApiError, UnreachableError

@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 
 from gpushare_core.api.names import NAMESPACE
-from gpushare_core.api.node_object import GPUShareNode
+from gpushare_core.api.share_node import GPUShareNode
 from gpushare_core.dialects.table import RESOURCES
 from gpushare_core.health_server import HealthServer, health_pages, text_page
 from gpushare_core.kube.backoff import BOOKKEEPING_RETRY, Backoff

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
 from gpushare_core.api.enums import MeasurementScope
-from gpushare_core.api.node_object import NodeSpec, NodeStatus
+from gpushare_core.api.share_node import NodeSpec, NodeStatus
 from gpushare_core.process.metrics import FAST_SECONDS, WATCH_LISTED, Gauge, Sample, SnapshotCollector
 from gpushare_plugin.decide.report.figures import NODE_GAUGES, card_figures, status_figures, use_figures
 from gpushare_plugin.decide.use.container_use import MeasuredUse

@@ -7,7 +7,7 @@ from itertools import chain
 
 import msgspec
 
-from gpushare_core.api.node_object import Devices, GPUShareNode, NodeStatus
+from gpushare_core.api.share_node import Devices, GPUShareNode, NodeStatus
 from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.dialects.table import DIALECTS

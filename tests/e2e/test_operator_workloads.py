@@ -16,7 +16,7 @@ from tests.e2e.product import SYSTEM
 from tests.samples.operator import control_plane, hostctl_run, policy
 
 from gpushare_core.api.names import COMPONENT_LABEL, MANAGED_BY_LABEL, PLUGIN_NODE_LABEL, POLICY_LABEL
-from gpushare_core.api.policy import INVENTORY_FOLDERS
+from gpushare_core.api.share_node import INVENTORY_FOLDERS
 from gpushare_core.kube import paths
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import Credentials, from_kubeconfig

@@ -10,7 +10,7 @@ from dataclasses import replace as changed
 from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol, TypeVar
 
-from gpushare_core.api.node_object import GPUShareNode
+from gpushare_core.api.share_node import GPUShareNode
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.dialects.table import RESOURCES
 from gpushare_core.placement.requests import PodRequest, read_request

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 from tests.fakes.books import NOW, Cards, Node, Pod, RefusedError
 
-from gpushare_core.api.node_object import GPUShareNode
+from gpushare_core.api.share_node import GPUShareNode
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.dialects.table import RESOURCES
 from gpushare_core.kube.errors import UnreachableError

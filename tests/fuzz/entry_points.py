@@ -72,7 +72,7 @@ def _decodes(call: ast.Call) -> bool:
 
 CODECS = "gpushare_core.dialects"
 FUZZED_BY: dict[str, str] = {
-    "gpushare_core.api.node_object:NodeObject.from_json": (
+    "gpushare_core.api.api_object:ApiObject.from_json": (
         "gpushare_plugin.cluster.share_node_watch:ShareNodeWatch._store"
     ),
     "gpushare_core.audit.extender_report:_decoded": "gpushare_core.audit.extender_report:decode_reports",
@@ -158,6 +158,9 @@ FUZZED_BY: dict[str, str] = {
     "gpushare_operator.cluster.readers:_last_words": "gpushare_operator.cluster.readers:read_pod",
     "gpushare_operator.cluster.readers:_policy_spec": "gpushare_operator.cluster.readers:read_policy",
     "gpushare_operator.cluster.readers:_policy_status": "gpushare_operator.cluster.readers:read_policy",
+    "gpushare_operator.cluster.share_node_reader:_shared_totals": (
+        "gpushare_operator.cluster.share_node_reader:read_share_node"
+    ),
     "gpushare_operator.cluster.share_node_reader:_shared_spec": (
         "gpushare_operator.cluster.share_node_reader:read_share_node"
     ),

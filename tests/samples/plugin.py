@@ -4,7 +4,7 @@ from array import array
 from typing import Any
 
 from gpushare_core.allocation_annotation import Allocation, encode_allocation
-from gpushare_core.api.node_object import GPUShareNode
+from gpushare_core.api.share_node import GPUShareNode
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_core.placement.units import MemoryUnit

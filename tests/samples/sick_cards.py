@@ -9,8 +9,8 @@ import pytest
 from tests.samples.plugin import card, share_node
 
 from gpushare_core.api.names import CLEAR_FAULT_ANNOTATION
-from gpushare_core.api.node_object import CardFault, GPUShareNode
 from gpushare_core.api.served import Problem
+from gpushare_core.api.share_node import CardFault, GPUShareNode
 from gpushare_plugin.decide.health.card_health import (
     HealthRecord,
     examine,

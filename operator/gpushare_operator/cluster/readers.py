@@ -7,6 +7,7 @@ from pathlib import PurePosixPath
 from sys import intern
 from typing import Any
 
+import msgspec
 from pydantic import ValidationError
 
 from gpushare_core.api.names import (
@@ -18,7 +19,8 @@ from gpushare_core.api.names import (
     STARTUP_TAINT,
     VERSION_LABEL,
 )
-from gpushare_core.api.policy import PolicySpec, PolicyStatus
+from gpushare_core.api.policy import PolicySpec
+from gpushare_core.api.policy_status import PolicyStatus
 from gpushare_core.audit.extender_report import decode_reports
 from gpushare_core.dialects.table import DIALECTS, RESOURCES, SHARED_RESOURCES
 from gpushare_core.placement.requests import read_request
@@ -111,8 +113,8 @@ def _location_and_message(detail: Any) -> str:
 
 def _policy_status(body: Json) -> PolicyStatus:
     try:
-        return PolicyStatus.model_validate(body.get("status") or {})
-    except ValidationError:
+        return msgspec.convert(body.get("status") or {}, PolicyStatus)
+    except msgspec.ValidationError:
         return PolicyStatus()
 
 

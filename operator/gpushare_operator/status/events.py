@@ -7,17 +7,17 @@ not repeat them.
 from collections.abc import Iterator
 from datetime import datetime
 
-from gpushare_core.api.conditions import TRUE
+from gpushare_core.api.conditions import TRUE, Condition
 from gpushare_core.api.events import new_event
 from gpushare_core.api.names import API_VERSION, POLICY_KIND
-from gpushare_core.api.policy import Condition, PolicyStatus
+from gpushare_core.api.policy_status import PolicyStatus
 from gpushare_core.api.timestamps import rfc3339
 from gpushare_core.text.json_object import Json
 from gpushare_operator.cluster.labels import MANAGER
 from gpushare_operator.cluster.objects import PolicyObject
 from gpushare_operator.policies import conditions
-from gpushare_operator.status.books import differed_when_seen
-from gpushare_operator.status.node_facts import Notice
+from gpushare_operator.status.books_agree import differed_when_seen
+from gpushare_operator.status.nodes.node_facts import Notice
 
 NORMAL_WHEN_TRUE = frozenset({conditions.READY, conditions.SCHEDULER_CONFIGURED})
 """Condition types."""

@@ -5,7 +5,7 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 
 from gpushare_core.api import bounds
-from gpushare_core.api.policy import ProgramVersions
+from gpushare_core.api.policy_status import ProgramVersions
 from gpushare_core.process.version import VERSION
 from gpushare_core.text.printable import printable
 from gpushare_operator.cluster.labels import EXTENDER, SCHEDULER

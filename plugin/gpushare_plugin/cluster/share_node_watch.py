@@ -5,7 +5,7 @@ import logging
 
 import msgspec
 
-from gpushare_core.api.node_object import GPUShareNode
+from gpushare_core.api.share_node import GPUShareNode
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.follow import Changed, Collection, Listed, follow
 from gpushare_core.kube.paths import SHARE_NODES

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from gpushare_core.api.enums import Source
-from gpushare_core.api.node_object import GPUShareNode
+from gpushare_core.api.share_node import GPUShareNode
 from gpushare_plugin.devices.card import DeviceSource
 from gpushare_plugin.devices.use import UseSource
 

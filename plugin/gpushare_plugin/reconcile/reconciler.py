@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from gpushare_core.api.enums import Mode
-from gpushare_core.api.node_object import GPUShareNode
+from gpushare_core.api.share_node import GPUShareNode
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.process.clock import utc_now
 from gpushare_plugin.cluster.event_writer import EventWriter

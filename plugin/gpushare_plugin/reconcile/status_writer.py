@@ -9,8 +9,8 @@ from datetime import datetime
 import msgspec
 
 from gpushare_core.api.conditions import ConditionState
-from gpushare_core.api.node_object import GPUShareNode, NodeStatus
 from gpushare_core.api.served import Problem
+from gpushare_core.api.share_node import GPUShareNode, NodeStatus
 from gpushare_core.audit.difference import Difference
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.errors import ApiError, UnreachableError

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from gpushare_core.api.enums import MeasurementScope
-from gpushare_core.api.node_object import GPUShareNode
 from gpushare_core.api.served import Problem
+from gpushare_core.api.share_node import GPUShareNode
 from gpushare_plugin.cluster.container_names import ContainerNames
 from gpushare_plugin.decide.held.pod_allocation import PodAllocation
 from gpushare_plugin.decide.units.layout import Layout

@@ -25,7 +25,6 @@ from gpushare_cli.decide.report import residue_json
 from gpushare_cli.gather.host_files import read_host_files
 from gpushare_cli.main import main as cli
 from gpushare_core.api.conditions import condition_false, dated_conditions
-from gpushare_core.api.node_object import Condition
 from gpushare_core.health_server import HealthServer, text_page
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.process.log import configure_logging
@@ -224,7 +223,7 @@ def test_the_log_file_of_a_host(tmp_path: Path) -> None:
 
 def test_conditions() -> None:
     states = [condition_false("Ready", "Broken", f"{ATTACK}{'é' * 40_000}")]
-    (dated,) = dated_conditions(states, before=[], generation=1, now=NOW, of=Condition)
+    (dated,) = dated_conditions(states, before=[], generation=1, now=NOW)
     assert hidden_in(dated.message) == set()
     assert len(dated.message.encode()) <= 32768
 
@@ -333,7 +332,7 @@ def test_what_is_wrong_with_an_inventory_says_what_it_has() -> None:
     with pytest.raises(InventoryError) as refusal:
         read_inventory(b'cards: [{uuid: a, memory: "\\e[2J"}]')
     states = [condition_false("CardsHealthy", "InventoryInvalid", str(refusal.value))]
-    (dated,) = dated_conditions(states, before=[], generation=1, now=NOW, of=Condition)
+    (dated,) = dated_conditions(states, before=[], generation=1, now=NOW)
     assert hidden_in(dated.message) == set()
     assert "[2J" in dated.message
 

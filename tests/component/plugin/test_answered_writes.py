@@ -5,7 +5,7 @@ from tests.fakes.books import Node, run_now
 from tests.fakes.books_cluster import Cluster
 
 from gpushare_core.api.names import CORDON_ANNOTATION
-from gpushare_core.api.node_object import GPUShareNode
+from gpushare_core.api.share_node import GPUShareNode
 from gpushare_core.text.json_object import Json
 from gpushare_plugin.decide.report.conditions import RegistrationState
 

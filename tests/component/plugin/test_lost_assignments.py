@@ -8,7 +8,7 @@ from tests.fakes.plugin_node import Node
 from tests.samples.plugin import NODE, annotation, container, name_of, pod_json
 
 from gpushare_core.api.names import MIRROR_ANNOTATION
-from gpushare_core.api.node_object import PodShare
+from gpushare_core.api.share_node import PodShare
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.kube.paths import SHARE_NODES, pod_path
 from gpushare_core.text.json_object import Json

@@ -17,7 +17,7 @@ from tests.fuzz.strategies.yaml_text import BOMBS, TAGS, damaged_yaml
 from tests.samples.inventory import card_lines
 from tests.samples.plugin import card, layout
 
-from gpushare_core.api.node_object import GPUShareNode
+from gpushare_core.api.share_node import GPUShareNode
 from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.dialects.table import DIALECTS, RESOURCES
 from gpushare_core.text.json_object import UNREADABLE_JSON

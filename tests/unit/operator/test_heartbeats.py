@@ -10,13 +10,13 @@ from gpushare_core.api.conditions import ConditionState, condition_false, condit
 from gpushare_core.api.names import CARDS_HEALTHY, LEDGER_IN_SYNC, REGISTERED
 from gpushare_core.api.plugin_heartbeat import RENEW_SECONDS, SILENT_SECONDS, heartbeat_lease
 from gpushare_core.text.json_object import Json
-from gpushare_operator.cluster.heartbeats import MAX_GAP, Heartbeats, written_by_those_at_work
+from gpushare_operator.cluster.heartbeats import MAX_GAP, Heartbeats, written_by_running_plugins
 from gpushare_operator.cluster.nodes.observed_states import ObservedState
 from gpushare_operator.cluster.objects import NodeObject, PodObject, ShareNodeObject
 from gpushare_operator.decide.unavailable_plugins import doubt_share_node, why_silent
 from gpushare_operator.reconcile import HEARTBEATS_SECONDS
-from gpushare_operator.status.node_books import why_unseen
-from gpushare_operator.status.node_readiness import why_not_ready
+from gpushare_operator.status.nodes.node_audit import why_unseen
+from gpushare_operator.status.nodes.node_readiness import why_not_ready
 
 NOON = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 
@@ -160,10 +160,10 @@ def test_a_lease_of_a_former_plugin_says_nothing_of_one_that_renews_none(
     pod = PodObject(name="plugin-x", component="plugin", node="gpu-1", ready=ready, started=started)
     old = lease("gpu-1", renewed=NOON)
     assert (
-        written_by_those_at_work([old], {"gpu-1": ObservedState("gpu-1", plugins=(pod,))}) == [old] * counts
+        written_by_running_plugins([old], {"gpu-1": ObservedState("gpu-1", plugins=(pod,))}) == [old] * counts
     )
-    assert written_by_those_at_work([old], {"gpu-1": ObservedState("gpu-1")}) == [old]
-    assert written_by_those_at_work([old], {}) == [old]
+    assert written_by_running_plugins([old], {"gpu-1": ObservedState("gpu-1")}) == [old]
+    assert written_by_running_plugins([old], {}) == [old]
 
 
 WELL = (

@@ -42,8 +42,8 @@ from gpushare_operator.decide.policy_plan import NodePlanner, plan_policy
 from gpushare_operator.decide.teardown.capacity import CapacityFinder
 from gpushare_operator.decide.teardown.steps import still_there
 from gpushare_operator.reconcile import CLUSTER
-from gpushare_operator.status import policy_nodes
-from gpushare_operator.status.node_readiness import why_not_ready
+from gpushare_operator.status.nodes import node_reports
+from gpushare_operator.status.nodes.node_readiness import why_not_ready
 from gpushare_operator.status.policy import policy_status
 
 NAMES = ("a", "b", "c", "d")
@@ -402,7 +402,7 @@ def test_a_defect_at_one_node_says_nothing_of_it_and_all_of_the_others(
     states = snapshot(node("a", labels={"defect": ""}), node("b")).states
     index.update(states)
     assert (index.sums, index.defects) == ({"nodes": 1}, {"a": "KeyError('defect')"})
-    assert "cannot say anything about node a" in caplog.text
+    assert "cannot evaluate node a" in caplog.text
     index.update({**states, "a": ObservedState("a", node("a"))})
     assert (index.sums, index.defects) == ({"nodes": 2}, {})
 
@@ -439,7 +439,7 @@ def test_a_defect_at_one_node_is_told_by_the_status(
             raise RuntimeError("of the test")
         return whole(state)
 
-    monkeypatch.setattr(policy_nodes, "why_not_ready", defect)
+    monkeypatch.setattr(node_reports, "why_not_ready", defect)
     status = policy_status(seen, asked, INSTALLATION, now=NOW)
     ready = next(condition for condition in status.conditions if condition.type == "NodesReady")
     assert ready.status == "False"

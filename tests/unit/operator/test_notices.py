@@ -9,7 +9,7 @@ from gpushare_core.api.conditions import ConditionState
 from gpushare_operator.cluster.snapshot import ClusterSnapshot
 from gpushare_operator.notices import MAX_EVENTS, MAX_OF_A_KIND, QUIET, NodeNotices
 from gpushare_operator.status.events import notice_event
-from gpushare_operator.status.node_facts import Fact, FactLook
+from gpushare_operator.status.nodes.node_facts import Fact, FactLook
 
 OWNER = policy()
 HEALTHY = share("gpu-1", OWNER)

@@ -9,8 +9,8 @@ import pytest
 from tests.samples.plugin import card
 from tests.samples.sick_cards import HUNG, LOST, ODD, QUIET, RESET, Ward
 
-from gpushare_core.api.node_object import CardFault
 from gpushare_core.api.served import Problem
+from gpushare_core.api.share_node import CardFault
 from gpushare_plugin.decide.health.card_health import HealthRecord, clearance, judged, seconds_until_due
 from gpushare_plugin.devices.card import CardEvent, LeftOutCard, Reading
 

@@ -7,8 +7,8 @@ import pytest
 from tests.samples.plugin import GIB, card, layout, share_node
 
 from gpushare_core.api.enums import Injection
-from gpushare_core.api.node_object import Devices, GPUShareNode
 from gpushare_core.api.served import Problem
+from gpushare_core.api.share_node import Devices, GPUShareNode
 from gpushare_core.audit.difference import Difference, Kind
 from gpushare_core.placement.units import WHOLE_CARD, MemoryUnit
 from gpushare_plugin.decide.offer.offering import POD_RESOURCES_UNAVAILABLE, Offering

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 from tests.samples.plugin import GIB, card, name_of, share_node
 
-from gpushare_core.api.node_object import GPUShareNode
 from gpushare_core.api.served import Problem
+from gpushare_core.api.share_node import GPUShareNode
 from gpushare_core.process.metrics import Sample, exposition, new_registry
 from gpushare_core.text.json_object import Json
 from gpushare_plugin.decide.report.figures import MAX_CONTAINERS, use_figures

@@ -6,7 +6,7 @@ import pytest
 from tests.samples.inventory import ENFLAME
 from tests.samples.plugin import card, ids, layout
 
-from gpushare_core.api.node_object import Devices
+from gpushare_core.api.share_node import Devices
 from gpushare_core.dialects.enflame import ENFLAME as ENFLAME_DIALECT
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.dialects.table import DIALECTS

@@ -6,7 +6,7 @@ import pytest
 from tests.samples.plugin import GIB, container, layout, pod, share_node
 
 from gpushare_core.api.conditions import ConditionState
-from gpushare_core.api.node_object import GPUShareNode, NodeStatus
+from gpushare_core.api.share_node import GPUShareNode, NodeStatus
 from gpushare_plugin.decide.held.pod_allocation import PodAllocation
 from gpushare_plugin.decide.offer.offering import Offering
 from gpushare_plugin.decide.report.conditions import AnnotationState, RegistrationState, node_conditions

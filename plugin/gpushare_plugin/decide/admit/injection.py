@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from gpushare_core.api.enums import Injection
-from gpushare_core.api.node_object import Devices
+from gpushare_core.api.share_node import Devices
 from gpushare_core.dialects.dialect import CARD_VARIABLE, Dialect
 from gpushare_plugin.decide.admit.environment import container_units, variables_of
 from gpushare_plugin.decide.units.errors import UnusableUnitsError

@@ -14,7 +14,7 @@ import msgspec
 
 from gpushare_core.api.enums import ClearedBy
 from gpushare_core.api.names import CLEAR_FAULT_ANNOTATION
-from gpushare_core.api.node_object import CardFault, CardHealth, GPUShareNode
+from gpushare_core.api.share_node import CardFault, CardHealth, GPUShareNode
 from gpushare_core.api.timestamps import read_rfc3339, rfc3339
 from gpushare_plugin.decide.health.xids import xid_message
 from gpushare_plugin.decide.units.layout import GONE

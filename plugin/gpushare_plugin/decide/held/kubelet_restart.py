@@ -8,7 +8,7 @@ Source: ``GetActivePods``, ``HandlePodAdditions``, ``ManagerImpl.UpdateAllocated
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
-from gpushare_core.api.node_object import NodeStatus
+from gpushare_core.api.share_node import NodeStatus
 from gpushare_core.placement.modes.table import class_of_lock
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_plugin.decide.held.allocations import is_known

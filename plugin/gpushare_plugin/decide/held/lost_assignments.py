@@ -12,7 +12,7 @@ from dataclasses import replace
 from itertools import chain
 
 from gpushare_core.allocation_annotation import Shares, sum_shares
-from gpushare_core.api.node_object import NodeStatus
+from gpushare_core.api.share_node import NodeStatus
 from gpushare_core.placement.modes.table import class_of_lock
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_plugin.decide.held.allocations import (

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from gpushare_core.api.enums import Mode, UnitChange
-from gpushare_core.api.node_object import GPUShareNode, NodeSpec
 from gpushare_core.api.served import Problem
+from gpushare_core.api.share_node import GPUShareNode, NodeSpec
 from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.dialects.table import DIALECTS

@@ -10,7 +10,7 @@ from itertools import chain
 
 import msgspec
 
-from gpushare_core.api.node_object import CardStatus, NodeStatus
+from gpushare_core.api.share_node import CardStatus, NodeStatus
 from gpushare_core.audit.difference import Difference, Kind
 from gpushare_core.audit.differences import node_differences
 from gpushare_core.audit.lasting import LastingDifferences

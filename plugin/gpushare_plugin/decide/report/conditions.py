@@ -19,7 +19,7 @@ from gpushare_core.api.names import (
     UNIT_CHANGE_BLOCKED,
     UNIT_TOO_FINE,
 )
-from gpushare_core.api.node_object import NodeSpec
+from gpushare_core.api.share_node import NodeSpec
 from gpushare_core.audit.difference import Difference
 from gpushare_core.dialects.visible_cards import APPLICATION_VARIABLES, RUNTIME_SUFFIX, is_runtime_variable
 from gpushare_core.placement.modes.table import unit_asked_for

@@ -8,10 +8,9 @@ import msgspec
 from gpushare_core.api import bounds
 from gpushare_core.api.conditions import ConditionState, dated_conditions
 from gpushare_core.api.enums import Health
-from gpushare_core.api.node_object import (
+from gpushare_core.api.share_node import (
     CardFault,
     CardStatus,
-    Condition,
     GPUShareNode,
     MemoryTotals,
     NodeStatus,
@@ -70,7 +69,7 @@ def with_conditions(
 ) -> NodeStatus:
     """Returns ``status`` with other conditions, each with its times."""
     before, generation = share_node.status.conditions, share_node.metadata.generation
-    dated = dated_conditions(states, before=before, generation=generation, now=now, of=Condition)
+    dated = dated_conditions(states, before=before, generation=generation, now=now)
     return msgspec.structs.replace(status, conditions=dated)
 
 

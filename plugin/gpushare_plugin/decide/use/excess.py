@@ -11,8 +11,8 @@ from gpushare_core.api.conditions import (
 )
 from gpushare_core.api.enums import MeasurementScope
 from gpushare_core.api.names import MEMORY_EXCEEDED
-from gpushare_core.api.node_object import NodeSpec
 from gpushare_core.api.served import Problem
+from gpushare_core.api.share_node import NodeSpec
 from gpushare_plugin.decide.held.pod_events import PodEvent
 from gpushare_plugin.decide.units.quantity_text import quantity_text
 from gpushare_plugin.decide.use.container_use import ContainerShare, MeasuredUse, exceeding

@@ -6,7 +6,7 @@ What moves fast is for Prometheus. A write of the status reaches every follower 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from gpushare_core.api.node_object import NodeStatus
+from gpushare_core.api.share_node import NodeStatus
 from gpushare_core.placement.quantity import MIB, parse_memory
 from gpushare_plugin.decide.held.pods import PodName
 from gpushare_plugin.decide.use.container_use import ContainerShare, MeasuredUse, exceeding

@@ -15,7 +15,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from pydantic.alias_generators import to_camel
 
 from gpushare_core.api.bounds import CARD_UUID
-from gpushare_core.api.policy import CDI_KIND
+from gpushare_core.api.share_node import CDI_KIND
 from gpushare_core.dialects.dialect import CARD_VARIABLE
 from gpushare_core.placement.quantity import parse_memory
 from gpushare_core.text.yaml_edit import UNREADABLE_YAML

@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from gpushare_core.api.node_object import GPUShareNode
 from gpushare_core.api.served import Problem
+from gpushare_core.api.share_node import GPUShareNode
 from gpushare_plugin.devices.card import DeviceSource, Reading
 from gpushare_plugin.devices.inventory.card_checks import CardChecks
 from gpushare_plugin.devices.inventory.inventory_file import (

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 
-from gpushare_core.api.node_object import GPUShareNode
+from gpushare_core.api.share_node import GPUShareNode
 from gpushare_plugin.devices.card import CardEvent, DeviceSource, PhysicalCard, Reading
 from gpushare_plugin.devices.nvml.cards import (
     UNKNOWN_ERROR,

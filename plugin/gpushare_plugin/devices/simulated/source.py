@@ -4,7 +4,7 @@ import uuid
 from collections.abc import Iterator, Sequence
 
 from gpushare_core.api.names import SIMULATE_ANNOTATION
-from gpushare_core.api.node_object import GPUShareNode, SimulatedCards
+from gpushare_core.api.share_node import GPUShareNode, SimulatedCards
 from gpushare_core.placement.quantity import parse_memory
 from gpushare_plugin.devices.card import DeviceSource, PhysicalCard, Reading
 from gpushare_plugin.devices.simulated.simulation import simulated_reading

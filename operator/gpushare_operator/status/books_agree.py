@@ -19,19 +19,19 @@ from datetime import datetime
 from gpushare_core.api.conditions import (
     FALSE,
     TRUE,
+    Condition,
     ConditionState,
     condition_false,
     condition_true,
     condition_unknown,
 )
 from gpushare_core.api.names import BOOKS_LEASE
-from gpushare_core.api.policy import Condition
 from gpushare_core.audit.extender_report import ExtenderReport
 from gpushare_operator.cluster.snapshot import ClusterSnapshot
 from gpushare_operator.policies import conditions
 from gpushare_operator.policies.wording import counted, explained
-from gpushare_operator.status.node_books import why_unseen
-from gpushare_operator.status.policy_nodes import PolicyNodes
+from gpushare_operator.status.nodes.node_audit import why_unseen
+from gpushare_operator.status.nodes.node_reports import PolicyNodes
 
 
 def books_agree(snapshot: ClusterSnapshot, nodes: PolicyNodes, now: datetime) -> ConditionState:

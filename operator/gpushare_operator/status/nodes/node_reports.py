@@ -18,9 +18,9 @@ from gpushare_operator.decide.nodes.node_assignment import (
     matches,
 )
 from gpushare_operator.decide.policy_plan import NodePlanner
-from gpushare_operator.status.node_books import said_of_books, why_books_unseen
-from gpushare_operator.status.node_readiness import why_not_ready
-from gpushare_operator.status.other_plugins import offered_by_others
+from gpushare_operator.status.nodes.node_audit import said_of_books, why_books_unseen
+from gpushare_operator.status.nodes.node_readiness import why_not_ready
+from gpushare_operator.status.nodes.other_plugins import offered_by_others
 from gpushare_operator.status.totals import READY, SHARING, amounts_of
 
 T = TypeVar("T")

@@ -20,7 +20,7 @@ from tests.samples.operator import (
 )
 
 from gpushare_core.api.names import BOOKS_LEASE
-from gpushare_core.api.policy import PolicyStatus
+from gpushare_core.api.policy_status import PolicyStatus
 from gpushare_core.audit.difference import Difference, Kind
 from gpushare_core.audit.extender_report import (
     BELIEVED_FOR,
@@ -33,10 +33,10 @@ from gpushare_core.audit.extender_report import (
 from gpushare_operator.cluster.objects import CallsObject, PolicyObject
 from gpushare_operator.cluster.readers import read_calls
 from gpushare_operator.cluster.snapshot import ClusterSnapshot
-from gpushare_operator.status.books import books_agree, seconds_until_reports_end
+from gpushare_operator.status.books_agree import books_agree, seconds_until_reports_end
 from gpushare_operator.status.events import events_for
+from gpushare_operator.status.nodes.node_reports import policy_nodes
 from gpushare_operator.status.policy import policy_status
-from gpushare_operator.status.policy_nodes import policy_nodes
 
 BOTH = policy("default", rule("gpu-1", "gpu-2"))
 
