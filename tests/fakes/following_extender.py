@@ -95,8 +95,8 @@ async def following(api: FakeApi) -> AsyncIterator[FollowingExtender]:
 @asynccontextmanager
 async def extender_of(api: FakeApi, *objects: Json) -> AsyncIterator[FollowingExtender]:
     """An extender that has seen ``objects``: GPUShareNodes and pods."""
-    for each in objects:
-        api.put(PODS if "containers" in each["spec"] else SHARE_NODES, each)
+    for body in objects:
+        api.put(PODS if "containers" in body["spec"] else SHARE_NODES, body)
     async with following(api) as extender:
         await extender.until("the lists", lambda: not extender.health.not_listed())
         yield extender

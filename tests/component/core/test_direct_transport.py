@@ -49,9 +49,9 @@ class Peer:
         """Answers one request with each, then waits for the other side to end the connection."""
 
         async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            for each in answers:
+            for answer in answers:
                 await self.request(reader)
-                writer.write(each)
+                writer.write(answer)
             await reader.read()
 
         return answer
@@ -60,9 +60,9 @@ class Peer:
         """The same, and ends it by itself."""
 
         async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            for each in answers:
+            for answer in answers:
                 await self.request(reader)
-                writer.write(each)
+                writer.write(answer)
 
         return answer
 
@@ -261,7 +261,7 @@ async def test_an_address_that_does_not_answer_is_not_waited_for(monkeypatch: py
         with black_hole() as dead:
             loop = asyncio.get_running_loop()
             alive = calls.server.host, calls.server.port
-            found = [next(iter(await loop.getaddrinfo(*each, type=1))) for each in (dead, alive)]
+            found = [next(iter(await loop.getaddrinfo(*address, type=1))) for address in (dead, alive)]
 
             async def addresses(*_: object, **__: object) -> object:
                 return found

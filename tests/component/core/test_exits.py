@@ -272,11 +272,11 @@ def _texts(told: Any) -> Iterator[str]:
     if isinstance(told, str):
         yield told
     elif isinstance(told, dict):
-        for each in told.values():
-            yield from _texts(each)
+        for part in told.values():
+            yield from _texts(part)
     elif isinstance(told, list):
-        for each in told:
-            yield from _texts(each)
+        for part in told:
+            yield from _texts(part)
 
 
 class RefusedError(Exception):
