@@ -13,7 +13,7 @@ from gpushare_core.kube.request import APPLY_PATCH, MERGE_PATCH, ApiRequest
 from gpushare_core.kube.response import HttpResponse, ListResponse, Page, decoded, refusal
 from gpushare_core.kube.transport.direct import DirectTransport
 from gpushare_core.kube.transport.proxy import ProxyTransport
-from gpushare_core.kube.transport.transport import NotConnectedError, RefusedStreamError, Transport
+from gpushare_core.kube.transport.transport import Headers, NotConnectedError, RefusedStreamError, Transport
 from gpushare_core.text.json_object import Json
 
 T = TypeVar("T")
@@ -156,7 +156,7 @@ class KubeClient:
         self._wait_until = max(self._wait_until, self._clock() + error.retry_after)
         return error
 
-    def _headers(self, request: ApiRequest) -> Mapping[str, str]:
+    def _headers(self, request: ApiRequest) -> Headers:
         """Raises ``NotSentError`` where the token cannot be read."""
         headers = {"Accept": request.accept, "Content-Type": request.content_type}
         try:

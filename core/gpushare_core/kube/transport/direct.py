@@ -21,7 +21,7 @@ from gpushare_core.kube.response import HttpResponse
 from gpushare_core.kube.tls import TlsSource
 from gpushare_core.kube.transport.connecting import cancellable
 from gpushare_core.kube.transport.proxy import USER_AGENT, ProxyTransport
-from gpushare_core.kube.transport.transport import BrokenError, NotConnectedError
+from gpushare_core.kube.transport.transport import BrokenError, Headers, NotConnectedError
 
 IDLE_SECONDS = 15.0
 """For which a connection is kept without a request: the connections of a burst cost memory."""
@@ -90,9 +90,7 @@ class DirectTransport:
         self._pool.close()
         await self._watches.close()
 
-    async def exchange(
-        self, request: ApiRequest, headers: Mapping[str, str], *, seconds: float
-    ) -> HttpResponse:
+    async def exchange(self, request: ApiRequest, headers: Headers, *, seconds: float) -> HttpResponse:
         query = f"?{urlencode(request.params)}" if request.params else ""
         message = self._pool.server.message(
             request.method, request.path + query, {"User-Agent": USER_AGENT, **headers}, request.content()
@@ -100,7 +98,7 @@ class DirectTransport:
         return await self._pool.send(message, seconds=seconds, is_repeatable=request.method == "GET")
 
     def stream(
-        self, request: ApiRequest, headers: Mapping[str, str], *, connect_seconds: float, idle: float
+        self, request: ApiRequest, headers: Headers, *, connect_seconds: float, idle: float
     ) -> AsyncGenerator[bytes, None]:
         return self._watches.stream(request, headers, connect_seconds=connect_seconds, idle=idle)
 
