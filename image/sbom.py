@@ -43,7 +43,7 @@ def main() -> None:
 
 def installed(root: Path) -> list[Distribution]:
     folders = [str(folder) for folder in root.rglob("site-packages")]
-    return sorted(distributions(path=folders), key=lambda each: each.metadata["Name"].lower())
+    return sorted(distributions(path=folders), key=lambda distribution: distribution.metadata["Name"].lower())
 
 
 def bill(product: Component, components: Sequence[Component]) -> Component:
@@ -59,7 +59,7 @@ def bill(product: Component, components: Sequence[Component]) -> Component:
             "timestamp": made.isoformat().replace("+00:00", "Z"),
             "component": {**product, "type": "application"},
         },
-        "components": sorted(components, key=lambda each: str(each["bom-ref"])),
+        "components": sorted(components, key=lambda component: str(component["bom-ref"])),
     }
 
 

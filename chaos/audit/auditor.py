@@ -65,10 +65,10 @@ class Auditor:
             self.unreadable += 1
             return
         self.unread.update(reading.unread.keys())
-        found = [each for each in _differing(reading) if each.kind.at_once]
+        found = [difference for difference in _differing(reading) if difference.kind.at_once]
         lasting = seen_twice(self._releases, _released(self._earlier, reading))
-        for each in (*seen_twice(self._suspects, found), *lasting):
-            self.report(Finding(rule=each.rule, sentence=str(each)))
+        for difference in (*seen_twice(self._suspects, found), *lasting):
+            self.report(Finding(rule=difference.rule, sentence=str(difference)))
         self._releases = [*_released(self._before, reading)]
         self._suspects, self._earlier, self._before = found, self._before, reading.books
 

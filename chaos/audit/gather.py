@@ -130,7 +130,7 @@ def by_extender(
     every = list(nodes)
     return {
         asked: ClusterRecords(
-            {each.node: replace(each, ledger=ledger.get(each.node, LedgerRecord())) for each in every}
+            {record.node: replace(record, ledger=ledger.get(record.node, LedgerRecord())) for record in every}
         )
         for asked, ledger in ledgers.items()
     }

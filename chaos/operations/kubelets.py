@@ -211,10 +211,13 @@ def draw_forgetful(random: Random, _: Known) -> Operation:
 KINDS = (
     Kind(operation=KillKubelet, weight=3, draw=draw_once(KillKubelet)),
     Kind(operation=RemovePluginSockets, weight=1, draw=draw_once(RemovePluginSockets)),
-    *(Kind(operation=each, weight=2, draw=draw_lasting(each)) for each in (StopKubelet, PauseKubelet)),
     *(
-        Kind(operation=each, weight=1, draw=draw_lasting(each))
-        for each in (SlowKubelet, RemoveKubeletSocket, HidePodResources)
+        Kind(operation=operation, weight=2, draw=draw_lasting(operation))
+        for operation in (StopKubelet, PauseKubelet)
+    ),
+    *(
+        Kind(operation=operation, weight=1, draw=draw_lasting(operation))
+        for operation in (SlowKubelet, RemoveKubeletSocket, HidePodResources)
     ),
     Kind(operation=ForgetfulKubelet, weight=1, draw=draw_forgetful),
 )

@@ -103,7 +103,7 @@ class Given:
 
     def cards(self) -> Iterator[tuple[str, str]]:
         """Yields card UUID and unit ID, by what the container was told."""
-        numbers = sorted(self.ids, key=lambda each: list(known_numbers([each])))
+        numbers = sorted(self.ids, key=lambda unit_id: list(known_numbers([unit_id])))
         uuids = self.variables["GPUSHARE_CARD"].split(",")
         each = len(numbers) // len(uuids)
         for place, uuid in enumerate(uuids):
@@ -151,20 +151,20 @@ class Kubelet:
             for pod, containers in self.pods.values()
             if pod.name not in self.forgotten and not self.forgetful
             for given in containers.values()
-            for each in given
-            if each.resource == name
-            for unit in each.ids
+            for grant in given
+            if grant.resource == name
+            for unit in grant.ids
         }
         ids = self.devices.get(name, {})
         return [unit for unit, health in ids.items() if health == "Healthy" and unit not in taken]
 
     def write_checkpoint(self) -> None:
         self.stored = [
-            read_answer(StoredUnits(pod.uid, container, each.resource, _numbers(each.ids)), each.variables)
+            read_answer(StoredUnits(pod.uid, container, grant.resource, _numbers(grant.ids)), grant.variables)
             for pod, containers in self.pods.values()
             if pod.name not in self.forgotten
             for container, given in containers.items()
-            for each in given
+            for grant in given
         ]
 
     def lose_checkpoint(self) -> None:
@@ -197,8 +197,8 @@ class Kubelet:
                 resources.ContainerResources(
                     name=name,
                     devices=[
-                        resources.ContainerDevices(resource_name=each.resource, device_ids=each.ids)
-                        for each in given.get(name, ())
+                        resources.ContainerDevices(resource_name=grant.resource, device_ids=grant.ids)
+                        for grant in given.get(name, ())
                     ],
                 )
                 for name in names

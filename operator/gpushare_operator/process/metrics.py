@@ -1,4 +1,4 @@
-"""What Prometheus reads of the operator: its policies, its work, and whether events come."""
+"""Metrics of the operator: its policies, its work, and whether events come."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator
