@@ -84,7 +84,6 @@ class NodeReconciler:
         return await self.write_status() and offered
 
     async def write_status(self) -> bool:
-        """Returns whether the status is as it has to be."""
         return await self._status.write()
 
     async def prepare(self, yield_to_kubelet: Callable[[], Awaitable[None]]) -> None:
