@@ -119,7 +119,7 @@ class CardPart:
         return self.of_card if memory > reserved else 0
 
     def memory_of(self, units: int, shared: int, /) -> int:
-        """In whole MiB, as containers are told it."""
+        """In whole MiB, as containers see it."""
         return shared // MIB * units // self.of_card * MIB
 
     def least_memory(self, _units: int, /) -> int:

@@ -1,4 +1,4 @@
-"""The bind verb: chooses a card, reserves its units, writes the Binding, and books the outcome."""
+"""The bind verb: chooses a card, reserves its units, writes the Binding, and records the outcome."""
 
 import asyncio
 import dataclasses
@@ -32,7 +32,7 @@ PARALLEL_BINDS = 200
 that waits for a connection uses up its caller's timeout."""
 
 MAX_CHOICES = 2048
-"""Pods of which is remembered why they got their cards. Each takes about 0.4 KiB."""
+"""Pods whose reasons are remembered. Each takes about 0.4 KiB."""
 FROM_CACHE = {"resourceVersion": "0"}
 """Any version will do."""
 
@@ -249,7 +249,7 @@ class Binder:
         return is_right and bool(is_unchanged) and self._is_there(reserved)
 
     def _is_there(self, reserved: Expected) -> bool:
-        return self.ledger.reservations.of(reserved.reservation.holder.uid) is reserved.reservation
+        return self.ledger.reservations.get(reserved.reservation.holder.uid) is reserved.reservation
 
     def _release(self, reserved: Expected | None) -> None:
         """Nothing was sent for it. Without effect on a later reservation."""
@@ -313,7 +313,7 @@ class Binder:
         holding: int,
         answer_due: float,
     ) -> None:
-        earlier = None if reserved else self.ledger.reservations.of(pod.uid)
+        earlier = None if reserved else self.ledger.reservations.get(pod.uid)
         reservation = reserved.reservation if reserved else self._reserve(pod, node, known.request)
         share_node = self.ledger.share_node(node)
         assert share_node
@@ -361,6 +361,6 @@ class Binder:
             self.ledger.reserve(pod, node=node, request=request, priority=request.priority)
         except DoesNotFitError as error:
             raise NotBoundError(str(error)) from error
-        reservation = self.ledger.reservations.of(pod.uid)
+        reservation = self.ledger.reservations.get(pod.uid)
         assert reservation
         return reservation

@@ -30,7 +30,7 @@ class BoundBeforeError(NotBoundError):
 
 @dataclass(slots=True, kw_only=True)
 class BindingWrite:
-    """One Binding on its way to the API server."""
+    """One Binding that is written to the API server."""
 
     client: KubeClient
     binding: Binding

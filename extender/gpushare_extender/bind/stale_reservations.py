@@ -60,7 +60,7 @@ class StaleReservations:
         and ended, since the read."""
         holder = reservation.holder
         is_void = await self._is_void(reservation)
-        if is_void and self.ledger.reservations.of(holder.uid) is reservation:
+        if is_void and self.ledger.reservations.get(holder.uid) is reservation:
             _log.info("released a reservation whose pod is gone or not bound", extra=_names(holder))
             self.ledger.release_later(holder.uid, now=self.timing.clock())
 

@@ -47,17 +47,17 @@ def node_records(ledger: Ledger, name: str) -> NodeRecords | None:
     )
 
 
-def settled_differences(books: NodeRecords, unreleased: Collection[str]) -> list[Difference]:
+def settled_differences(records: NodeRecords, unreleased: Collection[str]) -> list[Difference]:
     """Returns what differs on a node that keeps changing, without:
 
     1. Differences of the pods ``unreleased`` (UIDs): for a while these count in the ledger alone.
     2. Differences of a card as a whole while a pod comes to it or leaves it: each time that would be another
        pod, and look like one lasting difference.
     """
-    moving = {*unreleased, *_unreported(books)}
-    cards = books.ledger.cards if books.ledger else ()
+    moving = {*unreleased, *_unreported(records)}
+    cards = records.ledger.cards if records.ledger else ()
     used = {card.uuid for card in cards if any(share.pod.uid in moving for share in card.shares)}
-    found = node_differences(books)
+    found = node_differences(records)
     return [
         difference
         for difference in found
@@ -65,11 +65,11 @@ def settled_differences(books: NodeRecords, unreleased: Collection[str]) -> list
     ]
 
 
-def _unreported(books: NodeRecords) -> set[str]:
+def _unreported(records: NodeRecords) -> set[str]:
     """Returns the UIDs of the pods that the ledger counts, and that the plugin has not reported."""
-    cards = books.share_node.cards if books.share_node else ()
+    cards = records.share_node.cards if records.share_node else ()
     reported = {holder.key.pod.uid for card in cards for holder in card.holders}
-    counted = books.ledger.cards if books.ledger else ()
+    counted = records.ledger.cards if records.ledger else ()
     return {share.pod.uid for card in counted for share in card.shares} - reported
 
 

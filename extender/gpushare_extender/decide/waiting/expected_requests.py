@@ -52,19 +52,19 @@ class ExpectedRequests:
         uid: str,
         request: PodRequest,
         *,
-        proven: Mapping[str, ResourceClass] | None = None,
+        authenticated: Mapping[str, ResourceClass] | None = None,
         version: PodVersion = ANY_VERSION,
     ) -> None:
-        """The pod asks for ``request``, by its filter. ``proven``: the resources that are ours, where the
-        authenticated kube-scheduler says so."""
+        """The pod asks for ``request``, by its filter. ``authenticated``: the resources that are ours, where
+        the authenticated kube-scheduler says so."""
         self._asked.pop(uid, None)
         if not (uid and request.resources):
             return
         containers = len(request.init_containers) + sum(
             len(resource.containers) for resource in request.resources
         )
-        if proven is not None and version.resource_version and containers <= MAX_CONTAINERS:
-            expected = ExpectedRequest(request, proven, version)
+        if authenticated is not None and version.resource_version and containers <= MAX_CONTAINERS:
+            expected = ExpectedRequest(request, authenticated, version)
         else:
             bare = tuple(replace(resource, containers={}) for resource in request.resources)
             expected = ExpectedRequest(PodRequest(bare))
