@@ -51,13 +51,13 @@ SERVED: dict[tuple[str, str], Mapping[str, ResourceClass]] = {
 
 
 class ReportedHolder(msgspec.Struct, frozen=True, gc=False):
-    """A pod that has units of one card by the kubelet's books, known to the API or not."""
+    """A pod that has units of one card from the kubelet, known to the API or not."""
 
     uid: str
     namespace: str
     name: str
     units: int
-    """The sum over its containers: more than it holds where an init container lends to the next ones."""
+    """The sum over its containers: more than the pod holds where an init container lends to the next ones."""
     least: int
     """The most that one of its containers has."""
     orphaned: bool = False
@@ -65,7 +65,8 @@ class ReportedHolder(msgspec.Struct, frozen=True, gc=False):
 
 
 class ShareNodeCard(msgspec.Struct, frozen=True, gc=False):
-    """One card as the node's plugin reports it. Unseen by the garbage collector: a cluster has many."""
+    """One card as the node's plugin reports it. The garbage collector does not track it: a cluster has
+    many."""
 
     uuid: str
     index: int
@@ -99,7 +100,7 @@ class ShareNodeCard(msgspec.Struct, frozen=True, gc=False):
     def given(self, booked: Mapping[str, int]) -> dict[str, int]:
         """Returns what the kubelet has given to each pod, by UID.
 
-        ``booked`` says what the pods have by our own books: that tells how much a pod with lending init
+        ``booked``: what the pods have by our own records. That tells how much a pod with lending init
         containers holds as a whole.
         """
         lends = sum(holder.units for holder in self.holders) > self.allocated
@@ -110,7 +111,7 @@ class ShareNodeCard(msgspec.Struct, frozen=True, gc=False):
 
     def surely_given(self, uid: str) -> int:
         """Returns the units that the kubelet has given to a pod as a whole: what its init containers lend to
-        the next ones counts once, as in the total."""
+        the next ones counts once."""
         own = next((holder for holder in self.holders if holder.uid == uid), None)
         if own is None:
             return 0
@@ -128,9 +129,10 @@ class ShareNodeCard(msgspec.Struct, frozen=True, gc=False):
     def units_in_use(self, booked: Mapping[str, int]) -> int:
         """Returns the units that nobody else may get: booked, or given out by the kubelet.
 
-        A pod that is in both counts once, with the larger figure; units whose holder is not named count, too.
-        However little is booked, it is never less than what the kubelet has given out. Of the pods that are
-        not booked the total tells the most that they can have, whatever their init containers lend.
+        1. A pod that is in both counts once, with the larger figure.
+        2. Units whose holder is not named count, too.
+        3. However little is booked, the result is never less than what the kubelet has given out.
+        4. Pods that are not booked have at most what the total leaves, whatever their init containers lend.
         """
         named = least = by_pod = 0
         for holder in self.holders:  # sums by hand: a start does this for each card and pod of the cluster
