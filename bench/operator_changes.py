@@ -31,7 +31,7 @@ from gpushare_operator import app
 from gpushare_operator.cluster.cache import Cache
 from gpushare_operator.cluster.watches import Watches
 from gpushare_operator.desired.names import Installation
-from gpushare_operator.reconcile import FIGURES_SECONDS, Reconciler
+from gpushare_operator.reconcile import FIGURES_SECONDS, PolicyReconciler
 from gpushare_operator.work_queue import WorkQueue
 
 LOOK_SECONDS = 0.05
@@ -65,13 +65,13 @@ class Operator:
 
     cluster: MemoryCluster
     queue: WorkQueue = field(init=False)
-    reconciler: Reconciler = field(init=False)
+    reconciler: PolicyReconciler = field(init=False)
     watches: Watches = field(init=False)
 
     def __post_init__(self) -> None:
         client, cache = MemoryClient(self.cluster), Cache()
         self.queue = WorkQueue(clock=time.monotonic)
-        self.reconciler = Reconciler(
+        self.reconciler = PolicyReconciler(
             api=client,
             cache=cache,
             installation=Installation(namespace=NAMESPACE, image="gpushare:bench"),

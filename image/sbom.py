@@ -84,7 +84,9 @@ def python_component(package: Distribution) -> Component:
 def license_of(package: Distribution) -> str:
     """Returns the licence as older packages name it: by classifiers, or in a field that may hold the text."""
     classifiers = package.metadata.get_all("Classifier") or []
-    named = [classifier.rpartition(" :: ")[2] for classifier in classifiers if classifier.startswith("License :: ")]
+    named = [
+        classifier.rpartition(" :: ")[2] for classifier in classifiers if classifier.startswith("License :: ")
+    ]
     first_line, *_ = (package.metadata["License"] or "").strip().splitlines() or [""]
     return ", ".join(named) or first_line
 

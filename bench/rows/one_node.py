@@ -18,9 +18,10 @@ from bench.prometheus_text import total
 from bench.rows.pending import is_refused
 
 from gpushare_core.kube import paths
-from gpushare_core.kube.client import KubeClient, Request
+from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.errors import ApiError
 from gpushare_core.kube.follow import Collection, Listed, follow
+from gpushare_core.kube.request import ApiRequest
 from gpushare_core.text.json_object import Json
 
 ATTEMPTS = "scheduler_pod_scheduling_attempts"
@@ -93,7 +94,7 @@ async def _remove_pods(client: KubeClient) -> None:
     for number in range(PODS):
         path = paths.pod_path(NAMESPACE, f"one-node-{number}")
         try:
-            await client.send(Request(method="DELETE", path=path, body={"gracePeriodSeconds": 0}))
+            await client.send(ApiRequest(method="DELETE", path=path, body={"gracePeriodSeconds": 0}))
         except ApiError as error:
             if not error.is_not_found:
                 raise

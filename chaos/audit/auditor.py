@@ -12,7 +12,7 @@ from chaos.background import background
 from chaos.findings import Finding
 from gpushare_core.audit.difference import Difference, Kind
 from gpushare_core.audit.differences import differences, released_early, seen_twice
-from gpushare_core.audit.records import Books, NodeBooks
+from gpushare_core.audit.records import ClusterRecords, NodeRecords
 
 INTERVAL = 0.5
 """Seconds between two readings."""
@@ -31,8 +31,8 @@ class Auditor:
     """Readings that failed, as they do while the API server is away."""
     unread: Counter[str] = field(default_factory=Counter)
     """Book -> in how many readings it was missing."""
-    _before: Mapping[str, Books] = field(default_factory=dict)
-    _earlier: Mapping[str, Books] = field(default_factory=dict)
+    _before: Mapping[str, ClusterRecords] = field(default_factory=dict)
+    _earlier: Mapping[str, ClusterRecords] = field(default_factory=dict)
     """Read before that."""
     _suspects: Sequence[Difference] = ()
     _releases: Sequence[Difference] = ()
@@ -95,9 +95,9 @@ def _differing(reading: Reading) -> list[Difference]:
     return list(found.values())
 
 
-def _released(earlier: Mapping[str, Books], reading: Reading) -> Iterator[Difference]:
+def _released(earlier: Mapping[str, ClusterRecords], reading: Reading) -> Iterator[Difference]:
     """Yields by each extender what it, or the status, has released early since the ``earlier`` books."""
     for extender, books in reading.books.items():
-        before = earlier.get(extender, Books({}))
+        before = earlier.get(extender, ClusterRecords({}))
         for name, after in books.nodes.items():
-            yield from released_early(before.nodes.get(name, NodeBooks(node=name)), after)
+            yield from released_early(before.nodes.get(name, NodeRecords(node=name)), after)

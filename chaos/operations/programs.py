@@ -14,8 +14,8 @@ from typing import ClassVar
 from chaos.operation import Fault, Kind, NothingHitError, Operation
 from chaos.plan.known import CONTROL_PLANES, Known
 from chaos.world import SYSTEM, World
-from gpushare_core.kube.client import Request
 from gpushare_core.kube.paths import pod_path
+from gpushare_core.kube.request import ApiRequest
 from gpushare_localcluster.containers import ContainerRecord
 from gpushare_localcluster.errors import LocalClusterError
 
@@ -121,7 +121,7 @@ class _DeletePod(Fault, frozen=True, kw_only=True):
             raise NothingHitError("no container of the program runs")
         for each in found:
             path, body = pod_path(each.namespace, each.pod), {"gracePeriodSeconds": self.grace}
-            await world.client.send(Request(method="DELETE", path=path, body=body))
+            await world.client.send(ApiRequest(method="DELETE", path=path, body=body))
 
 
 class KillPlugin(_End, frozen=True, kw_only=True, tag="plugin.kill"):

@@ -10,8 +10,8 @@ from gpushare_cli.gather.extender import read_extender
 from gpushare_cli.gather.host import read_host
 from gpushare_core.audit.difference import Difference
 from gpushare_core.audit.differences import differences, seen_twice
-from gpushare_core.audit.readers import books_of
-from gpushare_core.audit.records import Books
+from gpushare_core.audit.readers import cluster_records
+from gpushare_core.audit.records import ClusterRecords
 from gpushare_core.kube.client import KubeClient
 
 HOW_TO_READ = {
@@ -31,7 +31,7 @@ async def audit(client: KubeClient, options: Namespace) -> AuditReport:
     return _report(books, found, options)
 
 
-async def _read(client: KubeClient, options: Namespace) -> Books:
+async def _read(client: KubeClient, options: Namespace) -> ClusterRecords:
     """Reads the kubelet's records last, so that they are not older than the others."""
     pods = await read_pods(client, options.node)
     share_nodes = await read_share_nodes(client, options.node)
@@ -46,10 +46,10 @@ async def _read(client: KubeClient, options: Namespace) -> Books:
     hosts = {}
     if options.host_folder:
         hosts = {options.node: await asyncio.to_thread(read_host, options.host_folder)}
-    return books_of(share_nodes, pods, ledger=ledger, hosts=hosts)
+    return cluster_records(share_nodes, pods, ledger=ledger, hosts=hosts)
 
 
-def _report(books: Books, found: list[Difference], options: Namespace) -> AuditReport:
+def _report(books: ClusterRecords, found: list[Difference], options: Namespace) -> AuditReport:
     read = ["annotations", "GPUShareNodes"]
     if options.host_folder:
         read += ["PodResources", "checkpoint", "stored environments"]

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Coroutine, Iterable, Sequence
 from functools import partial
 from typing import Any
 
+from gpushare_core.health_server import CannotServeError
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import Credentials, NoCredentialsError, find_credentials
 from gpushare_core.process.log import configure_logging, log_start
@@ -20,7 +21,7 @@ from gpushare_core.process.version import VERSION
 from gpushare_extender.arguments import LOG_FILE, Options, options_of, parse
 from gpushare_extender.bind.binder import PARALLEL_BINDS
 from gpushare_extender.extender import DRAIN_SECONDS, Extender
-from gpushare_extender.transport.endpoints import CannotServeError, Endpoint, HealthPortEndpoint, serving
+from gpushare_extender.transport.endpoints import Endpoint, HealthPortEndpoint, serving
 from gpushare_extender.transport.listener import Http2Service, ListenerLimits
 from gpushare_extender.transport.tls_buffers import use_small_tls_buffers
 from gpushare_extender.verbs.health import HealthApi

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from gpushare_core.placement.node_ranking import MAX_WEIGHT, WEIGHT
 from gpushare_core.process.arguments import Parser
 from gpushare_core.process.version import VERSION
-from gpushare_hostctl.decide.scheduler_config import ExtenderEntry
+from gpushare_hostctl.decide.scheduler.scheduler_config import ExtenderEntry
 
 _MANIFEST = "/etc/kubernetes/manifests/kube-scheduler.yaml"
 _FOLDER = "/etc/kubernetes/gpushare"

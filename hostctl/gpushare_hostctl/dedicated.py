@@ -5,8 +5,8 @@ from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
-from gpushare_hostctl.decide import key_pairs, scheduler_config
-from gpushare_hostctl.decide.scheduler_config import ClientTls, DedicatedProfile, ExtenderEntry
+from gpushare_hostctl.decide.scheduler import key_pairs, scheduler_config
+from gpushare_hostctl.decide.scheduler.scheduler_config import ClientTls, DedicatedProfile, ExtenderEntry
 
 CONFIGURATION = "kube-scheduler.yaml"
 CLIENT = "client.pem"

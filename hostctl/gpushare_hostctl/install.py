@@ -6,15 +6,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from gpushare_hostctl import attempts
-from gpushare_hostctl.decide import health_endpoint, manifest, plan, record
-from gpushare_hostctl.decide.health_endpoint import HealthEndpoint
-from gpushare_hostctl.decide.key_pairs import Keys
-from gpushare_hostctl.decide.plan import InstallPlan
-from gpushare_hostctl.decide.process_identity import ProcessIdentity
-from gpushare_hostctl.decide.record import InstallationRecord, PendingRestart
-from gpushare_hostctl.decide.restart_detector import ProbeResult
-from gpushare_hostctl.decide.scheduler_config import ExtenderEntry
-from gpushare_hostctl.decide.snapshot import File, Snapshot
+from gpushare_hostctl.decide.run import plan, record
+from gpushare_hostctl.decide.run.plan import InstallPlan
+from gpushare_hostctl.decide.run.process_identity import ProcessIdentity
+from gpushare_hostctl.decide.run.record import InstallationRecord, PendingRestart
+from gpushare_hostctl.decide.run.restart_detector import ProbeResult
+from gpushare_hostctl.decide.run.snapshot import File, HostSnapshot
+from gpushare_hostctl.decide.scheduler import health_endpoint, manifest
+from gpushare_hostctl.decide.scheduler.health_endpoint import HealthEndpoint
+from gpushare_hostctl.decide.scheduler.key_pairs import Keys
+from gpushare_hostctl.decide.scheduler.scheduler_config import ExtenderEntry
 from gpushare_hostctl.errors import NeedsPersonError, RetryableError, RolledBackError
 from gpushare_hostctl.host.files import FileChangedError
 from gpushare_hostctl.host.node import ControlPlaneNode
@@ -40,7 +41,7 @@ class _Installation:
     """
 
     node: ControlPlaneNode
-    snapshot: Snapshot
+    snapshot: HostSnapshot
     plan: InstallPlan
     endpoint: HealthEndpoint
     extender: ExtenderEntry

@@ -17,11 +17,11 @@ from gpushare_core.process.log import configure_logging, log_start
 from gpushare_core.process.version import VERSION
 from gpushare_core.text.printable import printable_lines
 from gpushare_hostctl import arguments, dedicated, install, log_folder, mutual_tls, report, restore
-from gpushare_hostctl.decide.rendering import Question, render
-from gpushare_hostctl.decide.scheduler_config import DedicatedProfile
-from gpushare_hostctl.decide.scheduler_flags import SchedulerFlags
-from gpushare_hostctl.decide.snapshot import HostPaths
-from gpushare_hostctl.decide.status import read_status
+from gpushare_hostctl.decide.run.snapshot import HostPaths
+from gpushare_hostctl.decide.run.status import read_status
+from gpushare_hostctl.decide.scheduler.rendering import Question, render
+from gpushare_hostctl.decide.scheduler.scheduler_config import DedicatedProfile
+from gpushare_hostctl.decide.scheduler.scheduler_flags import SchedulerFlags
 from gpushare_hostctl.errors import ExitCode, HostctlError, RolledBackError
 from gpushare_hostctl.host.extender_probe import HttpsExtenderProber
 from gpushare_hostctl.host.files import HostFiles

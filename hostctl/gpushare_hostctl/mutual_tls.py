@@ -7,9 +7,9 @@ from datetime import datetime
 from pathlib import PurePosixPath
 from urllib.parse import urlsplit
 
-from gpushare_hostctl.decide import key_pairs
-from gpushare_hostctl.decide.key_pairs import Keys
-from gpushare_hostctl.decide.snapshot import File
+from gpushare_hostctl.decide.run.snapshot import File
+from gpushare_hostctl.decide.scheduler import key_pairs
+from gpushare_hostctl.decide.scheduler.key_pairs import Keys
 from gpushare_hostctl.errors import NeedsPersonError, RetryableError
 from gpushare_hostctl.host.extender_probe import ExtenderProbe, ExtenderProber
 from gpushare_hostctl.host.node import ControlPlaneNode

@@ -8,8 +8,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Literal
 
-from gpushare_hostctl.decide.snapshot import Snapshot
-from gpushare_hostctl.decide.status import Status
+from gpushare_hostctl.decide.run.snapshot import HostSnapshot
+from gpushare_hostctl.decide.run.status import Status
 from gpushare_hostctl.errors import ExitCode
 
 _LOG = logging.getLogger(__name__)
@@ -88,7 +88,7 @@ class Report:
             _LOG.warning("cannot write %s: %s", termination_log, error.strerror)
 
 
-def encode_status(status: Status, snapshot: Snapshot) -> str:
+def encode_status(status: Status, snapshot: HostSnapshot) -> str:
     """Returns the line of the status command: paths are the host's, checksums the manifest's."""
     installed = snapshot.record
     return json.dumps(

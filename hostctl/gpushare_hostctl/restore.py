@@ -5,12 +5,13 @@ from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, replace
 
 from gpushare_hostctl import attempts
-from gpushare_hostctl.decide import health_endpoint, manifest, plan
-from gpushare_hostctl.decide.health_endpoint import HealthEndpoint
-from gpushare_hostctl.decide.process_identity import ProcessIdentity
-from gpushare_hostctl.decide.record import PendingRestart
-from gpushare_hostctl.decide.restart_detector import ProbeResult
-from gpushare_hostctl.decide.snapshot import File, Snapshot
+from gpushare_hostctl.decide.run import plan
+from gpushare_hostctl.decide.run.process_identity import ProcessIdentity
+from gpushare_hostctl.decide.run.record import PendingRestart
+from gpushare_hostctl.decide.run.restart_detector import ProbeResult
+from gpushare_hostctl.decide.run.snapshot import File, HostSnapshot
+from gpushare_hostctl.decide.scheduler import health_endpoint, manifest
+from gpushare_hostctl.decide.scheduler.health_endpoint import HealthEndpoint
 from gpushare_hostctl.errors import NeedsPersonError, RetryableError
 from gpushare_hostctl.host.node import ControlPlaneNode
 from gpushare_hostctl.host.scheduler_waiter import SchedulerNotServingError, StoppedError
@@ -51,7 +52,7 @@ def _attempt(node: ControlPlaneNode) -> RunResult:
     return RunResult(result=restore_plan.result, message=restore_plan.message + remark)
 
 
-def _put_back(node: ControlPlaneNode, snapshot: Snapshot, file: File, *, current: File) -> str:
+def _put_back(node: ControlPlaneNode, snapshot: HostSnapshot, file: File, *, current: File) -> str:
     """Puts the manifest in its place and waits. Returns what else there is to say of kube-scheduler."""
     endpoint, unchecked = _endpoint(node, file)
     before = _look(node, endpoint) if endpoint else _NOT_LOOKED_AT
@@ -79,7 +80,7 @@ def _put_back(node: ControlPlaneNode, snapshot: Snapshot, file: File, *, current
     return ""
 
 
-def _await_interrupted(node: ControlPlaneNode, snapshot: Snapshot, current: File) -> str:
+def _await_interrupted(node: ControlPlaneNode, snapshot: HostSnapshot, current: File) -> str:
     """Waits for the restart that an interrupted run did not see the end of. Returns as ``_put_back``."""
     pending = snapshot.record.pending if snapshot.record else None
     endpoint, unchecked = _endpoint(node, current)

@@ -12,14 +12,14 @@ import kopf
 
 from gpushare_core.api.enums import LogLevel
 from gpushare_core.api.names import FIELD_MANAGER
+from gpushare_core.health_server import HealthServer
 from gpushare_core.kube.credentials import Credentials
 from gpushare_core.process.clock import utc_now
 from gpushare_core.process.metrics import new_registry
 from gpushare_operator.cluster.cache import Cache
 from gpushare_operator.cluster.watches import Watches
-from gpushare_operator.debounce import Debounce
 from gpushare_operator.desired.names import Installation
-from gpushare_operator.process.health_server import HealthServer, StalledError
+from gpushare_operator.process.health import StalledError, health_pages
 from gpushare_operator.process.kopf_frame import configure
 from gpushare_operator.process.leadership import LeaderClient, Leadership
 from gpushare_operator.process.metrics import OperatorMetrics, show_figures
@@ -29,9 +29,9 @@ from gpushare_operator.reconcile import (
     RESYNC,
     RESYNC_SECONDS,
     SCHEDULERS,
-    Reconciler,
+    PolicyReconciler,
 )
-from gpushare_operator.work_queue import WorkQueue
+from gpushare_operator.work_queue import Debounce, WorkQueue
 
 CALL_TIMEOUT = 20.0
 """Seconds for one call to the API server."""
@@ -60,7 +60,7 @@ class App:
         )
         self._cache = Cache()
         self._queue = WorkQueue(clock=time.monotonic)
-        self._reconciler = Reconciler(
+        self._reconciler = PolicyReconciler(
             api=self._client,
             cache=self._cache,
             installation=installation,
@@ -72,7 +72,7 @@ class App:
         )
         self._running = AsyncExitStack()
         self._is_starting = False
-        registry = new_registry("gpushare-operator")
+        self._registry = registry = new_registry("gpushare-operator")
         self._metrics = OperatorMetrics(registry)
         self._watches = Watches(
             self._client,
@@ -88,7 +88,6 @@ class App:
             lambda: self._cache.snapshot().policies.values(),
             is_at_work=lambda: self.leadership.is_at_work,
         )
-        self.health = HealthServer(self.probe, self.readiness, registry)
 
     def registry(self) -> kopf.OperatorRegistry:
         """Returns all of the operator's handlers."""
@@ -98,13 +97,18 @@ class App:
         kopf.on.cleanup(registry=registry, id="stop")(self._stop)
         return registry
 
-    async def probe(self) -> float:
+    def health_server(self, port: int, *, host: str | None = None) -> HealthServer:
+        """Returns what serves this operator's health; ``host`` as in ``HealthServer``."""
+        pages = health_pages(probe=self.probe, readiness=self.readiness, registry=self._registry)
+        return HealthServer(port, pages, host=host)
+
+    def probe(self) -> float:
         """Returns the seconds since the last sign of life of queue and watches, whichever is silent longer.
 
-        A watch that the API server refuses is tried again and again: that is life.
+        A watch that the API server refuses is tried again and again, which is a sign of life.
 
         Raises:
-            StalledError: there is none any more.
+            StalledError: the last sign was too long ago.
         """
         if self.leadership.waits_for:
             return 0.0
@@ -116,10 +120,10 @@ class App:
         return max(silent, _recent(time.monotonic() - self._queue.last_beat, "the queue"))
 
     def readiness(self) -> str:
-        """Returns what it is ready for: to work, or to take over.
+        """Returns what the operator is ready for: to work, or to take over.
 
         Raises:
-            StalledError: it has not read the cluster yet, or stops, or could not take over.
+            StalledError: the operator has not read the cluster yet, or is stopping, or could not take over.
         """
         if self.leadership.waits_for and not self.leadership.can_take_over:
             raise StalledError(self.leadership.waits_for)

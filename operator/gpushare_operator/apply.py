@@ -10,19 +10,15 @@ from functools import singledispatchmethod
 from itertools import groupby, takewhile
 from typing import Any, Protocol
 
+from gpushare_core.api.events import CLUSTER_NAMESPACE
 from gpushare_core.api.names import API_VERSION, NODE_KIND
-from gpushare_core.api.policy import PolicyStatus
+from gpushare_core.api.policy_status import PolicyStatus
 from gpushare_core.api.timestamps import rfc3339
 from gpushare_core.kube import paths
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.text.json_object import Json
 from gpushare_core.text.printable import MESSAGE_BYTES, printable
-from gpushare_operator.cluster import kinds
-from gpushare_operator.cluster.cache import Cache
-from gpushare_operator.cluster.labels import COMPARE_LABEL, RESULT_ANNOTATION
-from gpushare_operator.cluster.objects import PolicyObject
-from gpushare_operator.cluster.readers import read_volcano_config
-from gpushare_operator.decide.actions import (
+from gpushare_operator.actions import (
     Action,
     ApplyDaemonSet,
     ApplyDeployment,
@@ -45,10 +41,14 @@ from gpushare_operator.decide.actions import (
     WriteVolcanoConfig,
     describe,
 )
+from gpushare_operator.cluster import kinds
+from gpushare_operator.cluster.cache import Cache
+from gpushare_operator.cluster.labels import COMPARE_LABEL, RESULT_ANNOTATION
+from gpushare_operator.cluster.objects import PolicyObject
+from gpushare_operator.cluster.readers import read_volcano_config
 from gpushare_operator.desired.pod_template import to_be_compared
 from gpushare_operator.desired.share_nodes import share_node_patch
-from gpushare_operator.status.events import EVENT_NAMESPACE
-from gpushare_operator.status.wording import DEFECT
+from gpushare_operator.policies.wording import DEFECT
 
 CONCURRENT_CALLS = 32
 """Thousands of nodes may need a label. As many as the client has connections."""
@@ -150,7 +150,7 @@ class Applier:
         """Posts ``events`` about ``policy``: a courtesy, so one that cannot be posted is not tried again."""
         for event in events:
             try:
-                await self.writer.create(paths.events(EVENT_NAMESPACE), event)
+                await self.writer.create(paths.events(CLUSTER_NAMESPACE), event)
             except ApiError as error:
                 if error.is_conflict:
                     continue  # It was posted before the status could be written.

@@ -2,51 +2,37 @@
 
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Protocol
 
 from gpushare_core.api.enums import LogLevel
-from gpushare_core.api.names import COMPONENT_LABEL
-from gpushare_core.api.plugin_heartbeat import COMPONENT
-from gpushare_core.kube import paths
-from gpushare_core.kube.client import Page
-from gpushare_core.kube.errors import ApiError, asked_to_wait
+from gpushare_core.kube.errors import asked_to_wait
 from gpushare_core.process.log import change_level, most_verbose
-from gpushare_core.text.json_object import Json
+from gpushare_operator.actions import Plan, target
 from gpushare_operator.apply import Applier, Failure, Writer
-from gpushare_operator.cluster.cache import Cache, Listing
-from gpushare_operator.cluster.heartbeats import Heartbeats, written_by_those_at_work
-from gpushare_operator.cluster.kinds import KINDS, PAGE, SCHEDULER_PODS, SCHEDULER_SELECTOR, Kind
-from gpushare_operator.cluster.objects import (
-    PolicyObject,
-    ReadResult,
-    SchedulerObject,
-    VolcanoConfigObject,
-    VolcanoLocation,
-)
-from gpushare_operator.cluster.readers import is_static, read_scheduler, read_volcano_config
-from gpushare_operator.cluster.refusals import read_refusals
-from gpushare_operator.cluster.server import ServerVersions, read_server_facts
-from gpushare_operator.cluster.snapshot import Snapshot
-from gpushare_operator.debounce import Debounce
-from gpushare_operator.decide.actions import Plan, target
+from gpushare_operator.backends.volcano.connection import locations
+from gpushare_operator.cluster.api_reader import ApiReader
+from gpushare_operator.cluster.cache import Cache
+from gpushare_operator.cluster.heartbeats import Heartbeats
+from gpushare_operator.cluster.objects import PolicyObject
+from gpushare_operator.cluster.snapshot import ClusterSnapshot
 from gpushare_operator.decide.admission import mark_policies
-from gpushare_operator.decide.backends import asked_connection
+from gpushare_operator.decide.backend_choice import asked_connection
 from gpushare_operator.decide.cluster_plan import plan_cluster
 from gpushare_operator.decide.conflicting_managers import conflicting_manager
-from gpushare_operator.decide.pods_without_scheduler import forsaken_scheduler
 from gpushare_operator.decide.policy_plan import plan_policy
-from gpushare_operator.decide.volcano import locations
 from gpushare_operator.desired.names import Installation
 from gpushare_operator.notices import NodeNotices
+from gpushare_operator.polls import Polls
 from gpushare_operator.retry_backoff import RetryBackoff
-from gpushare_operator.status.books import seconds_until_reports_end
+from gpushare_operator.status.books_agree import seconds_until_reports_end
 from gpushare_operator.status.events import events_for, notice_event
-from gpushare_operator.status.node_facts import FactLook
+from gpushare_operator.status.nodes.node_facts import FactLook
+from gpushare_operator.status.pods_without_scheduler import forsaken_scheduler
 from gpushare_operator.status.policy import can_wait, policy_status
-from gpushare_operator.work_queue import PartlyFailedError
+from gpushare_operator.work_queue import Debounce, PartlyFailedError
 
 CLUSTER = "*"
 """Key of what all policies share. No object can be called so."""
@@ -59,8 +45,6 @@ SCHEDULERS_SECONDS = 30.0
 HEARTBEATS = "*heartbeats"
 """Key of looking which plugins are heard of, and which pods of ours are not made."""
 HEARTBEATS_SECONDS = 15.0
-HEARTBEATS_PAGE = 500
-"""Leases read at once: each is half a kB."""
 FIGURES_SECONDS = 1.0
 """As often a status is written of which only sums and wording are new: in a large cluster they move all the
 time."""
@@ -79,14 +63,8 @@ VOLCANO_SECONDS = 10.0
 _log = logging.getLogger(__name__)
 
 
-class Api(Writer, Protocol):
-    """The calls that write, and the one that reads."""
-
-    async def get(self, path: str) -> Json: ...
-
-    def pages(
-        self, path: str, *, limit: int, label_selector: str = "", field_selector: str = ""
-    ) -> AsyncIterator[Page]: ...
+class Api(Writer, ApiReader, Protocol):
+    """The calls that write, and those that read."""
 
 
 class UnfinishedError(PartlyFailedError):
@@ -98,7 +76,7 @@ class UnfinishedError(PartlyFailedError):
 
 
 @dataclass(slots=True)
-class Reconciler:
+class PolicyReconciler:
     """``work`` is what the queue calls; ``enqueue`` asks the queue for a key."""
 
     api: Api
@@ -111,7 +89,6 @@ class Reconciler:
     log_level: str = LogLevel.INFO
     """Where no policy says another one."""
     repetitions: RetryBackoff = field(default_factory=RetryBackoff)
-    server_versions: ServerVersions = field(default_factory=ServerVersions)
     heartbeats: Heartbeats = field(default_factory=Heartbeats)
     clock: Callable[[], float] = time.monotonic
     """Of durations, in seconds."""
@@ -120,6 +97,10 @@ class Reconciler:
     _reported: dict[str, datetime] = field(default_factory=dict, init=False)
     """Policy -> when its status was written last."""
     _notices: dict[str, NodeNotices] = field(default_factory=dict, init=False)
+    _polls: Polls = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._polls = Polls(self.api, self.cache, self.installation.namespace, self.now, self.heartbeats)
 
     async def work(self, key: str) -> float | None:
         """Returns the seconds until ``key`` is due again by itself, if it is.
@@ -131,15 +112,14 @@ class Reconciler:
             await self.resync()
             return RESYNC_SECONDS
         if key == SCHEDULERS:
-            await self._look_at_schedulers()
-            await self._look_at_volcano()
-            await self._look_at_server()
+            await self._polls.read_schedulers()
             self.enqueue_all()
             snapshot = self.cache.snapshot()
             return VOLCANO_SECONDS if locations(snapshot) or snapshot.server else SCHEDULERS_SECONDS
         if key == HEARTBEATS:
-            await self._look_at_plugins()
-            await self._look_at_refusals()
+            for read in (self._polls.read_heartbeats, self._polls.read_refusals):
+                if await read():
+                    self.enqueue_all()
             return HEARTBEATS_SECONDS
         if key == CLUSTER:
             return await self._reconcile_cluster()
@@ -161,80 +141,10 @@ class Reconciler:
 
     async def resync(self) -> None:
         """Reads everything. To be done once before any work: an empty cache looks like an empty cluster."""
-        lists = [await self._read(kind) for kind in KINDS]
-        for listing, version in lists:
-            self.cache.replace(listing, version)
+        await self._polls.read_all()
         staying = self._reported.keys() & set(self.cache.policies())
         self._reported = {name: self._reported[name] for name in staying}
         self.enqueue_all()
-
-    async def _look_at_schedulers(self) -> None:
-        """Reads the pods that kubelets show of their kube-schedulers. Without the right to read them nothing
-        is made of it."""
-        seen = self.now()
-        schedulers: list[SchedulerObject] = []
-        try:
-            async for page in self.api.pages(SCHEDULER_PODS, limit=PAGE, label_selector=SCHEDULER_SELECTOR):
-                schedulers += [read_scheduler(body, seen) for body in page.items if is_static(body)]
-        except ApiError as error:
-            if not error.is_forbidden:
-                raise
-            _log.warning("whether kube-schedulers keep our edit is not seen: %s", error)
-        self.cache.replace_schedulers(schedulers)
-
-    async def _look_at_plugins(self) -> None:
-        """Reads the Leases that plugins renew. They are not watched: thousands a minute say that all is
-        well."""
-        path, selector = paths.leases(self.installation.namespace), f"{COMPONENT_LABEL}={COMPONENT}"
-        leases: list[Json] = []
-        async for page in self.api.pages(path, limit=HEARTBEATS_PAGE, label_selector=selector):
-            leases += page.items
-        snapshot = self.cache.snapshot()
-        shares = snapshot.share_nodes.items()
-        reported = {name: share.registered_since for name, share in shares if share.registered_since}
-        leases = written_by_those_at_work(leases, snapshot.states)
-        if self.cache.replace_silent(self.heartbeats.silent(leases, reported)):
-            self.enqueue_all()
-
-    async def _look_at_refusals(self) -> None:
-        snapshot, namespace = self.cache.snapshot(), self.installation.namespace
-        if self.cache.replace_refusals(await read_refusals(self.api, namespace, snapshot)):
-            self.enqueue_all()
-
-    async def _look_at_volcano(self) -> None:
-        """Reads the configurations of Volcano's scheduler that matter to anybody."""
-        asked = locations(self.cache.snapshot())
-        self.cache.replace_volcano_configs({each: await self._volcano_config(each) for each in asked})
-
-    async def _volcano_config(self, at: VolcanoLocation) -> VolcanoConfigObject:
-        if not at.namespace:
-            return VolcanoConfigObject(result=ReadResult.MISSING)
-        try:
-            body = await self.api.get(paths.config_map_path(at.namespace, at.config_map))
-        except ApiError as error:
-            if error.is_not_found:
-                return VolcanoConfigObject(result=ReadResult.MISSING)
-            if error.is_forbidden:
-                return VolcanoConfigObject(result=ReadResult.FORBIDDEN)
-            raise
-        return read_volcano_config(body, at.key)
-
-    async def _look_at_server(self) -> None:
-        """Reads what a kube-scheduler of our own depends on, while it matters to anybody."""
-        forsaken = forsaken_scheduler(self.cache.snapshot())
-        facts = await read_server_facts(self.api, forsaken) if forsaken else None
-        if facts:
-            facts = replace(facts, version=self.server_versions.lowest(facts.version, self.now()))
-        self.cache.replace_server_facts(facts)
-
-    async def _read(self, kind: Kind[Any]) -> tuple[Listing[Any], str]:
-        """Returns all objects of ``kind`` and the resource version they are of."""
-        listing, version = self.cache.listing(kind), ""
-        path = kind.path(self.installation.namespace)
-        async for page in self.api.pages(path, limit=PAGE, label_selector=kind.label_selector):
-            listing.add(page.items)
-            version = page.resource_version
-        return listing, version
 
     async def _reconcile_cluster(self) -> float | None:
         snapshot = self.cache.snapshot()
@@ -252,7 +162,7 @@ class Reconciler:
         self._conclude(outcome, plan.retry_after)
         return _earliest(plan.retry_after, outcome.retry_after)
 
-    def _keep_log_level(self, snapshot: Snapshot) -> None:
+    def _keep_log_level(self, snapshot: ClusterSnapshot) -> None:
         specs = (policy.spec for policy in snapshot.policies.values())
         level = most_verbose((spec.operator.log_level for spec in specs if spec), otherwise=self.log_level)
         if change_level(level):
@@ -276,7 +186,7 @@ class Reconciler:
         at_once = 0.0 if outcome.is_cut else None
         return _earliest(plan.retry_after, outcome.retry_after, unreported, untold, stale, at_once)
 
-    async def _perform(self, key: str, snapshot: Snapshot, plan: Plan) -> "_Outcome":
+    async def _perform(self, key: str, snapshot: ClusterSnapshot, plan: Plan) -> "_Outcome":
         """Does what of ``plan`` may be done now; what has no lasting effect has to wait."""
         self.repetitions.settle(key, plan.actions)
         due = self.repetitions.due(plan.actions, self.now(), most=MAX_ACTIONS)
@@ -331,7 +241,7 @@ class Reconciler:
     async def _tell(self, policy: PolicyObject) -> float | None:
         """Posts Events of what is to be told of the policy's nodes. Returns the seconds until something that
         is held back may be told, if there is anything."""
-        found = self.cache.snapshot().index(FactLook(policy.name), subject=policy.name).remarks
+        found = self.cache.snapshot().index(FactLook(policy.name), subject=policy.name).results
         facts = {fact: sentence for of_node in found.values() for fact, sentence in of_node.items()}
         notices, now = self._notices.setdefault(policy.name, NodeNotices()), self.now()
         if due := notices.due(facts, now):

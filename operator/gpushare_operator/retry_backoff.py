@@ -11,16 +11,16 @@ from datetime import datetime, timedelta
 from itertools import takewhile
 
 from gpushare_core.kube.backoff import backoff_delay
-from gpushare_operator.decide.actions import (
+from gpushare_operator.actions import (
     Action,
     CapacityLeft,
     ClearCapacity,
+    DesiredFields,
     SetCounts,
-    Wishes,
     describe,
+    desired_fields,
     digest,
     target,
-    wishes,
 )
 
 FREE = 2
@@ -51,7 +51,7 @@ class _Entry:
     key: str
     action: Action
     digest: bytes
-    wishes: Wishes
+    desired_fields: DesiredFields
     attempts: int
     last: datetime
     error: str = ""
@@ -121,7 +121,7 @@ class RetryBackoff:
 
     _entries: dict[tuple[str, str], _Entry] = field(default_factory=dict)
     """The one that was noted last comes last."""
-    _wanted: Wishes = field(default_factory=dict)
+    _wanted: DesiredFields = field(default_factory=dict)
     """Of each thing that entries are about: what was asked of it last."""
     _refused: set[tuple[str, str]] = field(default_factory=set)
     """Entries with an error. After a roll-out there are thousands of entries, and none of these."""
@@ -168,9 +168,9 @@ class RetryBackoff:
         turns = former.turns_at(now) + (entry is None) if former else 0.0
         self._entries.pop(target(action), None)
         self._entries[target(action)] = entry = _Entry(
-            key, action, digest(action), wishes(action), attempts, now, error, said, turns
+            key, action, digest(action), desired_fields(action), attempts, now, error, said, turns
         )
-        self._wanted.update(entry.wishes)
+        self._wanted.update(entry.desired_fields)
         _keep_if(error, self._refused, target(action))
         _keep_if(attempts > 1 or turns > 0, self._repeated, target(action))
 
@@ -213,7 +213,7 @@ class RetryBackoff:
     def _holds(self, entry: _Entry) -> bool:
         """Whether nothing else was asked of its things since: then it was not somebody else who undid it, but
         a policy went, or came back."""
-        return all(self._wanted[thing] == value for thing, value in entry.wishes.items())
+        return all(self._wanted[thing] == value for thing, value in entry.desired_fields.items())
 
     def _follow_clock(self, now: datetime) -> None:
         """Where the clock was set back, what was done after ``now`` counts as done just now: else it would
@@ -236,7 +236,7 @@ class RetryBackoff:
         if gone:
             self._refused -= set(gone)
             self._repeated -= set(gone)
-            known = {thing for entry in self._entries.values() for thing in entry.wishes}
+            known = {thing for entry in self._entries.values() for thing in entry.desired_fields}
             self._wanted = {thing: value for thing, value in self._wanted.items() if thing in known}
 
 

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Hashable
 from dataclasses import dataclass, field
 
 from gpushare_core.kube.backoff import Jitter, backoff_delay, heeding, jittered
@@ -32,6 +32,22 @@ class PartlyFailedError(Exception):
         super().__init__(message)
         self.retry_after = retry_after
         self.asked_to_wait = asked_to_wait
+
+
+@dataclass(slots=True)
+class Debounce:
+    """What many changes ask for one after the other is done once: when it has stayed the same for ``seconds``."""
+
+    seconds: float
+    clock: Callable[[], float]
+    _asked: Hashable = field(default=None, init=False)
+    _since: float = field(default=float("-inf"), init=False)
+
+    def seconds_left(self, asked: Hashable) -> float:
+        """Returns how long what is ``asked`` for now has to wait still; 0 when it is to be done."""
+        if asked != self._asked:
+            self._asked, self._since = asked, self.clock()
+        return max(0.0, self._since + self.seconds - self.clock())
 
 
 @dataclass(slots=True)

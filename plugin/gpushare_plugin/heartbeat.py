@@ -1,4 +1,4 @@
-"""Signs of life for the process that ends this one when it hangs (``watchdog``)."""
+"""Signs of life for the watchdog, the process that ends this one when it hangs."""
 
 import asyncio
 import os
@@ -14,13 +14,13 @@ WATCHDOG_SILENT_AFTER = 15.0
 
 
 class Watched(Protocol):
-    """Who gets the signs."""
+    """What gets the signs."""
 
     def beat(self) -> None:
-        """Tells that this process works."""
+        """Gives a sign."""
 
     def has_answered(self) -> bool:
-        """Returns whether an answer to a sign came since the last call."""
+        """Returns whether a sign was answered since the last call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Watchdog:
         os.set_blocking(self.echoes, False)
 
     def beat(self) -> None:
-        with suppress(OSError):  # it hangs, and the pipe is full
+        with suppress(OSError):  # the watchdog hangs, and the pipe is full
             os.write(self.beats, b".")
 
     def has_answered(self) -> bool:
@@ -46,10 +46,10 @@ class Watchdog:
 
 
 class NoWatchdog:
-    """Of a plugin that was started without one, as tests do."""
+    """For a plugin that was started without a watchdog, as tests do."""
 
     def beat(self) -> None:
-        """Tells nobody."""
+        """Does nothing."""
 
     def has_answered(self) -> bool:
         return True
@@ -57,12 +57,11 @@ class NoWatchdog:
 
 @dataclass(slots=True)
 class Heartbeat:
-    """Tells the watchdog that the event loop turns and that all services answer."""
+    """Shows the watchdog that the event loop turns and that all services answer."""
 
     watchdog: Watched
     services: Iterable[Callable[[], Awaitable[bool]]]
-    """Each returns whether a service of this process answers as the kubelet would hear it; true where it is
-    not served now."""
+    """Each returns whether a service answers as the kubelet would hear it, or is not served now."""
     clock: Callable[[], float]
     """Steady seconds."""
     _heard: float = field(init=False)
@@ -78,7 +77,7 @@ class Heartbeat:
             await asyncio.sleep(PERIOD)
 
     async def beat(self) -> None:
-        """Gives a sign if every service answers, and looks for the answer to an earlier one."""
+        """Gives a sign if every service answers, and looks for an answer of the watchdog."""
         answers = await asyncio.gather(*(service() for service in self.services))
         if all(answers):
             self.watchdog.beat()
@@ -86,7 +85,9 @@ class Heartbeat:
             self._heard = self.clock()
 
     def problem(self) -> str:
-        """Returns what the liveness probe complains of, empty where the watchdog answers: without one a
-        plugin holds up its kubelet the next time it hangs."""
+        """Returns why the watchdog counts as hanging, or an empty text.
+
+        Without a watchdog this plugin would hold up its kubelet the next time it hangs.
+        """
         silent = self.clock() - self._heard
         return f"the watchdog answered {silent:.0f} s ago" if silent > WATCHDOG_SILENT_AFTER else ""

@@ -25,7 +25,7 @@ from gpushare_localcluster.build.modules import Volcano, ensure_volcano
 from gpushare_localcluster.cluster import LocalCluster, to_stderr
 from gpushare_localcluster.config import python_programs
 from gpushare_localcluster.waiting import wait_until
-from gpushare_operator.decide.volcano_config import enable
+from gpushare_operator.backends.volcano.config_edit import enable
 
 pytestmark = pytest.mark.e2e
 

@@ -21,10 +21,11 @@ from gpushare_core.allocation_annotation import (
     decode_allocation,
     encode_allocation,
 )
-from gpushare_core.kube.client import KubeClient, Request
+from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import from_kubeconfig
 from gpushare_core.kube.errors import ApiError
 from gpushare_core.kube.paths import lease_path
+from gpushare_core.kube.request import ApiRequest
 from gpushare_core.text.json_object import Json
 from gpushare_localcluster.cluster import LocalCluster
 from gpushare_localcluster.errors import LocalClusterError
@@ -316,7 +317,7 @@ def as_extender(cluster: LocalCluster, path: str, body: Json, *, method: str = "
         async with KubeClient(credentials, field_manager="gpushare-extender") as client:
             if method == "PATCH":
                 return await client.apply(path, body)
-            return await client.send(Request(method=method, path=path, body=body))
+            return await client.send(ApiRequest(method=method, path=path, body=body))
 
     return asyncio.run(send())
 

@@ -16,18 +16,20 @@ from tests.e2e.product import SYSTEM
 from tests.samples.operator import control_plane, hostctl_run, policy
 
 from gpushare_core.api.names import COMPONENT_LABEL, MANAGED_BY_LABEL, PLUGIN_NODE_LABEL, POLICY_LABEL
-from gpushare_core.api.policy import INVENTORY_FOLDERS
+from gpushare_core.api.share_node import INVENTORY_FOLDERS
 from gpushare_core.kube import paths
-from gpushare_core.kube.client import KubeClient, Request
+from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import Credentials, from_kubeconfig
 from gpushare_core.kube.errors import ApiError
+from gpushare_core.kube.request import ApiRequest
 from gpushare_core.text.json_object import Json
 from gpushare_localcluster.cluster import LocalCluster
+from gpushare_operator.backends.extender.daemon_set import extender_daemon_set
+from gpushare_operator.backends.extender.log_folder import ExtenderLog
+from gpushare_operator.backends.kube_scheduler.hostctl_job import HostctlCommand, Occasion, hostctl_job
 from gpushare_operator.cluster.labels import COMPARE_LABEL
-from gpushare_operator.desired.daemon_sets import extender_daemon_set, plugin_daemon_set
-from gpushare_operator.desired.extender_log import ExtenderLog
-from gpushare_operator.desired.hostctl_job import HostctlCommand, Occasion, hostctl_job
 from gpushare_operator.desired.names import Installation
+from gpushare_operator.desired.plugin_daemon_set import plugin_daemon_set
 from gpushare_operator.desired.plugin_platform import PluginPlatform
 from gpushare_operator.desired.pod_template import to_be_compared
 
@@ -264,7 +266,7 @@ def create(operator: Credentials, body: Json) -> Json:
 
     async def send() -> Json:
         path = COLLECTIONS[body["kind"]]
-        request = Request(method="POST", path=path, body=body, params={"dryRun": "All"})
+        request = ApiRequest(method="POST", path=path, body=body, params={"dryRun": "All"})
         async with KubeClient(operator) as client:
             return await client.send(request)
 

@@ -7,15 +7,15 @@ from typing import Any
 import msgspec
 from tests.fakes.books import NOW, Cards, Node, Pod, RefusedError
 
-from gpushare_core.api.node_object import GPUShareNode
+from gpushare_core.api.share_node import GPUShareNode
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.dialects.table import RESOURCES
 from gpushare_core.kube.errors import UnreachableError
 from gpushare_core.kube.paths import SHARE_NODES
 from gpushare_core.text.json_object import Json
 from gpushare_extender.bind.binding import allocation_of, share_binding
+from gpushare_extender.decide.fit.candidates import prioritize_nodes
 from gpushare_extender.decide.fit.filter import filter_nodes
-from gpushare_extender.decide.fit.prioritize import prioritize_nodes
 from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.ledger.unreleased_pods import UNRELEASED_SECONDS
 from gpushare_extender.objects.holder import read_pod as read_holder

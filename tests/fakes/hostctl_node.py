@@ -14,13 +14,13 @@ from tests.fakes.power_loss import PowerLossError
 from tests.samples.hostctl import EXTENDER, NOBODY_LISTENS, PATHS, TOO_SLOW, serving
 
 from gpushare_hostctl import install, mutual_tls, restore
-from gpushare_hostctl.decide import manifest
-from gpushare_hostctl.decide.health_endpoint import HealthEndpoint
-from gpushare_hostctl.decide.key_pairs import Keys
-from gpushare_hostctl.decide.restart_detector import ProbeResult
-from gpushare_hostctl.decide.scheduler_config import ExtenderEntry
-from gpushare_hostctl.decide.snapshot import File
-from gpushare_hostctl.decide.status import read_status
+from gpushare_hostctl.decide.run.restart_detector import ProbeResult
+from gpushare_hostctl.decide.run.snapshot import File
+from gpushare_hostctl.decide.run.status import read_status
+from gpushare_hostctl.decide.scheduler import manifest
+from gpushare_hostctl.decide.scheduler.health_endpoint import HealthEndpoint
+from gpushare_hostctl.decide.scheduler.key_pairs import Keys
+from gpushare_hostctl.decide.scheduler.scheduler_config import ExtenderEntry
 from gpushare_hostctl.host.extender_probe import Answer, ExtenderProbe
 from gpushare_hostctl.host.files import HostFiles
 from gpushare_hostctl.host.node import ControlPlaneNode

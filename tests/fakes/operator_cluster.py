@@ -11,14 +11,14 @@ from typing import Any
 from gpushare_core.api.names import COMPONENT_LABEL, CONTROL_PLANE_LABEL, FIELD_MANAGER, POLICY_LABEL
 from gpushare_core.dialects.table import DIALECTS
 from gpushare_core.kube import paths
-from gpushare_core.kube.client import Page
 from gpushare_core.kube.errors import ApiError
+from gpushare_core.kube.response import Page
 from gpushare_core.placement.modes.table import MODES
 from gpushare_core.text.json_object import Json
 from gpushare_operator.cluster.cache import Cache
 from gpushare_operator.cluster.labels import COMMAND_LABEL, NODE_ANNOTATION, PLUGIN
 from gpushare_operator.desired.names import Installation
-from gpushare_operator.reconcile import CLUSTER, SCHEDULERS, Reconciler, UnfinishedError
+from gpushare_operator.reconcile import CLUSTER, SCHEDULERS, PolicyReconciler, UnfinishedError
 
 NAMESPACE = "gpushare-system"
 DAEMON_SETS = paths.daemon_sets(NAMESPACE)
@@ -436,7 +436,7 @@ class Operator:
     """Keys that the reconciler asked for."""
 
     def __post_init__(self) -> None:
-        self.reconciler = Reconciler(
+        self.reconciler = PolicyReconciler(
             api=self.cluster.api,
             cache=Cache(),
             installation=Installation(namespace=NAMESPACE, image="gpushare:test"),

@@ -14,7 +14,7 @@ from tests.samples.plugin import ANNOTATION, NODE, name_of, share_node_json
 
 from gpushare_core.allocation_annotation import Allocation, decode_allocation
 from gpushare_core.api.names import SIMULATE_ANNOTATION
-from gpushare_core.api.node_object import GPUShareNode
+from gpushare_core.api.share_node import GPUShareNode
 from gpushare_core.dialects.table import RESOURCES
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.text.json_object import Json

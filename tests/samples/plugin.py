@@ -4,17 +4,17 @@ from array import array
 from typing import Any
 
 from gpushare_core.allocation_annotation import Allocation, encode_allocation
-from gpushare_core.api.node_object import GPUShareNode
+from gpushare_core.api.share_node import GPUShareNode
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_core.placement.units import MemoryUnit
 from gpushare_core.text.json_object import Json
 from gpushare_plugin.decide.admit.environment import environment
-from gpushare_plugin.decide.admit.preferred_allocation import PreferredCards
 from gpushare_plugin.decide.held.assigned_devices import AssignedDevices, NodeAssignments
 from gpushare_plugin.decide.held.checkpoint import CheckpointEntry, StoredUnits, read_answer
 from gpushare_plugin.decide.held.pod_assignment import PodAssignment
 from gpushare_plugin.decide.held.pods import Pod, PodName, read_pod
+from gpushare_plugin.decide.held.preferred_cards import PreferredCards
 from gpushare_plugin.decide.units.layout import Layout, lay_out
 from gpushare_plugin.decide.units.unit_ids import encode_id
 from gpushare_plugin.devices.card import PhysicalCard

@@ -19,7 +19,7 @@ from gpushare_core.audit.records import (
     ContainerKey,
     HeldUnits,
     ListedContainer,
-    NodeBooks,
+    NodeRecords,
     PodKey,
     StoredContainer,
 )
@@ -66,7 +66,7 @@ def _name(pod: KnownPod, container: str) -> Container:
     return "/".join(pod.name), container
 
 
-def with_forgotten(books: NodeBooks, kubelet: SimulatedKubelet) -> NodeBooks:
+def with_forgotten(books: NodeRecords, kubelet: SimulatedKubelet) -> NodeRecords:
     """Returns ``books`` as if the kubelet held what its containers run with; the same ones where it does."""
     units = unit_map(books.share_node)
     pods = [pod for pod in kubelet.pods.values() if pod.is_running and pod.forgotten()]
@@ -132,7 +132,7 @@ class _Renumbered:
         return block.first + self.size[block] - 1
 
 
-def _key(books: NodeBooks, pod: KnownPod) -> PodKey:
+def _key(books: NodeRecords, pod: KnownPod) -> PodKey:
     """As the API server has it: another UID than the kubelet's for static pods."""
     known = (each.key for each in (books.pods or {}).values() if each.kubelet_uid == pod.uid)
     own = (each for each in known if each[:2] == pod.name)
@@ -168,7 +168,7 @@ def unsaid(found: Iterable[Difference], forgotten: Forgotten, node: str) -> Iter
 
 
 def still_different(
-    found: Iterable[Difference], forgotten: Forgotten, books: NodeBooks
+    found: Iterable[Difference], forgotten: Forgotten, books: NodeRecords
 ) -> Iterator[Difference]:
     """Yields those of ``found``, by the books as if nothing were forgotten, that are different by no right.
 

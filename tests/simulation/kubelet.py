@@ -18,15 +18,16 @@ from tests.simulation.static_pods import Manifests, Mirrors, is_mirror, is_stati
 from tests.simulation.virtual_time import seconds
 
 from gpushare_core.dialects.table import RESOURCES
-from gpushare_core.kube.client import KubeClient, Request
+from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.kube.follow import Collection as Followed
 from gpushare_core.kube.follow import Listed, follow
 from gpushare_core.kube.paths import PODS, pod_path
+from gpushare_core.kube.request import ApiRequest
 from gpushare_core.placement.requests import ResourceRequest, read_request
 from gpushare_core.text.json_object import Json
-from gpushare_plugin.decide.admit.environment import UnusableUnitsError
 from gpushare_plugin.decide.admit.preferred_allocation import NothingFitsError
+from gpushare_plugin.decide.units.errors import UnusableUnitsError
 from gpushare_plugin.kubelet.allocator import Allocator, NothingOfferedError
 from gpushare_plugin.kubelet.proto import podresources_pb2 as resources
 
@@ -293,9 +294,9 @@ class SimulatedKubelet:
             self.notify()
             return
         body = {"metadata": {"uid": pod.uid}, "status": status}
-        await self._send_for_sure(Request(method="PATCH", path=f"{pod_path(*pod.name)}/status", body=body))
+        await self._send_for_sure(ApiRequest(method="PATCH", path=f"{pod_path(*pod.name)}/status", body=body))
 
-    async def _send_for_sure(self, request: Request) -> None:
+    async def _send_for_sure(self, request: ApiRequest) -> None:
         while True:
             try:
                 await self.client.send(request)
@@ -457,7 +458,7 @@ class SimulatedKubelet:
         path = pod_path(metadata["namespace"], metadata["name"])
         try:
             await self._send_for_sure(
-                Request(method="DELETE", path=path, body={"metadata": {"uid": metadata["uid"]}})
+                ApiRequest(method="DELETE", path=path, body={"metadata": {"uid": metadata["uid"]}})
             )
         finally:
             self._leaving.pop(metadata["uid"], None)

@@ -18,7 +18,7 @@ from tests.simulation.world import World
 from gpushare_core.audit.difference import Difference, Kind
 from gpushare_core.audit.differences import node_differences, released_early
 from gpushare_core.audit.holdings import kubelet_uids
-from gpushare_core.audit.records import NodeBooks
+from gpushare_core.audit.records import NodeRecords
 from gpushare_plugin.agent import PERIOD
 
 AGREE_WITHIN = 5.0
@@ -76,7 +76,7 @@ class Run:
     seed: int
     steps: Sequence[Step]
     outcome: Outcome = field(default_factory=Outcome)
-    _before: dict[str, dict[str, tuple[NodeBooks, ...]]] = field(default_factory=dict)
+    _before: dict[str, dict[str, tuple[NodeRecords, ...]]] = field(default_factory=dict)
     _static: dict[str, dict[str, KnownPod]] = field(default_factory=dict)
     """Node -> UID -> the static pod that its kubelet had last under that UID."""
     _mirrors: dict[str, dict[str, str]] = field(default_factory=dict)
@@ -84,7 +84,7 @@ class Run:
     _returned: dict[str, set[str]] = field(default_factory=dict)
     """Node -> static pods that have come back since it was quiet."""
     _had_faults: bool = True
-    _audited: dict[tuple[str, str, int], tuple[NodeBooks, list[Difference]]] = field(default_factory=dict)
+    _audited: dict[tuple[str, str, int], tuple[NodeRecords, list[Difference]]] = field(default_factory=dict)
     """Extender and node -> what was audited last, and what was different there."""
     _suspects: dict[str, dict[Difference, float]] = field(default_factory=dict)
     """Node -> what its status says of environments, and since when, while that may be taken back."""
@@ -151,18 +151,18 @@ class Run:
         self._returned.setdefault(node, set()).update(again)
         before |= present
 
-    def _note_mirrors(self, books: NodeBooks) -> None:
+    def _note_mirrors(self, books: NodeRecords) -> None:
         mirrors = {uid: own for uid, own in kubelet_uids(books).items() if uid != own}
         self._mirrors.setdefault(books.node, {}).update(mirrors)
 
-    def _released(self, node: str, before: NodeBooks, after: NodeBooks) -> list[Difference]:
+    def _released(self, node: str, before: NodeRecords, after: NodeRecords) -> list[Difference]:
         """Not of pods that have come back: a file that comes back makes another pod with the same UID, and
         what the first one had is free when a book has heard of its end, even if that is after the other one
         was admitted."""
         found = released_early(before, after, mirrors=self._mirrors[node])
         return [each for each in found if each.pod not in self._returned[node]]
 
-    def _pictures(self, world: World, books: NodeBooks) -> tuple[NodeBooks, ...]:
+    def _pictures(self, world: World, books: NodeRecords) -> tuple[NodeRecords, ...]:
         """Returns the books as they are and, where a kubelet has forgotten units, as if it had not."""
         known = with_forgotten(books, world.nodes[books.node].kubelet)
         return (books,) if known is books else (books, known)
@@ -219,7 +219,7 @@ class Run:
         ]
         return sorted({str(each): each for each in found}.values())
 
-    def _differences(self, world: World, extender: str, books: NodeBooks) -> list[Difference]:
+    def _differences(self, world: World, extender: str, books: NodeRecords) -> list[Difference]:
         forgotten = forgotten_by(world.nodes[books.node].kubelet)
         plain, *known = (
             self._audit_once((extender, books.node, place), picture)
@@ -233,14 +233,14 @@ class Run:
             )
         return found
 
-    def _audit_once(self, place: tuple[str, str, int], picture: NodeBooks) -> list[Difference]:
+    def _audit_once(self, place: tuple[str, str, int], picture: NodeRecords) -> list[Difference]:
         known = self._audited.get(place)
         if known is None or known[0] != picture:
             known = self._audited[place] = (picture, node_differences(picture))
         return known[1]
 
 
-def counts_lent_units(found: Difference, books: NodeBooks) -> bool:
+def counts_lent_units(found: Difference, books: NodeRecords) -> bool:
     """Whether an extender counts too much on the card of a static pod that has no mirror: no book says which
     of its containers lend their units to others."""
     card = books.share_node.card(found.card) if books.share_node else None

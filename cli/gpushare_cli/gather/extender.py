@@ -10,14 +10,14 @@ from pathlib import Path
 
 from gpushare_cli.gather.errors import CannotLookError
 from gpushare_core.audit.readers import read_ledger
-from gpushare_core.audit.records import LedgerBook
+from gpushare_core.audit.records import LedgerRecord
 from gpushare_core.dialects.gpushare import GPUSHARE
 
 KEYS = Path("/etc/kubernetes/gpushare")
 CALL_SECONDS = 10.0
 
 
-def read_extender(url: str, keys: Path = KEYS) -> Mapping[str, LedgerBook]:
+def read_extender(url: str, keys: Path = KEYS) -> Mapping[str, LedgerRecord]:
     """Returns node -> what the extender at ``url`` (https://host:port) has of it. ``keys``: the host's folder
     of keys."""
     try:

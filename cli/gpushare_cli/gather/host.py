@@ -11,7 +11,7 @@ from gpushare_core.audit.readers import read_environment
 from gpushare_core.audit.records import (
     ContainerKey,
     HeldUnits,
-    HostBooks,
+    HostRecords,
     ListedContainer,
     PodKey,
     SeenCards,
@@ -27,10 +27,10 @@ KUBELET_FOLDER = Path("/var/lib/kubelet")
 CALL_SECONDS = 10.0
 
 
-def read_host(kubelet: Path = KUBELET_FOLDER) -> HostBooks:
+def read_host(kubelet: Path = KUBELET_FOLDER) -> HostRecords:
     """Reads the kubelet with the folder ``kubelet``. Environments come from its checkpoint, which keeps the
     plugin's responses."""
-    return HostBooks(
+    return HostRecords(
         resources=listed_containers(pod_resources(kubelet / "pod-resources" / "kubelet.sock")),
         checkpoint=read_checkpoint(kubelet / "device-plugins" / FILE),
     )

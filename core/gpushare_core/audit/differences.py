@@ -6,8 +6,8 @@ from types import MappingProxyType
 
 from gpushare_core.audit.difference import Difference, Kind
 from gpushare_core.audit.holdings import Holding, holdings
-from gpushare_core.audit.records import Books, NodeBooks, ShareNodeBook
-from gpushare_core.audit.rules.agreement import accounts, disagreements, orphan_marks, two_kubelet_books
+from gpushare_core.audit.records import ClusterRecords, NodeRecords, ShareNodeRecord
+from gpushare_core.audit.rules.agreement import accounts, disagreements, kubelet_disagreements, orphan_marks
 from gpushare_core.audit.rules.capacity import (
     Use,
     card_sizes,
@@ -43,67 +43,67 @@ from gpushare_core.audit.wording import list_text
 NO_MIRRORS: Mapping[str, str] = MappingProxyType({})
 
 
-def differences(books: Books) -> list[Difference]:
-    """Returns everything in ``books`` that is not as it must be, sorted; empty when all books agree.
+def differences(records: ClusterRecords) -> list[Difference]:
+    """Returns everything in ``records`` that is not as it must be, sorted; empty when all books agree.
 
     Books that were not read are not compared. While pods are on their way only those count whose
     ``kind.at_once`` says so; and as books are never read in one instant, what is seen once is a difference
     only when it is seen again: see ``seen_twice``.
     """
-    found = [node_difference for node in books.nodes.values() for node_difference in node_differences(node)]
-    return sorted([*found, *_on_two_nodes(books)])
+    found = [node_difference for node in records.nodes.values() for node_difference in node_differences(node)]
+    return sorted([*found, *_on_two_nodes(records)])
 
 
-def node_differences(books: NodeBooks) -> list[Difference]:
+def node_differences(records: NodeRecords) -> list[Difference]:
     """Returns what is not as it must be on one node by its own books alone, sorted."""
-    if books.share_node is not None and books.share_node.problem:
-        return [_unreadable(books.node, books.share_node.problem)]
-    claimed, held, units = claims(books), holdings(books), unit_map(books.share_node)
+    if records.share_node is not None and records.share_node.problem:
+        return [_unreadable(records.node, records.share_node.problem)]
+    claimed, held, units = claims(records), holdings(records), unit_map(records.share_node)
     return sorted(
         [
-            *_of_status(books),
-            *granted_twice(books, held),
-            *environment_capacity(books),
-            *(_of_units(books, held, units) if units else ()),
-            *disagreements(books, held, accounts(books, held, claimed, units)),
-            *two_kubelet_books(books, held),
-            *orphan_marks(books),
-            *without_units(books, held, claimed),
-            *unwritable(books),
-            *uncounted_foreign(books, held),
-            *written_by_authors(books, claimed),
-            *cards_unasked(books),
-            *_promised(books, claimed),
-            *ledger_differences(books, claimed),
-            *dialect_differences(books, claimed),
-            *forgeries(books, claimed, _held_by_pod(held)),
+            *_of_status(records),
+            *granted_twice(records, held),
+            *environment_capacity(records),
+            *(_of_units(records, held, units) if units else ()),
+            *disagreements(records, held, accounts(records, held, claimed, units)),
+            *kubelet_disagreements(records, held),
+            *orphan_marks(records),
+            *without_units(records, held, claimed),
+            *unwritable(records),
+            *uncounted_foreign(records, held),
+            *written_by_authors(records, claimed),
+            *cards_unasked(records),
+            *_promised(records, claimed),
+            *ledger_differences(records, claimed),
+            *dialect_differences(records, claimed),
+            *forgeries(records, claimed, _held_by_pod(held)),
         ]
     )
 
 
-def _of_status(books: NodeBooks) -> Iterator[Difference]:
-    yield from status_capacity(books)
-    yield from card_sizes(books)
-    yield from status_sums(books)
-    yield from status_locks(books)
+def _of_status(records: NodeRecords) -> Iterator[Difference]:
+    yield from status_capacity(records)
+    yield from card_sizes(records)
+    yield from status_sums(records)
+    yield from status_locks(records)
 
 
-def _of_units(books: NodeBooks, held: list[Holding], units: UnitMap) -> Iterator[Difference]:
-    yield from kubelet_capacity(books, held, units)
-    yield from kubelet_locks(books, held, units)
-    yield from uncounted(books, held, units)
-    yield from stored_answers(books, held, units)
-    yield from environments(books, held, units)
+def _of_units(records: NodeRecords, held: list[Holding], units: UnitMap) -> Iterator[Difference]:
+    yield from kubelet_capacity(records, held, units)
+    yield from kubelet_locks(records, held, units)
+    yield from uncounted(records, held, units)
+    yield from stored_answers(records, held, units)
+    yield from environments(records, held, units)
 
 
-def _promised(books: NodeBooks, claimed: Mapping[str, Claim]) -> Iterator[Difference]:
+def _promised(records: NodeRecords, claimed: Mapping[str, Claim]) -> Iterator[Difference]:
     uses = (
         Use(card=card, resource=claim.class_of(card), units=units, holder=str(claim.pod.key))
         for claim in claimed.values()
-        if claim.allocation.node == books.node and claim.justified
+        if claim.allocation.node == records.node and claim.justified
         for card, units in claim.allocation.held().items()
     )
-    yield from overfull(books, uses, teller="the pods' annotations", kind=Kind.OVER_COUNTED)
+    yield from overfull(records, uses, teller="the pods' annotations", kind=Kind.OVER_COUNTED)
 
 
 def _held_by_pod(held: Iterable[Holding]) -> dict[str, int]:
@@ -123,10 +123,10 @@ def _unreadable(node: str, problem: str) -> Difference:
     )
 
 
-def _on_two_nodes(books: Books) -> Iterator[Difference]:
+def _on_two_nodes(records: ClusterRecords) -> Iterator[Difference]:
     """Yields the pods that books have on several nodes: a pod is on one."""
     found: dict[str, dict[str, str]] = defaultdict(dict)
-    for node in books.nodes.values():
+    for node in records.nodes.values():
         for card in node.share_node.cards if node.share_node else ():
             found_here = ((holder.key.pod.uid, str(holder.key.pod)) for holder in card.holders)
             for uid, name in found_here:
@@ -147,18 +147,18 @@ def _on_two_nodes(books: Books) -> Iterator[Difference]:
             )
 
 
-def status_differences(share_node: ShareNodeBook) -> list[Difference]:
+def status_differences(share_node: ShareNodeRecord) -> list[Difference]:
     """Returns what is not as it must be in one GPUShareNode alone.
 
     It depends on nothing else: who asks of thousands of nodes remembers the answer by resourceVersion.
     """
     if share_node.problem:
         return [_unreadable(share_node.name, share_node.problem)]
-    return sorted(_of_status(NodeBooks(node=share_node.name, share_node=share_node)))
+    return sorted(_of_status(NodeRecords(node=share_node.name, share_node=share_node)))
 
 
 def released_early(
-    before: NodeBooks, after: NodeBooks, *, mirrors: Mapping[str, str] = NO_MIRRORS
+    before: NodeRecords, after: NodeRecords, *, mirrors: Mapping[str, str] = NO_MIRRORS
 ) -> list[Difference]:
     """Returns the units that a book counted ``before`` and does not ``after``, although the kubelet holds
     them for the same container all along.

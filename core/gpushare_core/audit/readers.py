@@ -7,16 +7,16 @@ import msgspec
 from gpushare_core.api.names import COMPONENT_LABEL, FIELD_MANAGER, MANAGED_BY_LABEL, MIRROR_ANNOTATION
 from gpushare_core.audit.records import (
     NO_HOST,
-    Books,
-    HostBooks,
-    LedgerBook,
+    ClusterRecords,
+    HostRecords,
     LedgerCard,
+    LedgerRecord,
     LedgerShare,
-    NodeBooks,
-    PodBook,
+    NodeRecords,
     PodKey,
+    PodRecord,
     SeenCards,
-    ShareNodeBook,
+    ShareNodeRecord,
 )
 from gpushare_core.audit.status_card import status_card
 from gpushare_core.dialects.annotation_room import size_of
@@ -86,13 +86,13 @@ class _ShareNode(msgspec.Struct):
     status: _Status | None = None
 
 
-def read_share_node(item: Json) -> ShareNodeBook:
+def read_share_node(item: Json) -> ShareNodeRecord:
     """Returns what a GPUShareNode (as JSON) says; one that cannot be read says why."""
     try:
         node = msgspec.convert(item, _ShareNode)
         return _share_node(node, node.status or _Status())
     except UNREADABLE_JSON as error:
-        return ShareNodeBook(name=_name_of(item), problem=str(error))
+        return ShareNodeRecord(name=_name_of(item), problem=str(error))
 
 
 def _name_of(item: object) -> str:
@@ -101,8 +101,8 @@ def _name_of(item: object) -> str:
     return str(metadata.get("name", "")) if isinstance(metadata, dict) else ""
 
 
-def _share_node(node: _ShareNode, status: _Status) -> ShareNodeBook:
-    return ShareNodeBook(
+def _share_node(node: _ShareNode, status: _Status) -> ShareNodeRecord:
+    return ShareNodeRecord(
         name=node.metadata.name,
         unit=parse_node_unit(status.memory_unit) if status.memory_unit else None,
         dialect=status.dialect,
@@ -113,11 +113,11 @@ def _share_node(node: _ShareNode, status: _Status) -> ShareNodeBook:
     )
 
 
-def read_pod(item: Json) -> PodBook:
+def read_pod(item: Json) -> PodRecord:
     """Returns what the API server has of a pod; ``item``: the whole object as JSON, or its metadata alone."""
     metadata, spec, status = item["metadata"], item.get("spec"), item.get("status") or {}
     annotations = metadata.get("annotations") or {}
-    return PodBook(
+    return PodRecord(
         key=PodKey(metadata["namespace"], metadata["name"], metadata["uid"]),
         node=(spec or {}).get("nodeName", ""),
         kubelet_uid=annotations.get(MIRROR_ANNOTATION) or metadata["uid"],
@@ -162,25 +162,25 @@ def read_environment(variables: Mapping[str, str]) -> SeenCards | None:
     )
 
 
-def books_of(
+def cluster_records(
     share_nodes: Iterable[Json],
     pods: Iterable[Json] | None,
     *,
-    ledger: Mapping[str, LedgerBook] | None = None,
-    hosts: Mapping[str, HostBooks] | None = None,
-) -> Books:
+    ledger: Mapping[str, LedgerRecord] | None = None,
+    hosts: Mapping[str, HostRecords] | None = None,
+) -> ClusterRecords:
     """Returns the books of every node that has a GPUShareNode, of objects as JSON.
 
     ``hosts``: by node; a node that is not among them was not read there.
     """
     bound = None if pods is None else _by_node(pods)
     nodes = [read_share_node(item) for item in share_nodes]
-    return Books(
+    return ClusterRecords(
         {
-            node.name: _node_books(
+            node.name: _node_records(
                 node,
                 pods=None if bound is None else bound.get(node.name, {}),
-                ledger=None if ledger is None else ledger.get(node.name, LedgerBook()),
+                ledger=None if ledger is None else ledger.get(node.name, LedgerRecord()),
                 host=(hosts or {}).get(node.name, NO_HOST),
             )
             for node in nodes
@@ -188,14 +188,14 @@ def books_of(
     )
 
 
-def _node_books(
-    share_node: ShareNodeBook,
+def _node_records(
+    share_node: ShareNodeRecord,
     *,
-    pods: Mapping[str, PodBook] | None,
-    ledger: LedgerBook | None,
-    host: HostBooks,
-) -> NodeBooks:
-    return NodeBooks(
+    pods: Mapping[str, PodRecord] | None,
+    ledger: LedgerRecord | None,
+    host: HostRecords,
+) -> NodeRecords:
+    return NodeRecords(
         node=share_node.name,
         share_node=share_node,
         pods=pods,
@@ -207,8 +207,8 @@ def _node_books(
     )
 
 
-def _by_node(pods: Iterable[Json]) -> dict[str, dict[str, PodBook]]:
-    found: dict[str, dict[str, PodBook]] = {}
+def _by_node(pods: Iterable[Json]) -> dict[str, dict[str, PodRecord]]:
+    found: dict[str, dict[str, PodRecord]] = {}
     for item in pods:
         if (item.get("spec") or {}).get("nodeName"):
             pod = read_pod(item)
@@ -234,7 +234,7 @@ class _Ledger(msgspec.Struct):
     nodes: list[_LedgerNode] | None = None
 
 
-def read_ledger(answer: Json) -> dict[str, LedgerBook]:
+def read_ledger(answer: Json) -> dict[str, LedgerRecord]:
     """Returns node -> the extender's book, of what its path ``/gpushare/inspect`` answers.
 
     Raises:
@@ -244,8 +244,8 @@ def read_ledger(answer: Json) -> dict[str, LedgerBook]:
     return {node.name: _ledger_node(node) for node in ledger.nodes or ()}
 
 
-def _ledger_node(node: _LedgerNode) -> LedgerBook:
-    return LedgerBook(unit=_node_unit(node.unit), cards=tuple(_ledger_cards(node.cards or ())))
+def _ledger_node(node: _LedgerNode) -> LedgerRecord:
+    return LedgerRecord(unit=_node_unit(node.unit), cards=tuple(_ledger_cards(node.cards or ())))
 
 
 def _node_unit(text: str) -> NodeUnit | None:

@@ -75,7 +75,7 @@ class StatusCard:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShareNodeBook:
+class ShareNodeRecord:
     """The GPUShareNode of a node: its spec is the operator's, its status the plugin's."""
 
     name: str
@@ -99,7 +99,7 @@ class ShareNodeBook:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PodBook:
+class PodRecord:
     """One pod of the node as the API server has it."""
 
     key: PodKey
@@ -197,7 +197,7 @@ class LedgerCard:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LedgerBook:
+class LedgerRecord:
     """The extender's sums of one node."""
 
     unit: NodeUnit | None = None
@@ -211,12 +211,12 @@ class LedgerBook:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NodeBooks:
+class NodeRecords:
     """All that was read of one node."""
 
     node: str
-    share_node: ShareNodeBook | None = None
-    pods: Mapping[str, PodBook] | None = None
+    share_node: ShareNodeRecord | None = None
+    pods: Mapping[str, PodRecord] | None = None
     """By the UID that the API server has: all pods that are bound to the node, ended ones too."""
     resources: Sequence[ListedContainer] | None = None
     """PodResources: every container of every active pod that has units of ours."""
@@ -225,7 +225,7 @@ class NodeBooks:
     environments: Mapping[ContainerKey, SeenCards | None] | None = None
     """Every running container, by the environment that its process really has; None for one that names no
     card of ours."""
-    ledger: LedgerBook | None = None
+    ledger: LedgerRecord | None = None
     """Of a node that the extender does not know: an empty one."""
     hardware: Mapping[str, int] | None = None
     """Card UUID -> bytes of its memory, by the driver or the inventory. Of a card that changed while units of
@@ -233,8 +233,8 @@ class NodeBooks:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HostBooks:
-    """What only the host of a node tells; as in ``NodeBooks``."""
+class HostRecords:
+    """What only the host of a node tells; as in ``NodeRecords``."""
 
     resources: Sequence[ListedContainer] | None = None
     checkpoint: Mapping[ContainerKey, StoredContainer] | None = None
@@ -242,12 +242,12 @@ class HostBooks:
     hardware: Mapping[str, int] | None = None
 
 
-NO_HOST = HostBooks()
+NO_HOST = HostRecords()
 
 
 @dataclass(frozen=True, slots=True)
-class Books:
+class ClusterRecords:
     """All that was read of a cluster."""
 
-    nodes: Mapping[str, NodeBooks]
+    nodes: Mapping[str, NodeRecords]
     """By name."""

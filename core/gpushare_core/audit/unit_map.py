@@ -4,7 +4,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gpushare_core.audit.records import ShareNodeBook, StatusCard
+from gpushare_core.audit.records import ShareNodeRecord, StatusCard
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_core.placement.units import NodeUnit
 
@@ -64,7 +64,7 @@ def _first(block: Block) -> int:
     return block.first
 
 
-def unit_map(share_node: ShareNodeBook | None) -> UnitMap | None:
+def unit_map(share_node: ShareNodeRecord | None) -> UnitMap | None:
     """Returns the map that ``share_node`` records; None where it records none."""
     if share_node is None or share_node.unit is None:
         return None

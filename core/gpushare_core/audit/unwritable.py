@@ -3,18 +3,18 @@
 from collections.abc import Iterator
 
 from gpushare_core.audit.difference import Difference, Kind
-from gpushare_core.audit.records import NodeBooks, PodBook
+from gpushare_core.audit.records import NodeRecords, PodRecord
 from gpushare_core.dialects.annotation_room import MAX_BYTES
 from gpushare_core.dialects.dialect import Dialect
 
 
-def unwritable(books: NodeBooks) -> Iterator[Difference]:
+def unwritable(records: NodeRecords) -> Iterator[Difference]:
     """Yields those with an allocation: an extender of an earlier version has bound them, or somebody else."""
-    for uid, pod in (books.pods or {}).items():
+    for uid, pod in (records.pods or {}).items():
         is_bound = Dialect.allocation_annotation in pod.annotations and not pod.ended
         if is_bound and pod.annotations_size > MAX_BYTES:
             yield Difference(
-                node=books.node,
+                node=records.node,
                 kind=Kind.UNWRITABLE,
                 pod=str(pod.key),
                 uid=uid,
@@ -22,7 +22,7 @@ def unwritable(books: NodeBooks) -> Iterator[Difference]:
             )
 
 
-def _sentence(pod: PodBook) -> str:
+def _sentence(pod: PodRecord) -> str:
     return (
         f"{pod.key} has {pod.annotations_size} bytes of annotations, and Kubernetes takes no write to a pod"
         f" with more than {MAX_BYTES}: its kubelet cannot say that it has ended, and its cards stay taken;"

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from gpushare_core.audit.records import NodeBooks
+from gpushare_core.audit.records import NodeRecords
 
 PODRESOURCES = "the kubelet's PodResources"
 CHECKPOINT = "the kubelet's checkpoint"
@@ -19,9 +19,9 @@ LOOK_AT_PLUGIN = (
 LOOK_AT_EXTENDER = "if this stays, see the extender's log; restarting the extender makes it count anew"
 
 
-def card_name(books: NodeBooks, uuid: str) -> str:
+def card_name(records: NodeRecords, uuid: str) -> str:
     """Returns how people find the card: its index, where a status tells it, and its UUID."""
-    card = books.share_node.card(uuid) if books.share_node else None
+    card = records.share_node.card(uuid) if records.share_node else None
     return f"card {card.index} ({uuid})" if card else f"card {uuid}"
 
 

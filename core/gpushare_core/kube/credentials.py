@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from gpushare_core.api.names import NAMESPACE
-from gpushare_core.kube.http_calls import checked_host, checked_server
+from gpushare_core.kube.server_url import checked_host, checked_server
 from gpushare_core.kube.tls import RENEW_SECONDS, Pem, RenewedTls, TlsParts, TlsSource
 from gpushare_core.text.json_object import UNREADABLE_JSON
 

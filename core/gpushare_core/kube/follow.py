@@ -14,8 +14,10 @@ from typing import Any, Generic, TypeVar, overload
 import msgspec
 
 from gpushare_core.kube.backoff import Backoff, Jitter
-from gpushare_core.kube.client import JSON, METADATA, METADATA_LIST, KubeClient, ListMetadata, Request
+from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.errors import ApiError, UnreachableError, WatchEventTooLargeError, asked_to_wait
+from gpushare_core.kube.request import JSON, METADATA, METADATA_LIST, ApiRequest
+from gpushare_core.kube.response import ListMetadata, ListResponse
 from gpushare_core.text.json_object import UNREADABLE_JSON, Json
 from gpushare_core.text.whole_number import version_number
 
@@ -100,11 +102,6 @@ class _Point:
     """When the server last showed that it knows it."""
 
 
-class _Page(msgspec.Struct):
-    metadata: ListMetadata
-    items: list[msgspec.Raw] | None = None
-
-
 class _Event(msgspec.Struct):
     type: str
     object: msgspec.Raw
@@ -114,7 +111,7 @@ class _Versioned(msgspec.Struct):
     metadata: ListMetadata
 
 
-class _Status(msgspec.Struct):
+class _WatchErrorStatus(msgspec.Struct):
     """Source: ``metav1.Status``."""
 
     code: int = 500
@@ -175,8 +172,12 @@ class _Follow(Generic[T]):
     follower: Follower
 
     async def list_and_watch(self) -> AsyncIterator[Listed[T] | Changed[T]]:
-        """Raises ``ApiError``, ``UnreachableError``, ``WatchEventTooLargeError`` or one of ``UNREADABLE_JSON`` when
-        the thread is lost."""
+        """Yields the list, then every change.
+
+        Raises:
+            ApiError, UnreachableError, WatchEventTooLargeError, one of ``UNREADABLE_JSON``: a change may have
+                been missed.
+        """
         begun = self.follower.clock()
         self.follower.list_begins()
         items, version = await self._list()
@@ -192,7 +193,7 @@ class _Follow(Generic[T]):
         token = ""
         while True:
             self.follower.pulse()
-            page = await self.client.read(self._page_request(token), shape=_Page)
+            page = await self.client.read(self._page_request(token), shape=ListResponse[msgspec.Raw])
             items.extend(map(self.read, page.items or ()))
             token = page.metadata.next_page
             if not token:
@@ -243,19 +244,19 @@ class _Follow(Generic[T]):
 
     async def _confirm(self, point: _Point) -> None:
         """Raises ``ApiError`` where the server has not come to ``point`` yet."""
-        page = await self.client.read(self._page_request("", limit=1), shape=_Page)
+        page = await self.client.read(self._page_request("", limit=1), shape=ListResponse[msgspec.Raw])
         _refuse_past(page.metadata.resource_version, point)
         point.confirmed = self.follower.clock()
 
     def _watch_seconds(self) -> int:
         return int(WATCH_SECONDS * (1.0 + self.follower.jitter()))
 
-    def _page_request(self, token: str, *, limit: int = PAGE) -> Request:
+    def _page_request(self, token: str, *, limit: int = PAGE) -> ApiRequest:
         params = self.collection.params(**{"limit": str(limit), "continue": token})
         accept = METADATA_LIST if self.collection.metadata_only else JSON
-        return Request(path=self.collection.path, params=params, accept=accept)
+        return ApiRequest(path=self.collection.path, params=params, accept=accept)
 
-    def _watch_request(self, version: str) -> Request:
+    def _watch_request(self, version: str) -> ApiRequest:
         params = self.collection.params(
             watch="1",
             resourceVersion=version,
@@ -263,7 +264,7 @@ class _Follow(Generic[T]):
             timeoutSeconds=str(self._watch_seconds()),
         )
         accept = METADATA if self.collection.metadata_only else JSON
-        return Request(path=self.collection.path, params=params, accept=accept)
+        return ApiRequest(path=self.collection.path, params=params, accept=accept)
 
 
 def _refuse_past(version: str, point: _Point) -> None:
@@ -276,5 +277,5 @@ def _refuse_past(version: str, point: _Point) -> None:
 def _refuse_error(event: _Event) -> None:
     if event.type != "ERROR":
         return
-    status = msgspec.json.decode(event.object, type=_Status)
+    status = msgspec.json.decode(event.object, type=_WatchErrorStatus)
     raise ApiError(status.code, status.reason, status.message)

@@ -5,10 +5,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from gpushare_core.kube.client import KubeClient, Request
+from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.kube.lease import Lease, LeaseObserver, LeaseState, held_lease, released_lease
 from gpushare_core.kube.paths import lease_path
+from gpushare_core.kube.request import ApiRequest
 from gpushare_core.process.clock import steady_seconds, utc_now
 from gpushare_core.text.json_object import Json
 
@@ -88,7 +89,7 @@ class LeaseHolder:
         """
         state = None
         try:
-            state = await self._send(Request(path=self._path, timeout=self.call_seconds))
+            state = await self._send(ApiRequest(path=self._path, timeout=self.call_seconds))
         except ApiError as error:
             if not error.is_not_found:
                 raise UnknownHolderError(f"cannot read the Lease {self.name}: {error}") from error
@@ -145,7 +146,7 @@ class LeaseHolder:
 
     async def _write(self, lease: Json) -> LeaseState:
         """A PUT also creates a Lease that is missing: the right to that can be given for one name only."""
-        request = Request(method="PUT", path=self._path, body=lease, timeout=self.call_seconds)
+        request = ApiRequest(method="PUT", path=self._path, body=lease, timeout=self.call_seconds)
         try:
             written = await self._send(request)
         except ApiError as error:
@@ -158,7 +159,7 @@ class LeaseHolder:
         self._observer.observe(written, now=self.clock())
         return written
 
-    async def _send(self, request: Request) -> LeaseState:
+    async def _send(self, request: ApiRequest) -> LeaseState:
         try:
             return (await self.client.read(request, shape=Lease)).state()
         except UnreachableError as error:

@@ -8,9 +8,10 @@ its pod may live on, bound or not.
 import logging
 from dataclasses import dataclass
 
-from gpushare_core.kube.client import KubeClient, Request
+from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.kube.paths import pod_path
+from gpushare_core.kube.request import ApiRequest
 from gpushare_extender.bind.deadlines import BindTiming
 from gpushare_extender.decide.pod_state import PodState
 from gpushare_extender.ledger.ledger import Ledger
@@ -63,7 +64,7 @@ class StaleReservations:
         holder = reservation.holder
         try:
             path = pod_path(holder.namespace, holder.name)
-            pod = await self.client.read(Request(path=path), shape=PodState)
+            pod = await self.client.read(ApiRequest(path=path), shape=PodState)
         except ApiError as error:
             return error.is_not_found
         except UnreachableError:

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field, replace
 
 from gpushare_core.dialects.table import RESOURCES
 from gpushare_core.kube.backoff import Backoff
-from gpushare_core.kube.client import KubeClient, Request
+from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.errors import ApiError, UnreachableError, asked_to_wait
 from gpushare_core.kube.paths import pod_path
+from gpushare_core.kube.request import ApiRequest
 from gpushare_core.placement.requests import PodRequest
 from gpushare_extender.decide.pod import KubePod
 from gpushare_extender.objects.holder import PodUpdate
@@ -78,7 +79,7 @@ class LegacyPodReader:
             await backoff.wait(asked_to_wait(problem))
 
     async def _read_pod(self, legacy: LegacyPod) -> tuple[str, PodRequest] | None:
-        request = Request(path=pod_path(legacy.pod.namespace, legacy.pod.name))
+        request = ApiRequest(path=pod_path(legacy.pod.namespace, legacy.pod.name))
         try:
             pod = await self.client.read(request, shape=KubePod)
         except ApiError as error:

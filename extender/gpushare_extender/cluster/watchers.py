@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from gpushare_core.kube import paths
-from gpushare_core.kube.client import CALL_TIMEOUT, KubeClient
+from gpushare_core.kube.client import REQUEST_TIMEOUT, KubeClient
 from gpushare_core.kube.follow import IDLE_SECONDS, Clock, Collection, Follower, Listed, follow
 from gpushare_extender.cluster.legacy_pods import LegacyPodReader
 from gpushare_extender.cluster.log_levels import LogLevels
@@ -27,7 +27,7 @@ BOUND_PODS = Collection(
 """Pods that are bound and not finished. Terminating pods count, as their containers may still run."""
 SHARE_NODES = Collection(path=paths.SHARE_NODES)
 
-DEAD_SECONDS = IDLE_SECONDS + 4 * CALL_TIMEOUT
+DEAD_SECONDS = IDLE_SECONDS + 4 * REQUEST_TIMEOUT
 """A longer silence of a watch can only have a cause inside this process."""
 
 RELEASE_PERIOD = 0.5

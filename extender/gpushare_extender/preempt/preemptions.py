@@ -10,10 +10,11 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from gpushare_core.kube.backoff import backoff_delay
-from gpushare_core.kube.client import KubeClient, Request
+from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.kube.lease_holder import NotHeldError
 from gpushare_core.kube.paths import events, pod_path
+from gpushare_core.kube.request import ApiRequest
 from gpushare_extender.bind.deadlines import BindTiming
 from gpushare_extender.decide.fit.filter import fitting_nodes, passing_nodes
 from gpushare_extender.decide.pod import KubePod
@@ -141,7 +142,7 @@ class Preemptions:
                 self.preemptors.has_to_wait(preemptor, again=now + FIRST_RETRY)
             return
         if preemptor.is_stale(now=now):
-            preemptor.is_woken = True
+            preemptor.is_activated = True
             self.would_fit(preemptor.pod.uid)
             return
         await self.permit()
@@ -255,11 +256,11 @@ class Preemptions:
         self, preemptor: Preemptor, pods: Mapping[str, Sequence[BoundPod]], budgets: Sequence[Budget]
     ) -> None:
         """Where only budgets are in the way, people are told once."""
-        if preemptor.told or not budgets:
+        if preemptor.budgets_reported or not budgets:
             return
         evictions = self._evictions(preemptor, pods, [])
         if victims := [pod for eviction in evictions for pod in eviction.victims]:
-            preemptor.told = True
+            preemptor.budgets_reported = True
             why = "a PodDisruptionBudget protects it, and no other pods would free enough on one card"
             await self._tell(refused(preemptor.pod, victims[0].pod, why=why))
 
@@ -396,7 +397,9 @@ class Preemptions:
     async def _read(self, pod: PodReference) -> KubePod | None:
         """Returns None when there is no such pod any more."""
         try:
-            present = await self.client.read(Request(path=pod_path(pod.namespace, pod.name)), shape=KubePod)
+            present = await self.client.read(
+                ApiRequest(path=pod_path(pod.namespace, pod.name)), shape=KubePod
+            )
         except ApiError as error:
             if error.is_not_found:
                 return None

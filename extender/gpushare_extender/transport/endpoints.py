@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from aiohttp import web
 
-from gpushare_core.health_port import HealthPort, Page
+from gpushare_core.health_server import CannotServeError, HealthServer, Page
 from gpushare_core.process.version import VERSION
 from gpushare_extender.transport.listener import Http2Service, ListenerLimits, ListeningPort, open_port
 from gpushare_extender.transport.tls import ServerTls
@@ -18,10 +18,6 @@ RETRY_SECONDS = 2.0
 """Between attempts to listen on an address that another program has."""
 
 _log = logging.getLogger(__name__)
-
-
-class CannotServeError(Exception):
-    """The program cannot start to serve; the text says why and what to do."""
 
 
 class Address(NamedTuple):
@@ -67,7 +63,7 @@ class HealthPortEndpoint(NamedTuple):
     async def open(self, *, drain: float) -> "OpenHealthPort":
         """As ``Endpoint.open``."""
         del drain  # responses do not wait for anything
-        port = HealthPort(self.address.port, self.pages, host=self.address.host)
+        port = HealthServer(self.address.port, self.pages, host=self.address.host)
         port.open()
         return OpenHealthPort(port)
 
@@ -75,7 +71,7 @@ class HealthPortEndpoint(NamedTuple):
 class OpenHealthPort(NamedTuple):
     """A health port, closed as a ``ListeningPort`` is."""
 
-    port: HealthPort
+    port: HealthServer
 
     async def close(self) -> None:
         await self.port.close()

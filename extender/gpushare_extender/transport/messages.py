@@ -8,12 +8,12 @@ from urllib.parse import unquote
 
 import msgspec
 
-from gpushare_core import health_port
+from gpushare_core import health_server
 from gpushare_core.text.printable import printable
 
 ENCODER = msgspec.json.Encoder()
 
-Response = health_port.Answer
+Response = health_server.Response
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 from prometheus_client import CollectorRegistry
 
-from gpushare_core.health_port import Answer, MetricsPage, Page
-from gpushare_core.process.metrics import PATH, new_registry
+from gpushare_core.health_server import Page, Response, health_pages
+from gpushare_core.process.metrics import new_registry
 from gpushare_core.text.printable import printable
 from gpushare_extender.cluster.watchers import DEAD_SECONDS, WatchHealth
 from gpushare_extender.transport.messages import Handler, json_response
@@ -30,19 +30,19 @@ class HealthApi:
     registry: CollectorRegistry = field(default_factory=lambda: new_registry("gpushare-extender"))
 
     def pages(self) -> Mapping[str, Page]:
-        return {"/healthz": self.healthz, "/readyz": self.readyz, PATH: MetricsPage(self.registry)}
+        return health_pages(liveness=self.healthz, readiness=self.readyz, registry=self.registry)
 
     def routes(self) -> list[Route]:
         """Returns the same for who has a certificate."""
         return [Route("GET", path, _handler(page)) for path, page in self.pages().items()]
 
-    async def healthz(self) -> Answer:
+    async def healthz(self) -> Response:
         """503 when a watch has been stuck for so long that only a restart can help."""
         silence = {watch.collection: round(watch.silence, 1) for watch in self.watches}
         dead = any(watch.silence > DEAD_SECONDS for watch in self.watches)
         return json_response({"ok": not dead, "secondsSinceLastSign": silence}, status=503 if dead else 200)
 
-    async def readyz(self) -> Answer:
+    async def readyz(self) -> Response:
         message = printable(self.not_listed() or self._not_reachable() or self._not_listening())
         return json_response({"ok": not message, "missing": message}, status=503 if message else 200)
 

@@ -7,9 +7,10 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from http import HTTPStatus
 
-from gpushare_core.kube.client import KubeClient, Request
+from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import Credentials
 from gpushare_core.kube.errors import ApiError, UnreachableError
+from gpushare_core.kube.request import ApiRequest
 from gpushare_core.process.metrics import PATH
 
 REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
@@ -33,7 +34,7 @@ def reviewer(credentials: Credentials) -> Reviewer:
 
     async def review(token: str) -> HTTPStatus:
         body = {"spec": {"nonResourceAttributes": {"path": PATH, "verb": "get"}}}
-        request = Request(method="POST", path=REVIEWS, body=body, timeout=QUESTION_SECONDS)
+        request = ApiRequest(method="POST", path=REVIEWS, body=body, timeout=QUESTION_SECONDS)
         try:
             async with KubeClient(credentials.of_bearer(token), connections=1) as client:
                 answer = await client.send(request)

@@ -9,7 +9,7 @@ from http import HTTPStatus
 
 from aiohttp import hdrs, typedefs, web
 
-from gpushare_core.health_port import Page
+from gpushare_core.health_server import Page
 from gpushare_core.process.metrics import PATH
 from gpushare_extender.transport.connection import read_in_time
 from gpushare_extender.transport.endpoints import RETRY_SECONDS, Address, Endpoint, OpenPort

@@ -14,8 +14,8 @@ from gpushare_core.placement.requests import PodRequest
 from gpushare_core.process.version import VERSION
 from gpushare_core.text.json_object import UNREADABLE_JSON
 from gpushare_extender.bind.binder import Binder
+from gpushare_extender.decide.fit.candidates import prioritize_nodes
 from gpushare_extender.decide.fit.filter import FilterResult, Narrowing, filter_nodes
-from gpushare_extender.decide.fit.prioritize import prioritize_nodes
 from gpushare_extender.decide.pod import KubePod
 from gpushare_extender.decide.waiting.attempts import SchedulingAttempts
 from gpushare_extender.ledger.ledger import Ledger
@@ -194,11 +194,11 @@ class ExtenderApi:
         )
 
     async def inspect(self, _: Request) -> Response:
-        return _json(inspect_all(self.ledger, self.differing))
+        return _json(inspect_all(self.ledger, self.differing, self.binder.choices))
 
     async def inspect_node(self, request: Request) -> Response:
         name = request.name
-        if view := inspect_node(self.ledger, name, self.differing.get(name, ())):
+        if view := inspect_node(self.ledger, name, self.differing.get(name, ()), self.binder.choices):
             return _json(view)
         return error_response(f"node {name} does not share GPU cards", 404)
 

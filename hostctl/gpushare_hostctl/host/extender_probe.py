@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 from urllib.parse import urlsplit
 
-from gpushare_hostctl.decide.key_pairs import Keys
+from gpushare_hostctl.decide.scheduler.key_pairs import Keys
 
 _TIMEOUT = 5.0
 """Seconds for each step."""

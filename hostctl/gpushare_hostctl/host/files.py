@@ -9,7 +9,7 @@ import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path, PurePosixPath
 
-from gpushare_hostctl.decide.snapshot import File
+from gpushare_hostctl.decide.run.snapshot import File
 from gpushare_hostctl.errors import NeedsPersonError, RetryableError
 from gpushare_hostctl.host import system_calls
 

@@ -8,9 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
-from gpushare_hostctl.decide.health_endpoint import HealthEndpoint
-from gpushare_hostctl.decide.process_identity import ProcessIdentity, listening_sockets
-from gpushare_hostctl.decide.restart_detector import ProbeResult
+from gpushare_hostctl.decide.run.process_identity import ProcessIdentity, listening_sockets
+from gpushare_hostctl.decide.run.restart_detector import ProbeResult
+from gpushare_hostctl.decide.scheduler.health_endpoint import HealthEndpoint
 
 _TIMEOUT = 5.0
 """Seconds for each step of a probe: connecting, the handshake, the answer."""

@@ -6,11 +6,12 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from gpushare_hostctl.decide import manifest, plan, record
-from gpushare_hostctl.decide.key_pairs import AUTHORITY_FILE, CLIENT_FILE, SERVER_FILE, TRUSTED_FILE
-from gpushare_hostctl.decide.own_files import EXCHANGE, FOLDERS, SUM, is_ours, sums_of_exchange
-from gpushare_hostctl.decide.record import InstallationRecord
-from gpushare_hostctl.decide.snapshot import SCHEDULER_FOLDER, File, HostPaths, Snapshot
+from gpushare_hostctl.decide.run import plan, record
+from gpushare_hostctl.decide.run.own_files import EXCHANGE, FOLDERS, SUM, is_ours, sums_of_exchange
+from gpushare_hostctl.decide.run.record import InstallationRecord
+from gpushare_hostctl.decide.run.snapshot import SCHEDULER_FOLDER, File, HostPaths, HostSnapshot
+from gpushare_hostctl.decide.scheduler import manifest
+from gpushare_hostctl.decide.scheduler.key_pairs import AUTHORITY_FILE, CLIENT_FILE, SERVER_FILE, TRUSTED_FILE
 from gpushare_hostctl.errors import NeedsPersonError
 from gpushare_hostctl.host.files import HostFiles, is_full
 from gpushare_hostctl.host.scheduler_waiter import SchedulerWaiter
@@ -36,12 +37,12 @@ class ControlPlaneNode:
         """
         return self.files.lock(str(PurePosixPath(self.paths.folder).parent))
 
-    def snapshot(self) -> Snapshot:
+    def snapshot(self) -> HostSnapshot:
         """Returns everything a decision needs.
 
         Raises NeedsPersonError when our folder belongs to another manifest or its record is damaged.
         """
-        snapshot = Snapshot(
+        snapshot = HostSnapshot(
             paths=self.paths,
             manifest=self.files.read(self.paths.manifest),
             files=self.files.read_folder(self.paths.folder),

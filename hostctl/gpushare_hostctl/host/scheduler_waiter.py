@@ -4,15 +4,15 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from gpushare_hostctl.decide.health_endpoint import HealthEndpoint
-from gpushare_hostctl.decide.process_identity import ProcessIdentity
-from gpushare_hostctl.decide.restart_detector import (
+from gpushare_hostctl.decide.run.process_identity import ProcessIdentity
+from gpushare_hostctl.decide.run.restart_detector import (
     PROVEN_SECONDS,
     UNPROVEN_SECONDS,
     ProbeResult,
     RestartDetector,
     SteadyService,
 )
+from gpushare_hostctl.decide.scheduler.health_endpoint import HealthEndpoint
 from gpushare_hostctl.errors import RetryableError
 from gpushare_hostctl.host.health_probe import Prober
 

@@ -23,14 +23,14 @@ from gpushare_operator.cluster.kinds import (
     Kind,
 )
 from gpushare_operator.cluster.nodes.node_index import NodeIndexes
-from gpushare_operator.cluster.nodes.node_state import NodeStates
+from gpushare_operator.cluster.nodes.observed_states import StateKeeper
 from gpushare_operator.cluster.objects import (
     SchedulerObject,
     ServerFacts,
     VolcanoConfigObject,
     VolcanoLocation,
 )
-from gpushare_operator.cluster.snapshot import Snapshot
+from gpushare_operator.cluster.snapshot import ClusterSnapshot
 
 T = TypeVar("T")
 
@@ -176,9 +176,9 @@ class Cache:
     _volcano_configs: dict[VolcanoLocation, VolcanoConfigObject] = field(default_factory=dict)
     _server: ServerFacts | None = None
     _refusals: Mapping[str, str] = field(default_factory=dict)
-    _states: NodeStates = field(default_factory=NodeStates)
+    _states: StateKeeper = field(default_factory=StateKeeper)
     _indexes: NodeIndexes = field(default_factory=NodeIndexes)
-    _snapshot: Snapshot | None = None
+    _snapshot: ClusterSnapshot | None = None
     """Until something changes."""
 
     def listing(self, kind: Kind[T]) -> Listing[T]:
@@ -290,12 +290,12 @@ class Cache:
         self._snapshot = None
         self._volcano_configs = dict(configs)
 
-    def replace_silent(self, silent: Mapping[str, datetime]) -> bool:
+    def replace_unavailable(self, unavailable: Mapping[str, datetime]) -> bool:
         """Takes over which plugins are not heard of, and since when. Returns whether that is new."""
-        if silent == self._states.silent:
+        if unavailable == self._states.unavailable:
             return False
         self._snapshot = None
-        self._states.note_silent(silent)
+        self._states.note_unavailable(unavailable)
         return True
 
     def replace_refusals(self, refusals: Mapping[str, str]) -> bool:
@@ -318,15 +318,15 @@ class Cache:
         self._snapshot = None
         self._volcano_configs.pop(location, None)
 
-    def snapshot(self) -> Snapshot:
+    def snapshot(self) -> ClusterSnapshot:
         """Returns the same one until something changes."""
         if self._snapshot is None:
             self._snapshot = self._take_snapshot()
         return self._snapshot
 
-    def _take_snapshot(self) -> Snapshot:
+    def _take_snapshot(self) -> ClusterSnapshot:
         nodes, share_nodes = self._objects(NODES), self._objects(SHARE_NODES)
-        return Snapshot(
+        return ClusterSnapshot(
             policies=self._objects(POLICIES),
             nodes=nodes,
             share_nodes=share_nodes,
@@ -339,7 +339,7 @@ class Cache:
             volcano_backups=self._objects(VOLCANO_BACKUPS),
             volcano_configs=dict(self._volcano_configs),
             server=self._server,
-            silent=self._states.silent,
+            unavailable=self._states.unavailable,
             refusals=self._refusals,
             known_states=self._states.hand_out(nodes, share_nodes),
             indexes=self._indexes,

@@ -1,4 +1,4 @@
-"""Which kinds the operator follows, where they are in the API, and how they are read."""
+"""Which kinds of objects the operator follows, where the API has them, and how they are read."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -30,12 +30,12 @@ from gpushare_operator.cluster.objects import (
 from gpushare_operator.cluster.share_node_reader import read_share_node
 
 PAGE = 100
-"""Objects read at once: a node is some 15 kB, and ten times that in memory."""
+"""Objects in one page of a list: a node has some 15 kB, and ten times that in memory."""
 
 SCHEDULER_PODS = paths.pods("kube-system")
 SCHEDULER_SELECTOR = "component=kube-scheduler"
-"""Where kubelets show the static pods of kube-schedulers, with the label of kubeadm. They are read now and
-then: nothing of theirs is urgent."""
+"""Mirror pods of kube-schedulers' static pods, with kubeadm's label. They are polled: nothing of theirs is
+urgent."""
 
 T = TypeVar("T")
 
@@ -48,12 +48,12 @@ class Kind(Generic[T]):
     version: str
     plural: str
     path: Callable[[str], str]
-    """Returns the path of the collection; gets the operator's namespace."""
+    """Operator's namespace -> path of the collection."""
     label_selector: str = ""
-    """Of the objects that are followed; empty for all."""
+    """Empty: all objects are followed."""
     read: Callable[[Json], T]
     is_decided_alike: Callable[[T, T], bool] = lambda *_: False
-    """Whether two versions of an object differ in nothing but what is summed up in statuses."""
+    """Whether two versions of an object differ only in what statuses sum up."""
 
 
 POLICIES: Kind[PolicyObject] = Kind(

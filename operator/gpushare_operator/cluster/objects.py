@@ -7,7 +7,9 @@ from enum import StrEnum
 
 from gpushare_core.api.conditions import ConditionState
 from gpushare_core.api.names import PLUGIN_NODE_LABEL, POLICY_LABEL
-from gpushare_core.api.policy import MemoryTotals, PolicySpec, PolicyStatus, UnitTotals
+from gpushare_core.api.policy import PolicySpec
+from gpushare_core.api.policy_status import PolicyStatus
+from gpushare_core.api.share_node import MemoryTotals, UnitTotals
 from gpushare_core.audit.difference import Difference
 from gpushare_core.audit.extender_report import ExtenderReport
 from gpushare_core.text.json_object import Json
@@ -58,7 +60,7 @@ class PolicyObject:
 
 
 @dataclass(frozen=True, slots=True)
-class StartupTaint:
+class NodeStartupTaint:
     """That a node has it, and what has to be known to take it off."""
 
     resource_version: str
@@ -87,7 +89,7 @@ class NodeObject:
     """Those of them of which there is nothing."""
     counts: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     """Capacity and allocatable of those that may stand for a number of cards."""
-    startup_taint: StartupTaint | None = None
+    startup_taint: NodeStartupTaint | None = None
 
     @property
     def policy(self) -> str:
@@ -343,9 +345,9 @@ class ServerFacts:
     """As images of Kubernetes are tagged, such as ``v1.36.3``; empty where it names none."""
     pod_policy: ReadResult
     """The MutatingAdmissionPolicy that points pods at our kube-scheduler."""
-    strays: tuple[str, ...] | None = None
+    pods_without_scheduler: tuple[str, ...] | None = None
     """``NAMESPACE/NAME`` of pods that nobody places by cards; None without the right to list pods."""
-    strays_ask: str = ""
+    absent_scheduler: str = ""
     """Their ``schedulerName``."""
 
 

@@ -7,6 +7,7 @@ from pathlib import PurePosixPath
 from sys import intern
 from typing import Any
 
+import msgspec
 from pydantic import ValidationError
 
 from gpushare_core.api.names import (
@@ -18,7 +19,8 @@ from gpushare_core.api.names import (
     STARTUP_TAINT,
     VERSION_LABEL,
 )
-from gpushare_core.api.policy import PolicySpec, PolicyStatus
+from gpushare_core.api.policy import PolicySpec
+from gpushare_core.api.policy_status import PolicyStatus
 from gpushare_core.audit.extender_report import decode_reports
 from gpushare_core.dialects.table import DIALECTS, RESOURCES, SHARED_RESOURCES
 from gpushare_core.placement.requests import read_request
@@ -52,11 +54,11 @@ from gpushare_operator.cluster.objects import (
     DeploymentObject,
     JobObject,
     NodeObject,
+    NodeStartupTaint,
     PodObject,
     PolicyObject,
     ReadResult,
     SchedulerObject,
-    StartupTaint,
     VolcanoBackupObject,
     VolcanoConfigObject,
     VolcanoLocation,
@@ -111,8 +113,8 @@ def _location_and_message(detail: Any) -> str:
 
 def _policy_status(body: Json) -> PolicyStatus:
     try:
-        return PolicyStatus.model_validate(body.get("status") or {})
-    except ValidationError:
+        return msgspec.convert(body.get("status") or {}, PolicyStatus)
+    except msgspec.ValidationError:
         return PolicyStatus()
 
 
@@ -135,12 +137,12 @@ def read_node(body: Json) -> NodeObject:
     )
 
 
-def _startup_taint(body: Json) -> StartupTaint | None:
+def _startup_taint(body: Json) -> NodeStartupTaint | None:
     taints = body.get("spec", {}).get("taints") or ()
     others = tuple(taint for taint in taints if taint.get("key") != STARTUP_TAINT)
     if len(others) == len(taints):
         return None
-    return StartupTaint(body["metadata"].get("resourceVersion", ""), others)
+    return NodeStartupTaint(body["metadata"].get("resourceVersion", ""), others)
 
 
 def _extended_resources(status: Json) -> dict[str, tuple[str, str]]:
@@ -231,7 +233,7 @@ def read_server_version(body: Json) -> str:
     return match[0] if match else ""
 
 
-def read_stray(body: Json) -> str:
+def read_pod_without_scheduler(body: Json) -> str:
     """Returns a pod's ``NAMESPACE/NAME`` if it asks for cards and waits for its scheduler, else nothing."""
     metadata, spec = body["metadata"], body.get("spec") or {}
     asks = read_request(spec, OWN_RESOURCES).resources

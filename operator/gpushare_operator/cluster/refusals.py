@@ -6,15 +6,14 @@ there shall be.
 
 import logging
 import re
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
-from typing import Protocol
+from collections.abc import Iterable, Iterator, Mapping
 
 from gpushare_core.kube import paths
-from gpushare_core.kube.client import Page
 from gpushare_core.kube.errors import ApiError
 from gpushare_core.text.json_object import Json
+from gpushare_operator.cluster.api_reader import ApiReader
 from gpushare_operator.cluster.labels import MANAGED
-from gpushare_operator.cluster.snapshot import Snapshot
+from gpushare_operator.cluster.snapshot import ClusterSnapshot
 
 PAGE = 100
 MAX_EVENTS = 500
@@ -25,13 +24,7 @@ ERROR_CREATING = "Error creating: "
 _log = logging.getLogger(__name__)
 
 
-class Reader(Protocol):
-    def pages(
-        self, path: str, *, limit: int, label_selector: str = "", field_selector: str = ""
-    ) -> AsyncIterator[Page]: ...
-
-
-async def read_refusals(api: Reader, namespace: str, snapshot: Snapshot) -> Mapping[str, str]:
+async def read_refusals(api: ApiReader, namespace: str, snapshot: ClusterSnapshot) -> Mapping[str, str]:
     """Returns name of a DaemonSet, Deployment or Job -> why its pods are not made, as it was said last."""
     try:
         refused = dict(_of_deployments(await _all(api, paths.deployments(namespace), label_selector=MANAGED)))
@@ -48,7 +41,9 @@ async def read_refusals(api: Reader, namespace: str, snapshot: Snapshot) -> Mapp
     return refused
 
 
-async def _all(api: Reader, path: str, *, label_selector: str = "", field_selector: str = "") -> list[Json]:
+async def _all(
+    api: ApiReader, path: str, *, label_selector: str = "", field_selector: str = ""
+) -> list[Json]:
     found: list[Json] = []
     pages = api.pages(path, limit=PAGE, label_selector=label_selector, field_selector=field_selector)
     async for page in pages:
@@ -66,7 +61,7 @@ def _short(daemon_sets: Iterable[Json]) -> Iterator[tuple[str, str]]:
             yield daemon_set["metadata"]["uid"], daemon_set["metadata"]["name"]
 
 
-def _without_pods(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
+def _without_pods(snapshot: ClusterSnapshot) -> Iterator[tuple[str, str]]:
     for job in snapshot.jobs.values():
         if job.active and snapshot.pod_of_job(job.name) is None:
             yield job.uid, job.name

@@ -3,23 +3,20 @@
 What it serves is asked, never concluded from its version: beta kinds may be switched on or off.
 """
 
-from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Protocol
 
 from gpushare_core.kube import paths
-from gpushare_core.kube.client import Page
 from gpushare_core.kube.errors import ApiError
-from gpushare_core.text.json_object import Json
 from gpushare_core.text.whole_number import whole_number
+from gpushare_operator.cluster.api_reader import ApiReader
 from gpushare_operator.cluster.objects import ReadResult, ServerFacts
-from gpushare_operator.cluster.readers import read_server_version, read_stray
+from gpushare_operator.cluster.readers import read_pod_without_scheduler, read_server_version
 
 POD_POLICY = "gpushare-scheduler"
 """Name of the MutatingAdmissionPolicy, and of its binding."""
 POLICY_KINDS = ("mutatingadmissionpolicies", "mutatingadmissionpolicybindings")
-STRAYS = 100
+MAX_PODS = 100
 """Pods that are read at most: a condition counts them, and names a few."""
 
 
@@ -52,28 +49,18 @@ def _order(version: str) -> list[int]:
     return [whole_number(part) for part in version.removeprefix("v").split(".")]
 
 
-class Reader(Protocol):
-    """The calls that read."""
-
-    async def get(self, path: str) -> Json: ...
-
-    def pages(
-        self, path: str, *, limit: int, label_selector: str = "", field_selector: str = ""
-    ) -> AsyncIterator[Page]: ...
-
-
-async def read_server_facts(api: Reader, forsaken: str) -> ServerFacts:
-    """Returns what the server says; ``forsaken`` is the ``schedulerName`` of pods that nobody places by
+async def read_server_facts(api: ApiReader, absent_scheduler: str) -> ServerFacts:
+    """Returns what the server says; ``absent_scheduler`` is the ``schedulerName`` of pods that nobody places by
     cards."""
     return ServerFacts(
         version=read_server_version(await api.get(paths.SERVER_VERSION)),
         pod_policy=await _read_pod_policy(api),
-        strays=await _read_strays(api, forsaken),
-        strays_ask=forsaken,
+        pods_without_scheduler=await _read_pods_without_scheduler(api, absent_scheduler),
+        absent_scheduler=absent_scheduler,
     )
 
 
-async def _read_pod_policy(api: Reader) -> ReadResult:
+async def _read_pod_policy(api: ApiReader) -> ReadResult:
     version = await _version_of_policies(api)
     if not version:
         return ReadResult.NOT_SERVED
@@ -85,7 +72,7 @@ async def _read_pod_policy(api: Reader) -> ReadResult:
     return ReadResult.FOUND
 
 
-async def _version_of_policies(api: Reader) -> str:
+async def _version_of_policies(api: ApiReader) -> str:
     """Returns the first version, the newest, in which the server has both kinds; empty when it has not."""
     group = await api.get(paths.ADMISSION)
     for version in (each["version"] for each in group.get("versions") or ()):
@@ -95,13 +82,13 @@ async def _version_of_policies(api: Reader) -> str:
     return ""
 
 
-async def _read_strays(api: Reader, forsaken: str) -> tuple[str, ...] | None:
-    selector = f"spec.nodeName=,status.phase=Pending,spec.schedulerName={forsaken}"
+async def _read_pods_without_scheduler(api: ApiReader, absent_scheduler: str) -> tuple[str, ...] | None:
+    selector = f"spec.nodeName=,status.phase=Pending,spec.schedulerName={absent_scheduler}"
     found: list[str] = []
     try:
-        async for page in api.pages(paths.PODS, limit=STRAYS, field_selector=selector):
-            found += filter(None, map(read_stray, page.items))
-            if len(found) >= STRAYS:
+        async for page in api.pages(paths.PODS, limit=MAX_PODS, field_selector=selector):
+            found += filter(None, map(read_pod_without_scheduler, page.items))
+            if len(found) >= MAX_PODS:
                 break
     except ApiError as error:
         if not error.is_forbidden:

@@ -8,16 +8,15 @@ from collections.abc import Iterator, Mapping
 
 from gpushare_core.api.enums import VisibleDevices
 from gpushare_core.api.names import ADMISSION_LABEL, FINALIZER, SERVED_ANNOTATION
-from gpushare_core.dialects.table import DIALECTS
+from gpushare_operator.actions import MarkPolicy
 from gpushare_operator.cluster.objects import PolicyObject
-from gpushare_operator.cluster.snapshot import Snapshot, oldest_first
-from gpushare_operator.decide.actions import MarkPolicy
-from gpushare_operator.decide.nodes.dialect_names import served_classes
+from gpushare_operator.cluster.snapshot import ClusterSnapshot, oldest_first
+from gpushare_operator.policies.served_resources import served_resources
 
 BY_STRICTNESS = (VisibleDevices.ALLOW, VisibleDevices.WARN, VisibleDevices.DENY)
 
 
-def mark_policies(snapshot: Snapshot) -> Iterator[MarkPolicy]:
+def mark_policies(snapshot: ClusterSnapshot) -> Iterator[MarkPolicy]:
     """Yields what makes the oldest policy that is in force, and stays, the one with the marks.
 
     One without our finalizer is not in force: maybe nothing can be written to it.
@@ -32,18 +31,7 @@ def mark_policies(snapshot: Snapshot) -> Iterator[MarkPolicy]:
             yield MarkPolicy(policy.name, policy.uid, labels, annotations)
 
 
-def served_resources(snapshot: Snapshot) -> frozenset[str]:
-    """Returns the extended resources that nodes serve that share their cards, or are about to."""
-    return frozenset(
-        name
-        for dialect, mode in snapshot.traits.dialects
-        if dialect in DIALECTS
-        for name, resource in DIALECTS[dialect].resources.items()
-        if resource in served_classes(mode)
-    )
-
-
-def _marks(snapshot: Snapshot, policies: list[PolicyObject]) -> Mapping[str, str]:
+def _marks(snapshot: ClusterSnapshot, policies: list[PolicyObject]) -> Mapping[str, str]:
     """Returns nothing where no node shares its cards: then nobody's pods concern us."""
     served = served_resources(snapshot)
     if not served:

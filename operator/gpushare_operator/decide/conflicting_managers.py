@@ -2,16 +2,16 @@
 
 from gpushare_core.api.names import FIELD_MANAGER
 from gpushare_core.text.json_object import Json
-from gpushare_operator.cluster.managed_fields import Path, managers
-from gpushare_operator.cluster.objects import DaemonSetObject, DeploymentObject
-from gpushare_operator.cluster.snapshot import Snapshot
-from gpushare_operator.decide.actions import (
+from gpushare_operator.actions import (
     Action,
     ApplyDaemonSet,
     ApplyDeployment,
     ApplyShareNode,
     CreateJob,
 )
+from gpushare_operator.cluster.managed_fields import Path, managers
+from gpushare_operator.cluster.objects import DaemonSetObject, DeploymentObject
+from gpushare_operator.cluster.snapshot import ClusterSnapshot
 from gpushare_operator.desired.drift import differences
 from gpushare_operator.desired.share_nodes import spec_differences
 
@@ -19,7 +19,7 @@ SHOWN = 3
 """Fields that are named."""
 
 
-def conflicting_manager(snapshot: Snapshot, action: Action) -> str:
+def conflicting_manager(snapshot: ClusterSnapshot, action: Action) -> str:
     """Returns who makes ``action`` necessary again; empty when nothing tells."""
     match action:
         case ApplyDaemonSet():

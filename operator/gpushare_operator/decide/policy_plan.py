@@ -10,11 +10,7 @@ from typing import Any, TypeAlias
 from gpushare_core.api.names import FINALIZER, PLUGIN_NODE_LABEL, POLICY_LABEL
 from gpushare_core.process.version import VERSION
 from gpushare_core.text.json_object import Json
-from gpushare_operator.cluster.nodes.node_index import NOTHING, Entry
-from gpushare_operator.cluster.nodes.node_state import NodeState
-from gpushare_operator.cluster.objects import DaemonSetObject, PolicyObject, ShareNodeObject
-from gpushare_operator.cluster.snapshot import Snapshot
-from gpushare_operator.decide.actions import (
+from gpushare_operator.actions import (
     Action,
     ApplyDaemonSet,
     ApplyShareNode,
@@ -23,7 +19,11 @@ from gpushare_operator.decide.actions import (
     Plan,
     SetFinalizers,
 )
-from gpushare_operator.decide.leftovers import Teardown, clear_counts, remove_own_labels
+from gpushare_operator.backends.teardown import Scope, Situation
+from gpushare_operator.cluster.nodes.node_index import NOTHING, Entry
+from gpushare_operator.cluster.nodes.observed_states import ObservedState
+from gpushare_operator.cluster.objects import DaemonSetObject, PolicyObject, ShareNodeObject
+from gpushare_operator.cluster.snapshot import ClusterSnapshot
 from gpushare_operator.decide.nodes.node_assignment import Asked, NodeAssignment, asked_of, assign_node
 from gpushare_operator.decide.nodes.node_labels import (
     clear_former_dialect,
@@ -31,12 +31,12 @@ from gpushare_operator.decide.nodes.node_labels import (
     label_node,
     show_counts,
 )
-from gpushare_operator.decide.policy_problems import is_served
-from gpushare_operator.decide.teardown import Scope, plan_teardown
+from gpushare_operator.decide.teardown.plugins import clear_counts, remove_own_labels
+from gpushare_operator.decide.teardown.steps import plan_teardown
 from gpushare_operator.decide.unavailable_plugins import doubt_share_node
-from gpushare_operator.desired.daemon_sets import plugin_daemon_set
 from gpushare_operator.desired.drift import Comparisons, has_drifted
 from gpushare_operator.desired.names import Installation, plugin_name
+from gpushare_operator.desired.plugin_daemon_set import plugin_daemon_set
 from gpushare_operator.desired.plugin_platform import PluginPlatform
 from gpushare_operator.desired.pod_template import digest
 from gpushare_operator.desired.share_nodes import is_in_force, share_node, share_node_spec
@@ -76,7 +76,7 @@ class NodePlanner:
 
     asked: Asked
 
-    def __call__(self, state: NodeState) -> Entry[NodeActions]:
+    def __call__(self, state: ObservedState) -> Entry[NodeActions]:
         assignment = assign_node(state, self.asked)
         if assignment.is_sharing:
             stages = self._share(state, assignment)
@@ -88,7 +88,7 @@ class NodePlanner:
         return Entry(actions, SHARED.amounts if assignment.is_sharing else {})
 
     def _share(
-        self, state: NodeState, assignment: NodeAssignment
+        self, state: ObservedState, assignment: NodeAssignment
     ) -> Iterator[tuple[Stage, Iterable[Action]]]:
         if assignment.rule is not None:
             yield Stage.SHARE_NODE, self._apply_share_node(state, assignment.rule)
@@ -98,11 +98,11 @@ class NodePlanner:
             yield Stage.COUNTS, show_counts(desired)
         yield Stage.SILENT, doubt_share_node(state)
 
-    def is_told(self, state: NodeState, assignment: NodeAssignment) -> bool:
+    def is_told(self, state: ObservedState, assignment: NodeAssignment) -> bool:
         """Returns whether the GPUShareNode says what the policy asks for now."""
         return assignment.rule is None or self._is_current(state.share, assignment.rule)
 
-    def _apply_share_node(self, state: NodeState, rule: int) -> Iterator[ApplyShareNode]:
+    def _apply_share_node(self, state: ObservedState, rule: int) -> Iterator[ApplyShareNode]:
         policy, (spec, spec_hash) = self.asked.policy, self._specs[rule]
         if not self._is_current(state.share, rule) or _is_of_another_version(state.share):
             uid = state.share.uid if state.share else ""
@@ -134,7 +134,7 @@ def _is_of_another_version(share: ShareNodeObject | None) -> bool:
     return share is not None and not share.deleting and share.version != VERSION
 
 
-def _release(state: NodeState, policy: str) -> Iterator[tuple[Stage, Iterable[Action]]]:
+def _release(state: ObservedState, policy: str) -> Iterator[tuple[Stage, Iterable[Action]]]:
     """Yields what takes the policy off a node."""
     share, node = state.share, state.node
     if share and share.policy == policy and not share.deleting:
@@ -144,7 +144,9 @@ def _release(state: NodeState, policy: str) -> Iterator[tuple[Stage, Iterable[Ac
         yield Stage.RELEASE_LABELS, (remove_own_labels(node, policy),)
 
 
-def plan_policy(snapshot: Snapshot, policy: PolicyObject, installation: Installation, now: datetime) -> Plan:
+def plan_policy(
+    snapshot: ClusterSnapshot, policy: PolicyObject, installation: Installation, now: datetime
+) -> Plan:
     """Returns what ``policy`` needs.
 
     Nothing is touched before the finalizer guarantees that it will be taken back.
@@ -152,16 +154,16 @@ def plan_policy(snapshot: Snapshot, policy: PolicyObject, installation: Installa
     if FINALIZER not in policy.finalizers:
         return Plan() if policy.deleting else _add_finalizer(policy)
     if policy.deleting:
-        teardown = Teardown(snapshot=snapshot, policy=policy.name, installation=installation, now=now)
-        return plan_teardown(teardown, Scope.POLICY)
+        situation = Situation(snapshot=snapshot, policy=policy.name, installation=installation, now=now)
+        return plan_teardown(situation, Scope.POLICY)
     asked = asked_of(snapshot, policy)
     nodes = snapshot.index(NodePlanner(asked), subject=policy.name)
     plugin = [*_run_plugin(snapshot, policy, installation)] if nodes.sums.get(SHARING) else []
-    if any(map(_marks_node, nodes.remarks.values())):
+    if any(map(_marks_node, nodes.results.values())):
         plugin = [each for each in plugin if not _loses_nodes(snapshot, each)]
     # The plugin last: while it is there, each label that comes has the DaemonSet controller go through all
     # nodes and start a pod, which takes from the API server what the labels of the other nodes need.
-    return Plan((*_in_order(nodes.remarks), *plugin))
+    return Plan((*_in_order(nodes.results), *plugin))
 
 
 def _marks_node(actions: NodeActions) -> bool:
@@ -170,7 +172,7 @@ def _marks_node(actions: NodeActions) -> bool:
     return any(PLUGIN_NODE_LABEL in each.labels for each in labelled)
 
 
-def _loses_nodes(snapshot: Snapshot, apply: ApplyDaemonSet) -> bool:
+def _loses_nodes(snapshot: ClusterSnapshot, apply: ApplyDaemonSet) -> bool:
     """Returns whether the DaemonSet that is there selects nodes by the label of earlier versions: the plugins
     of nodes that lack the present one would end."""
     present = snapshot.daemon_sets.get(apply.name)
@@ -194,7 +196,7 @@ def _add_finalizer(policy: PolicyObject) -> Plan:
 
 
 def _run_plugin(
-    snapshot: Snapshot, policy: PolicyObject, installation: Installation
+    snapshot: ClusterSnapshot, policy: PolicyObject, installation: Installation
 ) -> Iterator[ApplyDaemonSet]:
     name = plugin_name(policy.name)
     present = snapshot.daemon_sets.get(name)
@@ -205,6 +207,6 @@ def _run_plugin(
 
 def _platform(policy: PolicyObject, present: DaemonSetObject | None) -> PluginPlatform:
     """Returns what is asked for; of a policy that is not served what is in force."""
-    if policy.spec is not None and is_served(policy):
+    if policy.spec is not None:
         return PluginPlatform.of_spec(policy.spec)
     return PluginPlatform.of_daemon_set(present.body) if present else PluginPlatform()

@@ -6,8 +6,8 @@ from datetime import datetime
 from gpushare_core.api.conditions import condition_unknown
 from gpushare_core.api.names import CARDS_HEALTHY, LEDGER_IN_SYNC, REGISTERED
 from gpushare_core.api.timestamps import rfc3339
-from gpushare_operator.cluster.nodes.node_state import NodeState
-from gpushare_operator.decide.actions import DoubtShareNode
+from gpushare_operator.actions import DoubtShareNode
+from gpushare_operator.cluster.nodes.observed_states import ObservedState
 
 DOUBTED = (REGISTERED, CARDS_HEALTHY, LEDGER_IN_SYNC)
 """Types of conditions that say that all is well, as of when the plugin wrote them."""
@@ -16,7 +16,7 @@ NODE_NOT_READY = "NodeNotReady"
 """Reasons: part of the API."""
 
 
-def why_silent(state: NodeState) -> str:
+def why_silent(state: ObservedState) -> str:
     """Returns why nothing is known of a node, for people; empty where its plugin is heard of."""
     since = _silent_since(state)
     if since is None:
@@ -29,7 +29,7 @@ def why_silent(state: NodeState) -> str:
     return f"{heard}: it hangs, or does not reach the API server (pod {state.plugin.name})"
 
 
-def doubt_share_node(state: NodeState) -> Iterator[DoubtShareNode]:
+def doubt_share_node(state: ObservedState) -> Iterator[DoubtShareNode]:
     """Yields what takes back what is still said to be true. A plugin that is back says it again; what it said
     to be wrong stays."""
     share, why, since = state.share, why_silent(state), _silent_since(state)
@@ -42,13 +42,13 @@ def doubt_share_node(state: NodeState) -> Iterator[DoubtShareNode]:
         yield DoubtShareNode(share.name, share.uid, since, doubted)
 
 
-def _silent_since(state: NodeState) -> datetime | None:
+def _silent_since(state: ObservedState) -> datetime | None:
     """Returns None also where the plugin has reported since: it is back, and its Lease is looked at later.
     Both times are by the node's clock."""
-    share, since = state.share, state.silent_since
+    share, since = state.share, state.unavailable_since
     has_reported = since and share and share.registered_since and share.registered_since > since
     return None if has_reported else since
 
 
-def _is_node_away(state: NodeState) -> bool:
+def _is_node_away(state: ObservedState) -> bool:
     return state.node is None or not state.node.ready

@@ -10,6 +10,8 @@ from gpushare_operator.cluster.labels import COMPARE_LABEL, HASH_ANNOTATION
 from gpushare_operator.desired.names import Installation
 from gpushare_operator.desired.programs import Program
 
+NODE_CRITICAL = "system-node-critical"
+"""Priority class of what its node needs: without it no pod that shares cards starts or is placed there."""
 EVERYWHERE = [{"operator": "Exists"}]
 """Tolerations: these pods belong to the node, whatever keeps others away."""
 

@@ -4,24 +4,20 @@ They follow from the difference between the stored status and the new one, so th
 not repeat them.
 """
 
-import hashlib
 from collections.abc import Iterator
 from datetime import datetime
 
-from gpushare_core.api.conditions import TRUE
-from gpushare_core.api.event_limits import event_name, event_note
+from gpushare_core.api.conditions import TRUE, Condition
+from gpushare_core.api.events import new_event
 from gpushare_core.api.names import API_VERSION, POLICY_KIND
-from gpushare_core.api.policy import Condition, PolicyStatus
+from gpushare_core.api.policy_status import PolicyStatus
 from gpushare_core.api.timestamps import rfc3339
 from gpushare_core.text.json_object import Json
 from gpushare_operator.cluster.labels import MANAGER
 from gpushare_operator.cluster.objects import PolicyObject
-from gpushare_operator.status import conditions
-from gpushare_operator.status.books import differed_when_seen
-from gpushare_operator.status.node_facts import Notice
-
-EVENT_NAMESPACE = "default"
-"""Where Events about cluster-scoped objects live."""
+from gpushare_operator.policies import conditions
+from gpushare_operator.status.books_agree import differed_when_seen
+from gpushare_operator.status.nodes.node_facts import Notice
 
 NORMAL_WHEN_TRUE = frozenset({conditions.READY, conditions.SCHEDULER_CONFIGURED})
 """Condition types."""
@@ -94,25 +90,21 @@ def notice_event(policy: PolicyObject, notice: Notice, now: datetime) -> Json:
 def policy_event(
     policy: PolicyObject, *, event_type: str, reason: str, note: str, seed: str, now: datetime
 ) -> Json:
-    """Returns an Event of ``events.k8s.io/v1``. Its name, which follows from ``seed`` and ``now``, makes a
-    repetition collide with the first."""
-    moment = rfc3339(now)
-    digest = hashlib.sha256(f"{policy.uid}/{seed}/{moment}".encode()).hexdigest()[:16]
-    return {
-        "apiVersion": "events.k8s.io/v1",
-        "kind": "Event",
-        "metadata": {"name": event_name(policy.name, digest), "namespace": EVENT_NAMESPACE},
-        "eventTime": moment.replace("Z", ".000000Z"),
-        "type": event_type,
-        "reason": reason,
-        "note": event_note(note),
-        "action": "Reconcile",
-        "reportingController": MANAGER,
-        "reportingInstance": MANAGER,
-        "regarding": {
+    """Returns the Event. It is named by ``seed`` and the second of ``now``: a repetition within that second
+    collides with the first."""
+    second = now.replace(microsecond=0)
+    return new_event(
+        regarding={
             "apiVersion": API_VERSION,
             "kind": POLICY_KIND,
             "name": policy.name,
             "uid": policy.uid,
         },
-    }
+        type_=event_type,
+        reason=reason,
+        action="Reconcile",
+        note=note,
+        seed=f"{policy.uid}/{seed}/{rfc3339(second)}",
+        controller=MANAGER,
+        now=second,
+    )

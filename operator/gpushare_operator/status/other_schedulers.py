@@ -6,12 +6,12 @@ from gpushare_core.api.conditions import ConditionState
 from gpushare_core.api.enums import Backend
 from gpushare_core.api.names import CALLS_LEASE
 from gpushare_core.text.whole_number import whole_number
-from gpushare_operator.cluster.snapshot import Snapshot
-from gpushare_operator.decide.backends import placing_backend
-from gpushare_operator.status.wording import counted
+from gpushare_operator.cluster.snapshot import ClusterSnapshot
+from gpushare_operator.decide.backend_choice import placing_backend
+from gpushare_operator.policies.wording import counted
 
 
-def with_other_schedulers(state: ConditionState, snapshot: Snapshot) -> ConditionState:
+def with_other_schedulers(state: ConditionState, snapshot: ClusterSnapshot) -> ConditionState:
     """Returns ``state`` with what the extender has made known of such pods: their books are right, so nothing
     is wrong with the policy. Where no extender runs nothing of it is known."""
     if placing_backend(snapshot) is Backend.VOLCANO:

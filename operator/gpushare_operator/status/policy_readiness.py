@@ -4,13 +4,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from gpushare_core.api.conditions import ConditionState, condition_false, condition_true
+from gpushare_operator.backends.teardown import Leftover
 from gpushare_operator.cluster.objects import PolicyObject
-from gpushare_operator.cluster.snapshot import Snapshot
-from gpushare_operator.decide.leftovers import Leftover
-from gpushare_operator.decide.teardown import still_there
-from gpushare_operator.status import conditions
-from gpushare_operator.status.checks import first_failure
-from gpushare_operator.status.wording import listed
+from gpushare_operator.cluster.snapshot import ClusterSnapshot
+from gpushare_operator.decide.teardown.steps import still_there
+from gpushare_operator.policies import conditions
+from gpushare_operator.policies.wording import first_failure, listed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +38,7 @@ class PolicyConditions:
         )
 
 
-def policy_ready(snapshot: Snapshot, policy: PolicyObject, parts: PolicyConditions) -> ConditionState:
+def policy_ready(snapshot: ClusterSnapshot, policy: PolicyObject, parts: PolicyConditions) -> ConditionState:
     """Returns Ready: true when all of the policy is in force; else it repeats the first obstacle."""
     if policy.deleting:
         return _deleting(snapshot, policy, parts)
@@ -48,7 +47,7 @@ def policy_ready(snapshot: Snapshot, policy: PolicyObject, parts: PolicyConditio
     return condition_true(conditions.READY, conditions.SERVING, parts.nodes_ready.message)
 
 
-def _deleting(snapshot: Snapshot, policy: PolicyObject, parts: PolicyConditions) -> ConditionState:
+def _deleting(snapshot: ClusterSnapshot, policy: PolicyObject, parts: PolicyConditions) -> ConditionState:
     remaining = ", ".join(map(_in_words, still_there(snapshot, policy.name))) or "nothing"
     message = (
         f"everything is being taken back: {parts.scheduler_configured.message}; still there: {remaining}"

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from gpushare_core.api.served import Problem
 from gpushare_core.text.printable import printable
 from gpushare_operator.cluster.objects import PolicyObject
-from gpushare_operator.cluster.snapshot import Snapshot
+from gpushare_operator.cluster.snapshot import ClusterSnapshot
 from gpushare_operator.desired.names import plugin_name
-from gpushare_operator.status.wording import explained
+from gpushare_operator.policies.wording import explained
 
 PODS_REFUSED = "PodsRefused"
 """Reason of Degraded: part of the API."""
@@ -32,7 +32,7 @@ ADVICE: tuple[tuple[str, str], ...] = (
 """Part of a refusal in the API server's words -> what to do, the first that applies."""
 
 
-def refused_pods(snapshot: Snapshot, policy: PolicyObject, namespace: str) -> list[Problem]:
+def refused_pods(snapshot: ClusterSnapshot, policy: PolicyObject, namespace: str) -> list[Problem]:
     """Returns the problem of ``policy``: its own plugins, and what all policies share."""
     refused = _of_policy(snapshot, policy)
     if not refused:
@@ -45,7 +45,7 @@ def refused_pods(snapshot: Snapshot, policy: PolicyObject, namespace: str) -> li
     return [Problem(PODS_REFUSED, message)]
 
 
-def _of_policy(snapshot: Snapshot, policy: PolicyObject) -> Mapping[str, str]:
+def _of_policy(snapshot: ClusterSnapshot, policy: PolicyObject) -> Mapping[str, str]:
     """Returns name of DaemonSet, Deployment or Job -> why, without plugins of other policies."""
     others = {plugin_name(name) for name in snapshot.policies if name != policy.name}
     return {name: why for name, why in snapshot.refusals.items() if name not in others}

@@ -3,8 +3,11 @@
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 
+import msgspec
+
 from gpushare_core.api import bounds
-from gpushare_core.api.policy import CardTotals, MemoryTotals, NodeTotals, PolicyUnits
+from gpushare_core.api.policy_status import CardTotals, NodeTotals, PolicyUnits
+from gpushare_core.api.share_node import MemoryTotals
 from gpushare_core.placement.quantity import format_memory, parse_memory
 from gpushare_core.text.printable import printable
 from gpushare_operator.cluster.objects import UNIT_SEPARATOR, ShareNodeObject
@@ -111,7 +114,7 @@ def reported_memory(before: MemoryTotals, now: MemoryTotals) -> MemoryTotals:
     """Returns ``now``; what is in use as in ``before``, the stored status, unless it has moved far."""
     was, used = byte_count(before.used), byte_count(now.used)
     is_far = abs(used - was) >= USED_THRESHOLD * byte_count(now.total)
-    return now if is_far or not used else now.model_copy(update={"used": before.used})
+    return now if is_far or not used else msgspec.structs.replace(now, used=before.used)
 
 
 def byte_count(quantity: str) -> int:

@@ -5,12 +5,12 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 
 from gpushare_core.api import bounds
-from gpushare_core.api.policy import ProgramVersions
+from gpushare_core.api.policy_status import ProgramVersions
 from gpushare_core.process.version import VERSION
 from gpushare_core.text.printable import printable
 from gpushare_operator.cluster.labels import EXTENDER, SCHEDULER
 from gpushare_operator.cluster.objects import JobObject
-from gpushare_operator.cluster.snapshot import Snapshot
+from gpushare_operator.cluster.snapshot import ClusterSnapshot
 
 MAX_VERSIONS = 8
 """Of one program that are named."""
@@ -24,7 +24,7 @@ class PluginVersion:
     version: str
 
 
-def program_versions(snapshot: Snapshot, sums: Mapping[Hashable, int]) -> ProgramVersions:
+def program_versions(snapshot: ClusterSnapshot, sums: Mapping[Hashable, int]) -> ProgramVersions:
     """Returns what runs; ``sums`` are those of the policy's nodes."""
     plugins = {key.version: number for key, number in sums.items() if isinstance(key, PluginVersion)}
     extenders = Counter(
@@ -38,7 +38,7 @@ def program_versions(snapshot: Snapshot, sums: Mapping[Hashable, int]) -> Progra
     )
 
 
-def _last_runs(snapshot: Snapshot) -> dict[str, JobObject]:
+def _last_runs(snapshot: ClusterSnapshot) -> dict[str, JobObject]:
     """Returns node -> the last run of hostctl there."""
     runs = sorted(snapshot.jobs.values(), key=lambda job: job.sequence)
     return {job.node: job for job in runs}

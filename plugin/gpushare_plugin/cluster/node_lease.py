@@ -10,7 +10,7 @@ from gpushare_core.api.plugin_heartbeat import RENEW_SECONDS, heartbeat_lease, l
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.kube.paths import lease_path, leases
-from gpushare_plugin.state import NodeState
+from gpushare_plugin.state import PluginState
 
 SOON = 0.5
 """Seconds between two looks for a GPUShareNode, without which there is nothing to say. A plugin without a
@@ -26,7 +26,7 @@ class NodeLease:
 
     def __init__(
         self,
-        state: NodeState,
+        state: PluginState,
         client: KubeClient,
         namespace: str,
         *,

@@ -17,7 +17,7 @@ from gpushare_core.kube.follow import Changed, Collection, Listed, follow
 from gpushare_core.kube.paths import PODS, pod_path
 from gpushare_core.text.json_object import Json
 from gpushare_plugin.decide.held.pods import FINISHED, Pod, PodName, is_bound_to, read_metadata, read_pod
-from gpushare_plugin.state import NodeState
+from gpushare_plugin.state import PluginState
 
 CONCURRENT_READS = 8
 """Specs that are read at the same time."""
@@ -46,7 +46,7 @@ class PodWatch:
     ``AllocatedResourcesStatus`` of core/v1, on by default since Kubernetes 1.36.
     """
 
-    def __init__(self, state: NodeState, client: KubeClient, *, ended: Callable[[], None]) -> None:
+    def __init__(self, state: PluginState, client: KubeClient, *, ended: Callable[[], None]) -> None:
         """``ended`` is called when a pod is gone: its units may be free."""
         self._state = state
         self._ended = ended

@@ -5,14 +5,14 @@ import logging
 
 import msgspec
 
-from gpushare_core.api.node_object import GPUShareNode
+from gpushare_core.api.share_node import GPUShareNode
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.follow import Changed, Collection, Listed, follow
 from gpushare_core.kube.paths import SHARE_NODES
 from gpushare_core.process.log import change_level
 from gpushare_core.text.json_object import Json
 from gpushare_core.text.whole_number import version_number
-from gpushare_plugin.state import NodeState
+from gpushare_plugin.state import PluginState
 
 _log = logging.getLogger(__name__)
 
@@ -20,7 +20,7 @@ _log = logging.getLogger(__name__)
 class ShareNodeWatch:
     """Keeps ``state.share_node``, and the log at the level that it asks for."""
 
-    def __init__(self, state: NodeState, client: KubeClient, *, level: str = "info") -> None:
+    def __init__(self, state: PluginState, client: KubeClient, *, level: str = "info") -> None:
         """``level``: of the log where there is no GPUShareNode."""
         self._state = state
         self._client = client

@@ -10,31 +10,35 @@ from gpushare_core.allocation_annotation import Shares, sum_shares
 from gpushare_core.placement.modes.table import unservable_reason
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_plugin.cluster.pod_watch import PodWatch
-from gpushare_plugin.decide.admit.admission import (
-    admission_candidates,
-    admitted_by_arrival,
+from gpushare_plugin.decide.admit.card_reason import reason_for_other_card
+from gpushare_plugin.decide.admit.injection import ContainerAnswer, container_answer
+from gpushare_plugin.decide.admit.pod_being_admitted import (
+    candidates_by_arrival,
+    candidates_by_list,
     has_pod_unknown_to_api,
     pods_to_read,
     pods_without_units,
     require_not_listed,
 )
-from gpushare_plugin.decide.admit.environment import UnusableUnitsError
-from gpushare_plugin.decide.admit.hints import hinted_cards, hinted_units
-from gpushare_plugin.decide.admit.injection import ContainerAnswer, container_answer
 from gpushare_plugin.decide.admit.preferred_allocation import (
     ContainerRequest,
     NothingFitsError,
     PreferenceRequest,
     choose_units,
 )
-from gpushare_plugin.decide.admit.unadmitted_pods import promised_classes, promised_units
+from gpushare_plugin.decide.admit.unadmitted_pods import (
+    classes_bound_not_admitted,
+    hinted_cards,
+    hinted_units,
+    units_bound_not_admitted,
+)
 from gpushare_plugin.decide.held.allocations import (
     annotated_cards_of,
     answered_classes,
     every_allocation,
-    forgotten_containers,
-    forgotten_units,
     lost_assignments_without_pod,
+    lost_containers,
+    lost_units,
     node_locks,
 )
 from gpushare_plugin.decide.held.lost_assignments import (
@@ -51,17 +55,18 @@ from gpushare_plugin.decide.offer.replaced_plugin_units import (
     require_room_beside_foreign,
 )
 from gpushare_plugin.decide.offer.unit_change import may_go_on
+from gpushare_plugin.decide.units.errors import UnusableUnitsError
 from gpushare_plugin.decide.units.layout import Layout
 from gpushare_plugin.decide.units.locks import locks_of_units
 from gpushare_plugin.decide.units.unit_ids import UnitSet, encode_id, known_numbers
 from gpushare_plugin.kubelet.assignment_reader import AssignmentReader
 from gpushare_plugin.kubelet.pod_resources import PodResourcesUnavailableError
-from gpushare_plugin.kubelet.reservations import Reservations
-from gpushare_plugin.state import NodeState
+from gpushare_plugin.kubelet.reservations import UnitReservations
+from gpushare_plugin.state import PluginState
 
 POD_RESOURCES_TIMEOUT = 3.0
 """Seconds within which PodResources have to show which pod is admitted; then the likeliest one is taken."""
-SILENT_TIMEOUT = 0.5
+UNAVAILABLE_TIMEOUT = 0.5
 """The same where they did not answer the last time: the kubelet admits one pod after the other."""
 SPECS_TIMEOUT = 2.0
 """Seconds for reading pods that the kubelet knew earlier than we."""
@@ -81,9 +86,9 @@ class NothingOfferedError(Exception):
 class Allocator:
     """Answers for one node."""
 
-    state: NodeState
+    state: PluginState
     assignment_reader: AssignmentReader
-    reservations: Reservations
+    reservations: UnitReservations
     pod_watch: PodWatch
     name: str
     """Of the extended resource that the kubelet asks for."""
@@ -111,27 +116,20 @@ class Allocator:
         return [encode_id(number) for number in numbers]
 
     def _choose(self, request: PreferenceRequest, candidates: Sequence[Pod], layout: Layout) -> list[int]:
-        """Returns the units; of several candidates those of the first that has room whichever is meant."""
-        assigned, size = self.state.assigned, request.units
-        is_known = all(
-            has_known_cards(candidate, assigned, size, resource=self.name) for candidate in candidates
-        )
-        meant_pods = candidates if is_known else ()
-        beside = {
-            meant_pod.uid: sum_shares(self._running_beside(meant_pod, size)) for meant_pod in meant_pods
-        }
-        forgotten = forgotten_units(self.state.assignments(layout), self.state.pods, but_of=beside)
+        """Returns the units: those of the first candidate that has room, whichever of them it is."""
+        assigned, units = self.state.assigned, request.units
+        is_known = all(has_known_cards(pod, assigned, units, resource=self.name) for pod in candidates)
+        beside = {pod.uid: sum_shares(self._running_beside(pod, units)) for pod in candidates if is_known}
+        lost = lost_units(self.state.assignments(layout), self.state.pods, but_of=beside)
         problems: list[NothingFitsError] = []
-        meant: Sequence[Pod | None] = candidates
-        if len(candidates) != 1:
-            meant = [*candidates[:MAX_TRIED], None]
-        for pod in meant:
+        tried = candidates if len(candidates) == 1 else [*candidates[:MAX_TRIED], None]
+        for pod in tried:
             try:
-                cards, numbers, container = self._choose_for(pod, request, forgotten=forgotten, layout=layout)
+                cards, numbers, container = self._choose_for(pod, request, lost=lost, layout=layout)
             except NothingFitsError as error:
                 problems.append(error)
             else:
-                self._record(candidates, cards, container)
+                self._record(candidates, cards, container, layout=layout)
                 return numbers
         raise NothingFitsError(f"{problems[0]}{_whose_is_unknown(candidates)}")
 
@@ -140,11 +138,11 @@ class Allocator:
         pod: Pod | None,
         request: PreferenceRequest,
         *,
-        forgotten: Mapping[str, int],
+        lost: Mapping[str, int],
         layout: Layout,
     ) -> tuple[Sequence[str], list[int], ContainerRequest]:
         included, units = [*dict.fromkeys(request.included)], request.units
-        container = self._container_request(units, included, pod=pod, forgotten=forgotten, layout=layout)
+        container = self._container_request(units, included, pod=pod, lost=lost, layout=layout)
         cards, numbers = choose_units(
             container,
             layout.of(self.resource),
@@ -179,7 +177,7 @@ class Allocator:
         it is where it has given these units away since: to a container that keeps them, or lends them.
         """
         try:
-            self._require_free(numbers, silent=False)
+            self._require_free(numbers, unavailable=False)
             is_sure = not self.reservations.may_be_unlisted(numbers)
         except UnusableUnitsError:
             is_sure = False
@@ -223,22 +221,24 @@ class Allocator:
         """
         granted, lately = self.reservations.granted, self.reservations.given_lately(numbers)
         is_written = self.assignment_reader.is_written_down(lately)
-        is_silent = not await self._is_listed_anew()
-        meant = await self._meant_pods(len(numbers), silent=is_silent)
-        self._require_free(numbers, silent=is_silent, meant=meant)
+        is_unavailable = not await self._is_listed_anew()
+        candidates = await self._candidates(len(numbers), unavailable=is_unavailable)
+        self._require_free(numbers, unavailable=is_unavailable, candidates=candidates)
         if not is_written or self.reservations.is_given_since(granted, numbers):
             raise UnusableUnitsError(
                 "the kubelet chose units that it gives to another container at this moment: create the pod"
                 " anew"
             )
 
-    def _require_free(self, numbers: Sequence[int], *, silent: bool, meant: Sequence[Pod] = ()) -> None:
+    def _require_free(
+        self, numbers: Sequence[int], *, unavailable: bool, candidates: Sequence[Pod] = ()
+    ) -> None:
         layout = self._layout()
-        if not silent:  # else those who have them may have ended
+        if not unavailable:  # else those who have them may have ended
             require_not_listed(numbers, self.state.assigned)
         self._require_open(numbers, layout)
         self._require_known(numbers, layout)
-        self._require_room(numbers, layout, silent=silent, meant=meant)
+        self._require_room(numbers, layout, unavailable=unavailable, candidates=candidates)
 
     def _require_open(self, numbers: Sequence[int], layout: Layout) -> None:
         """Raises ``UnusableUnitsError`` where a card of these units serves another class, or they are not of
@@ -268,18 +268,18 @@ class Allocator:
         closed = [card for card in layout.cards if card.uuid in placed and not card.card.is_open]
         if not closed or not {*numbers}.difference(*self._taken()):
             return
-        forgotten = forgotten_units(self.state.assignments(layout), self.state.pods)
+        lost = lost_units(self.state.assignments(layout), self.state.pods)
         for each in closed:
-            if each.uuid not in forgotten:
+            if each.uuid not in lost:
                 raise UnusableUnitsError(
                     f"card {each.card.index} ({each.uuid}) takes no new pod, and the kubelet chose it by an"
                     " earlier list: create the pod anew"
                 )
 
     def _require_room(
-        self, numbers: Sequence[int], layout: Layout, *, silent: bool, meant: Sequence[Pod]
+        self, numbers: Sequence[int], layout: Layout, *, unavailable: bool, candidates: Sequence[Pod]
     ) -> None:
-        """Raises ``UnusableUnitsError`` where containers leave no room that the kubelet has forgotten, or
+        """Raises ``UnusableUnitsError`` where containers leave no room that the kubelet has lost, or
         whose pods it has not listed since its start: it does not always ask which units to take."""
         require_room_beside_unlisted(
             numbers,
@@ -287,8 +287,8 @@ class Allocator:
             taken=self._taken(),
             assignments=self.state.assignments(layout),
             pods=self.state.pods,
-            meant=meant,
-            silent=silent,
+            candidates=candidates,
+            unavailable=unavailable,
         )
 
     def _locks(self, layout: Layout) -> dict[str, ResourceClass]:
@@ -310,7 +310,7 @@ class Allocator:
 
     async def _admitted_pods(self, units: int) -> Sequence[Pod]:
         """Returns the pod that the kubelet admits, by its PodResources; without them the likeliest one."""
-        return await self._meant_pods(units, silent=not await self._is_listed_anew())
+        return await self._candidates(units, unavailable=not await self._is_listed_anew())
 
     async def _is_listed_anew(self) -> bool:
         try:
@@ -320,29 +320,29 @@ class Allocator:
             return False
         return True
 
-    async def _meant_pods(self, units: int, *, silent: bool) -> Sequence[Pod]:
+    async def _candidates(self, units: int, *, unavailable: bool) -> Sequence[Pod]:
         """Returns the pod for a container of which the kubelet asks, by what is listed.
 
         Several, the likeliest first, where it may be the container of any of them that starts anew.
         """
-        candidates = await self._candidates(units, silent=silent)
+        candidates = await self._listed_candidates(units, unavailable=unavailable)
         assigned, pods = self.state.assigned, self.state.pods
-        if not candidates or not forgotten_containers(candidates[0], assigned):
+        if not candidates or not lost_containers(candidates[0], assigned):
             return candidates[:1]
         return [] if has_pod_unknown_to_api(assigned, pods, candidates) else candidates
 
-    async def _candidates(self, units: int, *, silent: bool) -> Sequence[Pod]:
+    async def _listed_candidates(self, units: int, *, unavailable: bool) -> Sequence[Pod]:
         state = self.state
         assigned = state.assigned
-        if silent:
-            return admitted_by_arrival(assigned, state.pods, state.preferred, units, resource=self.name)
+        if unavailable:
+            return candidates_by_arrival(assigned, state.pods, state.preferred, units, resource=self.name)
         unsure = pods_without_units(assigned, state.pods)
         if len(unsure) > 1:  # one is being admitted, the others may run: then the kubelet forgot their units
             await self.pod_watch.read_specs_anew(unsure, timeout=SPECS_TIMEOUT)
-        return admission_candidates(assigned, state.pods, state.preferred, units, resource=self.name)
+        return candidates_by_list(assigned, state.pods, state.preferred, units, resource=self.name)
 
     def _timeout(self) -> float:
-        return POD_RESOURCES_TIMEOUT if self.state.pod_resources_available else SILENT_TIMEOUT
+        return POD_RESOURCES_TIMEOUT if self.state.pod_resources_available else UNAVAILABLE_TIMEOUT
 
     async def _list_anew(self, timeout: float) -> None:
         """Until all pods are known that may be admitted. Raises ``PodResourcesUnavailableError``."""
@@ -360,7 +360,7 @@ class Allocator:
         included: list[int],
         *,
         pod: Pod | None,
-        forgotten: Mapping[str, int],
+        lost: Mapping[str, int],
         layout: Layout,
     ) -> ContainerRequest:
         assigned = self._assigned_numbers(pod, layout)
@@ -372,7 +372,7 @@ class Allocator:
             annotated_cards=self._annotated_cards(pod, units, layout),
             hinted_cards=hinted_cards(pod, layout, self.state.offering.dialect) if pod else (),
             promised=self._promised(others, layout),
-            forgotten=forgotten,
+            lost=lost,
             limits=self._limits(included, layout),
             locks=self._locks(layout) if layout.is_mixed else None,
         )
@@ -384,9 +384,9 @@ class Allocator:
         """
         assigned, dialect = self.state.assigned, self.state.offering.dialect
         hinted = hinted_units(others, assigned, layout, dialect)
-        promised = sum_shares({"annotated": promised_units(others, assigned), "hinted": hinted})
+        promised = sum_shares({"annotated": units_bound_not_admitted(others, assigned), "hinted": hinted})
         if layout.is_mixed:
-            classes = promised_classes(others, assigned)
+            classes = classes_bound_not_admitted(others, assigned)
             whole = (card for card, resource in classes.items() if resource is not self.resource)
             promised |= {card: layout.of(self.resource).room_of(card) for card in whole}
         return promised
@@ -424,7 +424,7 @@ class Allocator:
         return frozenset(shares_to_get_again(pod, self.state.assigned, units, resource=self.name)) or cards
 
     def _running_units(self, pod: Pod | None, units: int) -> int:
-        """Returns what forgotten containers of the pod have of the resource in question and run on with, when
+        """Returns what lost containers of the pod have of the resource in question and run on with, when
         another one asks for ``units``: that needs no room, neither on their cards nor on its own."""
         running = self._running_beside(pod, units) if pod else {}
         asked = pod.request.resources if pod and pod.request else ()
@@ -467,7 +467,9 @@ class Allocator:
         """Yields the units of each container, some of them more than once."""
         return chain(self.state.assigned.holdings(), self.reservations.holdings())
 
-    def _record(self, candidates: Sequence[Pod], cards: Sequence[str], request: ContainerRequest) -> None:
+    def _record(
+        self, candidates: Sequence[Pod], cards: Sequence[str], request: ContainerRequest, *, layout: Layout
+    ) -> None:
         named = ",".join(cards)
         if len(candidates) != 1:
             _log.warning(
@@ -475,11 +477,11 @@ class Allocator:
             )
             return
         (pod,) = candidates
-        self.state.put_preferred(pod.uid, cards, self.resource)
-        annotated = request.annotated_cards or request.hinted_cards
-        if annotated and not set(cards) <= set(annotated):
-            message = "%d units from another card than annotated, which has no room"
-            _log.warning(message, request.units, extra={"pod": str(pod.name), "card": named})
+        reason = reason_for_other_card(request, layout.of(self.resource), cards)
+        self.state.put_preferred(pod.uid, cards, self.resource, reason=reason)
+        if reason:
+            message = "%d units of another card than annotated: %s"
+            _log.info(message, request.units, reason, extra={"pod": str(pod.name), "card": named})
 
 
 def _whose_is_unknown(candidates: Sequence[Pod]) -> str:

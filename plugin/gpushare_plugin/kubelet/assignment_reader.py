@@ -12,12 +12,12 @@ from gpushare_plugin.decide.held.assigned_devices import AssignedDevices
 from gpushare_plugin.decide.held.checkpoint import by_pod
 from gpushare_plugin.decide.held.foreign_cards import locate
 from gpushare_plugin.decide.held.kubelet_restart import with_unshown
-from gpushare_plugin.decide.held.lost_assignments import forgotten, still_remembered
+from gpushare_plugin.decide.held.lost_assignments import lost_assignments, still_remembered
 from gpushare_plugin.decide.held.pod_identity import identify, with_stored
 from gpushare_plugin.kubelet.checkpoint import CheckpointFile, CheckpointUnreadableError
 from gpushare_plugin.kubelet.pod_resources import PodResources, PodResourcesUnavailableError
-from gpushare_plugin.kubelet.reservations import Reservations
-from gpushare_plugin.state import NodeState
+from gpushare_plugin.kubelet.reservations import UnitReservations
+from gpushare_plugin.state import PluginState
 
 PERIOD = 10.0
 """Seconds between two readings when nothing happens."""
@@ -41,11 +41,11 @@ class AssignmentReader:
 
     def __init__(
         self,
-        state: NodeState,
+        state: PluginState,
         resources: PodResources,
         checkpoint: CheckpointFile,
         *,
-        reservations: Reservations,
+        reservations: UnitReservations,
         after_reading: Callable[[], Awaitable[None]],
         clock: Callable[[], float] | None = None,
         backoff: Backoff | None = None,
@@ -118,7 +118,7 @@ class AssignmentReader:
     def delay(self) -> float:
         """Returns the seconds until the next reading, unless something happens before that."""
         state = self._state
-        settled = state.shown.complete and not state.assigned.unshown
+        settled = state.listed_since_restart.complete and not state.assigned.unshown
         unknown = orphans(state.assigned, state.pods) or lost_assignments_without_pod(
             state.assigned, state.pods
         )
@@ -152,14 +152,14 @@ class AssignmentReader:
         known = replace(listed, checkpoint_problem=stored.checkpoint_problem)
         remembered = {name: each.pod.kubelet_uid for name, each in state.remembered.items()}
         identified = identify(known, entries, before, state.pods, remembered=remembered)
-        if listed.kubelet != state.shown.kubelet:
+        if listed.kubelet != state.listed_since_restart.kubelet:
             state.remember_assigned()
         known_pods = state.pods if state.pods_known else None
-        shown = state.shown.after(identified, before, known_pods, now=self._clock())
+        shown = state.listed_since_restart.after(identified, before, known_pods, now=self._clock())
         every = with_unshown(identified, before, shown, state.pods, stored=stored.stored)
         located = locate(every, before, state.pods, state.dialect_names)
         state.remembered = still_remembered(state.remembered, located, shown, state.pods)
-        assigned = replace(located, forgotten=forgotten(state.remembered, located))
+        assigned = replace(located, lost=lost_assignments(state.remembered, located))
         state.put_assigned(assigned, shown)
         self._reservations.put_listed(begun=begun)
         return assigned

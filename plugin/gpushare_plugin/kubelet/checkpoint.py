@@ -23,7 +23,7 @@ from gpushare_plugin.kubelet.proto import deviceplugin_pb2 as api
 
 FILE = "kubelet_internal_checkpoint"
 """Its name in the kubelet's folder of device plugins."""
-LARGEST = 64 * 2**20
+MAX_FILE = 64 * 2**20
 """Bytes: that of a node with 256,000 units has 2 MiB."""
 DIGEST_SIZE = 16
 """Bytes."""
@@ -35,7 +35,7 @@ class _Resource(msgspec.Struct):
     name: Any = msgspec.field(name="ResourceName")
 
 
-class _Entry(msgspec.Struct, rename="pascal"):
+class _DeviceEntry(msgspec.Struct, rename="pascal"):
     pod_uid: str = msgspec.field(name="PodUID")
     container_name: str
     device_ids: msgspec.Raw = msgspec.field(name="DeviceIDs")
@@ -53,7 +53,7 @@ class _Checkpoint(msgspec.Struct):
 
 _DECODER = msgspec.json.Decoder(_Checkpoint)
 _RESOURCE = msgspec.json.Decoder(_Resource)
-_ENTRY = msgspec.json.Decoder(_Entry)
+_ENTRY = msgspec.json.Decoder(_DeviceEntry)
 _LISTS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 """NUMA node -> IDs; a device of several nodes is listed with each."""
 _IDS = msgspec.json.Decoder(list[str])
@@ -87,8 +87,8 @@ class CheckpointFile:
             stat = self._file.stat()
             # The kubelet writes a new file each time.
             stamp = (stat.st_ino, stat.st_mtime_ns, stat.st_size, names)
-            if stat.st_size > LARGEST:
-                raise CheckpointUnreadableError(f"{self._file} is larger than {LARGEST >> 20} MiB")
+            if stat.st_size > MAX_FILE:
+                raise CheckpointUnreadableError(f"{self._file} is larger than {MAX_FILE >> 20} MiB")
             if stamp != self._stamp:
                 known = dict(_decoded(self._file.read_bytes(), names, self._known))
                 self._known, self._entries = known, tuple(known.values())
@@ -124,12 +124,12 @@ def _ours(entry: msgspec.Raw, names: Collection[str]) -> CheckpointEntry | None:
         return None
 
 
-def _read_entry(entry: _Entry, name: str) -> CheckpointEntry:
+def _read_entry(entry: _DeviceEntry, name: str) -> CheckpointEntry:
     units, answer = _stored(entry, name)
     return read_answer(units, answer.envs, [device.container_path for device in answer.devices])
 
 
-def _stored(entry: _Entry, name: str) -> tuple[StoredUnits, api.ContainerAllocateResponse]:
+def _stored(entry: _DeviceEntry, name: str) -> tuple[StoredUnits, api.ContainerAllocateResponse]:
     listed = [_units(ids) for ids in _LISTS.decode(entry.device_ids).values()]
     own, foreign = sort_ids(name, chain.from_iterable(others for _, others in listed))
     answer = api.ContainerAllocateResponse.FromString(entry.alloc_resp)

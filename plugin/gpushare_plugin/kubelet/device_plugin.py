@@ -12,12 +12,12 @@ import grpc
 import grpc.aio
 
 from gpushare_core.text.printable import REFUSAL_BYTES, printable
-from gpushare_plugin.decide.admit.environment import UnusableUnitsError
 from gpushare_plugin.decide.admit.injection import ContainerAnswer
 from gpushare_plugin.decide.admit.preferred_allocation import NothingFitsError, PreferenceRequest
+from gpushare_plugin.decide.units.errors import UnusableUnitsError
 from gpushare_plugin.kubelet.allocator import Allocator, NothingOfferedError
 from gpushare_plugin.kubelet.device_stream import DeviceStream
-from gpushare_plugin.kubelet.kubelet_requests import KubeletCalls
+from gpushare_plugin.kubelet.kubelet_requests import KubeletRequests
 from gpushare_plugin.kubelet.proto import deviceplugin_pb2 as api
 from gpushare_plugin.kubelet.wire import preference_requests
 
@@ -46,7 +46,7 @@ Context = grpc.aio.ServicerContext[Any, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KubeletCall:
+class KubeletRequest:
     """One call that was answered."""
 
     verb: str
@@ -63,8 +63,8 @@ class DevicePlugin:
         allocator: Allocator,
         stream: DeviceStream,
         *,
-        calls: KubeletCalls,
-        called: Callable[[KubeletCall], None] = lambda _: None,
+        calls: KubeletRequests,
+        called: Callable[[KubeletRequest], None] = lambda _: None,
         clock: Callable[[], float] = time.perf_counter,
         answer_seconds: float = ANSWER_SECONDS,
     ) -> None:
@@ -129,7 +129,7 @@ class DevicePlugin:
             refusal = REFUSALS.get(type(error), DEFECT)
             raise
         finally:
-            self._called(KubeletCall(verb=verb, seconds=self._clock() - begun, refusal=refusal))
+            self._called(KubeletRequest(verb=verb, seconds=self._clock() - begun, refusal=refusal))
 
     async def pre_start(self, _: api.PreStartContainerRequest, __: Context) -> api.PreStartContainerResponse:
         """PreStartContainer: never called, because the options do not ask for it."""

@@ -4,19 +4,19 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from gpushare_plugin.kubelet.reservations import Reservations
+from gpushare_plugin.kubelet.reservations import UnitReservations
 
 MAX_POSTPONED = 1.0
 """Seconds for which a round waits for the kubelet to be done with admitting pods: by then most bursts are
 over, and a pod that is admitted during a round waits for three times as long as others."""
-MAX_GIVEN_WAY = 0.05
+MAX_YIELDED = 0.05
 """Seconds for which a part of a round waits for a single call: it has its own reasons to take longer."""
 
 
-class KubeletCalls:
+class KubeletRequests:
     """Counts the calls that are under way. Pods come in bursts, and each waits for the one before it."""
 
-    def __init__(self, reservations: Reservations) -> None:
+    def __init__(self, reservations: UnitReservations) -> None:
         self._reservations = reservations
         self._count = 0
         self._over = asyncio.Event()
@@ -39,7 +39,7 @@ class KubeletCalls:
             if not self._count:
                 self._over.set()
 
-    async def yield_to_kubelet(self, *, most: float = MAX_GIVEN_WAY) -> None:
+    async def yield_to_kubelet(self, *, most: float = MAX_YIELDED) -> None:
         """Lets in who waits, and returns once no call is under way, or after ``most`` seconds."""
         await asyncio.sleep(0)
         if self._count:

@@ -23,7 +23,7 @@ class _Given(NamedTuple):
         return self._replace(numbers=array("I", [number for number in self.numbers if number not in numbers]))
 
 
-class Reservations:
+class UnitReservations:
     """Nobody else gets these units, and nothing else may change under them.
 
     The kubelet asks for two containers at once when both restart after it lost its checkpoint, and offers the

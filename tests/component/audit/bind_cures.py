@@ -14,8 +14,8 @@ from tests.fakes.extender_clock import FakeClock
 from gpushare_core import allocation_annotation as core_allocation
 from gpushare_core.audit.difference import Kind
 from gpushare_core.dialects.gpushare import GPUSHARE
-from gpushare_core.kube.client import Request
 from gpushare_core.kube.errors import UnreachableError
+from gpushare_core.kube.request import ApiRequest
 from gpushare_core.placement.requests import PodRequest, ResourceClass, ResourceRequest
 from gpushare_extender.bind.binder import Binder, KnownPod
 from gpushare_extender.bind.binding_write import BindingWrite
@@ -34,10 +34,10 @@ class PodApi:
     """What happens to each Binding first; it may raise."""
     sent: int = field(default=0, init=False)
 
-    async def read(self, _request: Request, *, shape: type[T]) -> T:
+    async def read(self, _request: ApiRequest, *, shape: type[T]) -> T:
         return msgspec.convert(self.pod.body, shape)
 
-    async def send(self, request: Request) -> None:
+    async def send(self, request: ApiRequest) -> None:
         self.sent += 1
         self.before_sending()
         binding = request.body or {}

@@ -33,8 +33,8 @@ from gpushare_plugin.decide.offer import offering, unit_change
 from gpushare_plugin.decide.units import layout
 from gpushare_plugin.kubelet import allocator, assignment_reader
 from gpushare_plugin.kubelet.allocator import Allocator
-from gpushare_plugin.reconciler import Reconciler
-from gpushare_plugin.state import NodeState
+from gpushare_plugin.reconcile.status_writer import StatusWriter
+from gpushare_plugin.state import PluginState
 
 Patch = pytest.MonkeyPatch
 
@@ -62,10 +62,10 @@ def nothing(*_: object, **__: object) -> tuple[()]:
 # The meaning of unit IDs
 
 
-def believe_no_witness(patch: Patch) -> None:
-    patch.setattr(offering, "stored_witnesses", lambda _: [])
-    patch.setattr(offering, "annotated_witnesses", nothing)
-    patch.setattr(offering, "unwitnessed", nothing)
+def believe_no_granted_units(patch: Patch) -> None:
+    patch.setattr(offering, "stored_granted_units", lambda _: [])
+    patch.setattr(offering, "annotated_granted_units", nothing)
+    patch.setattr(offering, "pods_without_evidence", nothing)
     patch.setattr(offering, "contradicting", nothing)
     patch.setattr(allocations, "_stored_shares", lambda _, numbers, of: of.shares(numbers))
 
@@ -84,7 +84,7 @@ def send_before_it_is_recorded(patch: Patch) -> None:
     async def record(*_: object) -> None:
         """The status followed some time after the list."""
 
-    patch.setattr(Reconciler, "_record", record)
+    patch.setattr(StatusWriter, "record", record)
 
 
 def another_card_comes_first_while_no_status_is_stored(scene: Scene) -> None:
@@ -101,8 +101,8 @@ def another_card_comes_first_while_no_status_is_stored(scene: Scene) -> None:
 
 def change_the_unit_under_pods(patch: Patch) -> None:
     patch.setattr(offering, "unit_in_force", lambda desired, *_: unit_change.UnitInForce(desired))
-    patch.setattr(offering, "witnessed_unit", lambda *_: next(iter(_[0])))
-    believe_no_witness(patch)
+    patch.setattr(offering, "granted_unit", lambda *_: next(iter(_[0])))
+    believe_no_granted_units(patch)
 
 
 def unit_changes_while_a_pod_runs(scene: Scene) -> None:
@@ -186,7 +186,7 @@ def an_init_container_alone_has_units(scene: Scene) -> None:
 
 
 def forget_what_the_kubelet_forgets(patch: Patch) -> None:
-    patch.setattr(allocations, "forgotten_containers", nothing)
+    patch.setattr(allocations, "lost_containers", nothing)
 
 
 def checkpoint_lost_under_a_pod(scene: Scene) -> None:
@@ -409,8 +409,8 @@ async def read_again(scene: Scene) -> None:
 
 
 def forget_by_name(patch: Patch) -> None:
-    drop = NodeState.drop_pod
-    patch.setattr(NodeState, "drop_pod", lambda self, name, _: drop(self, name, self.pods[name].uid))
+    drop = PluginState.drop_pod
+    patch.setattr(PluginState, "drop_pod", lambda self, name, _: drop(self, name, self.pods[name].uid))
 
 
 def the_end_of_a_pod_is_told_late(scene: Scene) -> None:
@@ -429,7 +429,7 @@ def the_end_of_a_pod_is_told_late(scene: Scene) -> None:
 
 
 def believe_that_nobody_has_anything(patch: Patch) -> None:
-    patch.setattr(NodeState, "unshown_holders", frozenset())
+    patch.setattr(PluginState, "unshown_holders", frozenset())
 
 
 def believe_every_list(patch: Patch) -> None:
@@ -476,7 +476,7 @@ CURES: Sequence[Cure] = (
     Cure(
         name="witnesses-of-unit-ids",
         was="A policy applied anew laid its cards out anew: IDs in use meant another card (issue 7, A1)",
-        take_out=believe_no_witness,
+        take_out=believe_no_granted_units,
         provoke=policy_applied_anew_with_a_larger_card,
         kind=Kind.ENVIRONMENT_DIFFERS,
         pod="default/pod-2",

@@ -36,7 +36,7 @@ def count_forgotten_units_beside_those_that_are_seen(patch: Patch) -> None:
         has_units = assignment and assignments.assigned.has_units(pod)
         return allocations._seen_allocation(pod, assignment, assignments) if has_units else None
 
-    patch.setattr(allocations, "forgotten_containers", without_units)
+    patch.setattr(allocations, "lost_containers", without_units)
     patch.setattr(allocations, "pod_allocation", as_seen)
 
 
@@ -109,7 +109,7 @@ def a_kubelet_falls_silent_when_it_has_admitted_a_pod(scene: Scene) -> None:
 
 
 def believe_a_kubelet_that_has_lost_its_checkpoint(patch: Patch) -> None:
-    patch.setattr(assignment_reader, "forgotten", lambda *_: {})
+    patch.setattr(assignment_reader, "lost_assignments", lambda *_: {})
 
 
 def a_pod_without_annotation(scene: Scene) -> Pod:

@@ -11,7 +11,7 @@ from tests.samples.pod_shapes import MEMORY
 
 from gpushare_core.audit.difference import Difference, Kind
 from gpushare_core.audit.differences import differences, released_early
-from gpushare_core.audit.records import Books
+from gpushare_core.audit.records import ClusterRecords
 from gpushare_core.text.json_object import Json
 from gpushare_plugin.devices.card import PhysicalCard
 
@@ -27,7 +27,7 @@ class Scene:
     spec: Json = field(default_factory=lambda: dict(SMALL))
     seen: list[Difference] = field(default_factory=list)
     """All that was different at a moment at which it must not be."""
-    _before: Books = field(default_factory=lambda: Books({}))
+    _before: ClusterRecords = field(default_factory=lambda: ClusterRecords({}))
 
     def node_with(self, *memories: int, name: str = NODE, **spec: object) -> Node:
         self.spec |= spec

@@ -53,7 +53,7 @@ def test_what_a_kubelet_forgot_and_nobody_names_is_found(monkeypatch: pytest.Mon
 
 def test_what_a_kubelet_forgot_and_others_get_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither what was listed before nor the annotation is believed."""
-    monkeypatch.setattr("gpushare_plugin.decide.held.allocations.forgotten_containers", lambda *_: [])
+    monkeypatch.setattr("gpushare_plugin.decide.held.allocations.lost_containers", lambda *_: [])
     with pytest.raises(DifferentError, match="ReleasedEarly"):
         run("Memory", 1, FORGOTTEN)
 

@@ -171,7 +171,7 @@ def test_the_kubeconfig_is_that_of_kubectl(tmp_path: Path) -> None:
     usual.parent.mkdir()
     usual.touch()
     chosen = [
-        parse(["audit"], each).kubeconfig
+        parse(["audit"], environment).kubeconfig
         for environment in ({"KUBECONFIG": "/a:/b"}, {"HOME": str(tmp_path)}, {"HOME": "/none"})
     ]
     assert chosen == [Path("/a"), usual, None]

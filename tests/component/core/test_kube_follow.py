@@ -20,7 +20,7 @@ from tests.fakes.api_server import (
 )
 
 from gpushare_core.kube.backoff import Backoff
-from gpushare_core.kube.client import METADATA, METADATA_LIST, KubeClient
+from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.follow import (
     DOUBT_SECONDS,
     IDLE_SECONDS,
@@ -31,6 +31,7 @@ from gpushare_core.kube.follow import (
     Listed,
     follow,
 )
+from gpushare_core.kube.request import METADATA, METADATA_LIST
 from gpushare_core.text.json_object import Json
 
 NO_BOOKMARK = {"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": ""}}}
@@ -284,7 +285,7 @@ async def test_what_comes_from_before_the_point_lists_again(api: FakeApi, seen: 
 async def test_a_lost_watch_lists_again(
     api: FakeApi, seen: Seen, fault: Answer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gpushare_core.kube.client.MAX_EVENT", 2**19)
+    monkeypatch.setattr("gpushare_core.kube.transport.proxy.MAX_EVENT", 2**19)
     api.fail("GET", PODS, fault, watch=True)
     assert await seen.listed() == ["first"]
     api.put(PODS, pod("second"))

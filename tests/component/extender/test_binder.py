@@ -22,6 +22,7 @@ from tests.samples.extender import (
 
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import Credentials
+from gpushare_core.placement.card_choice import ChoiceReason
 from gpushare_core.placement.modes.table import MODES
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_core.text.json_object import Json
@@ -79,6 +80,38 @@ async def test_node_and_annotation_land_together(api: FakeApi, binder: Binder, l
         "memory": "256Mi",
     }
     assert (used(ledger), ledger.reservations.is_unconfirmed("uid-a")) == (4, False)
+
+
+class TestTheReasonOfACard:
+    async def test_is_logged(
+        self, api: FakeApi, binder: Binder, ledger: Ledger, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        ledger.set_pod(pod_update("b", c1=4))
+        with caplog.at_level("INFO"):
+            assert await binder.bind(reference(), "n1") == ""
+        (line,) = [record for record in caplog.records if record.message.startswith("bound")]
+        assert line.message == "bound: tightest card that fits"
+        assert (line.levelname, line.pod, line.node, line.card) == ("INFO", "default/a", "n1", "n1-1")  # type: ignore[attr-defined]
+        assert allocation(api)["cards"] == {"n1-1": 4}
+
+    async def test_is_remembered_of_a_pod_that_is_bound(self, binder: Binder, ledger: Ledger) -> None:
+        ledger.set_pod(pod_update("b", c1=14))
+        assert await binder.bind(reference(), "n1") == ""
+        assert binder.choices == {"uid-a": {"n1-0": ChoiceReason.ONLY}}
+
+    async def test_is_that_of_the_first_bind_where_its_end_was_not_known(
+        self, binder: Binder, ledger: Ledger
+    ) -> None:
+        ledger.reserve(reference(), node="n1", request=pod_request(4))
+        ledger.reservations.abandon("uid-a", now=-100.0)
+        ledger.set_pod(pod_update("b", c1=16))
+        assert await binder.bind(reference(), "n1") == ""
+        assert binder.choices == {"uid-a": {"n1-0": ChoiceReason.FIRST}}
+
+    async def test_is_none_of_a_pod_that_is_not_bound(self, api: FakeApi, binder: Binder) -> None:
+        api.fail("POST", BINDING, status(400, "by decree"))
+        assert await binder.bind(reference(), "n1") != ""
+        assert not binder.choices
 
 
 async def test_slices_are_bound_on_distinct_cards(api: FakeApi, binder: Binder, ledger: Ledger) -> None:

@@ -13,7 +13,7 @@ import pytest
 from tests.fakes.extender_keys import KeyFolder, caller_tls
 from tests.fakes.open_port import listening
 
-from gpushare_core.health_port import Answer
+from gpushare_core.health_server import Response
 from gpushare_core.kube.credentials import Credentials
 from gpushare_extender.transport.connection import Timeouts
 from gpushare_extender.transport.endpoints import Address
@@ -48,8 +48,8 @@ class ApiServer:
         return MetricsAccess(self.review, lambda: self.now)
 
 
-async def page() -> Answer:
-    return Answer(SECRET, content_type="text/plain")
+async def page() -> Response:
+    return Response(SECRET, content_type="text/plain")
 
 
 @contextlib.asynccontextmanager

@@ -12,8 +12,8 @@ from tests.samples.preemption import budget_json
 
 from gpushare_core.kube.lease_holder import NotHeldError
 from gpushare_core.text.json_object import Json
+from gpushare_extender.decide.fit.candidates import SAMPLE
 from gpushare_extender.decide.preemption.queue import (
-    SAMPLE,
     EvictionRate,
     PreemptionQueue,
     Preemptor,

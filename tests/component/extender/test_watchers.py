@@ -12,7 +12,8 @@ from aiohttp import web
 from tests.fakes.api_server import PODS, SHARE_NODES, FakeApi, error_event, fake_api, status, stream
 from tests.samples.extender import ANNOTATION, RESOURCE, annotation, holder_json, pod_json, share_node_json
 
-from gpushare_core.kube.client import METADATA_LIST, KubeClient
+from gpushare_core.kube.client import KubeClient
+from gpushare_core.kube.request import METADATA_LIST
 from gpushare_core.text.json_object import Json
 from gpushare_extender.cluster.watchers import (
     WatchHealth,

@@ -21,10 +21,11 @@ from tests.fakes.hostctl_node import (
 from tests.fakes.power_loss import PowerLossError, powered
 from tests.samples.hostctl import EXTENDER, KUBEADM, PATHS, WITH_CONFIG
 
+from gpushare_core.text import yaml_edit
 from gpushare_hostctl import install, restore
-from gpushare_hostctl.decide import manifest, yaml_edit
-from gpushare_hostctl.decide.scheduler_config import ExtenderEntry
-from gpushare_hostctl.decide.snapshot import HostPaths
+from gpushare_hostctl.decide.run.snapshot import HostPaths
+from gpushare_hostctl.decide.scheduler import manifest
+from gpushare_hostctl.decide.scheduler.scheduler_config import ExtenderEntry
 from gpushare_hostctl.errors import NeedsPersonError, RetryableError, RolledBackError
 from gpushare_hostctl.host import system_calls
 from gpushare_hostctl.host.files import HostFiles
@@ -42,7 +43,7 @@ _documents_once = functools.cache(yaml_edit.documents)
 @pytest.fixture(autouse=True)
 def parsing_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(manifest, "parse", _parse_once)
-    monkeypatch.setattr(yaml_edit, "documents", lambda text: copy.deepcopy(_documents_once(text)))
+    monkeypatch.setattr(yaml_edit, "documents", lambda text, **_: copy.deepcopy(_documents_once(text)))
 
 
 @pytest.fixture(params=[pytest.param(KUBEADM, id="no --config"), pytest.param(WITH_CONFIG, id="--config")])

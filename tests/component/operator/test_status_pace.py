@@ -15,9 +15,9 @@ from gpushare_core.api.names import MODE_LABEL
 from gpushare_core.kube import paths
 from gpushare_core.kube.errors import ApiError
 from gpushare_core.text.json_object import Json
+from gpushare_operator.actions import ClearCapacity, LabelNode
 from gpushare_operator.cluster.kinds import POLICIES
-from gpushare_operator.decide.actions import ClearCapacity, LabelNode
-from gpushare_operator.reconcile import CLUSTER, SCHEDULERS, Reconciler, UnfinishedError
+from gpushare_operator.reconcile import CLUSTER, SCHEDULERS, PolicyReconciler, UnfinishedError
 
 STATUS = f"merge {paths.POLICIES}/default/status"
 EVENT = f"create {paths.events('default')}"
@@ -302,14 +302,14 @@ async def test_schedulers_are_looked_at_before_any_status_is_written(
 ) -> None:
     """With backend Volcano a policy was not Ready for a moment after every restart, and Events told of it."""
     keys: list[str] = []
-    whole = Reconciler.work
+    whole = PolicyReconciler.work
 
-    async def work(reconciler: Reconciler, key: str) -> float | None:
+    async def work(reconciler: PolicyReconciler, key: str) -> float | None:
         keys.append(key)
         return await whole(reconciler, key)
 
     cluster, _ = await in_force("gpu-1")
-    monkeypatch.setattr(Reconciler, "work", work)
+    monkeypatch.setattr(PolicyReconciler, "work", work)
     async with running(Server(cluster.api), tmp_path, monkeypatch, unused_port()):
         await until(cluster, lambda: len(keys) > 2, "the queue works")
     assert keys[0] == SCHEDULERS, keys

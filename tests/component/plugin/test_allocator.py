@@ -5,7 +5,7 @@ from typing import Any
 
 import grpc
 import pytest
-from tests.fakes.api_server import PODS, SHARE_NODES, cut, status
+from tests.fakes.api_server import EVENTS, PODS, SHARE_NODES, cut, status
 from tests.fakes.kubelet import AdmissionError, Admitted, FakeKubelet
 from tests.fakes.plugin_node import Node
 from tests.samples.plugin import NODE, annotation, container, name_of, pod_json, sidecar
@@ -95,6 +95,10 @@ async def test_a_full_card_gives_way_to_another_and_the_annotation_says_so(node:
     assert moved.variables["main"]["GPUSHARE_CARD"] == CARDS[1]
     await node.until("the repair", lambda: _cards(node, "moved") == {CARDS[1]: 4})
     await node.until("the annotations in sync", lambda: node.condition("LedgerInSync") == ("True", "InSync"))
+    await node.until("the Event", lambda: len(node.api.objects[EVENTS]) == 1)
+    (event,) = node.api.objects[EVENTS].values()
+    assert (event["regarding"]["name"], event["reason"]) == ("moved", "OtherCardThanAnnotated")
+    assert event["note"] == f"card {CARDS[1]} in place of {CARDS[0]}: annotated card has no room"
 
 
 async def test_a_pod_that_fits_no_card_is_refused_with_the_reason(node: Node) -> None:

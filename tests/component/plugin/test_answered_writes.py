@@ -5,7 +5,7 @@ from tests.fakes.books import Node, run_now
 from tests.fakes.books_cluster import Cluster
 
 from gpushare_core.api.names import CORDON_ANNOTATION
-from gpushare_core.api.node_object import GPUShareNode
+from gpushare_core.api.share_node import GPUShareNode
 from gpushare_core.text.json_object import Json
 from gpushare_plugin.decide.report.conditions import RegistrationState
 
@@ -20,7 +20,7 @@ def cluster() -> Cluster:
 
 
 def _write_another_status(node: Node) -> None:
-    node.reconciler.registration = lambda: RegistrationState(registered=False, message="away")
+    node.registration = RegistrationState(registered=False, message="away")
     node.state.changed.clear()
     assert run_now(node.reconciler.write_status())
 

@@ -8,7 +8,7 @@ from tests.fakes.plugin_node import Node
 from tests.samples.plugin import NODE, annotation, container, ids, name_of, pod_json
 
 from gpushare_plugin.devices.simulated.source import card_uuid
-from gpushare_plugin.reconciler import Reconciler
+from gpushare_plugin.reconcile.reconciler import NodeReconciler
 
 CARDS = [card_uuid(NODE, index) for index in range(2)]
 
@@ -58,9 +58,9 @@ async def test_a_node_that_is_not_shared_any_more_is_at_rest(
     node: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What changed a moment ago was to be audited soon, and now never will be."""
-    rounds, reconcile = [], Reconciler.reconcile
+    rounds, reconcile = [], NodeReconciler.reconcile
 
-    async def counted(reconciler: Reconciler) -> bool:
+    async def counted(reconciler: NodeReconciler) -> bool:
         rounds.append(reconciler)
         return await reconcile(reconciler)
 
@@ -71,7 +71,7 @@ async def test_a_node_that_is_not_shared_any_more_is_at_rest(
     node.api.delete(SHARE_NODES, NODE)
     await node.kubelet.until("an empty list", lambda it: it.devices == {})
     monkeypatch.setattr("gpushare_plugin.decide.report.audit.APART_SECONDS", 0.0)
-    monkeypatch.setattr(Reconciler, "reconcile", counted)
+    monkeypatch.setattr(NodeReconciler, "reconcile", counted)
     node.api.put(PODS, pod_json("b", container(units=1)))
     await node.until("a round", lambda: bool(rounds))
     await asyncio.sleep(1.0)  # nothing happens: a loop without end makes hundreds of rounds

@@ -18,7 +18,7 @@ from tests.samples.plugin import container
 from tests.samples.pod_shapes import CARD, CLASSES, MEMORY, SERVED, SHAPES, SLICE, SPECS
 
 from gpushare_core.allocation_annotation import decode_allocation
-from gpushare_core.api.node_object import CardStatus
+from gpushare_core.api.share_node import CardStatus
 from gpushare_core.audit.differences import differences
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.dialects.table import DIALECTS, RESOURCES

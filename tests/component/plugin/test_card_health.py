@@ -10,7 +10,7 @@ from tests.fakes.plugin_node import Node
 from tests.samples.plugin import NODE, annotation, container, pod_json
 
 from gpushare_core.api.names import CLEAR_FAULT_ANNOTATION
-from gpushare_core.api.node_object import CardFault
+from gpushare_core.api.share_node import CardFault
 from gpushare_core.text.json_object import Json
 from gpushare_extender.extender import Extender
 from gpushare_plugin.devices.simulated.source import card_uuid

@@ -251,7 +251,7 @@ async def test_rounds_while_a_health_command_hangs_keep_nothing(path: Path) -> N
     before = sum(isinstance(each, asyncio.Future) for each in gc.get_objects())
     command = HealthCommand(arguments=("/bin/check", "{uuid}"), period=5.0, timeout=2.0)
     for _ in range(50):
-        await checks.follow(command, cards, patience=0.001)
+        await checks.follow(command, cards, timeout=0.001)
     gc.collect()
     kept = sum(isinstance(each, asyncio.Future) for each in gc.get_objects()) - before
     released.set()

@@ -203,7 +203,7 @@ async def test_a_socket_that_is_taken_away_and_put_back_is_no_restart(node: Node
 
 
 def is_settled(node: Node) -> bool:
-    return node.agent is not None and node.agent.state.shown.complete
+    return node.agent is not None and node.agent.state.listed_since_restart.complete
 
 
 async def next_answer(node: Node) -> None:

@@ -10,7 +10,7 @@ from tests.fakes.kubelet import AdmissionError
 from tests.fakes.plugin_node import Node
 from tests.samples.plugin import NODE, container, name_of, pod_json
 
-from gpushare_core.api.node_object import SimulatedCards
+from gpushare_core.api.share_node import SimulatedCards
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.text.json_object import Json
 from gpushare_plugin.devices.card import Reading

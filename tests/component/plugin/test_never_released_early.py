@@ -7,7 +7,7 @@ from tests.fakes.api_server import PODS, status
 from tests.fakes.plugin_node import Node
 from tests.samples.plugin import container, pod_json
 
-from gpushare_core.api.node_object import NodeStatus
+from gpushare_core.api.share_node import NodeStatus
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.kube.paths import pod_path
 from gpushare_core.text.json_object import Json

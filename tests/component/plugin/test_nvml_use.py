@@ -213,7 +213,7 @@ async def test_the_driver_is_asked_once_in_an_interval(
     driver: StubDriver, library: StubLibrary, source: NvmlSource
 ) -> None:
     now = [100.0]
-    meter = NvmlUse(library, source, clock=lambda: now[0])
+    meter = NvmlUse(library, source.worker, clock=lambda: now[0])
     for step, expected in [(0, 1), (29, 1), (1, 2)]:
         now[0] += step
         await meter.measure(question(interval=30))
@@ -225,7 +225,7 @@ async def test_the_driver_is_asked_once_in_an_interval(
 async def test_a_driver_that_hangs_is_asked_once_and_answers_later(
     driver: StubDriver, library: StubLibrary, source: NvmlSource
 ) -> None:
-    meter = NvmlUse(library, source, deadline=0.2)
+    meter = NvmlUse(library, source.worker, deadline=0.2)
     driver.used = {0: GIB}
     driver.hang("nvmlDeviceGetMemoryInfo_v2")
     for _ in range(3):
@@ -245,19 +245,19 @@ async def test_a_driver_that_is_not_loaded_is_not_asked(driver: StubDriver, libr
     driver.fail("nvmlInitWithFlags", pynvml.NVML_ERROR_DRIVER_NOT_LOADED)
     source = NvmlSource(library)
     await source.read()
-    use = await NvmlUse(library, source).measure(question())
+    use = await NvmlUse(library, source.worker).measure(question())
     assert use.problem
     assert use.problem.reason == "DriverNotAsked"
 
 
 async def test_what_nobody_expects_is_a_problem_and_no_end(source: NvmlSource) -> None:
-    class Broken:
+    class Broken(NvmlLibrary):
         is_open = True
 
         def use(self, question: UseQuestion) -> Use:
             raise AttributeError(question)
 
-    use = await NvmlUse(Broken(), source).measure(question())
+    use = await NvmlUse(Broken(), source.worker).measure(question())
     assert use.problem
     assert "AttributeError" in use.problem.message
 
@@ -276,7 +276,7 @@ async def test_processes_are_joined_to_the_containers_of_a_pod_that_is_read_once
     idle_node: Node, driver: StubDriver, library: StubLibrary
 ) -> None:
     node, source = idle_node, NvmlSource(library)
-    meter = NvmlUse(library, source)
+    meter = NvmlUse(library, source.worker)
     node.open_source, node.open_use = lambda _: source, lambda _: meter
     node.share(devices={"source": "NVML"})
     for pid, identifier, size in [(70, X, GIB), (71, X, GIB), (72, Y, 5 * GIB)]:
@@ -291,7 +291,7 @@ async def test_processes_are_joined_to_the_containers_of_a_pod_that_is_read_once
     def holders() -> set[str]:
         return {pod.container for card in node.share_node.status.cards for pod in card.pods}
 
-    # A measurement between the admissions of the two containers would read the pod once more after the second.
+    # A measurement between the admissions of the two containers would read the pod again after the second.
     await node.until("both containers hold units", lambda: holders() == {"x", "y"})
     node.share(devices={"source": "NVML"}, measurement={"scope": "Containers", "intervalSeconds": 10})
 

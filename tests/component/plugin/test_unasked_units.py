@@ -3,7 +3,8 @@
 import asyncio
 
 import pytest
-from tests.component.plugin.test_forgotten_pods import (
+from tests.component.plugin.test_kubelet_restart import all_pods
+from tests.component.plugin.test_lost_assignments import (
     CARD,
     FIRST,
     MEMORY,
@@ -15,7 +16,6 @@ from tests.component.plugin.test_forgotten_pods import (
     mirror,
     one_card,
 )
-from tests.component.plugin.test_kubelet_restart import all_pods
 from tests.fakes.api_server import PODS
 from tests.fakes.kubelet import AdmissionError
 from tests.fakes.plugin_node import Node

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from tests.component.plugin.test_forgotten_pods import RUNNING
+from tests.component.plugin.test_lost_assignments import RUNNING
 from tests.component.plugin.test_mixed_with_extender import bind
 from tests.component.plugin.test_with_extender import extender
 from tests.fakes.api_server import PODS

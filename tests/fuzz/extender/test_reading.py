@@ -15,8 +15,8 @@ from gpushare_core.dialects.aliyun import ALIYUN
 from gpushare_core.dialects.enflame import ENFLAME
 from gpushare_core.placement.requests import PodRequest, ResourceClass
 from gpushare_core.text.json_object import UNREADABLE_JSON
+from gpushare_extender.decide.fit.candidates import prioritize_nodes
 from gpushare_extender.decide.fit.filter import filter_nodes
-from gpushare_extender.decide.fit.prioritize import prioritize_nodes
 from gpushare_extender.decide.pod import KubePod
 from gpushare_extender.decide.pod_state import PodState, rejection_for
 from gpushare_extender.decide.preemption.bound_pods import PodList
@@ -152,8 +152,8 @@ def test_a_pod_of_the_api_server_is_read_or_refused(content: bytes, budgets: byt
     request = pod.request({"gpushare.io/memory": ResourceClass.MEMORY})
     assert isinstance(request, PodRequest)
     rejection_for("gpushare.io/memory", state)
-    for pod in bound:
-        assert all(amount >= 0 for amount in pod.frees.values())
+    for bound_pod in bound:
+        assert all(amount >= 0 for amount in bound_pod.frees.values())
     violating(bound, allowed)
 
 

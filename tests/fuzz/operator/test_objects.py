@@ -15,7 +15,12 @@ from gpushare_core.text.json_object import Json
 from gpushare_operator.cluster.cache import Cache, Listing, read
 from gpushare_operator.cluster.kinds import KINDS
 from gpushare_operator.cluster.managed_fields import managers
-from gpushare_operator.cluster.readers import read_policy, read_scheduler, read_server_version, read_stray
+from gpushare_operator.cluster.readers import (
+    read_pod_without_scheduler,
+    read_policy,
+    read_scheduler,
+    read_server_version,
+)
 from gpushare_operator.cluster.server import ServerVersions
 from gpushare_operator.cluster.watches import _identity
 from gpushare_operator.decide.cluster_plan import plan_cluster
@@ -89,13 +94,13 @@ def test_every_policy_that_the_crd_admits_is_planned_or_refused_with_a_reason(sp
     policy_status(seen, owner, INSTALLATION, now=NOW).to_json()
 
 
-@fuzzes(read_scheduler, read_stray, read_server_version, ServerVersions.lowest)
+@fuzzes(read_scheduler, read_pod_without_scheduler, read_server_version, ServerVersions.lowest)
 @given(objects.watched(objects.POD), odd_texts | st.just("v" + "9" * 5000 + ".1.2"))
 def test_pods_of_others_and_versions_are_read_or_refused(body: Any, version: str) -> None:
     found = read_server_version({"gitVersion": version})
     ServerVersions().lowest(version, NOW)
     assert len(found) < 64
-    for read_one in (lambda: read_scheduler(body, NOW), lambda: read_stray(body)):
+    for read_one in (lambda: read_scheduler(body, NOW), lambda: read_pod_without_scheduler(body)):
         try:
             read_one()
         except (LookupError, TypeError, AttributeError, ValueError) as error:

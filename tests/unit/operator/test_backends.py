@@ -34,12 +34,10 @@ from tests.samples.operator import (
     volcano_policy,
 )
 
+from gpushare_core.api.conditions import Condition
 from gpushare_core.api.enums import Backend
 from gpushare_core.api.names import EXTERNAL_SCHEDULER_LABEL, SCHEDULER_LABEL
-from gpushare_core.api.policy import Condition
-from gpushare_operator.cluster.objects import ReadResult
-from gpushare_operator.cluster.snapshot import Snapshot
-from gpushare_operator.decide.actions import (
+from gpushare_operator.actions import (
     Action,
     ApplyDaemonSet,
     ApplyDeployment,
@@ -49,11 +47,12 @@ from gpushare_operator.decide.actions import (
     LabelNode,
     WriteVolcanoConfig,
 )
+from gpushare_operator.backends.table import BACKENDS
+from gpushare_operator.backends.teardown import Situation
+from gpushare_operator.backends.volcano.config_edit import enable
+from gpushare_operator.cluster.objects import ReadResult
+from gpushare_operator.cluster.snapshot import ClusterSnapshot
 from gpushare_operator.decide.backend_choice import needed_backend
-from gpushare_operator.decide.backends import BACKENDS
-from gpushare_operator.decide.leftovers import Teardown
-from gpushare_operator.decide.volcano_config import enable
-from gpushare_operator.status.backends import CONDITIONS
 from gpushare_operator.status.policy import policy_status
 
 ENABLED = enable(VOLCANO_CONFIG).text
@@ -61,12 +60,12 @@ THEIRS = VOLCANO_CONFIG + "# new\n"
 SWITCHED_OFF = "deviceshare.GPUSharingEnable: false"
 
 
-def condition(seen: Snapshot, name: str = "default", type_: str = "SchedulerConfigured") -> Condition:
+def condition(seen: ClusterSnapshot, name: str = "default", type_: str = "SchedulerConfigured") -> Condition:
     status = policy_status(seen, seen.policies[name], INSTALLATION, now=NOW)
     return next(each for each in status.conditions if each.type == type_)
 
 
-def line(seen: Snapshot, name: str = "default", type_: str = "SchedulerConfigured") -> str:
+def line(seen: ClusterSnapshot, name: str = "default", type_: str = "SchedulerConfigured") -> str:
     found = condition(seen, name, type_)
     return f"{found.status} {found.reason}: {found.message}"
 
@@ -90,12 +89,15 @@ def short(action: Action) -> str:
             return class_names([action])[0]
 
 
-def planned(seen: Snapshot) -> list[str]:
+def planned(seen: ClusterSnapshot) -> list[str]:
     return [short(action) for action in cluster_actions(seen)]
 
 
-def test_every_backend_that_is_served_has_all_four_parts() -> None:
-    assert set(BACKENDS) == set(CONDITIONS) == set(Backend)
+def test_every_backend_that_is_served_has_a_row_and_steps_of_its_own() -> None:
+    assert set(BACKENDS) == set(Backend)
+    assert all(
+        {step.backend for step in backend.teardown_steps} == {name} for name, backend in BACKENDS.items()
+    )
 
 
 OPEN = external_policy(), external_host(), external_extender()
@@ -185,7 +187,7 @@ OPEN = external_policy(), external_host(), external_extender()
         ),
     ],
 )
-def test_connect(seen: Snapshot, plan: list[str]) -> None:
+def test_connect(seen: ClusterSnapshot, plan: list[str]) -> None:
     assert planned(seen) == plan
 
 
@@ -233,7 +235,7 @@ def test_connect(seen: Snapshot, plan: list[str]) -> None:
         pytest.param(sharing(volcano_backup(), volcano_config("a: [")), [], id="Volcano: it is broken"),
     ],
 )
-def test_disconnect(seen: Snapshot, plan: list[str]) -> None:
+def test_disconnect(seen: ClusterSnapshot, plan: list[str]) -> None:
     assert planned(seen) == plan
 
 
@@ -252,7 +254,7 @@ def test_disconnect(seen: Snapshot, plan: list[str]) -> None:
         pytest.param(sharing(volcano_backup()), {Backend.VOLCANO}, id="a backup"),
     ],
 )
-def test_settled(seen: Snapshot, unsettled: set[Backend]) -> None:
+def test_settled(seen: ClusterSnapshot, unsettled: set[Backend]) -> None:
     assert {name for name, backend in BACKENDS.items() if not backend.settled(seen)} == unsettled
 
 
@@ -375,7 +377,7 @@ AGO = NOW - timedelta(hours=2)
         ),
     ],
 )
-def test_condition(seen: Snapshot, said: str) -> None:
+def test_condition(seen: ClusterSnapshot, said: str) -> None:
     assert said in line(seen)
 
 
@@ -472,7 +474,7 @@ def serving_share() -> list[Any]:
 
 def test_disconnecting_leaves_what_other_backends_have() -> None:
     seen = sharing(policy(), control_plane(), extender(), extender_pod(), installed(), volcano_backup())
-    situation = Teardown(snapshot=seen, installation=INSTALLATION, now=NOW)
+    situation = Situation(snapshot=seen, installation=INSTALLATION, now=NOW)
     assert BACKENDS[Backend.VOLCANO].disconnect(situation).actions == ()
 
 

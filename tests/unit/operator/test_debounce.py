@@ -2,7 +2,7 @@
 
 from tests.fakes.extender_clock import FakeClock
 
-from gpushare_operator.debounce import Debounce
+from gpushare_operator.work_queue import Debounce
 
 
 def test_what_changes_again_waits_anew_and_what_stays_is_done() -> None:

@@ -21,16 +21,16 @@ from tests.samples.operator import (
 
 from gpushare_core.api.enums import Backend
 from gpushare_core.text.json_object import Json
+from gpushare_operator.actions import Action, ApplyDeployment, CreateJob, DeleteDeployment
+from gpushare_operator.backends.table import BACKENDS
 from gpushare_operator.cluster.objects import ReadResult
-from gpushare_operator.cluster.readers import read_deployment, read_server_version, read_stray
-from gpushare_operator.cluster.snapshot import Snapshot
-from gpushare_operator.decide.actions import Action, ApplyDeployment, CreateJob, DeleteDeployment
-from gpushare_operator.decide.backends import BACKENDS
-from gpushare_operator.decide.pods_without_scheduler import forsaken_scheduler
+from gpushare_operator.cluster.readers import read_deployment, read_pod_without_scheduler, read_server_version
+from gpushare_operator.cluster.snapshot import ClusterSnapshot
+from gpushare_operator.status.pods_without_scheduler import forsaken_scheduler
 from gpushare_operator.status.policy import policy_status
 
 
-def line(seen: Snapshot, kind: str) -> str:
+def line(seen: ClusterSnapshot, kind: str) -> str:
     status = policy_status(seen, seen.policies["default"], INSTALLATION, now=NOW)
     (found,) = [condition for condition in status.conditions if condition.type == kind]
     return f"{found.status} {found.reason}: {found.message}"
@@ -39,7 +39,7 @@ def line(seen: Snapshot, kind: str) -> str:
 SHORT = {DeleteDeployment: "delete", CreateJob: "restore a host"}
 
 
-def planned(seen: Snapshot) -> list[str]:
+def planned(seen: ClusterSnapshot) -> list[str]:
     return [SHORT.get(type(action)) or deployed(action) for action in cluster_actions(seen)]
 
 
@@ -53,7 +53,11 @@ def deployed(action: Action) -> str:
     [
         pytest.param(sharing(dedicated_policy()), [], id="the server's version is not known"),
         pytest.param(sharing(dedicated_policy(), server(version="")), [], id="a server without a version"),
-        pytest.param(sharing(dedicated_policy(), server(strays=None)), [], id="without the rights to it"),
+        pytest.param(
+            sharing(dedicated_policy(), server(pods_without_scheduler=None)),
+            [],
+            id="without the rights to it",
+        ),
         pytest.param(
             sharing(dedicated_policy(), server()),
             ["deploy registry.k8s.io/kube-scheduler:v1.36.3"],
@@ -76,7 +80,7 @@ def deployed(action: Action) -> str:
             id="somebody deleted it, and it is going",
         ),
         pytest.param(
-            sharing(dedicated_policy(), server(strays=None), control_plane(), installed()),
+            sharing(dedicated_policy(), server(pods_without_scheduler=None), control_plane(), installed()),
             [],
             id="without the rights to it the backend before it stays",
         ),
@@ -95,7 +99,7 @@ def deployed(action: Action) -> str:
         pytest.param(sharing(policy(), untouched(), node("a"), scheduler_pods()), [], id="its pods stop"),
     ],
 )
-def test_it_is_made_followed_and_removed(seen: Snapshot, plan: list[str]) -> None:
+def test_it_is_made_followed_and_removed(seen: ClusterSnapshot, plan: list[str]) -> None:
     assert planned(seen) == plan
 
 
@@ -106,7 +110,7 @@ def test_it_is_made_followed_and_removed(seen: Snapshot, plan: list[str]) -> Non
         pytest.param(sharing(node("a"), scheduler_pods()), {Backend.DEDICATED}, id="a pod of it"),
     ],
 )
-def test_settled(seen: Snapshot, unsettled: set[Backend]) -> None:
+def test_settled(seen: ClusterSnapshot, unsettled: set[Backend]) -> None:
     assert {name for name, backend in BACKENDS.items() if not backend.settled(seen)} == unsettled
 
 
@@ -114,7 +118,7 @@ def test_settled(seen: Snapshot, unsettled: set[Backend]) -> None:
     ("seen", "said"),
     [
         pytest.param(
-            sharing(dedicated_policy(), server(strays=None)),
+            sharing(dedicated_policy(), server(pods_without_scheduler=None)),
             "False RightsMissing: the operator may not run a kube-scheduler: kubectl apply -k manifests/ded",
             id="no rights",
         ),
@@ -124,7 +128,7 @@ def test_settled(seen: Snapshot, unsettled: set[Backend]) -> None:
             id="no version",
         ),
         pytest.param(
-            sharing(dedicated_policy(), server(strays=None), control_plane(), installed()),
+            sharing(dedicated_policy(), server(pods_without_scheduler=None), control_plane(), installed()),
             "False RightsMissing: the operator may not run a kube-scheduler",
             id="without the rights to it, another one in force",
         ),
@@ -176,7 +180,7 @@ def test_settled(seen: Snapshot, unsettled: set[Backend]) -> None:
         ),
     ],
 )
-def test_the_condition_says_what_there_is_and_what_to_do(seen: Snapshot, said: str) -> None:
+def test_the_condition_says_what_there_is_and_what_to_do(seen: ClusterSnapshot, said: str) -> None:
     assert said in line(seen, "SchedulerConfigured")
 
 
@@ -184,7 +188,7 @@ def test_the_condition_says_what_there_is_and_what_to_do(seen: Snapshot, said: s
     ("rights", "backend"), [(None, Backend.KUBE_SCHEDULER), ((), Backend.DEDICATED)], ids=["missing", "given"]
 )
 def test_pods_are_pointed_at_it_once_it_may_be_made(rights: tuple[str, ...] | None, backend: Backend) -> None:
-    seen = sharing(dedicated_policy(), server(strays=rights), control_plane(), installed())
+    seen = sharing(dedicated_policy(), server(pods_without_scheduler=rights), control_plane(), installed())
     assert policy_status(seen, seen.policies["default"], INSTALLATION, now=NOW).backend == backend
 
 
@@ -195,25 +199,27 @@ WAITING = ("a/x", "a/y")
     ("seen", "said"),
     [
         pytest.param(
-            sharing(dedicated_policy(), server(strays=WAITING, pod_policy=ReadResult.NOT_SERVED)),
+            sharing(
+                dedicated_policy(), server(pods_without_scheduler=WAITING, pod_policy=ReadResult.NOT_SERVED)
+            ),
             "True PodsNotScheduled: nobody places 2 pods with schedulerName: default-scheduler (a/x, a/y) by"
             " cards: delete them, and create them with schedulerName: gpushare-scheduler",
             id="without a policy that points them",
         ),
         pytest.param(
-            sharing(dedicated_policy(), server(strays=WAITING)),
+            sharing(dedicated_policy(), server(pods_without_scheduler=WAITING)),
             "by cards: delete them; new ones are pointed at gpushare-scheduler",
             id="created before",
         ),
         pytest.param(
-            sharing(policy(), server(strays=("a/x",), strays_ask="gpushare-scheduler")),
+            sharing(policy(), server(pods_without_scheduler=("a/x",), absent_scheduler="gpushare-scheduler")),
             "nobody places 1 pod with schedulerName: gpushare-scheduler (a/x) any more: delete them, and",
             id="left by our kube-scheduler",
         ),
         pytest.param(sharing(dedicated_policy(), server()), "False AsExpected", id="none"),
     ],
 )
-def test_pods_that_nobody_places_are_counted(seen: Snapshot, said: str) -> None:
+def test_pods_that_nobody_places_are_counted(seen: ClusterSnapshot, said: str) -> None:
     assert said in line(seen, "Degraded")
 
 
@@ -226,15 +232,19 @@ def test_pods_that_nobody_places_are_counted(seen: Snapshot, said: str) -> None:
         pytest.param(sharing(policy(), dedicated()), "gpushare-scheduler", id="ours goes"),
         pytest.param(sharing(policy(), server()), "gpushare-scheduler", id="ours has just gone"),
         pytest.param(
-            sharing(policy(), server(strays=WAITING, strays_ask="gpushare-scheduler")),
+            sharing(policy(), server(pods_without_scheduler=WAITING, absent_scheduler="gpushare-scheduler")),
             "gpushare-scheduler",
             id="some are left",
         ),
-        pytest.param(sharing(policy(), server(strays_ask="gpushare-scheduler")), "", id="none is left"),
-        pytest.param(sharing(dedicated(), server(strays=WAITING)), "", id="nobody is to be told"),
+        pytest.param(sharing(policy(), server(absent_scheduler="gpushare-scheduler")), "", id="none is left"),
+        pytest.param(
+            sharing(dedicated(), server(pods_without_scheduler=WAITING)), "", id="nobody is to be told"
+        ),
     ],
 )
-def test_pods_that_nobody_places_are_looked_for_where_there_may_be_some(seen: Snapshot, asked: str) -> None:
+def test_pods_that_nobody_places_are_looked_for_where_there_may_be_some(
+    seen: ClusterSnapshot, asked: str
+) -> None:
     assert forsaken_scheduler(seen) == asked
 
 
@@ -266,7 +276,7 @@ def test_an_administrator_names_the_image_of_kube_scheduler(given: str, image: s
         ),
     ],
 )
-def test_the_status_says_who_places_pods(seen: Snapshot, backend: str) -> None:
+def test_the_status_says_who_places_pods(seen: ClusterSnapshot, backend: str) -> None:
     """The admission policy of pods goes by it."""
     assert policy_status(seen, seen.policies["default"], INSTALLATION, now=NOW).backend == backend
 
@@ -312,7 +322,7 @@ def asking(resource: str, amount: str = "4") -> Json:
     ],
 )
 def test_only_pods_that_ask_for_our_cards_are_strays(body: Json, stray: str) -> None:
-    assert read_stray(body) == stray
+    assert read_pod_without_scheduler(body) == stray
 
 
 COUNTS = {"replicas": 2, "updatedReplicas": 2, "readyReplicas": 2, "observedGeneration": 3}

@@ -18,13 +18,8 @@ from tests.samples.operator import (
 
 from gpushare_core.api.names import DIALECT_LABEL, MODE_LABEL, POLICY_LABEL
 from gpushare_core.dialects.table import DIALECTS
-from gpushare_operator.decide.nodes.dialect_names import (
-    dialect_in_force,
-    forgotten_names,
-    ignored_resources,
-    managed_resources,
-    own_names,
-)
+from gpushare_operator.decide.nodes.dialect_names import dialect_in_force, forgotten_names, own_names
+from gpushare_operator.policies.served_resources import ignored_resources, managed_resources
 
 OURS = ("gpushare.io/memory", "gpushare.io/slice", "gpushare.io/card")
 ALIYUN = ("aliyun.com/gpu-mem", "gpushare.io/slice", "gpushare.io/card")

@@ -10,13 +10,13 @@ from gpushare_core.api.conditions import ConditionState, condition_false, condit
 from gpushare_core.api.names import CARDS_HEALTHY, LEDGER_IN_SYNC, REGISTERED
 from gpushare_core.api.plugin_heartbeat import RENEW_SECONDS, SILENT_SECONDS, heartbeat_lease
 from gpushare_core.text.json_object import Json
-from gpushare_operator.cluster.heartbeats import MAX_GAP, Heartbeats, written_by_those_at_work
-from gpushare_operator.cluster.nodes.node_state import NodeState
+from gpushare_operator.cluster.heartbeats import MAX_GAP, Heartbeats, written_by_running_plugins
+from gpushare_operator.cluster.nodes.observed_states import ObservedState
 from gpushare_operator.cluster.objects import NodeObject, PodObject, ShareNodeObject
 from gpushare_operator.decide.unavailable_plugins import doubt_share_node, why_silent
 from gpushare_operator.reconcile import HEARTBEATS_SECONDS
-from gpushare_operator.status.node_books import why_unseen
-from gpushare_operator.status.node_readiness import why_not_ready
+from gpushare_operator.status.nodes.node_audit import why_unseen
+from gpushare_operator.status.nodes.node_readiness import why_not_ready
 
 NOON = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 
@@ -40,7 +40,7 @@ class Looks:
 
     def look(self) -> Mapping[str, datetime]:
         leases = [lease(name, renewed=renewed) for name, renewed in self.renewed.items()]
-        return self.heartbeats.silent(leases, self.reported)
+        return self.heartbeats.unavailable(leases, self.reported)
 
     def go_on(self, seconds: float) -> Mapping[str, datetime]:
         """Returns who is silent after so long."""
@@ -142,7 +142,7 @@ def test_a_lease_that_says_nothing_makes_nobody_silent(spec: Json | None) -> Non
     looks = Looks()
     for _ in range(10):
         looks.seconds += HEARTBEATS_SECONDS
-        assert looks.heartbeats.silent([{"spec": spec}], {}) == {}
+        assert looks.heartbeats.unavailable([{"spec": spec}], {}) == {}
 
 
 @pytest.mark.parametrize(
@@ -159,9 +159,11 @@ def test_a_lease_of_a_former_plugin_says_nothing_of_one_that_renews_none(
 ) -> None:
     pod = PodObject(name="plugin-x", component="plugin", node="gpu-1", ready=ready, started=started)
     old = lease("gpu-1", renewed=NOON)
-    assert written_by_those_at_work([old], {"gpu-1": NodeState("gpu-1", plugins=(pod,))}) == [old] * counts
-    assert written_by_those_at_work([old], {"gpu-1": NodeState("gpu-1")}) == [old]
-    assert written_by_those_at_work([old], {}) == [old]
+    assert (
+        written_by_running_plugins([old], {"gpu-1": ObservedState("gpu-1", plugins=(pod,))}) == [old] * counts
+    )
+    assert written_by_running_plugins([old], {"gpu-1": ObservedState("gpu-1")}) == [old]
+    assert written_by_running_plugins([old], {}) == [old]
 
 
 WELL = (
@@ -171,7 +173,7 @@ WELL = (
 )
 
 
-def state(*conditions: ConditionState, ready: bool = True) -> NodeState:
+def state(*conditions: ConditionState, ready: bool = True) -> ObservedState:
     share = ShareNodeObject(
         name="gpu-1",
         uid="u",
@@ -180,7 +182,7 @@ def state(*conditions: ConditionState, ready: bool = True) -> NodeState:
         conditions={condition.type: condition for condition in conditions or WELL},
     )
     pod = PodObject(name="plugin-x", component="plugin", node="gpu-1", ready=True)
-    return NodeState("gpu-1", NodeObject(name="gpu-1", ready=ready), share, (pod,), NOON)
+    return ObservedState("gpu-1", NodeObject(name="gpu-1", ready=ready), share, (pod,), NOON)
 
 
 def test_what_a_silent_plugin_said_is_not_true_any_more() -> None:
@@ -211,7 +213,7 @@ def test_what_is_doubted_already_is_not_written_again() -> None:
 
 
 def test_a_plugin_that_is_heard_of_is_not_doubted() -> None:
-    heard = replace(state(), silent_since=None)
+    heard = replace(state(), unavailable_since=None)
     assert list(doubt_share_node(heard)) == []
     assert (why_silent(heard), why_not_ready(heard), why_unseen(heard)) == ("", "", "")
 

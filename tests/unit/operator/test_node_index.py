@@ -27,23 +27,23 @@ from tests.samples.operator import (
 from gpushare_core.api.names import COMPONENT_LABEL, FINALIZER, MANAGED_BY_LABEL, MODE_LABEL, POLICY_LABEL
 from gpushare_core.kube import paths
 from gpushare_core.text.json_object import Json
+from gpushare_operator.actions import SetFinalizers
 from gpushare_operator.cluster import kinds
 from gpushare_operator.cluster.cache import Cache, Change, Listing, read
 from gpushare_operator.cluster.kinds import NODES, POLICIES, SHARE_NODES, Kind
 from gpushare_operator.cluster.labels import MANAGER, PLUGIN
-from gpushare_operator.cluster.nodes import node_state
+from gpushare_operator.cluster.nodes import observed_states
 from gpushare_operator.cluster.nodes.node_index import Entry, NodeIndex
-from gpushare_operator.cluster.nodes.node_state import Journal, NodeState, States
+from gpushare_operator.cluster.nodes.observed_states import Journal, ObservedState, ObservedStates
 from gpushare_operator.cluster.nodes.traits import NodeTraits
-from gpushare_operator.cluster.snapshot import Snapshot
-from gpushare_operator.decide.actions import SetFinalizers
+from gpushare_operator.cluster.snapshot import ClusterSnapshot
 from gpushare_operator.decide.cluster_plan import plan_cluster
-from gpushare_operator.decide.leftovers import CapacityFinder
 from gpushare_operator.decide.policy_plan import NodePlanner, plan_policy
-from gpushare_operator.decide.teardown import still_there
+from gpushare_operator.decide.teardown.capacity import CapacityFinder
+from gpushare_operator.decide.teardown.steps import still_there
 from gpushare_operator.reconcile import CLUSTER
-from gpushare_operator.status import policy_nodes
-from gpushare_operator.status.node_readiness import why_not_ready
+from gpushare_operator.status.nodes import node_reports
+from gpushare_operator.status.nodes.node_readiness import why_not_ready
 from gpushare_operator.status.policy import policy_status
 
 NAMES = ("a", "b", "c", "d")
@@ -242,13 +242,13 @@ def a_change() -> st.SearchStrategy[Callable[[World], None]]:
     )
 
 
-def from_scratch(seen: Snapshot) -> Snapshot:
+def from_scratch(seen: ClusterSnapshot) -> ClusterSnapshot:
     """The same objects, and nothing made of them."""
-    objects = {field.name: getattr(seen, field.name) for field in fields(Snapshot) if field.compare}
-    return Snapshot(**objects)
+    objects = {field.name: getattr(seen, field.name) for field in fields(ClusterSnapshot) if field.compare}
+    return ClusterSnapshot(**objects)
 
 
-def all_that_is_said(seen: Snapshot) -> Any:
+def all_that_is_said(seen: ClusterSnapshot) -> Any:
     later = NOW + timedelta(minutes=1)
     each = sorted(seen.policies.values(), key=lambda policy: policy.name)
     plans = [plan_policy(seen, policy, INSTALLATION, later) for policy in each]
@@ -278,7 +278,7 @@ class Counting:
 
     seen: list[str] = field(default_factory=list, compare=False)
 
-    def __call__(self, state: NodeState) -> Entry[str]:
+    def __call__(self, state: ObservedState) -> Entry[str]:
         self.seen.append(state.name)
         if state.node and "defect" in state.node.labels:
             raise KeyError("defect")
@@ -292,12 +292,12 @@ def test_only_what_has_changed_is_looked_at_again() -> None:
     index.update(first.states)
     index.update(first.states)
     assert look.seen == ["a", "b"]
-    changed = {**first.states, "b": NodeState("b", node("b"), share("b", owner))}
+    changed = {**first.states, "b": ObservedState("b", node("b"), share("b", owner))}
     index.update(changed)
     assert look.seen == ["a", "b", "b"]
-    assert (index.remarks, index.sums) == ({"b": "b"}, {"nodes": 2})
+    assert (index.results, index.sums) == ({"b": "b"}, {"nodes": 2})
     index.update({"a": changed["a"]})
-    assert (index.remarks, index.sums) == ({}, {"nodes": 1})
+    assert (index.results, index.sums) == ({}, {"nodes": 1})
 
 
 def test_an_older_snapshot_is_answered_as_it_was() -> None:
@@ -312,7 +312,7 @@ def test_an_older_snapshot_is_answered_as_it_was() -> None:
 class Labelled:
     """Says of nodes with the same labels the same."""
 
-    def __call__(self, state: NodeState) -> Entry[str]:
+    def __call__(self, state: ObservedState) -> Entry[str]:
         labels = state.node.labels if state.node else {}
         return Entry(common=tuple(labels.items()) or None)
 
@@ -331,7 +331,7 @@ def test_nodes_of_which_the_same_is_said_are_kept_together() -> None:
     assert index.groups == {}
 
 
-class Unwalked(States):
+class Unwalked(ObservedStates):
     """Fails whoever goes through all nodes."""
 
     def items(self) -> Any:
@@ -340,17 +340,17 @@ class Unwalked(States):
 
 def test_one_change_among_thousands_is_found_without_comparing_the_others() -> None:
     """Every index compared every node in every round, however few had changed."""
-    journal, nodes = Journal(), {name: NodeState(name) for name in NAMES}
+    journal, nodes = Journal(), {name: ObservedState(name) for name in NAMES}
     index, looked = NodeIndex(look := Looked()), look.names
-    index.update(States(nodes, journal))
+    index.update(ObservedStates(nodes, journal))
     looked.clear()
     journal.note(["b", "c"])
-    changed = {name: NodeState(name) for name in ("b", "d")}
+    changed = {name: ObservedState(name) for name in ("b", "d")}
     index.update(Unwalked({**nodes, "b": changed["b"]}, journal))
     assert looked == ["b"], "c was noted, and is the same"
     journal.note(["a"])
     index.update(Unwalked({name: nodes[name] for name in "cd"} | {"b": changed["b"]}, journal))
-    assert (looked, sorted(index.remarks)) == (["b"], ["b", "c", "d"])
+    assert (looked, sorted(index.results)) == (["b"], ["b", "c", "d"])
 
 
 @dataclass(eq=False)
@@ -359,20 +359,20 @@ class Looked:
 
     names: list[str] = field(default_factory=list)
 
-    def __call__(self, state: NodeState) -> Entry[str]:
+    def __call__(self, state: ObservedState) -> Entry[str]:
         self.names.append(state.name)
         return Entry(state.name)
 
 
 def test_what_the_journal_has_forgotten_is_found_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(node_state, "MAX_CHANGES", 1)
-    journal, nodes = Journal(), {name: NodeState(name) for name in NAMES}
+    monkeypatch.setattr(observed_states, "MAX_CHANGES", 1)
+    journal, nodes = Journal(), {name: ObservedState(name) for name in NAMES}
     index = NodeIndex(Looked())
-    index.update(States(nodes, journal))
+    index.update(ObservedStates(nodes, journal))
     journal.note(["a", "b"])
     assert journal.between(0, 2) is None
-    index.update(States({name: nodes[name] for name in "cd"}, journal))
-    assert sorted(index.remarks) == ["c", "d"]
+    index.update(ObservedStates({name: nodes[name] for name in "cd"}, journal))
+    assert sorted(index.results) == ["c", "d"]
 
 
 def test_the_journal_says_what_changed_between_two_numbers_in_order() -> None:
@@ -386,12 +386,12 @@ def test_the_journal_says_what_changed_between_two_numbers_in_order() -> None:
 
 def test_states_of_another_journal_or_of_later_are_compared() -> None:
     journal, other = Journal(), Journal()
-    early = States({}, journal)
+    early = ObservedStates({}, journal)
     journal.note(["a"])
-    late = States({"a": NodeState("a")}, journal)
+    late = ObservedStates({"a": ObservedState("a")}, journal)
     assert list(late.changed_since(early) or ()) == ["a"]
     assert early.changed_since(late) is None
-    assert late.changed_since(States({}, other)) is None
+    assert late.changed_since(ObservedStates({}, other)) is None
     assert late.changed_since({}) is None
 
 
@@ -402,8 +402,8 @@ def test_a_defect_at_one_node_says_nothing_of_it_and_all_of_the_others(
     states = snapshot(node("a", labels={"defect": ""}), node("b")).states
     index.update(states)
     assert (index.sums, index.defects) == ({"nodes": 1}, {"a": "KeyError('defect')"})
-    assert "cannot say anything about node a" in caplog.text
-    index.update({**states, "a": NodeState("a", node("a"))})
+    assert "cannot evaluate node a" in caplog.text
+    index.update({**states, "a": ObservedState("a", node("a"))})
     assert (index.sums, index.defects) == ({"nodes": 2}, {})
 
 
@@ -413,7 +413,7 @@ def test_a_defect_at_one_node_keeps_no_other_from_its_policy(
     """It was raised out of the whole plan: no node got anything, and nobody saw why."""
     whole = NodePlanner._share
 
-    def defect(planner: NodePlanner, state: NodeState, *given: Any) -> Any:
+    def defect(planner: NodePlanner, state: ObservedState, *given: Any) -> Any:
         if state.name == "gpu-1":
             raise RuntimeError("of the test")
         return whole(planner, state, *given)
@@ -434,12 +434,12 @@ def test_a_defect_at_one_node_is_told_by_the_status(
     seen = snapshot(serving(asked, "gpu-1", "gpu-2"))
     whole = why_not_ready
 
-    def defect(state: NodeState) -> str:
+    def defect(state: ObservedState) -> str:
         if state.name == "gpu-1":
             raise RuntimeError("of the test")
         return whole(state)
 
-    monkeypatch.setattr(policy_nodes, "why_not_ready", defect)
+    monkeypatch.setattr(node_reports, "why_not_ready", defect)
     status = policy_status(seen, asked, INSTALLATION, now=NOW)
     ready = next(condition for condition in status.conditions if condition.type == "NodesReady")
     assert ready.status == "False"

@@ -6,10 +6,10 @@ from datetime import timedelta
 from tests.samples.operator import NOW, node, policy, share, snapshot
 
 from gpushare_core.api.conditions import ConditionState
-from gpushare_operator.cluster.snapshot import Snapshot
+from gpushare_operator.cluster.snapshot import ClusterSnapshot
 from gpushare_operator.notices import MAX_EVENTS, MAX_OF_A_KIND, QUIET, NodeNotices
 from gpushare_operator.status.events import notice_event
-from gpushare_operator.status.node_facts import Fact, FactLook
+from gpushare_operator.status.nodes.node_facts import Fact, FactLook
 
 OWNER = policy()
 HEALTHY = share("gpu-1", OWNER)
@@ -26,9 +26,9 @@ CORDON = ConditionState("CardsCordoned", "False", "UnknownCards", "the annotatio
 MISTAKEN = replace(HEALTHY, conditions={**HEALTHY.conditions, "CardsCordoned": CORDON})
 
 
-def facts(seen: Snapshot) -> dict[Fact, str]:
-    remarks = seen.index(FactLook(OWNER.name), subject=OWNER.name).remarks
-    return {fact: text for remark in remarks.values() for fact, text in remark.items()}
+def facts(seen: ClusterSnapshot) -> dict[Fact, str]:
+    results = seen.index(FactLook(OWNER.name), subject=OWNER.name).results
+    return {fact: text for result in results.values() for fact, text in result.items()}
 
 
 GOOD = facts(snapshot(OWNER, node("gpu-1"), HEALTHY))

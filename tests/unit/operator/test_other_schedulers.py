@@ -9,28 +9,28 @@ from gpushare_operator.status.other_schedulers import with_other_schedulers
 CONFIGURED = condition_true("SchedulerConfigured", "Configured", "kube-scheduler asks the extender on cp")
 
 
-def remark(said: str, state: ConditionState = CONFIGURED) -> str:
+def result(said: str, state: ConditionState = CONFIGURED) -> str:
     told = with_other_schedulers(state, snapshot(calls(other_schedulers=said)))
     assert (told.status, told.reason) == (state.status, state.reason)
     return told.message.removeprefix(state.message)
 
 
 def test_they_are_counted_and_some_are_named() -> None:
-    assert remark("5 a/x a/y b/z").startswith(
+    assert result("5 a/x a/y b/z").startswith(
         "; 5 pods that ask for cards have another schedulerName (a/x, a/y, b/z and 2 more):"
         " that scheduler does not look at single cards"
     )
-    assert remark("1 a/x").startswith("; 1 pod that asks for cards has another schedulerName (a/x):")
+    assert result("1 a/x").startswith("; 1 pod that asks for cards has another schedulerName (a/x):")
 
 
 @pytest.mark.parametrize("said", ["", "nonsense", "0"])
 def test_nothing_is_said_of_none(said: str) -> None:
-    assert remark(said) == ""
+    assert result(said) == ""
 
 
 def test_what_is_not_connected_yet_is_said_first() -> None:
     assert (
-        remark("1 a/x", condition_false("SchedulerConfigured", "Installing", "it is being connected")) == ""
+        result("1 a/x", condition_false("SchedulerConfigured", "Installing", "it is being connected")) == ""
     )
 
 

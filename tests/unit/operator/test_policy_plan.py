@@ -27,9 +27,7 @@ from tests.samples.operator import (
 )
 
 from gpushare_core.api.names import DIALECT_LABEL, FINALIZER, MODE_LABEL, PLUGIN_NODE_LABEL, POLICY_LABEL
-from gpushare_operator.cluster.objects import DaemonSetObject, NodeObject, PolicyObject
-from gpushare_operator.cluster.snapshot import Snapshot
-from gpushare_operator.decide.actions import (
+from gpushare_operator.actions import (
     ApplyDaemonSet,
     ApplyShareNode,
     CapacityLeft,
@@ -38,8 +36,10 @@ from gpushare_operator.decide.actions import (
     LabelNode,
     SetFinalizers,
 )
+from gpushare_operator.cluster.objects import DaemonSetObject, NodeObject, PolicyObject
+from gpushare_operator.cluster.snapshot import ClusterSnapshot
 from gpushare_operator.decide.conflicting_managers import conflicting_manager
-from gpushare_operator.desired.daemon_sets import plugin_daemon_set
+from gpushare_operator.desired.plugin_daemon_set import plugin_daemon_set
 from gpushare_operator.desired.plugin_platform import PluginPlatform
 
 MEMORY = "gpushare.io/memory"
@@ -317,7 +317,7 @@ CLOSED = "volcano.sh/gpu-unhealthy-ids"
 
 def volcano_node(
     annotation: str = "", *, dialect: str = "volcano.sh", closed: tuple[int, ...] = ()
-) -> Snapshot:
+) -> ClusterSnapshot:
     """A node in force in the dialect, whose annotation says this."""
     asking = policy(spec=spec(rule("gpu-1"), dialect=dialect))
     labels = {**marked("default"), MODE_LABEL: "Memory", DIALECT_LABEL: dialect}
@@ -325,7 +325,7 @@ def volcano_node(
     return snapshot(asking, shown, share("gpu-1", asking, dialect=dialect, closed_cards=closed))
 
 
-def annotations(seen: Snapshot) -> list[Mapping[str, str | None]]:
+def annotations(seen: ClusterSnapshot) -> list[Mapping[str, str | None]]:
     return [
         policy_action.annotations
         for policy_action in policy_actions(seen)
@@ -347,7 +347,7 @@ def annotations(seen: Snapshot) -> list[Mapping[str, str | None]]:
     ],
 )
 def test_the_dialects_own_scheduler_is_told_which_cards_take_no_pods(
-    seen: Snapshot, expected: list[Mapping[str, str | None]]
+    seen: ClusterSnapshot, expected: list[Mapping[str, str | None]]
 ) -> None:
     assert annotations(seen) == expected
 

@@ -28,10 +28,7 @@ from tests.samples.operator import (
 )
 
 from gpushare_core.api.names import CONTROL_PLANE_LABEL, EXTENDER_PORT, FINALIZER, SCHEDULER_LABEL
-from gpushare_operator.cluster.objects import JobObject
-from gpushare_operator.cluster.readers import read_job
-from gpushare_operator.cluster.snapshot import Snapshot
-from gpushare_operator.decide.actions import (
+from gpushare_operator.actions import (
     Action,
     ApplyDaemonSet,
     CreateJob,
@@ -39,20 +36,24 @@ from gpushare_operator.decide.actions import (
     DeleteJob,
     LabelNode,
 )
+from gpushare_operator.backends.extender.daemon_set import extender_daemon_set
+from gpushare_operator.backends.kube_scheduler.hostctl_job import HostctlCommand
+from gpushare_operator.cluster.objects import JobObject
+from gpushare_operator.cluster.readers import read_job
+from gpushare_operator.cluster.snapshot import ClusterSnapshot
 from gpushare_operator.decide.cluster_plan import plan_cluster
-from gpushare_operator.decide.scheduler import scheduler_needed, scheduler_settings
-from gpushare_operator.desired.daemon_sets import extender_daemon_set
-from gpushare_operator.desired.hostctl_job import HostctlCommand
+from gpushare_operator.policies.decisive_policy import scheduler_needed
+from gpushare_operator.policies.scheduler_settings import scheduler_settings
 
 INSTALL, RESTORE = HostctlCommand.INSTALL, HostctlCommand.RESTORE
 
 
-def connected(*jobs: Any) -> Snapshot:
+def connected(*jobs: Any) -> ClusterSnapshot:
     """A policy wants the scheduler connected, and the extender is ready."""
     return sharing(policy(), control_plane(), extender(), extender_pod(), *jobs)
 
 
-def abandoned(*jobs: Any) -> Snapshot:
+def abandoned(*jobs: Any) -> ClusterSnapshot:
     """No policy is left."""
     return sharing(control_plane(), extender(), extender_pod(), *jobs)
 
@@ -72,7 +73,7 @@ def short(action: Action) -> str:
     raise TypeError(action)
 
 
-def due(seen: Snapshot) -> list[str]:
+def due(seen: ClusterSnapshot) -> list[str]:
     return [short(action) for action in plan_cluster(seen, INSTALLATION, NOW).actions]
 
 
@@ -241,7 +242,7 @@ def test_each_control_plane_is_judged_by_itself() -> None:
 FAILED = {"conditions": [{"type": "Failed", "status": "True", "lastTransitionTime": NOW.isoformat()}]}
 
 
-def due_jobs(seen: Snapshot) -> dict[str, Any]:
+def due_jobs(seen: ClusterSnapshot) -> dict[str, Any]:
     """The body of the one Job that is due."""
     (body,) = [
         action.body
@@ -334,11 +335,11 @@ class TestRolledBack:
 
     report = '{"result": "RolledBack", "message": "it did not serve", "inputs": "abc"}'
 
-    def jobs(self, *seen: Any, ago: float = 10, report: str = report, **extra: Any) -> Snapshot:
+    def jobs(self, *seen: Any, ago: float = 10, report: str = report, **extra: Any) -> ClusterSnapshot:
         last = failed(INSTALL, ago=ago, **extra)
         return connected(last, job_pod(last, 3, report), *seen)
 
-    def created(self, seen: Snapshot) -> CreateJob:
+    def created(self, seen: ClusterSnapshot) -> CreateJob:
         (action,) = plan_cluster(seen, INSTALLATION, NOW).actions
         assert isinstance(action, CreateJob)
         return action

@@ -22,14 +22,14 @@ from tests.samples.operator import (
 )
 
 from gpushare_core.api.names import FINALIZER, MODE_LABEL, PLUGIN_NODE_LABEL, POLICY_LABEL
-from gpushare_operator.decide.actions import (
+from gpushare_operator.actions import (
     DeleteDaemonSet,
     DeleteShareNode,
     LabelNode,
     SetFinalizers,
 )
-from gpushare_operator.decide.leftovers import Leftover
-from gpushare_operator.decide.teardown import STEPS, still_there
+from gpushare_operator.backends.teardown import Leftover
+from gpushare_operator.decide.teardown.steps import STEPS, still_there
 
 MEMORY = "gpushare.io/memory"
 NO_LABELS: dict[str, str | None] = {PLUGIN_NODE_LABEL: None, POLICY_LABEL: None}

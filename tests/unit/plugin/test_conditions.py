@@ -7,11 +7,11 @@ import pytest
 from tests.samples.plugin import GIB, card, layout, share_node
 
 from gpushare_core.api.enums import Injection
-from gpushare_core.api.node_object import Devices, GPUShareNode
 from gpushare_core.api.served import Problem
+from gpushare_core.api.share_node import Devices, GPUShareNode
 from gpushare_core.audit.difference import Difference, Kind
 from gpushare_core.placement.units import WHOLE_CARD, MemoryUnit
-from gpushare_plugin.decide.offer.offering import KUBELET_SILENT, Offering
+from gpushare_plugin.decide.offer.offering import POD_RESOURCES_UNAVAILABLE, Offering
 from gpushare_plugin.decide.report.conditions import (
     NOTHING_READ,
     AnnotationState,
@@ -19,8 +19,7 @@ from gpushare_plugin.decide.report.conditions import (
     node_conditions,
 )
 from gpushare_plugin.decide.units.layout import Layout, lay_out
-from gpushare_plugin.devices.card import LeftOutCard, Reading
-from gpushare_plugin.devices.equipment import Equipment
+from gpushare_plugin.devices.card import Equipment, LeftOutCard, Reading
 
 GOOD = Offering(layout=layout())
 REGISTERED = RegistrationState(registered=True)
@@ -290,7 +289,7 @@ def test_a_condition_says_what_is_wrong_and_what_to_do(
 
 def test_a_refusal_is_not_said_of_another_unit_that_is_asked_for_since() -> None:
     """What is offered is kept while the kubelet is silent, and with it what was said of an earlier spec."""
-    kept = replace(TOO_FINE, postponed=KUBELET_SILENT)
+    kept = replace(TOO_FINE, postponed=POD_RESOURCES_UNAVAILABLE)
     assert states(kept, node=share_node("1M"))["UnitTooFine"][0] == "True"
     later = states(kept, node=share_node("2Gi"))["UnitTooFine"]
     assert later[:2] == ("Unknown", "PodResourcesUnreachable")

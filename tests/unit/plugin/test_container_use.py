@@ -7,7 +7,7 @@ from tests.samples.plugin import GIB, container, layout, name_of, pod
 from gpushare_plugin.decide.held.pod_allocation import PodAllocation
 from gpushare_plugin.decide.use.cgroups import CgroupOwner
 from gpushare_plugin.decide.use.container_use import (
-    Holding,
+    ContainerShare,
     loads,
     measured_use,
     requested_memory,
@@ -32,15 +32,15 @@ def process(pod_name: str, identifier: str, used: int, *, card: str = "GPU-0", b
     return ProcessUse(card=card, used=used, cgroup=f"{below}0::/kubepods/burstable/pod{uid}/{identifier}\n")
 
 
-def key(name: str, container_name: str, card: str = "GPU-0") -> Holding:
-    return Holding(name_of(name), UIDS[name], container_name, card)
+def key(name: str, container_name: str, card: str = "GPU-0") -> ContainerShare:
+    return ContainerShare(name_of(name), UIDS[name], container_name, card)
 
 
 ALONE = held("a", main={"GPU-0": 4})
 TWO = held("b", x={"GPU-0": 4}, y={"GPU-0": 2})
 
 
-def used(use: Use, *allocations: PodAllocation, **names: str) -> dict[Holding, int]:
+def used(use: Use, *allocations: PodAllocation, **names: str) -> dict[ContainerShare, int]:
     known = {CgroupOwner(UIDS["b"], identifier): name for name, identifier in names.items()}
     return dict(measured_use(use, layout(), allocations, known).containers)
 

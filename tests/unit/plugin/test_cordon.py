@@ -7,7 +7,7 @@ import pytest
 from tests.samples.plugin import card, layout, share_node
 
 from gpushare_core.api.names import CORDON_ANNOTATION
-from gpushare_core.api.node_object import GPUShareNode
+from gpushare_core.api.share_node import GPUShareNode
 from gpushare_plugin.decide.health.cordon import Cordon, cordoned, kept_units, read_cordon
 from gpushare_plugin.decide.offer.device_list import encode_devices
 from gpushare_plugin.decide.offer.offering import Offering

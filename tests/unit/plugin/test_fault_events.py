@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 
-from gpushare_core.api.node_object import CardFault, CardStatus, NodeStatus, PodShare
+from gpushare_core.api.share_node import CardFault, CardStatus, NodeStatus, PodShare
 from gpushare_plugin.decide.health.fault_events import fault_events
 
 FIRST, LATER = "2026-11-22T10:00:00Z", "2026-11-22T11:00:00Z"

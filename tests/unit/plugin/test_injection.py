@@ -6,15 +6,16 @@ import pytest
 from tests.samples.inventory import ENFLAME
 from tests.samples.plugin import card, ids, layout
 
-from gpushare_core.api.node_object import Devices
+from gpushare_core.api.share_node import Devices
 from gpushare_core.dialects.enflame import ENFLAME as ENFLAME_DIALECT
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.dialects.table import DIALECTS
 from gpushare_core.placement.units import WHOLE_CARD
-from gpushare_plugin.decide.admit.environment import UnusableUnitsError, environment
+from gpushare_plugin.decide.admit.environment import environment
 from gpushare_plugin.decide.admit.injection import ContainerAnswer, container_answer
+from gpushare_plugin.decide.units.errors import UnusableUnitsError
 from gpushare_plugin.decide.units.layout import lay_out
-from gpushare_plugin.devices.equipment import DeviceNode, Equipment, HostMount
+from gpushare_plugin.devices.card import DeviceNode, Equipment, HostMount
 from gpushare_plugin.devices.inventory.inventory_file import read_inventory
 
 NVIDIA = layout()

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.samples.inventory import ENFLAME, card_lines
 
 from gpushare_core.placement.quantity import parse_memory
-from gpushare_plugin.devices.equipment import DeviceNode, HostMount
+from gpushare_plugin.devices.card import DeviceNode, HostMount
 from gpushare_plugin.devices.inventory.inventory_file import MAX_BYTES, InventoryError, read_inventory
 
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.samples.plugin import GIB, card, layout
 
-from gpushare_core.api.node_object import CardStatus, NodeStatus
+from gpushare_core.api.share_node import CardStatus, NodeStatus
 from gpushare_core.placement.units import MemoryUnit
 from gpushare_plugin.decide.units.layout import GONE, keep_places, lay_out, recorded_layout
 from gpushare_plugin.devices.card import PhysicalCard

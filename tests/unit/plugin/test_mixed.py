@@ -25,15 +25,16 @@ from gpushare_core.placement.card_choice import Strategy
 from gpushare_core.placement.modes.table import NODE_MODES
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_core.placement.units import UnitFields, parse_node_unit
-from gpushare_plugin.decide.admit.admission import admission_candidates
-from gpushare_plugin.decide.admit.environment import UnusableUnitsError, environment
+from gpushare_plugin.decide.admit.environment import environment
+from gpushare_plugin.decide.admit.pod_being_admitted import candidates_by_list
 from gpushare_plugin.decide.admit.preferred_allocation import ContainerRequest, NothingFitsError, choose_units
 from gpushare_plugin.decide.held.assigned_devices import AssignedDevices
 from gpushare_plugin.decide.held.checkpoint import CheckpointEntry, StoredUnits, read_answer
 from gpushare_plugin.decide.offer.device_list import device_lists
-from gpushare_plugin.decide.offer.granted_units import agrees, stored_witnesses
-from gpushare_plugin.decide.offer.offering import Offering, Snapshot, decide_offering
+from gpushare_plugin.decide.offer.granted_units import agrees, stored_granted_units
+from gpushare_plugin.decide.offer.offering import NodeSnapshot, Offering, decide_offering
 from gpushare_plugin.decide.report.status import node_status
+from gpushare_plugin.decide.units.errors import UnusableUnitsError
 from gpushare_plugin.decide.units.layout import Layout, lay_out, recorded_layout
 from gpushare_plugin.decide.units.locks import locks_of_units
 from gpushare_plugin.decide.units.unit_ids import UnitSet
@@ -151,7 +152,7 @@ def test_the_pod_that_is_admitted_asks_for_what_the_kubelet_asks_for() -> None:
     memory = pod("m", container(units=1))
     waiting = by_name(slices, memory)
     devices = assigned(s={"main": []}, m={"main": []})
-    found = admission_candidates(devices, waiting, {}, 1, resource=GPUSHARE.memory_resource)
+    found = candidates_by_list(devices, waiting, {}, 1, resource=GPUSHARE.memory_resource)
     assert [each.name for each in found] == [name_of("m")]
 
 
@@ -192,7 +193,7 @@ def test_no_layout_ever_contradicts_what_containers_were_told(
 ) -> None:
     """Nothing is recorded any more, and other cards are found."""
     _, held, found = history
-    snapshot = Snapshot(
+    snapshot = NodeSnapshot(
         share_node=share_node(mode="Mixed", slicesPerCard=2),
         cards=found,
         last_layout=None,
@@ -201,11 +202,11 @@ def test_no_layout_ever_contradicts_what_containers_were_told(
     )
     offering = decide_offering(snapshot)
     assert offering.layout is not None
-    assert agrees(offering.layout, stored_witnesses(held))
+    assert agrees(offering.layout, stored_granted_units(held))
 
 
 def test_a_layout_with_the_units_in_another_class_contradicts() -> None:
     held = AssignedDevices(stored={"uid-a": {"main": entry(TWO, "main", [16])}})
-    assert agrees(TWO, stored_witnesses(held))
+    assert agrees(TWO, stored_granted_units(held))
     shifted = lay_out([card(0), card(1)], UNIT, reserved=0, places={"GPU-0": 2, "GPU-1": 40})
-    assert not agrees(shifted, stored_witnesses(held))
+    assert not agrees(shifted, stored_granted_units(held))

@@ -8,7 +8,7 @@ from tests.samples.plugin import annotation, assigned, by_name, card, container,
 from gpushare_core.placement.units import MemoryUnit
 from gpushare_plugin.decide.held.assigned_devices import AssignedDevices
 from gpushare_plugin.decide.held.pods import Pod
-from gpushare_plugin.decide.offer.offering import Offering, Snapshot, decide_offering, is_draining
+from gpushare_plugin.decide.offer.offering import NodeSnapshot, Offering, decide_offering, is_draining
 from gpushare_plugin.decide.units.layout import Layout
 from gpushare_plugin.devices.card import PhysicalCard
 
@@ -27,7 +27,7 @@ def decided(
     **spec: Any,
 ) -> Offering:
     return decide_offering(
-        Snapshot(
+        NodeSnapshot(
             share_node=share_node(unit, status=status, **spec),
             cards=cards,
             last_layout=last,
@@ -51,7 +51,7 @@ def test_a_first_start_offers_what_is_asked_less_what_is_reserved() -> None:
     "node", [pytest.param(None, id="no GPUShareNode"), pytest.param(share_node(mode="Off"), id="mode Off")]
 )
 def test_a_node_that_is_not_shared_offers_nothing(node: object) -> None:
-    snapshot = Snapshot(share_node=node, cards=CARDS, last_layout=layout(), assigned=HELD, pods={})  # type: ignore[arg-type]
+    snapshot = NodeSnapshot(share_node=node, cards=CARDS, last_layout=layout(), assigned=HELD, pods={})  # type: ignore[arg-type]
     assert decide_offering(snapshot) == Offering()
 
 

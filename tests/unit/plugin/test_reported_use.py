@@ -11,12 +11,12 @@ from gpushare_core.api.enums import MeasurementScope
 from gpushare_core.api.served import Problem
 from gpushare_core.placement.quantity import MIB
 from gpushare_core.text.json_object import Json
-from gpushare_plugin.decide.use.container_use import Holding, MeasuredUse
+from gpushare_plugin.decide.use.container_use import ContainerShare, MeasuredUse
 from gpushare_plugin.decide.use.excess import excess_conditions, excess_events
 from gpushare_plugin.decide.use.reported_use import ReportedUse, recorded_use, reported_use
 
-A = Holding(name_of("a"), "uid-a", "main", "GPU-0")
-B = Holding(name_of("b"), "uid-b", "main", "GPU-0")
+A = ContainerShare(name_of("a"), "uid-a", "main", "GPU-0")
+B = ContainerShare(name_of("b"), "uid-b", "main", "GPU-0")
 MEMORY = {"GPU-0": 100 * GIB, "GPU-1": 100 * GIB}
 ASKED = {A: 10 * GIB, B: 20 * GIB}
 

@@ -1,6 +1,6 @@
 """Simulated cards are the same ones after every restart."""
 
-from gpushare_core.api.node_object import SimulatedCards
+from gpushare_core.api.share_node import SimulatedCards
 from gpushare_plugin.devices.simulated.source import SimulatedSource, simulate
 
 GROUPS = [

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpushare_core.api.node_object import SimulatedCards
+from gpushare_core.api.share_node import SimulatedCards
 from gpushare_plugin.devices.simulated.simulation import Simulation, read_simulation, simulated_reading
 from gpushare_plugin.devices.simulated.source import simulate
 

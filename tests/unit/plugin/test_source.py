@@ -3,7 +3,7 @@
 from tests.samples.plugin import share_node
 
 from gpushare_core.api.enums import Source
-from gpushare_core.api.node_object import GPUShareNode
+from gpushare_core.api.share_node import GPUShareNode
 from gpushare_plugin.devices.inventory.source import InventorySource
 from gpushare_plugin.devices.nvml.source import NvmlSource
 from gpushare_plugin.devices.simulated.source import SimulatedSource

@@ -12,7 +12,7 @@ from tests.samples.plugin import card, layout, pod, share_node
 
 from gpushare_core.api import bounds, crd
 from gpushare_core.api.conditions import condition_false
-from gpushare_core.api.node_object import CardFault, GPUShareNode, NodeStatus
+from gpushare_core.api.share_node import CardFault, GPUShareNode, NodeStatus
 from gpushare_core.placement.units import MemoryUnit
 from gpushare_core.text.json_object import Json
 from gpushare_core.text.printable import printable

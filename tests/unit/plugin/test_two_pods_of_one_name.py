@@ -25,7 +25,7 @@ from gpushare_plugin.decide.held.pod_allocation import PodAllocation
 from gpushare_plugin.decide.held.pod_assignment import PodAssignment, place
 from gpushare_plugin.decide.held.pod_identity import identify
 from gpushare_plugin.decide.held.pods import Pod
-from gpushare_plugin.decide.offer.granted_units import stored_witnesses
+from gpushare_plugin.decide.offer.granted_units import stored_granted_units
 from gpushare_plugin.decide.units.foreign_units import ForeignUnits
 
 KNOWN = pod("a", container(units=4))
@@ -82,7 +82,7 @@ def test_a_static_pod_has_its_units_beside_one_of_its_name_that_the_kubelet_has_
     running = replace(KNOWN, running=True)
     known = PodAllocation(running, {"main": {"GPU-0": 4}}, {"GPU-0": 4})
     without = AssignedDevices(
-        place([listed([], "uid-a"), listed(STATIC_UNITS, "uid-static")]), forgotten={name_of("a"): known}
+        place([listed([], "uid-a"), listed(STATIC_UNITS, "uid-static")]), lost={name_of("a"): known}
     )
     assert held(without, running) == {"uid-a": {"GPU-0": 4}, "uid-static": {"GPU-0": 4}}
 
@@ -122,4 +122,4 @@ def test_the_card_of_foreign_devices_stays_known_of_both() -> None:
 
 def test_people_are_told_the_name_that_the_pod_has() -> None:
     both = replace(BOTH, stored={"uid-static": CHECKPOINT["uid-static"]})
-    assert {stored_witness.holder for stored_witness in stored_witnesses(both)} == {"default/a"}
+    assert {stored_witness.holder for stored_witness in stored_granted_units(both)} == {"default/a"}

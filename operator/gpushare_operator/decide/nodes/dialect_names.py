@@ -1,24 +1,16 @@
-"""Whose names are ours: on one node, and for the schedulers of the whole cluster.
+"""Which of the extended resources that a node shows are ours.
 
 A dialect's names are those of another system, which may run beside us: only what is recorded on a node as
 ours is touched there.
 """
 
-from collections.abc import Iterator
-
 from gpushare_core.api.names import DIALECT_LABEL, MODE_LABEL, UNIT_CHANGE_BLOCKED
 from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.dialects.table import DIALECTS, RESOURCES, SHARED_RESOURCES
-from gpushare_core.placement.modes.table import MODES
-from gpushare_core.placement.requests import ResourceClass
-from gpushare_operator.cluster.nodes.node_state import NodeState
+from gpushare_operator.cluster.nodes.observed_states import ObservedState
 from gpushare_operator.cluster.objects import NodeObject, ShareNodeObject
-from gpushare_operator.cluster.snapshot import Snapshot
-
-REMEMBERED = frozenset(name for name in RESOURCES if name.partition("/")[0] in DIALECTS)
-"""What kubelets write back of our plugins, but for names that belong to no dialect alone, such as
-``nvidia.com/gpu``: the plugins of others offer those everywhere."""
+from gpushare_operator.policies.served_resources import REMEMBERED, served_classes
 
 
 def recorded_dialect(node: NodeObject) -> Dialect:
@@ -84,7 +76,7 @@ def shows_counts(node: NodeObject, names: tuple[str, ...]) -> bool:
     return any(name in node.counts for name in names)
 
 
-def forgotten_names(state: NodeState) -> tuple[str, ...]:
+def forgotten_names(state: ObservedState) -> tuple[str, ...]:
     """Returns what the kubelet of a node may have written as the last thing before it forgot our plugin."""
     node = state.node
     zeros = node.zeros & REMEMBERED if node else frozenset()
@@ -93,7 +85,7 @@ def forgotten_names(state: NodeState) -> tuple[str, ...]:
     return tuple(sorted(zeros))
 
 
-def is_ours(state: NodeState, node: NodeObject) -> bool:
+def is_ours(state: ObservedState, node: NodeObject) -> bool:
     """Returns whether anything says that ``node`` shares its cards, or has done so until now."""
     return bool(lasting_labels(node) or state.policies)
 
@@ -102,41 +94,3 @@ def lasting_labels(node: NodeObject) -> list[str]:
     """Returns the labels of ``node`` that are ours and may outlast that of its policy."""
     ours = {MODE_LABEL, DIALECT_LABEL} & node.labels.keys()
     return sorted(ours | node.own_labels)
-
-
-def served_classes(mode: str) -> frozenset[ResourceClass]:
-    """Returns the classes that a node in ``mode`` offers through its kubelet."""
-    return frozenset({MODES[mode].resource}) if mode in MODES else frozenset(ResourceClass)
-
-
-def managed_resources(snapshot: Snapshot) -> tuple[str, ...]:
-    """Returns the extended resources for which schedulers are to ask the extender.
-
-    Names that only dialects in use have are managed for every class, so that a change of mode edits no
-    scheduler. A name that others use, too, such as ``nvidia.com/gpu``, is managed only where a node serves
-    it: else the pods of others would come to the extender.
-    """
-    names = (name for dialect, mode in _in_use(snapshot) for name in _managed(dialect, mode))
-    return tuple(dict.fromkeys(names)) or tuple(GPUSHARE.resources)
-
-
-def ignored_resources(snapshot: Snapshot) -> tuple[str, ...]:
-    """Returns what pods may ask for in a dialect in use without any node offering it."""
-    return tuple(
-        dict.fromkeys(name for dialect, _ in _in_use(snapshot) for name in dialect.ignored_resources)
-    )
-
-
-def _managed(dialect: Dialect, mode: str) -> Iterator[str]:
-    served = served_classes(mode)
-    for name, resource in dialect.resources.items():
-        if name in REMEMBERED or resource in served:
-            yield name
-
-
-def _in_use(snapshot: Snapshot) -> list[tuple[Dialect, str]]:
-    """Returns dialect and mode of what nodes have and are to have, in a fixed order. What a policy without
-    nodes asks for is nobody's."""
-    order = list(DIALECTS)
-    known = sorted((order.index(name), mode) for name, mode in snapshot.traits.dialects if name in DIALECTS)
-    return [(DIALECTS[order[position]], mode) for position, mode in known]

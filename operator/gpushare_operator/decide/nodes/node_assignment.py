@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 from gpushare_core.api.enums import Mode, SelectorOperator
 from gpushare_core.api.policy import LabelExpression, NodeRule, NodeSelector, PolicySpec
-from gpushare_operator.cluster.nodes.node_state import NodeState
+from gpushare_operator.cluster.nodes.observed_states import ObservedState
 from gpushare_operator.cluster.objects import NodeObject, PolicyObject
-from gpushare_operator.cluster.snapshot import Snapshot, oldest_first
-from gpushare_operator.decide.policy_problems import is_served, rule_problem
+from gpushare_operator.cluster.snapshot import ClusterSnapshot, oldest_first
+from gpushare_operator.policies.served import rule_problem
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,14 +50,14 @@ class _Claim:
     rule: int | None
 
 
-def asked_of(snapshot: Snapshot, policy: PolicyObject) -> Asked:
+def asked_of(snapshot: ClusterSnapshot, policy: PolicyObject) -> Asked:
     """Returns what decides about the nodes of ``policy``."""
     staying = (other for other in snapshot.policies.values() if not other.deleting)
     older = (other for other in oldest_first(staying) if other.precedence < policy.precedence)
     return Asked(policy.asked, tuple(other.asked for other in older))
 
 
-def assign_node(state: NodeState, asked: Asked) -> NodeAssignment:
+def assign_node(state: ObservedState, asked: Asked) -> NodeAssignment:
     """Returns what a policy gets of one node.
 
     The older policy wins; a policy that is being deleted keeps its nodes until it is gone. What cannot be
@@ -74,12 +74,12 @@ def assign_node(state: NodeState, asked: Asked) -> NodeAssignment:
     return NodeAssignment(waits_for=min(others)) if others else NodeAssignment(rule=claim.rule)
 
 
-def _claim(state: NodeState, policy: PolicyObject) -> _Claim | None:
+def _claim(state: ObservedState, policy: PolicyObject) -> _Claim | None:
     """Returns how ``policy`` asks for a node; None when it does not. Mode Off leaves the node to others."""
     node = state.node
     if node is None or node.deleting:
         return None
-    if policy.spec is not None and is_served(policy):
+    if policy.spec is not None:
         return _rule_claim(policy.spec, node)
     # Nobody knows what of it was meant, so nothing is let go.
     is_asked_for = policy.spec is not None and _rule_claim(policy.spec, node) is not None
@@ -93,7 +93,7 @@ def _rule_claim(spec: PolicySpec, node: NodeObject) -> _Claim | None:
     return _Claim(position if rule_problem(spec, spec.nodes[position]) is None else None)
 
 
-def _winner(state: NodeState, asked: Asked) -> str:
+def _winner(state: ObservedState, asked: Asked) -> str:
     """Returns the first of the older policies that has the node rather than this one; empty when none has.
 
     What cannot be applied takes no node from a policy that is in force there.

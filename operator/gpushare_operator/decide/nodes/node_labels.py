@@ -9,20 +9,20 @@ from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.placement.modes.table import unit_to_come
 from gpushare_core.placement.units import UnitFields
+from gpushare_operator.actions import ClearCapacity, LabelNode, SetCounts
 from gpushare_operator.cluster.labels import DIALECT_LABELS
-from gpushare_operator.cluster.nodes.node_state import NodeState
+from gpushare_operator.cluster.nodes.observed_states import ObservedState
 from gpushare_operator.cluster.objects import NodeObject, ShareNodeObject
-from gpushare_operator.decide.actions import ClearCapacity, LabelNode, SetCounts
 from gpushare_operator.decide.nodes.dialect_names import (
     dialect_in_force,
     is_settled,
     recorded_dialect,
-    served_classes,
     shows_counts,
     stale_names,
 )
 from gpushare_operator.decide.nodes.node_assignment import Asked, NodeAssignment
 from gpushare_operator.desired.share_nodes import node_labels
+from gpushare_operator.policies.served_resources import served_classes
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class DesiredNode:
         return is_recorded and is_settled(self.share, self.dialect.name, self.mode)
 
 
-def desired_node(state: NodeState, asked: Asked, assignment: NodeAssignment) -> DesiredNode | None:
+def desired_node(state: ObservedState, asked: Asked, assignment: NodeAssignment) -> DesiredNode | None:
     """Returns what a node that shares is to show, None for others; one of which nobody knows what is asked
     now stays as it is."""
     spec, share = asked.policy.spec, state.share

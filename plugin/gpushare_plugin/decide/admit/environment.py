@@ -7,16 +7,13 @@ from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.dialects.grants import CardGrant, ContainerGrant
 from gpushare_core.placement.modes.table import mode_serving
 from gpushare_core.placement.requests import ResourceClass
+from gpushare_plugin.decide.units.errors import UnusableUnitsError
 from gpushare_plugin.decide.units.layout import Layout, PlacedCard
 from gpushare_plugin.decide.units.unit_ids import UnknownUnitError, decode_id
 
 
-class UnusableUnitsError(ValueError):
-    """No container can be given these units; the text says why."""
-
-
 @dataclass(frozen=True, slots=True)
-class GrantedUnits:
+class ContainerUnits:
     """``units`` of each of the cards, in a layout of their class alone."""
 
     cards: tuple[PlacedCard, ...]
@@ -24,7 +21,7 @@ class GrantedUnits:
     layout: Layout
 
 
-def granted_units(ids: Sequence[str], layout: Layout) -> GrantedUnits:
+def container_units(ids: Sequence[str], layout: Layout) -> ContainerUnits:
     """Returns what the units ``ids`` are.
 
     Raises:
@@ -39,19 +36,19 @@ def granted_units(ids: Sequence[str], layout: Layout) -> GrantedUnits:
         where = "as many cards" if asked.cards > 1 else "one card"
         raise UnusableUnitsError(f"asked {len(ids)} units of {where}, the kubelet chose {chosen}")
     cards = tuple(placed for placed in layout.cards if placed.uuid in shares)
-    return GrantedUnits(cards, asked.units, layout)
+    return ContainerUnits(cards, asked.units, layout)
 
 
 def environment(ids: Sequence[str], layout: Layout, dialect: Dialect) -> dict[str, str]:
     """Returns the environment variables of a container that has the units ``ids``.
 
     Raises:
-        UnusableUnitsError: as ``granted_units``.
+        UnusableUnitsError: as ``container_units``.
     """
-    return variables_of(granted_units(ids, layout), dialect)
+    return variables_of(container_units(ids, layout), dialect)
 
 
-def variables_of(granted: GrantedUnits, dialect: Dialect) -> dict[str, str]:
+def variables_of(granted: ContainerUnits, dialect: Dialect) -> dict[str, str]:
     return dialect.environment(_grant(granted.cards, granted.units, granted.layout))
 
 

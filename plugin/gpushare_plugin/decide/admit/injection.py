@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from gpushare_core.api.enums import Injection
-from gpushare_core.api.node_object import Devices
+from gpushare_core.api.share_node import Devices
 from gpushare_core.dialects.dialect import CARD_VARIABLE, Dialect
-from gpushare_plugin.decide.admit.environment import UnusableUnitsError, granted_units, variables_of
+from gpushare_plugin.decide.admit.environment import container_units, variables_of
+from gpushare_plugin.decide.units.errors import UnusableUnitsError
 from gpushare_plugin.decide.units.layout import Layout
-from gpushare_plugin.devices.card import PhysicalCard
-from gpushare_plugin.devices.equipment import DeviceNode, Equipment, HostMount
+from gpushare_plugin.devices.card import DeviceNode, Equipment, HostMount, PhysicalCard
 
 HIDDEN = "void"
 """In NVIDIA's variable: its runtime adds no card by itself, whatever the container's image asks for.
@@ -43,7 +43,7 @@ def container_answer(
         UnusableUnitsError: the IDs are not of this node, do not lie on cards as the mode has it, or what the
             inventory gives with their cards cannot be in one container.
     """
-    granted = granted_units(ids, layout)
+    granted = container_units(ids, layout)
     cards, variables = [placed.card for placed in granted.cards], variables_of(granted, dialect)
     if devices.injection is Injection.CDI:
         return _by_cdi(cards, variables, dialect, devices.cdi_kind)

@@ -12,24 +12,6 @@ from gpushare_plugin.decide.units.locks import Locks, open_cards
 from gpushare_plugin.decide.units.unit_ids import UnitSet
 
 
-@dataclass(frozen=True, slots=True)
-class PreferredCard:
-    """What GetPreferredAllocation answered for a pod: the cards, and for how many of its containers."""
-
-    cards: tuple[str, ...]
-    containers: int = 1
-    classes: Mapping[str, ResourceClass] = field(default_factory=dict)
-    """Card UUID -> what was answered of it."""
-
-    def cards_of(self, resource: ResourceClass) -> tuple[str, ...]:
-        """Returns the cards that were answered to a question for ``resource``."""
-        return tuple(card for card in self.cards if self.classes.get(card, resource) is resource)
-
-
-PreferredCards = Mapping[str, PreferredCard]
-"""By the pod's UID."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreferenceRequest:
     """What GetPreferredAllocation is asked for one container, without IDs that name no unit."""
@@ -56,7 +38,7 @@ class ContainerRequest:
     """Those that anybody may have annotated: only what nobody else was promised is given there."""
     promised: Mapping[str, int] = field(default_factory=dict)
     """Card UUID -> units that other pods were promised there."""
-    forgotten: Mapping[str, int] = field(default_factory=dict)
+    lost: Mapping[str, int] = field(default_factory=dict)
     """Card UUID -> units that other pods have there although the kubelet calls them available."""
     limits: Mapping[str, int] = field(default_factory=dict)
     """Card UUID -> units that are free there, where that may be fewer than the kubelet calls available."""
@@ -87,7 +69,7 @@ def choose_units(
     """
     layout = open_cards(layout, request.locks or {})
     counts = {
-        placed.uuid: _free(placed, available, request) - request.forgotten.get(placed.uuid, 0)
+        placed.uuid: _free(placed, available, request) - request.lost.get(placed.uuid, 0)
         for placed in layout.cards
     }
     chosen = [*included]

@@ -14,7 +14,7 @@ import msgspec
 
 from gpushare_core.api.enums import ClearedBy
 from gpushare_core.api.names import CLEAR_FAULT_ANNOTATION
-from gpushare_core.api.node_object import CardFault, CardHealth, GPUShareNode
+from gpushare_core.api.share_node import CardFault, CardHealth, GPUShareNode
 from gpushare_core.api.timestamps import read_rfc3339, rfc3339
 from gpushare_plugin.decide.health.xids import xid_message
 from gpushare_plugin.decide.units.layout import GONE
@@ -43,7 +43,7 @@ Faults = Mapping[str, CardFault]
 
 
 @dataclass(frozen=True, slots=True)
-class Health:
+class HealthRecord:
     """What is known of the health of a node's cards."""
 
     faults: Faults = field(default_factory=dict)
@@ -63,12 +63,14 @@ class _Symptom:
     """For how long the card has to be quiet at most; None: as the policy says."""
 
 
-def recorded_health(share_node: GPUShareNode) -> Health:
+def recorded_health(share_node: GPUShareNode) -> HealthRecord:
     """Returns what the plugin knew before it was restarted."""
-    return Health({fault.uuid: fault for fault in share_node.status.faults})
+    return HealthRecord({fault.uuid: fault for fault in share_node.status.faults})
 
 
-def examine(before: Health, reading: Reading, share_node: GPUShareNode, *, now: datetime) -> Health:
+def examine(
+    before: HealthRecord, reading: Reading, share_node: GPUShareNode, *, now: datetime
+) -> HealthRecord:
     """Returns what is known of the cards after a ``reading``."""
     rules = share_node.spec.devices.health
     suspected, missing = _suspected(before, reading, now), _missing(before, reading, now)
@@ -91,10 +93,10 @@ def examine(before: Health, reading: Reading, share_node: GPUShareNode, *, now: 
         stands = any(each.stands for each in symptoms)
         if fault and (stands or not _is_forgotten(fault, missing.get(uuid), now)):
             faults[uuid] = fault
-    return Health(faults, suspected, missing)
+    return HealthRecord(faults, suspected, missing)
 
 
-def _named(before: Health, reading: Reading, share_node: GPUShareNode) -> list[str]:
+def _named(before: HealthRecord, reading: Reading, share_node: GPUShareNode) -> list[str]:
     """Returns also whom an event names that is not found any more; not whom people have taken out."""
     cards = (card.uuid for card in reading.cards)
     taken_out = {each.uuid for each in reading.left_out if each.healthy}
@@ -106,7 +108,7 @@ def _held(share_node: GPUShareNode) -> list[str]:
     return [card.uuid for card in share_node.status.cards if card.pods]
 
 
-def _suspected(before: Health, reading: Reading, now: datetime) -> dict[str, datetime]:
+def _suspected(before: HealthRecord, reading: Reading, now: datetime) -> dict[str, datetime]:
     """Returns the cards that answer with an error that may pass, and since when."""
     if reading.problem:
         return dict(before.suspected)
@@ -117,7 +119,7 @@ def _suspected(before: Health, reading: Reading, now: datetime) -> dict[str, dat
     }
 
 
-def _missing(before: Health, reading: Reading, now: datetime) -> dict[str, datetime]:
+def _missing(before: HealthRecord, reading: Reading, now: datetime) -> dict[str, datetime]:
     """Returns the cards with a fault that are not found, and since when: as far as this process knows, and
     none where the driver cannot tell."""
     if reading.problem:
@@ -284,12 +286,12 @@ def _moment(text: str, otherwise: datetime) -> datetime:
     return read_rfc3339(text) or otherwise
 
 
-def judged(reading: Reading, health: Health) -> Reading:
+def judged(reading: Reading, health: HealthRecord) -> Reading:
     """Returns ``reading`` with the health that its cards have by all that is known."""
     return replace(reading, cards=tuple(_judged(card, reading, health) for card in reading.cards))
 
 
-def _judged(card: PhysicalCard, reading: Reading, health: Health) -> PhysicalCard:
+def _judged(card: PhysicalCard, reading: Reading, health: HealthRecord) -> PhysicalCard:
     fault = health.faults.get(card.uuid)
     if fault and not fault.cleared:
         return replace(card, healthy=False, reason=fault_text(fault))
@@ -311,7 +313,7 @@ def fault_text(fault: CardFault) -> str:
     return f"{fault.message}; it returns after {fault.quiet_seconds} s without another fault, or {by_hand}"
 
 
-def seconds_until_due(health: Health, *, now: datetime) -> float | None:
+def seconds_until_due(health: HealthRecord, *, now: datetime) -> float | None:
     """Returns the seconds until a card may return, or an error counts; None where nothing is waited for."""
     active = [fault for fault in health.faults.values() if fault.quiet_since and not fault.cleared]
     ends = [_moment(fault.quiet_since, now) + timedelta(seconds=fault.quiet_seconds) for fault in active]
@@ -320,6 +322,6 @@ def seconds_until_due(health: Health, *, now: datetime) -> float | None:
     return min(waits, default=None)
 
 
-def faults_of(health: Health) -> list[CardFault]:
+def faults_of(health: HealthRecord) -> list[CardFault]:
     """Returns what the status says of them, in a steady order."""
     return sorted(health.faults.values(), key=lambda fault: fault.uuid)

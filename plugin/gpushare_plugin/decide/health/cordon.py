@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from gpushare_core.api.names import CORDON_ANNOTATION
-from gpushare_core.api.node_object import GPUShareNode
+from gpushare_core.api.share_node import GPUShareNode
 from gpushare_plugin.decide.units.layout import Layout
 from gpushare_plugin.devices.card import Reading
 

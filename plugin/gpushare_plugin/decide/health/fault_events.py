@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
-from gpushare_core.api.node_object import CardFault, CardStatus, NodeStatus, PodShare
+from gpushare_core.api.share_node import CardFault, CardStatus, NodeStatus, PodShare
 from gpushare_plugin.decide.held.pod_events import PodEvent
 from gpushare_plugin.decide.held.pods import PodName
 

@@ -41,29 +41,29 @@ def orphaned_allocations(assignments: NodeAssignments, pods: Pods) -> Iterator[P
     for assignment in orphans(assigned, pods):
         pod = Pod(name=assignment.name, uid=assignment.uid)
         has_name = assigned.pods.get(assignment.name) is assignment
-        if not (has_name and assignment.name in assigned.forgotten):
+        if not (has_name and assignment.name in assigned.lost):
             yield replace(_seen_allocation(pod, assignment, assignments), orphaned=True)
-    yield from _forgotten_orphans(assignments, pods)
+    yield from _lost_orphans(assignments, pods)
 
 
-def _forgotten_orphans(assignments: NodeAssignments, pods: Pods) -> Iterator[PodAllocation]:
+def _lost_orphans(assignments: NodeAssignments, pods: Pods) -> Iterator[PodAllocation]:
     for known in lost_assignments_without_pod(assignments.assigned, pods):
         pod = Pod(name=known.pod.name, uid=known.pod.kubelet_uid)
         yield replace(_with_seen(pod, known, assignments), orphaned=True, recorded=known.recorded)
 
 
 def lost_assignments_without_pod(assigned: AssignedDevices, pods: Pods) -> list[PodAllocation]:
-    """Returns those of ``assigned.forgotten`` that the API server does not know, such as static pods, and
+    """Returns those of ``assigned.lost`` that the API server does not know, such as static pods, and
     those that were deleted by force and whose name another pod has there by now."""
     return [
         each
-        for name, each in assigned.forgotten.items()
+        for name, each in assigned.lost.items()
         if not is_known(assigned.pods[name], pods) or not each.is_of(pods[name])
     ]
 
 
-def _with_seen(pod: Pod, forgotten: PodAllocation, assignments: NodeAssignments) -> PodAllocation:
-    """Returns ``forgotten`` beside what the kubelet has of the other containers of ``pod``.
+def _with_seen(pod: Pod, lost: PodAllocation, assignments: NodeAssignments) -> PodAllocation:
+    """Returns ``lost`` beside what the kubelet has of the other containers of ``pod``.
 
     It admits ordinary init containers once more that have ended: they lend their units to those that run.
     """
@@ -71,10 +71,10 @@ def _with_seen(pod: Pod, forgotten: PodAllocation, assignments: NodeAssignments)
     seen = _seen_allocation(pod, assignment, assignments)
     listed = {name: entry for name, entry in stored.items() if name in assignment.containers}
     own = _kept_allocation(pod, assignment, listed, assignments.layout)
-    running = sum_shares({"forgotten": forgotten.cards, "own": own.cards})
+    running = sum_shares({"lost": lost.cards, "own": own.cards})
     cards = {card: max(running.get(card, 0), seen.cards.get(card, 0)) for card in {**running, **seen.cards}}
-    containers = {**forgotten.containers, **seen.containers}
-    return PodAllocation(pod, containers, cards, classes={**forgotten.classes, **seen.classes})
+    containers = {**lost.containers, **seen.containers}
+    return PodAllocation(pod, containers, cards, classes={**lost.classes, **seen.classes})
 
 
 def _seen_allocation(pod: Pod, assignment: PodAssignment, assignments: NodeAssignments) -> PodAllocation:
@@ -106,19 +106,19 @@ def _with_foreign(own: PodAllocation, foreign: ForeignContainers, layout: Layout
     return replace(own, containers=containers, cards=cards, classes=classes)
 
 
-def forgotten_allocations(assignments: NodeAssignments, pods: Iterable[Pod]) -> list[PodAllocation]:
+def lost_allocations(assignments: NodeAssignments, pods: Iterable[Pod]) -> list[PodAllocation]:
     """Returns what pods have of which the kubelet forgot units: as it listed them, else by annotation."""
-    return [each for pod in pods if (each := _forgotten_allocation(pod, assignments))]
+    return [each for pod in pods if (each := _lost_allocation(pod, assignments))]
 
 
-def _forgotten_allocation(pod: Pod, assignments: NodeAssignments) -> PodAllocation | None:
-    names = forgotten_containers(pod, assignments.assigned)
+def _lost_allocation(pod: Pod, assignments: NodeAssignments) -> PodAllocation | None:
+    names = lost_containers(pod, assignments.assigned)
     if not names:
         return None
-    forgotten, whole = assignments.assigned.forgotten_of(pod), _annotated_allocation(pod, assignments.node)
-    if forgotten:
-        beside = whole.of_containers(set(names) - forgotten.containers.keys()) if whole else forgotten
-        return _with_seen(pod, _joined(forgotten, beside), assignments)
+    lost, whole = assignments.assigned.lost_of(pod), _annotated_allocation(pod, assignments.node)
+    if lost:
+        beside = whole.of_containers(set(names) - lost.containers.keys()) if whole else lost
+        return _with_seen(pod, _joined(lost, beside), assignments)
     if whole is None:
         return None
     has_units = assignments.assigned.has_units(pod)
@@ -147,19 +147,19 @@ def annotated_classes(allocation: Allocation) -> dict[str, ResourceClass]:
     return {card: unit.resource if unit else allocation.resource for card, unit in units.items()}
 
 
-def forgotten_containers(pod: Pod, assigned: AssignedDevices) -> list[str]:
+def lost_containers(pod: Pod, assigned: AssignedDevices) -> list[str]:
     """Returns the containers of ``pod`` that run, ask for units, and are listed without any.
 
     The kubelet has lost its checkpoint; it asks again only for a container that restarts. One that has no
     part in what is annotated asks for what its node does not offer: a kubelet admits that, and never had it.
     What was listed last may be of a pod with a part of its units: the annotation tells of the others.
     """
-    forgotten = assigned.forgotten_of(pod)
+    lost = assigned.lost_of(pod)
     without = containers_without_units(pod, assigned) if pod.running else []
-    if forgotten is None and not without:
+    if lost is None and not without:
         return []
-    known = forgotten.containers if forgotten else {}
-    promised = pod.allocation.containers if pod.allocation else known if forgotten else None
+    known = lost.containers if lost else {}
+    promised = pod.allocation.containers if pod.allocation else known if lost else None
     told = {*known, *(name for name in without if promised is None or name in promised)}
     return [name for name in assigned.pods[pod.name].containers if name in told] if told else []
 
@@ -176,7 +176,7 @@ def containers_without_units(pod: Pod, assigned: AssignedDevices) -> list[str]:
     return [name for name in asking if not assignment.has(name) and name not in stored and name not in init]
 
 
-def forgotten_units(
+def lost_units(
     assignments: NodeAssignments, pods: Pods, *, but_of: Mapping[str, Shares] = MappingProxyType({})
 ) -> dict[str, int]:
     """Returns card UUID -> units that running containers have there although the kubelet calls them free: 0
@@ -190,13 +190,13 @@ def forgotten_units(
     units: Counter[str] = Counter()
     own: dict[str, Mapping[str, int]] = {uid: {} for uid in but_of}
     known = (
-        *forgotten_allocations(assignments, pods.values()),
-        *_of_forgotten_inits(assignments, pods.values()),
+        *lost_allocations(assignments, pods.values()),
+        *_of_lost_inits(assignments, pods.values()),
     )
-    for forgotten_orphan in (*known, *_forgotten_orphans(assignments, pods)):
-        lacking = _lacking_units(forgotten_orphan, assignments)
+    for lost_orphan in (*known, *_lost_orphans(assignments, pods)):
+        lacking = _lacking_units(lost_orphan, assignments)
         units.update(lacking)
-        if (uid := _present_uid(forgotten_orphan, pods)) in own:
+        if (uid := _present_uid(lost_orphan, pods)) in own:
             own[uid] = _beyond(lacking, but_of[uid])
     return {card: count - _least(own.values(), card) for card, count in units.items()}
 
@@ -223,8 +223,8 @@ def _least(shares: Iterable[Mapping[str, int]], card: str) -> int:
     return min((share.get(card, 0) for share in shares), default=0)
 
 
-def _of_forgotten_inits(assignments: NodeAssignments, pods: Iterable[Pod]) -> Iterator[PodAllocation]:
-    """Yields what the pods have of which an ordinary init container may run that the kubelet has forgotten:
+def _of_lost_inits(assignments: NodeAssignments, pods: Iterable[Pod]) -> Iterator[PodAllocation]:
+    """Yields what the pods have of which an ordinary init container may run that the kubelet has lost:
     the checkpoint would have its units as long as the pod is there. Not those of a pod that the kubelet is
     admitting for the first time: it gives them as it goes on."""
     assigned = assignments.assigned
@@ -247,7 +247,7 @@ def admitted_allocations(assignments: NodeAssignments, pods: Iterable[Pod]) -> I
 
 def _admitted_allocation(pod: Pod, assignments: NodeAssignments) -> PodAllocation | None:
     allocation = pod_allocation(pod, assignments)
-    is_told = allocation is not None and allocation.cards and not assignments.assigned.forgotten_of(pod)
+    is_told = allocation is not None and allocation.cards and not assignments.assigned.lost_of(pod)
     return allocation if is_told else None
 
 
@@ -265,7 +265,7 @@ def pod_allocation(pod: Pod, assignments: NodeAssignments) -> PodAllocation | No
     # Of another pod of its name units are listed, too.
     is_alone = all(name in request.containers for name, each in assignment.containers.items() if each)
     if request.crowded_containers or not (is_served and is_alone) or assignment.foreign:
-        is_forgotten = _forgotten_allocation(pod, assignments) is not None
+        is_forgotten = _lost_allocation(pod, assignments) is not None
         has_units = assignments.assigned.has_units(pod) and not is_forgotten
         return _seen_allocation(pod, assignment, assignments) if has_units else None
     parts = [_part_allocation(pod, part, assignment, assignments) for part in request.parts]
@@ -380,7 +380,7 @@ def is_known(assignment: PodAssignment, pods: Pods) -> bool:
 
 def every_allocation(assignments: NodeAssignments, pods: Pods) -> list[PodAllocation]:
     """Returns what all pods have, each once, also those that only the kubelet knows, or that it has
-    forgotten. No pod is left out of which the kubelet shows units."""
+    lost. No pod is left out of which the kubelet shows units."""
     return with_orphans([allocations_of(pod, assignments) for pod in pods.values()], assignments, pods)
 
 
@@ -390,14 +390,14 @@ class PodAllocations(NamedTuple):
     admitted: PodAllocation | None = None
     shown: PodAllocation | None = None
     """What the kubelet shows of a pod of which it cannot be told whether that is all."""
-    forgotten: PodAllocation | None = None
+    lost: PodAllocation | None = None
 
 
 def allocations_of(pod: Pod, assignments: NodeAssignments) -> PodAllocations:
-    """Returns what ``pod`` has. That follows from its ``PodInputs``, the node and the layout alone."""
-    admitted, forgotten = _admitted_allocation(pod, assignments), _forgotten_allocation(pod, assignments)
-    shown = None if admitted or forgotten else _shown_allocation(pod, assignments)
-    return PodAllocations(admitted, shown, forgotten)
+    """Returns what ``pod`` has. That follows from its ``PodSnapshot`` alone."""
+    admitted, lost = _admitted_allocation(pod, assignments), _lost_allocation(pod, assignments)
+    shown = None if admitted or lost else _shown_allocation(pod, assignments)
+    return PodAllocations(admitted, shown, lost)
 
 
 def with_orphans(
@@ -406,8 +406,8 @@ def with_orphans(
     """Returns what ``every_allocation`` does, by what was found of each of ``pods``."""
     admitted = (of_pod.admitted for of_pod in of_pods if of_pod.admitted)
     shown = (of_pod.shown for of_pod in of_pods if of_pod.shown)
-    forgotten = (of_pod.forgotten for of_pod in of_pods if of_pod.forgotten)
-    return [*admitted, *shown, *orphaned_allocations(assignments, pods), *forgotten]
+    lost = (of_pod.lost for of_pod in of_pods if of_pod.lost)
+    return [*admitted, *shown, *orphaned_allocations(assignments, pods), *lost]
 
 
 def _shown_allocation(pod: Pod, assignments: NodeAssignments) -> PodAllocation | None:
@@ -426,7 +426,7 @@ def node_locks(
     assignments: NodeAssignments, pods: Pods, allocations: Iterable[PodAllocation]
 ) -> dict[str, ResourceClass]:
     """Returns the class that each card serves of which the kubelet has assigned units, or pods have them by
-    ``allocations``: where the kubelet does not show them, or has forgotten them."""
+    ``allocations``: where the kubelet does not show them, or has lost them."""
     if not assignments.layout.is_mixed:
         return {}
     locks = locks_of_units(assignments.layout, assignments.assigned.holdings())

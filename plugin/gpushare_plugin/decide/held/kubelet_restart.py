@@ -8,7 +8,7 @@ Source: ``GetActivePods``, ``HandlePodAdditions``, ``ManagerImpl.UpdateAllocated
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
-from gpushare_core.api.node_object import NodeStatus
+from gpushare_core.api.share_node import NodeStatus
 from gpushare_core.placement.modes.table import class_of_lock
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_plugin.decide.held.allocations import is_known
@@ -83,7 +83,7 @@ def with_unshown(
     ``stored``: all that the checkpoint says, of pods that have ended, too. Of a pod that may be shown it
     counts also where the pod was not listed before. Anybody can annotate a pod as the mirror of another one:
     a kubelet that has heard of all lists every static pod that it has, and of one that is listed already only
-    what is ``listed`` counts, or what it has forgotten would look as if it had it still.
+    what is ``listed`` counts, or what it has lost would look as if it had it still.
     """
     kept = {
         name: each

@@ -12,26 +12,26 @@ from dataclasses import replace
 from itertools import chain
 
 from gpushare_core.allocation_annotation import Shares, sum_shares
-from gpushare_core.api.node_object import NodeStatus
+from gpushare_core.api.share_node import NodeStatus
 from gpushare_core.placement.modes.table import class_of_lock
 from gpushare_core.placement.requests import ResourceClass
-from gpushare_plugin.decide.admit.environment import UnusableUnitsError
 from gpushare_plugin.decide.held.allocations import (
     containers_without_units,
-    forgotten_containers,
-    forgotten_units,
+    lost_containers,
+    lost_units,
 )
 from gpushare_plugin.decide.held.assigned_devices import AssignedDevices, NodeAssignments
 from gpushare_plugin.decide.held.kubelet_restart import PodsListedSinceRestart
 from gpushare_plugin.decide.held.pod_allocation import PodAllocation
 from gpushare_plugin.decide.held.pod_assignment import PodAssignment
 from gpushare_plugin.decide.held.pods import Pod, PodName, Pods
+from gpushare_plugin.decide.units.errors import UnusableUnitsError
 from gpushare_plugin.decide.units.layout import Layout, PlacedCard
 from gpushare_plugin.decide.units.unit_ids import UnitSet
 
 Remembered = Mapping[PodName, PodAllocation]
 """What pods had before a kubelet was started, of those that it has not shown with all of it since."""
-FORGOTTEN = "see LedgerInSync"
+LOST = "see LedgerInSync"
 NOT_SHOWN = "and it has not listed all of their pods since its start: create the pod anew"
 
 
@@ -44,14 +44,14 @@ def still_remembered(
     return {name: each for name, each in left if each}
 
 
-def forgotten(remembered: Remembered, assigned: AssignedDevices) -> Remembered:
+def lost_assignments(remembered: Remembered, assigned: AssignedDevices) -> Remembered:
     """Returns what listed pods had and are listed without, or were listed without before a kubelet was
     started that has not shown them yet."""
-    found = ((name, _forgotten_part(name, each, assigned)) for name, each in remembered.items())
+    found = ((name, _lost_part(name, each, assigned)) for name, each in remembered.items())
     return {name: each for name, each in found if each}
 
 
-def _forgotten_part(name: PodName, known: PodAllocation, assigned: AssignedDevices) -> PodAllocation | None:
+def _lost_part(name: PodName, known: PodAllocation, assigned: AssignedDevices) -> PodAllocation | None:
     """What a container has whose pod is not shown yet stays assigned, if it was listed with it before."""
     before = assigned.pods.get(name)
     if before is None or name not in assigned.unshown:
@@ -168,7 +168,7 @@ def _recorded(
 
 
 def shares_to_get_again(pod: Pod, assigned: AssignedDevices, units: int, *, resource: str = "") -> Shares:
-    """Returns what a forgotten container that asks for ``units`` of ``resource`` has, of any where that is
+    """Returns what a lost container that asks for ``units`` of ``resource`` has, of any where that is
     empty: a pod of a node in mode ``Mixed`` can ask for as many slices as GiB.
 
     The kubelet does not say which container restarts: nothing where several ask for as many.
@@ -178,7 +178,7 @@ def shares_to_get_again(pod: Pod, assigned: AssignedDevices, units: int, *, reso
 
 
 def has_known_cards(pod: Pod, assigned: AssignedDevices, units: int, *, resource: str = "") -> bool:
-    """Whether those forgotten containers of ``pod`` that ask for ``units`` of ``resource`` have the same
+    """Whether those lost containers of ``pod`` that ask for ``units`` of ``resource`` have the same
     cards: else one that restarts could get the cards with which another one runs."""
     asking = [*_asking(pod, assigned, units, resource=resource).values()]
     return all(each == asking[0] for each in asking)
@@ -187,7 +187,7 @@ def has_known_cards(pod: Pod, assigned: AssignedDevices, units: int, *, resource
 def running_beside(
     pod: Pod, assigned: AssignedDevices, units: int, *, resource: str = ""
 ) -> Mapping[str, Shares]:
-    """Returns what the other forgotten containers of ``pod`` run with beside the one that asks for ``units``
+    """Returns what the other lost containers of ``pod`` run with beside the one that asks for ``units``
     of ``resource``: container -> card UUID -> units.
 
     Nothing where that one is an ordinary init container: those that run have what it lends them.
@@ -195,8 +195,8 @@ def running_beside(
     asking = next(iter(_asking(pod, assigned, units, resource=resource)), None)
     if asking is None and _is_init_asking(pod, assigned, units, resource=resource):
         return {}
-    known = _forgotten_shares(pod, assigned)
-    return {name: known.get(name, {}) for name in forgotten_containers(pod, assigned) if name != asking}
+    known = _lost_shares(pod, assigned)
+    return {name: known.get(name, {}) for name in lost_containers(pod, assigned) if name != asking}
 
 
 def _is_init_asking(pod: Pod, assigned: AssignedDevices, units: int, *, resource: str) -> bool:
@@ -207,10 +207,10 @@ def _is_init_asking(pod: Pod, assigned: AssignedDevices, units: int, *, resource
 
 
 def _asking(pod: Pod, assigned: AssignedDevices, units: int, *, resource: str) -> Mapping[str, Shares]:
-    """Returns the forgotten containers that may ask for ``units`` of ``resource``, with what each has."""
-    containers = _forgotten_shares(pod, assigned)
+    """Returns the lost containers that may ask for ``units`` of ``resource``, with what each has."""
+    containers = _lost_shares(pod, assigned)
     others = pod.request.containers.keys() - _asked(pod, resource).keys() if pod.request else frozenset()
-    names = [name for name in forgotten_containers(pod, assigned) if name not in others]
+    names = [name for name in lost_containers(pod, assigned) if name not in others]
     shares = {name: containers.get(name, {}) for name in names}
     return {name: each for name, each in shares.items() if sum(each.values()) == units}
 
@@ -232,41 +232,46 @@ def require_room_beside_unlisted(
     taken: Iterable[Sequence[int]],
     assignments: NodeAssignments,
     pods: Pods,
-    meant: Sequence[Pod] = (),
-    silent: bool = False,
+    candidates: Sequence[Pod] = (),
+    unavailable: bool = False,
 ) -> None:
-    """Raises ``UnusableUnitsError`` where ``numbers`` beside those ``taken``, forgotten ones, and those of
-    pods that are not shown yet are more than their card has, unless they can be those of a forgotten
+    """Raises ``UnusableUnitsError`` where ``numbers`` beside those ``taken``, lost ones, and those of
+    pods that are not shown yet are more than their card has, unless they can be those of a lost
     container that is started anew.
 
     ``taken``: units that the kubelet has given away, or was told to give, those of each container by
-    themselves. ``meant``: pods for a container of one of which the kubelet may be asking. ``silent``: whether
+    themselves. ``candidates``: pods for a container of one of which the kubelet may be asking.
+    ``unavailable``: whether
     PodResources do not answer. Else the pod that is being admitted is shown.
     """
     layout, assigned = assignments.layout.of(resource), assignments.assigned
-    is_new = not any(forgotten_containers(each, assigned) for each in meant)
-    is_alone = not silent and not any(running_beside(each, assigned, len(numbers)) for each in meant)
-    own: dict[str, Shares] = {each.uid: {} for each in meant if is_new or is_alone}
-    forgotten = forgotten_units(assignments, pods, but_of=own)
-    unshown = _met(numbers, _unshown_holdings(assigned, silent=silent), layout)
-    shares = layout.shares(numbers) if forgotten or unshown else {}
-    beginning = chain(_forgotten_of_all(meant, assigned), _every_unshown(assigned, layout) if silent else ())
-    if {*forgotten, *unshown}.isdisjoint(shares) or shares in beginning:
+    is_new = not any(lost_containers(each, assigned) for each in candidates)
+    is_alone = not unavailable and not any(
+        running_beside(each, assigned, len(numbers)) for each in candidates
+    )
+    own: dict[str, Shares] = {each.uid: {} for each in candidates if is_new or is_alone}
+    lost = lost_units(assignments, pods, but_of=own)
+    unshown = _met(numbers, _unshown_holdings(assigned, unavailable=unavailable), layout)
+    shares = layout.shares(numbers) if lost or unshown else {}
+    beginning = chain(
+        _lost_of_all(candidates, assigned), _every_unshown(assigned, layout) if unavailable else ()
+    )
+    if {*lost, *unshown}.isdisjoint(shares) or shares in beginning:
         return
     used = UnitSet.of(taken)
     added = layout.shares([number for number in numbers if not used.has(number)])
     for placed in (card for card in layout.cards if card.uuid in {**added, **unshown}):
-        lost = forgotten.get(placed.uuid, 0) + unshown.get(placed.uuid, 0)
-        count = used.count(placed.numbers) + added.get(placed.uuid, 0) + lost
-        if lost and count > placed.units:
-            why = NOT_SHOWN if placed.uuid in unshown else FORGOTTEN
-            raise UnusableUnitsError(_no_room(placed, count, lost, why))
+        uncounted = lost.get(placed.uuid, 0) + unshown.get(placed.uuid, 0)
+        count = used.count(placed.numbers) + added.get(placed.uuid, 0) + uncounted
+        if uncounted and count > placed.units:
+            why = NOT_SHOWN if placed.uuid in unshown else LOST
+            raise UnusableUnitsError(_no_room(placed, count, uncounted, why))
 
 
-def _no_room(placed: PlacedCard, count: int, lost: int, why: str) -> str:
+def _no_room(placed: PlacedCard, count: int, uncounted: int, why: str) -> str:
     return (
         f"{count} of {placed.units} units of card {placed.card.index} ({placed.uuid}) would be in"
-        f" use: containers run with {lost} of them that the kubelet calls free, {why}"
+        f" use: containers run with {uncounted} of them that the kubelet calls free, {why}"
     )
 
 
@@ -276,16 +281,16 @@ def _met(numbers: Iterable[int], holdings: Iterable[Sequence[int]], layout: Layo
     return layout.shares(sorted(asked.intersection(chain.from_iterable(holdings))))
 
 
-def _unshown_holdings(assigned: AssignedDevices, *, silent: bool) -> "Iterator[array[int]]":
+def _unshown_holdings(assigned: AssignedDevices, *, unavailable: bool) -> "Iterator[array[int]]":
     """Yields the units of each container whose pod the kubelet has not listed since its start.
 
-    Where it is ``silent`` the checkpoint alone tells of nobody: it shows pods that have ended.
+    Where it is ``unavailable`` the checkpoint alone tells of nobody: it shows pods that have ended.
     """
     listed = {each.uid for name, each in assigned.pods.items() if name not in assigned.unshown}
     for name in assigned.unshown:
         yield from assigned.pods[name].containers.values()
     for uid, entries in assigned.stored.items():
-        if not silent and uid not in listed:
+        if not unavailable and uid not in listed:
             yield from (entry.numbers for entry in entries.values())
 
 
@@ -297,17 +302,17 @@ def _every_unshown(assigned: AssignedDevices, layout: Layout) -> Iterator[Shares
         yield from (layout.shares(it.numbers) for it in assigned.stored.get(each.uid, {}).values())
 
 
-def _forgotten_of_all(meant: Sequence[Pod], assigned: AssignedDevices) -> Iterator[Shares]:
-    """Yields what each forgotten container has; nothing where one of the pods has none: it may be that one
+def _lost_of_all(candidates: Sequence[Pod], assigned: AssignedDevices) -> Iterator[Shares]:
+    """Yields what each lost container has; nothing where one of the pods has none: it may be that one
     which is being admitted, and asks for as much."""
-    found = [(pod, forgotten_containers(pod, assigned)) for pod in meant]
+    found = [(pod, lost_containers(pod, assigned)) for pod in candidates]
     for pod, names in found if all(names for _, names in found) else ():
-        containers = _forgotten_shares(pod, assigned)
+        containers = _lost_shares(pod, assigned)
         yield from (containers.get(name, {}) for name in names)
 
 
-def _forgotten_shares(pod: Pod, assigned: AssignedDevices) -> Mapping[str, Shares]:
+def _lost_shares(pod: Pod, assigned: AssignedDevices) -> Mapping[str, Shares]:
     """Returns container -> card UUID -> units: what the kubelet listed before, else what is annotated."""
-    forgotten = assigned.forgotten_of(pod)
+    lost = assigned.lost_of(pod)
     annotated = pod.allocation.containers if pod.allocation else {}
-    return {**annotated, **forgotten.containers} if forgotten else annotated
+    return {**annotated, **lost.containers} if lost else annotated

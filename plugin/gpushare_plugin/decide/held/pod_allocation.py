@@ -19,9 +19,9 @@ class PodAllocation:
     """Card UUID -> units that the kubelet keeps for the pod as a whole."""
     orphaned: bool = False
     """Whether the API server does not have the pod among those that run."""
-    classes: Mapping[str, ResourceClass] = field(default_factory=dict, compare=False)
+    classes: Mapping[str, ResourceClass] = field(default_factory=dict)
     """Card UUID -> what the pod has of it, where that is known."""
-    recorded: bool = field(default=False, compare=False)
+    recorded: bool = False
     """Whether the GPUShareNode alone tells it, under a UID that may be that of a former mirror."""
 
     def is_of(self, pod: Pod) -> bool:

@@ -122,7 +122,7 @@ MAX_LOAD = 1024
 """Characters of a load to simulate that are kept: anybody annotates pods, on nodes with real cards, too."""
 
 
-class _Metadata(msgspec.Struct, rename="camel"):
+class _NodePodMetadata(msgspec.Struct, rename="camel"):
     """Source: ``metav1.ObjectMeta``."""
 
     name: str
@@ -135,7 +135,7 @@ class _Metadata(msgspec.Struct, rename="camel"):
 
 
 class _Listed(msgspec.Struct):
-    metadata: _Metadata
+    metadata: _NodePodMetadata
 
 
 class _Resources(msgspec.Struct):
@@ -143,27 +143,27 @@ class _Resources(msgspec.Struct):
     requests: dict[str, Any] | None = None
 
 
-class _Container(msgspec.Struct, rename="camel"):
+class _NodePodContainer(msgspec.Struct, rename="camel"):
     name: str
     restart_policy: str | None = None
     resources: _Resources | None = None
 
 
-class _Spec(msgspec.Struct, rename="camel"):
-    containers: list[_Container] | None = None
-    init_containers: list[_Container] | None = None
+class _NodePodSpec(msgspec.Struct, rename="camel"):
+    containers: list[_NodePodContainer] | None = None
+    init_containers: list[_NodePodContainer] | None = None
     node_name: str | None = None
     priority: int | None = None
 
 
-class _Status(msgspec.Struct, rename="camel"):
+class _NodePodStatus(msgspec.Struct, rename="camel"):
     phase: str | None = None
     start_time: str | None = None
 
 
 class _Whole(msgspec.Struct):
-    spec: _Spec
-    status: _Status = msgspec.field(default_factory=_Status)
+    spec: _NodePodSpec
+    status: _NodePodStatus = msgspec.field(default_factory=_NodePodStatus)
 
 
 def read_metadata(item: Json, annotation: str) -> Pod:

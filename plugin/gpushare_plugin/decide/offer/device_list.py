@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.placement.units import MemoryUnit, NodeUnit, with_memory
-from gpushare_plugin.decide.offer.replaced_plugin_units import NO_STAND_INS, DevicesOfReplacedPlugin
+from gpushare_plugin.decide.offer.replaced_plugin_units import NO_REPLACED_PLUGIN, DevicesOfReplacedPlugin
 from gpushare_plugin.decide.units.layout import Layout, PlacedCard, lay_out
 from gpushare_plugin.decide.units.locks import Locks, open_cards
 from gpushare_plugin.decide.units.unit_ids import CAPACITY, ID_LENGTH, encode_id
@@ -39,7 +39,7 @@ def device_lists(
     layout: Layout,
     dialect: Dialect,
     locks: Locks,
-    devices_of_replaced_plugin: DevicesOfReplacedPlugin = NO_STAND_INS,
+    devices_of_replaced_plugin: DevicesOfReplacedPlugin = NO_REPLACED_PLUGIN,
     *,
     kept: Container[int] = _NO_UNITS,
 ) -> dict[str, bytes]:
@@ -58,7 +58,7 @@ def device_lists(
 
 def encode_devices(
     layout: Layout,
-    devices_of_replaced_plugin: DevicesOfReplacedPlugin = NO_STAND_INS,
+    devices_of_replaced_plugin: DevicesOfReplacedPlugin = NO_REPLACED_PLUGIN,
     *,
     kept: Container[int] = _NO_UNITS,
     limit: int = MESSAGE_LIMIT,

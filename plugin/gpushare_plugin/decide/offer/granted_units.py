@@ -1,7 +1,7 @@
 """Witnesses of what unit IDs in use mean: they outlive the objects in which layouts are recorded.
 
 A container that holds units was told its card. The kubelet's checkpoint keeps that answer; where it cannot be
-read, the pod's annotation says it, too. A layout that contradicts a witness must not be offered.
+read, the pod's annotation says it, too. A layout that contradicts a grant must not be offered.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -60,7 +60,7 @@ class GrantedUnits:
         return unit.memory_of(self.units, self.card_memory * MIB) // MIB == self.memory
 
     @property
-    def told_unit(self) -> Unit | None:
+    def reported_unit(self) -> Unit | None:
         """The size of one unit that follows from what the container was told."""
         if self.unit:
             return self.unit
@@ -72,10 +72,10 @@ class GrantedUnits:
 
 
 class ContradictionError(Exception):
-    """The witnesses cannot all be right; the text says which do not go together."""
+    """The granted cannot all be right; the text says which do not go together."""
 
 
-def stored_witnesses(assigned: AssignedDevices) -> list[GrantedUnits]:
+def stored_granted_units(assigned: AssignedDevices) -> list[GrantedUnits]:
     """Returns what the checkpoint says of active pods."""
     names = {assignment.uid: str(assignment.name) for assignment in assigned.pods.values()}
     return [
@@ -98,7 +98,7 @@ def stored_witnesses(assigned: AssignedDevices) -> list[GrantedUnits]:
     ]
 
 
-def annotated_witnesses(assigned: AssignedDevices, pods: Pods, node: str) -> list[GrantedUnits]:
+def annotated_granted_units(assigned: AssignedDevices, pods: Pods, node: str) -> list[GrantedUnits]:
     """Returns what annotations say of containers of ``node`` which the checkpoint tells nothing of.
 
     Of one with several cards nobody says which of its units lies on which.
@@ -162,9 +162,9 @@ def contradicting(layout: Layout, assigned: AssignedDevices, pods: Pods, node: s
     return sorted({str(each.pod) for each in annotated if each.contradicts(layout)})
 
 
-def unwitnessed(assigned: AssignedDevices, witnesses: Iterable[GrantedUnits]) -> list[str]:
-    """Returns the pods with a container that holds units of which no witness says anything."""
-    known = {(witness.holder, witness.container) for witness in witnesses}
+def pods_without_evidence(assigned: AssignedDevices, granted: Iterable[GrantedUnits]) -> list[str]:
+    """Returns the pods with a container that holds units of which no grant says anything."""
+    known = {(grant.holder, grant.container) for grant in granted}
     return sorted(
         str(pod.name)
         for pod in assigned.pods_with_units()
@@ -178,14 +178,14 @@ def _holding(assignment: PodAssignment, assigned: AssignedDevices) -> set[str]:
     return listed | {name for name, entry in assigned.stored.get(assignment.uid, {}).items() if entry.numbers}
 
 
-def with_told_parts(unit: NodeUnit, witnesses: Iterable[GrantedUnits]) -> NodeUnit:
-    """Returns ``unit``, of several classes, with the size that witnesses were told for those of their class.
+def with_reported_parts(unit: NodeUnit, granted: Iterable[GrantedUnits]) -> NodeUnit:
+    """Returns ``unit``, of several classes, with the size that granted were told for those of their class.
 
     Of each class they may say different things: then they go with no unit at all.
     """
     if not isinstance(unit, MixedUnit):
         return unit
-    for told in (witness.told_unit for witness in witnesses):
+    for told in (grant.reported_unit for grant in granted):
         if isinstance(told, MemoryUnit):
             unit = replace(unit, memory=told)
         elif isinstance(told, CardPart) and told.resource is ResourceClass.SLICE:
@@ -193,42 +193,42 @@ def with_told_parts(unit: NodeUnit, witnesses: Iterable[GrantedUnits]) -> NodeUn
     return unit
 
 
-def witnessed_unit(candidates: Iterable[NodeUnit | None], witnesses: Sequence[GrantedUnits]) -> NodeUnit:
-    """Returns the first of ``candidates`` in which all ``witnesses`` hold memory, else the one they tell.
+def granted_unit(candidates: Iterable[NodeUnit | None], granted: Sequence[GrantedUnits]) -> NodeUnit:
+    """Returns the first of ``candidates`` in which all ``granted`` hold memory, else the one they tell.
 
     Raises:
         ContradictionError: no size of a unit goes with all of them.
     """
-    told = (each.told_unit for each in witnesses)
+    told = (each.reported_unit for each in granted)
     for unit in (*candidates, *told):
-        if unit is not None and all(witness.is_of(unit) for witness in witnesses):
+        if unit is not None and all(grant.is_of(unit) for grant in granted):
             return unit
-    holders = ", ".join(sorted({witness.holder for witness in witnesses}))
+    holders = ", ".join(sorted({grant.holder for grant in granted}))
     raise ContradictionError(f"{holders} hold units of different sizes")
 
 
-def agrees(layout: Layout, witnesses: Iterable[GrantedUnits]) -> bool:
+def agrees(layout: Layout, granted: Iterable[GrantedUnits]) -> bool:
     """Whether ``layout`` means by all units in use the cards that their containers were told."""
-    return all(_lies_on_its_card(layout, witness) for witness in witnesses)
+    return all(_lies_on_its_card(layout, grant) for grant in granted)
 
 
-def _lies_on_its_card(layout: Layout, witness: GrantedUnits) -> bool:
+def _lies_on_its_card(layout: Layout, grant: GrantedUnits) -> bool:
     if layout.is_mixed:
-        if witness.resource not in layout.classes:
+        if grant.resource not in layout.classes:
             return False
-        layout = layout.of(witness.resource)
-    ends = (layout.card_of(witness.lowest), layout.card_of(witness.highest))
-    return all(placed is not None and placed.uuid == witness.card for placed in ends)
+        layout = layout.of(grant.resource)
+    ends = (layout.card_of(grant.lowest), layout.card_of(grant.highest))
+    return all(placed is not None and placed.uuid == grant.card for placed in ends)
 
 
-def has_sizes(layout: Layout, witnesses: Iterable[GrantedUnits]) -> bool:
+def has_sizes(layout: Layout, granted: Iterable[GrantedUnits]) -> bool:
     """Whether the cards of ``layout`` are as large as their containers were told."""
     memories = {placed.uuid: placed.card.memory // MIB for placed in layout.cards}
-    return all(witness.card_memory in (0, memories.get(witness.card)) for witness in witnesses)
+    return all(grant.card_memory in (0, memories.get(grant.card)) for grant in granted)
 
 
 @dataclass(frozen=True, slots=True)
-class WitnessedCard:
+class GrantedCard:
     """A card of which units are held."""
 
     card: PhysicalCard
@@ -243,22 +243,22 @@ class WitnessedCard:
 
     @classmethod
     def of(
-        cls, witnesses: Sequence[GrantedUnits], present: PhysicalCard | None, unit: NodeUnit
-    ) -> "WitnessedCard":
-        """Returns the card of these ``witnesses``, as large as they say and not smaller than they need."""
-        lowest = min(witness.lowest for witness in witnesses)
-        highest = max(witness.highest for witness in witnesses)
-        told = max(witness.card_memory for witness in witnesses)
+        cls, granted: Sequence[GrantedUnits], present: PhysicalCard | None, unit: NodeUnit
+    ) -> "GrantedCard":
+        """Returns the card of these ``granted``, as large as they say and not smaller than they need."""
+        lowest = min(grant.lowest for grant in granted)
+        highest = max(grant.highest for grant in granted)
+        told = max(grant.card_memory for grant in granted)
         memory = present.memory if present else 0
         if told and memory // MIB != told:
             memory = told * MIB
-        memory = max(memory, *(_least_memory(witnesses, part) for part in unit.parts))
-        index = next((each.index for each in witnesses if each.index is not None), None)
-        card = replace(present, memory=memory) if present else _gone(witnesses[0].card, memory, lowest)
+        memory = max(memory, *(_least_memory(granted, part) for part in unit.parts))
+        index = next((each.index for each in granted if each.index is not None), None)
+        card = replace(present, memory=memory) if present else _gone(granted[0].card, memory, lowest)
         room = unit.units_in(memory)
         fixed = told or not isinstance(unit, MemoryUnit)  # the size of a card is not what its parts depend on
         least = room if fixed else highest - lowest + 1
-        seen = [(each, _block(each, memory, unit)) for each in witnesses]
+        seen = [(each, _block(each, memory, unit)) for each in granted]
         return cls(
             card=card if index is None else replace(card, index=index),
             lowest=lowest,
@@ -270,20 +270,20 @@ class WitnessedCard:
         )
 
 
-def _block(witness: GrantedUnits, memory: int, unit: NodeUnit) -> range:
-    """Returns which units of a card, counted from its first, are of the class of ``witness``."""
+def _block(grant: GrantedUnits, memory: int, unit: NodeUnit) -> range:
+    """Returns which units of a card, counted from its first, are of the class of ``grant``."""
     start = 0
     for part in unit.parts:
         room = part.units_in(memory)
-        if part.resource is witness.resource:
+        if part.resource is grant.resource:
             return range(start, start + room)
         start += room
     return range(start)
 
 
-def _least_memory(witnesses: Sequence[GrantedUnits], part: Unit) -> int:
+def _least_memory(granted: Sequence[GrantedUnits], part: Unit) -> int:
     """Returns the bytes that a card has at least that has all these units of one class."""
-    own = [witness for witness in witnesses if witness.resource is part.resource]
+    own = [grant for grant in granted if grant.resource is part.resource]
     span = max(each.highest for each in own) - min(each.lowest for each in own) + 1 if own else 0
     return part.least_memory(span) if own else 0
 
@@ -292,19 +292,19 @@ def _gone(uuid: str, memory: int, index: int) -> PhysicalCard:
     return PhysicalCard(uuid=uuid, index=index, memory=memory, healthy=False, reason=GONE)
 
 
-def witnessed_cards(
-    witnesses: Iterable[GrantedUnits], present: Iterable[PhysicalCard], unit: NodeUnit
-) -> list[WitnessedCard]:
+def granted_cards(
+    granted: Iterable[GrantedUnits], present: Iterable[PhysicalCard], unit: NodeUnit
+) -> list[GrantedCard]:
     """Returns the cards of which units are held, in the order of these units."""
     by_uuid = {card.uuid: card for card in present}
     by_card: dict[str, list[GrantedUnits]] = {}
-    for witness in witnesses:
-        by_card.setdefault(witness.card, []).append(witness)
-    cards = [WitnessedCard.of(each, by_uuid.get(uuid), unit) for uuid, each in by_card.items()]
+    for grant in granted:
+        by_card.setdefault(grant.card, []).append(grant)
+    cards = [GrantedCard.of(each, by_uuid.get(uuid), unit) for uuid, each in by_card.items()]
     return sorted(cards, key=lambda each: each.lowest)
 
 
-def placed_cards(cards: Sequence[WitnessedCard], unit: NodeUnit) -> list[tuple[PhysicalCard, int]]:
+def placed_cards(cards: Sequence[GrantedCard], unit: NodeUnit) -> list[tuple[PhysicalCard, int]]:
     """Returns each card with a place that contains all its units in use, where no card overlaps another.
 
     Raises:
@@ -327,7 +327,7 @@ def placed_cards(cards: Sequence[WitnessedCard], unit: NodeUnit) -> list[tuple[P
     return placed
 
 
-def _latest_places(cards: Sequence[WitnessedCard]) -> list[int]:
+def _latest_places(cards: Sequence[GrantedCard]) -> list[int]:
     """Returns the highest place of each card that leaves room for those after it."""
     latest: list[int] = []
     for card in reversed(cards):
@@ -335,11 +335,11 @@ def _latest_places(cards: Sequence[WitnessedCard]) -> list[int]:
     return latest[::-1]
 
 
-def _overlap(cards: Sequence[WitnessedCard]) -> str:
+def _overlap(cards: Sequence[GrantedCard]) -> str:
     return "; ".join(_overlaps(cards)) or "the cards of which units are held have no room for these units"
 
 
-def _overlaps(cards: Sequence[WitnessedCard]) -> Iterator[str]:
+def _overlaps(cards: Sequence[GrantedCard]) -> Iterator[str]:
     for one, other in pairwise(cards):
         if other.lowest <= one.highest:
             yield f"units of card {other.card.uuid} are held that lie between those of card {one.card.uuid}"

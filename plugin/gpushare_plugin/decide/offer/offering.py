@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from gpushare_core.api.enums import Mode, UnitChange
-from gpushare_core.api.node_object import GPUShareNode, NodeSpec
 from gpushare_core.api.served import Problem
+from gpushare_core.api.share_node import GPUShareNode, NodeSpec
 from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.dialects.table import DIALECTS
@@ -28,18 +28,18 @@ from gpushare_plugin.decide.offer.granted_units import (
     ContradictionError,
     GrantedUnits,
     agrees,
-    annotated_witnesses,
+    annotated_granted_units,
     contradicting,
+    granted_cards,
+    granted_unit,
     has_sizes,
     placed_cards,
-    stored_witnesses,
-    unwitnessed,
-    with_told_parts,
-    witnessed_cards,
-    witnessed_unit,
+    pods_without_evidence,
+    stored_granted_units,
+    with_reported_parts,
 )
 from gpushare_plugin.decide.offer.replaced_plugin_units import (
-    NO_STAND_INS,
+    NO_REPLACED_PLUGIN,
     DevicesOfReplacedPlugin,
     devices_of_replaced_plugin,
 )
@@ -57,7 +57,7 @@ LAYOUT_UNKNOWN = "LayoutUnknown"
 STARTING = Problem(
     "Starting", "the plugin has just started, and waits until the API server tells this node's pods"
 )
-KUBELET_SILENT = Problem(
+POD_RESOURCES_UNAVAILABLE = Problem(
     "PodResourcesUnreachable",
     "which units pods hold is not known until the kubelet's PodResources answer: is the kubelet running, and"
     " is its folder pod-resources mounted?",
@@ -87,7 +87,7 @@ def unreadable(fields: str) -> Problem:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Snapshot:
+class NodeSnapshot:
     """All that the decision is made from."""
 
     share_node: GPUShareNode | None
@@ -115,7 +115,7 @@ class Offering:
     """Names the resources as which the units are offered."""
     renaming_blocked_by: tuple[str, ...] = ()
     """The pods that hold units by the names of ``dialect`` while another one is asked for, for people."""
-    devices_of_replaced_plugin: DevicesOfReplacedPlugin = NO_STAND_INS
+    devices_of_replaced_plugin: DevicesOfReplacedPlugin = NO_REPLACED_PLUGIN
     """Foreign units in the lists that the kubelet gets."""
     problem: Problem | None = None
     """What this version cannot serve."""
@@ -150,7 +150,7 @@ class Offering:
         return self.refused_unit is not None and self.refused_unit.meanings == unit.meanings
 
 
-def decide_offering(snapshot: Snapshot) -> Offering:
+def decide_offering(snapshot: NodeSnapshot) -> Offering:
     """Returns what the node offers from now on."""
     offering = _decide(snapshot)
     if snapshot.share_node is None or offering.layout is None:
@@ -167,7 +167,7 @@ def decide_offering(snapshot: Snapshot) -> Offering:
     )
 
 
-def _decide(snapshot: Snapshot) -> Offering:
+def _decide(snapshot: NodeSnapshot) -> Offering:
     share_node = snapshot.share_node
     if share_node is None or share_node.spec.mode is Mode.OFF:
         return Offering()
@@ -179,7 +179,7 @@ def _decide(snapshot: Snapshot) -> Offering:
             return Offering(layout=kept, problem=problem, blocked_by=holders)
         return _offering(snapshot, share_node, held)
     except NotShownError:
-        return Offering(postponed=KUBELET_SILENT)
+        return Offering(postponed=POD_RESOURCES_UNAVAILABLE)
     except ContradictionError as error:
         return Offering(postponed=Problem(LAYOUT_UNKNOWN, str(error)))
 
@@ -210,23 +210,23 @@ def without_cards(before: Offering, problem: Problem) -> Offering:
     return postponed(before, problem)
 
 
-def _offering(snapshot: Snapshot, share_node: GPUShareNode, held: list[HeldUnit]) -> Offering:
+def _offering(snapshot: NodeSnapshot, share_node: GPUShareNode, held: list[HeldUnit]) -> Offering:
     """Raises ``ContradictionError`` where it is not known what units in use mean."""
     desired = desired_unit(share_node.spec)
-    witnesses = stored_witnesses(snapshot.assigned)
+    granted = stored_granted_units(snapshot.assigned)
     served = _recorded_unit(snapshot, share_node)
-    if served is None and _is_held(desired, held, snapshot, witnesses):
+    if served is None and _is_held(desired, held, snapshot, granted):
         served = desired
-    if witnesses:
-        told = with_told_parts(desired, witnesses)
-        served = witnessed_unit((served, most_annotated(held), desired, told), witnesses)
+    if granted:
+        told = with_reported_parts(desired, granted)
+        served = granted_unit((served, most_annotated(held), desired, told), granted)
     in_force = unit_in_force(desired, served, held)
     present = snapshot.cards or ()
-    layout = _layout(snapshot, present, in_force.unit, witnesses, held=bool(held))
+    layout = _layout(snapshot, present, in_force.unit, granted, held=bool(held))
     if not _is_too_fine(layout, snapshot.limit):
         offering = Offering(layout=layout, blocked_by=in_force.blocked_by)
         return _unless_in_vain(offering, snapshot, desired) if in_force.blocked_by else offering
-    last_good = _last_good(snapshot, served, witnesses, held=bool(held)) if served else None
+    last_good = _last_good(snapshot, served, granted, held=bool(held)) if served else None
     if last_good and in_force.blocked_by:  # what is told is of the unit to come
         offering = Offering(layout=last_good, blocked_by=in_force.blocked_by)
         return _unless_in_vain(offering, snapshot, desired)
@@ -238,7 +238,7 @@ def _offering(snapshot: Snapshot, share_node: GPUShareNode, held: list[HeldUnit]
     )
 
 
-def _unless_in_vain(offering: Offering, snapshot: Snapshot, desired: NodeUnit) -> Offering:
+def _unless_in_vain(offering: Offering, snapshot: NodeSnapshot, desired: NodeUnit) -> Offering:
     """Returns ``offering``, in which pods are in the way of ``desired``; nobody has to end for a unit that is
     too fine to come into force."""
     reserved = offering.layout.reserved if offering.layout else 0
@@ -263,29 +263,29 @@ def _refusal(layout: Layout, limit: int) -> Offering:
 
 
 def _is_held(
-    unit: NodeUnit, held: Sequence[HeldUnit], snapshot: Snapshot, witnesses: Sequence[GrantedUnits]
+    unit: NodeUnit, held: Sequence[HeldUnit], snapshot: NodeSnapshot, granted: Sequence[GrantedUnits]
 ) -> bool:
     """Whether what pods hold can be units of ``unit``, which is of several classes: as after a policy was
     deleted and applied anew. Of what each pod holds alone that cannot be told."""
     if len(unit.parts) == 1 or any(each.unit and each.unit.meaning not in unit.meanings for each in held):
         return False
     try:
-        _layout(snapshot, snapshot.cards or (), unit, witnesses, held=bool(held))
+        _layout(snapshot, snapshot.cards or (), unit, granted, held=bool(held))
     except ContradictionError:
         return False
     return True
 
 
 def _last_good(
-    snapshot: Snapshot, unit: NodeUnit, witnesses: Sequence[GrantedUnits], *, held: bool
+    snapshot: NodeSnapshot, unit: NodeUnit, granted: Sequence[GrantedUnits], *, held: bool
 ) -> Layout | None:
     """Returns what worked before: ``unit`` with the cards that were offered, others as far as they fit."""
     known = known_layout(snapshot)
-    before = {*(known.places if known else ()), *(witness.card for witness in witnesses)}
+    before = {*(known.places if known else ()), *(grant.card for grant in granted)}
     chosen: list[PhysicalCard] = []
     last_good = None
     for card in sorted(snapshot.cards or (), key=lambda card: card.uuid not in before):
-        layout = _layout(snapshot, [*chosen, card], unit, witnesses, held=held)
+        layout = _layout(snapshot, [*chosen, card], unit, granted, held=held)
         if fits(layout, limit=snapshot.limit):
             chosen.append(card)
             last_good = layout
@@ -293,43 +293,43 @@ def _last_good(
 
 
 def _layout(
-    snapshot: Snapshot,
+    snapshot: NodeSnapshot,
     present: Sequence[PhysicalCard],
     unit: NodeUnit,
-    witnesses: Sequence[GrantedUnits],
+    granted: Sequence[GrantedUnits],
     *,
     held: bool,
 ) -> Layout:
     """Returns the cards that are ``present``; those of which units are ``held`` as they were at that time.
 
-    That is taken from the layout that was recorded, unless a witness contradicts it; then from the witnesses.
+    That is taken from the layout that was recorded, unless a grant contradicts it; then from the granted.
 
     Raises:
         ContradictionError: neither tells.
     """
     reserved = _reserved(snapshot.share_node.spec) if snapshot.share_node else 0
     known = known_layout(snapshot)
-    if held and known and known.unit.meanings == unit.meanings and agrees(known, witnesses):
+    if held and known and known.unit.meanings == unit.meanings and agrees(known, granted):
         _verify_record(snapshot, known)
         cards = keep_places(present, _cards(known), held=True)
         return lay_out(cards, unit, reserved=reserved, places=known.places)
     if held or (known is None and _may_hold(snapshot)):
-        witnesses = [*witnesses, *_other_witnesses(snapshot, unit)]
+        granted = [*granted, *_other_granted_units(snapshot, unit)]
     found = lay_out(present, unit, reserved=reserved)
-    if agrees(found, witnesses) and has_sizes(found, witnesses):
+    if agrees(found, granted) and has_sizes(found, granted):
         return found
-    placed = placed_cards(witnessed_cards(witnesses, present, unit), unit)
+    placed = placed_cards(granted_cards(granted, present, unit), unit)
     cards = keep_places(present, [card for card, _ in placed], held=True)
     return lay_out(cards, unit, reserved=reserved, places={card.uuid: first for card, first in placed})
 
 
-def _may_hold(snapshot: Snapshot) -> bool:
+def _may_hold(snapshot: NodeSnapshot) -> bool:
     """Whether nothing is known yet of what is assigned, and a pod asks for units: also one not annotated."""
     asking = (pod for pod in snapshot.pods.values() if pod.request and pod.request.containers)
     return not snapshot.assigned_known and any(asking)
 
 
-def _verify_record(snapshot: Snapshot, known: Layout) -> None:
+def _verify_record(snapshot: NodeSnapshot, known: Layout) -> None:
     """What this process offered it knows. What was recorded before its start may be an old backup.
 
     Two pods may also have got each other's card and not been repaired before the restart: which of both is
@@ -349,38 +349,40 @@ def _verify_record(snapshot: Snapshot, known: Layout) -> None:
         )
 
 
-def _other_witnesses(snapshot: Snapshot, unit: NodeUnit) -> list[GrantedUnits]:
-    """Returns what annotations witness, where no layout is recorded.
+def _other_granted_units(snapshot: NodeSnapshot, unit: NodeUnit) -> list[GrantedUnits]:
+    """Returns what annotations grant, where no layout is recorded.
 
     Raises:
         ContradictionError: it is not known which units are held, or what those of some pods mean.
     """
     _require_assigned(snapshot)
-    witnesses = _annotated(snapshot)
-    if unknown := unwitnessed(snapshot.assigned, [*stored_witnesses(snapshot.assigned), *witnesses]):
+    granted = _annotated(snapshot)
+    if unknown := pods_without_evidence(
+        snapshot.assigned, [*stored_granted_units(snapshot.assigned), *granted]
+    ):
         raise ContradictionError(
             f"nothing says on which card the units of these pods lie: {', '.join(unknown)}; delete them, or"
             " wait until the kubelet has ended those that are deleted"
         )
-    if other := {witness.holder for witness in witnesses if not witness.is_of(unit)}:
+    if other := {grant.holder for grant in granted if not grant.is_of(unit)}:
         raise ContradictionError(
             f"units of {unit.text} are held, and by their annotations units of another size by"
             f" {', '.join(sorted(other))}: delete these pods"
         )
-    return witnesses
+    return granted
 
 
-def _require_assigned(snapshot: Snapshot) -> None:
+def _require_assigned(snapshot: NodeSnapshot) -> None:
     """Raises ``NotShownError`` where it is not known yet which units are held."""
     if not snapshot.assigned_known:
         raise NotShownError
 
 
-def _annotated(snapshot: Snapshot) -> list[GrantedUnits]:
-    return annotated_witnesses(snapshot.assigned, snapshot.pods, _node_name(snapshot))
+def _annotated(snapshot: NodeSnapshot) -> list[GrantedUnits]:
+    return annotated_granted_units(snapshot.assigned, snapshot.pods, _node_name(snapshot))
 
 
-def _node_name(snapshot: Snapshot) -> str:
+def _node_name(snapshot: NodeSnapshot) -> str:
     return snapshot.share_node.metadata.name if snapshot.share_node else ""
 
 
@@ -398,20 +400,20 @@ def desired_unit(spec: NodeSpec) -> NodeUnit:
     return NODE_MODES[spec.mode].unit(UnitFields(spec.memory_unit, spec.slices_per_card))
 
 
-def _as_before(snapshot: Snapshot, share_node: GPUShareNode) -> Layout | None:
+def _as_before(snapshot: NodeSnapshot, share_node: GPUShareNode) -> Layout | None:
     """What was offered while units are held, as far as the cards that are there now can serve it.
 
     Raises ``ContradictionError`` where it is not known what units in use mean.
     """
     known = known_layout(snapshot)
-    if known is None or not agrees(known, stored_witnesses(snapshot.assigned)):
+    if known is None or not agrees(known, stored_granted_units(snapshot.assigned)):
         return None
     _verify_record(snapshot, known)
     cards = _cards(known) if snapshot.cards is None else keep_places(snapshot.cards, _cards(known), held=True)
     return lay_out(cards, known.unit, reserved=_reserved(share_node.spec), places=known.places)
 
 
-def _recorded_unit(snapshot: Snapshot, share_node: GPUShareNode) -> NodeUnit | None:
+def _recorded_unit(snapshot: NodeSnapshot, share_node: GPUShareNode) -> NodeUnit | None:
     if snapshot.last_layout:
         return snapshot.last_layout.unit
     try:
@@ -420,14 +422,14 @@ def _recorded_unit(snapshot: Snapshot, share_node: GPUShareNode) -> NodeUnit | N
         return None
 
 
-def known_dialect(snapshot: Snapshot) -> Dialect | None:
+def known_dialect(snapshot: NodeSnapshot) -> Dialect | None:
     """Returns in whose names units were offered last, also before the plugin was restarted."""
     if snapshot.last_dialect or snapshot.share_node is None:
         return snapshot.last_dialect
     return recorded_dialect(snapshot.share_node.status)
 
 
-def known_layout(snapshot: Snapshot) -> Layout | None:
+def known_layout(snapshot: NodeSnapshot) -> Layout | None:
     """Returns what was offered last, also before the plugin was restarted."""
     if snapshot.last_layout or snapshot.share_node is None:
         return snapshot.last_layout

@@ -11,8 +11,8 @@ from itertools import chain
 
 from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.placement.requests import ResourceClass
-from gpushare_plugin.decide.admit.environment import UnusableUnitsError
 from gpushare_plugin.decide.held.assigned_devices import AssignedDevices
+from gpushare_plugin.decide.units.errors import UnusableUnitsError
 from gpushare_plugin.decide.units.foreign_units import foreign_classes, foreign_doubt, foreign_shares
 from gpushare_plugin.decide.units.layout import Layout
 from gpushare_plugin.decide.units.unit_ids import UnitSet
@@ -34,7 +34,7 @@ class DevicesOfReplacedPlugin:
         return [text.encode() for text in self.ids.get(resource, ())]
 
 
-NO_STAND_INS = DevicesOfReplacedPlugin()
+NO_REPLACED_PLUGIN = DevicesOfReplacedPlugin()
 
 
 def devices_of_replaced_plugin(
@@ -46,7 +46,7 @@ def devices_of_replaced_plugin(
     size, all that nobody has.
     """
     if not any(assigned.foreign()):
-        return NO_STAND_INS
+        return NO_REPLACED_PLUGIN
     held = {*assigned.numbers()}
     withheld: set[int] = set()
     for resource in layout.classes:

@@ -52,7 +52,7 @@ def held_units(pods: Pods, assigned: AssignedDevices) -> list[HeldUnit]:
 
 def is_admitted(pod: Pod, assigned: AssignedDevices) -> bool:
     """Whether the kubelet has assigned ``pod`` its units, also where it has lost them since."""
-    return assigned.has_units(pod) or assigned.forgotten_of(pod) is not None
+    return assigned.has_units(pod) or assigned.lost_of(pod) is not None
 
 
 def may_go_on(pod: Pod, assigned: AssignedDevices, unit: NodeUnit) -> bool:

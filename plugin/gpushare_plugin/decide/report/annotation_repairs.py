@@ -17,21 +17,22 @@ from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.dialects.grants import CardPlace
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_core.placement.units import Unit, readable_unit
+from gpushare_plugin.decide.admit.card_reason import KEPT_BY_KUBELET
 from gpushare_plugin.decide.held.allocations import (
     admitted_allocations,
     containers_without_units,
-    forgotten_allocations,
-    forgotten_containers,
+    lost_allocations,
+    lost_containers,
 )
 from gpushare_plugin.decide.held.assigned_devices import AssignedDevices, NodeAssignments
 from gpushare_plugin.decide.held.pod_allocation import PodAllocation
 from gpushare_plugin.decide.held.pod_events import PodEvent
 from gpushare_plugin.decide.held.pods import Pod, PodName
-from gpushare_plugin.decide.pod_answers import PodAnswers
+from gpushare_plugin.decide.memo import Memo
 from gpushare_plugin.decide.units.layout import Layout
 
-ANNOTATIONS_FULL = "AnnotationsFull"
-"""Reason."""
+ANNOTATIONS_FULL, OTHER_CARD = "AnnotationsFull", "OtherCardThanAnnotated"
+"""Reasons of Events."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,24 +44,24 @@ class Repair:
     annotations: Mapping[str, str]
     obstacle: str = ""
     """Why it is of no use to write them; empty where nothing is known against it."""
+    other_card: str = ""
+    """For people: which card the pod has in place of the annotated one, and why; empty where it has that."""
 
 
 @dataclass(slots=True)
 class RepairPlanner:
     """Plans repairs. A pod that needed none is looked at again when something of it has changed."""
 
-    _settled: PodAnswers[list[Repair]] = field(default_factory=PodAnswers)
+    _settled: Memo[list[Repair]] = field(default_factory=Memo)
 
     def plan(
         self, assignments: NodeAssignments, pods: Iterable[Pod], dialect: Dialect, *, now: datetime
     ) -> list[Repair]:
         """Returns what ``plan_repairs`` does. The time is in repairs alone: these are planned anew."""
-        repairs = self._settled.of(
-            pods,
-            assignments,
-            beside=(dialect,),
-            decide=lambda pod: plan_repairs(assignments, [pod], dialect, now=now),
-            settled=operator.not_,
+        repairs = self._settled.values(
+            {pod.name: (assignments.of_pod(pod), dialect) for pod in pods},
+            lambda known: plan_repairs(assignments, [known[0].pod], dialect, now=now),
+            keep=operator.not_,
         )
         return [*chain.from_iterable(repairs)]
 
@@ -74,7 +75,13 @@ def plan_repairs(
     went in the middle of an admission the annotation alone tells of the other containers.
     """
     return [
-        Repair(held.pod.name, held.pod.uid, annotations, _obstacle(held.pod, annotations))
+        Repair(
+            held.pod.name,
+            held.pod.uid,
+            annotations,
+            obstacle=_obstacle(held.pod, annotations),
+            other_card=_other_card(held, assignments),
+        )
         for pod in pods
         for held in _certain_allocations(pod, assignments)
         if (annotations := _repaired(held, assignments, dialect, now))
@@ -103,17 +110,44 @@ def full_pod_events(repairs: Iterable[Repair]) -> list[PodEvent]:
     ]
 
 
+def other_card_events(repairs: Iterable[Repair]) -> list[PodEvent]:
+    """Returns what pods are to be told that have another card than the annotated one."""
+    return [
+        PodEvent(
+            pod=repair.pod,
+            uid=repair.uid,
+            reason=OTHER_CARD,
+            note=repair.other_card,
+            action="Annotating",
+            occasion=repair.other_card,
+        )
+        for repair in repairs
+        if repair.other_card
+    ]
+
+
+def _other_card(held: PodAllocation, assignments: NodeAssignments) -> str:
+    annotated = held.pod.allocation
+    if annotated is None or annotated.node != assignments.node:
+        return ""
+    if held.cards.keys() <= annotated.held().keys():
+        return ""
+    preferred = assignments.preferred.get(held.pod.uid)
+    reason = (preferred and preferred.reason) or KEPT_BY_KUBELET
+    return f"card {', '.join(held.cards)} in place of {', '.join(annotated.held())}: {reason}"
+
+
 def _certain_allocations(pod: Pod, assignments: NodeAssignments) -> Iterator[PodAllocation]:
     yield from admitted_allocations(assignments, [pod])
-    if assignments.assigned.forgotten_of(pod) and _is_told(pod, assignments.assigned):
-        yield from forgotten_allocations(assignments, [pod])
+    if assignments.assigned.lost_of(pod) and _is_told(pod, assignments.assigned):
+        yield from lost_allocations(assignments, [pod])
 
 
 def _is_told(pod: Pod, assigned: AssignedDevices) -> bool:
     """Whether it is known of every container that lacks units whether it had some."""
     promised = pod.allocation.containers if pod.allocation else {}
     lacking = {name for name in containers_without_units(pod, assigned) if name in promised}
-    return lacking <= {*forgotten_containers(pod, assigned)}
+    return lacking <= {*lost_containers(pod, assigned)}
 
 
 def _repaired(

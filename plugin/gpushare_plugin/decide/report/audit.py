@@ -10,7 +10,7 @@ from itertools import chain
 
 import msgspec
 
-from gpushare_core.api.node_object import CardStatus, NodeStatus
+from gpushare_core.api.share_node import CardStatus, NodeStatus
 from gpushare_core.audit.difference import Difference, Kind
 from gpushare_core.audit.differences import node_differences
 from gpushare_core.audit.lasting import LastingDifferences
@@ -18,11 +18,11 @@ from gpushare_core.audit.records import (
     ContainerKey,
     HeldUnits,
     ListedContainer,
-    NodeBooks,
-    PodBook,
+    NodeRecords,
     PodKey,
+    PodRecord,
     SeenCards,
-    ShareNodeBook,
+    ShareNodeRecord,
     StoredContainer,
 )
 from gpushare_core.audit.status_card import status_card
@@ -106,11 +106,11 @@ def _held(card: CardStatus) -> list[object]:
     return [(pod.uid, pod.namespace, pod.name, pod.container, pod.units, pod.orphaned) for pod in card.pods]
 
 
-def node_books(given: AuditInput) -> NodeBooks:
+def node_books(given: AuditInput) -> NodeRecords:
     """Returns what the auditor reads."""
     pods = {pod.uid: _pod(pod, given.node) for pod in given.pods.values()}
     listed = given.assigned.pods.values()
-    return NodeBooks(
+    return NodeRecords(
         node=given.node,
         share_node=_share_node(given.node, given.status),
         pods=pods,
@@ -120,8 +120,8 @@ def node_books(given: AuditInput) -> NodeBooks:
     )
 
 
-def _pod(pod: Pod, node: str) -> PodBook:
-    return PodBook(
+def _pod(pod: Pod, node: str) -> PodRecord:
+    return PodRecord(
         key=PodKey(pod.name.namespace, pod.name.name, pod.uid),
         node=node,
         kubelet_uid=pod.kubelet_uid,
@@ -133,8 +133,8 @@ def _pod(pod: Pod, node: str) -> PodBook:
     )
 
 
-def _share_node(node: str, status: NodeStatus) -> ShareNodeBook:
-    return ShareNodeBook(
+def _share_node(node: str, status: NodeStatus) -> ShareNodeRecord:
+    return ShareNodeRecord(
         name=node,
         unit=parse_node_unit(status.memory_unit) if status.memory_unit else None,
         dialect=status.dialect,

@@ -1,7 +1,7 @@
 """One card in a word, for a column of ``kubectl get``, and in a line, for ``kubectl describe``."""
 
 from gpushare_core.api.enums import Health, Mode
-from gpushare_core.api.node_object import CardStatus
+from gpushare_core.api.share_node import CardStatus
 
 FREE = "free"
 WHOLE = "whole"

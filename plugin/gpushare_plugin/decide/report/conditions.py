@@ -19,7 +19,7 @@ from gpushare_core.api.names import (
     UNIT_CHANGE_BLOCKED,
     UNIT_TOO_FINE,
 )
-from gpushare_core.api.node_object import NodeSpec
+from gpushare_core.api.share_node import NodeSpec
 from gpushare_core.audit.difference import Difference
 from gpushare_core.dialects.visible_cards import APPLICATION_VARIABLES, RUNTIME_SUFFIX, is_runtime_variable
 from gpushare_core.placement.modes.table import unit_asked_for
@@ -27,15 +27,15 @@ from gpushare_core.placement.requests import ResourceClass
 from gpushare_core.placement.units import NodeUnit, UnitFields, part_of
 from gpushare_plugin.decide.health.cordon import NO_CORDON, Cordon
 from gpushare_plugin.decide.offer.offering import (
-    KUBELET_SILENT,
     LAYOUT_UNKNOWN,
+    POD_RESOURCES_UNAVAILABLE,
     Offering,
     desired_unit,
     is_draining,
 )
 from gpushare_plugin.decide.report.audit import TOO_MUCH
-from gpushare_plugin.decide.report.status import quantity_text
 from gpushare_plugin.decide.units.layout import Layout, PlacedCard
+from gpushare_plugin.decide.units.quantity_text import quantity_text
 from gpushare_plugin.devices.card import LeftOutCard, Reading
 
 
@@ -254,7 +254,9 @@ def _ledger_in_sync(offering: Offering, annotations: AnnotationState) -> Conditi
             return condition_false(LEDGER_IN_SYNC, LAYOUT_UNKNOWN, message)
         return condition_unknown(LEDGER_IN_SYNC, postponed.reason, message)
     if not annotations.pod_resources_available:
-        return condition_unknown(LEDGER_IN_SYNC, KUBELET_SILENT.reason, KUBELET_SILENT.message)
+        return condition_unknown(
+            LEDGER_IN_SYNC, POD_RESOURCES_UNAVAILABLE.reason, POD_RESOURCES_UNAVAILABLE.message
+        )
     if too_much := [difference for difference in annotations.differences if difference.kind in TOO_MUCH]:
         return condition_false(LEDGER_IN_SYNC, "OverCommitted", _told(too_much))
     if annotations.differing:

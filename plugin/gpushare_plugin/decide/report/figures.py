@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from heapq import nlargest
 
 from gpushare_core.api.enums import Health
-from gpushare_core.api.node_object import CardStatus, NodeSpec, NodeStatus
+from gpushare_core.api.share_node import CardStatus, NodeSpec, NodeStatus
 from gpushare_core.placement.modes.table import NODE_MODES, class_of_lock
 from gpushare_core.process.metrics import Gauge, Sample
 from gpushare_plugin.decide.use.container_use import MeasuredUse

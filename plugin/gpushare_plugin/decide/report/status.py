@@ -8,10 +8,9 @@ import msgspec
 from gpushare_core.api import bounds
 from gpushare_core.api.conditions import ConditionState, dated_conditions
 from gpushare_core.api.enums import Health
-from gpushare_core.api.node_object import (
+from gpushare_core.api.share_node import (
     CardFault,
     CardStatus,
-    Condition,
     GPUShareNode,
     MemoryTotals,
     NodeStatus,
@@ -20,7 +19,6 @@ from gpushare_core.api.node_object import (
     UnitTotals,
 )
 from gpushare_core.placement.modes.table import class_of_lock, mode_dividing, mode_serving
-from gpushare_core.placement.quantity import format_memory
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_core.placement.units import part_of
 from gpushare_core.process.version import VERSION
@@ -30,7 +28,8 @@ from gpushare_plugin.decide.offer.offering import Offering
 from gpushare_plugin.decide.report.card_summary import card_line, card_summary
 from gpushare_plugin.decide.units.layout import Layout, PlacedCard
 from gpushare_plugin.decide.units.locks import NO_LOCKS, Locks
-from gpushare_plugin.decide.use.container_use import Holding
+from gpushare_plugin.decide.units.quantity_text import quantity_text
+from gpushare_plugin.decide.use.container_use import ContainerShare
 from gpushare_plugin.decide.use.reported_use import NOTHING_USED, ReportedUse
 
 
@@ -70,7 +69,7 @@ def with_conditions(
 ) -> NodeStatus:
     """Returns ``status`` with other conditions, each with its times."""
     before, generation = share_node.status.conditions, share_node.metadata.generation
-    dated = dated_conditions(states, before=before, generation=generation, now=now, of=Condition)
+    dated = dated_conditions(states, before=before, generation=generation, now=now)
     return msgspec.structs.replace(status, conditions=dated)
 
 
@@ -132,7 +131,7 @@ def _shares(uuid: str, allocations: Sequence[PodAllocation], use: ReportedUse) -
     for allocation in allocations:
         for container, cards in allocation.containers.items():
             if uuid in cards:
-                key = Holding(allocation.pod.name, allocation.pod.uid, container, uuid)
+                key = ContainerShare(allocation.pod.name, allocation.pod.uid, container, uuid)
                 yield PodShare(
                     namespace=printable(allocation.pod.name.namespace, most_bytes=bounds.WORD),
                     name=printable(allocation.pod.name.name, most_bytes=bounds.NAME),
@@ -212,9 +211,3 @@ def _family(layout: Layout) -> str:
     """Returns a quantity in the suffixes that are to be written."""
     memory = part_of(layout.unit, ResourceClass.MEMORY)
     return memory.text if memory else "1Gi"
-
-
-def quantity_text(size: int, like: str = "1Gi") -> str:
-    """Returns ``size`` bytes exactly, in the shorter family of suffixes; in that of ``like`` on ties."""
-    other = "1M" if like.endswith("i") else "1Mi"
-    return min(format_memory(size, like=like), format_memory(size, like=other), key=len)

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from gpushare_core.api.enums import Health
-from gpushare_core.api.node_object import CardStatus, NodeStatus
+from gpushare_core.api.share_node import CardStatus, NodeStatus
 from gpushare_core.placement.quantity import parse_memory
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_core.placement.units import Meaning, NodeUnit, Unit, parse_node_unit

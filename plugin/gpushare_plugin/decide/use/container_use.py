@@ -16,7 +16,7 @@ ContainerNames = Mapping[CgroupOwner, str]
 """Names of containers, by what their processes' cgroups are called."""
 
 
-class Holding(NamedTuple):
+class ContainerShare(NamedTuple):
     """Units of one card that one container has."""
 
     pod: PodName
@@ -32,11 +32,11 @@ class MeasuredUse:
 
     cards: Mapping[str, int] = field(default_factory=dict)
     """UUID -> bytes. A card of which it cannot be told is missing."""
-    containers: Mapping[Holding, int] = field(default_factory=dict)
+    containers: Mapping[ContainerShare, int] = field(default_factory=dict)
     """Bytes. With it and ``cards``, what is missing uses nothing."""
-    requested: Mapping[Holding, int] = field(default_factory=dict)
+    requested: Mapping[ContainerShare, int] = field(default_factory=dict)
     """Bytes that each container asked for."""
-    exceeded_lately: frozenset[Holding] = frozenset()
+    exceeded_lately: frozenset[ContainerShare] = frozenset()
     """Who used more than that, now or a while ago."""
     problem: Problem | None = None
     """Why nothing can be told now, or nothing of containers."""
@@ -47,7 +47,7 @@ def measured_use(
 ) -> MeasuredUse:
     """Returns ``use`` by those who hold units; what others use counts for the cards alone."""
     requested = requested_memory(layout, allocations)
-    containers: Counter[Holding] = Counter()
+    containers: Counter[ContainerShare] = Counter()
     by_name = {(key.uid, key.container, key.card): key for key in requested}
     for told in use.containers:
         if key := by_name.get((told.uid, told.container, told.card)):
@@ -59,11 +59,11 @@ def measured_use(
     return MeasuredUse(cards=use.cards, containers=dict(containers), requested=requested, problem=use.problem)
 
 
-def requested_memory(layout: Layout, allocations: Iterable[PodAllocation]) -> dict[Holding, int]:
+def requested_memory(layout: Layout, allocations: Iterable[PodAllocation]) -> dict[ContainerShare, int]:
     """Returns the bytes that each holding is worth; of cards that are not in the layout nothing."""
     placed = {each.uuid: each for each in layout.cards}
     return {
-        Holding(allocation.pod.name, allocation.pod.uid, container, card): layout.of(
+        ContainerShare(allocation.pod.name, allocation.pod.uid, container, card): layout.of(
             allocation.classes.get(card, layout.classes[0])
         ).memory_of(units, placed[card])
         for allocation in allocations
@@ -73,7 +73,9 @@ def requested_memory(layout: Layout, allocations: Iterable[PodAllocation]) -> di
     }
 
 
-def exceeding(used: Mapping[Holding, int], requested: Mapping[Holding, int]) -> dict[Holding, int]:
+def exceeding(
+    used: Mapping[ContainerShare, int], requested: Mapping[ContainerShare, int]
+) -> dict[ContainerShare, int]:
     """Returns the bytes of those who use more than they asked for."""
     return {key: size for key, size in used.items() if size > requested.get(key, size)}
 
@@ -104,15 +106,15 @@ class _HolderFinder:
     """Who of those that hold units a process belongs to."""
 
     def __init__(
-        self, allocations: Iterable[PodAllocation], holdings: Iterable[Holding], names: ContainerNames
+        self, allocations: Iterable[PodAllocation], holdings: Iterable[ContainerShare], names: ContainerNames
     ) -> None:
         self._names = names
         self._uids = {allocation.pod.kubelet_uid: allocation.pod.uid for allocation in allocations}
-        self._on_card: dict[tuple[str, str], list[Holding]] = defaultdict(list)
+        self._on_card: dict[tuple[str, str], list[ContainerShare]] = defaultdict(list)
         for holding in holdings:
             self._on_card[holding.uid, holding.card].append(holding)
 
-    def holder(self, process: ProcessUse) -> Holding | None:
+    def holder(self, process: ProcessUse) -> ContainerShare | None:
         """Returns None for a process of nobody who has units of its card, or while that cannot be told."""
         for owner, holdings in self._candidates(process):
             if len(holdings) == 1:
@@ -127,7 +129,7 @@ class _HolderFinder:
             return (owner, holdings[0].pod) if is_open else None
         return None
 
-    def _candidates(self, process: ProcessUse) -> Iterator[tuple[CgroupOwner, list[Holding]]]:
+    def _candidates(self, process: ProcessUse) -> Iterator[tuple[CgroupOwner, list[ContainerShare]]]:
         """Yields what may have the process, the outermost first: a pod may itself run a cluster."""
         for owner in cgroup_owners(process.cgroup):
             uid = self._uids.get(owner.pod_uid)

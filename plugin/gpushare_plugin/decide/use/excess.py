@@ -11,11 +11,11 @@ from gpushare_core.api.conditions import (
 )
 from gpushare_core.api.enums import MeasurementScope
 from gpushare_core.api.names import MEMORY_EXCEEDED
-from gpushare_core.api.node_object import NodeSpec
 from gpushare_core.api.served import Problem
+from gpushare_core.api.share_node import NodeSpec
 from gpushare_plugin.decide.held.pod_events import PodEvent
-from gpushare_plugin.decide.report.status import quantity_text
-from gpushare_plugin.decide.use.container_use import Holding, MeasuredUse, exceeding
+from gpushare_plugin.decide.units.quantity_text import quantity_text
+from gpushare_plugin.decide.use.container_use import ContainerShare, MeasuredUse, exceeding
 from gpushare_plugin.decide.use.reported_use import ReportedUse
 
 EXCEEDED, WITHIN_REQUEST = "MemoryExceeded", "MemoryWithinRequest"
@@ -29,7 +29,7 @@ MAX_NAMED = 10
 class Excess:
     """One container that uses more of one card than it asked for."""
 
-    holding: Holding
+    holding: ContainerShare
     requested: int
     """Bytes."""
     used: int
@@ -43,7 +43,7 @@ class Excess:
         )
 
 
-def excesses(use: ReportedUse, requested: Mapping[Holding, int]) -> list[Excess]:
+def excesses(use: ReportedUse, requested: Mapping[ContainerShare, int]) -> list[Excess]:
     """Returns them in the order of pods."""
     found = (Excess(key, requested[key], used) for key, used in exceeding(use.containers, requested).items())
     return sorted(found, key=lambda excess: excess.holding)
@@ -71,7 +71,9 @@ def excess_conditions(spec: NodeSpec, measured: MeasuredUse | None, use: Reporte
     return [memory_exceeded(measured, excesses(use, measured.requested if measured else {}))]
 
 
-def excess_events(before: ReportedUse, now: ReportedUse, requested: Mapping[Holding, int]) -> list[PodEvent]:
+def excess_events(
+    before: ReportedUse, now: ReportedUse, requested: Mapping[ContainerShare, int]
+) -> list[PodEvent]:
     """Returns one Event for each excess that begins, and one for each that ends while its units are held."""
     old, new = exceeding(before.containers, requested), excesses(now, requested)
     ended = old.keys() - {excess.holding for excess in new}
@@ -83,7 +85,7 @@ def _begun(excess: Excess) -> PodEvent:
     return PodEvent(pod=excess.holding.pod, uid=excess.holding.uid, reason=EXCEEDED, note=note, warning=True)
 
 
-def _ended(holdings: Iterable[Holding]) -> Iterator[PodEvent]:
+def _ended(holdings: Iterable[ContainerShare]) -> Iterator[PodEvent]:
     for key in sorted(holdings):
         note = f"container {key.container} uses no more of card {key.card} than it asked for"
         yield PodEvent(pod=key.pod, uid=key.uid, reason=WITHIN_REQUEST, note=note)

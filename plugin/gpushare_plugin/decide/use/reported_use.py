@@ -6,10 +6,10 @@ What moves fast is for Prometheus. A write of the status reaches every follower 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from gpushare_core.api.node_object import NodeStatus
+from gpushare_core.api.share_node import NodeStatus
 from gpushare_core.placement.quantity import MIB, parse_memory
 from gpushare_plugin.decide.held.pods import PodName
-from gpushare_plugin.decide.use.container_use import Holding, MeasuredUse, exceeding
+from gpushare_plugin.decide.use.container_use import ContainerShare, MeasuredUse, exceeding
 
 THRESHOLD = 0.05
 """Of a card's memory: as far a figure has to move, or to zero, or past what a container asked for."""
@@ -21,7 +21,7 @@ class ReportedUse:
 
     cards: Mapping[str, int] = field(default_factory=dict)
     """By UUID."""
-    containers: Mapping[Holding, int] = field(default_factory=dict)
+    containers: Mapping[ContainerShare, int] = field(default_factory=dict)
 
 
 NOTHING_USED = ReportedUse()
@@ -32,7 +32,7 @@ def recorded_use(status: NodeStatus) -> ReportedUse:
     return ReportedUse(
         cards={card.uuid: _bytes(card.used_memory) for card in status.cards},
         containers={
-            Holding(PodName(share.namespace, share.name), share.uid, share.container, card.uuid): used
+            ContainerShare(PodName(share.namespace, share.name), share.uid, share.container, card.uuid): used
             for card in status.cards
             for share in card.pods
             if (used := _bytes(share.used_memory))

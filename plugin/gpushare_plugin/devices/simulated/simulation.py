@@ -1,4 +1,4 @@
-"""What is to happen to simulated cards: read from an annotation of the GPUShareNode."""
+"""What happens to simulated cards: read from an annotation of the GPUShareNode."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -29,11 +29,11 @@ class Simulation:
     vanish: frozenset[int] = frozenset()
     """Cards that are not found."""
     shift: int = 0
-    """How many places the indices of all cards are moved on, the last ones to the front."""
+    """By how much the indices of all cards grow, those of the last cards starting again at 0."""
     repair: frozenset[int] = frozenset()
-    """Cards of which the driver reports that a repair is due."""
+    """Cards for which the driver reports that a repair is due."""
     xids: frozenset[tuple[int, int]] = frozenset()
-    """Card and Xid: events, which happen when they are added."""
+    """Card and Xid: events that happen when they are added."""
     hangs: bool = False
     """Whether the driver does not answer."""
 
@@ -42,7 +42,7 @@ def read_simulation(text: str) -> Simulation:
     """Returns what ``text`` asks for: words such as ``fail=0,2 vanish=1 shift=1 driver=hung xid=1:79``.
 
     Raises:
-        ValueError: it is none of that; the message says what can be asked for.
+        ValueError: the message says what can be asked for.
     """
     simulation = Simulation()
     for word in text.split():
@@ -81,10 +81,10 @@ def _xid(text: str) -> tuple[int, int]:
 
 
 def simulated_reading(cards: Sequence[PhysicalCard], text: str, before: str | None = None) -> Reading:
-    """Returns what a source would tell of ``cards``, all healthy as made, when happens what ``text`` says.
+    """Returns the reading of ``cards``, which are healthy as they were made, after what ``text`` says.
 
-    ``before``: the text of the last reading, whose events are over; None: there was no reading, and nobody
-    saw the events. A text that cannot be read is a problem, and nothing happens to the cards.
+    ``before``: the text of the last reading, whose events are over; None where there was no reading, and then
+    no event is reported. A text that cannot be read is a problem, and nothing happens to the cards.
     """
     try:
         simulation = read_simulation(text)

@@ -13,9 +13,9 @@ from gpushare_core.audit.records import (
     HeldUnits,
     LedgerCard,
     ListedContainer,
-    NodeBooks,
-    PodBook,
+    NodeRecords,
     PodKey,
+    PodRecord,
     SeenCards,
     StoredContainer,
 )
@@ -26,11 +26,11 @@ VISIBLE = "NVIDIA_VISIBLE_DEVICES"
 MEMORY, MIXED = MEMORY_WORLD.books(), MIXED_WORLD.books()
 
 
-def kinds(books: NodeBooks) -> set[Kind]:
+def kinds(books: NodeRecords) -> set[Kind]:
     return {node_difference.kind for node_difference in node_differences(books)}
 
 
-def seeing(books: NodeBooks, visible: str) -> NodeBooks:
+def seeing(books: NodeRecords, visible: str) -> NodeRecords:
     key = ContainerKey(PodKey("default", "a", "uid-a"), "main")
     seen = (books.environments or {})[key]
     assert seen
@@ -104,7 +104,7 @@ def test_a_restartable_init_container_after_an_ordinary_one_has_its_units() -> N
     assert kinds(World("Memory", (16,), (pod,)).books()) == set()
 
 
-def legacy(books: NodeBooks) -> NodeBooks:
+def legacy(books: NodeRecords) -> NodeRecords:
     """A running pod of a replaced system's, which the status does not have."""
     key = PodKey("default", "old", "uid-old")
     amounts = {"main": 12}
@@ -112,7 +112,7 @@ def legacy(books: NodeBooks) -> NodeBooks:
     held = (HeldUnits(resource="aliyun.com/gpu-mem", foreign=12),)
     return replace(
         books,
-        pods={**(books.pods or {}), key.uid: PodBook(key=key, node=NODE, request=request)},
+        pods={**(books.pods or {}), key.uid: PodRecord(key=key, node=NODE, request=request)},
         resources=[*(books.resources or ()), ListedContainer(key=ContainerKey(key, "main"), units=held)],
         checkpoint={
             **(books.checkpoint or {}),
@@ -148,7 +148,7 @@ def test_one_unit_under_two_names_counts_twice() -> None:
     key = ContainerKey(PodKey("", "", "uid-b"), "main")
     stored = {**(books.checkpoint or {}), key: replace((books.checkpoint or {})[key], units=renamed.units)}
     (card,) = books.share_node.cards
-    books = NodeBooks(
+    books = NodeRecords(
         node=NODE,
         share_node=replace(
             books.share_node,
@@ -210,11 +210,11 @@ def test_a_part_that_is_let_go_before_the_kubelet_has_released_it(book: str) -> 
     assert {each.kind for each in released_early(MEMORY, after)} == {Kind.RELEASED_EARLY}
 
 
-def written(books: NodeBooks, value: str | None, variable: str = VISIBLE) -> NodeBooks:
+def written(books: NodeRecords, value: str | None, variable: str = VISIBLE) -> NodeRecords:
     """By the API server alone, without the kubelet's books."""
     pods = books.pods or {}
     author = replace(pods["uid-a"], variables={"main": {variable: value}})
-    return NodeBooks(node=NODE, share_node=books.share_node, pods={**pods, "uid-a": author})
+    return NodeRecords(node=NODE, share_node=books.share_node, pods={**pods, "uid-a": author})
 
 
 @pytest.mark.parametrize("value", ["all", "1", "GPU-1", None], ids=["all", "index", "UUID", "from elsewhere"])
@@ -253,7 +253,7 @@ def test_what_hides_all_cards_from_one_runtime_says_nothing_to_another(value: st
     assert "sets ASCEND_VISIBLE_DEVICES" in found.sentence
 
 
-def beside_units(variable: str, value: str | None, **pod: Any) -> NodeBooks:
+def beside_units(variable: str, value: str | None, **pod: Any) -> NodeRecords:
     """A pod whose one container asks for units, and whose other one sets a variable."""
     author = replace((MEMORY.pods or {})["uid-a"], variables={"exporter": {variable: value}}, **pod)
     return replace(MEMORY, pods={**(MEMORY.pods or {}), "uid-a": author})
@@ -277,7 +277,7 @@ def test_a_container_without_units_that_shows_itself_cards_is_named(variable: st
         pytest.param(beside_units(VISIBLE, "all", is_plugin=True), id="our plugin"),
     ],
 )
-def test_what_shows_nobody_a_card_that_is_not_its_own_is_not_named(books: NodeBooks) -> None:
+def test_what_shows_nobody_a_card_that_is_not_its_own_is_not_named(books: NodeRecords) -> None:
     assert node_differences(books) == []
 
 

@@ -28,12 +28,12 @@ from gpushare_core.audit.differences import (
     status_differences,
 )
 from gpushare_core.audit.records import (
-    Books,
+    ClusterRecords,
     ContainerKey,
     HeldUnits,
     LedgerShare,
     ListedContainer,
-    NodeBooks,
+    NodeRecords,
     PodKey,
     SeenCards,
     StatusHolder,
@@ -49,7 +49,7 @@ UID = "uid-a"
 OTHER = PodKey("default", "z", "uid-z")
 
 
-def status_card(books: NodeBooks, at: int, **changes: Any) -> NodeBooks:
+def status_card(books: NodeRecords, at: int, **changes: Any) -> NodeRecords:
     """Changes what the status says of one card, and its sums with it."""
     assert books.share_node
     cards = [*books.share_node.cards]
@@ -63,31 +63,31 @@ def status_card(books: NodeBooks, at: int, **changes: Any) -> NodeBooks:
     return replace(books, share_node=share_node)
 
 
-def ledger_card(books: NodeBooks, at: int, **changes: Any) -> NodeBooks:
+def ledger_card(books: NodeRecords, at: int, **changes: Any) -> NodeRecords:
     assert books.ledger
     cards = [*books.ledger.cards]
     cards[at] = replace(cards[at], **changes)
     return replace(books, ledger=replace(books.ledger, cards=tuple(cards)))
 
 
-def pod(books: NodeBooks, uid: str = UID, **changes: Any) -> NodeBooks:
+def pod(books: NodeRecords, uid: str = UID, **changes: Any) -> NodeRecords:
     assert books.pods
     return replace(books, pods={**books.pods, uid: replace(books.pods[uid], **changes)})
 
 
-def without_pod(books: NodeBooks, uid: str = UID) -> NodeBooks:
+def without_pod(books: NodeRecords, uid: str = UID) -> NodeRecords:
     assert books.pods
     return replace(books, pods={key: each for key, each in books.pods.items() if key != uid})
 
 
-def annotated(books: NodeBooks, uid: str = UID, **changes: Any) -> NodeBooks:
+def annotated(books: NodeRecords, uid: str = UID, **changes: Any) -> NodeRecords:
     assert books.pods
     present = books.pods[uid].annotations
     allocation = replace(decode_allocation(present[ANNOTATION], uid=uid), **changes)
     return pod(books, uid, annotations={**present, ANNOTATION: encode_allocation(allocation)})
 
 
-def listed(books: NodeBooks, at: int, numbers: list[int]) -> NodeBooks:
+def listed(books: NodeRecords, at: int, numbers: list[int]) -> NodeRecords:
     """The kubelet has other units for a container, in both of its books."""
     assert books.resources
     assert books.checkpoint
@@ -99,18 +99,18 @@ def listed(books: NodeBooks, at: int, numbers: list[int]) -> NodeBooks:
     return replace(books, resources=each, checkpoint=stored)
 
 
-def stored(books: NodeBooks, uid: str = UID, container: str = "main", **changes: Any) -> NodeBooks:
+def stored(books: NodeRecords, uid: str = UID, container: str = "main", **changes: Any) -> NodeRecords:
     assert books.checkpoint
     key = ContainerKey(PodKey("", "", uid), container)
     return replace(books, checkpoint={**books.checkpoint, key: replace(books.checkpoint[key], **changes)})
 
 
-def seen(books: NodeBooks, at: SeenCards | None, name: str = "a") -> NodeBooks:
+def seen(books: NodeRecords, at: SeenCards | None, name: str = "a") -> NodeRecords:
     key = ContainerKey(PodKey("default", name, f"uid-{name}"), "main")
     return replace(books, environments={**(books.environments or {}), key: at})
 
 
-def unlisted(books: NodeBooks, name: str = "a") -> NodeBooks:
+def unlisted(books: NodeRecords, name: str = "a") -> NodeRecords:
     """The kubelet has lost a pod."""
     return replace(
         books,
@@ -121,7 +121,7 @@ def unlisted(books: NodeBooks, name: str = "a") -> NodeBooks:
     )
 
 
-def never_given() -> NodeBooks:
+def never_given() -> NodeRecords:
     """The only pod was bound before its kubelet knew what it asks for."""
     books = World("Memory", (16,), (memory_pod("a", 0, 0, 4),)).books()
     books = status_card(ledger_card(books, 0, shares=(), allocated=0), 0, holders=(), allocated=0)
@@ -156,7 +156,7 @@ NOT_ASKING = PodRequest()
     ],
 )
 def test_books_that_agree_have_no_difference(world: World) -> None:
-    assert differences(Books({NODE: world.books()})) == []
+    assert differences(ClusterRecords({NODE: world.books()})) == []
 
 
 @pytest.mark.parametrize(
@@ -169,7 +169,7 @@ def test_a_book_that_was_not_read_is_not_compared(world: World, book: str) -> No
     assert node_differences(replace(world.books(), **unread)) == []
 
 
-CHANGES: list[tuple[str, Kind, Callable[[], NodeBooks]]] = [
+CHANGES: list[tuple[str, Kind, Callable[[], NodeRecords]]] = [
     (
         "status allocates more than the card's memory",
         Kind.OVER_CAPACITY,
@@ -397,7 +397,7 @@ CHANGES: list[tuple[str, Kind, Callable[[], NodeBooks]]] = [
 @pytest.mark.parametrize(
     ("kind", "change"), [pytest.param(kind, change, id=name) for name, kind, change in CHANGES]
 )
-def test_a_change_of_one_book_is_named(kind: Kind, change: Callable[[], NodeBooks]) -> None:
+def test_a_change_of_one_book_is_named(kind: Kind, change: Callable[[], NodeRecords]) -> None:
     found = [
         node_difference for node_difference in node_differences(change()) if node_difference.kind is kind
     ]
@@ -405,7 +405,7 @@ def test_a_change_of_one_book_is_named(kind: Kind, change: Callable[[], NodeBook
     assert all(each.node == NODE and len(each.sentence.split()) > 10 for each in found)
 
 
-def admitted_once_more(*, lends: bool = False) -> NodeBooks:
+def admitted_once_more(*, lends: bool = False) -> NodeRecords:
     """A pod asks for 3 units and has 5: its kubelet has lost its checkpoint, has admitted an init container
     once more that had ended, and the other container has units of its own."""
     name = GPUSHARE.memory_resource
@@ -474,7 +474,7 @@ def test_nobody_is_witness_by_saying_to_be_the_mirror_of_another_pod() -> None:
         ),
     ],
 )
-def test_what_the_kubelet_does_not_witness_is_not_believed(forged: NodeBooks) -> None:
+def test_what_the_kubelet_does_not_witness_is_not_believed(forged: NodeRecords) -> None:
     claim = claims(forged)[UID]
     assert sum(claim.allocation.held().values()) > 3
     assert not claim.justified
@@ -487,7 +487,7 @@ def test_a_forgery_beside_what_an_init_container_has_is_named() -> None:
     assert Kind.FORGED in {node_difference.kind for node_difference in node_differences(counted)}
 
 
-def static_pod(*, mirror: PodKey, request: PodRequest) -> NodeBooks:
+def static_pod(*, mirror: PodKey, request: PodRequest) -> NodeRecords:
     """Books of a pod that lends, which its kubelet knows by another UID than ``mirror``, who claims it."""
     books = World("Memory", (8,), (lending_pod("a", 0, 0, init=2, main=5),)).books()
     claimed = replace(
@@ -540,7 +540,7 @@ def test_each_kind_has_its_rule() -> None:
 def test_a_pod_on_two_nodes() -> None:
     other = replace(MEMORY, node="gpu-2", pods=None, resources=None, checkpoint=None)
     other = replace(other, environments=None, hardware=None, ledger=None)
-    found = differences(Books({NODE: MEMORY, "gpu-2": other}))
+    found = differences(ClusterRecords({NODE: MEMORY, "gpu-2": other}))
     assert {each.kind for each in found} == {Kind.TWO_NODES}
     assert {each.pod for each in found} == {"default/a", "default/b", "default/c"}
     assert "gpu-1, gpu-2" in found[0].sentence
@@ -656,7 +656,7 @@ def test_a_listed_pod_that_no_other_book_knows() -> None:
 FILE = "uid-of-the-file"
 
 
-def static(*, mirror: str, status: str, ledger: str, held: bool = True) -> NodeBooks:
+def static(*, mirror: str, status: str, ledger: str, held: bool = True) -> NodeRecords:
     """Books of a static pod whose mirror has that UID, and of the UIDs by which others count it. Where
     nothing is said, there is no mirror, or a book counts nothing."""
     books = World("Memory", (8,), (memory_pod("a", 0, 0, 4),)).books()
@@ -706,7 +706,7 @@ def static(*, mirror: str, status: str, ledger: str, held: bool = True) -> NodeB
         ),
     ],
 )
-def test_a_static_pod_is_counted_under_any_of_its_uids(before: NodeBooks, after: NodeBooks) -> None:
+def test_a_static_pod_is_counted_under_any_of_its_uids(before: NodeRecords, after: NodeRecords) -> None:
     assert released_early(before, after) == []
 
 

@@ -11,12 +11,12 @@ from gpushare_core.allocation_annotation import decode_allocation, encode_alloca
 from gpushare_core.audit.difference import Kind
 from gpushare_core.audit.differences import differences, node_differences, released_early, status_differences
 from gpushare_core.audit.records import (
-    Books,
+    ClusterRecords,
     ContainerKey,
-    LedgerBook,
-    NodeBooks,
+    LedgerRecord,
+    NodeRecords,
     PodKey,
-    ShareNodeBook,
+    ShareNodeRecord,
     StatusCard,
 )
 from gpushare_core.dialects.gpushare import GPUSHARE
@@ -69,17 +69,17 @@ def _sharing(
     return pods
 
 
-Change = Callable[[NodeBooks, str, int], NodeBooks]
+Change = Callable[[NodeRecords, str, int], NodeRecords]
 
 
-def _status(books: NodeBooks, at: str, change: Callable[[StatusCard], StatusCard]) -> NodeBooks:
+def _status(books: NodeRecords, at: str, change: Callable[[StatusCard], StatusCard]) -> NodeRecords:
     assert books.share_node
     cards = tuple(change(card) if card.uuid == at else card for card in books.share_node.cards)
     total = sum(card.allocated for card in cards)
     return replace(books, share_node=replace(books.share_node, cards=cards, units_allocated=total))
 
 
-def status_forgets_a_holder(books: NodeBooks, card: str, at: int) -> NodeBooks:
+def status_forgets_a_holder(books: NodeRecords, card: str, at: int) -> NodeRecords:
     def forget(each: StatusCard) -> StatusCard:
         gone = each.holders[at % len(each.holders)]
         left = tuple(holder for holder in each.holders if holder is not gone)
@@ -88,7 +88,7 @@ def status_forgets_a_holder(books: NodeBooks, card: str, at: int) -> NodeBooks:
     return _status(books, card, forget)
 
 
-def status_has_other_units(books: NodeBooks, card: str, at: int) -> NodeBooks:
+def status_has_other_units(books: NodeRecords, card: str, at: int) -> NodeRecords:
     def more(each: StatusCard) -> StatusCard:
         changed = each.holders[at % len(each.holders)]
         holders = tuple(
@@ -100,15 +100,15 @@ def status_has_other_units(books: NodeBooks, card: str, at: int) -> NodeBooks:
     return _status(books, card, more)
 
 
-def status_says_another_sum(books: NodeBooks, card: str, _at: int) -> NodeBooks:
+def status_says_another_sum(books: NodeRecords, card: str, _at: int) -> NodeRecords:
     return _status(books, card, lambda each: replace(each, allocated=each.allocated + 1))
 
 
-def annotation_is_gone(books: NodeBooks, _card: str, at: int) -> NodeBooks:
+def annotation_is_gone(books: NodeRecords, _card: str, at: int) -> NodeRecords:
     return _pod(books, at, lambda _text, _uid: "")
 
 
-def annotation_has_other_units(books: NodeBooks, _card: str, at: int) -> NodeBooks:
+def annotation_has_other_units(books: NodeRecords, _card: str, at: int) -> NodeRecords:
     def change(text: str, uid: str) -> str:
         allocation = decode_allocation(text, uid=uid)
         more = {
@@ -121,11 +121,11 @@ def annotation_has_other_units(books: NodeBooks, _card: str, at: int) -> NodeBoo
     return _pod(books, at, change)
 
 
-def annotation_names_another_card(books: NodeBooks, _card: str, at: int) -> NodeBooks:
+def annotation_names_another_card(books: NodeRecords, _card: str, at: int) -> NodeRecords:
     return _pod(books, at, lambda text, _uid: text.replace("GPU-", "GPU-9"))
 
 
-def _pod(books: NodeBooks, at: int, change: Callable[[str, str], str]) -> NodeBooks:
+def _pod(books: NodeRecords, at: int, change: Callable[[str, str], str]) -> NodeRecords:
     assert books.pods
     uid = sorted(books.pods)[at % len(books.pods)]
     pod = books.pods[uid]
@@ -134,13 +134,13 @@ def _pod(books: NodeBooks, at: int, change: Callable[[str, str], str]) -> NodeBo
     return replace(books, pods={**books.pods, uid: replace(pod, annotations=annotations)})
 
 
-def pod_is_gone(books: NodeBooks, _card: str, at: int) -> NodeBooks:
+def pod_is_gone(books: NodeRecords, _card: str, at: int) -> NodeRecords:
     assert books.pods
     gone = sorted(books.pods)[at % len(books.pods)]
     return replace(books, pods={uid: pod for uid, pod in books.pods.items() if uid != gone})
 
 
-def kubelet_forgets(books: NodeBooks, _card: str, at: int) -> NodeBooks:
+def kubelet_forgets(books: NodeRecords, _card: str, at: int) -> NodeRecords:
     assert books.resources
     assert books.checkpoint
     gone = books.resources[at % len(books.resources)].key
@@ -155,7 +155,7 @@ def kubelet_forgets(books: NodeBooks, _card: str, at: int) -> NodeBooks:
     )
 
 
-def kubelet_has_one_unit_less(books: NodeBooks, _card: str, at: int) -> NodeBooks:
+def kubelet_has_one_unit_less(books: NodeRecords, _card: str, at: int) -> NodeRecords:
     assert books.resources
     each = [*books.resources]
     changed = each[at % len(each)]
@@ -164,7 +164,7 @@ def kubelet_has_one_unit_less(books: NodeBooks, _card: str, at: int) -> NodeBook
     return replace(books, resources=each)
 
 
-def container_sees_another_card(books: NodeBooks, _card: str, at: int) -> NodeBooks:
+def container_sees_another_card(books: NodeRecords, _card: str, at: int) -> NodeRecords:
     assert books.environments
     key = sorted(books.environments)[at % len(books.environments)]
     seen = books.environments[key]
@@ -172,7 +172,7 @@ def container_sees_another_card(books: NodeBooks, _card: str, at: int) -> NodeBo
     return replace(books, environments={**books.environments, key: replace(seen, cards=("GPU-x",))})
 
 
-def container_sees_more(books: NodeBooks, _card: str, at: int) -> NodeBooks:
+def container_sees_more(books: NodeRecords, _card: str, at: int) -> NodeRecords:
     assert books.environments
     key = sorted(books.environments)[at % len(books.environments)]
     seen = books.environments[key]
@@ -181,21 +181,21 @@ def container_sees_more(books: NodeBooks, _card: str, at: int) -> NodeBooks:
     return replace(books, environments={**books.environments, key: replace(seen, units=seen.units + 1)})
 
 
-def container_sees_nothing(books: NodeBooks, _card: str, at: int) -> NodeBooks:
+def container_sees_nothing(books: NodeRecords, _card: str, at: int) -> NodeRecords:
     assert books.environments
     key = sorted(books.environments)[at % len(books.environments)]
     return replace(books, environments={**books.environments, key: None})
 
 
-def extender_counts_less(books: NodeBooks, card: str, _at: int) -> NodeBooks:
+def extender_counts_less(books: NodeRecords, card: str, _at: int) -> NodeRecords:
     return _ledger(books, card, -1)
 
 
-def extender_counts_more(books: NodeBooks, card: str, _at: int) -> NodeBooks:
+def extender_counts_more(books: NodeRecords, card: str, _at: int) -> NodeRecords:
     return _ledger(books, card, 1)
 
 
-def _ledger(books: NodeBooks, card: str, by: int) -> NodeBooks:
+def _ledger(books: NodeRecords, card: str, by: int) -> NodeRecords:
     assert books.ledger
     cards = tuple(
         replace(
@@ -210,7 +210,7 @@ def _ledger(books: NodeBooks, card: str, by: int) -> NodeBooks:
     return replace(books, ledger=replace(books.ledger, cards=cards))
 
 
-def card_is_smaller(books: NodeBooks, card: str, _at: int) -> NodeBooks:
+def card_is_smaller(books: NodeRecords, card: str, _at: int) -> NodeRecords:
     assert books.hardware
     return replace(books, hardware={**books.hardware, card: books.hardware[card] - GIB})
 
@@ -238,7 +238,7 @@ CHANGES: list[Change] = [
 @given(worlds())
 def test_books_that_agree_have_no_difference(world: World) -> None:
     books = world.books()
-    assert differences(Books({NODE: books})) == []
+    assert differences(ClusterRecords({NODE: books})) == []
     assert released_early(books, books) == []
 
 
@@ -248,7 +248,7 @@ def test_the_status_alone_is_audited_as_among_all_books(world: World, change: Ch
     cards = sorted({f"GPU-{card}" for pod in world.pods for card in pod.held()})
     share_node = change(world.books(), cards[at % len(cards)], at).share_node
     assert share_node
-    alone = NodeBooks(node=NODE, share_node=share_node)
+    alone = NodeRecords(node=NODE, share_node=share_node)
     assert status_differences(share_node) == node_differences(alone)
 
 
@@ -278,9 +278,9 @@ def test_what_the_kubelet_has_released_may_be_free(world: World, at: int) -> Non
     assert released_early(world.books(), fewer.books()) == []
 
 
-def _without_in_status(books: NodeBooks, pod: Have) -> NodeBooks:
+def _without_in_status(books: NodeRecords, pod: Have) -> NodeRecords:
     share_node = books.share_node
-    assert isinstance(share_node, ShareNodeBook)
+    assert isinstance(share_node, ShareNodeRecord)
     cards = tuple(
         replace(card, holders=tuple(holder for holder in card.holders if holder.key.pod != pod.key))
         for card in share_node.cards
@@ -288,9 +288,9 @@ def _without_in_status(books: NodeBooks, pod: Have) -> NodeBooks:
     return replace(books, share_node=replace(share_node, cards=cards))
 
 
-def _without_in_ledger(books: NodeBooks, pod: Have) -> NodeBooks:
+def _without_in_ledger(books: NodeRecords, pod: Have) -> NodeRecords:
     ledger = books.ledger
-    assert isinstance(ledger, LedgerBook)
+    assert isinstance(ledger, LedgerRecord)
     cards = tuple(
         replace(card, shares=tuple(share for share in card.shares if share.pod != pod.key))
         for card in ledger.cards

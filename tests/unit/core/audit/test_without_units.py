@@ -8,7 +8,14 @@ from tests.samples.audit import MIXED_WORLD, NODE, World, memory_pod
 
 from gpushare_core.audit.difference import Difference, Kind
 from gpushare_core.audit.differences import node_differences
-from gpushare_core.audit.records import ContainerKey, NodeBooks, PodBook, PodKey, SeenCards, StoredContainer
+from gpushare_core.audit.records import (
+    ContainerKey,
+    NodeRecords,
+    PodKey,
+    PodRecord,
+    SeenCards,
+    StoredContainer,
+)
 from gpushare_core.dialects.aliyun import ALIYUN
 from gpushare_core.placement.requests import PodRequest, ResourceClass, ResourceRequest
 
@@ -22,15 +29,15 @@ def asking(**units: int) -> PodRequest:
     )
 
 
-def with_pod(books: NodeBooks = MEMORY, **changes: object) -> NodeBooks:
+def with_pod(books: NodeRecords = MEMORY, **changes: object) -> NodeRecords:
     """It was bound before its kubelet knew the resource: only the API server, and its process, tell of it."""
-    pod = PodBook(key=BLIND, node=NODE, kubelet_uid=BLIND.uid, phase="Running", request=asking(main=3))
+    pod = PodRecord(key=BLIND, node=NODE, kubelet_uid=BLIND.uid, phase="Running", request=asking(main=3))
     pod = replace(pod, **changes)  # type: ignore[arg-type]
     environments = {**(books.environments or {}), ContainerKey(BLIND, "main"): None}
     return replace(books, pods={**(books.pods or {}), BLIND.uid: pod}, environments=environments)
 
 
-def found(books: NodeBooks) -> list[Difference]:
+def found(books: NodeRecords) -> list[Difference]:
     return node_differences(books)
 
 
@@ -79,7 +86,7 @@ OF_ALIYUN = PodRequest((ResourceRequest(ALIYUN.memory_resource, ResourceClass.ME
 OF_INIT = replace(asking(main=3), init_containers=frozenset({"main"}))
 
 
-NOT_NAMED: list[tuple[str, Callable[[], NodeBooks]]] = [
+NOT_NAMED: list[tuple[str, Callable[[], NodeRecords]]] = [
     ("it is being admitted", lambda: with_pod(phase="Pending")),
     ("it has succeeded", lambda: with_pod(phase="Succeeded")),
     ("it has failed", lambda: with_pod(phase="Failed")),
@@ -98,7 +105,7 @@ NOT_NAMED: list[tuple[str, Callable[[], NodeBooks]]] = [
 
 
 @pytest.mark.parametrize("books", [pytest.param(books, id=name) for name, books in NOT_NAMED])
-def test_who_is_not_named(books: Callable[[], NodeBooks]) -> None:
+def test_who_is_not_named(books: Callable[[], NodeRecords]) -> None:
     assert Kind.WITHOUT_UNITS not in {each.kind for each in found(books())}
 
 

@@ -1,0 +1,85 @@
+"""What of a policy's nodes is worth an Event: a sick card, a lost node, a cordon that names no card. Pure."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+from gpushare_core.api.names import CARDS_CORDONED, CARDS_HEALTHY
+from gpushare_operator.cluster.nodes.node_index import NOTHING, Entry
+from gpushare_operator.cluster.nodes.observed_states import ObservedState
+
+UNKNOWN_CARDS = "UnknownCards"
+"""Reason of ``CARDS_CORDONED`` where the annotation names what is no card."""
+
+
+class FactKind(StrEnum):
+    """Reason of the Event; what it is called when it is over is in ``OVER``."""
+
+    CARD_SICK = "CardSick"
+    NODE_LOST = "NodeLost"
+    CORDON_UNKNOWN = "CordonNamesNoCard"
+
+
+OVER = {
+    FactKind.CARD_SICK: "CardBack",
+    FactKind.NODE_LOST: "NodeBack",
+    FactKind.CORDON_UNKNOWN: "CordonCorrected",
+}
+
+
+class Fact(NamedTuple):
+    """Something that is so now, and is told when it begins and when it ends."""
+
+    kind: FactKind
+    node: str
+    subject: str = ""
+    """Which card, in words."""
+
+
+class Notice(NamedTuple):
+    """One Event to be posted."""
+
+    reason: str
+    note: str
+    is_bad: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FactLook:
+    """Looks at one node for a policy."""
+
+    policy: str
+
+    def __call__(self, state: ObservedState) -> Entry[dict[Fact, str]]:
+        """Returns fact -> the sentence that tells of it; nothing of nodes that are as they should be."""
+        if state.share is None or state.share.policy != self.policy:
+            return NOTHING
+        facts = dict(_facts(state))
+        return Entry(facts) if facts else NOTHING
+
+
+def _facts(state: ObservedState) -> Iterator[tuple[Fact, str]]:
+    name, share = state.name, state.share
+    if state.node is None or not state.node.ready:
+        yield (
+            Fact(FactKind.NODE_LOST, name),
+            f"node {name} is not Ready: its pods keep their units, and no new pod comes there",
+        )
+    if share is None:
+        return
+    health, cordon = share.conditions.get(CARDS_HEALTHY), share.conditions.get(CARDS_CORDONED)
+    for card in share.sick_cards:
+        why = f": {health.message}" if health and health.message else ""
+        yield Fact(FactKind.CARD_SICK, name, card), f"{card} of node {name} takes no new pod{why}"
+    if cordon and cordon.reason == UNKNOWN_CARDS:
+        yield Fact(FactKind.CORDON_UNKNOWN, name), f"GPUShareNode {name}: {cordon.message}"
+
+
+def over_sentence(fact: Fact) -> str:
+    """Returns what is told when ``fact`` is no more."""
+    if fact.kind is FactKind.CARD_SICK:
+        return f"{fact.subject} of node {fact.node} is healthy again, or is no more there"
+    if fact.kind is FactKind.NODE_LOST:
+        return f"node {fact.node} is Ready again, or no more in the policy"
+    return f"every word of the cordon of GPUShareNode {fact.node} names a card"
