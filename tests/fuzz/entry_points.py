@@ -242,7 +242,7 @@ OWN: dict[str, str] = {
     "gpushare_operator.main:_lease_seconds": "an argument, refused by is_number before",
     "gpushare_operator.main:serve": "a truth value of ours",
     "gpushare_operator.status.totals:amounts_of": "a truth value of ours",
-    "gpushare_plugin.decide.report.annotation_repairs:_spoken": "a dialect's own words",
+    "gpushare_plugin.decide.report.annotation_repairs:_dialect_annotations": "a dialect's own words",
     "gpushare_plugin.decide.health.card_health:_fallen": "numbers of ours",
     "gpushare_plugin.devices.nvml.events:XidEvents._waiting": "an integer of a C structure",
     "gpushare_plugin.devices.nvml.use_library:_used": "an integer of a C structure",

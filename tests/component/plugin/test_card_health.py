@@ -75,7 +75,7 @@ async def test_pods_of_a_sick_card_are_told_once_for_each_fault(node: Node) -> N
     await until_sick(node)
     await node.until("the Events", lambda: len(events(node)) == 2)
     first, second = events(node)
-    assert {each["regarding"]["name"] for each in (first, second)} == {"a", "b"}
+    assert {event["regarding"]["name"] for event in (first, second)} == {"a", "b"}
     assert (first["type"], first["reason"], first["reportingInstance"]) == ("Warning", "CardUnhealthy", NODE)
     assert f"card 1 ({SECOND}) of this pod is sick: Xid 79" in first["note"]
     node.simulate("xid=1:79,1:48")

@@ -34,7 +34,9 @@ async def until_free(node: Node, extender: Extender, name: str, amount: int) -> 
     await node.until(f"{amount} of {name}", lambda: greatest[name].get(NODE) == amount)
     await node.kubelet.until(
         "all lists",
-        lambda kubelet: all("Healthy" in kubelet.devices_of(each).values() for each in (MEMORY, SLICE, CARD)),
+        lambda kubelet: all(
+            "Healthy" in kubelet.devices_of(resource).values() for resource in (MEMORY, SLICE, CARD)
+        ),
     )
 
 

@@ -44,7 +44,7 @@ def states(
 
 
 def test_all_is_well() -> None:
-    assert {kind: each[:2] for kind, each in states().items()} == {
+    assert {kind: state[:2] for kind, state in states().items()} == {
         "Registered": ("True", "Registered"),
         "CardsHealthy": ("True", "AllHealthy"),
         "CardsCordoned": ("False", "NoneCordoned"),
@@ -288,7 +288,7 @@ def test_a_condition_says_what_is_wrong_and_what_to_do(
 
 
 def test_a_refusal_is_not_said_of_another_unit_that_is_asked_for_since() -> None:
-    """What is offered is kept while the kubelet is silent, and with it what was said of an earlier spec."""
+    """The offer stays while the kubelet does not answer, and so do the words about an earlier spec."""
     kept = replace(TOO_FINE, postponed=POD_RESOURCES_UNAVAILABLE)
     assert states(kept, node=share_node("1M"))["UnitTooFine"][0] == "True"
     later = states(kept, node=share_node("2Gi"))["UnitTooFine"]
@@ -311,7 +311,7 @@ def test_without_a_card_none_is_called_healthy() -> None:
 
 
 def test_units_that_the_kubelet_forgot_are_said() -> None:
-    annotations = AnnotationState(pod_resources_available=True, forgotten=["default/a"])
+    annotations = AnnotationState(pod_resources_available=True, lost=["default/a"])
     status, reason, message = states(annotations=annotations)["LedgerInSync"]
     assert (status, reason) == ("False", "KubeletForgot")
     assert "default/a" in message
@@ -354,7 +354,7 @@ def difference(kind: Kind, sentence: str) -> Difference:
 
 def test_a_card_of_which_more_is_held_than_it_has_is_said_first() -> None:
     found = [difference(Kind.SHARES_DIFFER, "small"), difference(Kind.OVER_CAPACITY, "20 of 16 units")]
-    annotations = AnnotationState(pod_resources_available=True, forgotten=["default/a"], differences=found)
+    annotations = AnnotationState(pod_resources_available=True, lost=["default/a"], differences=found)
     assert states(annotations=annotations)["LedgerInSync"] == ("False", "OverCommitted", "20 of 16 units")
 
 
