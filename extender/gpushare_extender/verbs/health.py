@@ -1,4 +1,4 @@
-"""What the kubelet's probes and Prometheus ask, on a port of their own: they cannot present a client
+"""The pages for the kubelet's probes and Prometheus, on a port of their own: they have no client
 certificate."""
 
 from collections.abc import Mapping
@@ -17,15 +17,15 @@ from gpushare_extender.verbs.routes import Route
 
 @dataclass(frozen=True, slots=True)
 class HealthApi:
-    """Answers ``/healthz``, ``/readyz`` and ``/metrics``, and nothing that tells of pods or nodes."""
+    """Serves ``/healthz``, ``/readyz`` and ``/metrics``, and nothing about pods or nodes."""
 
     watches: tuple[WatchHealth, ...]
     tls: ServerTls | None = None
-    not_had: dict[str, str] = field(default_factory=dict)
-    """Address that is to be listened on -> why it cannot be had."""
+    unavailable: dict[str, str] = field(default_factory=dict)
+    """Address to listen on -> why it is not available."""
     former: frozenset[str] = frozenset()
-    """Addresses of before, which nobody is sent to any more: we are ready without them. Often it is because
-    another program has one that people choose another port."""
+    """Addresses from before the port was changed: the extender is ready without them, as often another
+    program's use of the port is why it was changed."""
 
     registry: CollectorRegistry = field(default_factory=lambda: new_registry("gpushare-extender"))
 
@@ -33,7 +33,7 @@ class HealthApi:
         return health_pages(liveness=self.healthz, readiness=self.readyz, registry=self.registry)
 
     def routes(self) -> list[Route]:
-        """Returns the same for who has a certificate."""
+        """Serves the same pages to clients with a certificate."""
         return [Route("GET", path, _handler(page)) for path, page in self.pages().items()]
 
     async def healthz(self) -> Response:
@@ -47,10 +47,8 @@ class HealthApi:
         return json_response({"ok": not message, "missing": message}, status=503 if message else 200)
 
     def not_listed(self) -> str:
-        """Returns why nothing can be answered yet, or an empty text.
-
-        Before the ledger is complete an answer could over-commit a card.
-        """
+        """Returns why requests cannot be handled yet, or an empty text: a card could be over-committed before
+        the ledger is complete."""
         unlisted = [watch.collection for watch in self.watches if not watch.listed]
         return f"the extender has not read all {' and '.join(unlisted)} yet" if unlisted else ""
 
@@ -61,7 +59,7 @@ class HealthApi:
         return self.tls.problem
 
     def _not_listening(self) -> str:
-        return "; ".join(why for address, why in self.not_had.items() if address not in self.former)
+        return "; ".join(why for address, why in self.unavailable.items() if address not in self.former)
 
 
 def _handler(page: Page) -> Handler:

@@ -1,4 +1,5 @@
-"""Who may read the metrics on the host's address: whom the API server lets ``GET /metrics``, by its token."""
+"""Who may read the metrics on the host's address: clients whose token the API server allows ``GET
+/metrics``."""
 
 import asyncio
 import hashlib
@@ -16,35 +17,35 @@ from gpushare_core.process.metrics import PATH
 REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 ALLOWED_SECONDS = 60.0
 REFUSED_SECONDS = 10.0
-"""For which an answer of the API server is remembered."""
+"""For which a response of the API server is remembered."""
 MAX_REMEMBERED = 64
 MAX_QUESTIONS = 2
-"""Under way at the API server at a time: whoever brings made-up tokens costs it no more."""
+"""Requests to the API server at a time: clients with made-up tokens must not cost it more."""
 QUESTION_SECONDS = 5.0
 MAX_TOKEN = 16 * 1024
 
 Reviewer = Callable[[str], Awaitable[HTTPStatus]]
-"""Gets a token. Returns OK, UNAUTHORIZED, FORBIDDEN, or SERVICE_UNAVAILABLE where the API server does not
-answer."""
+"""Gets a token. Returns OK, UNAUTHORIZED, FORBIDDEN, or SERVICE_UNAVAILABLE if the API server does not
+respond."""
 
 
 def reviewer(credentials: Credentials) -> Reviewer:
-    """Returns what asks the API server at ``credentials`` in the name of whoever has the token, and so needs
-    no right of its own."""
+    """Returns a reviewer that sends the request with the client's own token, and so needs no right of its
+    own."""
 
     async def review(token: str) -> HTTPStatus:
         body = {"spec": {"nonResourceAttributes": {"path": PATH, "verb": "get"}}}
         request = ApiRequest(method="POST", path=REVIEWS, body=body, timeout=QUESTION_SECONDS)
         try:
             async with KubeClient(credentials.of_bearer(token), connections=1) as client:
-                answer = await client.send(request)
+                review = await client.send(request)
         except ApiError as error:
             if error.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
                 return HTTPStatus(error.status)
             return HTTPStatus.SERVICE_UNAVAILABLE
         except UnreachableError:
             return HTTPStatus.SERVICE_UNAVAILABLE
-        status = answer.get("status") or {}
+        status = review.get("status") or {}
         return HTTPStatus.OK if status.get("allowed") is True else HTTPStatus.FORBIDDEN
 
     return review
@@ -52,16 +53,16 @@ def reviewer(credentials: Credentials) -> Reviewer:
 
 @dataclass(slots=True)
 class MetricsAccess:
-    """Remembers answers for a moment; of tokens only digests. ``clock`` is in steady seconds."""
+    """Remembers responses for a moment, by digests of the tokens. ``clock`` is in steady seconds."""
 
     review: Reviewer
     clock: Callable[[], float] = time.monotonic
     _known: dict[bytes, tuple[HTTPStatus, float]] = field(default_factory=dict, init=False)
-    """Digest of a token -> the answer, and until when it counts. Oldest first."""
+    """Digest of a token -> the response, and until when it is valid. Oldest first."""
     _asking: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MAX_QUESTIONS), init=False)
 
     async def status(self, authorization: str) -> HTTPStatus:
-        """Returns OK where the caller may read the metrics; ``authorization`` is the header of that name."""
+        """Returns OK if the client may read the metrics; ``authorization`` is the header of that name."""
         scheme, _, token = authorization.partition(" ")
         token = token.strip()
         if scheme.lower() != "bearer" or not _is_token(token):
@@ -88,5 +89,5 @@ class MetricsAccess:
 
 
 def _is_token(text: str) -> bool:
-    """Returns whether it may be sent on as a header."""
-    return 0 < len(text) <= MAX_TOKEN and all("!" <= each <= "~" for each in text)
+    """Returns whether ``text`` may be sent in a header."""
+    return 0 < len(text) <= MAX_TOKEN and all("!" <= character <= "~" for character in text)
