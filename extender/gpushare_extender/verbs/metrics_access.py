@@ -38,14 +38,14 @@ def reviewer(credentials: Credentials) -> Reviewer:
         request = ApiRequest(method="POST", path=REVIEWS, body=body, timeout=QUESTION_SECONDS)
         try:
             async with KubeClient(credentials.of_bearer(token), connections=1) as client:
-                review = await client.send(request)
+                reviewed = await client.send(request)
         except ApiError as error:
             if error.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
                 return HTTPStatus(error.status)
             return HTTPStatus.SERVICE_UNAVAILABLE
         except UnreachableError:
             return HTTPStatus.SERVICE_UNAVAILABLE
-        status = review.get("status") or {}
+        status = reviewed.get("status") or {}
         return HTTPStatus.OK if status.get("allowed") is True else HTTPStatus.FORBIDDEN
 
     return review
