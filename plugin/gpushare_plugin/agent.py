@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -27,7 +27,7 @@ from gpushare_plugin.decide.report.conditions import STOPPING, RegistrationState
 from gpushare_plugin.devices.card import DeviceSource
 from gpushare_plugin.devices.source import DeviceSources
 from gpushare_plugin.devices.use import UseSource
-from gpushare_plugin.heartbeat import Heartbeat, NoWatchdog, Watched
+from gpushare_plugin.heartbeat import Heartbeat, Watchdog
 from gpushare_plugin.kubelet.allocator import Allocator
 from gpushare_plugin.kubelet.assignment_reader import AssignmentReader
 from gpushare_plugin.kubelet.checkpoint import CheckpointFile
@@ -86,7 +86,7 @@ class Agent:
         open_source: Callable[[GPUShareNode], DeviceSource] | None = None,
         open_use: Callable[[GPUShareNode], UseSource | None] | None = None,
         give_back: Callable[[], None] = lambda: None,
-        watchdog: Watched | None = None,
+        watchdog: Watchdog | None = None,
         now: Callable[[], datetime] = utc_now,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -113,19 +113,16 @@ class Agent:
         self._servers: list[PluginServer] = []
         self._registrars = {name: self._new_registrar(name, reservations) for name in RESOURCES}
         services = [server.answers for server in self._servers]
-        self._heartbeat = Heartbeat(watchdog or NoWatchdog(), services, clock=self._time)
-        sources = DeviceSources(self.state.changed.set)
-        self._reconciler = self._new_reconciler(
-            reservations, open_source or sources.open, open_use or sources.open_use
-        )
+        self._heartbeat = Heartbeat(watchdog, services, clock=self._time)
+        self._reconciler = self._new_reconciler(reservations, open_source, open_use)
 
     def _new_reconciler(
         self,
         reservations: UnitReservations,
-        open_source: Callable[[GPUShareNode], DeviceSource],
-        open_use: Callable[[GPUShareNode], UseSource | None],
+        open_source: Callable[[GPUShareNode], DeviceSource] | None,
+        open_use: Callable[[GPUShareNode], UseSource | None] | None,
     ) -> NodeReconciler:
-        names = ContainerNames(self._client)
+        names, sources = ContainerNames(self._client), DeviceSources(self.state.changed.set)
         return NodeReconciler(
             state=self.state,
             client=self._client,
@@ -133,8 +130,8 @@ class Agent:
             reservations=reservations,
             streams=self._streams,
             registration=self._registration,
-            open_source=open_source,
-            meter=UseMeter(self.state, names, open_use=open_use, clock=self._clock),
+            open_source=open_source or sources.open,
+            meter=UseMeter(self.state, names, open_use or sources.open_use, self._clock),
             events=EventWriter(self._client, self._settings.node, now=self._now),
             now=self._now,
             clock=self._clock,
@@ -227,21 +224,17 @@ class Agent:
         """Returns the state of one resource, the first that applies:
 
         1. one that another plugin serves, which has displaced this one;
-        2. one that is offered and not registered;
-        3. the first that is offered.
+        2. one that is offered, or was, and is not registered;
+        3. the first that is offered, or was; before there were any, the memory's.
         """
+        layout = self.state.offering.layout or self.state.last_layout
+        classes = layout.classes if layout else (ResourceClass.MEMORY,)
+        names = map(self.state.offering.dialect.resource_name, classes)
         states = {name: registrar.state for name, registrar in self._registrars.items()}
         displaced = (state for state in states.values() if state.displaced)
-        offered = [states[name] for name in self._offered_names()]
+        offered = [states[name] for name in names]
         missing = (state for state in offered if not state.registered)
         return next(displaced, next(missing, offered[0]))
-
-    def _offered_names(self) -> Sequence[str]:
-        """Returns the resources that are offered, or were; before there were any, the memory's."""
-        layout = self.state.offering.layout or self.state.last_layout
-        dialect = self.state.offering.dialect
-        classes = layout.classes if layout else (ResourceClass.MEMORY,)
-        return [dialect.resource_name(resource) for resource in classes]
 
     @property
     def is_registered(self) -> bool:

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from datetime import datetime
 
 from gpushare_core.kube.client import KubeClient
@@ -12,13 +13,13 @@ from gpushare_plugin.decide.held.pod_events import PodEvent
 _log = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, slots=True)
 class EventWriter:
     """Logs every Event as well: one that cannot be written is in the log alone."""
 
-    def __init__(self, client: KubeClient, node: str, *, now: Callable[[], datetime]) -> None:
-        self._client = client
-        self._node = node
-        self._now = now
+    client: KubeClient
+    node: str
+    now: Callable[[], datetime]
 
     async def write(self, pod_events: Iterable[PodEvent]) -> None:
         """After the first request without a response no more are sent: a round of the plugin waits for
@@ -32,9 +33,9 @@ class EventWriter:
 
     async def _create(self, event: PodEvent) -> bool:
         """Returns whether the API server responded."""
-        body = event.to_json(self._node, self._now())
+        body = event.to_json(self.node, self.now())
         try:
-            await self._client.create(events(event.pod.namespace), body)
+            await self.client.create(events(event.pod.namespace), body)
         except (ApiError, UnreachableError) as error:
             if not (isinstance(error, ApiError) and error.is_conflict):  # a conflict: it was written before
                 _log.warning("no Event: %s (%s)", event.note, error, extra={"pod": str(event.pod)})

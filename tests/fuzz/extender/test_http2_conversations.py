@@ -42,10 +42,10 @@ class Client:
         self.reset: set[int] = set()
         self._owed: list[tuple[int, int]] = []
 
-    async def _answer(self, call: Request) -> Response:
+    async def _answer(self, request: Request) -> Response:
         for _ in range(self.chance.randrange(4)):
             await asyncio.sleep(0)
-        return Response(call.content * REPEATED)
+        return Response(request.content * REPEATED)
 
     def act(self) -> None:
         """One thing or another."""

@@ -15,8 +15,8 @@ from gpushare_core.dialects.aliyun import ALIYUN
 from gpushare_core.dialects.enflame import ENFLAME
 from gpushare_core.placement.requests import PodRequest, ResourceClass
 from gpushare_core.text.json_object import UNREADABLE_JSON
+from gpushare_extender.decide.fit.candidates import prioritize_nodes
 from gpushare_extender.decide.fit.filter import filter_nodes
-from gpushare_extender.decide.fit.prioritize import prioritize_nodes
 from gpushare_extender.decide.pod import KubePod
 from gpushare_extender.decide.pod_state import PodState, rejection_for
 from gpushare_extender.decide.preemption.bound_pods import PodList

@@ -164,7 +164,7 @@ class IndexMachine(RuleBasedStateMachine):
     def what_comes_of_a_bind(self, data: st.DataObject) -> None:
         uid = data.draw(st.sampled_from(self.uids))
         ends = {
-            "confirmed": lambda: self.ledger.confirm(uid, now=self.now),
+            "confirmed": lambda: self.ledger.reservations.confirm(uid, now=self.now),
             "released": lambda: self.ledger.release(uid),
             "left": lambda: self.ledger.pod_deleted(uid, now=self.now),
             "dropped": lambda: self.ledger.drop_pod(uid),

@@ -310,7 +310,7 @@ class TestReservations:
         reserve(ledger, "a", 12)
         ledger.release("a")
         assert used(ledger) == [0, 0]
-        assert not ledger.is_reserved("a")
+        assert "a" not in ledger.reservations
 
     def test_a_pod_cannot_reserve_twice(self, ledger: Ledger) -> None:
         reserve(ledger, "a", 4)
@@ -320,23 +320,23 @@ class TestReservations:
     def test_the_annotation_takes_the_place_of_the_reservation(self, ledger: Ledger) -> None:
         reserve(ledger, "a", 4)
         ledger.set_pod(pod_update("a", c0=4))
-        ledger.confirm("a", now=5.0)
+        ledger.reservations.confirm("a", now=5.0)
         ledger.release("a")
         assert used(ledger) == [4, 0]
-        assert not ledger.is_reserved("a")
+        assert "a" not in ledger.reservations
 
     def test_a_pod_deleted_before_its_bind_is_answered_does_not_come_back(self, ledger: Ledger) -> None:
         reserve(ledger, "a", 4)
         ledger.set_pod(pod_update("a", c0=4))
         ledger.drop_pod("a")
-        ledger.confirm("a", now=5.0)
+        ledger.reservations.confirm("a", now=5.0)
         assert used(ledger) == [0, 0]
 
     def test_an_update_without_annotation_leaves_a_reservation_alone(self, ledger: Ledger) -> None:
         reserve(ledger, "a", 4)
         ledger.set_pod(PodUpdate("a"))
         assert used(ledger) == [4, 0]
-        ledger.confirm("a", now=5.0)
+        ledger.reservations.confirm("a", now=5.0)
         ledger.set_pod(PodUpdate("a"))
         assert used(ledger) == [4, 0]
 
@@ -344,7 +344,7 @@ class TestReservations:
         reserve(ledger, "a", 4)
         ledger.replace_pods([], begun=100.0)
         assert used(ledger) == [4, 0]
-        assert ledger.is_unconfirmed("a")
+        assert ledger.reservations.is_unconfirmed("a")
 
     @pytest.mark.parametrize(
         ("begun", "units"),
@@ -356,7 +356,7 @@ class TestReservations:
     )
     def test_a_list_without_a_confirmed_pod(self, ledger: Ledger, begun: float, units: int) -> None:
         reserve(ledger, "a", 4)
-        ledger.confirm("a", now=5.0)
+        ledger.reservations.confirm("a", now=5.0)
         ledger.replace_pods([], begun=begun)
         ledger.free_unreleased(now=begun + UNRELEASED_SECONDS)
         assert used(ledger) == [units, 0]
@@ -514,7 +514,7 @@ class TestConfirmation:
         sums = ledger.node("n1")
         assert sums is not None
         assert sums.holders["a"] is seen
-        assert not ledger.is_reserved("a")
+        assert "a" not in ledger.reservations
         assert sorted(used(ledger)) == [0, 4]
 
     @pytest.mark.parametrize("units", [3, 5])

@@ -15,8 +15,8 @@ from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.placement.modes.table import NODE_MODES
 from gpushare_core.placement.requests import PodRequest, ResourceClass, ResourceRequest
 from gpushare_extender.bind.binding import allocation_of
+from gpushare_extender.decide.fit.candidates import prioritize_nodes
 from gpushare_extender.decide.fit.filter import filter_nodes
-from gpushare_extender.decide.fit.prioritize import prioritize_nodes
 from gpushare_extender.decide.waiting.unschedulable_pods import UnschedulablePods
 from gpushare_extender.ledger.ledger import DoesNotFitError, Ledger
 from gpushare_extender.ledger.listener import LedgerListener

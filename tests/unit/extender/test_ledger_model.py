@@ -124,7 +124,7 @@ class LedgerMachine(RuleBasedStateMachine):
     def answer(self, uid: str) -> None:
         del self.sent[uid]
         if uid in self.bound:
-            self.ledger.confirm(uid, now=self.tick())
+            self.ledger.reservations.confirm(uid, now=self.tick())
         else:
             self.ledger.release(uid)
 
@@ -133,7 +133,7 @@ class LedgerMachine(RuleBasedStateMachine):
     def a_defect_ends_a_bind(self, data: st.DataObject) -> None:
         uid = data.draw(st.sampled_from(sorted(self.sent.keys() - self.abandoned)))
         self.abandoned.add(uid)
-        self.ledger.abandon(uid, now=self.tick())
+        self.ledger.reservations.abandon(uid, now=self.tick())
 
     @precondition(lambda self: self.abandoned)
     @rule(data=st.data())
@@ -167,13 +167,13 @@ class LedgerMachine(RuleBasedStateMachine):
         look, self.look = self.look, None
         assert look is not None
         uid = look.reservation.holder.uid
-        if look.shows_nothing and self.ledger.reservation(uid) is look.reservation:
+        if look.shows_nothing and self.ledger.reservations.get(uid) is look.reservation:
             self.ledger.release_later(uid, now=self.tick())
 
     def settled_reservations(self) -> list[Reservation]:
         """Returns those that a look can tell about."""
         settled = self.expired | self.bound
-        abandoned = self.ledger.reservations(BindState.ABANDONED)
+        abandoned = self.ledger.reservations.in_state(BindState.ABANDONED)
         return [reservation for reservation in abandoned if reservation.holder.uid in settled]
 
     @precondition(lambda self: self.running)

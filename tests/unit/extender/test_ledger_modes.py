@@ -49,7 +49,7 @@ def test_a_lost_bind_is_not_taken_up_in_another_mode() -> None:
     ledger = Ledger()
     ledger.set_share_node(slices())
     ledger.reserve(reference("a"), node="n1", request=asked(2, ResourceClass.SLICE))
-    ledger.abandon("uid-a", now=0.0)
+    ledger.reservations.abandon("uid-a", now=0.0)
     ledger.set_share_node(share_node("n1", 1, 1, mode=MODES["Exclusive"], unit="1 card"))
     with pytest.raises(DoesNotFitError, match="already holds"):
         ledger.reserve(reference("a"), node="n1", request=asked(2, ResourceClass.SLICE))

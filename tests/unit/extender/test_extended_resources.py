@@ -3,7 +3,7 @@
 import random
 
 from gpushare_core.dialects.table import RESOURCES
-from gpushare_extender.ledger.greatest import Greatest
+from gpushare_extender.ledger.extended_resources import Greatest
 
 NAME = next(iter(RESOURCES))
 
