@@ -1,4 +1,4 @@
-"""Break everything on purpose: ``python -m chaos --seed 1 --operations 1000`` (``make chaos``)."""
+"""Breaks everything on purpose: ``python -m chaos --seed 1 --operations 1000`` (``make chaos``)."""
 
 import argparse
 import asyncio
@@ -70,7 +70,7 @@ def main() -> int:
 
 
 def _folder_name(options: argparse.Namespace) -> str:
-    """A history that is played again leaves alone what lies beside it: its own file, and the logs."""
+    """Keeps the file of a history that is played again, and its logs."""
     again = options.history
     return f"{again.absolute().parent.name}-again" if again else f"chaos-{options.seed}"
 

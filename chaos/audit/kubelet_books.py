@@ -39,7 +39,7 @@ def read_resources(answer: podresources_pb2.ListPodResourcesResponse) -> list[Li
 
 
 def read_checkpoint(path: Path) -> dict[ContainerKey, StoredContainer] | None:
-    """Returns what the kubelet has stored; None where there is nothing that can be read."""
+    """Returns the kubelet's checkpoint; None where it cannot be read."""
     try:
         entries = json.loads(path.read_bytes())["Data"]["PodDeviceEntries"] or ()
     except (OSError, ValueError, KeyError):

@@ -39,7 +39,7 @@ NOTE = "policies/"
 
 
 class _Edit(Fault, frozen=True, kw_only=True):
-    """Policies are applied one right after the other; some are applied as they were when it is over."""
+    """Policies are applied one right after the other; some again as they were at the end."""
 
     policies: tuple[dict[str, Any], ...]
     back: tuple[dict[str, Any], ...] = ()

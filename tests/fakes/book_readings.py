@@ -1,4 +1,4 @@
-"""What the books of fakes say, as core's auditor compares them: each read from whoever keeps it."""
+"""The four books of the fakes, as core's auditor compares them: each is read from its keeper."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -28,13 +28,14 @@ from gpushare_plugin.decide.units.unit_ids import known_numbers
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GivenContainer:
-    """What one container has, by its kubelet or by what its process was started with."""
+    """What one container has, by its kubelet, or by the environment its process was started with."""
 
     pod: PodKey
     container: str
     given: tuple[Given, ...]
     is_init: bool = False
-    """Whether it is an ordinary init container: these are not listed, and have ended in a running pod."""
+    """Whether it is an ordinary init container: the kubelet does not list it, and in a running pod it has
+    ended."""
 
     @property
     def key(self) -> ContainerKey:

@@ -56,7 +56,7 @@ class FakeScheduler:
     fails: Callable[[bytes], bool] = lambda content: False  # noqa: ARG005
     interrupt_at: int | None = None
     before_probe: Callable[[], None] = lambda: None
-    """What somebody else does on the host meanwhile, called before each probe."""
+    """What somebody else does on the host at the same time; called before each probe."""
     has_stuck_kubelet: bool = False
     too_slow: Collection[int] = ()
     """Numbers of the probes that get no answer in time."""
@@ -86,7 +86,7 @@ class FakeScheduler:
             self.restart()
 
     def restart(self) -> None:
-        """Ends the process, and starts another one of the manifest that the kubelet has last seen."""
+        """Ends the process, and starts another one with the manifest that the kubelet saw last."""
         self.starting = 2
         self.process += 1
         config = self.root / _file_in_use(self.running)
@@ -98,7 +98,7 @@ class FakeScheduler:
 
 
 class FillingHostFiles(HostFiles):
-    """Files of a host whose disk takes no new byte once it is ``full``."""
+    """Files of a host whose disk accepts no byte once it is ``full``."""
 
     full = False
 
@@ -113,7 +113,7 @@ class FillingHostFiles(HostFiles):
 
 @dataclass
 class FakeExtender:
-    """What answers at the extender's address: what a script says, the last of it for ever."""
+    """Responses at the extender's address, from a script; the last one is repeated."""
 
     answers: list[Answer] = field(default_factory=lambda: ["ready"])
     asked: list[str] = field(default_factory=list)
