@@ -22,7 +22,9 @@ from tests.samples.operator import (
 from gpushare_core.api.enums import Backend
 from gpushare_core.text.json_object import Json
 from gpushare_operator.cluster.objects import ReadResult
-from gpushare_operator.cluster.readers import read_deployment, read_pod_without_scheduler, read_server_version
+from gpushare_operator.cluster.readers.pods import read_pod_without_scheduler
+from gpushare_operator.cluster.readers.workloads import read_deployment
+from gpushare_operator.cluster.server import read_server_version
 from gpushare_operator.cluster.snapshot import ClusterSnapshot
 from gpushare_operator.decide.actions import Action, ApplyDeployment, CreateJob, DeleteDeployment
 from gpushare_operator.decide.backends import BACKENDS

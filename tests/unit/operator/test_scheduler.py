@@ -29,7 +29,7 @@ from tests.samples.operator import (
 
 from gpushare_core.api.names import CONTROL_PLANE_LABEL, EXTENDER_PORT, FINALIZER, SCHEDULER_LABEL
 from gpushare_operator.cluster.objects import JobObject
-from gpushare_operator.cluster.readers import read_job
+from gpushare_operator.cluster.readers.jobs import read_job
 from gpushare_operator.cluster.snapshot import ClusterSnapshot
 from gpushare_operator.decide.actions import (
     Action,

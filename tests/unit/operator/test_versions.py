@@ -20,7 +20,7 @@ from tests.samples.operator import (
 
 from gpushare_core.api.names import VERSION_LABEL
 from gpushare_core.process.version import VERSION
-from gpushare_operator.cluster.share_node_reader import read_share_node
+from gpushare_operator.cluster.readers.share_nodes import read_share_node
 from gpushare_operator.decide.actions import ApplyShareNode
 from gpushare_operator.desired.daemon_sets import extender_daemon_set, plugin_daemon_set
 from gpushare_operator.status.policy import policy_status
