@@ -135,8 +135,12 @@ def look_up(tag: Tag) -> Index:
         )
     try:
         manifest = json.loads(content)
-        listed = [each["platform"] for each in manifest.get("manifests", ())]
-        platforms = {f"{each['os']}/{each['architecture']}" for each in listed if each["os"] != "unknown"}
+        listed = [manifest["platform"] for manifest in manifest.get("manifests", ())]
+        platforms = {
+            f"{platform['os']}/{platform['architecture']}"
+            for platform in listed
+            if platform["os"] != "unknown"
+        }
     except (ValueError, AttributeError, KeyError, TypeError) as error:
         raise RenewError(f"what {tag.registry} answers for {tag} is no manifest: {error!r}") from error
     if not platforms:

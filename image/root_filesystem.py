@@ -165,7 +165,11 @@ def compile_modules(root: Path) -> None:
 def move_product(dependencies: Path, product: Path) -> None:
     """Moves the product into a layer of its own: an upgrade fetches that alone."""
     library = next(dependencies.rglob("site-packages"))
-    own = next(distribution for distribution in distributions(path=[str(library)]) if distribution.metadata["Name"] == PRODUCT)
+    own = next(
+        distribution
+        for distribution in distributions(path=[str(library)])
+        if distribution.metadata["Name"] == PRODUCT
+    )
     files = own.files or []
     for name in sorted({file.parts[0] for file in files if file.parts[0] != ".."}):
         move(library / name, dependencies, product)

@@ -43,7 +43,7 @@ def main() -> None:
 
 def installed(root: Path) -> list[Distribution]:
     folders = [str(folder) for folder in root.rglob("site-packages")]
-    return sorted(distributions(path=folders), key=lambda each: each.metadata["Name"].lower())
+    return sorted(distributions(path=folders), key=lambda distribution: distribution.metadata["Name"].lower())
 
 
 def bill(product: Component, components: Sequence[Component]) -> Component:
@@ -59,7 +59,7 @@ def bill(product: Component, components: Sequence[Component]) -> Component:
             "timestamp": made.isoformat().replace("+00:00", "Z"),
             "component": {**product, "type": "application"},
         },
-        "components": sorted(components, key=lambda each: str(each["bom-ref"])),
+        "components": sorted(components, key=lambda component: str(component["bom-ref"])),
     }
 
 
@@ -84,7 +84,9 @@ def python_component(package: Distribution) -> Component:
 def license_of(package: Distribution) -> str:
     """Returns the licence as older packages name it: by classifiers, or in a field that may hold the text."""
     classifiers = package.metadata.get_all("Classifier") or []
-    named = [classifier.rpartition(" :: ")[2] for classifier in classifiers if classifier.startswith("License :: ")]
+    named = [
+        classifier.rpartition(" :: ")[2] for classifier in classifiers if classifier.startswith("License :: ")
+    ]
     first_line, *_ = (package.metadata["License"] or "").strip().splitlines() or [""]
     return ", ".join(named) or first_line
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from chaos.audit.gather import Gatherer, Reading, UnreadableBooksError
 from chaos.background import background
 from chaos.findings import Finding
-from gpushare_core.audit.difference import Difference, Kind
+from gpushare_core.audit.difference import Difference, DifferenceKind
 from gpushare_core.audit.differences import differences, released_early, seen_twice
-from gpushare_core.audit.records import Books, NodeBooks
+from gpushare_core.audit.records import ClusterRecords, NodeRecords
 
 INTERVAL = 0.5
 """Seconds between two readings."""
@@ -31,8 +31,8 @@ class Auditor:
     """Readings that failed, as they do while the API server is away."""
     unread: Counter[str] = field(default_factory=Counter)
     """Book -> in how many readings it was missing."""
-    _before: Mapping[str, Books] = field(default_factory=dict)
-    _earlier: Mapping[str, Books] = field(default_factory=dict)
+    _before: Mapping[str, ClusterRecords] = field(default_factory=dict)
+    _earlier: Mapping[str, ClusterRecords] = field(default_factory=dict)
     """Read before that."""
     _suspects: Sequence[Difference] = ()
     _releases: Sequence[Difference] = ()
@@ -47,7 +47,12 @@ class Auditor:
         except UnreadableBooksError as error:
             return [Difference(node="", kind=error.kind, sentence=str(error))]
         missing = (
-            Difference(node="", kind=Kind.UNREADABLE, pod=book, sentence=f"the {book} cannot be read: {why}")
+            Difference(
+                node="",
+                kind=DifferenceKind.UNREADABLE,
+                pod=book,
+                sentence=f"the {book} cannot be read: {why}",
+            )
             for book, why in reading.unread.items()
         )
         return [*_differing(reading), *missing]
@@ -60,10 +65,10 @@ class Auditor:
             self.unreadable += 1
             return
         self.unread.update(reading.unread.keys())
-        found = [each for each in _differing(reading) if each.kind.at_once]
+        found = [difference for difference in _differing(reading) if difference.kind.at_once]
         lasting = seen_twice(self._releases, _released(self._earlier, reading))
-        for each in (*seen_twice(self._suspects, found), *lasting):
-            self.report(Finding(rule=each.rule, sentence=str(each)))
+        for difference in (*seen_twice(self._suspects, found), *lasting):
+            self.report(Finding(rule=difference.rule, sentence=str(difference)))
         self._releases = [*_released(self._before, reading)]
         self._suspects, self._earlier, self._before = found, self._before, reading.books
 
@@ -95,9 +100,9 @@ def _differing(reading: Reading) -> list[Difference]:
     return list(found.values())
 
 
-def _released(earlier: Mapping[str, Books], reading: Reading) -> Iterator[Difference]:
+def _released(earlier: Mapping[str, ClusterRecords], reading: Reading) -> Iterator[Difference]:
     """Yields by each extender what it, or the status, has released early since the ``earlier`` books."""
     for extender, books in reading.books.items():
-        before = earlier.get(extender, Books({}))
+        before = earlier.get(extender, ClusterRecords({}))
         for name, after in books.nodes.items():
-            yield from released_early(before.nodes.get(name, NodeBooks(node=name)), after)
+            yield from released_early(before.nodes.get(name, NodeRecords(node=name)), after)

@@ -13,7 +13,7 @@ from bench.node_network import inside_network
 from chaos.plan.known import CONTROL_PLANES
 from gpushare_core.api.names import EXTENDER_PORT
 from gpushare_core.audit.readers import read_ledger
-from gpushare_core.audit.records import LedgerBook
+from gpushare_core.audit.records import LedgerRecord
 from gpushare_localcluster.cluster import LocalCluster
 from gpushare_localcluster.errors import LocalClusterError
 
@@ -22,12 +22,12 @@ KEYS = "/etc/kubernetes/gpushare"
 TIMEOUT = 3.0
 
 
-def read_extenders(cluster: LocalCluster) -> dict[str, Mapping[str, LedgerBook]]:
+def read_extenders(cluster: LocalCluster) -> dict[str, Mapping[str, LedgerRecord]]:
     """Returns control plane -> ledger of its extender, by node; those that do not answer are not in it.
 
     Any of them may be the one that is asked next: all have to be right.
     """
-    found = dict[str, Mapping[str, LedgerBook]]()
+    found = dict[str, Mapping[str, LedgerRecord]]()
     for control_plane in CONTROL_PLANES:
         with contextlib.suppress(OSError, ValueError, http.client.HTTPException, LocalClusterError):
             found[control_plane] = read_ledger(_ask(cluster, control_plane))

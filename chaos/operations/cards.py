@@ -116,7 +116,7 @@ class ExchangeCards(_Cards, frozen=True, kw_only=True, tag="card.exchange"):
 def simulated_cards(policy: Json, node: str) -> Sequence[Mapping[str, Any]]:
     """Returns the cards that ``policy`` has simulated on ``node``; none where another source is in force."""
     found = (rule["devices"].get("simulated", ()) for rule in rules_of(policy, node))
-    return next((each for each in found if each), ())
+    return next((cards for cards in found if cards), ())
 
 
 def with_simulated(policy: Json, node: str, cards: Sequence[Mapping[str, Any]]) -> list[Json]:

@@ -43,7 +43,9 @@ class EndHostctl(_Manifest, frozen=True, kw_only=True, tag="hostctl.end"):
     async def _await_run(self, world: World) -> ContainerRecord | None:
         deadline = asyncio.get_running_loop().time() + PATIENCE
         while asyncio.get_running_loop().time() < deadline:
-            if here := [each for each in await running(world, HOSTCTL) if each.node == self.node]:
+            if here := [
+                container for container in await running(world, HOSTCTL) if container.node == self.node
+            ]:
                 return here[0]
             await asyncio.sleep(INTERVAL)
         return None

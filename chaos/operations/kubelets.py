@@ -18,8 +18,8 @@ from chaos.operations import static_pods
 from chaos.operations.recovery import await_node
 from chaos.plan.known import WORKERS, Known
 from chaos.world import NAMESPACE, World
-from gpushare_core.kube.client import Request
 from gpushare_core.kube.paths import pods
+from gpushare_core.kube.request import ApiRequest
 from gpushare_localcluster.errors import LocalClusterError
 
 PLUGINS = "/var/lib/kubelet/device-plugins"
@@ -182,7 +182,7 @@ async def drain(world: World, node: str) -> None:
     """Ends every pod of ours on ``node``, static ones too: who deletes their mirrors ends nothing."""
     await static_pods.end_all(world, node)
     here = await world.client.send(
-        Request(path=pods(NAMESPACE), params={"fieldSelector": f"spec.nodeName={node}"})
+        ApiRequest(path=pods(NAMESPACE), params={"fieldSelector": f"spec.nodeName={node}"})
     )
     names = [item["metadata"]["name"] for item in here["items"]]
     world.drained.update(names)
@@ -211,10 +211,13 @@ def draw_forgetful(random: Random, _: Known) -> Operation:
 KINDS = (
     Kind(operation=KillKubelet, weight=3, draw=draw_once(KillKubelet)),
     Kind(operation=RemovePluginSockets, weight=1, draw=draw_once(RemovePluginSockets)),
-    *(Kind(operation=each, weight=2, draw=draw_lasting(each)) for each in (StopKubelet, PauseKubelet)),
     *(
-        Kind(operation=each, weight=1, draw=draw_lasting(each))
-        for each in (SlowKubelet, RemoveKubeletSocket, HidePodResources)
+        Kind(operation=operation, weight=2, draw=draw_lasting(operation))
+        for operation in (StopKubelet, PauseKubelet)
+    ),
+    *(
+        Kind(operation=operation, weight=1, draw=draw_lasting(operation))
+        for operation in (SlowKubelet, RemoveKubeletSocket, HidePodResources)
     ),
     Kind(operation=ForgetfulKubelet, weight=1, draw=draw_forgetful),
 )

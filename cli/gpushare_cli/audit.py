@@ -1,4 +1,4 @@
-"""``audit``: reads the books, once more where they differ, and says what differs."""
+"""``audit``: reads the records, once more where they differ, and reports what differs."""
 
 import asyncio
 from argparse import Namespace
@@ -10,8 +10,8 @@ from gpushare_cli.gather.extender import read_extender
 from gpushare_cli.gather.host import read_host
 from gpushare_core.audit.difference import Difference
 from gpushare_core.audit.differences import differences, seen_twice
-from gpushare_core.audit.readers import books_of
-from gpushare_core.audit.records import Books
+from gpushare_core.audit.readers import cluster_records
+from gpushare_core.audit.records import ClusterRecords
 from gpushare_core.kube.client import KubeClient
 
 HOW_TO_READ = {
@@ -21,11 +21,7 @@ HOW_TO_READ = {
 
 
 async def audit(client: KubeClient, options: Namespace) -> AuditReport:
-    """Returns what differs, and did so ``options.settle`` seconds before.
-
-    Raises:
-        CannotLookError: a book that was asked for cannot be read.
-    """
+    """Reports the differences that last for ``options.settle`` seconds. Raises ``CannotLookError``."""
     books = await _read(client, options)
     found = differences(books)
     if found and options.settle:
@@ -35,8 +31,8 @@ async def audit(client: KubeClient, options: Namespace) -> AuditReport:
     return _report(books, found, options)
 
 
-async def _read(client: KubeClient, options: Namespace) -> Books:
-    """The kubelet's books last: what it holds then it held when the others were read."""
+async def _read(client: KubeClient, options: Namespace) -> ClusterRecords:
+    """Reads the kubelet's records last, so that they are not older than the others."""
     pods = await read_pods(client, options.node)
     share_nodes = await read_share_nodes(client, options.node)
     ledger = (
@@ -50,10 +46,10 @@ async def _read(client: KubeClient, options: Namespace) -> Books:
     hosts = {}
     if options.host_folder:
         hosts = {options.node: await asyncio.to_thread(read_host, options.host_folder)}
-    return books_of(share_nodes, pods, ledger=ledger, hosts=hosts)
+    return cluster_records(share_nodes, pods, ledger=ledger, hosts=hosts)
 
 
-def _report(books: Books, found: list[Difference], options: Namespace) -> AuditReport:
+def _report(books: ClusterRecords, found: list[Difference], options: Namespace) -> AuditReport:
     read = ["annotations", "GPUShareNodes"]
     if options.host_folder:
         read += ["PodResources", "checkpoint", "stored environments"]
@@ -70,5 +66,4 @@ def _report(books: Books, found: list[Difference], options: Namespace) -> AuditR
 
 
 def rendered(report: AuditReport, output: str) -> str:
-    """Returns the report as ``output`` wants it."""
     return audit_json(report) if output == "json" else audit_text(report)

@@ -12,6 +12,7 @@ import kopf
 
 from gpushare_core.api.enums import LogLevel
 from gpushare_core.api.names import FIELD_MANAGER
+from gpushare_core.health_server import HealthServer
 from gpushare_core.kube.backoff import Backoff
 from gpushare_core.kube.credentials import Credentials
 from gpushare_core.process.clock import utc_now
@@ -19,7 +20,7 @@ from gpushare_core.process.metrics import new_registry
 from gpushare_operator.cluster.cache import Cache
 from gpushare_operator.cluster.watches import Watches
 from gpushare_operator.desired.names import Installation
-from gpushare_operator.process.health_server import HealthServer, StalledError
+from gpushare_operator.process.health import StalledError, health_pages
 from gpushare_operator.process.leadership import LeaderClient, Leadership
 from gpushare_operator.process.metrics import OperatorMetrics, show_figures
 from gpushare_operator.reconcile import (
@@ -62,7 +63,7 @@ class App:
         self._reconciler = self._make_reconciler(installation, log_level)
         self._running = AsyncExitStack()
         self._is_starting = False
-        registry = new_registry("gpushare-operator")
+        self._registry = registry = new_registry("gpushare-operator")
         self._metrics = OperatorMetrics(registry)
         self._watches = Watches(
             self._client,
@@ -78,7 +79,6 @@ class App:
             lambda: self._cache.snapshot().policies.values(),
             is_at_work=lambda: self.leadership.is_at_work,
         )
-        self.health = HealthServer(self.probe, self.readiness, registry)
 
     def _make_reconciler(self, installation: Installation, log_level: str) -> PolicyReconciler:
         return PolicyReconciler(
@@ -99,7 +99,12 @@ class App:
         kopf.on.cleanup(registry=registry, id="stop")(self._stop)
         return registry
 
-    async def probe(self) -> float:
+    def health_server(self, port: int, *, host: str | None = None) -> HealthServer:
+        """``host``: as in ``HealthServer``."""
+        pages = health_pages(probe=self.probe, readiness=self.readiness, registry=self._registry)
+        return HealthServer(port, pages, host=host)
+
+    def probe(self) -> float:
         """Returns the seconds since the last sign of life: of the queue or of the watches, the older one.
 
         Trying a watch again that the API server refuses is a sign of life. Raises StalledError for none.

@@ -9,17 +9,17 @@ from dataclasses import dataclass, field
 from itertools import groupby, takewhile
 from typing import Protocol
 
-from gpushare_core.api.policy import PolicyStatus
+from gpushare_core.api.events import CLUSTER_NAMESPACE
+from gpushare_core.api.policy_status import PolicyStatus
 from gpushare_core.kube import paths
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.text.json_object import Json
+from gpushare_operator.actions import Action, WriteVolcanoConfig, describe
 from gpushare_operator.cluster import kinds
 from gpushare_operator.cluster.cache import Cache
 from gpushare_operator.cluster.objects import PolicyObject
 from gpushare_operator.cluster.readers.volcano import read_volcano_config
-from gpushare_operator.decide.actions import Action, WriteVolcanoConfig, describe
-from gpushare_operator.status.events import EVENT_NAMESPACE
-from gpushare_operator.status.wording import DEFECT
+from gpushare_operator.policies.wording import DEFECT
 from gpushare_operator.writes import Verb, Write, changes_known_object, writes
 
 CONCURRENT_CALLS = 32
@@ -120,7 +120,7 @@ class Applier:
         """Posts Events about ``policy``, once each: they are a courtesy."""
         for event in events:
             try:
-                await self.writer.create(paths.events(EVENT_NAMESPACE), event)
+                await self.writer.create(paths.events(CLUSTER_NAMESPACE), event)
             except ApiError as error:
                 if error.is_conflict:
                     continue  # It was posted before the status could be written.

@@ -8,8 +8,9 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from gpushare_core.kube import paths
-from gpushare_core.kube.client import KubeClient, Request
+from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.errors import ApiError, UnreachableError
+from gpushare_core.kube.request import ApiRequest
 from gpushare_core.text.json_object import Json
 from gpushare_operator.process.leadership import LEASE_NAME
 
@@ -69,7 +70,7 @@ async def _require_checked_policies(client: KubeClient) -> None:
     )
 
 
-def _dry_run(spec: Json) -> Request:
+def _dry_run(spec: Json) -> ApiRequest:
     node = {"names": [NAME], "mode": "Memory", "devices": {"source": "NVML"}}
     body = {
         "apiVersion": "gpushare.io/v1alpha1",
@@ -78,7 +79,7 @@ def _dry_run(spec: Json) -> Request:
         "spec": {**spec, "nodes": [node]},
     }
     params = {"dryRun": "All", "fieldValidation": "Strict"}
-    return Request(method="POST", path=paths.POLICIES, params=params, body=body)
+    return ApiRequest(method="POST", path=paths.POLICIES, params=params, body=body)
 
 
 async def _answered(call: Awaitable[Json], what: str) -> Json:

@@ -17,6 +17,7 @@ import kopf
 
 from gpushare_core.api.enums import LogLevel
 from gpushare_core.api.names import NAMESPACE
+from gpushare_core.health_server import CannotServeError
 from gpushare_core.kube import paths
 from gpushare_core.kube.backoff import Backoff
 from gpushare_core.kube.client import KubeClient
@@ -32,7 +33,6 @@ from gpushare_operator.app import App
 from gpushare_operator.desired.names import SCHEDULER_IMAGE, Installation
 from gpushare_operator.desired.programs import UnusableProgramsError, read_programs
 from gpushare_operator.installation_check import NotWorkingError, check
-from gpushare_operator.process.health_server import CannotServeError
 from gpushare_operator.process.leadership import (
     FEWEST_LEASE_SECONDS,
     LEASE_SECONDS,
@@ -131,7 +131,7 @@ async def serve(app: App, options: argparse.Namespace, *, stop: asyncio.Event | 
     Returns the exit code, 1 when the Lease was lost. Raises CannotServeError: the health port is taken.
     """
     stop = stop or asyncio.Event()
-    async with app.health.serving(options.health_port), app.leadership.client:
+    async with app.health_server(options.health_port), app.leadership.client:
         if not await _won(app.leadership, stop):
             return 0
         keeping = asyncio.create_task(_keep(app.leadership, stop))  # before kopf, which ends later tasks

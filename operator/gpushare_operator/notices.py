@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from itertools import groupby
 from typing import NamedTuple
 
-from gpushare_operator.status.node_facts import OVER, Fact, Notice, over_sentence
+from gpushare_operator.status.nodes.node_facts import OVER, Fact, Notice, over_sentence
 
 QUIET = timedelta(minutes=10)
 """Between two Events about one fact."""

@@ -11,6 +11,7 @@ from gpushare_core.api.plugin_heartbeat import COMPONENT
 from gpushare_core.kube import paths
 from gpushare_core.kube.errors import ApiError
 from gpushare_core.text.json_object import Json
+from gpushare_operator.backends.volcano.connection import locations
 from gpushare_operator.cluster.api_reader import ApiReader
 from gpushare_operator.cluster.cache import Cache, Listing
 from gpushare_operator.cluster.heartbeats import Heartbeats, written_by_running_plugins
@@ -26,8 +27,7 @@ from gpushare_operator.cluster.readers.schedulers import read_scheduler
 from gpushare_operator.cluster.readers.volcano import read_volcano_config
 from gpushare_operator.cluster.refusals import read_refusals
 from gpushare_operator.cluster.server import ServerVersions, read_server_facts
-from gpushare_operator.decide.pods_without_scheduler import forsaken_scheduler
-from gpushare_operator.decide.volcano import locations
+from gpushare_operator.status.pods_without_scheduler import absent_scheduler
 
 HEARTBEATS_PAGE = 500
 """Leases that are read at once: each has half a kB."""
@@ -66,9 +66,9 @@ class Polls:
         self.cache.replace_schedulers(await self._schedulers())
         volcano = {at: await self._volcano_config(at) for at in locations(self.cache.snapshot())}
         self.cache.replace_volcano_configs(volcano)
-        facts, absent_scheduler = None, forsaken_scheduler(self.cache.snapshot())
-        if absent_scheduler:
-            facts = await read_server_facts(self.api, absent_scheduler)
+        facts, scheduler = None, absent_scheduler(self.cache.snapshot())
+        if scheduler:
+            facts = await read_server_facts(self.api, scheduler)
             facts = replace(facts, version=self.server_versions.lowest(facts.version, self.now()))
         self.cache.replace_server_facts(facts)
 

@@ -10,27 +10,27 @@ from typing import Protocol
 from gpushare_core.api.enums import LogLevel
 from gpushare_core.kube.errors import asked_to_wait
 from gpushare_core.process.log import change_level, most_verbose
+from gpushare_operator.actions import Plan, target
 from gpushare_operator.apply import Applier, Failure, Writer
+from gpushare_operator.backends.volcano.connection import locations
 from gpushare_operator.cluster.api_reader import ApiReader
 from gpushare_operator.cluster.cache import Cache
 from gpushare_operator.cluster.heartbeats import Heartbeats
 from gpushare_operator.cluster.objects import PolicyObject
 from gpushare_operator.cluster.snapshot import ClusterSnapshot
-from gpushare_operator.decide.actions import Plan, target
 from gpushare_operator.decide.admission import mark_policies
-from gpushare_operator.decide.backends import asked_connection
+from gpushare_operator.decide.backend_choice import asked_connection
 from gpushare_operator.decide.cluster_plan import plan_cluster
 from gpushare_operator.decide.conflicting_managers import conflicting_manager
-from gpushare_operator.decide.pods_without_scheduler import forsaken_scheduler
 from gpushare_operator.decide.policy_plan import plan_policy
-from gpushare_operator.decide.volcano import locations
 from gpushare_operator.desired.names import Installation
 from gpushare_operator.notices import NodeNotices
 from gpushare_operator.polls import Polls
 from gpushare_operator.retry_backoff import RetryBackoff
-from gpushare_operator.status.books import seconds_until_reports_end
+from gpushare_operator.status.books_agree import seconds_until_reports_end
 from gpushare_operator.status.events import events_for, notice_event
-from gpushare_operator.status.node_facts import FactLook
+from gpushare_operator.status.nodes.node_facts import FactFinder
+from gpushare_operator.status.pods_without_scheduler import absent_scheduler
 from gpushare_operator.status.policy import can_wait, policy_status
 from gpushare_operator.work_queue import Debounce, PartlyFailedError
 
@@ -147,7 +147,7 @@ class PolicyReconciler:
     async def _reconcile_cluster(self) -> float | None:
         snapshot = self.cache.snapshot()
         self._keep_log_level(snapshot)
-        is_server_unknown = snapshot.server is None and forsaken_scheduler(snapshot)
+        is_server_unknown = snapshot.server is None and absent_scheduler(snapshot)
         if is_server_unknown or set(locations(snapshot)) - set(snapshot.volcano_configs):
             self.enqueue(SCHEDULERS)
         waits = self.scheduler_debounce.seconds_left(asked_connection(snapshot))
@@ -237,7 +237,7 @@ class PolicyReconciler:
 
     async def _post_notices(self, policy: PolicyObject) -> float | None:
         """Posts Events about the policy's nodes. Returns the seconds until one that waits may be posted."""
-        found = self.cache.snapshot().index(FactLook(policy.name), subject=policy.name).results
+        found = self.cache.snapshot().index(FactFinder(policy.name), subject=policy.name).results
         facts = {fact: sentence for sentences in found.values() for fact, sentence in sentences.items()}
         notices, now = self._notices.setdefault(policy.name, NodeNotices()), self.now()
         if due := notices.due(facts, now):

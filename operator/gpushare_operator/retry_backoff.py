@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from itertools import takewhile
 
 from gpushare_core.kube.backoff import backoff_delay
-from gpushare_operator.decide.actions import (
+from gpushare_operator.actions import (
     Action,
     CapacityLeft,
     ClearCapacity,

@@ -10,9 +10,9 @@ from gpushare_core.api.timestamps import rfc3339
 from gpushare_core.kube import paths
 from gpushare_core.text.json_object import Json
 from gpushare_core.text.printable import MESSAGE_BYTES, printable
+from gpushare_operator import actions
 from gpushare_operator.cluster import kinds
 from gpushare_operator.cluster.labels import COMPARE_LABEL, RESULT_ANNOTATION
-from gpushare_operator.decide import actions
 from gpushare_operator.desired.pod_template import to_be_compared
 from gpushare_operator.desired.share_nodes import share_node_patch
 
@@ -103,7 +103,7 @@ def _doubtful_status(action: actions.DoubtShareNode) -> Json:
             "type": condition.type,
             "status": condition.status,
             "reason": condition.reason,
-            "message": printable(condition.message, most_bytes=MESSAGE_BYTES),
+            "message": printable(condition.message, max_bytes=MESSAGE_BYTES),
             "lastTransitionTime": rfc3339(action.since),
         }
         for condition in action.conditions

@@ -24,9 +24,9 @@ from gpushare_core.kube.errors import ApiError
 from gpushare_core.text.json_object import Json
 from gpushare_localcluster.cluster import LocalCluster
 from gpushare_localcluster.waiting import wait_until
-from gpushare_operator.desired.daemon_sets import plugin_daemon_set
-from gpushare_operator.desired.hostctl_job import HostctlCommand, hostctl_job
+from gpushare_operator.backends.kube_scheduler.hostctl_job import HostctlCommand, hostctl_job
 from gpushare_operator.desired.names import Installation
+from gpushare_operator.desired.plugin_daemon_set import plugin_daemon_set
 from gpushare_operator.desired.pod_template import to_be_compared
 
 pytestmark = [pytest.mark.e2e, pytest.mark.connected, pytest.mark.usefixtures("product")]
@@ -160,7 +160,7 @@ def privileged(container: Json) -> None:
 def test_without_its_deployment_the_operator_brings_no_image_and_no_requests(
     absent: Place, written: Callable[[Json], Json]
 ) -> None:
-    for forge in (lambda each: each.update(EVIL), lambda each: each.update(GREEDY), privileged):
+    for forge in (lambda labels: labels.update(EVIL), lambda labels: labels.update(GREEDY), privileged):
         assert "ValidatingAdmissionPolicy" in absent.refusal(written(absent.plugin(forge)))
 
 

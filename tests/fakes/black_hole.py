@@ -36,7 +36,8 @@ def silent_behind_dead(patch: pytest.MonkeyPatch) -> Iterator[asyncio.Event]:
 
         async def addresses(*_: object, **__: object) -> object:
             return [
-                (socket.AF_INET, socket.SOCK_STREAM, 6, "", each) for each in (dead, silent.getsockname())
+                (socket.AF_INET, socket.SOCK_STREAM, 6, "", address)
+                for address in (dead, silent.getsockname())
             ]
 
         async def seen_to_connect(connecting: socket.socket, address: tuple[str, int]) -> None:

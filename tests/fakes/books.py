@@ -10,20 +10,20 @@ from dataclasses import replace as changed
 from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol, TypeVar
 
-from gpushare_core.api.node_object import GPUShareNode
+from gpushare_core.api.share_node import GPUShareNode
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.dialects.table import RESOURCES
 from gpushare_core.placement.requests import PodRequest, read_request
 from gpushare_core.text.json_object import Json
 from gpushare_plugin.cluster.container_names import ContainerNames
 from gpushare_plugin.cluster.event_writer import EventWriter
-from gpushare_plugin.decide.admit.environment import UnusableUnitsError
 from gpushare_plugin.decide.admit.preferred_allocation import NothingFitsError, PreferenceRequest
 from gpushare_plugin.decide.health.card_health import MAX_QUIET
 from gpushare_plugin.decide.held.assigned_devices import AssignedDevices
 from gpushare_plugin.decide.held.checkpoint import CheckpointEntry, StoredUnits, read_answer
 from gpushare_plugin.decide.held.pods import PodName, read_pod
 from gpushare_plugin.decide.report.conditions import RegistrationState
+from gpushare_plugin.decide.units.errors import UnusableUnitsError
 from gpushare_plugin.decide.units.unit_ids import known_numbers
 from gpushare_plugin.devices.card import PhysicalCard, Reading
 from gpushare_plugin.kubelet.allocator import Allocator, NothingOfferedError
@@ -31,11 +31,11 @@ from gpushare_plugin.kubelet.assignment_reader import AssignmentReader
 from gpushare_plugin.kubelet.pod_resources import PodResourcesUnavailableError, read_assigned
 from gpushare_plugin.kubelet.proto import deviceplugin_pb2 as api
 from gpushare_plugin.kubelet.proto import podresources_pb2 as resources
-from gpushare_plugin.kubelet.reservations import Reservations
+from gpushare_plugin.kubelet.reservations import UnitReservations
 from gpushare_plugin.kubelet.wire import preference_requests
-from gpushare_plugin.reconciler import Reconciler
-from gpushare_plugin.state import NodeState
-from gpushare_plugin.use_meter import UseMeter
+from gpushare_plugin.reconcile.reconciler import NodeReconciler
+from gpushare_plugin.reconcile.use_meter import UseMeter
+from gpushare_plugin.state import PluginState
 
 T = TypeVar("T")
 
@@ -103,7 +103,7 @@ class Given:
 
     def cards(self) -> Iterator[tuple[str, str]]:
         """Yields card UUID and unit ID, by what the container was told."""
-        numbers = sorted(self.ids, key=lambda each: list(known_numbers([each])))
+        numbers = sorted(self.ids, key=lambda unit_id: list(known_numbers([unit_id])))
         uuids = self.variables["GPUSHARE_CARD"].split(",")
         each = len(numbers) // len(uuids)
         for place, uuid in enumerate(uuids):
@@ -151,20 +151,20 @@ class Kubelet:
             for pod, containers in self.pods.values()
             if pod.name not in self.forgotten and not self.forgetful
             for given in containers.values()
-            for each in given
-            if each.resource == name
-            for unit in each.ids
+            for grant in given
+            if grant.resource == name
+            for unit in grant.ids
         }
         ids = self.devices.get(name, {})
         return [unit for unit, health in ids.items() if health == "Healthy" and unit not in taken]
 
     def write_checkpoint(self) -> None:
         self.stored = [
-            read_answer(StoredUnits(pod.uid, container, each.resource, _numbers(each.ids)), each.variables)
+            read_answer(StoredUnits(pod.uid, container, grant.resource, _numbers(grant.ids)), grant.variables)
             for pod, containers in self.pods.values()
             if pod.name not in self.forgotten
             for container, given in containers.items()
-            for each in given
+            for grant in given
         ]
 
     def lose_checkpoint(self) -> None:
@@ -197,8 +197,8 @@ class Kubelet:
                 resources.ContainerResources(
                     name=name,
                     devices=[
-                        resources.ContainerDevices(resource_name=each.resource, device_ids=each.ids)
-                        for each in given.get(name, ())
+                        resources.ContainerDevices(resource_name=grant.resource, device_ids=grant.ids)
+                        for grant in given.get(name, ())
                     ],
                 )
                 for name in names
@@ -307,18 +307,19 @@ class Node:
     disturbed: bool = False
     """Whether somebody may be refused although the extender promised: a card failed, or others bind."""
     clock: Clock = field(default_factory=Clock)
-    state: NodeState = field(init=False)
-    reconciler: Reconciler = field(init=False)
+    registration: RegistrationState = field(default_factory=lambda: RegistrationState(registered=True))
+    state: PluginState = field(init=False)
+    reconciler: NodeReconciler = field(init=False)
     reader: AssignmentReader = field(init=False)
-    reservations: Reservations = field(init=False)
+    reservations: UnitReservations = field(init=False)
 
     def start_plugin(self) -> None:
         """A new process: it knows what the API server has, and offers nothing yet."""
         self.kubelet.lose_plugin()
         client: Any = KubeletClient(self.kubelet)
         streams: Any = {name: Listing(self.kubelet, name) for name in RESOURCES}
-        self.state = NodeState(self.name)
-        self.reservations = Reservations(self.clock)
+        self.state = PluginState(self.name)
+        self.reservations = UnitReservations(self.clock)
         self.reader = AssignmentReader(
             self.state,
             client,
@@ -327,13 +328,13 @@ class Node:
             after_reading=_nothing,
             clock=self.clock,
         )
-        self.reconciler = Reconciler(
+        self.reconciler = NodeReconciler(
             state=self.state,
             client=self.cluster,  # type: ignore[arg-type]
             assignment_reader=self.reader,
             reservations=self.reservations,
             streams=streams,
-            registration=lambda: RegistrationState(registered=True),
+            registration=lambda: self.registration,
             now=self.now,
             open_source=lambda _: self.cards,
             meter=UseMeter(self.state, ContainerNames(self.cluster), open_use=lambda _: None),  # type: ignore[arg-type]
@@ -361,7 +362,7 @@ class Node:
         """The plugin reads the kubelet's books, decides what to offer, repairs, reports."""
         self.clock.now += LONG
         run_now(self.reader.read())
-        if not self.state.shown.complete:  # pods of a kubelet that lists nobody are waited for
+        if not self.state.listed_since_restart.complete:  # pods of a kubelet that lists nobody are waited for
             self.clock.now += LONG
             run_now(self.reader.read())
         if not any(self.try_round() for _ in range(3)):

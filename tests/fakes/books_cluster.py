@@ -7,17 +7,17 @@ from typing import Any
 import msgspec
 from tests.fakes.books import NOW, Cards, Node, Pod, RefusedError
 
-from gpushare_core.api.node_object import GPUShareNode
+from gpushare_core.api.share_node import GPUShareNode
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.dialects.table import RESOURCES
 from gpushare_core.kube.errors import UnreachableError
 from gpushare_core.kube.paths import SHARE_NODES
 from gpushare_core.text.json_object import Json
 from gpushare_extender.bind.binding import allocation_of, share_binding
+from gpushare_extender.decide.fit.candidates import prioritize_nodes
 from gpushare_extender.decide.fit.filter import filter_nodes
-from gpushare_extender.decide.fit.prioritize import prioritize_nodes
 from gpushare_extender.ledger.ledger import Ledger
-from gpushare_extender.ledger.unreleased_pods import DEPARTURE_SECONDS
+from gpushare_extender.ledger.unreleased_pods import UNRELEASED_SECONDS
 from gpushare_extender.objects.holder import read_pod as read_holder
 from gpushare_extender.objects.pod_reference import PodReference
 from gpushare_extender.objects.share_node import read_share_node
@@ -122,7 +122,7 @@ class Cluster:
         pod.body["metadata"]["annotations"] = share_binding(
             reference, allocation, share_node, now=NOW
         ).annotations
-        self.ledger.confirm(pod.uid, now=self.now)
+        self.ledger.reservations.confirm(pod.uid, now=self.now)
         pod.body["spec"]["nodeName"] = node
         return node
 
@@ -172,8 +172,8 @@ class Cluster:
         """Every plugin has told what there was to tell, and the extender knows that."""
         for node in self.nodes.values():
             node.look()
-        self.now += DEPARTURE_SECONDS
-        self.ledger.end_departures(now=self.now)
+        self.now += UNRELEASED_SECONDS
+        self.ledger.free_unreleased(now=self.now)
 
     def bound_to(self, node: str) -> Iterator[Pod]:
         return (pod for pod in self.pods.values() if pod.node == node)

@@ -264,7 +264,7 @@ class ControlPlanes(Cluster):
         staying = [policy for policy in policies if "deletionTimestamp" not in policy["metadata"]]
         oldest = min(
             staying,
-            key=lambda each: (each["metadata"]["creationTimestamp"], each["metadata"]["name"]),
+            key=lambda pod: (pod["metadata"]["creationTimestamp"], pod["metadata"]["name"]),
             default=None,
         )
         if oldest is None or FINALIZER not in oldest["metadata"].get("finalizers", ()):

@@ -153,7 +153,9 @@ class FakeKubelet:
         for server in (self._registration_server, self._resources_server):
             if server is not None:
                 await server.stop(None)
-        for plugin in {id(each): each for each in (*self.plugins.values(), self.plugin) if each}.values():
+        for plugin in {
+            id(plugin): plugin for plugin in (*self.plugins.values(), self.plugin) if plugin
+        }.values():
             await self._forget(plugin)
         self.plugin, self.devices = None, {}
         self.plugins.clear()
@@ -257,7 +259,7 @@ class FakeKubelet:
             for resource in request.resources
             for name, units in resource.containers.items()
         )
-        return sorted(asked, key=lambda each: order.index(each[0]))
+        return sorted(asked, key=lambda item: order.index(item[0]))
 
     @property
     def awaits_devices(self) -> bool:

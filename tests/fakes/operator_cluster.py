@@ -11,8 +11,8 @@ from typing import Any
 from gpushare_core.api.names import COMPONENT_LABEL, CONTROL_PLANE_LABEL, FIELD_MANAGER, POLICY_LABEL
 from gpushare_core.dialects.table import DIALECTS
 from gpushare_core.kube import paths
-from gpushare_core.kube.client import Page
 from gpushare_core.kube.errors import ApiError
+from gpushare_core.kube.response import Page
 from gpushare_core.placement.modes.table import MODES
 from gpushare_core.text.json_object import Json
 from gpushare_operator.cluster.cache import Cache
@@ -65,7 +65,7 @@ class MemoryApi:
 
     async def list_all(self, path: str, *, label_selector: str = "") -> tuple[list[Json], str]:
         wanted = dict(pair.split("=") for pair in label_selector.split(",") if pair)
-        items = [copy.deepcopy(each) for each in self.of(path).values()]
+        items = [copy.deepcopy(body) for body in self.of(path).values()]
         matching = [item for item in items if wanted.items() <= item["metadata"].get("labels", {}).items()]
         return matching, str(next(self._versions))
 
@@ -133,7 +133,7 @@ class MemoryApi:
     def restore(self, version: int) -> None:
         """As after a restart with etcd of a backup: versions go on from there. Nobody is told."""
         self._versions = itertools.count(version + 1)
-        for held in (each for objects in self.objects.values() for each in objects.values()):
+        for held in (body for objects in self.objects.values() for body in objects.values()):
             held["metadata"]["resourceVersion"] = str(version)
 
     def remove(self, collection: str, name: str) -> None:

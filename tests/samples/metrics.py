@@ -11,7 +11,7 @@ from gpushare_extender.decide.figures import LEDGER_GAUGES
 from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.verbs import metrics as extender
 from gpushare_operator.process import metrics as operator
-from gpushare_operator.status.figures import POLICY_GAUGES
+from gpushare_operator.status.policy_metrics import POLICY_GAUGES
 from gpushare_operator.work_queue import WorkQueue
 from gpushare_plugin import metrics as plugin
 from gpushare_plugin.decide.report.figures import NODE_GAUGES
@@ -54,7 +54,7 @@ def registries() -> Iterator[CollectorRegistry]:
             measured=None,
             listed={},
             registered=False,
-            books_age=0.0,
+            assignments_age=0.0,
         )
 
     registry = new_registry("gpushare-plugin")

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from gpushare_core.api.conditions import Condition
 from gpushare_core.api.enums import Mode
 from gpushare_core.api.names import (
     CALLS_LEASE,
@@ -19,9 +20,15 @@ from gpushare_core.api.names import (
     POLICY_LABEL,
     SCHEDULER_LABEL,
 )
-from gpushare_core.api.policy import Condition, MemoryTotals, PolicySpec, UnitTotals
+from gpushare_core.api.policy import PolicySpec
+from gpushare_core.api.share_node import MemoryTotals, UnitTotals
 from gpushare_core.process.version import VERSION
 from gpushare_core.text.json_object import Json
+from gpushare_operator.actions import Action
+from gpushare_operator.backends.dedicated.deployment import scheduler_deployment
+from gpushare_operator.backends.extender.daemon_set import extender_daemon_set, external_extender_daemon_set
+from gpushare_operator.backends.kube_scheduler.hostctl_job import HostctlCommand, HostctlRun
+from gpushare_operator.backends.volcano.config_edit import enable
 from gpushare_operator.cluster.labels import EXTENDER, HOSTCTL, PLUGIN, SCHEDULER
 from gpushare_operator.cluster.objects import (
     CallsObject,
@@ -40,18 +47,9 @@ from gpushare_operator.cluster.objects import (
     VolcanoLocation,
 )
 from gpushare_operator.cluster.snapshot import ClusterSnapshot
-from gpushare_operator.decide.actions import Action
 from gpushare_operator.decide.cluster_plan import plan_cluster
 from gpushare_operator.decide.nodes.node_assignment import asked_of, assign_node
 from gpushare_operator.decide.policy_plan import plan_policy
-from gpushare_operator.decide.volcano_config import enable
-from gpushare_operator.desired.daemon_sets import (
-    extender_daemon_set,
-    external_extender_daemon_set,
-    plugin_daemon_set,
-)
-from gpushare_operator.desired.dedicated import scheduler_deployment
-from gpushare_operator.desired.hostctl_job import HostctlCommand, HostctlRun, SchedulerSettings
 from gpushare_operator.desired.names import (
     EXTENDER_NAME,
     VOLCANO_BACKUP,
@@ -59,8 +57,10 @@ from gpushare_operator.desired.names import (
     job_name,
     plugin_name,
 )
+from gpushare_operator.desired.plugin_daemon_set import plugin_daemon_set
 from gpushare_operator.desired.pod_template import digest
 from gpushare_operator.desired.share_nodes import share_node_spec
+from gpushare_operator.policies.scheduler_settings import SchedulerSettings
 
 INSTALLATION = Installation(image="gpushare:test")
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)

@@ -3,25 +3,27 @@
 import asyncio
 import dataclasses
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
 from gpushare_core.dialects.table import ASKED_RESOURCES
-from gpushare_core.kube.client import KubeClient, Request
+from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.kube.lease_holder import NotHeldError
 from gpushare_core.kube.paths import pod_path
+from gpushare_core.kube.request import ApiRequest
+from gpushare_core.placement.card_choice import ChoiceReason
 from gpushare_core.placement.modes.table import unservable_reason
 from gpushare_core.placement.requests import PodRequest
 from gpushare_extender.bind.binding import Binding, allocation_of, share_binding
 from gpushare_extender.bind.binding_write import BindingWrite, BoundBeforeError, NotBoundError
 from gpushare_extender.bind.deadlines import CALL_SECONDS, BindTiming
-from gpushare_extender.decide.pod import Pod, PodVersion
+from gpushare_extender.decide.pod import KubePod, PodVersion
+from gpushare_extender.decide.remembered_pods import RememberedPods
 from gpushare_extender.decide.waiting.expected_requests import ExpectedRequest, ExpectedRequests, is_same
 from gpushare_extender.ledger.ledger import DoesNotFitError, Ledger
 from gpushare_extender.ledger.reservations import BindState, Reservation
-from gpushare_extender.objects.holder import Holder
 from gpushare_extender.objects.pod_reference import PodReference
 from gpushare_extender.objects.share_node import ShareNode
 
@@ -29,6 +31,8 @@ PARALLEL_BINDS = 200
 """Each has a connection to the API server of its own: kube-scheduler sends a burst of binds at once, and one
 that waits for a connection spends its caller's patience."""
 
+MAX_CHOICES = 2048
+"""Pods of which is remembered why they got their cards. Each takes about 0.4 KiB."""
 FROM_CACHE = {"resourceVersion": "0"}
 """Any version will do."""
 
@@ -94,6 +98,10 @@ class Binder:
     """Is told how each bind ended."""
     expected: ExpectedRequests = field(default_factory=ExpectedRequests)
     """Is to be told at filters what pods ask for."""
+    choices: RememberedPods[Mapping[str, ChoiceReason]] = field(
+        default_factory=lambda: RememberedPods(MAX_CHOICES), init=False
+    )
+    """Of pods that were bound: card UUID -> why the pod got this card."""
     _tasks: dict[str, BindTask] = field(default_factory=dict, init=False)
     """By pod UID."""
     _holding: int = field(default=0, init=False)
@@ -120,7 +128,7 @@ class Binder:
 
     def may_be_binding(self) -> bool:
         """Returns whether a Binding may be under way, if only one that a defect lost sight of."""
-        lost = self.ledger.reservations(BindState.ABANDONED)
+        lost = self.ledger.reservations.in_state(BindState.ABANDONED)
         certain = self.timing.clock() - self.timing.uncertain_for
         return bool(self._tasks) or any(reservation.since > certain for reservation in lost)
 
@@ -162,10 +170,9 @@ class Binder:
             refused = isinstance(error, NotBoundError)
             return (BindResult.REFUSED if refused else BindResult.NO_LEASE, str(error))
         except Exception as error:
-            self.ledger.abandon(pod.uid, now=self.timing.clock())
+            self.ledger.reservations.abandon(pod.uid, now=self.timing.clock())
             _log.exception("bind failed", extra=extra)
             return (BindResult.DEFECT, f"internal error of the extender: {error!r}")
-        _log.debug("bound", extra=extra)  # the pod and its Event tell it, and a line costs like a filter
         return (BindResult.BOUND, "")
 
     async def _take_slot(self) -> None:
@@ -212,6 +219,7 @@ class Binder:
             )
         else:
             await self._write(Binding(pod, node, {}), holding=holding, answer_due=answer_due).ensure_bound()
+            _log.debug("bound without a card", extra={"pod": str(pod), "node": node})
 
     def _certain(self, expected: ExpectedRequest | None, reserved: Expected | None) -> KnownPod | None:
         """Returns what kube-scheduler itself has said that the pod asks for, if units were reserved by it and
@@ -231,9 +239,7 @@ class Binder:
         holds = self.ledger.holds
         if request is None or self.ledger.holder(pod.uid) or holds.of(pod.uid) or node in holds.nodes():
             return None
-        self._reserve(pod, node, request)
-        reservation = self.ledger.reservation(pod.uid)
-        return Expected(reservation, request, self.ledger.share_node(node)) if reservation else None
+        return Expected(self._reserve(pod, node, request), request, self.ledger.share_node(node))
 
     def _serves(self, reserved: Expected, request: PodRequest) -> bool:
         """Returns whether ``reserved`` is there still, is what the pod asks for and may have, and would be
@@ -244,7 +250,7 @@ class Binder:
         return is_right and bool(is_unchanged) and self._is_there(reserved)
 
     def _is_there(self, reserved: Expected) -> bool:
-        return self.ledger.reservation(reserved.reservation.holder.uid) is reserved.reservation
+        return self.ledger.reservations.of(reserved.reservation.holder.uid) is reserved.reservation
 
     def _release(self, reserved: Expected | None) -> None:
         """Nothing was sent for it. Without effect on what has come in its place."""
@@ -260,7 +266,7 @@ class Binder:
         holder = self.ledger.holder(pod.uid)
         if holder and holder.node != node:
             raise NotBoundError(f"the pod already holds its share of cards on node {holder.node}")
-        return holder is not None and not self.ledger.is_unconfirmed(pod.uid)
+        return holder is not None and not self.ledger.reservations.is_unconfirmed(pod.uid)
 
     async def _read_request(self, pod: PodReference) -> KnownPod:
         """Returns what the pod itself requests: no caller is believed that has not proven to be
@@ -284,20 +290,20 @@ class Binder:
             raise NotBoundError(f"the pod asks for no {resources}: the gpushare extender binds no others")
         return KnownPod(request, present.version)
 
-    async def _read_pod(self, pod: PodReference) -> Pod:
+    async def _read_pod(self, pod: PodReference) -> KubePod:
         """Asks the API server's cache first: nearly always the pod is in it, and etcd is spared a read.
 
         Not for longer than the caller waits: others wait for the slot.
         """
-        read = Request(path=pod_path(pod.namespace, pod.name), timeout=float(CALL_SECONDS))
+        read = ApiRequest(path=pod_path(pod.namespace, pod.name), timeout=float(CALL_SECONDS))
         try:
-            cached = await self.client.read(dataclasses.replace(read, params=FROM_CACHE), shape=Pod)
+            cached = await self.client.read(dataclasses.replace(read, params=FROM_CACHE), shape=KubePod)
             if cached.metadata.uid == pod.uid:
                 return cached
         except ApiError as error:
             if not error.is_not_found:
                 raise
-        return await self.client.read(read, shape=Pod)
+        return await self.client.read(read, shape=KubePod)
 
     async def _bind_with_share(
         self,
@@ -309,12 +315,12 @@ class Binder:
         holding: int,
         answer_due: float,
     ) -> None:
-        earlier = None if reserved else self.ledger.reservation(pod.uid)
-        holder = reserved.reservation.holder if reserved else self._reserve(pod, node, known.request)
+        earlier = None if reserved else self.ledger.reservations.of(pod.uid)
+        reservation = reserved.reservation if reserved else self._reserve(pod, node, known.request)
         share_node = self.ledger.share_node(node)
         assert share_node
         now = self.timing.now()
-        allocation = allocation_of(holder, known.request, share_node, now=now)
+        allocation = allocation_of(reservation.holder, known.request, share_node, now=now)
         binding = share_binding(pod, allocation, share_node, now=now)
         write = self._write(binding, holding=holding, answer_due=answer_due)
         write.version = known.version
@@ -327,8 +333,17 @@ class Binder:
         except NotBoundError:
             self.ledger.release(pod.uid)
             raise
-        self.ledger.confirm(pod.uid, now=self.timing.clock())
+        self.ledger.reservations.confirm(pod.uid, now=self.timing.clock())
+        self._remember(reservation)
         self.bound(pod, node)
+
+    def _remember(self, reservation: Reservation) -> None:
+        """Why the pod got its cards is in no object: it is logged, and shown while it is remembered."""
+        holder, reasons = reservation.holder, reservation.reasons
+        self.choices.remember(holder.uid, reasons)
+        cards = ", ".join(card.card for card in holder.cards)
+        extra = {"pod": str(holder.pod), "node": holder.node, "card": cards}
+        _log.info("bound: %s", "; ".join(dict.fromkeys(reasons.values())), extra=extra)
 
     def _write(self, binding: Binding, *, holding: int, answer_due: float) -> BindingWrite:
         return BindingWrite(
@@ -340,11 +355,14 @@ class Binder:
             answer_due=answer_due,
         )
 
-    def _reserve(self, pod: PodReference, node: str, request: PodRequest) -> Holder:
+    def _reserve(self, pod: PodReference, node: str, request: PodRequest) -> Reservation:
         """Choosing and reserving are one step: no await may come between them."""
         if reason := unservable_reason(request):
             raise NotBoundError(reason)
         try:
-            return self.ledger.reserve(pod, node=node, request=request, priority=request.priority)
+            self.ledger.reserve(pod, node=node, request=request, priority=request.priority)
         except DoesNotFitError as error:
             raise NotBoundError(str(error)) from error
+        reservation = self.ledger.reservations.of(pod.uid)
+        assert reservation
+        return reservation

@@ -7,10 +7,11 @@ from http import HTTPStatus
 
 from gpushare_core.dialects.annotation_room import lack_of_room
 from gpushare_core.kube.backoff import Backoff
-from gpushare_core.kube.client import KubeClient, Request
+from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.errors import ApiError, NotSentError, UnreachableError
 from gpushare_core.kube.lease_holder import NotHeldError
 from gpushare_core.kube.paths import pod_path
+from gpushare_core.kube.request import ApiRequest
 from gpushare_extender.bind.binding import Binding, BindingOutcome, binding_outcome
 from gpushare_extender.bind.deadlines import CALL_SECONDS, BindTiming
 from gpushare_extender.decide.pod import ANY_VERSION, PodVersion
@@ -110,8 +111,8 @@ class BindingWrite:
         if await self.permit() != self.holding:
             raise NotHeldError("another extender may have bound pods since the card was chosen")
 
-    def _request(self) -> Request:
-        return Request(
+    def _request(self) -> ApiRequest:
+        return ApiRequest(
             method="POST",
             path=f"{self._pod_path}/binding",
             params={"timeout": f"{CALL_SECONDS}s"},
@@ -176,7 +177,7 @@ class BindingWrite:
 
     async def _read_pod(self) -> PodState | None:
         try:
-            return await self.client.read(Request(path=self._pod_path), shape=PodState)
+            return await self.client.read(ApiRequest(path=self._pod_path), shape=PodState)
         except ApiError as error:
             if error.is_not_found:
                 return None

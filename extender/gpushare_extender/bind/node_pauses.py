@@ -10,12 +10,12 @@ import logging
 from dataclasses import dataclass, field
 
 from gpushare_core.kube.backoff import backoff_delay
-from gpushare_core.kube.client import KubeClient, Request
+from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.kube.paths import pod_path
+from gpushare_core.kube.request import ApiRequest
 from gpushare_extender.bind.deadlines import BindTiming
-from gpushare_extender.decide.pod_state import PodState
-from gpushare_extender.decide.rejection import rejection_for
+from gpushare_extender.decide.pod_state import PodState, rejection_for
 from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.objects.pod_reference import PodReference
 
@@ -101,7 +101,7 @@ class NodePauses:
     async def _look_at(self, bind: RecentBind) -> None:
         try:
             path = pod_path(bind.pod.namespace, bind.pod.name)
-            pod = await self.client.read(Request(path=path), shape=PodState)
+            pod = await self.client.read(ApiRequest(path=path), shape=PodState)
         except (ApiError, UnreachableError):
             return
         share_node = self.ledger.share_node(bind.node)

@@ -8,9 +8,10 @@ its pod may live on, bound or not.
 import logging
 from dataclasses import dataclass
 
-from gpushare_core.kube.client import KubeClient, Request
+from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.kube.paths import pod_path
+from gpushare_core.kube.request import ApiRequest
 from gpushare_extender.bind.deadlines import BindTiming
 from gpushare_extender.decide.pod_state import PodState
 from gpushare_extender.ledger.ledger import Ledger
@@ -43,8 +44,8 @@ class StaleReservations:
     def _stale(self) -> list[Reservation]:
         """Returns what is old enough for an answer that begins now to be certain."""
         now = self.timing.clock()
-        confirmed = self.ledger.reservations(BindState.CONFIRMED)
-        abandoned = self.ledger.reservations(BindState.ABANDONED)
+        confirmed = self.ledger.reservations.in_state(BindState.CONFIRMED)
+        abandoned = self.ledger.reservations.in_state(BindState.ABANDONED)
         return [
             *(each for each in confirmed if now - each.since >= STALE_SECONDS),
             *(each for each in abandoned if now - each.since >= self.timing.uncertain_for),
@@ -55,7 +56,7 @@ class StaleReservations:
         knows nothing of may have begun, and ended."""
         holder = reservation.holder
         is_void = await self._is_void(reservation)
-        if is_void and self.ledger.reservation(holder.uid) is reservation:
+        if is_void and self.ledger.reservations.of(holder.uid) is reservation:
             _log.info("reservation released, its pod is gone or not bound", extra=_names(holder))
             self.ledger.release_later(holder.uid, now=self.timing.clock())
 
@@ -63,7 +64,7 @@ class StaleReservations:
         holder = reservation.holder
         try:
             path = pod_path(holder.namespace, holder.name)
-            pod = await self.client.read(Request(path=path), shape=PodState)
+            pod = await self.client.read(ApiRequest(path=path), shape=PodState)
         except ApiError as error:
             return error.is_not_found
         except UnreachableError:

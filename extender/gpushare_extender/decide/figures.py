@@ -30,5 +30,5 @@ def ledger_figures(ledger: Ledger) -> Iterator[Sample]:
             yield NODES.at(len(amounts), name)
             yield MAX_FREE.at(max(amounts.values()), name)
     for state, text in STATES.items():
-        yield RESERVATIONS.at(len(ledger.reservations(state)), text)
+        yield RESERVATIONS.at(len(ledger.reservations.in_state(state)), text)
     yield HELD_NODES.at(len(ledger.holds.nodes()))

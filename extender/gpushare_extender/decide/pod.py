@@ -19,7 +19,7 @@ MAX_KNOWN = 2048
 """Bytes of what is decoded of a spec: longer ones are not remembered."""
 
 
-class Resources(msgspec.Struct, omit_defaults=True):
+class ResourceRequirements(msgspec.Struct, omit_defaults=True):
     """Source: ``v1.ResourceRequirements``."""
 
     limits: dict[str, str | int | float] | None = None
@@ -31,7 +31,7 @@ class Container(msgspec.Struct, rename="camel", omit_defaults=True):
 
     name: str
     restart_policy: str | None = None
-    resources: Resources | None = None
+    resources: ResourceRequirements | None = None
 
 
 class _Preferred(msgspec.Struct):
@@ -75,7 +75,7 @@ class PodSpec(msgspec.Struct, rename="camel", omit_defaults=True):
     topology_spread_constraints: list[SpreadConstraint] | None = None
 
 
-class PodMetadata(msgspec.Struct, rename="camel"):
+class PodMetadata(msgspec.Struct, rename="camel", kw_only=True):
     """Source: ``metav1.ObjectMeta``."""
 
     uid: str = ""
@@ -103,18 +103,22 @@ ANY_VERSION = PodVersion()
 """Of which nothing is known, and to which nothing is added."""
 
 
-class NominatedNode(msgspec.Struct, rename="camel"):
+class PodStatus(msgspec.Struct, rename="camel"):
     """Source: ``v1.PodStatus``."""
 
+    phase: str = ""
+    reason: str = ""
+    message: str = ""
+    start_time: str | None = None
     nominated_node_name: str = ""
 
 
-class Pod(msgspec.Struct):
+class KubePod(msgspec.Struct):
     """Source: ``v1.Pod``."""
 
     metadata: PodMetadata = msgspec.field(default_factory=PodMetadata)
     spec: PodSpec = msgspec.field(default_factory=PodSpec)
-    status: NominatedNode = msgspec.field(default_factory=NominatedNode)
+    status: PodStatus = msgspec.field(default_factory=PodStatus)
 
     @property
     def reference(self) -> PodReference:

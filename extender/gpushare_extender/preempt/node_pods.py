@@ -3,8 +3,9 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from gpushare_core.kube.client import KubeClient, Request
+from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.paths import DISRUPTION_BUDGETS, PODS
+from gpushare_core.kube.request import ApiRequest
 from gpushare_extender.decide.preemption.bound_pods import BoundPod, PodList
 from gpushare_extender.decide.preemption.disruption_budgets import Budget, BudgetList
 
@@ -30,10 +31,10 @@ class NodePodReader:
 
     async def _pods(self, node: str, params: Mapping[str, str]) -> list[BoundPod]:
         params = {"fieldSelector": f"spec.nodeName={node},{NOT_ENDED}", **params}
-        request = Request(path=PODS, params=params, timeout=self.timeout)
+        request = ApiRequest(path=PODS, params=params, timeout=self.timeout)
         return (await self.client.read(request, shape=PodList)).pods()
 
     async def budgets(self) -> Sequence[Budget]:
         """Returns those of all namespaces."""
-        request = Request(path=DISRUPTION_BUDGETS, params=FROM_CACHE, timeout=self.timeout)
+        request = ApiRequest(path=DISRUPTION_BUDGETS, params=FROM_CACHE, timeout=self.timeout)
         return (await self.client.read(request, shape=BudgetList)).items

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.placement.requests import PodRequest
-from gpushare_extender.decide.pod import Pod
+from gpushare_extender.decide.pod import KubePod
 from gpushare_extender.decide.preemption.ending_pods import EndingPods
 from gpushare_extender.decide.preemption.nomination import fits_now, given_up_reason, hold_for, is_doubtful
 from gpushare_extender.ledger.ledger import Ledger
@@ -24,7 +24,7 @@ class Nominations:
     ending: EndingPods
     clock: Callable[[], float]
 
-    async def given_up(self, pod: Pod, request: PodRequest) -> str:
+    async def given_up(self, pod: KubePod, request: PodRequest) -> str:
         """Returns why ``pod`` is not to be nominated any longer; empty where it has no nomination, may get
         its node, or nobody can tell. What it waits for there is held for it from then on, also by an extender
         that did not choose the victims."""

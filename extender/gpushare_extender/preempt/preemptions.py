@@ -10,17 +10,18 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from gpushare_core.kube.backoff import backoff_delay
-from gpushare_core.kube.client import KubeClient, Request
+from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.kube.lease_holder import NotHeldError
 from gpushare_core.kube.paths import events, pod_path
+from gpushare_core.kube.request import ApiRequest
 from gpushare_extender.bind.deadlines import BindTiming
 from gpushare_extender.decide.fit.filter import fitting_nodes, passing_nodes
-from gpushare_extender.decide.pod import Pod
+from gpushare_extender.decide.pod import KubePod
 from gpushare_extender.decide.preemption.bound_pods import BoundPod
 from gpushare_extender.decide.preemption.disruption_budgets import Budget
 from gpushare_extender.decide.preemption.ending_pods import EndingPods
-from gpushare_extender.decide.preemption.events import PodEvent, preempted, preempting, refused
+from gpushare_extender.decide.preemption.events import PreemptionEvent, preempted, preempting, refused
 from gpushare_extender.decide.preemption.queue import (
     SCHEDULER_EVICTS_SECONDS,
     EvictionRate,
@@ -141,7 +142,7 @@ class Preemptions:
                 self.preemptors.has_to_wait(preemptor, again=now + FIRST_RETRY)
             return
         if preemptor.is_stale(now=now):
-            preemptor.is_woken = True
+            preemptor.is_activated = True
             self.would_fit(preemptor.pod.uid)
             return
         await self.permit()
@@ -237,8 +238,8 @@ class Preemptions:
             return None
         holders = self._holders(name, pods)
         ending = self._holders(name, self.ending.of(name, pods, now=self.timing.clock()))
-        gone = self.ledger.departing(name) | {pod.uid for pod in ending}
-        passed = self.ledger.holds.passed(name, uid=preemptor.pod.uid, priority=preemptor.priority)
+        gone = self.ledger.unreleased(name) | {pod.uid for pod in ending}
+        passed = self.ledger.holds.ignorable_for(name, uid=preemptor.pod.uid, priority=preemptor.priority)
         without = NodeWithout(name, node, preemptor.request, passed)
         candidates = self._candidates(preemptor, holders)
         found = find_eviction(without, candidates, gone=gone, budgets=budgets)
@@ -255,11 +256,11 @@ class Preemptions:
         self, preemptor: Preemptor, pods: Mapping[str, Sequence[BoundPod]], budgets: Sequence[Budget]
     ) -> None:
         """Where only budgets are in the way, people are told once."""
-        if preemptor.told or not budgets:
+        if preemptor.budgets_reported or not budgets:
             return
         evictions = self._evictions(preemptor, pods, [])
         if victims := [pod for eviction in evictions for pod in eviction.victims]:
-            preemptor.told = True
+            preemptor.budgets_reported = True
             why = "a PodDisruptionBudget protects it, and no other pods would free enough on one card"
             await self._tell(refused(preemptor.pod, victims[0].pod, why=why))
 
@@ -279,7 +280,7 @@ class Preemptions:
         asked = present.request(self.ledger.resources)
         return asked == preemptor.request and present.priority == preemptor.priority
 
-    async def _is_nominated(self, pod: Pod) -> bool:
+    async def _is_nominated(self, pod: KubePod) -> bool:
         """Returns whether lesser pods end where kube-scheduler means it to go, as long as they may take: then
         that evicts no others either. Such a node may not be among those that we are asked about."""
         if not (node := pod.nominated_node):
@@ -341,7 +342,7 @@ class Preemptions:
             node=eviction.node,
             request=preemptor.request,
             priority=preemptor.priority,
-            gone=self.ledger.departing(eviction.node) | {pod.uid for pod in eviction.pods},
+            gone=self.ledger.unreleased(eviction.node) | {pod.uid for pod in eviction.pods},
             until=now + patience,
         )
 
@@ -367,7 +368,7 @@ class Preemptions:
     def _is_over(self, hold: Hold, *, now: float) -> bool:
         """Returns whether its time is over, or the pod could have had it for some time: something else keeps
         it from the node."""
-        passed = self.ledger.holds.passed(hold.node, uid=hold.uid, priority=hold.priority)
+        passed = self.ledger.holds.ignorable_for(hold.node, uid=hold.uid, priority=hold.priority)
         if not self.ledger.fits(hold.node, hold.request, gone=passed):
             self._free.pop(hold.uid, None)
             self._untried.pop(hold.uid, None)
@@ -393,17 +394,19 @@ class Preemptions:
     def _reader(self) -> NodePodReader:
         return NodePodReader(self.client)
 
-    async def _read(self, pod: PodReference) -> Pod | None:
+    async def _read(self, pod: PodReference) -> KubePod | None:
         """Returns None when there is no such pod any more."""
         try:
-            present = await self.client.read(Request(path=pod_path(pod.namespace, pod.name)), shape=Pod)
+            present = await self.client.read(
+                ApiRequest(path=pod_path(pod.namespace, pod.name)), shape=KubePod
+            )
         except ApiError as error:
             if error.is_not_found:
                 return None
             raise
         return present if present.metadata.uid == pod.uid else None
 
-    async def _tell(self, event: PodEvent) -> None:
+    async def _tell(self, event: PreemptionEvent) -> None:
         """An Event that cannot be written is only told in the log."""
         try:
             await self.client.create(events(event.pod.namespace), event.to_json(self.timing.now()))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.placement.requests import PodRequest
-from gpushare_extender.decide.pod import Pod
+from gpushare_extender.decide.pod import KubePod
 from gpushare_extender.decide.preemption.disruption_budgets import Budget
 from gpushare_extender.decide.preemption.ending_pods import EndingPods
 from gpushare_extender.decide.preemption.nomination import fits_once_gone, hold_for
@@ -35,7 +35,7 @@ class SchedulerVictims:
     ending: EndingPods
     clock: Callable[[], float]
 
-    async def complete(self, pod: Pod, proposals: Mapping[str, Proposal]) -> dict[str, Proposal]:
+    async def complete(self, pod: KubePod, proposals: Mapping[str, Proposal]) -> dict[str, Proposal]:
         """Returns the node on which the least goes, and what to evict there so that ``pod`` fits a card.
 
         One node, so that it is known which one kube-scheduler nominates: what becomes free there is the pod's
@@ -56,7 +56,7 @@ class SchedulerVictims:
         hold_for(self.ledger, pod, request, node=best, ending=completed[best].victims, now=self.clock())
         return {best: completed[best].proposal}
 
-    async def _is_on_its_way(self, pod: Pod, request: PodRequest) -> bool:
+    async def _is_on_its_way(self, pod: KubePod, request: PodRequest) -> bool:
         """Returns whether what is held for the pod becomes free without another eviction; kube-scheduler may
         have failed to evict what it was told to."""
         hold = self.ledger.holds.of(pod.metadata.uid)
@@ -71,7 +71,7 @@ class SchedulerVictims:
         return fits_once_gone(self.ledger, pod, request, node=hold.node, ending=ending)
 
     async def _completed(
-        self, pod: Pod, request: PodRequest, proposals: Mapping[str, Proposal]
+        self, pod: KubePod, request: PodRequest, proposals: Mapping[str, Proposal]
     ) -> dict[str, Completed]:
         names, begun = self._most_promising(proposals, request), self.clock()
         try:
@@ -99,7 +99,7 @@ class SchedulerVictims:
         return self.ledger.room(node) is not None and self.ledger.unfit_reason(node, request).resolvable
 
     async def _of_node(
-        self, name: str, pod: Pod, request: PodRequest, proposal: Proposal, budgets: Sequence[Budget]
+        self, name: str, pod: KubePod, request: PodRequest, proposal: Proposal, budgets: Sequence[Budget]
     ) -> Completed | None:
         try:
             pods = await self.reader.pods(name)
@@ -110,11 +110,11 @@ class SchedulerVictims:
         if node is None or share_node is None:
             return None
         ending = self.ending.of(name, pods, now=self.clock())
-        passed = self.ledger.holds.passed(name, uid=pod.metadata.uid, priority=pod.priority)
+        passed = self.ledger.holds.ignorable_for(name, uid=pod.metadata.uid, priority=pod.priority)
         to_free = NodeToFree(
             NodeWithout(name, node, request, passed),
             pods,
-            self.ledger.departing(name) | {each.uid for each in ending},
+            self.ledger.unreleased(name) | {each.uid for each in ending},
             pod.priority,
             budgets,
         )

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator
 from typing import Protocol
 
-from gpushare_core.kube.client import Page
+from gpushare_core.kube.response import Page
 from gpushare_core.text.json_object import Json
 
 

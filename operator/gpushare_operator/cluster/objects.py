@@ -7,7 +7,9 @@ from enum import StrEnum
 
 from gpushare_core.api.conditions import ConditionState
 from gpushare_core.api.names import PLUGIN_NODE_LABEL, POLICY_LABEL
-from gpushare_core.api.policy import MemoryTotals, PolicySpec, PolicyStatus, UnitTotals
+from gpushare_core.api.policy import PolicySpec
+from gpushare_core.api.policy_status import PolicyStatus
+from gpushare_core.api.share_node import MemoryTotals, UnitTotals
 from gpushare_core.audit.difference import Difference
 from gpushare_core.audit.extender_report import ExtenderReport
 from gpushare_core.text.json_object import Json

@@ -4,13 +4,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
 
+from gpushare_operator.actions import Plan, RemoveStartupTaint
+from gpushare_operator.backends.table import BACKENDS
+from gpushare_operator.backends.teardown import Scope, Situation
 from gpushare_operator.cluster.snapshot import ClusterSnapshot
-from gpushare_operator.decide.actions import Plan, RemoveStartupTaint
-from gpushare_operator.decide.backends import is_placing_by_sums, plan_backends
-from gpushare_operator.decide.job_results import record_results
-from gpushare_operator.decide.leftovers import Teardown
+from gpushare_operator.decide.backend_choice import is_placing_by_sums, needed_backend, plan_needed_backend
 from gpushare_operator.decide.nodes.startup_taints import remove_startup_taints, remove_unclaimed_taints
-from gpushare_operator.decide.teardown import Scope, plan_nodes, plan_teardown
+from gpushare_operator.decide.teardown.steps import plan_nodes, plan_teardown
 from gpushare_operator.desired.names import Installation
 
 
@@ -19,24 +19,29 @@ def plan_cluster(
 ) -> Plan:
     """Returns what the scheduler's connection needs, after ``scheduler_waits`` seconds, and what takes
     leftovers back."""
-    teardown = Teardown(snapshot=snapshot, installation=installation, now=now)
-    scheduler = Plan((), scheduler_waits) if scheduler_waits else plan_backends(teardown)
+    situation = Situation(snapshot=snapshot, installation=installation, now=now)
+    scheduler = Plan((), scheduler_waits) if scheduler_waits else _plan_scheduler(situation)
     orphaned = (
-        plan_teardown(replace(teardown, policy=policy), Scope.POLICY)
+        plan_teardown(replace(situation, policy=policy), Scope.POLICY)
         for policy in sorted(_orphaned_policies(snapshot))
     )
-    taints = _remove_taints(snapshot, installation, now)
-    leftovers = (action for plan in (*orphaned, plan_nodes(teardown)) for action in plan.actions)
-    results = record_results(snapshot)
-    return Plan((*results, *scheduler.actions, *leftovers, *taints), scheduler.retry_after)
+    leftovers = (action for plan in (*orphaned, plan_nodes(situation)) for action in plan.actions)
+    upkeep = (action for backend in BACKENDS.values() for action in backend.upkeep(snapshot))
+    taints = _remove_taints(situation)
+    return Plan((*upkeep, *scheduler.actions, *leftovers, *taints), scheduler.retry_after)
 
 
-def _remove_taints(
-    snapshot: ClusterSnapshot, installation: Installation, now: datetime
-) -> Iterator[RemoveStartupTaint]:
+def _plan_scheduler(situation: Situation) -> Plan:
+    if needed_backend(situation.snapshot) is None:
+        return plan_teardown(situation, Scope.SCHEDULER)
+    return plan_needed_backend(situation)
+
+
+def _remove_taints(situation: Situation) -> Iterator[RemoveStartupTaint]:
     """A node that pods would come to by the sums of its cards has to wait for the scheduler, too: its plugin
     can only refuse those that fit no card."""
-    is_early = bool(snapshot.traits.tainted) and is_placing_by_sums(snapshot, installation, now)
+    snapshot = situation.snapshot
+    is_early = bool(snapshot.traits.tainted) and is_placing_by_sums(situation)
     return remove_unclaimed_taints(snapshot) if is_early else remove_startup_taints(snapshot)
 
 

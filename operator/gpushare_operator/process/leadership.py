@@ -12,10 +12,11 @@ from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from types import TracebackType
 
-from gpushare_core.kube.client import KubeClient, Request
+from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import Credentials
 from gpushare_core.kube.errors import ApiError, NotSentError, UnreachableError
 from gpushare_core.kube.lease_holder import LeaseHolder, NotHeldError, UnknownHolderError
+from gpushare_core.kube.request import ApiRequest
 from gpushare_core.process.clock import steady_seconds
 from gpushare_core.text.json_object import Json
 
@@ -171,7 +172,7 @@ class LeaderClient(KubeClient):
             await asyncio.wait(self._under_way, timeout=self._leadership.times.write)
         await super().__aexit__(kind, error, trace)
 
-    async def send(self, request: Request) -> Json:
+    async def send(self, request: ApiRequest) -> Json:
         if request.method == "GET":
             return await super().send(request)
         task = asyncio.create_task(self._write(request))
@@ -179,7 +180,7 @@ class LeaderClient(KubeClient):
         task.add_done_callback(self._ended)
         return await asyncio.shield(task)
 
-    async def _write(self, request: Request) -> Json:
+    async def _write(self, request: ApiRequest) -> Json:
         seconds, begun = self._leadership.times.write, self._leadership.clock()
         params: Mapping[str, str] = {**request.params, "timeout": f"{seconds:g}s"}
         if not self._leadership.may_write:

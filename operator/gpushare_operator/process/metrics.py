@@ -9,7 +9,7 @@ from gpushare_core.process.metrics import FAST_SECONDS, Gauge, Sample, SnapshotC
 from gpushare_operator.cluster.kinds import KINDS
 from gpushare_operator.cluster.objects import PolicyObject
 from gpushare_operator.reconcile import CLUSTER, RESYNC, SCHEDULERS
-from gpushare_operator.status.figures import POLICY_GAUGES, policy_figures
+from gpushare_operator.status.policy_metrics import POLICY_GAUGES, policy_figures
 from gpushare_operator.work_queue import Work, WorkQueue
 
 PLANNED = Gauge("gpushare_operator_queue_keys", "Keys that are planned, now or later.")

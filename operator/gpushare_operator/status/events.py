@@ -1,32 +1,25 @@
-"""Kubernetes Events about a policy: the turning points of its conditions, and nothing twice.
+"""Kubernetes Events about a policy, from the difference between its stored status and the new one, so that a
+restarted operator repeats none."""
 
-They follow from the difference between the stored status and the new one, so that a restarted operator does
-not repeat them.
-"""
-
-import hashlib
 from collections.abc import Iterator
 from datetime import datetime
 
-from gpushare_core.api.conditions import TRUE
-from gpushare_core.api.event_limits import event_name, event_note
+from gpushare_core.api.conditions import TRUE, Condition
+from gpushare_core.api.events import new_event
 from gpushare_core.api.names import API_VERSION, POLICY_KIND
-from gpushare_core.api.policy import Condition, PolicyStatus
+from gpushare_core.api.policy_status import PolicyStatus
 from gpushare_core.api.timestamps import rfc3339
 from gpushare_core.text.json_object import Json
 from gpushare_operator.cluster.labels import MANAGER
 from gpushare_operator.cluster.objects import PolicyObject
-from gpushare_operator.status import conditions
-from gpushare_operator.status.books import differed_when_seen
-from gpushare_operator.status.node_facts import Notice
-
-EVENT_NAMESPACE = "default"
-"""Where Events about cluster-scoped objects live."""
+from gpushare_operator.policies import conditions
+from gpushare_operator.status.books_agree import differed_when_seen
+from gpushare_operator.status.nodes.node_facts import Notice
 
 NORMAL_WHEN_TRUE = frozenset({conditions.READY, conditions.SCHEDULER_CONFIGURED})
 """Condition types."""
 NORMAL_WHEN_TRUE_AGAIN = frozenset({conditions.BOOKS_AGREE})
-"""Those of which only the return is told."""
+"""Condition types with a Normal Event only when they become True again."""
 WARNING_WHEN_TRUE = frozenset({conditions.CONFLICTED, conditions.UNIT_CHANGE_BLOCKED, conditions.DEGRADED})
 WARNING_REASONS = frozenset(
     {
@@ -46,7 +39,6 @@ WARNING_REASONS = frozenset(
 
 
 def events_for(policy: PolicyObject, status: PolicyStatus, now: datetime) -> list[Json]:
-    """Returns the Events of what changes from the stored status of ``policy`` to ``status``."""
     before = {condition.type: condition for condition in policy.status.conditions}
     return [
         _event(policy, condition, event_type, now)
@@ -59,7 +51,7 @@ def _event_types(old: Condition | None, new: Condition) -> Iterator[str]:
     if old and (old.status, old.reason) == (new.status, new.reason):
         return
     is_true = new.status == TRUE
-    # Ready repeats the reason of another condition.
+    # Ready only repeats the reason of another condition.
     is_bad = new.type != conditions.READY and new.reason in WARNING_REASONS
     is_back = new.type in NORMAL_WHEN_TRUE_AGAIN and differed_when_seen(old)
     if is_true and (is_back or new.type in NORMAL_WHEN_TRUE):
@@ -80,7 +72,6 @@ def _event(policy: PolicyObject, condition: Condition, event_type: str, now: dat
 
 
 def notice_event(policy: PolicyObject, notice: Notice, now: datetime) -> Json:
-    """Returns the Event of what was noticed of a policy's nodes."""
     return policy_event(
         policy,
         event_type="Warning" if notice.is_bad else "Normal",
@@ -94,25 +85,21 @@ def notice_event(policy: PolicyObject, notice: Notice, now: datetime) -> Json:
 def policy_event(
     policy: PolicyObject, *, event_type: str, reason: str, note: str, seed: str, now: datetime
 ) -> Json:
-    """Returns an Event of ``events.k8s.io/v1``. Its name, which follows from ``seed`` and ``now``, makes a
-    repetition collide with the first."""
-    moment = rfc3339(now)
-    digest = hashlib.sha256(f"{policy.uid}/{seed}/{moment}".encode()).hexdigest()[:16]
-    return {
-        "apiVersion": "events.k8s.io/v1",
-        "kind": "Event",
-        "metadata": {"name": event_name(policy.name, digest), "namespace": EVENT_NAMESPACE},
-        "eventTime": moment.replace("Z", ".000000Z"),
-        "type": event_type,
-        "reason": reason,
-        "note": event_note(note),
-        "action": "Reconcile",
-        "reportingController": MANAGER,
-        "reportingInstance": MANAGER,
-        "regarding": {
+    """Returns the Event. It is named by ``seed`` and the second of ``now``: a repetition within that second
+    collides with the first."""
+    second = now.replace(microsecond=0)
+    return new_event(
+        regarding={
             "apiVersion": API_VERSION,
             "kind": POLICY_KIND,
             "name": policy.name,
             "uid": policy.uid,
         },
-    }
+        type_=event_type,
+        reason=reason,
+        action="Reconcile",
+        note=note,
+        seed=f"{policy.uid}/{seed}/{rfc3339(second)}",
+        controller=MANAGER,
+        now=second,
+    )

@@ -4,30 +4,25 @@ from collections.abc import Hashable, Sequence
 from datetime import datetime
 
 from gpushare_core.api.conditions import ConditionState, dated_conditions
-from gpushare_core.api.policy import Condition, PolicyStatus
+from gpushare_core.api.policy_status import PolicyStatus
 from gpushare_core.api.served import Problem
 from gpushare_operator.cluster.objects import PolicyObject
 from gpushare_operator.cluster.snapshot import ClusterSnapshot
-from gpushare_operator.decide import policy_problems
-from gpushare_operator.decide.backends import placing_backend
+from gpushare_operator.decide.backend_choice import placing_backend
 from gpushare_operator.desired.names import Installation
-from gpushare_operator.status.backends import scheduler_configured
-from gpushare_operator.status.books import books_agree, since_seen
-from gpushare_operator.status.dedicated import pods_without_scheduler
-from gpushare_operator.status.nodes import (
-    api_problems,
-    conflicted,
-    contested_problems,
-    degraded,
-    nodes_ready,
-    unit_change_blocked,
-    units_refused,
-)
-from gpushare_operator.status.other_plugins import other_plugins
+from gpushare_operator.policies import served
+from gpushare_operator.status.books_agree import books_agree, since_seen
+from gpushare_operator.status.conflicted import conflicted
+from gpushare_operator.status.degraded import api_problems, contested_problems, degraded
+from gpushare_operator.status.nodes.node_reports import PolicyNodes, policy_nodes
+from gpushare_operator.status.nodes.nodes_ready import nodes_ready
+from gpushare_operator.status.nodes.other_plugins import other_plugins
+from gpushare_operator.status.nodes.unit_change import unit_change_blocked, units_refused
 from gpushare_operator.status.other_schedulers import with_other_schedulers
-from gpushare_operator.status.policy_nodes import PolicyNodes, policy_nodes
+from gpushare_operator.status.pods_without_scheduler import pods_without_scheduler
 from gpushare_operator.status.policy_readiness import PolicyConditions, policy_ready
 from gpushare_operator.status.refused_pods import refused_pods
+from gpushare_operator.status.scheduler_configured import scheduler_configured
 from gpushare_operator.status.totals import reported_memory, totals
 from gpushare_operator.status.versions import program_versions
 
@@ -42,13 +37,13 @@ def policy_status(
     contested: Sequence[str] = (),
     is_cut: bool = False,
 ) -> PolicyStatus:
-    """Returns the status as of ``now``; ``failures`` are the actions that just did not succeed, ``contested``
-    those without a lasting effect, in words; ``is_cut`` says that others had to wait for the next round."""
+    """``failures`` are the actions that have just failed, ``contested`` those without a lasting effect, in
+    words; ``is_cut``: other actions have to wait for the next round."""
     nodes = policy_nodes(snapshot, policy, is_cut=is_cut)
     sums = totals(nodes.index.sums, policy.spec.memory_unit if policy.spec else "1Gi")
     scheduler = scheduler_configured(snapshot, policy, installation, now)
     scheduler = with_other_schedulers(scheduler, snapshot)
-    offered = nodes.said(lambda report: report.offered_by_others)
+    offered = nodes.by_node(lambda report: report.offered_by_others)
     problems = [
         *api_problems(failures),
         *contested_problems(contested),
@@ -63,7 +58,7 @@ def policy_status(
     return PolicyStatus(
         observed_generation=generation,
         backend=placing_backend(snapshot) or "",
-        conditions=dated_conditions(states, before=before, generation=generation, now=now, of=Condition),
+        conditions=dated_conditions(states, before=before, generation=generation, now=now),
         nodes=sums.nodes,
         cards=sums.cards,
         units=sums.units,
@@ -73,8 +68,8 @@ def policy_status(
 
 
 def can_wait(before: PolicyStatus, now: PolicyStatus) -> bool:
-    """Returns whether nobody has to know of ``now`` at once: only sums and wording are new, such as how many
-    nodes are waited for."""
+    """Returns whether ``now`` is not urgent: only sums and wording are new, such as how many nodes are not
+    ready."""
     return _decisive(before) == _decisive(now)
 
 
@@ -94,7 +89,7 @@ def _conditions(
     books: ConditionState,
 ) -> PolicyConditions:
     return PolicyConditions(
-        is_served=policy.spec is not None and not policy_problems.problems(policy.spec),
+        is_served=policy.spec is not None and not served.problems(policy.spec),
         nodes_ready=nodes_ready(snapshot, policy, nodes),
         scheduler_configured=scheduler,
         conflicted=conflicted(snapshot, policy, nodes),

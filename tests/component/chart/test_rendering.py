@@ -25,9 +25,9 @@ from tests.samples.chart import (
 from gpushare_core.api.policy import PolicySpec
 from gpushare_core.process.version import VERSION
 from gpushare_core.text.json_object import Json
-from gpushare_operator.decide.policy_problems import problems
 from gpushare_operator.desired.programs import read_programs
 from gpushare_operator.main import parser
+from gpushare_operator.policies.served import problems
 
 MANIFESTS = ROOT / "manifests"
 OPERATOR = ("Deployment", "gpushare-operator")

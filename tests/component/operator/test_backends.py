@@ -20,7 +20,7 @@ from tests.samples.operator import VOLCANO_CONFIG
 from gpushare_core.api.names import SCHEDULER_LABEL
 from gpushare_core.kube import paths
 from gpushare_core.text.json_object import Json
-from gpushare_operator.decide.volcano_config import enable
+from gpushare_operator.backends.volcano.config_edit import enable
 from gpushare_operator.reconcile import SCHEDULERS
 
 CARDS = {"source": "Simulated", "simulated": [{"count": 2, "memory": "16Gi"}]}

@@ -25,8 +25,8 @@ from tests.fakes.operator_cluster import (
 
 from gpushare_core.api.names import CONTROL_PLANE_LABEL, POLICY_LABEL
 from gpushare_core.kube import paths
-from gpushare_core.kube.client import Page
 from gpushare_core.kube.errors import ApiError
+from gpushare_core.kube.response import Page
 from gpushare_operator.cluster.kinds import SCHEDULER_PODS
 from gpushare_operator.cluster.labels import COMPARE_LABEL
 from gpushare_operator.reconcile import CLUSTER, SCHEDULERS

@@ -17,7 +17,7 @@ from gpushare_core.dialects.annotation_room import MAX_BYTES, size_of
 from gpushare_core.kube import paths
 from gpushare_core.kube.errors import ApiError
 from gpushare_core.text.json_object import Json
-from gpushare_operator.decide.volcano_config import enable
+from gpushare_operator.backends.volcano.config_edit import enable
 from gpushare_operator.reconcile import SCHEDULERS
 
 CARDS = {"source": "Simulated", "simulated": [{"count": 2, "memory": "16Gi"}]}

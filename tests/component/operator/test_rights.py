@@ -23,18 +23,20 @@ from gpushare_core.api.names import (
     SCHEDULER_LABEL,
 )
 from gpushare_core.api.plugin_heartbeat import SILENT_SECONDS, heartbeat_lease
-from gpushare_core.api.policy import INVENTORY_FOLDERS, LOG_FOLDER_PATTERN
+from gpushare_core.api.policy import LOG_FOLDER_PATTERN
+from gpushare_core.api.share_node import INVENTORY_FOLDERS
 from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.dialects.table import ANNOTATION_KEYS, DIALECTS, RESOURCES, SHARED_RESOURCES
 from gpushare_core.kube import paths
+from gpushare_operator.backends.dedicated.deployment import scheduler_deployment
+from gpushare_operator.backends.extender.daemon_set import extender_daemon_set
+from gpushare_operator.backends.extender.log_folder import ExtenderLog
+from gpushare_operator.backends.kube_scheduler.hostctl_job import HostctlCommand, HostctlRun, hostctl_job
 from gpushare_operator.cluster.kinds import KINDS
 from gpushare_operator.cluster.labels import DIALECT_LABELS
-from gpushare_operator.desired.daemon_sets import extender_daemon_set, plugin_daemon_set
-from gpushare_operator.desired.dedicated import scheduler_deployment
-from gpushare_operator.desired.extender_log import ExtenderLog
-from gpushare_operator.desired.hostctl_job import HostctlCommand, HostctlRun, hostctl_job
 from gpushare_operator.desired.names import VOLCANO_BACKUP
+from gpushare_operator.desired.plugin_daemon_set import plugin_daemon_set
 from gpushare_operator.desired.plugin_platform import PluginPlatform
 from gpushare_operator.main import ACCOUNT
 from gpushare_operator.process.leadership import LEASE_NAME

@@ -15,8 +15,8 @@ from gpushare_core.api.names import MODE_LABEL
 from gpushare_core.kube import paths
 from gpushare_core.kube.errors import ApiError
 from gpushare_core.text.json_object import Json
+from gpushare_operator.actions import ClearCapacity, LabelNode
 from gpushare_operator.cluster.kinds import POLICIES
-from gpushare_operator.decide.actions import ClearCapacity, LabelNode
 from gpushare_operator.reconcile import CLUSTER, SCHEDULERS, PolicyReconciler, UnfinishedError
 
 STATUS = f"merge {paths.POLICIES}/default/status"

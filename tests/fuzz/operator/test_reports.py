@@ -12,10 +12,10 @@ from tests.fuzz.strategies.odd_json import encoded, mutated, odd_texts
 from tests.fuzz.strategies.yaml_text import damaged_yaml
 from tests.samples.operator import VOLCANO_CONFIG, job, job_pod
 
+from gpushare_operator.backends.kube_scheduler.hostctl_job import HostctlCommand
+from gpushare_operator.backends.kube_scheduler.job_history import Attempt
+from gpushare_operator.backends.volcano.config_edit import VolcanoConfigError, disable, enable
 from gpushare_operator.cluster.labels import read_ports
-from gpushare_operator.decide.hostctl_history import Attempt
-from gpushare_operator.decide.volcano_config import VolcanoConfigError, disable, enable
-from gpushare_operator.desired.hostctl_job import HostctlCommand
 
 FOREIGN_EDITS: dict[str, Callable[[str], str]] = {
     "nothing": lambda text: text,
@@ -43,7 +43,7 @@ def configurations(draw: st.DrawFn) -> str:
     """Volcano's, as people write it."""
     names = draw(st.permutations(["priority", "gang", "drf", "predicates", "proportion", "nodeorder"]))
     names = draw(
-        st.sampled_from([names, [*names, "deviceshare"], [each for each in names if each != "predicates"]])
+        st.sampled_from([names, [*names, "deviceshare"], [name for name in names if name != "predicates"]])
     )
     plugins = [f"  - name: {name}\n{draw(st.sampled_from(_ARGUMENTS))}" for name in names]
     text = 'actions: "enqueue, allocate, backfill"\ntiers:\n- plugins:\n' + "".join(plugins[:3])

@@ -8,10 +8,11 @@ import yaml
 from tests.samples.operator import INSTALLATION, policy
 
 from gpushare_core.api.names import EXTENDER_PORT, NAMESPACE
-from gpushare_operator.desired.daemon_sets import PLUGIN_HEALTH_PORT, extender_daemon_set, plugin_daemon_set
-from gpushare_operator.desired.dedicated import scheduler_deployment
-from gpushare_operator.desired.hostctl_job import SchedulerSettings
+from gpushare_operator.backends.dedicated.deployment import scheduler_deployment
+from gpushare_operator.backends.extender.daemon_set import extender_daemon_set
+from gpushare_operator.desired.plugin_daemon_set import PLUGIN_HEALTH_PORT, plugin_daemon_set
 from gpushare_operator.main import HEALTH_PORT
+from gpushare_operator.policies.scheduler_settings import SchedulerSettings
 
 ROOT = Path(__file__).parents[3]
 MONITORING = ROOT / "config" / "monitoring"

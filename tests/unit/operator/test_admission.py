@@ -5,8 +5,8 @@ from typing import Any
 from tests.samples.operator import node, policy, rule, share, snapshot, spec
 
 from gpushare_core.api.names import ADMISSION_LABEL, SERVED_ANNOTATION
+from gpushare_operator.actions import MarkPolicy
 from gpushare_operator.cluster.objects import PolicyObject
-from gpushare_operator.decide.actions import MarkPolicy
 from gpushare_operator.decide.admission import mark_policies
 
 

@@ -34,12 +34,10 @@ from tests.samples.operator import (
     volcano_policy,
 )
 
+from gpushare_core.api.conditions import Condition
 from gpushare_core.api.enums import Backend
 from gpushare_core.api.names import EXTERNAL_SCHEDULER_LABEL, SCHEDULER_LABEL
-from gpushare_core.api.policy import Condition
-from gpushare_operator.cluster.objects import ReadResult
-from gpushare_operator.cluster.snapshot import ClusterSnapshot
-from gpushare_operator.decide.actions import (
+from gpushare_operator.actions import (
     Action,
     ApplyDaemonSet,
     ApplyDeployment,
@@ -49,11 +47,12 @@ from gpushare_operator.decide.actions import (
     LabelNode,
     WriteVolcanoConfig,
 )
+from gpushare_operator.backends.table import BACKENDS
+from gpushare_operator.backends.teardown import Situation
+from gpushare_operator.backends.volcano.config_edit import enable
+from gpushare_operator.cluster.objects import ReadResult
+from gpushare_operator.cluster.snapshot import ClusterSnapshot
 from gpushare_operator.decide.backend_choice import needed_backend
-from gpushare_operator.decide.backends import BACKENDS
-from gpushare_operator.decide.leftovers import Teardown
-from gpushare_operator.decide.volcano_config import enable
-from gpushare_operator.status.backends import CONDITIONS
 from gpushare_operator.status.policy import policy_status
 
 ENABLED = enable(VOLCANO_CONFIG).text
@@ -94,8 +93,9 @@ def planned(seen: ClusterSnapshot) -> list[str]:
     return [short(action) for action in cluster_actions(seen)]
 
 
-def test_every_backend_that_is_served_has_all_four_parts() -> None:
-    assert set(BACKENDS) == set(CONDITIONS) == set(Backend)
+def test_every_backend_that_is_served_has_a_row_and_steps_of_its_own() -> None:
+    assert set(BACKENDS) == set(Backend)
+    assert all(backend.name is name and backend.teardown_steps for name, backend in BACKENDS.items())
 
 
 OPEN = external_policy(), external_host(), external_extender()
@@ -472,7 +472,7 @@ def serving_share() -> list[Any]:
 
 def test_disconnecting_leaves_what_other_backends_have() -> None:
     seen = sharing(policy(), control_plane(), extender(), extender_pod(), installed(), volcano_backup())
-    situation = Teardown(snapshot=seen, installation=INSTALLATION, now=NOW)
+    situation = Situation(snapshot=seen, installation=INSTALLATION, now=NOW)
     assert BACKENDS[Backend.VOLCANO].disconnect(situation).actions == ()
 
 

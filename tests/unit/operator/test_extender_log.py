@@ -5,10 +5,9 @@ from dataclasses import replace
 from tests.samples.operator import INSTALLATION, extender, node, policy, rule, share, snapshot, spec
 
 from gpushare_core.api.names import FINALIZER
+from gpushare_operator.backends.extender.daemon_set import extender_daemon_set
+from gpushare_operator.backends.extender.log_folder import NOT_KEPT, ExtenderLog, extender_log
 from gpushare_operator.cluster.objects import PolicyObject
-from gpushare_operator.decide.scheduler import extender_log
-from gpushare_operator.desired.daemon_sets import extender_daemon_set
-from gpushare_operator.desired.extender_log import NOT_KEPT, ExtenderLog
 
 
 def asking(name: str, folder: str, *, created: int) -> PolicyObject:

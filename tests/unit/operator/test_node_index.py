@@ -27,6 +27,7 @@ from tests.samples.operator import (
 from gpushare_core.api.names import COMPONENT_LABEL, FINALIZER, MANAGED_BY_LABEL, MODE_LABEL, POLICY_LABEL
 from gpushare_core.kube import paths
 from gpushare_core.text.json_object import Json
+from gpushare_operator.actions import SetFinalizers
 from gpushare_operator.cluster import kinds
 from gpushare_operator.cluster.cache import Cache, Change, Listing, read
 from gpushare_operator.cluster.kinds import NODES, POLICIES, SHARE_NODES, Kind
@@ -36,14 +37,13 @@ from gpushare_operator.cluster.nodes.node_index import Entry, NodeIndex
 from gpushare_operator.cluster.nodes.observed_states import Journal, ObservedState, ObservedStates
 from gpushare_operator.cluster.nodes.traits import NodeTraits
 from gpushare_operator.cluster.snapshot import ClusterSnapshot
-from gpushare_operator.decide.actions import SetFinalizers
 from gpushare_operator.decide.cluster_plan import plan_cluster
-from gpushare_operator.decide.leftovers import CapacityFinder
 from gpushare_operator.decide.policy_plan import NodePlanner, plan_policy
-from gpushare_operator.decide.teardown import still_there
+from gpushare_operator.decide.teardown.capacity import CapacityFinder
+from gpushare_operator.decide.teardown.steps import still_there
 from gpushare_operator.reconcile import CLUSTER
-from gpushare_operator.status import policy_nodes
-from gpushare_operator.status.node_readiness import why_not_ready
+from gpushare_operator.status.nodes import node_reports
+from gpushare_operator.status.nodes.node_readiness import why_not_ready
 from gpushare_operator.status.policy import policy_status
 
 NAMES = ("a", "b", "c", "d")
@@ -439,7 +439,7 @@ def test_a_defect_at_one_node_is_told_by_the_status(
             raise RuntimeError("of the test")
         return whole(state)
 
-    monkeypatch.setattr(policy_nodes, "why_not_ready", defect)
+    monkeypatch.setattr(node_reports, "why_not_ready", defect)
     status = policy_status(seen, asked, INSTALLATION, now=NOW)
     ready = next(condition for condition in status.conditions if condition.type == "NodesReady")
     assert ready.status == "False"

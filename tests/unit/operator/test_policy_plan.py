@@ -27,9 +27,7 @@ from tests.samples.operator import (
 )
 
 from gpushare_core.api.names import DIALECT_LABEL, FINALIZER, MODE_LABEL, PLUGIN_NODE_LABEL, POLICY_LABEL
-from gpushare_operator.cluster.objects import DaemonSetObject, NodeObject, PolicyObject
-from gpushare_operator.cluster.snapshot import ClusterSnapshot
-from gpushare_operator.decide.actions import (
+from gpushare_operator.actions import (
     ApplyDaemonSet,
     ApplyShareNode,
     CapacityLeft,
@@ -38,8 +36,10 @@ from gpushare_operator.decide.actions import (
     LabelNode,
     SetFinalizers,
 )
+from gpushare_operator.cluster.objects import DaemonSetObject, NodeObject, PolicyObject
+from gpushare_operator.cluster.snapshot import ClusterSnapshot
 from gpushare_operator.decide.conflicting_managers import conflicting_manager
-from gpushare_operator.desired.daemon_sets import plugin_daemon_set
+from gpushare_operator.desired.plugin_daemon_set import plugin_daemon_set
 from gpushare_operator.desired.plugin_platform import PluginPlatform
 
 MEMORY = "gpushare.io/memory"

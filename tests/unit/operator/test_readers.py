@@ -7,7 +7,7 @@ import pytest
 from tests.samples.operator import VOLCANO_CONFIG, volcano_backup
 
 from gpushare_core.api.names import COMPONENT_LABEL, FINALIZER, POLICY_LABEL
-from gpushare_core.api.policy import MemoryTotals, UnitTotals
+from gpushare_core.api.share_node import MemoryTotals, UnitTotals
 from gpushare_core.text.json_object import Json
 from gpushare_operator.cluster import cache
 from gpushare_operator.cluster.kinds import SHARE_NODES

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 from tests.samples.operator import NOW
 
-from gpushare_operator.decide.actions import (
+from gpushare_operator.actions import (
     Action,
     ApplyDaemonSet,
     ApplyShareNode,

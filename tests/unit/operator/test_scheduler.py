@@ -28,10 +28,7 @@ from tests.samples.operator import (
 )
 
 from gpushare_core.api.names import CONTROL_PLANE_LABEL, EXTENDER_PORT, FINALIZER, SCHEDULER_LABEL
-from gpushare_operator.cluster.objects import JobObject
-from gpushare_operator.cluster.readers.jobs import read_job
-from gpushare_operator.cluster.snapshot import ClusterSnapshot
-from gpushare_operator.decide.actions import (
+from gpushare_operator.actions import (
     Action,
     ApplyDaemonSet,
     CreateJob,
@@ -39,10 +36,14 @@ from gpushare_operator.decide.actions import (
     DeleteJob,
     LabelNode,
 )
+from gpushare_operator.backends.extender.daemon_set import extender_daemon_set
+from gpushare_operator.backends.kube_scheduler.hostctl_job import HostctlCommand
+from gpushare_operator.cluster.objects import JobObject
+from gpushare_operator.cluster.readers.jobs import read_job
+from gpushare_operator.cluster.snapshot import ClusterSnapshot
 from gpushare_operator.decide.cluster_plan import plan_cluster
-from gpushare_operator.decide.scheduler import scheduler_needed, scheduler_settings
-from gpushare_operator.desired.daemon_sets import extender_daemon_set
-from gpushare_operator.desired.hostctl_job import HostctlCommand
+from gpushare_operator.policies.decisive_policy import scheduler_needed
+from gpushare_operator.policies.scheduler_settings import scheduler_settings
 
 INSTALL, RESTORE = HostctlCommand.INSTALL, HostctlCommand.RESTORE
 

@@ -22,14 +22,14 @@ from tests.samples.operator import (
 )
 
 from gpushare_core.api.names import FINALIZER, MODE_LABEL, PLUGIN_NODE_LABEL, POLICY_LABEL
-from gpushare_operator.decide.actions import (
+from gpushare_operator.actions import (
     DeleteDaemonSet,
     DeleteShareNode,
     LabelNode,
     SetFinalizers,
 )
-from gpushare_operator.decide.leftovers import Leftover
-from gpushare_operator.decide.teardown import STEPS, still_there
+from gpushare_operator.backends.teardown import Leftover
+from gpushare_operator.decide.teardown.steps import still_there, teardown_steps
 
 MEMORY = "gpushare.io/memory"
 NO_LABELS: dict[str, str | None] = {PLUGIN_NODE_LABEL: None, POLICY_LABEL: None}
@@ -127,7 +127,7 @@ def test_what_a_policy_left_whose_finalizer_was_taken_off_by_force_is_removed() 
 
 
 def test_the_steps_stand_in_this_order() -> None:
-    assert [step.name for step in STEPS] == [
+    assert [step.name for step in teardown_steps(None)] == [
         "GPUShareNodes",
         "schedulers restored",
         "extender",

@@ -12,7 +12,7 @@ from gpushare_core.allocation_annotation import (
     sum_shares,
 )
 from gpushare_core.audit.holdings import stored_of
-from gpushare_core.audit.records import NodeBooks, PodBook, Shares, StoredContainer
+from gpushare_core.audit.records import NodeRecords, PodRecord, Shares, StoredContainer
 from gpushare_core.audit.unit_map import UnitMap, unit_map
 from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.placement.requests import ResourceClass
@@ -23,7 +23,7 @@ from gpushare_core.placement.units import readable_unit
 class Claim:
     """What one pod has by its annotation."""
 
-    pod: PodBook
+    pod: PodRecord
     allocation: Allocation
     witnessed: bool = False
     """Whether the kubelet gave the pod as much as this, though it asks for less."""
@@ -45,16 +45,16 @@ class Claim:
         return unit.resource if unit else self.allocation.resource
 
 
-def claims(books: NodeBooks) -> dict[str, Claim]:
+def claims(records: NodeRecords) -> dict[str, Claim]:
     """Returns the claims of the pods that have not ended, by UID; empty where no pods were read."""
     return {
-        uid: _claim(books, pod, allocation)
-        for uid, pod in (books.pods or {}).items()
+        uid: _claim(records, pod, allocation)
+        for uid, pod in (records.pods or {}).items()
         if not pod.ended and (allocation := _allocation(pod)) is not None
     }
 
 
-def _allocation(pod: PodBook) -> Allocation | None:
+def _allocation(pod: PodRecord) -> Allocation | None:
     text = pod.annotations.get(Dialect.allocation_annotation)
     try:
         return None if text is None else decode_allocation(text, uid=pod.key.uid)
@@ -62,12 +62,12 @@ def _allocation(pod: PodBook) -> Allocation | None:
         return None
 
 
-def _claim(books: NodeBooks, pod: PodBook, allocation: Allocation) -> Claim:
+def _claim(records: NodeRecords, pod: PodRecord, allocation: Allocation) -> Claim:
     claim = Claim(pod, allocation)
-    return claim if claim.justified else replace(claim, witnessed=_is_witnessed(books, claim))
+    return claim if claim.justified else replace(claim, witnessed=_is_witnessed(records, claim))
 
 
-def _is_witnessed(books: NodeBooks, claim: Claim) -> bool:
+def _is_witnessed(records: NodeRecords, claim: Claim) -> bool:
     """Whether a pod was given, by its kubelet or else by the status, what is claimed for it.
 
     A kubelet that has lost its checkpoint admits ordinary init containers once more: on another card, or
@@ -75,13 +75,13 @@ def _is_witnessed(books: NodeBooks, claim: Claim) -> bool:
     neither book has of a container is believed as far as the container asks for it. Source:
     ``isContainerAlreadyRunning`` and ``devicesToReuse`` of ``devicemanager.ManagerImpl`` (1.36).
     """
-    request, units = claim.pod.request, unit_map(books.share_node)
+    request, units = claim.pod.request, unit_map(records.share_node)
     if request is None or units is None:
         return False
-    if books.checkpoint is None:
-        witness = _by_status(books, claim.pod, request.init_containers)
+    if records.checkpoint is None:
+        witness = _by_status(records, claim.pod, request.init_containers)
     else:
-        witness = _by_checkpoint(stored_of(books, claim.pod), units)
+        witness = _by_checkpoint(stored_of(records, claim.pod), units)
     most = Counter(witness.held)
     for name, shares in claim.allocation.containers.items():
         if name not in witness.shares:
@@ -104,10 +104,10 @@ class _Witness(NamedTuple):
 
 def _by_checkpoint(stored: Mapping[str, StoredContainer], units: UnitMap) -> _Witness:
     numbers = {
-        name: {(part.resource, number) for part in each.units for number in part.numbers}
-        for name, each in stored.items()
+        name: {(part.resource, number) for part in container.units for number in part.numbers}
+        for name, container in stored.items()
     }
-    shares = {name: dict(_on_cards(each, units)) for name, each in numbers.items()}
+    shares = {name: dict(_on_cards(found, units)) for name, found in numbers.items()}
     return _Witness(shares, _on_cards(set().union(*numbers.values()), units))
 
 
@@ -116,14 +116,14 @@ def _on_cards(numbers: Iterable[tuple[str, int]], units: UnitMap) -> Counter[str
     return Counter(block.card for block in blocks if block)
 
 
-def _by_status(books: NodeBooks, pod: PodBook, inits: Collection[str]) -> _Witness:
+def _by_status(records: NodeRecords, pod: PodRecord, inits: Collection[str]) -> _Witness:
     """Which units they are it does not say: on a card where other containers have units they lend theirs."""
     shares: dict[str, dict[str, int]] = defaultdict(dict)
-    for card in books.share_node.cards if books.share_node else ():
+    for card in records.share_node.cards if records.share_node else ():
         for holder in card.holders:
             if holder.key.pod.uid == pod.key.uid:
                 shares[holder.key.container][card.uuid] = holder.units
-    held = Counter(sum_shares({name: each for name, each in shares.items() if name not in inits}))
+    held = Counter(sum_shares({name: share for name, share in shares.items() if name not in inits}))
     for name in shares.keys() & inits:
         held |= Counter(shares[name])
     return _Witness(shares, held)

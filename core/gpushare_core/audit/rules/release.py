@@ -4,11 +4,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from gpushare_core.audit.difference import Difference, Kind
+from gpushare_core.audit.difference import LEDGER, STATUS, Difference, DifferenceKind, card_name
 from gpushare_core.audit.holdings import holdings, kubelet_uids, shares_of
-from gpushare_core.audit.records import NodeBooks, PodKey
+from gpushare_core.audit.records import NodeRecords, PodKey
 from gpushare_core.audit.unit_map import unit_map
-from gpushare_core.audit.wording import LEDGER, STATUS, card_name
 
 Counted = Iterable[tuple[PodKey, int]]
 """What a book counts of one card: pods and their units."""
@@ -25,10 +24,10 @@ class _Names:
     """These, and every UID that the kubelet has."""
 
     @classmethod
-    def of(cls, before: NodeBooks, after: NodeBooks, mirrors: Mapping[str, str]) -> "_Names":
+    def of(cls, before: NodeRecords, after: NodeRecords, mirrors: Mapping[str, str]) -> "_Names":
         own = {**mirrors, **kubelet_uids(before), **kubelet_uids(after)}
-        stored = {key.pod.uid for books in (before, after) for key in books.checkpoint or ()}
-        listed = {resource.key.pod.uid for books in (before, after) for resource in books.resources or ()}
+        stored = {key.pod.uid for records in (before, after) for key in records.checkpoint or ()}
+        listed = {resource.key.pod.uid for records in (before, after) for resource in records.resources or ()}
         return cls(own, frozenset({*own, *stored, *listed}))
 
     def of_kubelet(self, pod: PodKey) -> PodKey:
@@ -48,7 +47,7 @@ class _Names:
 
 
 def early_releases(
-    before: NodeBooks, after: NodeBooks, *, mirrors: Mapping[str, str]
+    before: NodeRecords, after: NodeRecords, *, mirrors: Mapping[str, str]
 ) -> Iterator[Difference]:
     """Yields what a book counted ``before`` and does not ``after``, while the kubelet holds it all along.
 
@@ -77,7 +76,7 @@ def early_releases(
 
 
 def _released(
-    before: NodeBooks, after: NodeBooks, names: _Names, *, pod: PodKey, card: str, held: int
+    before: NodeRecords, after: NodeRecords, names: _Names, *, pod: PodKey, card: str, held: int
 ) -> Iterator[Difference]:
     for teller, counted in (STATUS, _reported), (LEDGER, _booked):
         earlier, later = counted(before, card), counted(after, card)
@@ -87,7 +86,7 @@ def _released(
         if now < min(was, held):
             yield Difference(
                 node=after.node,
-                kind=Kind.RELEASED_EARLY,
+                kind=DifferenceKind.RELEASED_EARLY,
                 card=card,
                 pod=str(pod),
                 uid=pod.uid,
@@ -97,12 +96,12 @@ def _released(
             )
 
 
-def _reported(books: NodeBooks, card: str) -> Counted | None:
+def _reported(records: NodeRecords, card: str) -> Counted | None:
     """Returns None where the book was not read, or does not know the card."""
-    found = books.share_node.card(card) if books.share_node else None
+    found = records.share_node.card(card) if records.share_node else None
     return None if found is None else [(holder.key.pod, holder.units) for holder in found.holders]
 
 
-def _booked(books: NodeBooks, card: str) -> Counted | None:
-    found = books.ledger.card(card) if books.ledger else None
+def _booked(records: NodeRecords, card: str) -> Counted | None:
+    found = records.ledger.card(card) if records.ledger else None
     return None if found is None else [(share.pod, share.units) for share in found.shares]

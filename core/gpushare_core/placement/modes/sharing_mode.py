@@ -4,7 +4,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import ClassVar, NamedTuple
 
-from gpushare_core.placement.card_choice import Card, CardRequest, Strategy, choose
+from gpushare_core.placement.card_choice import (
+    Card,
+    CardRequest,
+    ChoiceReason,
+    Strategy,
+    choice_reason,
+    choose,
+)
 from gpushare_core.placement.requests import PodRequest, ResourceClass
 from gpushare_core.placement.units import NodeUnit, Unit, UnitFields
 
@@ -83,6 +90,10 @@ class SharingMode(NodeMode):
         """Returns card UUID -> units for ``amount``; empty when it does not fit."""
         request = self.on_cards(amount)
         return {card.uuid: request.units for card in choose(cards, request, strategy)}
+
+    def reason(self, cards: Sequence[Card], chosen: Mapping[str, int], strategy: Strategy) -> ChoiceReason:
+        """Returns why ``choose`` has ``chosen`` these of ``cards``."""
+        return choice_reason(cards, max(chosen.values()), chosen=chosen.keys(), strategy=strategy)
 
     def room(self, cards: Sequence[Card]) -> Room:
         """Returns what ``cards`` offer to one request."""

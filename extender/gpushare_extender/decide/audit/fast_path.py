@@ -11,7 +11,7 @@ from gpushare_extender.objects.share_node import ShareNode, ShareNodeCard, node_
 
 
 def surely_agree(ledger: Ledger, name: str) -> bool:
-    """Returns True only where ``node_differences(node_books(ledger, name))`` is empty.
+    """Returns True only where ``node_differences(node_records(ledger, name))`` is empty.
 
     That may be so where this is False as well: in mode Mixed, while pods are on their way.
     """
@@ -45,7 +45,7 @@ def _is_bound(ledger: Ledger, name: str, uid: str) -> bool:
         and known is not None
         and holder is known.holders.get(uid)
         and holder.node == name
-        and not ledger.is_reserved(uid)
+        and uid not in ledger.reservations
         and all(known.booked(uid, card.card) for card in holder.cards)
     )
 

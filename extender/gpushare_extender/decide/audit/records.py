@@ -10,13 +10,13 @@ from gpushare_core.audit.difference import Difference
 from gpushare_core.audit.differences import node_differences
 from gpushare_core.audit.records import (
     ContainerKey,
-    LedgerBook,
     LedgerCard,
+    LedgerRecord,
     LedgerShare,
-    NodeBooks,
-    PodBook,
+    NodeRecords,
     PodKey,
-    ShareNodeBook,
+    PodRecord,
+    ShareNodeRecord,
     StatusCard,
     StatusHolder,
 )
@@ -30,13 +30,13 @@ from gpushare_extender.objects.share_node import ReportedHolder, ShareNode, Shar
 NO_CONTAINER = ""
 
 
-def node_books(ledger: Ledger, name: str) -> NodeBooks | None:
+def node_records(ledger: Ledger, name: str) -> NodeRecords | None:
     """Returns None where there is nothing to compare: for a node without a GPUShareNode, or whose plugin has
     not written there yet what is shared, as after a policy was applied anew beside pods that run."""
     node = ledger.node(name)
     if node is None or node.share_node is None or not node.share_node.unit:
         return None
-    return NodeBooks(
+    return NodeRecords(
         node=name,
         share_node=_share_node(node, node.share_node),
         pods={
@@ -47,21 +47,21 @@ def node_books(ledger: Ledger, name: str) -> NodeBooks | None:
     )
 
 
-def settled_differences(books: NodeBooks, departing: Collection[str]) -> list[Difference]:
+def settled_differences(books: NodeRecords, unreleased: Collection[str]) -> list[Difference]:
     """Returns what differs on a node that keeps changing, but for what pods make that have just gone, by UID:
     these count in the ledger alone for a while.
 
     Nor is anything said of a card as a whole while a pod is on its way to it or from it: each time it would
     be another one, and look as if it was always the same.
     """
-    moving = {*departing, *_unreported(books)}
+    moving = {*unreleased, *_unreported(books)}
     cards = books.ledger.cards if books.ledger else ()
     used = {card.uuid for card in cards if any(share.pod.uid in moving for share in card.shares)}
     found = node_differences(books)
-    return [each for each in found if each.uid not in departing and (each.uid or each.card not in used)]
+    return [each for each in found if each.uid not in unreleased and (each.uid or each.card not in used)]
 
 
-def _unreported(books: NodeBooks) -> set[str]:
+def _unreported(books: NodeRecords) -> set[str]:
     """Returns the UIDs of the pods that the ledger counts, and that the plugin has not told of."""
     cards = books.share_node.cards if books.share_node else ()
     told = {holder.key.pod.uid for card in cards for holder in card.holders}
@@ -69,10 +69,10 @@ def _unreported(books: NodeBooks) -> set[str]:
     return {share.pod.uid for card in counted for share in card.shares} - told
 
 
-def _without_annotation(share_node: ShareNode) -> dict[str, PodBook]:
+def _without_annotation(share_node: ShareNode) -> dict[str, PodRecord]:
     """Returns the pods that the plugin knows by the API; of each no annotation may have been seen."""
     return {
-        holder.uid: PodBook(key=PodKey(holder.namespace, holder.name, holder.uid), node=share_node.name)
+        holder.uid: PodRecord(key=PodKey(holder.namespace, holder.name, holder.uid), node=share_node.name)
         for card in share_node.cards
         for holder in card.holders
         if not holder.orphaned
@@ -82,14 +82,14 @@ def _without_annotation(share_node: ShareNode) -> dict[str, PodBook]:
 def _bound(ledger: Ledger, node: NodeLedger) -> Iterator[Holder]:
     """Yields the pods of which a watch has shown an annotation, and that are there still."""
     for uid, holder in node.holders.items():
-        if ledger.holder(uid) is holder and not ledger.is_reserved(uid):
+        if ledger.holder(uid) is holder and uid not in ledger.reservations:
             yield holder
 
 
-def _pod(holder: Holder, node: NodeLedger, share_node: ShareNode) -> PodBook:
+def _pod(holder: Holder, node: NodeLedger, share_node: ShareNode) -> PodRecord:
     key = PodKey(holder.namespace, holder.name, holder.uid)
     annotations = {Dialect.allocation_annotation: _annotation(holder, node, share_node)}
-    return PodBook(key=key, node=holder.node, annotations=annotations)
+    return PodRecord(key=key, node=holder.node, annotations=annotations)
 
 
 def _annotation(holder: Holder, node: NodeLedger, share_node: ShareNode) -> str:
@@ -115,8 +115,8 @@ def _unit(holder: Holder, card: str, share_node: ShareNode) -> str:
     )
 
 
-def _share_node(node: NodeLedger, share_node: ShareNode) -> ShareNodeBook:
-    return ShareNodeBook(
+def _share_node(node: NodeLedger, share_node: ShareNode) -> ShareNodeRecord:
+    return ShareNodeRecord(
         name=share_node.name,
         unit=node_unit(share_node.unit),
         dialect=share_node.dialect.name,
@@ -155,9 +155,9 @@ def _as_a_whole(reported: ReportedHolder, card: ShareNodeCard, booked: int, give
     return booked if lends and reported.least <= booked <= reported.units else given
 
 
-def _ledger_book(ledger: Ledger, node: NodeLedger, share_node: ShareNode) -> LedgerBook:
+def _ledger_book(ledger: Ledger, node: NodeLedger, share_node: ShareNode) -> LedgerRecord:
     cards = tuple(_ledger_card(ledger, node, card) for card in node.cards())
-    return LedgerBook(unit=node_unit(share_node.unit), cards=cards)
+    return LedgerRecord(unit=node_unit(share_node.unit), cards=cards)
 
 
 def _ledger_card(ledger: Ledger, node: NodeLedger, card: Card) -> LedgerCard:
@@ -165,7 +165,7 @@ def _ledger_card(ledger: Ledger, node: NodeLedger, card: Card) -> LedgerCard:
         LedgerShare(
             pod=PodKey(share.namespace, share.name, share.uid),
             units=share.units,
-            reserved=ledger.is_reserved(share.uid),
+            reserved=share.uid in ledger.reservations,
         )
         for share in node.shares(card.uuid)
         if share.units

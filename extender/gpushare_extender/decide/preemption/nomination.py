@@ -12,13 +12,13 @@ from collections.abc import Collection, Iterable
 from contextlib import suppress
 
 from gpushare_core.placement.requests import PodRequest
-from gpushare_extender.decide.pod import Pod
+from gpushare_extender.decide.pod import KubePod
 from gpushare_extender.decide.preemption.bound_pods import BoundPod
 from gpushare_extender.ledger.hold import HOLD_SECONDS
 from gpushare_extender.ledger.ledger import DoesNotFitError, Ledger
 
 
-def is_doubtful(ledger: Ledger, pod: Pod, request: PodRequest) -> bool:
+def is_doubtful(ledger: Ledger, pod: KubePod, request: PodRequest) -> bool:
     """Returns whether ``pod``, which fits nowhere now, may have been nominated in vain: it has no units, no
     card is held for it, and its node takes pods."""
     uid, node = pod.metadata.uid, pod.nominated_node
@@ -27,7 +27,9 @@ def is_doubtful(ledger: Ledger, pod: Pod, request: PodRequest) -> bool:
     return is_open and pod.may_preempt and bool(request.resources) and not has_units
 
 
-def given_up_reason(ledger: Ledger, pod: Pod, request: PodRequest, *, ending: Collection[BoundPod]) -> str:
+def given_up_reason(
+    ledger: Ledger, pod: KubePod, request: PodRequest, *, ending: Collection[BoundPod]
+) -> str:
     """Returns for people why the nomination is given up; empty where the pod fits its node once the pods
     ``ending`` there are gone."""
     node = pod.nominated_node
@@ -38,20 +40,26 @@ def given_up_reason(ledger: Ledger, pod: Pod, request: PodRequest, *, ending: Co
 
 
 def fits_once_gone(
-    ledger: Ledger, pod: Pod, request: PodRequest, *, node: str, ending: Iterable[BoundPod] = ()
+    ledger: Ledger, pod: KubePod, request: PodRequest, *, node: str, ending: Iterable[BoundPod] = ()
 ) -> bool:
     """Returns whether the pod gets its units of ``node`` from what becomes free there without any more
     evictions: that of pods ``ending``, and of those that are gone and that the plugin tells of still."""
     return ledger.fits(node, request, gone=_passed(ledger, pod, node) | _leaving(ledger, node, ending))
 
 
-def fits_now(ledger: Ledger, pod: Pod, request: PodRequest, *, node: str) -> bool:
+def fits_now(ledger: Ledger, pod: KubePod, request: PodRequest, *, node: str) -> bool:
     """Returns whether the pod gets its units of ``node`` without waiting for anybody."""
     return ledger.fits(node, request, gone=_passed(ledger, pod, node))
 
 
 def hold_for(
-    ledger: Ledger, pod: Pod, request: PodRequest, *, node: str, ending: Collection[BoundPod], now: float
+    ledger: Ledger,
+    pod: KubePod,
+    request: PodRequest,
+    *,
+    node: str,
+    ending: Collection[BoundPod],
+    now: float,
 ) -> None:
     """What becomes free on ``node`` is the pod's, as long as ``ending`` may take and kube-scheduler after
     them. Without effect where that is not what the pod needs."""
@@ -67,9 +75,9 @@ def hold_for(
         )
 
 
-def _passed(ledger: Ledger, pod: Pod, node: str) -> set[str]:
-    return ledger.holds.passed(node, uid=pod.metadata.uid, priority=pod.priority)
+def _passed(ledger: Ledger, pod: KubePod, node: str) -> set[str]:
+    return ledger.holds.ignorable_for(node, uid=pod.metadata.uid, priority=pod.priority)
 
 
 def _leaving(ledger: Ledger, node: str, ending: Iterable[BoundPod]) -> set[str]:
-    return {*ledger.departing(node), *(pod.uid for pod in ending)}
+    return {*ledger.unreleased(node), *(pod.uid for pod in ending)}

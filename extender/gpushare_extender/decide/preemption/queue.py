@@ -4,10 +4,11 @@ kube-scheduler goes first: right after a refusal it looks for pods to preempt it
 verb about those it finds. Only a pod for which it found none is ours.
 """
 
-from collections import OrderedDict
 from dataclasses import dataclass
 
 from gpushare_core.placement.requests import PodRequest
+from gpushare_extender.decide.fit.candidates import may_be_sampled
+from gpushare_extender.decide.remembered_pods import RememberedPods
 from gpushare_extender.objects.pod_reference import PodReference
 
 SCHEDULER_SECONDS = 0.5
@@ -29,13 +30,6 @@ time, and those that kube-scheduler had not offered at first were."""
 MAX_LOOKS = 32
 """That follow one another soon where a pod has many nodes, as long as nothing is found: with growing delays
 the last of 500 nodes had its turn after hours."""
-SAMPLE = 100
-"""kube-scheduler offers all nodes that it finds fit, if they are fewer: its ``minFeasibleNodesToFind``."""
-
-
-def may_be_sampled(offered: int) -> bool:
-    """Returns whether there may be more nodes that are fit than the ``offered`` ones."""
-    return offered >= SAMPLE
 
 
 Rank = tuple[float, str]
@@ -63,14 +57,15 @@ class Preemptor:
     """The last of its nodes that was looked at."""
     looks_left: int = MAX_LOOKS - 1
     """How often others may follow soon."""
-    is_woken: bool = False
-    """Whether kube-scheduler was woken to offer the nodes that are fit now: then it is looked at at once."""
+    is_activated: bool = False
+    """Whether kube-scheduler was made to offer the nodes that are fit now: then the pod is looked at at
+    once."""
     left_until: float = 0.0
     """kube-scheduler evicts pods for it until then."""
     is_interrupted: bool = False
     """Whether not all could be evicted that are in the way on the card that is held for it."""
-    told: bool = False
-    """Whether people know that budgets protect those that could be evicted for it."""
+    budgets_reported: bool = False
+    """Whether an Event has said that budgets protect the pods that could be evicted for it."""
 
     @property
     def may_be_sampled(self) -> bool:
@@ -86,8 +81,7 @@ class PreemptionQueue:
     """By pod UID. Use from one thread. Moments are in seconds of one clock."""
 
     def __init__(self, most: int = MAX_PODS) -> None:
-        self._most = most
-        self._preemptors: OrderedDict[str, Preemptor] = OrderedDict()
+        self._preemptors = RememberedPods[Preemptor](most)
 
     def refused(self, preemptor: Preemptor, *, now: float) -> None:
         """The pod fits nowhere, but may fit ``preemptor.nodes`` if others go."""
@@ -95,16 +89,12 @@ class PreemptionQueue:
         known.nodes, known.offered = preemptor.nodes, preemptor.offered
         known.request, known.refused = preemptor.request, now
         soon = now + SCHEDULER_SECONDS
-        known.due, known.is_woken = soon if known.is_woken else max(known.due, soon), False
+        known.due, known.is_activated = soon if known.is_activated else max(known.due, soon), False
         self._preemptors.move_to_end(preemptor.pod.uid)
-        self._forget_gone(now)
-        if len(self._preemptors) > self._most:
+        # Else those that were more important and are gone would keep all others out for ever.
+        self._preemptors.forget_while(lambda preemptor: now - preemptor.refused > GONE_SECONDS)
+        if len(self._preemptors) > self._preemptors.most:
             del self._preemptors[self._least().pod.uid]
-
-    def _forget_gone(self, now: float) -> None:
-        """Else those that were more important would keep all others out for ever."""
-        while now - next(iter(self._preemptors.values())).refused > GONE_SECONDS:
-            self._preemptors.popitem(last=False)
 
     def _least(self) -> Preemptor:
         """Returns who gives way: of those looked at often enough the least important one, of several the one
@@ -112,10 +102,10 @@ class PreemptionQueue:
         kube-scheduler tries all of them in the same order each time, and if those refused longest ago went,
         nobody would be looked at twice."""
         everybody = self._preemptors.values()
-        if seen := [each for each in everybody if each.attempts >= ENOUGH_ATTEMPTS]:
-            return min(seen, key=lambda each: (each.priority, -each.attempts))
-        lowest = min(each.priority for each in everybody)
-        return [each for each in everybody if each.priority == lowest][-1]
+        if seen := [preemptor for preemptor in everybody if preemptor.attempts >= ENOUGH_ATTEMPTS]:
+            return min(seen, key=lambda preemptor: (preemptor.priority, -preemptor.attempts))
+        lowest = min(preemptor.priority for preemptor in everybody)
+        return [preemptor for preemptor in everybody if preemptor.priority == lowest][-1]
 
     def settled(self, uid: str) -> None:
         """The pod fits somewhere, or needs no node any more."""

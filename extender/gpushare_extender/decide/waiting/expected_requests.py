@@ -5,12 +5,12 @@ pod's request never changes, and the Binding names its UID. What others say keep
 server has told what the pod does ask for, and decides nothing else.
 """
 
-from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from gpushare_core.placement.requests import PodRequest, ResourceClass
 from gpushare_extender.decide.pod import ANY_VERSION, PodVersion
+from gpushare_extender.decide.remembered_pods import RememberedPods
 
 MAX_PODS = 2048
 """Those filtered longest ago are forgotten first. Each takes about 0.5 KiB, 2 with all its containers."""
@@ -42,8 +42,7 @@ class ExpectedRequests:
     """By pod UID. Use from one thread."""
 
     def __init__(self, most: int = MAX_PODS) -> None:
-        self._most = most
-        self._asked: OrderedDict[str, ExpectedRequest] = OrderedDict()
+        self._asked = RememberedPods[ExpectedRequest](most)
 
     def __len__(self) -> int:
         return len(self._asked)
@@ -65,12 +64,11 @@ class ExpectedRequests:
             len(resource.containers) for resource in request.resources
         )
         if proven is not None and version.resource_version and containers <= MAX_CONTAINERS:
-            self._asked[uid] = ExpectedRequest(request, proven, version)
+            expected = ExpectedRequest(request, proven, version)
         else:
             bare = tuple(replace(resource, containers={}) for resource in request.resources)
-            self._asked[uid] = ExpectedRequest(PodRequest(bare))
-        if len(self._asked) > self._most:
-            self._asked.popitem(last=False)
+            expected = ExpectedRequest(PodRequest(bare))
+        self._asked.remember(uid, expected)
 
     def take(self, uid: str) -> ExpectedRequest | None:
         """Returns what the pod is expected to ask for, and forgets it; None where that is not known."""

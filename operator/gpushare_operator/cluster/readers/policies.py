@@ -2,9 +2,11 @@
 
 from typing import Any
 
+import msgspec
 from pydantic import ValidationError
 
-from gpushare_core.api.policy import PolicySpec, PolicyStatus
+from gpushare_core.api.policy import PolicySpec
+from gpushare_core.api.policy_status import PolicyStatus
 from gpushare_core.text.json_object import Json
 from gpushare_operator.cluster.labels import LET_GO_ANNOTATION, RETRY_ANNOTATION, read_marks
 from gpushare_operator.cluster.object_parts import is_deleting
@@ -50,6 +52,6 @@ def _location_and_message(detail: Any) -> str:
 
 def _policy_status(body: Json) -> PolicyStatus:
     try:
-        return PolicyStatus.model_validate(body.get("status") or {})
-    except ValidationError:
+        return msgspec.convert(body.get("status") or {}, PolicyStatus)
+    except msgspec.ValidationError:
         return PolicyStatus()

@@ -7,11 +7,10 @@ from sys import intern
 from typing import Any, TypeVar
 
 import msgspec
-from pydantic import BaseModel, ValidationError
 
-from gpushare_core.api.conditions import ConditionState
+from gpushare_core.api.conditions import Condition, ConditionState
 from gpushare_core.api.names import REGISTERED, VERSION_LABEL
-from gpushare_core.api.policy import Condition, MemoryTotals, UnitTotals
+from gpushare_core.api.share_node import MemoryTotals, UnitTotals
 from gpushare_core.audit import readers as audited
 from gpushare_core.audit.differences import status_differences
 from gpushare_core.text.json_object import Json
@@ -19,7 +18,7 @@ from gpushare_operator.cluster.labels import HASH_ANNOTATION
 from gpushare_operator.cluster.object_parts import is_deleting, read_time, true_condition
 from gpushare_operator.cluster.objects import ShareNodeObject
 
-Totals = TypeVar("Totals", bound=BaseModel)
+Totals = TypeVar("Totals", UnitTotals, MemoryTotals)
 
 
 def read_share_node(body: Json) -> ShareNodeObject:
@@ -44,7 +43,7 @@ def read_share_node(body: Json) -> ShareNodeObject:
         memory=_totals(MemoryTotals, status.get("memory")),
         cards=len(cards),
         unhealthy_cards=len(sick),
-        sick_cards=tuple(f"card {each.get('index', 0)} ({each.get('uuid', '')})" for each in sick),
+        sick_cards=tuple(f"card {card.get('index', 0)} ({card.get('uuid', '')})" for card in sick),
         closed_cards=tuple(sorted(card.get("index", 0) for card in cards if _is_closed(card))),
         card_indices=tuple(sorted(card.get("index", 0) for card in cards)),
         differences=tuple(status_differences(audited.read_share_node(body))),
@@ -79,24 +78,24 @@ def _totals(model: type[Totals], body: Any) -> Totals:
 def _shared_totals(model: type[Totals], encoded: bytes) -> Totals:
     """Returns the same object for nodes that have the same: nobody may change it."""
     try:
-        return model.model_validate_json(encoded)
-    except ValidationError:
+        return msgspec.json.decode(encoded, type=model)
+    except msgspec.ValidationError:
         return model()
 
 
 def _resources(body: Any) -> dict[str, UnitTotals]:
     """Returns the totals of each class in the order in which the plugin lists them."""
-    given = [each for each in body or () if isinstance(each, dict)]
-    return {str(each.get("resource", "")): _totals(UnitTotals, each) for each in given}
+    given = [totals for totals in body or () if isinstance(totals, dict)]
+    return {str(totals.get("resource", "")): _totals(UnitTotals, totals) for totals in given}
 
 
 def _conditions_by_type(status: Json) -> Mapping[str, ConditionState]:
     """Raises nothing: what the schema lets pass parses."""
-    told = (Condition.model_validate(condition) for condition in status.get("conditions", ()))
-    return _shared_conditions(tuple((each.type, each.status, each.reason, each.message) for each in told))
+    stored = msgspec.convert(status.get("conditions", ()), tuple[Condition, ...])
+    return _shared_conditions(tuple((one.type, one.status, one.reason, one.message) for one in stored))
 
 
 @lru_cache(maxsize=1024)
 def _shared_conditions(told: tuple[tuple[str, str, str, str], ...]) -> Mapping[str, ConditionState]:
     """Returns the same objects for nodes that say the same: nobody may change them."""
-    return {each[0]: ConditionState(*each) for each in told}
+    return {condition[0]: ConditionState(*condition) for condition in told}

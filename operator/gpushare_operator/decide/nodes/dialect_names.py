@@ -1,24 +1,16 @@
-"""Whose names are ours: on one node, and for the schedulers of the whole cluster.
+"""Which of the extended resources that a node shows are ours.
 
 A dialect's names are those of another system, which may run beside us: only what is recorded on a node as
 ours is touched there.
 """
 
-from collections.abc import Iterator
-
 from gpushare_core.api.names import DIALECT_LABEL, MODE_LABEL, UNIT_CHANGE_BLOCKED
 from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.dialects.table import DIALECTS, RESOURCES, SHARED_RESOURCES
-from gpushare_core.placement.modes.table import MODES
-from gpushare_core.placement.requests import ResourceClass
 from gpushare_operator.cluster.nodes.observed_states import ObservedState
 from gpushare_operator.cluster.objects import NodeObject, ShareNodeObject
-from gpushare_operator.cluster.snapshot import ClusterSnapshot
-
-REMEMBERED = frozenset(name for name in RESOURCES if name.partition("/")[0] in DIALECTS)
-"""What kubelets write back of our plugins, but for names that belong to no dialect alone, such as
-``nvidia.com/gpu``: the plugins of others offer those everywhere."""
+from gpushare_operator.policies.served_resources import DIALECT_RESOURCES, served_classes
 
 
 def recorded_dialect(node: NodeObject) -> Dialect:
@@ -43,21 +35,21 @@ def own_names(node: NodeObject) -> tuple[str, ...]:
 
 
 def shows_units(node: NodeObject, dialect: Dialect) -> bool:
-    """Returns whether the kubelet of ``node`` shows units in ``dialect``: what a plugin has registered is
-    to be seen some seconds later."""
+    """Returns whether the kubelet shows units in ``dialect``, as it does some seconds after a plugin has
+    registered them."""
     return not node.zeros.issuperset(_shown(node, frozenset(dialect.resources)))
 
 
 def _shown(node: NodeObject, names: frozenset[str]) -> tuple[str, ...]:
-    """Returns what of ``names`` is on ``node``, but for what another plugin offers there: a name that others
-    use, too, in a mode in which ours does not."""
+    """Returns those of ``names`` that ``node`` shows, without those of another plugin: names that several
+    systems use, in a mode in which our plugin does not offer them."""
     served = served_classes(node.labels.get(MODE_LABEL, ""))
     others = {name for name in SHARED_RESOURCES - node.zeros if RESOURCES[name] not in served}
     return tuple(name for name in node.offered if name in names - others)
 
 
 def dialect_in_force(node: NodeObject, share: ShareNodeObject | None, desired: str, mode: str) -> Dialect:
-    """Returns the dialect that ``node`` speaks: pods that hold units may be in the way of ``desired``."""
+    """Returns the dialect in force on ``node``, which stays the former one while pods hold its units."""
     if share and share.dialect in DIALECTS:
         return DIALECTS[share.dialect]
     if DIALECT_LABEL in node.labels and not is_settled(share, desired, mode):
@@ -75,7 +67,7 @@ def is_settled(share: ShareNodeObject | None, dialect: str, mode: str) -> bool:
 
 
 def stale_names(node: NodeObject, dialect: Dialect) -> tuple[str, ...]:
-    """Returns what ``node`` shows of its recorded dialect and would not show in ``dialect``."""
+    """Returns the names that ``node`` shows in its recorded dialect and would not show in ``dialect``."""
     return _shown(node, names_of(recorded_dialect(node)) - names_of(dialect))
 
 
@@ -84,17 +76,17 @@ def shows_counts(node: NodeObject, names: tuple[str, ...]) -> bool:
     return any(name in node.counts for name in names)
 
 
-def forgotten_names(state: ObservedState) -> tuple[str, ...]:
-    """Returns what the kubelet of a node may have written as the last thing before it forgot our plugin."""
+def names_left_by_kubelet(state: ObservedState) -> tuple[str, ...]:
+    """Returns the names with zeros that the kubelet may have written last, before it forgot our plugin."""
     node = state.node
-    zeros = node.zeros & REMEMBERED if node else frozenset()
+    zeros = node.zeros & DIALECT_RESOURCES if node else frozenset()
     if node and zeros and is_ours(state, node):
         zeros -= names_of(recorded_dialect(node))
     return tuple(sorted(zeros))
 
 
 def is_ours(state: ObservedState, node: NodeObject) -> bool:
-    """Returns whether anything says that ``node`` shares its cards, or has done so until now."""
+    """Returns whether ``node`` shares its cards, or has done so until now."""
     return bool(lasting_labels(node) or state.policies)
 
 
@@ -102,41 +94,3 @@ def lasting_labels(node: NodeObject) -> list[str]:
     """Returns the labels of ``node`` that are ours and may outlast that of its policy."""
     ours = {MODE_LABEL, DIALECT_LABEL} & node.labels.keys()
     return sorted(ours | node.own_labels)
-
-
-def served_classes(mode: str) -> frozenset[ResourceClass]:
-    """Returns the classes that a node in ``mode`` offers through its kubelet."""
-    return frozenset({MODES[mode].resource}) if mode in MODES else frozenset(ResourceClass)
-
-
-def managed_resources(snapshot: ClusterSnapshot) -> tuple[str, ...]:
-    """Returns the extended resources for which schedulers are to ask the extender.
-
-    Names that only dialects in use have are managed for every class, so that a change of mode edits no
-    scheduler. A name that others use, too, such as ``nvidia.com/gpu``, is managed only where a node serves
-    it: else the pods of others would come to the extender.
-    """
-    names = (name for dialect, mode in _in_use(snapshot) for name in _managed(dialect, mode))
-    return tuple(dict.fromkeys(names)) or tuple(GPUSHARE.resources)
-
-
-def ignored_resources(snapshot: ClusterSnapshot) -> tuple[str, ...]:
-    """Returns what pods may ask for in a dialect in use without any node offering it."""
-    return tuple(
-        dict.fromkeys(name for dialect, _ in _in_use(snapshot) for name in dialect.ignored_resources)
-    )
-
-
-def _managed(dialect: Dialect, mode: str) -> Iterator[str]:
-    served = served_classes(mode)
-    for name, resource in dialect.resources.items():
-        if name in REMEMBERED or resource in served:
-            yield name
-
-
-def _in_use(snapshot: ClusterSnapshot) -> list[tuple[Dialect, str]]:
-    """Returns dialect and mode of what nodes have and are to have, in a fixed order. What a policy without
-    nodes asks for is nobody's."""
-    order = list(DIALECTS)
-    known = sorted((order.index(name), mode) for name, mode in snapshot.traits.dialects if name in DIALECTS)
-    return [(DIALECTS[order[position]], mode) for position, mode in known]

@@ -1,0 +1,1 @@
+"""A kube-scheduler of our own, with the extender beside it in its pod."""

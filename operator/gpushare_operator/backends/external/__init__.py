@@ -1,0 +1,1 @@
+"""Kube-schedulers that people connect to the extender by themselves."""

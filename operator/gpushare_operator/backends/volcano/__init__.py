@@ -1,0 +1,1 @@
+"""Volcano's scheduler, in whose ConfigMap GPU sharing is switched on."""

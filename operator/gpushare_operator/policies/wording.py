@@ -1,0 +1,29 @@
+"""How messages name many things: they list a few and count the rest."""
+
+from collections.abc import Iterable, Mapping
+from heapq import nsmallest
+
+DEFECT = "a defect of the operator, see its log"
+SHOWN = 5
+"""Names in a message; a cluster can have thousands."""
+
+
+def listed(names: Iterable[str]) -> str:
+    """Returns ``a, b, c and 4 more``."""
+    all_names = list(names)
+    return _shortened(", ".join(nsmallest(SHOWN, all_names)), len(all_names))
+
+
+def explained(reasons: Mapping[str, str]) -> str:
+    """Returns ``a: why; b: why and 4 more``, the rest without their reasons."""
+    shown = "; ".join(f"{name}: {reasons[name]}" for name in nsmallest(SHOWN, reasons))
+    return _shortened(shown, len(reasons))
+
+
+def counted(number: int, noun: str) -> str:
+    """Returns ``1 node`` or ``2 nodes``."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _shortened(shown: str, number: int) -> str:
+    return f"{shown} and {number - SHOWN} more" if number > SHOWN else shown

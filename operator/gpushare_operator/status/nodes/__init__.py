@@ -1,0 +1,1 @@
+"""What a status says of the nodes of a policy: node by node, then of all together."""
