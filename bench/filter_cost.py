@@ -29,8 +29,8 @@ from msgspec.structs import replace
 
 from gpushare_core.placement.node_ranking import CANDIDATES
 from gpushare_core.placement.requests import PodRequest
-from gpushare_extender.decide.fit.filter import Narrowing, filter_nodes
 from gpushare_extender.decide.fit.candidates import prioritize_nodes
+from gpushare_extender.decide.fit.filter import Narrowing, filter_nodes
 from gpushare_extender.ledger.ledger import DoesNotFitError, Ledger
 from gpushare_extender.objects.holder import read_pod
 from gpushare_extender.objects.pod_reference import PodReference

@@ -18,13 +18,13 @@ from bench.filter_latency import filter_request
 from bench.rows.extender_process import SAMPLE, UNITS
 from bench.rows.scale_extender import sampled
 
-from gpushare_core.audit.lasting import LASTING_SECONDS
-from gpushare_extender.audit.audit_task import BookAudit, ChangedNodes
+from gpushare_core.audit.difference import LASTING_SECONDS
+from gpushare_extender.audit.ledger_audit import ChangedNodes, LedgerAudit
 from gpushare_extender.cluster.log_levels import LogLevels
 from gpushare_extender.decide.figures import ledger_figures
+from gpushare_extender.extender import freeze_gc
 from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.ledger.unreleased_pods import UNRELEASED_SECONDS
-from gpushare_extender.main import freeze_gc
 from gpushare_extender.objects.holder import PodUpdate, read_pod
 from gpushare_extender.objects.share_node import ShareNode, read_share_node
 from gpushare_extender.transport.messages import ENCODER
@@ -98,11 +98,11 @@ def audit_round(ledger: Ledger, layout: Layout) -> float:
     for index in range(layout.nodes):
         nodes.node_changed(node_name(index))
     now = LASTING_SECONDS
-    audit = BookAudit(ledger, nodes)
+    audit = LedgerAudit(ledger, nodes)
 
     def round_() -> None:
         nodes.seconds_until_due()
-        audit.look_at_due()
+        audit.audit_due()
 
     return min(seconds(round_) for _ in range(10))
 

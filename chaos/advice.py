@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from chaos.operations.static_pods import remove_file
 from chaos.world import World
-from gpushare_core.audit.difference import Difference, Kind
+from gpushare_core.audit.difference import Difference, DifferenceKind
 
 
 async def end_pods_without_units(world: World, differences: Iterable[Difference]) -> bool:
@@ -13,7 +13,7 @@ async def end_pods_without_units(world: World, differences: Iterable[Difference]
     found = [
         (difference.node, difference.pod.rpartition("/")[2])
         for difference in differences
-        if difference.kind is Kind.WITHOUT_UNITS
+        if difference.kind is DifferenceKind.WITHOUT_UNITS
     ]
     bound = [(node, name) for node, name in found if name in world.bound_past_schedulers]
     for node, name in bound:

@@ -15,8 +15,7 @@ from chaos.plan.history import Step, rounds
 from chaos.quiet import NotQuietError, Quiet, await_quiet
 from chaos.record import DONE, MISSED, Record, Recovery
 from chaos.world import World
-from gpushare_core.audit.difference import Difference, Kind
-from gpushare_core.audit.lasting import LastingDifferences
+from gpushare_core.audit.difference import Difference, DifferenceKind, LastingDifferences
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_localcluster.errors import LocalClusterError
 
@@ -223,4 +222,4 @@ class Runner:
 
 def _comparable(differences: Sequence[Difference]) -> list[Difference]:
     """Returns those between books that were read."""
-    return [difference for difference in differences if difference.kind is not Kind.UNREADABLE]
+    return [difference for difference in differences if difference.kind is not DifferenceKind.UNREADABLE]

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from chaos.findings import Finding, Findings
 from chaos.plan.known import WORKERS
 from chaos.world import World
-from gpushare_cli.gather.traces import read_traces
+from gpushare_cli.gather.cluster import read_traces
 from gpushare_core.residue import HostFile, residue
 from gpushare_core.text.json_object import Json
 from gpushare_localcluster.errors import LocalClusterError

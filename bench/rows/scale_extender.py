@@ -22,7 +22,7 @@ from bench.rows import workplace
 from bench.rows.extender_process import SAMPLE, UNITS, Extender, called, described, running
 from bench.size import Size
 
-from gpushare_core.audit.lasting import LASTING_SECONDS
+from gpushare_core.audit.difference import LASTING_SECONDS
 from gpushare_core.kube import paths
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import from_kubeconfig

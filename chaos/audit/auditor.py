@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from chaos.audit.gather import Gatherer, Reading, UnreadableBooksError
 from chaos.background import background
 from chaos.findings import Finding
-from gpushare_core.audit.difference import Difference, Kind
+from gpushare_core.audit.difference import Difference, DifferenceKind
 from gpushare_core.audit.differences import differences, released_early, seen_twice
 from gpushare_core.audit.records import ClusterRecords, NodeRecords
 
@@ -47,7 +47,12 @@ class Auditor:
         except UnreadableBooksError as error:
             return [Difference(node="", kind=error.kind, sentence=str(error))]
         missing = (
-            Difference(node="", kind=Kind.UNREADABLE, pod=book, sentence=f"the {book} cannot be read: {why}")
+            Difference(
+                node="",
+                kind=DifferenceKind.UNREADABLE,
+                pod=book,
+                sentence=f"the {book} cannot be read: {why}",
+            )
             for book, why in reading.unread.items()
         )
         return [*_differing(reading), *missing]

@@ -13,7 +13,7 @@ from chaos.audit.extender_book import read_extenders
 from chaos.audit.kubelet_books import read_checkpoint, read_resources
 from chaos.plan.known import CONTROL_PLANES, WORKERS
 from chaos.world import World
-from gpushare_core.audit.difference import Kind
+from gpushare_core.audit.difference import DifferenceKind
 from gpushare_core.audit.readers import read_environment, read_pod, read_share_node
 from gpushare_core.audit.records import (
     ClusterRecords,
@@ -41,7 +41,7 @@ TIMEOUT = 5.0
 class UnreadableBooksError(Exception):
     """A book that everything else is compared with cannot be read now."""
 
-    kind = Kind.UNREADABLE
+    kind = DifferenceKind.UNREADABLE
 
 
 @dataclass(frozen=True, slots=True)

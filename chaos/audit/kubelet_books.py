@@ -52,7 +52,7 @@ def read_checkpoint(path: Path) -> dict[ContainerKey, StoredContainer] | None:
             ids = {identifier for ids in entry["DeviceIDs"].values() for identifier in ids}
             units[key].append(held(entry["ResourceName"], ids))
             told[key] = _told(entry["AllocResp"])
-    return {key: StoredContainer(units=tuple(each), told=told[key]) for key, each in units.items()}
+    return {key: StoredContainer(units=tuple(each), response=told[key]) for key, each in units.items()}
 
 
 def held(resource: str, ids: Iterable[str]) -> HeldUnits:

@@ -1,4 +1,4 @@
-"""``audit``: reads the books, once more where they differ, and says what differs."""
+"""``audit``: reads the records, once more where they differ, and reports what differs."""
 
 import asyncio
 from argparse import Namespace
@@ -21,11 +21,7 @@ HOW_TO_READ = {
 
 
 async def audit(client: KubeClient, options: Namespace) -> AuditReport:
-    """Returns what differs, and did so ``options.settle`` seconds before.
-
-    Raises:
-        CannotLookError: a book that was asked for cannot be read.
-    """
+    """Reports the differences that last for ``options.settle`` seconds. Raises ``CannotLookError``."""
     books = await _read(client, options)
     found = differences(books)
     if found and options.settle:
@@ -36,7 +32,7 @@ async def audit(client: KubeClient, options: Namespace) -> AuditReport:
 
 
 async def _read(client: KubeClient, options: Namespace) -> ClusterRecords:
-    """The kubelet's books last: what it holds then it held when the others were read."""
+    """Reads the kubelet's records last, so that they are not older than the others."""
     pods = await read_pods(client, options.node)
     share_nodes = await read_share_nodes(client, options.node)
     ledger = (
@@ -70,5 +66,4 @@ def _report(books: ClusterRecords, found: list[Difference], options: Namespace) 
 
 
 def rendered(report: AuditReport, output: str) -> str:
-    """Returns the report as ``output`` wants it."""
     return audit_json(report) if output == "json" else audit_text(report)

@@ -154,6 +154,9 @@ class HealthServer:
         self.unanswered.clear()
         self.unread.clear()
 
+    async def drain(self) -> None:
+        """Nothing to wait for: every response has been sent by now."""
+
     @property
     def port(self) -> int:
         """The port in use, also where 0 was asked for."""

@@ -11,9 +11,8 @@ from typing import NoReturn, TypeAlias
 
 from gpushare_localcluster import preflight
 from gpushare_localcluster.build.binary import ensure_binary
-from gpushare_localcluster.build.helm import ensure_helm
+from gpushare_localcluster.build.modules import ensure_helm, ensure_volcano
 from gpushare_localcluster.build.packages import RUNTIME, ensure_packages
-from gpushare_localcluster.build.volcano import ensure_volcano
 from gpushare_localcluster.cluster import LocalCluster, to_stderr
 from gpushare_localcluster.config import (
     ClusterConfig,
@@ -49,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
-    """Returns the options. What follows `kubectl` is kubectl's, options too; argparse cannot say that."""
+    """Passes all arguments after `kubectl` on to kubectl, options too, which argparse cannot do."""
     if "kubectl" not in arguments:
         return parser().parse_args(arguments)
     at = list(arguments).index("kubectl") + 1
@@ -64,7 +63,6 @@ def parser() -> argparse.ArgumentParser:
     _add_up(commands)
     _add_build(commands)
     _add_simple(commands)
-    _add_kubectl(commands)
     _add_logs(commands)
     _add_node(commands.add_parser("node", help="add, stop, kill, start or remove a node, or look into it"))
     return top
@@ -108,9 +106,6 @@ def _add_simple(commands: Commands) -> None:
     _command(commands, "kubeconfig", "print the path of the kubeconfig").set_defaults(run=_kubeconfig)
     _command(commands, "status", "show nodes and components").set_defaults(run=_status)
     _command(commands, "preflight", "say what this machine lacks for a cluster").set_defaults(run=_preflight)
-
-
-def _add_kubectl(commands: Commands) -> None:
     commands.add_parser("kubectl", help="run kubectl on the cluster").set_defaults(run=_kubectl)
 
 
@@ -139,7 +134,7 @@ def _add_node(node: argparse.ArgumentParser) -> None:
 
 def _up(options: argparse.Namespace) -> int:
     cluster = LocalCluster(cluster_folder(options.name))
-    # `start` checks it too, but after a build that takes minutes.
+    # As in `start`, but before a build that takes minutes.
     preflight.check(preflight.Machine.this())
     ensure_binary(report=to_stderr)
     nodes = [*control_plane_nodes(options.control_planes), *worker_nodes(options.nodes)]
@@ -212,7 +207,7 @@ def _kubectl(options: argparse.Namespace) -> int:
 
 
 def _logs(options: argparse.Namespace) -> int:
-    # Not by attaching: logs are wanted most when the cluster has died.
+    # Not by `attach`: logs are needed most when the cluster has ended.
     logs = LocalCluster(cluster_folder(options.name)).log_files()
     source = " ".join(options.source)
     if source not in logs:

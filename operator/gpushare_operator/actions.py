@@ -25,12 +25,12 @@ class SetFinalizers:
 
 @dataclass(frozen=True, slots=True)
 class ApplyShareNode:
-    """Create a GPUShareNode, or change the one that has ``uid``: each is refused where the other is due."""
+    """Create a GPUShareNode, or change the one that has ``uid``; refused where the other is due."""
 
     node: str
     body: Json
     uid: str = ""
-    """Empty: there is none."""
+    """Empty: no GPUShareNode is there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,18 +41,18 @@ class DeleteShareNode:
 
 @dataclass(frozen=True, slots=True)
 class DoubtShareNode:
-    """Have conditions of a GPUShareNode say that nothing is known: its plugin is not heard of."""
+    """Set conditions of a GPUShareNode to Unknown, because its plugin is unavailable."""
 
     node: str
     uid: str
     since: datetime
-    """When it was heard of last."""
+    """When the plugin last renewed its Lease."""
     conditions: tuple[ConditionState, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class LabelNode:
-    """None removes a label or annotation. Refused if the node is not the one with ``uid`` any more."""
+    """None removes a label or annotation. Refused if the node no longer has ``uid``."""
 
     node: str
     uid: str
@@ -62,7 +62,7 @@ class LabelNode:
 
 @dataclass(frozen=True, slots=True)
 class MarkPolicy:
-    """None removes a label or annotation. Refused if the policy is not the one with ``uid`` any more."""
+    """None removes a label or annotation. Refused if the policy no longer has ``uid``."""
 
     policy: str
     uid: str
@@ -71,74 +71,60 @@ class MarkPolicy:
 
 
 @dataclass(frozen=True, slots=True)
-class ApplyDaemonSet:
+class _Write:
+    """Writes a whole object; its kind is in the name of the action's class."""
+
+    name: str
+    body: Json
+
+
+@dataclass(frozen=True, slots=True)
+class _Deletion:
+    """Deletes the object that has ``uid``; its pods go with it."""
+
+    name: str
+    uid: str
+
+
+class ApplyDaemonSet(_Write):
     """Create or change a DaemonSet."""
 
-    name: str
-    body: Json
+
+class DeleteDaemonSet(_Deletion):
+    """Delete a DaemonSet."""
 
 
-@dataclass(frozen=True, slots=True)
-class DeleteDaemonSet:
-    """Its pods go with it."""
-
-    name: str
-    uid: str
-
-
-@dataclass(frozen=True, slots=True)
-class ApplyDeployment:
+class ApplyDeployment(_Write):
     """Create or change a Deployment."""
 
-    name: str
-    body: Json
+
+class DeleteDeployment(_Deletion):
+    """Delete a Deployment."""
 
 
-@dataclass(frozen=True, slots=True)
-class DeleteDeployment:
-    """Its pods go with it."""
-
-    name: str
-    uid: str
-
-
-@dataclass(frozen=True, slots=True)
-class CreateJob:
+class CreateJob(_Write):
     """Nothing happens if there is one of that name: a name stands for one attempt on one node."""
 
-    name: str
-    body: Json
+
+class DeleteJob(_Deletion):
+    """Delete a Job."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecordResult:
-    """Have a Job remember the exit code of hostctl."""
+    """Write the exit code of hostctl into its Job."""
 
     name: str
     uid: str
     exit_code: int
 
 
-@dataclass(frozen=True, slots=True)
-class DeleteJob:
-    """Its pods go with it."""
-
-    name: str
-    uid: str
+class ApplyVolcanoBackup(_Write):
+    """Create or change the ConfigMap that says how a configuration of Volcano was."""
 
 
-@dataclass(frozen=True, slots=True)
-class ApplyVolcanoBackup:
-    """Create or change what says how a configuration of Volcano was."""
-
-    name: str
-    body: Json
-
-
-@dataclass(frozen=True, slots=True)
-class DeleteVolcanoBackup:
-    name: str
-    uid: str
+class DeleteVolcanoBackup(_Deletion):
+    """Delete that ConfigMap."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,17 +142,17 @@ class WriteVolcanoConfig:
 
 
 class CapacityLeft(StrEnum):
-    """Who left resources in a node's status."""
+    """Why resources are left in a node's status."""
 
     BY_PLUGIN = "plugin"
-    """It has just gone."""
+    """The plugin has just gone."""
     BY_KUBELET = "kubelet"
-    """It wrote down what it remembers of a plugin that went before."""
+    """The kubelet wrote what it remembers of a plugin that went earlier."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClearCapacity:
-    """Take resources out of a node's capacity and allocatable: the kubelet never forgets them by itself."""
+    """Take resources out of a node's capacity and allocatable: the kubelet never removes them by itself."""
 
     node: str
     uid: str
@@ -176,7 +162,7 @@ class ClearCapacity:
 
 @dataclass(frozen=True, slots=True)
 class SetCounts:
-    """Have a node's capacity and allocatable show ``counts``: no plugin registers these names there, so the
+    """Write ``counts`` into a node's capacity and allocatable. No plugin registers these names there, so the
     kubelet leaves them alone."""
 
     node: str
@@ -222,23 +208,23 @@ Action: TypeAlias = (
 class Plan:
     """What to do now.
 
-    Every action is right for the snapshot that the plan was made of: none relies on another one before it
-    having succeeded. What must come later is planned when the snapshot shows that its time has come.
+    Every action is right for the snapshot that the plan was made from: no action relies on the success of an
+    earlier one. What must come later is planned once the snapshot shows that its time has come.
     """
 
     actions: tuple[Action, ...] = ()
     retry_after: float | None = None
-    """Seconds after which something may be due although nothing happened."""
+    """Seconds after which something may be due although nothing has changed."""
 
 
 PRESENT = "present"
-"""Of a thing that is wanted in whatever shape."""
+"""The desired value of an object that has to exist, whatever its fields."""
 
 
 def target(action: Action) -> tuple[str, str]:
-    """Returns what kind of thing is done to which object."""
+    """Returns the kind of action, and the object that it changes."""
     name = getattr(action, "name", "") or getattr(action, "node", "") or getattr(action, "policy", "")
-    # Labels of one node are wanted for different reasons.
+    # Different plans change different labels of one node.
     keys = sorted([*action.labels, *action.annotations]) if isinstance(action, LabelNode) else []
     part = f" {','.join(keys)}" if keys else ""
     return (type(action).__name__, f"{name}{part}")
@@ -248,37 +234,35 @@ DesiredFields: TypeAlias = dict[tuple[str, ...], str | None]
 
 
 def desired_fields(action: Action) -> DesiredFields:
-    """Returns what is wanted of which thing, None for its absence: two actions that want the same thing
-    otherwise undo each other."""
+    """Returns field -> the value that ``action`` asks for, None for its absence: two actions that ask for
+    different values of a field undo each other."""
     match action:
         case LabelNode():
             changes = (("label", action.labels), ("annotation", action.annotations))
-            return {(kind, action.node, key): each[key] for kind, each in changes for key in each}
+            return {(kind, action.node, key): values[key] for kind, values in changes for key in values}
         case MarkPolicy():
             changes = (("policy label", action.labels), ("policy annotation", action.annotations))
-            return {(kind, action.policy, key): each[key] for kind, each in changes for key in each}
+            return {(kind, action.policy, key): values[key] for kind, values in changes for key in values}
         case SetCounts():
             return {("capacity", action.node, name): str(count) for name, count in action.counts.items()}
         case ClearCapacity():
             wanted: DesiredFields = {("capacity", action.node, name): None for name in action.resources}
-            # What the kubelet remembers is no matter of what is offered now.
+            # What the kubelet remembers says nothing about what is offered now.
             return wanted | ({("offer", action.node): None} if action.left is CapacityLeft.BY_PLUGIN else {})
         case ApplyShareNode():
             return {("GPUShareNode", action.node): PRESENT, ("offer", action.node): PRESENT}
         case DeleteShareNode():
             return {("GPUShareNode", action.node): None}
-        case ApplyDaemonSet() | ApplyDeployment() | CreateJob() | ApplyVolcanoBackup():
+        case _Write():
             return {(_kind(action), action.name): PRESENT}
-        case DeleteDaemonSet() | DeleteDeployment() | DeleteJob() | DeleteVolcanoBackup():
+        case _Deletion():
             return {(_kind(action), action.name): None}
-        case (
-            SetFinalizers() | WriteVolcanoConfig() | RemoveStartupTaint() | DoubtShareNode() | RecordResult()
-        ):
+        case _:
             return {}
 
 
 def digest(action: Action) -> bytes:
-    """Returns the same for actions that ask the same of their object, whatever version of it they are for."""
+    """Returns the same for actions that ask the same of their object, whatever its version."""
     asked: Action = action
     if isinstance(action, SetFinalizers | WriteVolcanoConfig | RemoveStartupTaint):
         asked = replace(action, resource_version="")
@@ -314,7 +298,7 @@ def describe(action: Action) -> str:
 
 
 def _kind(action: Action) -> str:
-    """Returns the kind of an object that the action's own name says, such as DaemonSet."""
+    """Returns the kind of object in the name of the action's class, such as DaemonSet."""
     return type(action).__name__[len(_verb(action)) :]
 
 

@@ -25,7 +25,7 @@ from gpushare_operator.cluster.objects import (
 from gpushare_operator.cluster.readers import is_static, read_scheduler, read_volcano_config
 from gpushare_operator.cluster.refusals import read_refusals
 from gpushare_operator.cluster.server import ServerVersions, read_server_facts
-from gpushare_operator.status.pods_without_scheduler import forsaken_scheduler
+from gpushare_operator.status.pods_without_scheduler import absent_scheduler
 
 HEARTBEATS_PAGE = 500
 """Leases that are read at once: each has half a kB."""
@@ -64,9 +64,9 @@ class Polls:
         self.cache.replace_schedulers(await self._schedulers())
         volcano = {at: await self._volcano_config(at) for at in locations(self.cache.snapshot())}
         self.cache.replace_volcano_configs(volcano)
-        facts, absent_scheduler = None, forsaken_scheduler(self.cache.snapshot())
-        if absent_scheduler:
-            facts = await read_server_facts(self.api, absent_scheduler)
+        facts, scheduler = None, absent_scheduler(self.cache.snapshot())
+        if scheduler:
+            facts = await read_server_facts(self.api, scheduler)
             facts = replace(facts, version=self.server_versions.lowest(facts.version, self.now()))
         self.cache.replace_server_facts(facts)
 

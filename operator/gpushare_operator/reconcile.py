@@ -29,8 +29,8 @@ from gpushare_operator.polls import Polls
 from gpushare_operator.retry_backoff import RetryBackoff
 from gpushare_operator.status.books_agree import seconds_until_reports_end
 from gpushare_operator.status.events import events_for, notice_event
-from gpushare_operator.status.nodes.node_facts import FactLook
-from gpushare_operator.status.pods_without_scheduler import forsaken_scheduler
+from gpushare_operator.status.nodes.node_facts import FactFinder
+from gpushare_operator.status.pods_without_scheduler import absent_scheduler
 from gpushare_operator.status.policy import can_wait, policy_status
 from gpushare_operator.work_queue import Debounce, PartlyFailedError
 
@@ -149,7 +149,7 @@ class PolicyReconciler:
     async def _reconcile_cluster(self) -> float | None:
         snapshot = self.cache.snapshot()
         self._keep_log_level(snapshot)
-        is_server_unknown = snapshot.server is None and forsaken_scheduler(snapshot)
+        is_server_unknown = snapshot.server is None and absent_scheduler(snapshot)
         if is_server_unknown or set(locations(snapshot)) - set(snapshot.volcano_configs):
             self.enqueue(SCHEDULERS)
         waits = self.scheduler_debounce.seconds_left(asked_connection(snapshot))
@@ -241,7 +241,7 @@ class PolicyReconciler:
     async def _tell(self, policy: PolicyObject) -> float | None:
         """Posts Events of what is to be told of the policy's nodes. Returns the seconds until something that
         is held back may be told, if there is anything."""
-        found = self.cache.snapshot().index(FactLook(policy.name), subject=policy.name).results
+        found = self.cache.snapshot().index(FactFinder(policy.name), subject=policy.name).results
         facts = {fact: sentence for of_node in found.values() for fact, sentence in of_node.items()}
         notices, now = self._notices.setdefault(policy.name, NodeNotices()), self.now()
         if due := notices.due(facts, now):

@@ -27,7 +27,7 @@ from gpushare_plugin.decide.report.conditions import STOPPING, RegistrationState
 from gpushare_plugin.devices.card import DeviceSource
 from gpushare_plugin.devices.source import DeviceSources
 from gpushare_plugin.devices.use import UseSource
-from gpushare_plugin.heartbeat import Heartbeat, NoWatchdog, Watched
+from gpushare_plugin.heartbeat import Heartbeat, Watchdog
 from gpushare_plugin.kubelet.allocator import Allocator
 from gpushare_plugin.kubelet.assignment_reader import AssignmentReader
 from gpushare_plugin.kubelet.checkpoint import CheckpointFile
@@ -86,7 +86,7 @@ class Agent:
         open_source: Callable[[GPUShareNode], DeviceSource] | None = None,
         open_use: Callable[[GPUShareNode], UseSource | None] | None = None,
         give_back: Callable[[], None] = lambda: None,
-        watchdog: Watched | None = None,
+        watchdog: Watchdog | None = None,
         now: Callable[[], datetime] = utc_now,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -113,19 +113,16 @@ class Agent:
         self._servers: list[PluginServer] = []
         self._registrars = {name: self._new_registrar(name, reservations) for name in RESOURCES}
         services = [server.answers for server in self._servers]
-        self._heartbeat = Heartbeat(watchdog or NoWatchdog(), services, clock=self._time)
-        sources = DeviceSources(self.state.changed.set)
-        self._reconciler = self._new_reconciler(
-            reservations, open_source or sources.open, open_use or sources.open_use
-        )
+        self._heartbeat = Heartbeat(watchdog, services, clock=self._time)
+        self._reconciler = self._new_reconciler(reservations, open_source, open_use)
 
     def _new_reconciler(
         self,
         reservations: UnitReservations,
-        open_source: Callable[[GPUShareNode], DeviceSource],
-        open_use: Callable[[GPUShareNode], UseSource | None],
+        open_source: Callable[[GPUShareNode], DeviceSource] | None,
+        open_use: Callable[[GPUShareNode], UseSource | None] | None,
     ) -> NodeReconciler:
-        names = ContainerNames(self._client)
+        names, sources = ContainerNames(self._client), DeviceSources(self.state.changed.set)
         return NodeReconciler(
             state=self.state,
             client=self._client,
@@ -133,8 +130,8 @@ class Agent:
             reservations=reservations,
             streams=self._streams,
             registration=self._registration,
-            open_source=open_source,
-            meter=UseMeter(self.state, names, open_use=open_use, clock=self._clock),
+            open_source=open_source or sources.open,
+            meter=UseMeter(self.state, names, open_use or sources.open_use, self._clock),
             events=EventWriter(self._client, self._settings.node, now=self._now),
             now=self._now,
             clock=self._clock,

@@ -20,7 +20,7 @@ from gpushare_core.process.log_file import log_file
 from gpushare_core.process.malloc import give_back, limit_malloc_arenas
 from gpushare_core.process.version import VERSION
 from gpushare_plugin.agent import Agent, Settings
-from gpushare_plugin.heartbeat import Watched
+from gpushare_plugin.heartbeat import Watchdog
 from gpushare_plugin.kubelet.pod_resources import PodResources
 
 LOG_FILE = "gpushare-plugin.log"
@@ -28,7 +28,7 @@ LOG_FILE = "gpushare-plugin.log"
 _log = logging.getLogger(__name__)
 
 
-def main(watchdog: Watched | None = None) -> None:
+def main(watchdog: Watchdog | None = None) -> None:
     limit_malloc_arenas()
     options = parse_arguments(sys.argv[1:])
     fixed = {"node": options.node}
@@ -66,7 +66,7 @@ def parse_arguments(arguments: list[str]) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-async def serve(options: argparse.Namespace, watchdog: Watched | None = None) -> int:
+async def serve(options: argparse.Namespace, watchdog: Watchdog | None = None) -> int:
     """Runs until a signal comes. Returns the exit status."""
     settings = Settings(
         node=options.node,

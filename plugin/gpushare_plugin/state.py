@@ -15,7 +15,13 @@ from gpushare_core.placement.card_choice import Strategy
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_plugin.decide.health.card_health import HealthRecord
 from gpushare_plugin.decide.health.cordon import NO_CORDON, Cordon
-from gpushare_plugin.decide.held.allocations import every_allocation
+from gpushare_plugin.decide.held.allocations import (
+    PodAllocations,
+    allocations_of,
+    every_allocation,
+    node_locks,
+    with_orphans,
+)
 from gpushare_plugin.decide.held.assigned_devices import AssignedDevices, NodeAssignments
 from gpushare_plugin.decide.held.kubelet_restart import (
     PodsListedSinceRestart,
@@ -24,11 +30,14 @@ from gpushare_plugin.decide.held.kubelet_restart import (
     unshown_starters,
 )
 from gpushare_plugin.decide.held.lost_assignments import Remembered, recorded_holdings
-from gpushare_plugin.decide.held.pods import Pod, PodName
+from gpushare_plugin.decide.held.pod_allocation import PodAllocation
+from gpushare_plugin.decide.held.pods import Pod, PodName, Pods
 from gpushare_plugin.decide.held.preferred_cards import PreferredCard
+from gpushare_plugin.decide.memo import Memo
 from gpushare_plugin.decide.offer.dialect_change import recorded_dialect
 from gpushare_plugin.decide.offer.offering import STARTING, Offering
 from gpushare_plugin.decide.units.layout import Layout
+from gpushare_plugin.decide.units.locks import NO_LOCKS, Locks
 from gpushare_plugin.decide.use.container_use import MeasuredUse
 from gpushare_plugin.devices.card import Reading
 
@@ -75,6 +84,8 @@ class PluginState:
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     _requested_names: frozenset[str] = frozenset()
     """The ``names`` for which the requests of ``pods`` were read."""
+    _allocations: Memo[Sequence[PodAllocation]] = field(default_factory=Memo, init=False)
+    _of_pods: Memo[PodAllocations] = field(default_factory=Memo, init=False)
 
     @property
     def strategy(self) -> Strategy:
@@ -111,6 +122,36 @@ class PluginState:
             preferred=dict(self.preferred),
             recorded=self._recorded_locks if layout.is_mixed else {},
         )
+
+    def node_assignments(self, offering: Offering) -> NodeAssignments | None:
+        """None before anything was offered: then no unit can have been assigned by us."""
+        layout = offering.layout or self.last_layout
+        return self.assignments(layout) if layout else None
+
+    def certain_assignments(self) -> NodeAssignments | None:
+        """None also where it is not known whether IDs mean the cards that containers were told."""
+        return None if self.offering.layout_unknown else self.node_assignments(self.offering)
+
+    def allocations(self, assignments: NodeAssignments | None) -> Sequence[PodAllocation]:
+        """Returns what all pods have, orphans included; worked out anew only where something has changed."""
+        if assignments is None:
+            return ()
+        return self._allocations.value(
+            (assignments, dict(self.pods)), lambda known: with_orphans(self._allocations_of(*known), *known)
+        )
+
+    def _allocations_of(self, assignments: NodeAssignments, pods: Pods) -> Sequence[PodAllocations]:
+        return self._of_pods.values(
+            {name: assignments.of_pod(pod) for name, pod in pods.items()},
+            lambda known: allocations_of(known.pod, assignments),
+        )
+
+    def locks(self, offering: Offering) -> Locks:
+        """Returns the class that each card serves alone now."""
+        assignments = self.node_assignments(offering)
+        if assignments is None or not assignments.layout.is_mixed:
+            return NO_LOCKS
+        return node_locks(assignments, self.pods, self.allocations(assignments))
 
     def refresh_requests(self) -> None:
         """Reads the pods' requests anew where ``names`` have changed: others are another plugin's."""

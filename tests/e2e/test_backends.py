@@ -21,7 +21,7 @@ from gpushare_core.api.names import CORDON_ANNOTATION, SCHEDULER_LABEL
 from gpushare_core.dialects.volcano import VOLCANO
 from gpushare_core.kube import paths
 from gpushare_core.text.json_object import Json
-from gpushare_localcluster.build.volcano import Volcano, ensure_volcano
+from gpushare_localcluster.build.modules import Volcano, ensure_volcano
 from gpushare_localcluster.cluster import LocalCluster, to_stderr
 from gpushare_localcluster.config import python_programs
 from gpushare_localcluster.waiting import wait_until

@@ -15,7 +15,7 @@ from tests.e2e.product import Product, policy
 from tests.e2e.test_manifests import ANNOTATION, allocation, as_extender, as_plugin_of, uid_of
 from tests.e2e.workloads import MEMORY, create, pod
 
-from gpushare_core.audit.difference import Kind
+from gpushare_core.audit.difference import DifferenceKind
 from gpushare_core.dialects.annotation_room import (
     MAX_ANNOTATIONS,
     MAX_BYTES,
@@ -293,7 +293,7 @@ def test_one_that_was_bound_before_ends_once_its_annotations_are_taken_away(
     wait_until(
         "the auditor names it",
         lambda: (
-            Kind.UNWRITABLE
+            DifferenceKind.UNWRITABLE
             in {difference.kind for difference in read_books(cluster, namespace).differences()}
         ),
         timeout=20,

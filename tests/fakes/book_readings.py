@@ -93,7 +93,7 @@ def _unlisted(each: GivenContainer) -> ContainerKey:
 
 
 def _stored(each: GivenContainer) -> StoredContainer:
-    return StoredContainer(units=_held(each), told=_told(each))
+    return StoredContainer(units=_held(each), response=_told(each))
 
 
 def _held(each: GivenContainer) -> tuple[HeldUnits, ...]:

@@ -14,8 +14,8 @@ from gpushare_core.kube.errors import UnreachableError
 from gpushare_core.kube.paths import SHARE_NODES
 from gpushare_core.text.json_object import Json
 from gpushare_extender.bind.binding import allocation_of, share_binding
-from gpushare_extender.decide.fit.filter import filter_nodes
 from gpushare_extender.decide.fit.candidates import prioritize_nodes
+from gpushare_extender.decide.fit.filter import filter_nodes
 from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.ledger.unreleased_pods import UNRELEASED_SECONDS
 from gpushare_extender.objects.holder import read_pod as read_holder

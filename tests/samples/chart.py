@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from gpushare_core.text.json_object import Json
-from gpushare_localcluster.build.helm import ensure_helm
+from gpushare_localcluster.build.modules import ensure_helm
 from gpushare_localcluster.cluster import to_stderr
 
 ROOT = Path(__file__).resolve().parents[2]

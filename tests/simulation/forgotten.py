@@ -13,7 +13,7 @@ from tests.fakes.books import Given
 from tests.simulation.known_pod import KnownPod
 from tests.simulation.kubelet import SimulatedKubelet
 
-from gpushare_core.audit.difference import Difference, Kind
+from gpushare_core.audit.difference import Difference, DifferenceKind
 from gpushare_core.audit.readers import read_environment
 from gpushare_core.audit.records import (
     ContainerKey,
@@ -79,7 +79,9 @@ def with_forgotten(books: NodeRecords, kubelet: SimulatedKubelet) -> NodeRecords
         for name, numbers in _Renumbered(pod, units).numbers().items():
             held = (HeldUnits(resource=f"of {pod.uid}", numbers=sorted(numbers)),)
             if name in pod.request.init_containers:
-                stored[ContainerKey(PodKey("", "", pod.uid), name)] = StoredContainer(units=held, told=None)
+                stored[ContainerKey(PodKey("", "", pod.uid), name)] = StoredContainer(
+                    units=held, response=None
+                )
             else:
                 listed.append(ListedContainer(key=ContainerKey(_key(books, pod), name), units=held))
     return replace(books, resources=listed, checkpoint=stored)
@@ -146,8 +148,8 @@ def unexpected(found: Iterable[Difference], forgotten: Forgotten) -> Iterator[Di
     """
     for each in found:
         container = (each.pod, each.container)
-        is_told = each.kind is Kind.FORGOTTEN_UNITS and container in forgotten.running
-        is_gap = each.kind is Kind.SHARES_DIFFER and container in (
+        is_told = each.kind is DifferenceKind.FORGOTTEN_UNITS and container in forgotten.running
+        is_gap = each.kind is DifferenceKind.SHARES_DIFFER and container in (
             forgotten.running | forgotten.ended | forgotten.lending
         )
         if not (is_told or is_gap):
@@ -156,11 +158,11 @@ def unexpected(found: Iterable[Difference], forgotten: Forgotten) -> Iterator[Di
 
 def unsaid(found: Iterable[Difference], forgotten: Forgotten, node: str) -> Iterator[Difference]:
     """Yields what was forgotten and is not among ``found``."""
-    said = {(each.pod, each.container) for each in found if each.kind is Kind.FORGOTTEN_UNITS}
+    said = {(each.pod, each.container) for each in found if each.kind is DifferenceKind.FORGOTTEN_UNITS}
     for pod, container in sorted(forgotten.running - said):
         yield Difference(
             node=node,
-            kind=Kind.FORGOTTEN_UNITS,
+            kind=DifferenceKind.FORGOTTEN_UNITS,
             pod=pod,
             container=container,
             sentence=f"the kubelet has forgotten the units of {pod} ({container}), and nobody says so",
@@ -179,5 +181,5 @@ def still_different(
     unnamed = {each for each in forgotten.running if each[0] not in known}
     for each in found:
         gaps = forgotten.ended | unnamed
-        if each.kind is not Kind.SHARES_DIFFER or (each.pod, each.container) not in gaps:
+        if each.kind is not DifferenceKind.SHARES_DIFFER or (each.pod, each.container) not in gaps:
             yield each

@@ -15,7 +15,7 @@ from tests.simulation.virtual_time import run as run_in_virtual_time
 from tests.simulation.virtual_time import seconds
 from tests.simulation.world import World
 
-from gpushare_core.audit.difference import Difference, Kind
+from gpushare_core.audit.difference import Difference, DifferenceKind
 from gpushare_core.audit.differences import node_differences, released_early
 from gpushare_core.audit.holdings import kubelet_uids
 from gpushare_core.audit.records import NodeRecords
@@ -38,7 +38,7 @@ LOOKS = 0.25
 class DifferentError(Exception):
     """The books differ where they must not; the text says what, and after how many steps."""
 
-    def __init__(self, message: str, kinds: frozenset[Kind]) -> None:
+    def __init__(self, message: str, kinds: frozenset[DifferenceKind]) -> None:
         super().__init__(message)
         self.kinds = kinds
 
@@ -50,9 +50,9 @@ class NeverQuietError(Exception):
 def may_be_taken_back(seen: Sequence[Difference]) -> list[Difference]:
     """Returns what an overtaken record of the plugin's alone may say: that units lie elsewhere than their
     container was told, and so perhaps that they are of a wrong shape."""
-    elsewhere = [each for each in seen if each.kind is Kind.ENVIRONMENT_DIFFERS]
+    elsewhere = [each for each in seen if each.kind is DifferenceKind.ENVIRONMENT_DIFFERS]
     containers = {(each.pod, each.container) for each in elsewhere}
-    shapes = (each for each in seen if each.kind is Kind.WRONG_SHAPE)
+    shapes = (each for each in seen if each.kind is DifferenceKind.WRONG_SHAPE)
     return [*elsewhere, *(shape for shape in shapes if (shape.pod, shape.container) in containers)]
 
 
@@ -244,7 +244,7 @@ def counts_lent_units(found: Difference, books: NodeRecords) -> bool:
     """Whether an extender counts too much on the card of a static pod that has no mirror: no book says which
     of its containers lend their units to others."""
     card = books.share_node.card(found.card) if books.share_node else None
-    is_of_extender = found.kind is Kind.OVER_COUNTED and "by the extender" in found.sentence
+    is_of_extender = found.kind is DifferenceKind.OVER_COUNTED and "by the extender" in found.sentence
     return is_of_extender and any(holder.orphaned for holder in (card.holders if card else ()))
 
 

@@ -25,7 +25,7 @@ MAX_SENTENCES = 20
 """Nodes of which a sentence is told."""
 MAX_SENTENCE = 600
 """Characters."""
-LARGEST = 32 * 2**10
+MAX_BYTES = 32 * 2**10
 """Bytes of a report: the annotations of one object have room for 256 KiB, and each extender has one. Beyond
 them the API server would take none. So the first nodes by name are named."""
 
@@ -67,11 +67,11 @@ def make_report(differences: Iterable[Difference], *, by: str, at: datetime) -> 
     by_node: dict[str, list[Difference]] = {}
     for difference in differences:
         by_node.setdefault(difference.node, []).append(difference)
-    told = {
+    sentences = {
         name: _sentence(by_node[name]) if place < MAX_SENTENCES else ""
         for place, name in enumerate(sorted(by_node))
     }
-    return ExtenderReport(by=by, at=at, nodes=dict(_within(told, LARGEST - _size(by, rfc3339(at)))))
+    return ExtenderReport(by=by, at=at, nodes=dict(_within(sentences, MAX_BYTES - _size(by, rfc3339(at)))))
 
 
 def _sentence(differences: list[Difference]) -> str:
@@ -79,9 +79,9 @@ def _sentence(differences: list[Difference]) -> str:
     return differences[0].sentence[:MAX_SENTENCE] + (f" (and {more} more there)" if more else "")
 
 
-def _within(told: Mapping[str, str], room: int) -> Iterator[tuple[str, str]]:
+def _within(sentences: Mapping[str, str], room: int) -> Iterator[tuple[str, str]]:
     """Yields as many of ``told`` as take ``room`` bytes."""
-    for node, sentence in told.items():
+    for node, sentence in sentences.items():
         room -= _size(node, sentence)
         if room < 0:
             return

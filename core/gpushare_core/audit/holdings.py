@@ -14,8 +14,7 @@ from gpushare_core.audit.records import (
     SeenCards,
     StoredContainer,
 )
-from gpushare_core.audit.unit_map import Block, UnitMap
-from gpushare_core.audit.unit_numbers import UnitNumbers
+from gpushare_core.audit.unit_map import Block, UnitMap, UnitNumbers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +26,7 @@ class Holding:
     units: tuple[HeldUnits, ...]
     listed: bool
     """Whether PodResources show it: they never show ordinary init containers."""
-    told: SeenCards | None = None
+    response: SeenCards | None = None
     """What the checkpoint says that the plugin answered."""
     stored: tuple[HeldUnits, ...] | None = None
     """Its units by the checkpoint; None where that does not have it."""
@@ -100,7 +99,7 @@ def holdings(records: NodeRecords) -> list[Holding]:
     The checkpoint may show pods that have ended since it was written: of pods that no other book knows it is
     not believed.
     """
-    names = _Names.of(records)
+    names = _PodNames.of(records)
     stored = records.checkpoint or {}
     found: list[Holding] = []
     seen: set[ContainerKey] = set()
@@ -108,22 +107,25 @@ def holdings(records: NodeRecords) -> list[Holding]:
         key = names.key_of(resource)
         seen.add(key)
         answer = stored.get(names.stored_key(key))
-        told, units = (answer.told, answer.units) if answer else (None, None)
-        found.append(Holding(key=key, units=resource.units, listed=True, told=told, stored=units))
+        response, units = (answer.response, answer.units) if answer else (None, None)
+        found.append(Holding(key=key, units=resource.units, listed=True, response=response, stored=units))
     listed = {key.pod.uid for key in seen}
     return [*found, *_stored_only(records, names, seen, listed)]
 
 
 def _stored_only(
-    records: NodeRecords, names: "_Names", seen: set[ContainerKey], listed: set[str]
+    records: NodeRecords, names: "_PodNames", seen: set[ContainerKey], listed: set[str]
 ) -> Iterator[Holding]:
-    for key, each in (records.checkpoint or {}).items():
+    for key, container in (records.checkpoint or {}).items():
         known = names.of_kubelet_uid.get(key.pod.uid)
         if known is None or ContainerKey(known, key.container) in seen:
             continue
         if records.resources is None or known.uid in listed or _all_are_unlisted(records, known):
             yield Holding(
-                key=ContainerKey(known, key.container), units=each.units, listed=False, told=each.told
+                key=ContainerKey(known, key.container),
+                units=container.units,
+                listed=False,
+                response=container.response,
             )
 
 
@@ -140,9 +142,13 @@ def stored_of(records: NodeRecords, pod: PodRecord) -> dict[str, StoredContainer
     """Returns container -> what the checkpoint says of ``pod``; nothing of one that only says to be the
     mirror of another one."""
     uid = pod.kubelet_uid or pod.key.uid
-    if _Names.of(records).of_kubelet_uid.get(uid) != pod.key:
+    if _PodNames.of(records).of_kubelet_uid.get(uid) != pod.key:
         return {}
-    return {key.container: each for key, each in (records.checkpoint or {}).items() if key.pod.uid == uid}
+    return {
+        key.container: container
+        for key, container in (records.checkpoint or {}).items()
+        if key.pod.uid == uid
+    }
 
 
 def kubelet_uids(records: NodeRecords) -> dict[str, str]:
@@ -151,7 +157,7 @@ def kubelet_uids(records: NodeRecords) -> dict[str, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Names:
+class _PodNames:
     """Which pod it is that a book of the kubelet's shows."""
 
     of_kubelet_uid: Mapping[str, PodKey]
@@ -162,7 +168,7 @@ class _Names:
     """UID that the API server has -> that of the kubelet."""
 
     @classmethod
-    def of(cls, records: NodeRecords) -> "_Names":
+    def of(cls, records: NodeRecords) -> "_PodNames":
         pods = [*(records.pods or {}).values()]
         cards = records.share_node.cards if records.share_node else ()
         reported = [holder.key.pod for card in cards for holder in card.holders]
@@ -234,8 +240,8 @@ def _listed_names(
 def _fingerprints(
     checkpoint: Mapping[ContainerKey, StoredContainer],
 ) -> Iterator[tuple[tuple[str, int, int], str]]:
-    for key, each in checkpoint.items():
-        for units in each.units:
+    for key, container in checkpoint.items():
+        for units in container.units:
             if units.numbers:
                 yield (key.container, units.numbers[0], len(units.numbers)), key.pod.uid
 

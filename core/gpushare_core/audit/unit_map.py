@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from gpushare_core.audit.records import ShareNodeRecord, StatusCard
 from gpushare_core.placement.requests import ResourceClass
+from gpushare_core.placement.unit_range import unit_range
 from gpushare_core.placement.units import NodeUnit
 
 
@@ -35,7 +36,7 @@ class UnitMap:
 
     def shares(self, numbers: Sequence[int]) -> dict[Block, int]:
         """Returns how many of ``numbers`` (ascending) lie where; those of no card are left out."""
-        return {block: len(each) for block, each in self.by_block(numbers).items()}
+        return {block: len(found) for block, found in self.by_block(numbers).items()}
 
     def by_block(self, numbers: Sequence[int]) -> dict[Block, Sequence[int]]:
         """Returns which of ``numbers`` (ascending) lie where; those of no card are left out.
@@ -91,3 +92,31 @@ def room(card: StatusCard, unit: NodeUnit, resource: ResourceClass | None, memor
     wanted = resource or card.lock or unit.parts[0].resource
     part = next((part for part in unit.parts if part.resource is wanted), None)
     return part.units_in(memory or card.memory) if part else 0
+
+
+class UnitNumbers:
+    """One byte for each number up to the highest: a set of Python's would take sixty for each member."""
+
+    def __init__(self) -> None:
+        self._members = bytearray()
+
+    def __len__(self) -> int:
+        return self._members.count(1)
+
+    def add(self, numbers: Sequence[int]) -> None:
+        """Adds ``numbers``, ascending and each there once. They are those of unit IDs: not negative, and less
+        than 2^18."""
+        if (missing := (numbers[-1] if numbers else -1) + 1 - len(self._members)) > 0:
+            self._members.extend(bytes(missing))
+        if (block := unit_range(numbers)) is not None:
+            self._members[block.start : block.stop] = b"\1" * len(block)
+            return
+        for number in numbers:
+            self._members[number] = 1
+
+    def has_any(self, numbers: Sequence[int]) -> bool:
+        """Whether one of ``numbers``, ascending and each there once, is a member."""
+        if (block := unit_range(numbers)) is not None:
+            return self._members.find(1, block.start, block.stop) >= 0
+        end = len(self._members)
+        return any(number < end and self._members[number] for number in numbers)

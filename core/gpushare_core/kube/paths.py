@@ -1,4 +1,4 @@
-"""Where things are in the API."""
+"""Paths of collections and objects in the API."""
 
 from urllib.parse import quote
 
@@ -11,7 +11,7 @@ DISRUPTION_BUDGETS = "/apis/policy/v1/poddisruptionbudgets"
 """Of all namespaces."""
 SERVER_VERSION = "/version"
 ADMISSION = "/apis/admissionregistration.k8s.io"
-"""A group without a version: which of them are served is asked there."""
+"""A group without a version: it lists the versions that are served."""
 POLICIES = f"/apis/{API_VERSION}/{POLICY_PLURAL}"
 SHARE_NODES = f"/apis/{API_VERSION}/{NODE_PLURAL}"
 

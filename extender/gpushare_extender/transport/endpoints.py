@@ -60,28 +60,16 @@ class HealthPortEndpoint(NamedTuple):
     address: Address
     pages: Mapping[str, Page]
 
-    async def open(self, *, drain: float) -> "OpenHealthPort":
+    async def open(self, *, drain: float) -> HealthServer:
         """As ``Endpoint.open``."""
         del drain  # responses do not wait for anything
         port = HealthServer(self.address.port, self.pages, host=self.address.host)
         port.open()
-        return OpenHealthPort(port)
-
-
-class OpenHealthPort(NamedTuple):
-    """A health port, closed as a ``ListeningPort`` is."""
-
-    port: HealthServer
-
-    async def close(self) -> None:
-        await self.port.close()
-
-    async def drain(self) -> None:
-        """Nothing is left to respond to."""
+        return port
 
 
 AnyEndpoint = Endpoint | HealthPortEndpoint
-OpenPort = ListeningPort | OpenHealthPort
+OpenPort = ListeningPort | HealthServer
 
 
 @contextlib.asynccontextmanager

@@ -176,7 +176,8 @@ class Http2Requests(asyncio.Protocol):
     # What the client sends
 
     def _take_all(self, events: list[Event]) -> None:
-        """Resets come first: jh2 has closed such streams, and nothing can be sent on them for other events."""
+        """Resets come first: jh2 has closed such streams, and nothing can be sent on them for other
+        events."""
         kinds = {type(event) for event in events}
         if ConnectionTerminated in kinds:
             self.end()

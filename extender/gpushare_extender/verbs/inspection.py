@@ -1,4 +1,4 @@
-"""The ledger as ``GET /gpushare/inspect`` shows it."""
+"""The response to ``GET /gpushare/inspect``."""
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -11,7 +11,7 @@ from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.ledger.node_ledger import NodeLedger
 
 Differing = Mapping[str, Sequence[Difference]]
-"""Node -> where its books differ."""
+"""Node -> its differences."""
 NOTHING_DIFFERS: Differing = MappingProxyType({})
 Choices = Mapping[str, Mapping[str, ChoiceReason]]
 """Pod UID -> card UUID -> why the pod got this card."""
@@ -19,7 +19,7 @@ NO_CHOICES: Choices = MappingProxyType({})
 
 
 class Units(msgspec.Struct):
-    """Of healthy and unhealthy cards; ``allocated`` includes what is reserved for binds under way."""
+    """Of all cards, healthy or not. ``allocated`` includes the units reserved for binds under way."""
 
     total: int
     allocated: int
@@ -38,7 +38,7 @@ class PodView(msgspec.Struct, omit_defaults=True):
 
 
 class CardView(msgspec.Struct):
-    """``allocated`` includes ``reserved``. ``lock``: the class that the card serves alone, while it does."""
+    """``allocated`` includes ``reserved``. ``lock``: the class that the card serves alone at present."""
 
     index: int
     uuid: str
@@ -52,8 +52,8 @@ class CardView(msgspec.Struct):
 
 
 class NodeView(msgspec.Struct):
-    """``refusal`` says why the node takes no pods; empty if it does. ``differences``: where books have
-    differed for some seconds, in sentences."""
+    """``refusal`` says why the node takes no pods; empty if it does. ``differences``: sentences about records
+    that have differed for some seconds."""
 
     name: str
     unit: str

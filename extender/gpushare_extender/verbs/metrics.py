@@ -1,4 +1,4 @@
-"""What Prometheus reads of the extender: how long kube-scheduler waits, what is refused, what is bound."""
+"""The extender's metrics: how long kube-scheduler waits, what is refused, what is bound."""
 
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator
@@ -18,7 +18,7 @@ from gpushare_extender.transport.messages import Handler, Request, Response
 from gpushare_extender.verbs.inspection import NOTHING_DIFFERS, Differing
 
 VERBS = MappingProxyType({f"/gpushare/{verb}": verb for verb in ("filter", "prioritize", "preempt", "bind")})
-"""Path -> verb: what kube-scheduler calls."""
+"""Path -> verb."""
 
 BINDS = Gauge("gpushare_extender_binds_under_way", "Binds whose outcome is not known yet.")
 DIFFERENCES = Gauge("gpushare_extender_books_differences", "Differences between books that have lasted.")
@@ -33,7 +33,7 @@ MAX_WAIT = Gauge(
 
 
 class ExtenderMetrics:
-    """Counts what it is told of in ``registry``."""
+    """The counters and histograms in ``registry``."""
 
     def __init__(
         self, registry: CollectorRegistry, *, clock: Callable[[], float] = time.perf_counter
@@ -66,7 +66,7 @@ class ExtenderMetrics:
         self._start_from_zero()
 
     def _start_from_zero(self) -> None:
-        """What appears with 1 shows no increase."""
+        """Prometheus sees no increase in a series that appears with 1."""
         for refusal in Refusal:
             self._refusals.labels(refusal.value)
         for result in BindResult:
@@ -75,10 +75,10 @@ class ExtenderMetrics:
             self._evictions.labels(outcome.name.capitalize())
 
     def refused(self, uid: str, kinds: Iterable[Refusal]) -> None:
-        """No node is left for a pod, for reasons of these kinds."""
-        told = frozenset(kinds)
-        self._waiting.refused(uid, told, now=self._clock())
-        for kind in told:
+        """No node is left for the pod, for reasons of these kinds."""
+        reasons = frozenset(kinds)
+        self._waiting.refused(uid, reasons, now=self._clock())
+        for kind in reasons:
             self._refusals.labels(kind.value).inc()
 
     def fits(self, uid: str) -> None:
@@ -131,7 +131,7 @@ def show_figures(
     binds_under_way: Callable[[], int],
     differing: Differing = NOTHING_DIFFERS,
 ) -> None:
-    """Lets ``registry`` show what all of these are at the moment of reading."""
+    """Registers gauges that are read from their sources whenever Prometheus asks."""
 
     def read() -> Iterator[Sample]:
         yield BINDS.at(binds_under_way())

@@ -1,4 +1,4 @@
-"""Debian's base system, as dpkg's status file describes it: what is on every machine, whatever else is. Pure.
+"""Debian's base system, the packages that are on every machine, from dpkg's status file. Pure.
 
 Source of the format: deb-control(5), dpkg-status in dpkg(1).
 """
@@ -12,14 +12,14 @@ NAME = re.compile(r"[a-z0-9][a-z0-9+.-]+")
 
 @dataclass(frozen=True)
 class Package:
-    """An installed package. ``text`` is all that the status file says of it."""
+    """An installed package. ``text`` is its paragraph in the status file."""
 
     text: str
     fields: Mapping[str, str]
 
     @property
     def names(self) -> Iterator[str]:
-        """Yields its own name, and those of what it provides."""
+        """Yields the package's own name, and those that it provides."""
         yield self.fields["Package"]
         yield from _names(self.fields.get("Provides", ""), ",")
 
@@ -32,7 +32,7 @@ class Package:
 
 
 def base_system(status: str) -> str:
-    """Returns of a status file the packages that no Debian is without, and what those need."""
+    """Returns the part of a status file with the essential packages and their dependencies."""
     installed = [package for text in status.split("\n\n") if (package := _read(text))]
     by_name: dict[str, Package] = {}
     for package in installed:
@@ -49,7 +49,7 @@ def base_system(status: str) -> str:
 
 
 def _read(text: str) -> Package | None:
-    """Returns None for a package of which only settings are left, or that is not unpacked yet."""
+    """Returns None for a package that is not installed: only its settings are left, or it is not unpacked."""
     lines = (line.partition(":") for line in text.splitlines() if not line.startswith(" "))
     fields = {name: value.strip() for name, _, value in lines}
     is_installed = fields.get("Status", "").endswith(" ok installed")

@@ -1,4 +1,4 @@
-"""The program that is every component of the cluster: built once, cached by the content of its sources."""
+"""The program of all components of the cluster: built once, cached by the content of its sources."""
 
 import hashlib
 import os
@@ -20,13 +20,13 @@ KUBERNETES = "v1.36.3"
 PROGRAMS = ("kube-scheduler", "kubectl", "pause")
 KEPT_BUILDS = 3
 KEPT_SECONDS = 24 * 3600.0
-"""After its last use: a cluster that runs starts programs of its build."""
+"""After its last use: a running cluster starts programs from its build."""
 PROGRESS_SECONDS = 30.0
 
 
 @dataclass(frozen=True)
 class Binary:
-    """`path` is the program itself, `programs` a folder that has it under the components' usual names."""
+    """`path` is the program, `programs` a folder with links to it under the components' usual names."""
 
     path: Path
     programs: Path
@@ -37,10 +37,8 @@ class Binary:
 
 
 def ensure_binary(*, report: Report, environment: Mapping[str, str] = os.environ) -> Binary:
-    """Returns the program, and builds it if these sources were not built before.
-
-    GPUSHARE_LOCALCLUSTER_BINARY names one that was built elsewhere. Raises LocalClusterError if there is
-    none and it cannot be built.
+    """Returns the program that GPUSHARE_LOCALCLUSTER_BINARY names, else the one of these sources, built if
+    it was not built before. Raises LocalClusterError if it cannot be built.
     """
     cache = cache_folder(environment)
     if prebuilt := environment.get(PREBUILT):
@@ -53,7 +51,7 @@ def ensure_binary(*, report: Report, environment: Mapping[str, str] = os.environ
     go = toolchain.find_go(cache, report=report)
     folder = cache / fingerprint(SOURCES, toolchain.version(go))
     program = folder / "localcluster"
-    # Who only uses what is there does not wait for those who build something else.
+    # No lock where there is nothing to build: another process may be building something else.
     if not program.exists():
         with locked(cache / "lock", report=report):
             _build_once(go, program, report=report)
@@ -62,7 +60,7 @@ def ensure_binary(*, report: Report, environment: Mapping[str, str] = os.environ
 
 
 def _build_once(go: Path, program: Path, *, report: Report) -> None:
-    """Builds ``program``, unless another process did so just now, and deletes what nobody uses any more."""
+    """Builds ``program`` unless another process has done so meanwhile, and deletes outdated builds."""
     if program.exists():
         return
     build(go, program.parent, report=report)
@@ -71,7 +69,7 @@ def _build_once(go: Path, program: Path, *, report: Report) -> None:
 
 
 def fingerprint(sources: Path, compiler: str) -> str:
-    """Returns a hash of everything that decides what the compiler makes of `sources`."""
+    """Returns a hash of all that the result of the build depends on."""
     digest = hashlib.sha256(f"{KUBERNETES} {compiler}".encode())
     for path in source_files(sources):
         digest.update(f"\0{path.relative_to(sources)}\0".encode())
@@ -80,10 +78,8 @@ def fingerprint(sources: Path, compiler: str) -> str:
 
 
 def source_files(sources: Path) -> list[Path]:
-    """Returns what the compiler reads: Go files, the modules they need, and the files they embed.
-
-    A module in a folder below is another program.
-    """
+    """Returns the Go files, the modules they need, and the files they embed. A module in a folder below is
+    another program."""
     files = [path for suffix in ("go", "yaml") for path in sources.rglob(f"*.{suffix}")]
     modules = [path.parent for path in sources.rglob("*/go.mod")]
     compiled = [path for path in files if not path.name.endswith("_test.go")]
@@ -92,7 +88,7 @@ def source_files(sources: Path) -> list[Path]:
 
 
 def build_command(output: Path) -> Sequence[str]:
-    """Returns the arguments of `go`. Without its version the apiserver answers what no client can parse."""
+    """Returns the arguments of `go`. They set the version: clients cannot parse the apiserver's default."""
     version = "k8s.io/component-base/version"
     major, minor, _ = KUBERNETES.removeprefix("v").split(".")
     flags = [
@@ -105,7 +101,7 @@ def build_command(output: Path) -> Sequence[str]:
 
 
 def build(go: Path, folder: Path, *, report: Report) -> None:
-    """Compiles into `folder`, where a build that fails or is interrupted leaves no program.
+    """Compiles into `folder`; a build that fails or is interrupted leaves no program there.
 
     Raises LocalClusterError with the compiler's errors.
     """
@@ -145,8 +141,8 @@ def _builds(cache: Path) -> list[Path]:
 
 
 def outdated(builds: Sequence[Path], *, now: float) -> Sequence[Path]:
-    """Returns the builds to delete: all but the KEPT_BUILDS used last, and those that were used lately.
-    ``now``: seconds since the epoch."""
+    """Returns the builds to delete: neither among the KEPT_BUILDS used last, nor used in the last
+    KEPT_SECONDS. ``now``: seconds since the epoch."""
     used = {build: build.stat().st_mtime for build in builds}
     rarely = sorted(builds, key=used.__getitem__, reverse=True)[KEPT_BUILDS:]
     return [build for build in rarely if now - used[build] > KEPT_SECONDS]

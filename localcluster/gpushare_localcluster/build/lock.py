@@ -1,4 +1,4 @@
-"""Only one process at a time makes what all then use: two builds would take twice the time and memory."""
+"""A lock, so that one process builds what all use: two builds would take twice the time and memory."""
 
 import fcntl
 from collections.abc import Callable, Iterator
@@ -11,7 +11,7 @@ Report = Callable[[str], None]
 
 @contextmanager
 def locked(path: Path, *, report: Report) -> Iterator[None]:
-    """Holds the lock file at `path`; ``report`` is told that another process has it."""
+    """Holds the lock file at `path`; reports when another process has it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w") as lock:
         try:

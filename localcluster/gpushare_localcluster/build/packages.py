@@ -17,11 +17,10 @@ TOOLS = ("apt-get", "apt-config", "dpkg-deb", "tar")
 
 
 def ensure_packages(names: Sequence[str], *, report: Report) -> Path:
-    """Returns a folder that holds Debian packages, and what they need beyond the base system, unpacked.
+    """Returns a folder with the unpacked files of Debian packages and their dependencies.
 
-    What else is installed on this machine is in it as well: the same files everywhere.
-
-    Raises LocalClusterError where there is no apt-get, or it cannot fetch them.
+    Only the base system is left out, not what else this machine has, so that the folder is the same
+    everywhere. Raises LocalClusterError if there is no apt-get, or it cannot fetch the packages.
     """
     cache = cache_folder()
     folder = cache / "debian" / "+".join(sorted(names))
@@ -53,9 +52,9 @@ def _make(folder: Path, names: Sequence[str]) -> None:
 
 
 def _download(names: Sequence[str], scratch: Path) -> list[Path]:
-    """Fetches packages with lists of its own: the machine's may be old or missing, and stay as they are.
+    """Fetches packages by lists of our own: the machine's may be old or missing, and are not to be changed.
 
-    apt-get is told that only the base system is installed: it leaves out what is.
+    apt-get fetches no package that is installed, so it gets a status file with the base system alone.
     """
     (scratch / "status").write_text(base_system(_status_file().read_text()))
     for name in ("lists/partial", "archives/partial"):
@@ -66,7 +65,7 @@ def _download(names: Sequence[str], scratch: Path) -> list[Path]:
         *("-o", f"Dir::Cache={scratch}"),
         *("-o", f"Dir::Cache::archives={scratch}/archives"),
         *("-o", "APT::Sandbox::User=root"),
-        # Nothing is installed, so nobody who installs something is in the way.
+        # Nothing is installed, so a package manager at work is no obstacle.
         *("-o", "Debug::NoLocking=true"),
     ]
     _run(["apt-get", "update", "--quiet", *options])
@@ -75,7 +74,7 @@ def _download(names: Sequence[str], scratch: Path) -> list[Path]:
 
 
 def _status_file() -> Path:
-    """Returns where dpkg keeps what is installed on this machine."""
+    """Returns dpkg's list of what is installed on this machine."""
     (assignment,) = shlex.split(_run(["apt-config", "shell", "status", "Dir::State::status/f"]))
     return Path(assignment.partition("=")[2])
 

@@ -1,4 +1,4 @@
-"""An image of the cluster's own program: kube-scheduler for real containers, and what keeps their pods."""
+"""An image of the cluster's program, which is kube-scheduler and pause to real containers."""
 
 import hashlib
 import io
@@ -15,7 +15,7 @@ ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
 def write_programs_image(binary: Path, archive: Path) -> None:
-    """Writes the image as an archive that `ctr images import` reads. The program goes by its name."""
+    """Writes an archive for `ctr images import`. The program acts as what its name says."""
     layer = archive.with_suffix(".layer")
     with tarfile.open(layer, "w") as content:
         content.add(binary, PROGRAM)

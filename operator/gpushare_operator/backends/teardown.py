@@ -1,11 +1,10 @@
-"""One step of taking something back, and how far a list of such steps has come."""
+"""The steps in which something is taken back: what each does, and what it waits for."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum, auto
 
-from gpushare_core.api.enums import Backend
 from gpushare_operator.actions import Action, DeleteDaemonSet, Plan
 from gpushare_operator.cluster.snapshot import ClusterSnapshot
 from gpushare_operator.desired.names import Installation
@@ -16,7 +15,7 @@ EVERY_POLICY = ""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Situation:
-    """What is known when something is planned or said: of ``policy``, or of what all policies share."""
+    """What plans and conditions are made from: for one policy, or for what all policies share."""
 
     snapshot: ClusterSnapshot
     policy: str = EVERY_POLICY
@@ -26,7 +25,7 @@ class Situation:
 
 @dataclass(frozen=True, slots=True)
 class Leftover:
-    """Something that is still there, in words for people."""
+    """What is still there, in words for people."""
 
     description: str
     names: tuple[str, ...] = ()
@@ -36,14 +35,14 @@ SCHEDULER_CONNECTION = Leftover("the scheduler's connection")
 
 
 class Scope(Enum):
-    """On whose behalf a step is done."""
+    """For what a step is done."""
 
     POLICY = auto()
-    """Of one policy that is being deleted, or that is gone although something of it is here."""
+    """For one policy that is being deleted, or that is gone although something of it is still there."""
     SCHEDULER = auto()
-    """Of all policies together. Skipped while another policy needs that very backend."""
+    """For all policies together. Skipped while another policy needs the step's backend."""
     NODE = auto()
-    """Of each node by itself, as soon as nothing else of ours is there, whatever the other steps wait for."""
+    """For each node by itself, as soon as it has nothing else of ours, whatever the other steps wait for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,29 +51,25 @@ class TeardownStep:
 
     name: str
     scope: Scope
-    backend: Backend | None = None
-    """With scope SCHEDULER: of which backend something is taken back."""
     actions: Callable[[Situation], Iterable[Action]] = lambda _: ()
     """Returns what is to be done now."""
     waiting_for: Callable[[ClusterSnapshot, str], list[Leftover]] = lambda _, __: []
-    """Gets the name of the policy; returns what must be gone before the next step."""
+    """Gets the name of the policy; returns what must be gone before the next step begins."""
     retry_after: Callable[[Situation], float | None] = lambda _: None
-    """Returns the seconds after which something may be due although nothing happened."""
+    """Returns the seconds after which something may be due although nothing has changed."""
 
 
 def connection_step(
-    backend: Backend,
     name: str,
     *,
     left: Callable[[ClusterSnapshot], object],
     actions: Callable[[Situation], Iterable[Action]] = lambda _: (),
     retry_after: Callable[[Situation], float | None] = lambda _: None,
 ) -> TeardownStep:
-    """Returns the step of a backend that waits while anything is ``left``."""
+    """Returns a step of a backend, which waits while anything is ``left``."""
     return TeardownStep(
         name=name,
         scope=Scope.SCHEDULER,
-        backend=backend,
         actions=actions,
         waiting_for=lambda snapshot, _: [SCHEDULER_CONNECTION] if left(snapshot) else [],
         retry_after=retry_after,
@@ -99,7 +94,7 @@ def delete_daemon_set(snapshot: ClusterSnapshot, name: str) -> Iterable[DeleteDa
 
 
 def ready_nodes(snapshot: ClusterSnapshot, names: Iterable[str]) -> list[str]:
-    """Returns those of ``names`` whose kubelet is there: one that is away cannot say that a pod stopped."""
+    """Returns those of ``names`` that are Ready: on others no kubelet can say that a pod has stopped."""
     nodes = (snapshot.nodes.get(name) for name in names)
     return sorted(node.name for node in nodes if node and node.ready)
 

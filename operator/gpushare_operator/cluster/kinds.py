@@ -7,10 +7,8 @@ from typing import Any, Generic, TypeVar
 from gpushare_core.api.names import (
     CALLS_COMPONENT,
     COMPONENT_LABEL,
-    GROUP,
     NODE_PLURAL,
     POLICY_PLURAL,
-    VERSION,
 )
 from gpushare_core.kube import paths
 from gpushare_core.text.json_object import Json
@@ -44,8 +42,6 @@ T = TypeVar("T")
 class Kind(Generic[T]):
     """One row of the table."""
 
-    group: str
-    version: str
     plural: str
     path: Callable[[str], str]
     """Operator's namespace -> path of the collection."""
@@ -57,63 +53,47 @@ class Kind(Generic[T]):
 
 
 POLICIES: Kind[PolicyObject] = Kind(
-    group=GROUP,
-    version=VERSION,
     plural=POLICY_PLURAL,
     path=lambda _: paths.POLICIES,
     read=readers.read_policy,
     is_decided_alike=PolicyObject.asks_the_same,
 )
 NODES: Kind[NodeObject] = Kind(
-    group="",
-    version="v1",
     plural="nodes",
     path=lambda _: paths.NODES,
     read=readers.read_node,
 )
 SHARE_NODES: Kind[ShareNodeObject] = Kind(
-    group=GROUP,
-    version=VERSION,
     plural=NODE_PLURAL,
     path=lambda _: paths.SHARE_NODES,
     read=read_share_node,
     is_decided_alike=ShareNodeObject.differs_in_figures_only,
 )
 DAEMON_SETS: Kind[DaemonSetObject] = Kind(
-    group="apps",
-    version="v1",
     plural="daemonsets",
     path=paths.daemon_sets,
     label_selector=MANAGED,
     read=readers.read_daemon_set,
 )
 DEPLOYMENTS: Kind[DeploymentObject] = Kind(
-    group="apps",
-    version="v1",
     plural="deployments",
     path=paths.deployments,
     label_selector=MANAGED,
     read=readers.read_deployment,
 )
 JOBS: Kind[JobObject] = Kind(
-    group="batch",
-    version="v1",
     plural="jobs",
     path=paths.jobs,
     label_selector=MANAGED,
     read=readers.read_job,
 )
 PODS: Kind[PodObject] = Kind(
-    group="",
-    version="v1",
     plural="pods",
     path=paths.pods,
     label_selector=MANAGED,
     read=readers.read_pod,
 )
 CALLS: Kind[CallsObject] = Kind(
-    group="coordination.k8s.io",
-    version="v1",
     plural="leases",
     path=paths.leases,
     label_selector=f"{COMPONENT_LABEL}={CALLS_COMPONENT}",
@@ -121,8 +101,6 @@ CALLS: Kind[CallsObject] = Kind(
 )
 
 VOLCANO_BACKUPS: Kind[VolcanoBackupObject] = Kind(
-    group="",
-    version="v1",
     plural="configmaps",
     path=paths.config_maps,
     label_selector=f"{COMPONENT_LABEL}={VOLCANO}",

@@ -1,7 +1,7 @@
-"""What admission policies are told of the cluster: one policy has it all in a label and an annotation.
+"""What admission policies know of the cluster: one GPUSharePolicy carries it in a label and an annotation.
 
-They look at one object only, and at none where there is no such label: each object that they look at costs
-every pod of the cluster something when it is made.
+They look at one object only, and at none without that label: each object that they look at makes the creation
+of every pod in the cluster slower.
 """
 
 from collections.abc import Iterator, Mapping
@@ -17,10 +17,8 @@ BY_STRICTNESS = (VisibleDevices.ALLOW, VisibleDevices.WARN, VisibleDevices.DENY)
 
 
 def mark_policies(snapshot: ClusterSnapshot) -> Iterator[MarkPolicy]:
-    """Yields what makes the oldest policy that is in force, and stays, the one with the marks.
-
-    One without our finalizer is not in force: maybe nothing can be written to it.
-    """
+    """Yields what makes the oldest policy that stays the only one with the marks. A policy without our
+    finalizer does not count: the operator may be unable to write to it."""
     policies = oldest_first(snapshot.policies.values())
     staying = [policy for policy in policies if not policy.deleting and FINALIZER in policy.finalizers]
     for policy in policies:
@@ -32,7 +30,7 @@ def mark_policies(snapshot: ClusterSnapshot) -> Iterator[MarkPolicy]:
 
 
 def _marks(snapshot: ClusterSnapshot, policies: list[PolicyObject]) -> Mapping[str, str]:
-    """Returns nothing where no node shares its cards: then nobody's pods concern us."""
+    """Returns no marks while no node shares its cards: then no pod concerns the admission policies."""
     served = served_resources(snapshot)
     if not served:
         return {}

@@ -1,4 +1,4 @@
-"""Who undoes what the operator does, in words for people."""
+"""Who undoes the operator's changes, in words for people."""
 
 from gpushare_core.api.names import FIELD_MANAGER
 from gpushare_core.text.json_object import Json
@@ -16,16 +16,16 @@ from gpushare_operator.desired.drift import differences
 from gpushare_operator.desired.share_nodes import spec_differences
 
 SHOWN = 3
-"""Fields that are named."""
+"""Fields that a message names."""
 
 
 def conflicting_manager(snapshot: ClusterSnapshot, action: Action) -> str:
-    """Returns who makes ``action`` necessary again; empty when nothing tells."""
+    """Returns who makes ``action`` necessary again; empty if nothing shows it."""
     match action:
         case ApplyDaemonSet():
-            return _rival_of(snapshot.daemon_sets.get(action.name), action.body)
+            return _manager_of(snapshot.daemon_sets.get(action.name), action.body)
         case ApplyDeployment():
-            return _rival_of(snapshot.deployments.get(action.name), action.body)
+            return _manager_of(snapshot.deployments.get(action.name), action.body)
         case ApplyShareNode():
             share = snapshot.share_nodes.get(action.node)
             paths = spec_differences(share.spec, action.body["spec"]) if share else []
@@ -36,13 +36,13 @@ def conflicting_manager(snapshot: ClusterSnapshot, action: Action) -> str:
             return ""
 
 
-def _rival_of(present: DaemonSetObject | DeploymentObject | None, desired: Json) -> str:
+def _manager_of(present: DaemonSetObject | DeploymentObject | None, desired: Json) -> str:
     paths = differences(present.body, desired) if present else []
     if present is None or not paths:
         return ""
     owners = {name for path in paths for name in managers(present.managed_fields, present.body, path)}
     others = sorted(owners - {FIELD_MANAGER})
-    # What an admission webhook changes in our own request is ours by name.
+    # Fields that an admission webhook changes in our own request count as the operator's.
     who = ", ".join(others) or "an admission webhook"
     return f"{who} changes {_named(paths)}"
 

@@ -44,12 +44,10 @@ from gpushare_operator.desired.share_nodes import is_in_force, share_node, share
 SHARING = "sharing"
 """Counts the nodes that share their cards under the policy."""
 SHARED: Entry[Any] = Entry(amounts={SHARING: 1})
-"""Of a node that has all that it needs, as most have."""
-
-
-TOGETHER = 1000
-"""Nodes that go through all stages before the next ones begin. Each has its GPUShareNode and its labels in
-one round then, and is looked at once for both."""
+"""The entry of a node that needs nothing now, as most nodes do."""
+MAX_NODES_TOGETHER = 1000
+"""Nodes that go through all stages before the next ones begin: so each gets its GPUShareNode and its labels
+in one round, and is examined once for both."""
 
 
 class Stage(IntEnum):
@@ -59,9 +57,9 @@ class Stage(IntEnum):
     FORMER_DIALECT = 1
     LABELS = 2
     COUNTS = 3
-    SILENT = 4
+    UNAVAILABLE = 4
     RELEASE = 5
-    """Off nodes that the policy had and no longer has: the labels last."""
+    """From here on: what leaves nodes that the policy no longer has, the labels last."""
     RELEASE_COUNTS = 6
     RELEASE_LABELS = 7
 
@@ -72,7 +70,7 @@ NodeActions: TypeAlias = Mapping[Stage, tuple[Action, ...]]
 
 @dataclass(frozen=True)
 class NodePlanner:
-    """Plans for one node what a policy needs there. Looks are equal where the same is asked for."""
+    """Plans what a policy needs on one node. Planners are equal if their policies ask for the same."""
 
     asked: Asked
 
@@ -82,7 +80,7 @@ class NodePlanner:
             stages = self._share(state, assignment)
         else:
             stages = _release(state, self.asked.policy.name)
-        actions = {stage: found for stage, each in stages if (found := tuple(each))}
+        actions = {stage: found for stage, due in stages if (found := tuple(due))}
         if not actions:
             return SHARED if assignment.is_sharing else NOTHING
         return Entry(actions, SHARED.amounts if assignment.is_sharing else {})
@@ -96,9 +94,9 @@ class NodePlanner:
             yield Stage.FORMER_DIALECT, clear_former_dialect(desired)
             yield Stage.LABELS, label_node(self.asked.policy.name, desired)
             yield Stage.COUNTS, show_counts(desired)
-        yield Stage.SILENT, doubt_share_node(state)
+        yield Stage.UNAVAILABLE, doubt_share_node(state)
 
-    def is_told(self, state: ObservedState, assignment: NodeAssignment) -> bool:
+    def is_current(self, state: ObservedState, assignment: NodeAssignment) -> bool:
         """Returns whether the GPUShareNode says what the policy asks for now."""
         return assignment.rule is None or self._is_current(state.share, assignment.rule)
 
@@ -109,7 +107,7 @@ class NodePlanner:
             yield ApplyShareNode(state.name, share_node(policy, state.name, spec, spec_hash), uid)
 
     def _is_current(self, share: ShareNodeObject | None, rule: int) -> bool:
-        """Returns whether there is nothing to apply: one that is going is made anew when it is gone."""
+        """Returns whether there is nothing to apply: a GPUShareNode being deleted is made anew later."""
         if share is None or share.deleting:
             return share is not None
         spec, spec_hash = self._specs[rule]
@@ -122,20 +120,18 @@ class NodePlanner:
 
     @cached_property
     def _specs(self) -> Sequence[tuple[Json, str]]:
-        """Returns one spec for all nodes of a rule, with its hash: there can be thousands of them."""
+        """Returns one spec, and its hash, for all nodes of a rule: there can be thousands of them."""
         rules = self.asked.policy.spec.nodes if self.asked.policy.spec else ()
         specs = (share_node_spec(self.asked.policy, rule) for rule in rules)
         return [(spec, digest(spec)) for spec in specs]
 
 
 def _is_of_another_version(share: ShareNodeObject | None) -> bool:
-    """Returns whether its label names another version than the operator's: it asks for the same all the
-    same."""
+    """Returns whether its label names another version than the operator's, although its spec is the same."""
     return share is not None and not share.deleting and share.version != VERSION
 
 
 def _release(state: ObservedState, policy: str) -> Iterator[tuple[Stage, Iterable[Action]]]:
-    """Yields what takes the policy off a node."""
     share, node = state.share, state.node
     if share and share.policy == policy and not share.deleting:
         yield Stage.RELEASE, (DeleteShareNode(share.name, share.uid),)
@@ -147,10 +143,7 @@ def _release(state: ObservedState, policy: str) -> Iterator[tuple[Stage, Iterabl
 def plan_policy(
     snapshot: ClusterSnapshot, policy: PolicyObject, installation: Installation, now: datetime
 ) -> Plan:
-    """Returns what ``policy`` needs.
-
-    Nothing is touched before the finalizer guarantees that it will be taken back.
-    """
+    """Returns what ``policy`` needs: first its finalizer, so that all the rest will be taken back."""
     if FINALIZER not in policy.finalizers:
         return Plan() if policy.deleting else _add_finalizer(policy)
     if policy.deleting:
@@ -160,21 +153,21 @@ def plan_policy(
     nodes = snapshot.index(NodePlanner(asked), subject=policy.name)
     plugin = [*_run_plugin(snapshot, policy, installation)] if nodes.sums.get(SHARING) else []
     if any(map(_marks_node, nodes.results.values())):
-        plugin = [each for each in plugin if not _loses_nodes(snapshot, each)]
-    # The plugin last: while it is there, each label that comes has the DaemonSet controller go through all
-    # nodes and start a pod, which takes from the API server what the labels of the other nodes need.
+        plugin = [apply for apply in plugin if not _loses_nodes(snapshot, apply)]
+    # The plugin last: once its DaemonSet is there, each new label makes the DaemonSet controller go through
+    # all nodes and start a pod, which slows down the labelling of the other nodes.
     return Plan((*_in_order(nodes.results), *plugin))
 
 
 def _marks_node(actions: NodeActions) -> bool:
-    """Returns whether the node lacks the label by which plugins are placed, which no kubelet takes off."""
-    labelled = (action for action in actions.get(Stage.LABELS, ()) if isinstance(action, LabelNode))
-    return any(PLUGIN_NODE_LABEL in each.labels for each in labelled)
+    """Returns whether the node is to get the label by which plugins are placed."""
+    labels = (action.labels for action in actions.get(Stage.LABELS, ()) if isinstance(action, LabelNode))
+    return any(PLUGIN_NODE_LABEL in changes for changes in labels)
 
 
 def _loses_nodes(snapshot: ClusterSnapshot, apply: ApplyDaemonSet) -> bool:
-    """Returns whether the DaemonSet that is there selects nodes by the label of earlier versions: the plugins
-    of nodes that lack the present one would end."""
+    """Returns whether the present DaemonSet selects nodes by the label of earlier versions: once it is
+    changed, plugins end on nodes that lack the present label."""
     present = snapshot.daemon_sets.get(apply.name)
     body = present.body if present else {}
     pod = body.get("spec", {}).get("template", {}).get("spec", {})
@@ -184,9 +177,9 @@ def _loses_nodes(snapshot: ClusterSnapshot, apply: ApplyDaemonSet) -> bool:
 def _in_order(by_node: Mapping[str, NodeActions]) -> Iterator[Action]:
     """Yields stage after stage: the applier makes calls of one kind at the same time."""
     in_order = [actions for _, actions in sorted(by_node.items())]
-    for begin in range(0, len(in_order), TOGETHER):
+    for begin in range(0, len(in_order), MAX_NODES_TOGETHER):
         for stage in Stage:
-            for actions in in_order[begin : begin + TOGETHER]:
+            for actions in in_order[begin : begin + MAX_NODES_TOGETHER]:
                 yield from actions.get(stage, ())
 
 
@@ -206,7 +199,7 @@ def _run_plugin(
 
 
 def _platform(policy: PolicyObject, present: DaemonSetObject | None) -> PluginPlatform:
-    """Returns what is asked for; of a policy that is not served what is in force."""
+    """Returns the desired platform; for a policy that cannot be read, the one in force."""
     if policy.spec is not None:
         return PluginPlatform.of_spec(policy.spec)
     return PluginPlatform.of_daemon_set(present.body) if present else PluginPlatform()

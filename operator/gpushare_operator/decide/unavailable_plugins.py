@@ -1,4 +1,4 @@
-"""What becomes of a GPUShareNode whose plugin is not heard of any more: what it said is not true any more."""
+"""Plugins that no longer renew their Leases, and what that means for their GPUShareNodes."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -10,15 +10,15 @@ from gpushare_operator.actions import DoubtShareNode
 from gpushare_operator.cluster.nodes.observed_states import ObservedState
 
 DOUBTED = (REGISTERED, CARDS_HEALTHY, LEDGER_IN_SYNC)
-"""Types of conditions that say that all is well, as of when the plugin wrote them."""
+"""Types of conditions whose True is only as true as the plugin is alive."""
 PLUGIN_SILENT = "PluginSilent"
 NODE_NOT_READY = "NodeNotReady"
 """Reasons: part of the API."""
 
 
-def why_silent(state: ObservedState) -> str:
-    """Returns why nothing is known of a node, for people; empty where its plugin is heard of."""
-    since = _silent_since(state)
+def why_unavailable(state: ObservedState) -> str:
+    """Returns why nothing is known of a node, for people; empty while its plugin renews its Lease."""
+    since = _unavailable_since(state)
     if since is None:
         return ""
     heard = f"its plugin was heard of last at {rfc3339(since)}"
@@ -30,21 +30,25 @@ def why_silent(state: ObservedState) -> str:
 
 
 def doubt_share_node(state: ObservedState) -> Iterator[DoubtShareNode]:
-    """Yields what takes back what is still said to be true. A plugin that is back says it again; what it said
-    to be wrong stays."""
-    share, why, since = state.share, why_silent(state), _silent_since(state)
+    """Yields the conditions that are still True, as Unknown. A plugin that is back writes them again; False
+    stays."""
+    share, why, since = state.share, why_unavailable(state), _unavailable_since(state)
     if share is None or share.deleting or since is None:
         return
     reason = NODE_NOT_READY if _is_node_away(state) else PLUGIN_SILENT
-    said = (share.conditions.get(type_) for type_ in DOUBTED)
-    doubted = tuple(condition_unknown(each.type, reason, why) for each in said if each and each.is_true)
+    conditions = (share.conditions.get(type_) for type_ in DOUBTED)
+    doubted = tuple(
+        condition_unknown(condition.type, reason, why)
+        for condition in conditions
+        if condition and condition.is_true
+    )
     if doubted:
         yield DoubtShareNode(share.name, share.uid, since, doubted)
 
 
-def _silent_since(state: ObservedState) -> datetime | None:
-    """Returns None also where the plugin has reported since: it is back, and its Lease is looked at later.
-    Both times are by the node's clock."""
+def _unavailable_since(state: ObservedState) -> datetime | None:
+    """Returns None also if the plugin has written its GPUShareNode since: it is back, and its Lease is read
+    later. Both times are by the node's clock."""
     share, since = state.share, state.unavailable_since
     has_reported = since and share and share.registered_since and share.registered_since > since
     return None if has_reported else since

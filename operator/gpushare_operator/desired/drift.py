@@ -1,4 +1,4 @@
-"""Whether an object of the API server's is still as the operator wants it."""
+"""How an object in the API server differs from the desired one."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -10,15 +10,14 @@ from gpushare_operator.cluster.managed_fields import Path
 
 
 def has_drifted(actual: Json, desired: Json) -> bool:
-    """Returns whether metadata or spec of ``desired`` is not in force, or a write was not brought to its end;
-    items of lists carry no kind."""
+    """Returns whether metadata or spec of ``desired`` is not in force, or a write was not finished."""
     is_unfinished = COMPARE_LABEL in (actual.get("metadata", {}).get("labels") or {})
     return is_unfinished or bool(differences(actual, desired))
 
 
 def differences(actual: Json, desired: Json) -> list[Path]:
-    """Returns where metadata or spec of ``desired`` is not in force. More keys are no difference (defaults,
-    others' fields); more items of a list are: the API server fills them in, but does not add any."""
+    """Returns where metadata or spec of ``desired`` is not in force. Additional keys are no difference: they
+    are defaults or others' fields. Additional items of a list are one: the API server adds none."""
     return [
         path
         for part in ("metadata", "spec")
@@ -31,12 +30,12 @@ MAX_COMPARISONS = 64
 
 @dataclass(slots=True)
 class Comparisons:
-    """Of objects that thousands have in common: each pair is compared once. Nobody may change them."""
+    """Compares each pair of objects once: thousands of nodes share them. Nobody may change the objects."""
 
     compare: Callable[[Any, Any], bool]
-    """Gets an object as it is and as it is to be."""
+    """Gets the present object and the desired one."""
     _found: dict[tuple[int, int], tuple[Any, Any, bool]] = field(default_factory=dict)
-    """By identity; with the objects themselves, so that no other one gets their identity."""
+    """Identities of a pair -> the pair, so that the identities are not reused, and the result."""
 
     def agree(self, actual: Any, desired: Any) -> bool:
         key = (id(actual), id(desired))
@@ -55,7 +54,7 @@ def _differences(actual: Any, desired: Any, path: Path) -> Iterator[Path]:
             else:
                 yield (*path, key)
     elif isinstance(desired, list) and isinstance(actual, list) and len(actual) == len(desired):
-        for position, (present, wanted) in enumerate(zip(actual, desired, strict=True)):
-            yield from _differences(present, wanted, (*path, position))
+        for position, (present, expected) in enumerate(zip(actual, desired, strict=True)):
+            yield from _differences(present, expected, (*path, position))
     elif actual != desired:
         yield path

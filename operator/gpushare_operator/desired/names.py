@@ -1,4 +1,4 @@
-"""How the objects that the operator makes are called and labelled, and where they go."""
+"""Names, labels and namespace of the objects that the operator makes."""
 
 import hashlib
 from dataclasses import dataclass, field
@@ -28,18 +28,17 @@ NODE_PART = 24
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Installation:
-    """How this installation differs from others: by the arguments of the operator, and the image of its own
-    Deployment."""
+    """This installation's own settings: the arguments of the operator, and the image of its Deployment."""
 
     namespace: str = NAMESPACE
     image: str
     """One image holds all programs."""
     pull_policy: str = ""
-    """Empty: as Kubernetes chooses by the image's tag."""
+    """Empty: Kubernetes chooses by the image's tag."""
     pull_secrets: tuple[str, ...] = ()
     programs: Programs = field(default_factory=Programs)
     scheduler_image: str = SCHEDULER_IMAGE
-    """Of kube-scheduler, with backend Dedicated; without a tag it gets that of the server's version."""
+    """With backend Dedicated. Without a tag it gets that of the server's version."""
 
     def scheduler_image_for(self, version: str) -> str:
         """Returns the image of kube-scheduler for a server of ``version``, such as ``v1.36.3``."""
@@ -68,7 +67,7 @@ def labels(component: str, policy: str = "") -> dict[str, str]:
 
 
 def selector(component: str, policy: str = "") -> dict[str, str]:
-    """Returns the part of ``labels`` that finds the pods of one DaemonSet; it can never be changed later."""
+    """Returns those of ``labels`` that select the pods of one DaemonSet; they can never be changed later."""
     return {COMPONENT_LABEL: component, POLICY_LABEL: policy} if policy else {COMPONENT_LABEL: component}
 
 

@@ -11,6 +11,7 @@ from gpushare_operator.desired.pod_template import (
     NODE_CRITICAL,
     confined,
     daemon_set,
+    field_variable,
     host_path,
     mount,
     probe,
@@ -30,7 +31,7 @@ KUBELET_FOLDERS = {
 def plugin_daemon_set(
     policy: PolicyObject, installation: Installation, platform: PluginPlatform = DEFAULT_PLATFORM
 ) -> Json:
-    """Returns the DaemonSet of the plugin: it runs on every node that is marked as the policy's."""
+    """The plugin runs on every node that is labelled as the policy's."""
     return daemon_set(
         plugin_name(policy.name),
         namespace=installation.namespace,
@@ -62,13 +63,10 @@ def _plugin_container(installation: Installation, platform: PluginPlatform) -> J
         "command": ["gpushare-plugin"],
         "args": ["--node", "$(NODE_NAME)", "--health-port", str(PLUGIN_HEALTH_PORT), *platform.arguments],
         "env": [
-            {
-                "name": "NODE_NAME",
-                "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": "spec.nodeName"}},
-            },
-            # It trusts the cluster's authority only; the system's would cost 2 MiB on every node.
+            field_variable("NODE_NAME", "spec.nodeName"),
+            # The plugin trusts the cluster's authority only; the system's would cost 2 MiB on every node.
             {"name": "SSL_CERT_FILE", "value": "/dev/null"},
-            # NVIDIA's container runtime gives it NVML, and all cards to ask about; others take no notice.
+            # By these NVIDIA's container runtime gives it NVML and all cards; other runtimes ignore them.
             {"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"},
             {"name": "NVIDIA_DRIVER_CAPABILITIES", "value": "utility"},
         ],

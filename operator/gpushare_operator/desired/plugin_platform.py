@@ -1,4 +1,4 @@
-"""What a policy's plugins are given of their nodes, besides the kubelet's folders."""
+"""What a policy's plugins see of their nodes, besides the kubelet's folders."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,7 +14,8 @@ INVENTORY_VOLUMES: Mapping[str, str] = {
     f"inventory{PurePosixPath(folder).parent.as_posix().replace('/', '-')}": folder
     for folder in INVENTORY_FOLDERS
 }
-"""Name of a volume -> the folder: of the file alone a plugin would see no other that is renamed over it."""
+"""Name of a volume -> the folder. If only the file were mounted, a plugin would not see another one that is
+renamed over it."""
 
 LOGS, LOGS_MOUNT = "logs", "/logs"
 
@@ -26,10 +27,10 @@ class PluginPlatform:
     inventory_folders: tuple[str, ...] = ()
     """In the order of ``INVENTORY_FOLDERS``."""
     log_folder: str = ""
-    """Of the node, where the plugin's log is kept besides; empty: nowhere."""
+    """The node's folder for the plugin's log; empty: no log is kept there."""
     host_processes: bool = False
-    """Whether they see their nodes' processes: NVML names those of its own PID namespace, and by their
-    cgroups it is told whose they are."""
+    """Whether plugins see their nodes' processes: NVML names those of its own PID namespace, and their
+    cgroups say to which container they belong."""
 
     @classmethod
     def of_spec(cls, spec: PolicySpec) -> "PluginPlatform":
@@ -45,7 +46,6 @@ class PluginPlatform:
 
     @classmethod
     def of_daemon_set(cls, body: Json) -> "PluginPlatform":
-        """Returns what is in force."""
         pod = body.get("spec", {}).get("template", {}).get("spec", {})
         volumes = {
             volume.get("name"): volume.get("hostPath", {}).get("path", "")
@@ -69,7 +69,7 @@ class PluginPlatform:
 
     @property
     def volumes(self) -> list[Json]:
-        """A folder that is not there is made: the plugin runs, and says which file it misses."""
+        """The kubelet makes a missing folder: the plugin runs, and says which file it misses."""
         folders = {**self._inventories, **({LOGS: self.log_folder} if self.log_folder else {})}
         return [host_path(name, folder, kind="DirectoryOrCreate") for name, folder in folders.items()]
 

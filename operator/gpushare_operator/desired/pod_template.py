@@ -11,22 +11,18 @@ from gpushare_operator.desired.names import Installation
 from gpushare_operator.desired.programs import Program
 
 NODE_CRITICAL = "system-node-critical"
-"""Priority class of what its node needs: without it no pod that shares cards starts or is placed there."""
+"""Priority class: without these pods no pod that shares cards starts on the node or is placed there."""
 EVERYWHERE = [{"operator": "Exists"}]
-"""Tolerations: these pods belong to the node, whatever keeps others away."""
-
-
+"""Tolerations: these pods belong to the node, whatever keeps other pods away."""
 UNCHANGED_LABELS = {"sidecar.istio.io/inject": "false", "admission.datadoghq.com/enabled": "false"}
 UNCHANGED_ANNOTATIONS = {"linkerd.io/inject": "disabled"}
-"""On pods: what usually adds containers or variables leaves them alone. Our admission policy refuses both."""
-
-
+"""On pods: other systems then add no containers or variables, which our admission policy would refuse."""
 UNPRIVILEGED = 65532
 """User and group of programs that need no rights of their own."""
 
 
 def confined(**extra: Any) -> Json:
-    """Returns a container's security context: no more rights than its user has by itself."""
+    """Returns a container's security context with no rights beyond those of its user."""
     return {
         "allowPrivilegeEscalation": False,
         "capabilities": {"drop": ["ALL"]},
@@ -46,13 +42,12 @@ def unprivileged() -> Json:
 
 
 def pulled(installation: Installation) -> Json:
-    """Returns the fields of a container that say which image it is of, and when that is pulled."""
+    """Returns the fields of a container for its image and when that is pulled."""
     policy = {"imagePullPolicy": installation.pull_policy} if installation.pull_policy else {}
     return {"image": installation.image, **policy}
 
 
 def pull_secrets(installation: Installation) -> Json:
-    """Returns the field of a pod that says with which secrets its image is pulled."""
     names = [{"name": name} for name in installation.pull_secrets]
     return {"imagePullSecrets": names} if names else {}
 
@@ -64,6 +59,11 @@ def resources_of(program: Program, usual: Json) -> Json:
 
 def host_path(name: str, path: str, *, kind: str = "Directory") -> Json:
     return {"name": name, "hostPath": {"path": path, "type": kind}}
+
+
+def field_variable(name: str, path: str) -> Json:
+    """Returns an environment variable with the field ``path`` of the pod."""
+    return {"name": name, "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": path}}}
 
 
 def mount(name: str, path: str) -> Json:
@@ -83,13 +83,12 @@ def probe(path: str, port: int, *, host: str = "", period: int = 10) -> Json:
 
 
 def digest(content: Mapping[str, Any]) -> str:
-    """Returns the same for equal content, whatever the order of keys."""
+    """Returns a digest that does not depend on the order of keys."""
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def with_digest(body: Json) -> Json:
-    """Returns ``body`` with the digest of its spec: a field that a newer version no longer sets is drift,
-    too."""
+    """Returns ``body`` with the digest of its spec, by which a field that is no longer set is drift, too."""
     annotations = {**body["metadata"].get("annotations", {}), HASH_ANNOTATION: digest(body["spec"])}
     return {**body, "metadata": {**body["metadata"], "annotations": annotations}}
 
@@ -103,10 +102,9 @@ def daemon_set(
     pod: Json,
     annotations: Mapping[str, str] | None = None,
     owners: list[Json] | None = None,
-    most_unavailable: str = "10%",
+    max_unavailable: str = "10%",
 ) -> Json:
-    """Returns a DaemonSet. Its pods have its labels and annotations; ``most_unavailable`` of them are
-    replaced at a time."""
+    """Its pods have its labels and annotations; ``max_unavailable`` of them are replaced at a time."""
     common = {"labels": dict(labels), **({"annotations": dict(annotations)} if annotations else {})}
     metadata = {"name": name, "namespace": namespace, **common}
     return with_digest(
@@ -118,7 +116,7 @@ def daemon_set(
                 "selector": {"matchLabels": dict(selector)},
                 "updateStrategy": {
                     "type": "RollingUpdate",
-                    "rollingUpdate": {"maxUnavailable": most_unavailable},
+                    "rollingUpdate": {"maxUnavailable": max_unavailable},
                 },
                 "template": {"metadata": of_pods(labels, annotations or {}), "spec": pod},
             },
@@ -127,13 +125,14 @@ def daemon_set(
 
 
 def to_be_compared(body: Json) -> Json:
-    """Returns ``body`` as it is written first: for comparison with the operator's own Deployment."""
+    """Returns ``body`` as it is written first, for an admission policy to compare it with the operator's
+    Deployment."""
     metadata = body["metadata"]
     return {**body, "metadata": {**metadata, "labels": {**metadata["labels"], COMPARE_LABEL: ""}}}
 
 
 def of_pods(labels: Mapping[str, str], annotations: Mapping[str, str]) -> Json:
-    """Returns the metadata of a template."""
+    """Returns the metadata of a pod template."""
     return {
         "labels": {**labels, **UNCHANGED_LABELS},
         "annotations": {**annotations, **UNCHANGED_ANNOTATIONS},

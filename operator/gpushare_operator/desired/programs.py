@@ -1,4 +1,4 @@
-"""What an administrator may choose for the programs that the operator starts."""
+"""Priority and resources that an administrator may choose for the programs that the operator starts."""
 
 from typing import Annotated
 
@@ -17,14 +17,14 @@ class _Settings(BaseModel):
 
 
 class Amounts(_Settings):
-    """Of a container: what a node has to have free for it, or what it may use."""
+    """Requests or limits of a container."""
 
     cpu: Quantity | None = None
     memory: Quantity | None = None
 
 
 class Resources(_Settings):
-    """As ``resources`` of a container, with cpu and memory only: our admission policy refuses the rest."""
+    """The ``resources`` of a container, cpu and memory only: our admission policy refuses the rest."""
 
     requests: Amounts = Amounts()
     limits: Amounts = Amounts()
@@ -34,25 +34,25 @@ class Resources(_Settings):
 
 
 class Program(_Settings):
-    """What is chosen for one program; what is not, is as the operator thinks best."""
+    """What is chosen for one program; for the rest the operator has defaults."""
 
     priority_class_name: str = ""
     resources: Resources | None = None
 
 
 class Programs(_Settings):
-    """What is chosen for each. hostctl is as the extender, which it prepares the host for."""
+    """hostctl is as the extender, for which it prepares the host."""
 
     plugin: Program = Program()
     extender: Program = Program()
 
 
 class UnusableProgramsError(ValueError):
-    """Not what the option ``--programs`` takes; the text says what is wrong, for people."""
+    """The option ``--programs`` cannot be read; the text says what is wrong, for people."""
 
 
 def read_programs(text: str) -> Programs:
-    """Returns what ``text`` says, the JSON of ``Programs``.
+    """Reads the JSON of ``Programs``.
 
     Raises:
         UnusableProgramsError: it cannot be read.
@@ -61,7 +61,7 @@ def read_programs(text: str) -> Programs:
         return Programs.model_validate_json(text)
     except ValidationError as error:
         problems = "; ".join(
-            f"{'.'.join(map(str, each['loc'])) or text}: {each['msg']}" for each in error.errors()
+            f"{'.'.join(map(str, problem['loc'])) or text}: {problem['msg']}" for problem in error.errors()
         )
         raise UnusableProgramsError(
             f"--programs cannot be used: {problems}; it takes JSON such as"

@@ -23,12 +23,12 @@ from gpushare_operator.desired.drift import differences
 
 
 def owner_reference(policy: PolicyObject) -> Json:
-    """Returns the reference without which things would outlive a policy that lost its finalizer by force."""
+    """Returns the reference by which objects go with a policy that lost its finalizer by force."""
     return {"apiVersion": API_VERSION, "kind": POLICY_KIND, "name": policy.name, "uid": policy.uid}
 
 
 def node_labels(policy: str, mode: str, dialect: Dialect) -> dict[str, str]:
-    """Returns the labels of a node, those that the tools of ``dialect`` look for among them."""
+    """Returns the labels of a node, among them those for the tools of ``dialect``."""
     return {
         POLICY_LABEL: policy,
         PLUGIN_NODE_LABEL: policy,
@@ -50,7 +50,7 @@ def share_node_spec(policy: PolicyObject, rule: NodeRule) -> Json:
 
 
 def share_node(policy: PolicyObject, node: str, spec: Json, spec_hash: str) -> Json:
-    """Returns the GPUShareNode; ``spec_hash`` is the digest of ``spec``, which thousands of nodes have."""
+    """Returns the GPUShareNode; ``spec_hash`` is the digest of ``spec``, which thousands of nodes share."""
     return {
         "apiVersion": API_VERSION,
         "kind": NODE_KIND,
@@ -65,25 +65,22 @@ def share_node(policy: PolicyObject, node: str, spec: Json, spec_hash: str) -> J
 
 
 def share_node_patch(body: Json, uid: str) -> Json:
-    """Returns the merge patch that makes of the GPUShareNode with ``uid`` what ``body`` says.
+    """Returns the merge patch that changes the GPUShareNode with ``uid`` to ``body``.
 
-    Fields that this version knows and that are not asked for any more are taken out by name; those that it
-    does not know stay: a newer CRD has filled them in.
+    It removes fields by name that this version knows and no longer asks for. Unknown fields stay: a newer CRD
+    has filled them in.
     """
     metadata = {**body["metadata"], "uid": uid}
     return {**body, "metadata": metadata, "spec": {**_LEFT_OUT, **body["spec"]}}
 
 
 def is_in_force(actual: Json, desired: Json) -> bool:
-    """Returns whether a GPUShareNode's spec says what is ``desired``: its patch would change nothing."""
     return not spec_differences(actual, desired)
 
 
 def spec_differences(actual: Json, desired: Json) -> list[Path]:
-    """Returns where the spec of a GPUShareNode is another one than ``desired``.
-
-    Fields that this version does not know are none: a newer CRD may have filled them in.
-    """
+    """Returns where the spec of a GPUShareNode differs from ``desired``. Fields that this version does not
+    know do not count: a newer CRD may have filled them in."""
     added: list[Path] = [("spec", name) for name in _LEFT_OUT if name in actual and name not in desired]
     return differences({"spec": actual}, {"spec": desired}) + added
 

@@ -14,7 +14,7 @@ from gpushare_operator.policies.served_resources import ignored_resources, manag
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchedulerSettings:
-    """What the policies together ask of the scheduler's connection."""
+    """What all policies together ask of the schedulers' connection."""
 
     port: int = EXTENDER_PORT
     """Where the extender listens."""
@@ -23,13 +23,13 @@ class SchedulerSettings:
     weight: int = Placement().weight
     """Of the extender's scores."""
     listening: tuple[int, ...] = ()
-    """Where the extender listens by now: any scheduler may call any of these ports."""
+    """Where the extender listens already: any scheduler may call any of these ports."""
     asked: frozenset[str] = frozenset()
-    """What people have asked for by annotations of policies."""
+    """What people have asked for by annotations of policies, as ``POLICY=VALUE``."""
     resources: tuple[str, ...] = tuple(GPUSHARE.resources)
-    """For which the extender is asked."""
+    """The resources for which schedulers ask the extender."""
     ignored_resources: tuple[str, ...] = ()
-    """Pods may ask for these besides, and no node has to offer them."""
+    """The resources that pods may ask for although no node offers them."""
 
     @property
     def extender_arguments(self) -> list[str]:

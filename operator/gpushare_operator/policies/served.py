@@ -1,4 +1,4 @@
-"""What of a policy this version serves; ``gpushare_core.api.served`` says what that is."""
+"""Which parts of a policy's spec this version serves, by ``gpushare_core.api.served``."""
 
 from collections.abc import Iterator
 
@@ -8,21 +8,20 @@ from gpushare_core.api.served import Problem, combination_problem
 
 
 def rule_problem(spec: PolicySpec, rule: NodeRule) -> Problem | None:
-    """Returns what keeps the nodes of one rule from being served. Mode Off asks for nothing."""
+    """Returns why the nodes of one rule cannot be served. Mode Off asks for nothing."""
     if rule.mode is Mode.OFF:
         return None
     return combination_problem(spec.scheduler.backend, rule.mode)
 
 
 def problems(spec: PolicySpec) -> list[Problem]:
-    """Returns everything in ``spec`` that is not served, each thing once."""
-    all_problems = [rule_problem(spec, rule) for rule in spec.nodes]
+    all_problems = (rule_problem(spec, rule) for rule in spec.nodes)
     return list(dict.fromkeys(problem for problem in all_problems if problem))
 
 
 def covered_rules(spec: PolicySpec) -> set[int]:
-    """Returns the positions of rules that never get a node, whatever nodes there will be: an earlier rule
-    requires less of labels."""
+    """Returns the positions of rules that no node can ever fall under: an earlier rule selects all that they
+    select."""
     selectors = [(position, rule.selector) for position, rule in enumerate(spec.nodes) if rule.selector]
     return {
         position
@@ -32,9 +31,12 @@ def covered_rules(spec: PolicySpec) -> set[int]:
 
 
 def _covers(wide: NodeSelector, narrow: NodeSelector) -> bool:
-    """Returns whether all that ``narrow`` selects is known to be selected by ``wide``."""
-    required = [*_requirements(narrow)]
-    return all(any(_implies(each, asked) for each in required) for asked in _requirements(wide))
+    """Returns whether ``wide`` is known to select all that ``narrow`` selects."""
+    narrow_ones = [*_requirements(narrow)]
+    return all(
+        any(_implies(requirement, wide_one) for requirement in narrow_ones)
+        for wide_one in _requirements(wide)
+    )
 
 
 def _requirements(selector: NodeSelector) -> Iterator[LabelExpression]:

@@ -9,9 +9,9 @@ from gpushare_core.placement.modes.table import MODES
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_operator.cluster.snapshot import ClusterSnapshot
 
-REMEMBERED = frozenset(name for name in RESOURCES if name.partition("/")[0] in DIALECTS)
-"""What kubelets write back of our plugins, but for names that belong to no dialect alone, such as
-``nvidia.com/gpu``: the plugins of others offer those everywhere."""
+DIALECT_RESOURCES = frozenset(name for name in RESOURCES if name.partition("/")[0] in DIALECTS)
+"""Names that belong to one dialect alone. Others, such as ``nvidia.com/gpu``, are offered by other plugins,
+too."""
 
 
 def served_classes(mode: str) -> frozenset[ResourceClass]:
@@ -20,7 +20,7 @@ def served_classes(mode: str) -> frozenset[ResourceClass]:
 
 
 def served_resources(snapshot: ClusterSnapshot) -> frozenset[str]:
-    """Returns the extended resources that nodes serve that share their cards, or are about to."""
+    """Returns the extended resources of the nodes that share their cards, or are about to."""
     return frozenset(
         name
         for dialect, mode in snapshot.traits.dialects
@@ -33,16 +33,16 @@ def served_resources(snapshot: ClusterSnapshot) -> frozenset[str]:
 def managed_resources(snapshot: ClusterSnapshot) -> tuple[str, ...]:
     """Returns the extended resources for which schedulers are to ask the extender.
 
-    Names that only dialects in use have are managed for every class, so that a change of mode edits no
-    scheduler. A name that others use, too, such as ``nvidia.com/gpu``, is managed only where a node serves
-    it: else the pods of others would come to the extender.
+    1. All names that belong to a dialect in use alone, so that a change of mode edits no scheduler.
+    2. Names that others use, too, such as ``nvidia.com/gpu``, only if a node serves them: else the pods of
+       others would come to the extender.
     """
     names = (name for dialect, mode in _in_use(snapshot) for name in _managed(dialect, mode))
     return tuple(dict.fromkeys(names)) or tuple(GPUSHARE.resources)
 
 
 def ignored_resources(snapshot: ClusterSnapshot) -> tuple[str, ...]:
-    """Returns what pods may ask for in a dialect in use without any node offering it."""
+    """Returns the resources that pods may ask for in a dialect in use although no node offers them."""
     return tuple(
         dict.fromkeys(name for dialect, _ in _in_use(snapshot) for name in dialect.ignored_resources)
     )
@@ -51,13 +51,12 @@ def ignored_resources(snapshot: ClusterSnapshot) -> tuple[str, ...]:
 def _managed(dialect: Dialect, mode: str) -> Iterator[str]:
     served = served_classes(mode)
     for name, resource in dialect.resources.items():
-        if name in REMEMBERED or resource in served:
+        if name in DIALECT_RESOURCES or resource in served:
             yield name
 
 
 def _in_use(snapshot: ClusterSnapshot) -> list[tuple[Dialect, str]]:
-    """Returns dialect and mode of what nodes have and are to have, in a fixed order. What a policy without
-    nodes asks for is nobody's."""
+    """Returns the dialects and modes that nodes have and are to have, in a fixed order."""
     order = list(DIALECTS)
     known = sorted((order.index(name), mode) for name, mode in snapshot.traits.dialects if name in DIALECTS)
     return [(DIALECTS[order[position]], mode) for position, mode in known]

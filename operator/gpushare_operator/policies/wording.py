@@ -1,20 +1,11 @@
-"""What a message says: the first check that fails; of many things it names a few and counts the rest."""
+"""How messages name many things: they list a few and count the rest."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from heapq import nsmallest
-from typing import TypeVar
-
-Subject = TypeVar("Subject")
-Failure = TypeVar("Failure")
 
 DEFECT = "a defect of the operator, see its log"
 SHOWN = 5
-"""Names that a message spells out; a cluster can have thousands."""
-
-
-def first_failure(checks: Iterable[Callable[[Subject], Failure | None]], subject: Subject) -> Failure | None:
-    """Returns what the first check says that finds something; None when all pass."""
-    return next((failure for check in checks if (failure := check(subject))), None)
+"""Names in a message; a cluster can have thousands."""
 
 
 def listed(names: Iterable[str]) -> str:

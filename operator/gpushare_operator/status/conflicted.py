@@ -36,7 +36,7 @@ def _lost_nodes(lost: Mapping[str, str]) -> list[Problem]:
 
 
 def _overruled_settings(snapshot: ClusterSnapshot, policy: PolicyObject) -> list[Problem]:
-    """There is one connection of the scheduler for all policies."""
+    """All policies share one connection of the scheduler."""
     decisive = decisive_policy(snapshot)
     if policy.deleting or decisive is None or decisive.name == policy.name:
         return []
@@ -56,14 +56,13 @@ def _overruled_settings(snapshot: ClusterSnapshot, policy: PolicyObject) -> list
 
 
 def _setting(key: str, value: object) -> str:
-    """Returns for people a setting of the scheduler, whose value may have fields."""
     if isinstance(value, Mapping):
-        return ", ".join(f"{key}.{name} {each}" for name, each in value.items())
+        return ", ".join(f"{key}.{name} {field}" for name, field in value.items())
     return f"no {key}" if value is None else f"{key} {value}"
 
 
 def _of_the_connection(spec: PolicySpec) -> Json:
-    """Returns what there is one of for all policies, by the name that people know it by."""
+    """Returns the settings that all policies share, by the names of their fields."""
     scheduler = spec.scheduler.to_json()
     named = {key: scheduler.get(key) for key in ("backend", "extenderPort", "timeoutSeconds", "volcano")}
     return {**named, "placement.weight": spec.placement.weight}

@@ -11,9 +11,9 @@ from gpushare_operator.status.nodes.node_reports import MatchedRule, OwnRule, Po
 from gpushare_operator.status.nodes.unit_change import units_refused
 
 WORKLOADS_POLICIES = ("gpushare-operator-workloads", "gpushare-operator-images")
-"""The admission policies that say what the operator may run."""
+"""The admission policies for what the operator may run."""
 NO_DEPLOYMENT = "no params found"
-"""In the API server's words: that what an admission policy compares with is not there."""
+"""The API server's words if the object that an admission policy compares with is not there."""
 WITHOUT_DEPLOYMENT = (
     "the operator's own Deployment, which says the image of all programs, is not there although this operator"
     " runs: apply the manifests again, or delete the operator's pods, too"
@@ -26,10 +26,8 @@ WHO_CHANGES_WORKLOADS = (
 
 
 def degraded(policy: PolicyObject, nodes: PolicyNodes, writes: Sequence[Problem]) -> ConditionState:
-    """Returns a condition about everything that is wrong; its reason is that of the gravest, the first.
-
-    ``writes`` are the problems that the operator has with its own writes.
-    """
+    """Its reason is that of the gravest problem; ``writes`` are the problems with the operator's own
+    writes."""
     problems = [
         *_spec_problems(policy, nodes.kept),
         *_shadowed_rules(policy, nodes),
@@ -55,10 +53,10 @@ def _spec_problems(policy: PolicyObject, kept_nodes: Sequence[str]) -> list[Prob
 
 
 def _shadowed_rules(policy: PolicyObject, nodes: PolicyNodes) -> list[Problem]:
-    """Returns what is said of rules all of whose nodes belong to earlier ones."""
+    """Returns the problem of rules whose nodes all belong to earlier rules."""
     sums = nodes.index.sums
     positions = range(len(policy.spec.nodes)) if policy.spec else ()
-    in_vain = {each for each in positions if MatchedRule(each) in sums and OwnRule(each) not in sums}
+    in_vain = {rule for rule in positions if MatchedRule(rule) in sums and OwnRule(rule) not in sums}
     in_vain |= served.covered_rules(policy.spec) if policy.spec else set()
     if not in_vain:
         return []
@@ -73,7 +71,7 @@ def _shadowed_rules(policy: PolicyObject, nodes: PolicyNodes) -> list[Problem]:
 
 def _card_problems(nodes: PolicyNodes) -> list[Problem]:
     too_fine = units_refused(nodes)
-    numbers = nodes.said(lambda report: report.unhealthy_cards)
+    numbers = nodes.by_node(lambda report: report.unhealthy_cards)
     unhealthy = {name: counted(number, "card") for name, number in numbers.items()}
     problems = [
         Problem(too_fine.reason, too_fine.message) if too_fine else None,

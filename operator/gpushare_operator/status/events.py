@@ -1,8 +1,5 @@
-"""Kubernetes Events about a policy: the turning points of its conditions, and nothing twice.
-
-They follow from the difference between the stored status and the new one, so that a restarted operator does
-not repeat them.
-"""
+"""Kubernetes Events about a policy, from the difference between its stored status and the new one, so that a
+restarted operator repeats none."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -22,7 +19,7 @@ from gpushare_operator.status.nodes.node_facts import Notice
 NORMAL_WHEN_TRUE = frozenset({conditions.READY, conditions.SCHEDULER_CONFIGURED})
 """Condition types."""
 NORMAL_WHEN_TRUE_AGAIN = frozenset({conditions.BOOKS_AGREE})
-"""Those of which only the return is told."""
+"""Condition types with a Normal Event only when they become True again."""
 WARNING_WHEN_TRUE = frozenset({conditions.CONFLICTED, conditions.UNIT_CHANGE_BLOCKED, conditions.DEGRADED})
 WARNING_REASONS = frozenset(
     {
@@ -42,7 +39,6 @@ WARNING_REASONS = frozenset(
 
 
 def events_for(policy: PolicyObject, status: PolicyStatus, now: datetime) -> list[Json]:
-    """Returns the Events of what changes from the stored status of ``policy`` to ``status``."""
     before = {condition.type: condition for condition in policy.status.conditions}
     return [
         _event(policy, condition, event_type, now)
@@ -55,7 +51,7 @@ def _event_types(old: Condition | None, new: Condition) -> Iterator[str]:
     if old and (old.status, old.reason) == (new.status, new.reason):
         return
     is_true = new.status == TRUE
-    # Ready repeats the reason of another condition.
+    # Ready only repeats the reason of another condition.
     is_bad = new.type != conditions.READY and new.reason in WARNING_REASONS
     is_back = new.type in NORMAL_WHEN_TRUE_AGAIN and differed_when_seen(old)
     if is_true and (is_back or new.type in NORMAL_WHEN_TRUE):
@@ -76,7 +72,6 @@ def _event(policy: PolicyObject, condition: Condition, event_type: str, now: dat
 
 
 def notice_event(policy: PolicyObject, notice: Notice, now: datetime) -> Json:
-    """Returns the Event of what was noticed of a policy's nodes."""
     return policy_event(
         policy,
         event_type="Warning" if notice.is_bad else "Normal",

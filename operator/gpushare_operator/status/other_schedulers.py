@@ -1,4 +1,4 @@
-"""What is said of pods that ask for cards and are placed by a scheduler that does not ask the extender."""
+"""Pods that ask for cards and are placed by a scheduler that does not ask the extender."""
 
 from dataclasses import replace
 
@@ -12,8 +12,8 @@ from gpushare_operator.policies.wording import counted
 
 
 def with_other_schedulers(state: ConditionState, snapshot: ClusterSnapshot) -> ConditionState:
-    """Returns ``state`` with what the extender has made known of such pods: their books are right, so nothing
-    is wrong with the policy. Where no extender runs nothing of it is known."""
+    """Returns ``state`` with a note on such pods, by the extender's Lease. Their allocations are right, so
+    nothing is wrong with the policy. Without an extender nothing is known of them."""
     if placing_backend(snapshot) is Backend.VOLCANO:
         return state
     lease = snapshot.calls.get(CALLS_LEASE)
@@ -22,9 +22,9 @@ def with_other_schedulers(state: ConditionState, snapshot: ClusterSnapshot) -> C
         return state
     count = whole_number(number)
     more = f" and {count - len(names)} more" if count > len(names) else ""
-    remark = (
+    note = (
         f"{counted(count, 'pod')} that {'asks' if count == 1 else 'ask'} for cards"
         f" {'has' if count == 1 else 'have'} another schedulerName ({', '.join(names)}{more}): that scheduler"
         " does not look at single cards, and where none fits the kubelet refuses the pod"
     )
-    return replace(state, message=f"{state.message}; {remark}")
+    return replace(state, message=f"{state.message}; {note}")

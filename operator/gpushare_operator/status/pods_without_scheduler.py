@@ -1,4 +1,4 @@
-"""Pods that wait for a scheduler which places nothing by cards: people have to do something about them."""
+"""Pods that ask for cards and wait for a scheduler that does not place them: people have to act."""
 
 from gpushare_core.api.enums import Backend
 from gpushare_core.api.names import DEDICATED_SCHEDULER
@@ -12,12 +12,13 @@ from gpushare_operator.policies.wording import counted, listed
 DEFAULT_SCHEDULER = "default-scheduler"
 
 
-def forsaken_scheduler(snapshot: ClusterSnapshot) -> str:
-    """Returns the ``schedulerName`` of such pods; empty where none have to be looked for.
+def absent_scheduler(snapshot: ClusterSnapshot) -> str:
+    """Returns the ``schedulerName`` of such pods:
 
-    With backend Dedicated nobody extends the cluster's own scheduler. Without it nobody answers to the name
-    of ours: pods that it has not placed when it goes keep its name, which nobody can change. They are looked
-    for once after it has gone, and again as long as there are any.
+    1. With backend Dedicated that of the cluster's own scheduler, which does not ask the extender then.
+    2. With another backend that of our own scheduler, while it goes, once after it has gone, and as long as
+       there are such pods: nobody can change their schedulerName.
+    3. Empty: nobody has to look for such pods.
     """
     needed = needed_backend(snapshot)
     if needed is None or needed is Backend.DEDICATED:
@@ -30,7 +31,6 @@ def forsaken_scheduler(snapshot: ClusterSnapshot) -> str:
 
 
 def pods_without_scheduler(snapshot: ClusterSnapshot) -> list[Problem]:
-    """Returns what is said of pods that ask for cards and wait for a scheduler that knows none."""
     facts = snapshot.server
     if facts is None or not facts.pods_without_scheduler:
         return []

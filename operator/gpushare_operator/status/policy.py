@@ -37,13 +37,13 @@ def policy_status(
     contested: Sequence[str] = (),
     is_cut: bool = False,
 ) -> PolicyStatus:
-    """Returns the status as of ``now``; ``failures`` are the actions that just did not succeed, ``contested``
-    those without a lasting effect, in words; ``is_cut`` says that others had to wait for the next round."""
+    """``failures`` are the actions that have just failed, ``contested`` those without a lasting effect, in
+    words; ``is_cut``: other actions have to wait for the next round."""
     nodes = policy_nodes(snapshot, policy, is_cut=is_cut)
     sums = totals(nodes.index.sums, policy.spec.memory_unit if policy.spec else "1Gi")
     scheduler = scheduler_configured(snapshot, policy, installation, now)
     scheduler = with_other_schedulers(scheduler, snapshot)
-    offered = nodes.said(lambda report: report.offered_by_others)
+    offered = nodes.by_node(lambda report: report.offered_by_others)
     problems = [
         *api_problems(failures),
         *contested_problems(contested),
@@ -68,8 +68,8 @@ def policy_status(
 
 
 def can_wait(before: PolicyStatus, now: PolicyStatus) -> bool:
-    """Returns whether nobody has to know of ``now`` at once: only sums and wording are new, such as how many
-    nodes are waited for."""
+    """Returns whether ``now`` is not urgent: only sums and wording are new, such as how many nodes are not
+    ready."""
     return _decisive(before) == _decisive(now)
 
 

@@ -1,4 +1,4 @@
-"""What Prometheus reads of policies: what their status says, as numbers. Pure."""
+"""The metrics of policies: what their status says, as numbers."""
 
 from collections.abc import Iterable, Iterator
 
@@ -19,7 +19,7 @@ POLICY_GAUGES = (BACKEND, NODES, CARDS, UNITS, MEMORY, ALLOCATED_MEMORY, USED_ME
 
 
 def policy_figures(policies: Iterable[PolicyObject]) -> Iterator[Sample]:
-    """Yields as many figures for a policy of one node as for one of thousands."""
+    """Yields as many samples for a policy of one node as for one of thousands."""
     for policy in policies:
         yield from _sums(policy)
         if policy.status.backend:

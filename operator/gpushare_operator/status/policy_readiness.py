@@ -1,6 +1,6 @@
-"""Whether a policy is Ready: the ordered checks, and what it says while it is taken back."""
+"""The condition Ready: the ordered checks, and what it says while the policy is taken back."""
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gpushare_core.api.conditions import ConditionState, condition_false, condition_true
@@ -9,12 +9,12 @@ from gpushare_operator.cluster.objects import PolicyObject
 from gpushare_operator.cluster.snapshot import ClusterSnapshot
 from gpushare_operator.decide.teardown.steps import still_there
 from gpushare_operator.policies import conditions
-from gpushare_operator.policies.wording import first_failure, listed
+from gpushare_operator.policies.wording import listed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyConditions:
-    """What a policy says beside Ready, and what that is made of."""
+    """The other conditions of a policy, from which Ready follows."""
 
     is_served: bool
     nodes_ready: ConditionState
@@ -24,7 +24,7 @@ class PolicyConditions:
     degraded: ConditionState
     books_agree: ConditionState
     units_refused: ConditionState | None = None
-    """A unit that nodes cannot have, as part of ``degraded``."""
+    """The part of ``degraded`` about units that nodes cannot have."""
 
     @property
     def states(self) -> tuple[ConditionState, ...]:
@@ -39,10 +39,10 @@ class PolicyConditions:
 
 
 def policy_ready(snapshot: ClusterSnapshot, policy: PolicyObject, parts: PolicyConditions) -> ConditionState:
-    """Returns Ready: true when all of the policy is in force; else it repeats the first obstacle."""
+    """Returns True when all of the policy is in force; else the first obstacle, repeated."""
     if policy.deleting:
         return _deleting(snapshot, policy, parts)
-    if obstacle := first_failure(READY_CHECKS, parts):
+    if obstacle := next(_obstacles(parts), None):
         return condition_false(conditions.READY, obstacle.reason, obstacle.message)
     return condition_true(conditions.READY, conditions.SERVING, parts.nodes_ready.message)
 
@@ -59,40 +59,22 @@ def _in_words(leftover: Leftover) -> str:
     return f"{leftover.description} {listed(leftover.names)}" if leftover.names else leftover.description
 
 
-def _whole_spec_is_served(parts: PolicyConditions) -> ConditionState | None:
-    return None if parts.is_served else parts.degraded
-
-
-def _nodes_are_ready(parts: PolicyConditions) -> ConditionState | None:
-    return None if parts.nodes_ready.is_true else parts.nodes_ready
-
-
-def _scheduler_is_configured(parts: PolicyConditions) -> ConditionState | None:
-    return None if parts.scheduler_configured.is_true else parts.scheduler_configured
-
-
-def _nothing_is_overruled(parts: PolicyConditions) -> ConditionState | None:
-    return parts.conflicted if parts.conflicted.is_true else None
-
-
-def _units_are_possible(parts: PolicyConditions) -> ConditionState | None:
-    return parts.units_refused
-
-
-def _units_are_in_force(parts: PolicyConditions) -> ConditionState | None:
-    return parts.unit_change_blocked if parts.unit_change_blocked.is_true else None
-
-
-READY_CHECKS: tuple[Callable[[PolicyConditions], ConditionState | None], ...] = (
-    # What is invalid or not served has to be changed first; the rest may only follow from it.
-    _whole_spec_is_served,
-    # Without a node that shares its cards no pod gets any.
-    _nodes_are_ready,
-    # Pods would be placed, but on cards without room.
-    _scheduler_is_configured,
-    # Pods run, but not as the policy says now: what is refused stays so, whoever ends.
-    _units_are_possible,
-    _units_are_in_force,
-    # Or not on all nodes that it asks for, or with other settings of the scheduler.
-    _nothing_is_overruled,
-)
+def _obstacles(parts: PolicyConditions) -> Iterator[ConditionState]:
+    """Yields what keeps the policy from being Ready; the first is what a person reads."""
+    # A spec that is invalid or not served has to be changed first; the rest may only follow from it.
+    if not parts.is_served:
+        yield parts.degraded
+    # Without a node that shares its cards no pod gets units.
+    if not parts.nodes_ready.is_true:
+        yield parts.nodes_ready
+    # Pods would be placed on cards without room.
+    if not parts.scheduler_configured.is_true:
+        yield parts.scheduler_configured
+    # Pods run, but not with the present unit: it stays refused, whichever pod ends.
+    if parts.units_refused:
+        yield parts.units_refused
+    if parts.unit_change_blocked.is_true:
+        yield parts.unit_change_blocked
+    # Pods run, but not on all nodes of the policy, or with other settings of the scheduler.
+    if parts.conflicted.is_true:
+        yield parts.conflicted

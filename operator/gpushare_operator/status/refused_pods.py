@@ -1,4 +1,4 @@
-"""What is said where pods of ours cannot be made: in the words of who refuses them, and what to do."""
+"""Pods of ours that the API server refuses to create: why, in its own words, and what to do."""
 
 from collections.abc import Mapping
 
@@ -12,7 +12,7 @@ from gpushare_operator.policies.wording import explained
 PODS_REFUSED = "PodsRefused"
 """Reason of Degraded: part of the API."""
 MAX_BYTES = 400
-"""Of what a controller says: PodSecurity lists every field of a pod that it does not like."""
+"""Of a controller's message: PodSecurity lists every field of a pod that it refuses."""
 
 POD_SECURITY = (
     "kubectl label namespace {namespace} pod-security.kubernetes.io/enforce=privileged --overwrite: plugins"
@@ -29,16 +29,16 @@ ADVICE: tuple[tuple[str, str], ...] = (
     ("usage per Container", LIMITS),
     ("usage per Pod", LIMITS),
 )
-"""Part of a refusal in the API server's words -> what to do, the first that applies."""
+"""Part of the API server's message -> what to do, the first that applies."""
 
 
 def refused_pods(snapshot: ClusterSnapshot, policy: PolicyObject, namespace: str) -> list[Problem]:
-    """Returns the problem of ``policy``: its own plugins, and what all policies share."""
+    """Returns the problem of ``policy``: refusals of its own plugins, and of what all policies share."""
     refused = _of_policy(snapshot, policy)
     if not refused:
         return []
     what = explained(
-        {f"pods of {name}": printable(why, most_bytes=MAX_BYTES) for name, why in refused.items()}
+        {f"pods of {name}": printable(why, max_bytes=MAX_BYTES) for name, why in refused.items()}
     )
     advice = dict.fromkeys(_advice(why).format(namespace=namespace) for why in refused.values())
     message = f"the API server refuses {what}; {'; '.join(advice)}; {AGAIN}"
@@ -46,7 +46,7 @@ def refused_pods(snapshot: ClusterSnapshot, policy: PolicyObject, namespace: str
 
 
 def _of_policy(snapshot: ClusterSnapshot, policy: PolicyObject) -> Mapping[str, str]:
-    """Returns name of DaemonSet, Deployment or Job -> why, without plugins of other policies."""
+    """Returns name of DaemonSet, Deployment or Job -> why, without the plugins of other policies."""
     others = {plugin_name(name) for name in snapshot.policies if name != policy.name}
     return {name: why for name, why in snapshot.refusals.items() if name not in others}
 

@@ -14,26 +14,26 @@ from gpushare_operator.cluster.objects import UNIT_SEPARATOR, ShareNodeObject
 from gpushare_operator.status.versions import PluginVersion
 
 USED_THRESHOLD = 0.02
-"""Of the memory that a policy shares: as far what is in use has to move, or to nothing. Each node writes by
-itself; of thousands of nodes one moves every second."""
+"""Share of a policy's memory by which the memory in use has to change, or drop to 0, to be reported: of
+thousands of nodes one changes every second."""
 
 SHARING, READY = "nodes", "ready nodes"
 CARDS, UNHEALTHY_CARDS, CLOSED_CARDS = "cards", "unhealthy cards", "unhealthy or cordoned cards"
 UNITS, ALLOCATED_UNITS = "units", "allocated units"
 MEMORY, ALLOCATED_MEMORY, USED_MEMORY = "memory", "allocated memory", "used memory"
-"""What is summed up. Memory in bytes."""
+"""Keys of the sums. Memory in bytes."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Kind:
-    """Counts the nodes that have units of a kind, such as ``1Gi``: a slice and a GiB are not the same."""
+class _NodesWithUnit:
+    """Key of the number of nodes whose unit is, for example, ``1Gi``: a slice and a GiB are not the same."""
 
     unit: str
 
 
 @dataclass(frozen=True, slots=True)
-class _OfKind:
-    """Sums up units of one kind."""
+class _UnitsOfKind:
+    """Key of the number of units of one kind."""
 
     unit: str
     is_allocated: bool
@@ -48,14 +48,14 @@ class Totals:
 
 
 def amounts_of(share: ShareNodeObject | None, *, is_ready: bool) -> Mapping[Hashable, int]:
-    """Returns what one node that shares its cards adds to the sums."""
+    """Returns what a node that shares its cards adds to the sums."""
     amounts: dict[Hashable, int] = {SHARING: 1, READY: int(is_ready)}
     if share is None:
         return amounts
     for kind, units in share.units_by_kind.items():
-        amounts[_Kind(kind)] = 1
-        amounts[_OfKind(kind, is_allocated=False)] = units.total
-        amounts[_OfKind(kind, is_allocated=True)] = units.allocated
+        amounts[_NodesWithUnit(kind)] = 1
+        amounts[_UnitsOfKind(kind, is_allocated=False)] = units.total
+        amounts[_UnitsOfKind(kind, is_allocated=True)] = units.allocated
     return {
         **amounts,
         PluginVersion(share.plugin_version): 1,
@@ -71,7 +71,7 @@ def amounts_of(share: ShareNodeObject | None, *, is_ready: bool) -> Mapping[Hash
 
 
 def totals(sums: Mapping[Hashable, int], unit: str) -> Totals:
-    """Returns ``sums`` as a status writes them; memory in the family of suffixes of ``unit``."""
+    """Returns ``sums`` for a status; memory has the kind of suffix of ``unit``."""
     enabled, ready, cards = sums.get(SHARING, 0), sums.get(READY, 0), sums.get(CARDS, 0)
     return Totals(
         nodes=NodeTotals(enabled=enabled, ready=ready, summary=f"{ready}/{enabled}"),
@@ -90,8 +90,8 @@ def totals(sums: Mapping[Hashable, int], unit: str) -> Totals:
 
 
 def _units(sums: Mapping[Hashable, int]) -> PolicyUnits:
-    """Returns the sums, and in words those of each kind of unit."""
-    kinds = sorted(key.unit for key in sums if isinstance(key, _Kind))
+    """Returns the sums of all units, and in words those of each kind."""
+    kinds = sorted(key.unit for key in sums if isinstance(key, _NodesWithUnit))
     return PolicyUnits(
         total=sums.get(UNITS, 0),
         allocated=sums.get(ALLOCATED_UNITS, 0),
@@ -101,24 +101,25 @@ def _units(sums: Mapping[Hashable, int]) -> PolicyUnits:
 
 
 def _shown(parts: Iterable[str]) -> str:
-    """What a plugin calls its units is whatever it writes."""
-    return printable(UNIT_SEPARATOR.join(parts), most_bytes=bounds.UNITS)
+    """A plugin may write anything as the name of its unit."""
+    return printable(UNIT_SEPARATOR.join(parts), max_bytes=bounds.UNITS)
 
 
 def _allocated_of_total(sums: Mapping[Hashable, int], kind: str) -> str:
-    allocated = sums.get(_OfKind(kind, is_allocated=True), 0)
-    return f"{allocated}/{sums.get(_OfKind(kind, is_allocated=False), 0)}"
+    allocated = sums.get(_UnitsOfKind(kind, is_allocated=True), 0)
+    return f"{allocated}/{sums.get(_UnitsOfKind(kind, is_allocated=False), 0)}"
 
 
 def reported_memory(before: MemoryTotals, now: MemoryTotals) -> MemoryTotals:
-    """Returns ``now``; what is in use as in ``before``, the stored status, unless it has moved far."""
+    """Returns ``now``, with the memory in use of ``before``, the stored status, unless it has changed
+    much."""
     was, used = byte_count(before.used), byte_count(now.used)
     is_far = abs(used - was) >= USED_THRESHOLD * byte_count(now.total)
     return now if is_far or not used else msgspec.structs.replace(now, used=before.used)
 
 
 def byte_count(quantity: str) -> int:
-    """Returns 0 for a quantity that cannot be read: a status is not worth failing for."""
+    """Returns 0 for a quantity that cannot be read: it must not prevent the status."""
     try:
         return parse_memory(quantity)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Which versions of our programs run for a policy: several of one while a new one is rolled out. Pure."""
+"""Which versions of our programs run for a policy; during a rollout there are several."""
 
 from collections import Counter
 from collections.abc import Hashable, Mapping
@@ -13,19 +13,19 @@ from gpushare_operator.cluster.objects import JobObject
 from gpushare_operator.cluster.snapshot import ClusterSnapshot
 
 MAX_VERSIONS = 8
-"""Of one program that are named."""
+"""Versions of one program that are named."""
 UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True, slots=True)
 class PluginVersion:
-    """Counts the nodes whose plugin is of this version."""
+    """Key of the number of nodes whose plugin is of this version."""
 
     version: str
 
 
 def program_versions(snapshot: ClusterSnapshot, sums: Mapping[Hashable, int]) -> ProgramVersions:
-    """Returns what runs; ``sums`` are those of the policy's nodes."""
+    """``sums`` are those of the policy's nodes."""
     plugins = {key.version: number for key, number in sums.items() if isinstance(key, PluginVersion)}
     extenders = Counter(
         pod.version for pod in snapshot.pods.values() if pod.component in (EXTENDER, SCHEDULER)
@@ -45,8 +45,8 @@ def _last_runs(snapshot: ClusterSnapshot) -> dict[str, JobObject]:
 
 
 def _text(numbers: Mapping[str, int]) -> str:
-    """Returns ``0.1.0``, or of several each with its number, as in ``0.2.0 (5), 0.1.0 (3)``."""
-    ordered = sorted(numbers.items(), key=lambda each: (-each[1], each[0]))
+    """Returns ``0.1.0``; several with their numbers, as in ``0.2.0 (5), 0.1.0 (3)``."""
+    ordered = sorted(numbers.items(), key=lambda item: (-item[1], item[0]))
     if len(ordered) == 1:
         return _word(ordered[0][0])
     shown = [f"{_word(version)} ({number})" for version, number in ordered[:MAX_VERSIONS]]
@@ -54,4 +54,4 @@ def _text(numbers: Mapping[str, int]) -> str:
 
 
 def _word(version: str) -> str:
-    return printable(version, most_bytes=bounds.WORD) or UNKNOWN
+    return printable(version, max_bytes=bounds.WORD) or UNKNOWN

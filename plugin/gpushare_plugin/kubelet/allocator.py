@@ -10,7 +10,6 @@ from gpushare_core.allocation_annotation import Shares, sum_shares
 from gpushare_core.placement.modes.table import unservable_reason
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_plugin.cluster.pod_watch import PodWatch
-from gpushare_plugin.decide.admit.card_reason import reason_for_other_card
 from gpushare_plugin.decide.admit.injection import ContainerAnswer, container_answer
 from gpushare_plugin.decide.admit.pod_being_admitted import (
     candidates_by_arrival,
@@ -25,6 +24,7 @@ from gpushare_plugin.decide.admit.preferred_allocation import (
     NothingFitsError,
     PreferenceRequest,
     choose_units,
+    reason_for_other_card,
 )
 from gpushare_plugin.decide.admit.unadmitted_pods import (
     classes_bound_not_admitted,
@@ -96,13 +96,9 @@ class Allocator:
     """What that stands for."""
 
     async def prefer(self, request: PreferenceRequest) -> list[str]:
-        """Returns exactly as many IDs as requested, on cards as the mode has it.
-
-        The kubelet would fill up a short answer from anywhere.
-
-        Raises:
-            NothingFitsError, NothingOfferedError: with a text for the user.
-        """
+        """Returns exactly as many IDs as requested, on cards as the mode has it: a short answer the kubelet
+        would fill up from anywhere. Raises ``NothingFitsError``, ``NothingOfferedError`` with a text for
+        users."""
         self._layout()
         candidates = await self._admitted_pods(request.units)
         likeliest = candidates[0] if candidates else None
@@ -120,7 +116,7 @@ class Allocator:
         assigned, units = self.state.assigned, request.units
         is_known = all(has_known_cards(pod, assigned, units, resource=self.name) for pod in candidates)
         beside = {pod.uid: sum_shares(self._running_beside(pod, units)) for pod in candidates if is_known}
-        lost = lost_units(self.state.assignments(layout), self.state.pods, but_of=beside)
+        lost = lost_units(self.state.assignments(layout), self.state.pods, candidates=beside)
         problems: list[NothingFitsError] = []
         tried = candidates if len(candidates) == 1 else [*candidates[:MAX_TRIED], None]
         for pod in tried:
@@ -134,12 +130,7 @@ class Allocator:
         raise NothingFitsError(f"{problems[0]}{_whose_is_unknown(candidates)}")
 
     def _choose_for(
-        self,
-        pod: Pod | None,
-        request: PreferenceRequest,
-        *,
-        lost: Mapping[str, int],
-        layout: Layout,
+        self, pod: Pod | None, request: PreferenceRequest, *, lost: Mapping[str, int], layout: Layout
     ) -> tuple[Sequence[str], list[int], ContainerRequest]:
         included, units = [*dict.fromkeys(request.included)], request.units
         container = self._container_request(units, included, pod=pod, lost=lost, layout=layout)
@@ -153,11 +144,8 @@ class Allocator:
         return cards, numbers, container
 
     async def allocate(self, ids: Sequence[str]) -> ContainerAnswer:
-        """Returns what a container with the units ``ids`` gets.
-
-        Raises:
-            UnusableUnitsError, NothingOfferedError: with a text for the user.
-        """
+        """Returns what a container with ``ids`` gets. Raises ``UnusableUnitsError``, ``NothingOfferedError``
+        for users."""
         numbers = [*known_numbers(ids)]
         await self._require_usable(numbers)
         await self._require_holder(numbers)
@@ -172,9 +160,10 @@ class Allocator:
     async def _require_usable(self, numbers: Sequence[int]) -> None:
         """Raises ``UnusableUnitsError`` where others have these units or their cards.
 
-        What was listed last may be seconds old: a refusal is for good, so the kubelet is asked once more
-        whether it has heard of a pod, or let go of one, since, and whose container may be starting anew. So
-        it is where it has given these units away since: to a container that keeps them, or lends them.
+        A refusal is for good, and what was listed last may be seconds old. So the kubelet is asked once more:
+        1. where the units are not usable by the last list: it may have heard of a pod since, or let go of
+           one, and the list says whose container may be starting anew;
+        2. where it has given these units away since, to a container that keeps them, or that lends them.
         """
         try:
             self._require_free(numbers, unavailable=False)
@@ -185,8 +174,8 @@ class Allocator:
             await self._require_usable_anew(numbers)
 
     async def _require_holder(self, numbers: Sequence[int]) -> None:
-        """Raises ``UnusableUnitsError`` where the units were nobody's before and are for a new pod, while the
-        node takes none: the kubelet does not ask which where it needs all that is free."""
+        """Raises ``UnusableUnitsError`` where the units were nobody's and are for a new pod, while the node
+        takes none. The kubelet does not ask which units to take where it needs all that is free."""
         if not self._is_draining or not {*numbers}.difference(*self._taken()):
             return
         if reason := self._why_nobody_new(await self._admitted_pods(len(numbers))):
@@ -199,7 +188,7 @@ class Allocator:
 
     def _why_nobody_new(self, candidates: Sequence[Pod]) -> str:
         """Returns why none of ``candidates``, one of which is being admitted, gets units; empty where one
-        may: pods that have some, or were promised some when that was decided, go on."""
+        may. A pod goes on that has units, or was promised some of the unit in force."""
         state, layout = self.state, self.state.offering.layout
         if layout is None or not self._is_draining:
             return ""
@@ -216,8 +205,8 @@ class Allocator:
         """Raises ``UnusableUnitsError`` by what the kubelet says now, and where it takes some of these units
         for another container meanwhile: two may restart at once, and it can forget what it has set aside.
 
-        What it has just given to an ordinary init container that lends it to this one it wrote down before.
-        Source: ``ManagerImpl.allocateContainerResources``.
+        What an ordinary init container lends to this one the kubelet wrote down before it asked. Source:
+        ``ManagerImpl.allocateContainerResources``.
         """
         granted, lately = self.reservations.granted, self.reservations.given_lately(numbers)
         is_written = self.assignment_reader.is_written_down(lately)
@@ -238,7 +227,16 @@ class Allocator:
             require_not_listed(numbers, self.state.assigned)
         self._require_open(numbers, layout)
         self._require_known(numbers, layout)
-        self._require_room(numbers, layout, unavailable=unavailable, candidates=candidates)
+        # The kubelet does not always ask which units to take.
+        require_room_beside_unlisted(
+            numbers,
+            self.resource,
+            taken=self._taken(),
+            assignments=self.state.assignments(layout),
+            pods=self.state.pods,
+            candidates=candidates,
+            unavailable=unavailable,
+        )
 
     def _require_open(self, numbers: Sequence[int], layout: Layout) -> None:
         """Raises ``UnusableUnitsError`` where a card of these units serves another class, or they are not of
@@ -260,7 +258,7 @@ class Allocator:
                 )
 
     def _require_known(self, numbers: Sequence[int], layout: Layout) -> None:
-        """Raises ``UnusableUnitsError`` where units of a card that is closed were nobody's before.
+        """Raises ``UnusableUnitsError`` where units of a closed card were nobody's before.
 
         The kubelet takes them by an earlier list, and does not ask which where it needs all that is free.
         """
@@ -269,30 +267,15 @@ class Allocator:
         if not closed or not {*numbers}.difference(*self._taken()):
             return
         lost = lost_units(self.state.assignments(layout), self.state.pods)
-        for each in closed:
-            if each.uuid not in lost:
+        for card in closed:
+            if card.uuid not in lost:
                 raise UnusableUnitsError(
-                    f"card {each.card.index} ({each.uuid}) takes no new pod, and the kubelet chose it by an"
+                    f"card {card.card.index} ({card.uuid}) takes no new pod, and the kubelet chose it by an"
                     " earlier list: create the pod anew"
                 )
 
-    def _require_room(
-        self, numbers: Sequence[int], layout: Layout, *, unavailable: bool, candidates: Sequence[Pod]
-    ) -> None:
-        """Raises ``UnusableUnitsError`` where containers leave no room that the kubelet has lost, or
-        whose pods it has not listed since its start: it does not always ask which units to take."""
-        require_room_beside_unlisted(
-            numbers,
-            self.resource,
-            taken=self._taken(),
-            assignments=self.state.assignments(layout),
-            pods=self.state.pods,
-            candidates=candidates,
-            unavailable=unavailable,
-        )
-
     def _locks(self, layout: Layout) -> dict[str, ResourceClass]:
-        """Returns the class that each card serves, also by what is being assigned."""
+        """By all that is assigned, being assigned, preferred, or listed under foreign IDs."""
         state, assignments = self.state, self.state.assignments(layout)
         known = node_locks(assignments, state.pods, every_allocation(assignments, state.pods))
         being_assigned = locks_of_units(layout, self.reservations.holdings())
@@ -314,16 +297,16 @@ class Allocator:
 
     async def _is_listed_anew(self) -> bool:
         try:
-            await self._list_anew(self._timeout())
+            await self._list_anew()
         except PodResourcesUnavailableError as error:
-            _log.warning("going by what was listed last, PodResources do not answer: %s", error)
+            _log.warning("PodResources do not answer, their last answer counts: %s", error)
             return False
         return True
 
     async def _candidates(self, units: int, *, unavailable: bool) -> Sequence[Pod]:
-        """Returns the pod for a container of which the kubelet asks, by what is listed.
+        """Returns the pod that the kubelet asks for, by what is listed.
 
-        Several, the likeliest first, where it may be the container of any of them that starts anew.
+        Several, the likeliest first, where a container of any of them may be starting anew.
         """
         candidates = await self._listed_candidates(units, unavailable=unavailable)
         assigned, pods = self.state.assigned, self.state.pods
@@ -341,11 +324,9 @@ class Allocator:
             await self.pod_watch.read_specs_anew(unsure, timeout=SPECS_TIMEOUT)
         return candidates_by_list(assigned, state.pods, state.preferred, units, resource=self.name)
 
-    def _timeout(self) -> float:
-        return POD_RESOURCES_TIMEOUT if self.state.pod_resources_available else UNAVAILABLE_TIMEOUT
-
-    async def _list_anew(self, timeout: float) -> None:
-        """Until all pods are known that may be admitted. Raises ``PodResourcesUnavailableError``."""
+    async def _list_anew(self) -> None:
+        """Lists until all pods are known that may be admitted. Raises ``PodResourcesUnavailableError``."""
+        timeout = POD_RESOURCES_TIMEOUT if self.state.pod_resources_available else UNAVAILABLE_TIMEOUT
         assigned = await self.assignment_reader.read_during_call(timeout=timeout)
         names = pods_to_read(assigned, self.state.pods)
         await self.pod_watch.read_specs(names, timeout=SPECS_TIMEOUT)
@@ -355,13 +336,7 @@ class Allocator:
             await self.assignment_reader.read_during_call(timeout=timeout)
 
     def _container_request(
-        self,
-        units: int,
-        included: list[int],
-        *,
-        pod: Pod | None,
-        lost: Mapping[str, int],
-        layout: Layout,
+        self, units: int, included: list[int], *, pod: Pod | None, lost: Mapping[str, int], layout: Layout
     ) -> ContainerRequest:
         assigned = self._assigned_numbers(pod, layout)
         others = [other for other in self.state.pods.values() if pod is None or other.uid != pod.uid]
@@ -392,7 +367,7 @@ class Allocator:
         return promised
 
     def _annotated_cards(self, pod: Pod | None, units: int, layout: Layout) -> tuple[str, ...]:
-        """Of a pod that runs those of the container that restarts: the others run on theirs still."""
+        """Returns the annotated cards; of a pod that runs, those of the container that restarts."""
         if pod is None:
             return ()
         if again := tuple(shares_to_get_again(pod, self.state.assigned, units, resource=self.name)):
@@ -400,23 +375,17 @@ class Allocator:
         return annotated_cards_of(pod, self.resource) if layout.is_mixed else pod.annotated_cards
 
     def _assigned_numbers(self, pod: Pod | None, layout: Layout) -> list[int]:
-        """Returns the units of the class that is asked for which PodResources show of ``pod``."""
         holdings = self.state.assigned.holdings_of(pod) if pod else ()
-        own = (
-            holding
-            for holding in holdings
-            if holding and layout.class_of(holding[0]) in (None, self.resource)
-        )
+        own = (held for held in holdings if held and layout.class_of(held[0]) in (None, self.resource))
         return [number for numbers in own for number in numbers]
 
     def _total(self, pod: Pod | None) -> int:
-        """Returns what the pod asks of the resource in question."""
         asked = pod.request.resources if pod and pod.request else ()
-        return sum(each.total for each in asked if each.name == self.name)
+        return sum(request.total for request in asked if request.name == self.name)
 
     def _pod_cards(self, pod: Pod | None, units: int, included: list[int], layout: Layout) -> frozenset[str]:
-        """Where a container restarts whose own card is known it is that one: others of its pod may run
-        elsewhere, as where a card was sick when they restarted."""
+        """Returns the cards on which the pod has units. Where a container restarts whose own card is known it
+        is that one: the pod's others may run elsewhere, as where a card was sick when they restarted."""
         numbers = [*included, *self._assigned_numbers(pod, layout)]
         cards = frozenset(layout.of(self.resource).shares(numbers)) | self._preferred_cards(pod)
         if pod is None or included or not cards or self.resource is not ResourceClass.MEMORY:
@@ -424,28 +393,30 @@ class Allocator:
         return frozenset(shares_to_get_again(pod, self.state.assigned, units, resource=self.name)) or cards
 
     def _running_units(self, pod: Pod | None, units: int) -> int:
-        """Returns what lost containers of the pod have of the resource in question and run on with, when
-        another one asks for ``units``: that needs no room, neither on their cards nor on its own."""
+        """Returns the units of the resource in question with which other lost containers of the pod run while
+        one asks for ``units``: they need no room."""
         running = self._running_beside(pod, units) if pod else {}
         asked = pod.request.resources if pod and pod.request else ()
-        asking = {name for each in asked if each.name == self.name for name in each.containers}
+        asking = {name for request in asked if request.name == self.name for name in request.containers}
         return sum(sum(shares.values()) for name, shares in running.items() if name in asking)
 
     def _running_beside(self, pod: Pod, units: int) -> Mapping[str, Shares]:
         return running_beside(pod, self.state.assigned, units, resource=self.name)
 
     def _preferred_cards(self, pod: Pod | None) -> frozenset[str]:
-        """Where each card is another one only as long as PodResources do not show them: a container that
-        restarts after the kubelet lost its checkpoint has to get its own cards again."""
+        """Returns the cards that were preferred for the pod. Where each container gets a card of its own they
+        count only while PodResources do not answer: a container that restarts after the kubelet lost its
+        checkpoint has to get its own cards again."""
         preferred = self.state.preferred.get(pod.uid) if pod else None
         shown = self.resource is not ResourceClass.MEMORY and self.state.pod_resources_available
         return frozenset(preferred.cards_of(self.resource)) if preferred and not shown else frozenset()
 
     def _available(self, numbers: Iterable[int], included: list[int]) -> UnitSet:
-        """Returns what the kubelet calls available, less what PodResources show as assigned, or it is taking.
+        """Returns what the kubelet calls available, less what PodResources list as assigned and what is being
+        taken.
 
-        They differ when a pod ends while another one is being admitted: the kubelet then forgets for a
-        moment what it gave to the latter. Source: ``ManagerImpl.UpdateAllocatedDevices``.
+        They differ when a pod ends while another one is being admitted: the kubelet then forgets for a moment
+        what it gave to the latter. Source: ``ManagerImpl.UpdateAllocatedDevices``.
         """
         available = UnitSet(numbers)
         available.discard_all(self._taken(), but=included)
@@ -472,9 +443,8 @@ class Allocator:
     ) -> None:
         named = ",".join(cards)
         if len(candidates) != 1:
-            _log.warning(
-                "units for a pod that nobody knows%s", _whose_is_unknown(candidates), extra={"card": named}
-            )
+            unknown = _whose_is_unknown(candidates)
+            _log.warning("chose units for a pod that is not known%s", unknown, extra={"card": named})
             return
         (pod,) = candidates
         reason = reason_for_other_card(request, layout.of(self.resource), cards)
@@ -485,7 +455,7 @@ class Allocator:
 
 
 def _whose_is_unknown(candidates: Sequence[Pod]) -> str:
-    """Returns what to add to a message where several pods run without units that their kubelet knows of."""
+    """Returns what to add to a message where several pods run whose units the kubelet has lost."""
     if len(candidates) < 2:
         return ""
     names = ", ".join(str(candidate.name) for candidate in candidates[:MAX_NAMED])

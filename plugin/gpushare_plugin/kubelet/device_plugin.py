@@ -95,31 +95,21 @@ class DevicePlugin:
         self, request: Sequence[PreferenceRequest], context: Context
     ) -> api.PreferredAllocationResponse:
         """GetPreferredAllocation: which units the kubelet shall take. Refuses with RESOURCE_EXHAUSTED."""
-        try:
-            async with self._answering(PREFERRED_ALLOCATION):
-                ids = [await self._allocator.prefer(container) for container in request]
-        except (NothingFitsError, NothingOfferedError) as error:
-            await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, _told(error))
-        except TimeoutError:
-            await context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, TOO_LATE_MESSAGE)
+        async with self._answering(PREFERRED_ALLOCATION, context, grpc.StatusCode.RESOURCE_EXHAUSTED):
+            ids = [await self._allocator.prefer(container) for container in request]
         responses = [api.ContainerPreferredAllocationResponse(deviceIDs=identifier) for identifier in ids]
         return api.PreferredAllocationResponse(container_responses=responses)
 
     async def allocate(self, request: api.AllocateRequest, context: Context) -> api.AllocateResponse:
         """Allocate: what comes with the units that the kubelet took. Refuses with FAILED_PRECONDITION."""
-        try:
-            async with self._answering(ALLOCATE):
-                asked = (container_request.devices_ids for container_request in request.container_requests)
-                answers = [await self._allocator.allocate(ids) for ids in asked]
-        except (UnusableUnitsError, NothingOfferedError) as error:
-            await context.abort(grpc.StatusCode.FAILED_PRECONDITION, _told(error))
-        except TimeoutError:
-            await context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, TOO_LATE_MESSAGE)
+        async with self._answering(ALLOCATE, context, grpc.StatusCode.FAILED_PRECONDITION):
+            asked = (container_request.devices_ids for container_request in request.container_requests)
+            answers = [await self._allocator.allocate(ids) for ids in asked]
         return api.AllocateResponse(container_responses=[_response(answer) for answer in answers])
 
     @asynccontextmanager
-    async def _answering(self, verb: str) -> AsyncIterator[None]:
-        """While entered a call is under way. Raises ``TimeoutError`` where that takes too long."""
+    async def _answering(self, verb: str, context: Context, code: grpc.StatusCode) -> AsyncIterator[None]:
+        """While entered a request is under way. It is refused with ``code``, or where it takes too long."""
         begun, refusal = self._clock(), ""
         try:
             with self._calls.one():
@@ -127,7 +117,11 @@ class DevicePlugin:
                     yield
         except Exception as error:
             refusal = REFUSALS.get(type(error), DEFECT)
-            raise
+            if isinstance(error, TimeoutError):
+                await context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, TOO_LATE_MESSAGE)
+            if refusal == DEFECT:
+                raise
+            await context.abort(code, _refusal_text(error))
         finally:
             self._called(KubeletRequest(verb=verb, seconds=self._clock() - begun, refusal=refusal))
 
@@ -136,9 +130,9 @@ class DevicePlugin:
         return api.PreStartContainerResponse()
 
 
-def _told(error: Exception) -> str:
+def _refusal_text(error: Exception) -> str:
     """The kubelet puts it into the status of the pod."""
-    return printable(str(error), most_bytes=REFUSAL_BYTES)
+    return printable(str(error), max_bytes=REFUSAL_BYTES)
 
 
 def _response(answer: ContainerAnswer) -> api.ContainerAllocateResponse:

@@ -24,7 +24,6 @@ from gpushare_plugin.decide.units.locks import Locks
 from gpushare_plugin.kubelet.assignment_reader import AssignmentReader
 from gpushare_plugin.kubelet.device_stream import DeviceStream
 from gpushare_plugin.kubelet.reservations import UnitReservations
-from gpushare_plugin.reconcile.node_allocations import NodeAllocations
 from gpushare_plugin.reconcile.status_writer import StatusWriter
 from gpushare_plugin.state import PluginState
 
@@ -43,7 +42,6 @@ class KubeletOffer:
     reservations: UnitReservations
     streams: Mapping[str, DeviceStream]
     """By the name of the extended resource."""
-    allocations: NodeAllocations
     status: StatusWriter
     _decided: Memo[Offering] = field(default_factory=Memo, init=False)
     _sent_locks: Locks = field(default_factory=dict, init=False)
@@ -152,7 +150,7 @@ class KubeletOffer:
     def _send_changes(self, before: Offering) -> None:
         offering = self.state.offering
         holdings = chain(self.state.assigned.holdings(), self.reservations.holdings())
-        locks, kept = self.allocations.locks(offering), kept_units(offering.layout, holdings)
+        locks, kept = self.state.locks(offering), kept_units(offering.layout, holdings)
         if (*offering.lists, locks, kept) != (*before.lists, self._sent_locks, self._sent_kept):
             self._send(offering, locks, kept)
 

@@ -19,7 +19,6 @@ from gpushare_plugin.kubelet.device_stream import DeviceStream
 from gpushare_plugin.kubelet.reservations import UnitReservations
 from gpushare_plugin.reconcile.annotation_writer import AnnotationWriter
 from gpushare_plugin.reconcile.kubelet_offer import KubeletOffer
-from gpushare_plugin.reconcile.node_allocations import NodeAllocations
 from gpushare_plugin.reconcile.status_writer import StatusWriter
 from gpushare_plugin.reconcile.use_meter import UseMeter
 from gpushare_plugin.state import PluginState
@@ -42,13 +41,11 @@ class NodeReconciler:
     now: Callable[[], datetime] = utc_now
     clock: Callable[[], float] = time.monotonic
     """In steady seconds."""
-    _allocations: NodeAllocations = field(init=False)
     _annotations: AnnotationWriter = field(init=False)
     _status: StatusWriter = field(init=False)
     _offer: KubeletOffer = field(init=False)
 
     def __post_init__(self) -> None:
-        self._allocations = NodeAllocations(self.state)
         self._annotations = AnnotationWriter(self.state, self.client, self.events, self.now)
         self._status = StatusWriter(
             state=self.state,
@@ -56,7 +53,6 @@ class NodeReconciler:
             events=self.events,
             registration=self.registration,
             reservations=self.reservations,
-            allocations=self._allocations,
             annotations=self._annotations,
             now=self.now,
             clock=self.clock,
@@ -66,7 +62,6 @@ class NodeReconciler:
             assignment_reader=self.assignment_reader,
             reservations=self.reservations,
             streams=self.streams,
-            allocations=self._allocations,
             status=self._status,
         )
 
@@ -83,8 +78,8 @@ class NodeReconciler:
         await self._find_cards()
         offered = await self._offer.update()
         # Also for a node that is not shared any more: its pods still hold what they hold.
-        await self._annotations.repair(self._allocations.certain_assignments())
-        allocations = self._allocations.of(self._allocations.certain_assignments())
+        await self._annotations.repair(self.state.certain_assignments())
+        allocations = self.state.allocations(self.state.certain_assignments())
         await self.meter.measure(self.state.offering.layout, allocations)
         return await self.write_status() and offered
 
@@ -101,9 +96,9 @@ class NodeReconciler:
             return
         self._offer.decide()
         await yield_to_kubelet()
-        self._annotations.plan(self._allocations.certain_assignments())
+        self._annotations.plan(self.state.certain_assignments())
         await yield_to_kubelet()
-        self._allocations.of(self._allocations.certain_assignments())
+        self.state.allocations(self.state.certain_assignments())
         await yield_to_kubelet()
 
     def seconds_until_due(self) -> float | None:

@@ -1,4 +1,4 @@
-"""The status of the GPUShareNode: made of what is known, written where it has changed, told in Events."""
+"""Writes the status of the GPUShareNode where it has changed, and the Events that follow from it."""
 
 import asyncio
 import logging
@@ -34,7 +34,6 @@ from gpushare_plugin.decide.use.reported_use import ReportedUse, recorded_use, r
 from gpushare_plugin.devices.card import Reading
 from gpushare_plugin.kubelet.reservations import UnitReservations
 from gpushare_plugin.reconcile.annotation_writer import AnnotationWriter
-from gpushare_plugin.reconcile.node_allocations import NodeAllocations
 from gpushare_plugin.state import PluginState
 
 _log = logging.getLogger(__name__)
@@ -49,7 +48,6 @@ class StatusWriter:
     events: EventWriter
     registration: Callable[[], RegistrationState]
     reservations: UnitReservations
-    allocations: NodeAllocations
     annotations: AnnotationWriter
     now: Callable[[], datetime]
     clock: Callable[[], float]
@@ -124,8 +122,8 @@ class StatusWriter:
         if offering.layout_unknown or (waits and is_recorded(offering, share_node)):
             conditions = self._conditions(share_node, offering, use, self._audited(offering, None))
             return kept_status(share_node, conditions, faults=faults, now=self.now())
-        assignments = self.allocations.assignments(offering)
-        allocations = self.allocations.of(assignments)
+        assignments = state.node_assignments(offering)
+        allocations = state.allocations(assignments)
         locks = node_locks(assignments, state.pods, allocations) if assignments else {}
         status = self._without_conditions.value(
             (share_node, allocations, offering, locks, use, faults),
@@ -167,7 +165,7 @@ class StatusWriter:
         use: ReportedUse,
         differences: Sequence[Difference],
     ) -> list[ConditionState]:
-        state, assignments = self.state, self.allocations.assignments(offering)
+        state, assignments = self.state, self.state.node_assignments(offering)
         lost = lost_allocations(assignments, state.pods.values()) if assignments else []
         lost += lost_assignments_without_pod(state.assigned, state.pods)
         annotations = AnnotationState(

@@ -3,7 +3,7 @@
 import logging
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from gpushare_core.api.enums import MeasurementScope
 from gpushare_core.api.served import Problem
@@ -35,24 +35,17 @@ NOT_MEASURABLE = Problem(
 _log = logging.getLogger(__name__)
 
 
+@dataclass(slots=True)
 class UseMeter:
     """Keeps ``state.measured``, as often as the policy says."""
 
-    def __init__(
-        self,
-        state: PluginState,
-        names: ContainerNames,
-        *,
-        open_use: Callable[[GPUShareNode], UseSource | None],
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._state = state
-        self._names = names
-        self._open_use = open_use
-        self._clock = clock
-        self._exceeded: dict[ContainerShare, float] = {}
-        """When the share was exceeded last."""
-        self._logged: dict[str, None] = {}
+    state: PluginState
+    names: ContainerNames
+    open_use: Callable[[GPUShareNode], UseSource | None]
+    clock: Callable[[], float] = time.monotonic
+    _exceeded: dict[ContainerShare, float] = field(default_factory=dict, init=False)
+    """When the share was exceeded last."""
+    _logged: dict[str, None] = field(default_factory=dict, init=False)
 
     async def measure(self, layout: Layout | None, allocations: Sequence[PodAllocation]) -> None:
         """Measures what the holders of ``allocations`` use.
@@ -60,7 +53,7 @@ class UseMeter:
         Where nothing is to be measured, nothing counts as in use. Where the use cannot be known, the status
         keeps what it says of cards.
         """
-        state, share_node = self._state, self._state.share_node
+        state, share_node = self.state, self.state.share_node
         if share_node is None or layout is None or state.reading is None:
             state.measured = None
             return
@@ -68,7 +61,7 @@ class UseMeter:
         if question is None:
             state.measured = MeasuredUse(cards={placed.uuid: 0 for placed in layout.cards})
             return
-        source = self._open_use(share_node)
+        source = self.open_use(share_node)
         if source is None:
             state.measured = MeasuredUse(problem=NOT_MEASURABLE)
             return
@@ -77,20 +70,20 @@ class UseMeter:
         if not question.by_container:
             state.measured = MeasuredUse(cards=use.cards, problem=use.problem)
             return
-        self._names.forget({allocation.pod.kubelet_uid for allocation in allocations})
-        if unnamed := unnamed_owners(use, layout, allocations, self._names.known):
-            await self._names.look_up(unnamed)
-        measured = measured_use(use, layout, allocations, self._names.known)
+        self.names.forget({allocation.pod.kubelet_uid for allocation in allocations})
+        if unnamed := unnamed_owners(use, layout, allocations, self.names.known):
+            await self.names.look_up(unnamed)
+        measured = measured_use(use, layout, allocations, self.names.known)
         state.measured = replace(measured, exceeded_lately=self._exceeded_lately(measured))
 
     def _exceeded_lately(self, measured: MeasuredUse) -> frozenset[ContainerShare]:
-        now = self._clock()
+        now = self.clock()
         self._exceeded.update(dict.fromkeys(exceeding(measured.containers, measured.requested), now))
         self._exceeded = {key: seen for key, seen in self._exceeded.items() if now - seen < EXCESS_ENDS_AFTER}
         return frozenset(self._exceeded)
 
     def _question(self, share_node: GPUShareNode, allocations: Sequence[PodAllocation]) -> UseQuestion | None:
-        measurement, reading = share_node.spec.measurement, self._state.reading
+        measurement, reading = share_node.spec.measurement, self.state.reading
         if measurement.scope is MeasurementScope.OFF or reading is None:
             return None
         return UseQuestion(

@@ -18,6 +18,7 @@ from aiohttp import ClientSession
 from aiohttp.test_utils import TestServer
 from prometheus_client import CollectorRegistry
 from tests.fakes.api_server import PODS, SHARE_NODES, FakeApi, fake_api
+from tests.fakes.extender_api import extender_api
 from tests.samples.extender import share_node
 from tests.samples.hidden import HIDDEN, WRITABLE, hidden_in
 
@@ -37,7 +38,7 @@ from gpushare_extender.decide.preemption.events import refused
 from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.objects.pod_reference import PodReference
 from gpushare_extender.verbs.health import HealthApi
-from gpushare_extender.verbs.server import ExtenderApi, application
+from gpushare_extender.verbs.server import application
 from gpushare_hostctl.main import main as hostctl
 from gpushare_hostctl.report import Report
 from gpushare_operator.main import parser
@@ -244,7 +245,7 @@ async def test_what_the_extender_answers() -> None:
         ledger = Ledger()
         ledger.replace_share_nodes([share_node("n1")])
         watches = (WatchHealth("pods", lambda: 0.0, listed=True),)
-        extender = ExtenderApi(ledger, Binder(client, ledger, _permitted), HealthApi(watches))
+        extender = extender_api(Binder(client, ledger, _permitted), HealthApi(watches))
         async with TestServer(application(extender)) as server, ClientSession() as session:
             for method, path, body in _calls():
                 async with session.request(method, server.make_url(path), json=body) as answer:

@@ -153,7 +153,7 @@ async def test_a_certificate_is_shown_once_its_key_is_there(
         renew(folder, "second", "client.pem")
         await client.get(PODS)
         await client.get(PODS)
-        assert sum("going on with the certificates before" in text for text in caplog.messages) == 1
+        assert sum("using the previous ones" in text for text in caplog.messages) == 1
         renew(folder, "second", "client.key")
         await client.get(PODS)
     assert server.seen == ["first", "first", "second"]

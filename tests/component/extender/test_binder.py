@@ -151,7 +151,7 @@ async def test_what_the_node_does_not_serve_is_not_bound(
 
 async def test_the_pod_is_read_from_the_api_servers_cache(api: FakeApi, binder: Binder) -> None:
     assert await binder.bind(reference(), "n1") == ""
-    assert [(each.method, each.query.get("resourceVersion")) for each in api.seen] == [
+    assert [(request.method, request.query.get("resourceVersion")) for request in api.seen] == [
         ("GET", "0"),
         ("POST", None),
     ]
@@ -210,7 +210,7 @@ async def test_many_binds_at_once_never_over_commit(api: FakeApi, binder: Binder
     assert answers.count("") == 6, "three of 5 units on each of two cards of 16"
     assert used(ledger) == 30
     cards = [allocation(api, f"p{index}")["cards"] for index, answer in enumerate(answers) if not answer]
-    assert sorted(card for each in cards for card in each) == ["n1-0"] * 3 + ["n1-1"] * 3
+    assert sorted(card for pair in cards for card in pair) == ["n1-0"] * 3 + ["n1-1"] * 3
 
 
 async def test_two_binds_of_one_pod_are_one(api: FakeApi, binder: Binder, ledger: Ledger) -> None:

@@ -73,7 +73,7 @@ class TestBind:
     async def test_both_land_with_the_node_in_one_write(self, api: FakeApi) -> None:
         async with extender_of(api, dialect_node()) as extender:
             assert await extender.bind(asking({"aliyun.com": 4})) == ""
-        shown = [each for each in api.history(PODS) if each["spec"].get("nodeName")]
+        shown = [pod for pod in api.history(PODS) if pod["spec"].get("nodeName")]
         assert len(shown) == 1
         assert {"gpushare.io/allocation", "ALIYUN_COM_GPU_MEM_IDX"} <= shown[0]["metadata"][
             "annotations"

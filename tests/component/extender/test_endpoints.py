@@ -43,8 +43,8 @@ async def test_all_ports_end_at_the_same_time(tls: ServerTls) -> None:
 
     addresses = [free_address() for _ in range(2)]
     calls = [
-        Endpoint(each, heard_application(), tls, ListenerLimits(), Http2Service(held, 1000))
-        for each in addresses
+        Endpoint(address, heard_application(), tls, ListenerLimits(), Http2Service(held, 1000))
+        for address in addresses
     ]
     served = asyncio.Event()
     serving_task = asyncio.create_task(serve())
@@ -53,7 +53,7 @@ async def test_all_ports_end_at_the_same_time(tls: ServerTls) -> None:
         connected(addresses[0].port, caller_tls()) as one,
         connected(addresses[1].port, caller_tls()) as other,
     ):
-        asked = [(each, each.ask()) for each in (one, other)]
+        asked = [(client, client.ask()) for client in (one, other)]
         for _ in asked:
             await asyncio.wait_for(arrived.acquire(), 5)
         stop.set()

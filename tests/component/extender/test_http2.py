@@ -143,17 +143,17 @@ class TestAnswers:
             return Response(call.content)
 
         async with server.client(answer) as client:
-            numbers = {client.ask(content=str(each).encode()): each for each in range(200)}
+            numbers = {client.ask(content=str(index).encode()): index for index in range(200)}
             await asyncio.wait_for(held.until(200), 5)
             held.free.set()
-            for number, each in numbers.items():
-                assert (await client.answer(number)).content == str(each).encode()
+            for number, index in numbers.items():
+                assert (await client.answer(number)).content == str(index).encode()
 
     async def test_what_needs_no_waiting_is_answered_at_once(self, server: Server) -> None:
         async with server.client(echo_at_once) as client:
-            numbers = {client.ask(content=str(each).encode()): each for each in range(50)}
-            for number, each in numbers.items():
-                assert (await client.answer(number)).content.endswith(b" %d" % each)
+            numbers = {client.ask(content=str(index).encode()): index for index in range(50)}
+            for number, index in numbers.items():
+                assert (await client.answer(number)).content.endswith(b" %d" % index)
 
     @pytest.mark.parametrize("defect", [broken, broken_at_once])
     async def test_a_defect_costs_its_own_answer_alone(self, server: Server, defect: Handler) -> None:

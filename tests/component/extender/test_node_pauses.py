@@ -215,7 +215,9 @@ async def test_a_whole_burst_at_a_node_without_plugin_costs_one_read(setting: Se
     await setting.api.wait_for("the pause", lambda: bool(setting.refusal()))
     assert "for 5 s" in setting.refusal()
     reads = [
-        each for each in setting.api.seen if each.method == "GET" and each.path.endswith(("p0", "p1", "p2"))
+        request
+        for request in setting.api.seen
+        if request.method == "GET" and request.path.endswith(("p0", "p1", "p2"))
     ]
     assert sum("resourceVersion" not in read.query for read in reads) == 1
 

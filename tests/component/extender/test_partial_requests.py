@@ -163,7 +163,7 @@ class TestTogether:
         conversations = [Conversation(budget) for _ in range(3)]
         for conversation in conversations:
             conversation.say(START, begun(1), part(1, 40_000)[:-1])
-        assert [each.owner.is_broken_off for each in conversations] == [True, False, False]
+        assert [conversation.owner.is_broken_off for conversation in conversations] == [True, False, False]
 
     async def test_a_larger_request_than_all_may_be_together_comes_all_the_same(self) -> None:
         largest = 2 * MAX_PARTIAL_BYTES
@@ -183,12 +183,16 @@ class TestTogether:
     @pytest.mark.parametrize(
         "end",
         [
-            pytest.param(lambda each: each.say(part(1, 1, "END_STREAM")), id="complete"),
-            pytest.param(lambda each: each.say(part(1, 99_000)), id="too large"),
-            pytest.param(lambda each: each.say(wire(RstStreamFrame(1))), id="reset"),
-            pytest.param(lambda each: each.requests.connection_lost(None), id="connection lost"),
-            pytest.param(lambda each: each.requests.end(), id="connection ended"),
-            pytest.param(lambda each: each.say(b"\x00\x00\x01\x06" + bytes(6)), id="no HTTP/2"),
+            pytest.param(lambda conversation: conversation.say(part(1, 1, "END_STREAM")), id="complete"),
+            pytest.param(lambda conversation: conversation.say(part(1, 99_000)), id="too large"),
+            pytest.param(lambda conversation: conversation.say(wire(RstStreamFrame(1))), id="reset"),
+            pytest.param(
+                lambda conversation: conversation.requests.connection_lost(None), id="connection lost"
+            ),
+            pytest.param(lambda conversation: conversation.requests.end(), id="connection ended"),
+            pytest.param(
+                lambda conversation: conversation.say(b"\x00\x00\x01\x06" + bytes(6)), id="no HTTP/2"
+            ),
         ],
     )
     async def test_nothing_is_counted_when_it_is_over(

@@ -262,8 +262,8 @@ async def test_a_list_is_not_kept(api: FakeApi, client: KubeClient) -> None:
     following = asyncio.create_task(watch_pods(client, ledger, health))
     await asyncio.wait_for(health.until_applied(0), 5.0)
     assert ledger.holder("uid-a")
-    lists = (each for each in gc.get_objects() if isinstance(each, list) and each)
-    assert [each for each in lists if isinstance(each[0], PodUpdate)] == []
+    lists = (found for found in gc.get_objects() if isinstance(found, list) and found)
+    assert [found for found in lists if isinstance(found[0], PodUpdate)] == []
     following.cancel()
     await asyncio.gather(following, return_exceptions=True)
 
@@ -273,7 +273,7 @@ async def test_of_what_is_listed_again_the_ledger_has_no_second_copy(
 ) -> None:
     api.put(PODS, holder_json("a"))
     await followed.wait_for("the pod", lambda: followed.used() == [4, 0])
-    pod, node = (json.dumps(each).encode() for each in (holder_json("a"), share_node_json("n1")))
+    pod, node = (json.dumps(item).encode() for item in (holder_json("a"), share_node_json("n1")))
     ledger = followed.ledger
     assert read_known_pod(ledger, pod).holder is ledger.holder("uid-a")
     assert read_known_share_node(ledger, node) is ledger.share_node("n1")

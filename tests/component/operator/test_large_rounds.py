@@ -118,7 +118,7 @@ async def test_a_node_has_its_share_node_and_its_labels_in_one_round(
 ) -> None:
     """It was looked at after all GPUShareNodes of a large cluster, and again after all labels."""
     monkeypatch.setattr(reconcile, "MAX_ACTIONS", 4)
-    monkeypatch.setattr(policy_plan, "TOGETHER", 2)
+    monkeypatch.setattr(policy_plan, "MAX_NODES_TOGETHER", 2)
     operator = Operator(cluster)
     await operator.resync()
     for _ in range(2):

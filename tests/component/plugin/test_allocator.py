@@ -147,7 +147,7 @@ async def test_pods_that_were_swapped_while_podresources_were_silent_are_repaire
     node.kubelet.deaf = True
     swapped = [await node.kubelet.admit(pod) for pod in (second, first)]
     node.kubelet.deaf = False
-    assert [each.variables["main"]["GPUSHARE_CARD"] for each in swapped] == CARDS
+    assert [pod.variables["main"]["GPUSHARE_CARD"] for pod in swapped] == CARDS
     await node.until("the first repair", lambda: _cards(node, "first") == {CARDS[1]: 4})
     await node.until("the second repair", lambda: _cards(node, "second") == {CARDS[0]: 4})
 
@@ -197,7 +197,10 @@ async def test_repairs_end_with_the_first_that_the_api_server_does_not_answer(
     status_path = f"{SHARE_NODES}/{NODE}/status"
     node.share(reservedMemory="1Gi")
     await node.api.wait_for("the status", lambda: bool(node.api.requests("PATCH", status_path)))
-    assert len([each for each in node.api.seen if each.method == "PATCH" and each.path in paths]) <= 2
+    assert (
+        len([request for request in node.api.seen if request.method == "PATCH" and request.path in paths])
+        <= 2
+    )
     node.api.recover()
     await node.until("z's annotation", lambda: node.allocation("z") is not None)
 
@@ -238,7 +241,7 @@ async def test_no_unit_changes_while_the_kubelet_writes_down_what_it_took(
             await asyncio.sleep(0.15)
         return answer
 
-    monkeypatch.setattr(FakeKubelet, "_call", lambda _, *each: slow(*each))
+    monkeypatch.setattr(FakeKubelet, "_call", lambda _, *arguments: slow(*arguments))
     admitted = await node.run_pod(pod_json("a", container(units=4)))
     assert admitted.variables["main"]["GPUSHARE_MEMORY_MIB"] == "4096"
     await node.until("the block", lambda: node.condition("UnitChangeBlocked") == ("True", "PodsHoldUnits"))

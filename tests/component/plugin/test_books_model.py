@@ -50,7 +50,9 @@ class World:
         """Nothing happens."""
 
     def schedule(self, a: int, b: int) -> None:
-        served = [DIALECTS[DIALECT_NAMES[a % 7 % 2]].resource_name(each) for each in CLASSES[self.mode]]
+        served = [
+            DIALECTS[DIALECT_NAMES[a % 7 % 2]].resource_name(resource) for resource in CLASSES[self.mode]
+        ]
         is_memory = RESOURCES[served[b % len(served)]] is ResourceClass.MEMORY
         amount = a % 9 + 1 if is_memory else a % 3 + 1
         containers, inits = SHAPES[b % len(SHAPES)](served[b % len(served)], amount)

@@ -35,7 +35,7 @@ async def test_nobody_is_alarmed(node: Node, monkeypatch: pytest.MonkeyPatch) ->
     await node.until("the next one", lambda: "next" in node.on_cards())
     await node.until("agreement", lambda: node.condition("LedgerInSync") == ("True", "InSync"))
     conditions = [it["status"].get("conditions", []) for it in node.api.history(SHARE_NODES)]
-    assert "OverCommitted" not in {each["reason"] for found in conditions for each in found}
+    assert "OverCommitted" not in {condition["reason"] for found in conditions for condition in found}
 
 
 async def test_what_the_other_one_had_is_free_when_that_has_ended(node: Node) -> None:

@@ -63,7 +63,7 @@ async def forgetful_restart(node: Node, *names: str) -> None:
     await lists(node, served)
 
 
-async def forgotten_without_mirror(node: Node, mode: str) -> None:
+async def lost_without_mirror(node: Node, mode: str) -> None:
     """A static pod, of whose units neither its kubelet nor an annotation tells any more."""
     await one_card(node, mode)
     await static_pod(node)
@@ -72,7 +72,7 @@ async def forgotten_without_mirror(node: Node, mode: str) -> None:
     delete_mirror(node)
 
 
-async def forgotten_while_both_are_away(node: Node, mode: str) -> int:
+async def lost_while_both_are_away(node: Node, mode: str) -> int:
     """The same, with plugin and kubelet still to be started; returns how many resources were served."""
     await one_card(node, mode)
     await static_pod(node)
@@ -104,7 +104,7 @@ async def must_not_fit(node: Node, units: int, resource: str = MEMORY) -> None:
 
 @modes
 async def test_a_static_pod_keeps_its_units_when_its_mirror_is_made_anew(node: Node, mode: str) -> None:
-    await forgotten_without_mirror(node, mode)
+    await lost_without_mirror(node, mode)
     node.api.put(PODS, mirror("static", 12, uid="mirror-2"))
     await must_not_fit(node, 8)
     await node.until("its annotation", lambda: node.allocation("static") is not None)
@@ -118,7 +118,7 @@ async def test_a_static_pod_keeps_its_units_when_its_mirror_is_made_anew(node: N
 
 @modes
 async def test_it_keeps_them_while_it_has_no_mirror(node: Node, mode: str) -> None:
-    await forgotten_without_mirror(node, mode)
+    await lost_without_mirror(node, mode)
     await node.until("that in the status", lambda: [holder.orphaned for holder in holders(node)] == [True])
     assert node.on_cards() == {"static": {FIRST: 12}}
     await must_not_fit(node, 8)
@@ -164,7 +164,7 @@ async def test_a_pod_that_was_never_annotated_keeps_them(node: Node, mode: str) 
 
 @modes
 async def test_the_record_tells_it_where_the_plugin_was_restarted_too(node: Node, mode: str) -> None:
-    served = await forgotten_while_both_are_away(node, mode)
+    served = await lost_while_both_are_away(node, mode)
     node.api.put(PODS, mirror("static", 12, uid="mirror-2"))
     await node.kubelet.start()
     await node.start_plugin()
@@ -177,7 +177,7 @@ async def test_the_record_tells_it_where_the_plugin_was_restarted_too(node: Node
 
 @modes
 async def test_they_are_free_when_it_has_ended(node: Node, mode: str) -> None:
-    await forgotten_without_mirror(node, mode)
+    await lost_without_mirror(node, mode)
     await node.until("that in the status", lambda: [holder.orphaned for holder in holders(node)] == [True])
     node.kubelet.pods.pop(name_of("static"))
     await node.until("the end of it", lambda: node.on_cards() == {}, within=20)
@@ -186,7 +186,7 @@ async def test_they_are_free_when_it_has_ended(node: Node, mode: str) -> None:
 
 
 async def test_another_static_pod_of_its_name_has_nothing_of_it(node: Node) -> None:
-    await forgotten_without_mirror(node, "Memory")
+    await lost_without_mirror(node, "Memory")
     await node.until("that in the status", lambda: [holder.orphaned for holder in holders(node)] == [True])
     node.kubelet.pods.pop(name_of("static"))
     other = mirror("static", 2, static="hash-2", uid="mirror-2")
@@ -196,7 +196,7 @@ async def test_another_static_pod_of_its_name_has_nothing_of_it(node: Node) -> N
 
 
 async def test_a_container_that_is_started_anew_gets_its_card_again(node: Node) -> None:
-    await forgotten_without_mirror(node, "Memory")
+    await lost_without_mirror(node, "Memory")
     node.api.put(PODS, mirror("static", 12, uid="mirror-2"))
     await node.until("its annotation", lambda: node.allocation("static") is not None)
     variables = await node.kubelet.restart_container(name_of("static"), "main", 12)
@@ -243,7 +243,7 @@ async def test_nor_is_one_whose_file_was_written_anew(node: Node) -> None:
         await node.kubelet.admit(mirror("second", 4, static="hash-3", uid="mirror-3"))
 
 
-async def test_nor_is_such_a_one_where_the_former_ones_units_are_forgotten_too(node: Node) -> None:
+async def test_nor_is_such_a_one_where_the_former_ones_units_are_lost_too(node: Node) -> None:
     await one_card(node, "Memory")
     await static_pod(node, 4)
     await node.run_pod(mirror("second", 2, static="hash-2", uid="mirror-2"))
@@ -260,7 +260,7 @@ async def test_nor_is_such_a_one_where_the_former_ones_units_are_forgotten_too(n
 @modes
 async def test_the_record_tells_it_while_the_mirror_is_away(node: Node, mode: str) -> None:
     """The kubelet makes the mirror anew a moment after the plugin has read of it."""
-    served = await forgotten_while_both_are_away(node, mode)
+    served = await lost_while_both_are_away(node, mode)
     await node.kubelet.start()
     await node.start_plugin()
     await all_pods(node)
@@ -353,7 +353,7 @@ def is_displaced(node: Node) -> bool:
 async def test_an_init_container_that_is_admitted_once_more_lends_its_units(
     node: Node, *, annotated: bool
 ) -> None:
-    """A kubelet that has forgotten all asks anew for a container that has ended, and for none that runs."""
+    """A kubelet that has lost all asks anew for a container that has ended, and for none that runs."""
     await one_card(node, "Memory")
     if not annotated:
         node.api.fail("PATCH", pod_path("default", "staged"), *[status(403)] * 1000)
@@ -385,7 +385,7 @@ async def test_an_init_container_that_runs_keeps_its_units(node: Node) -> None:
 
 
 async def test_an_init_container_may_take_all_that_is_left_of_its_card(node: Node) -> None:
-    """Nothing is forgotten: the pod is being admitted, and what it lacks still is nobody else's."""
+    """Nothing is lost: the pod is being admitted, and what it lacks still is nobody else's."""
     await one_card(node, "Memory")
     node.kubelet.aligns = True
     inits = (container("first", 8), container("second", 16))
@@ -405,7 +405,7 @@ async def run_on(node: Node, card: str, name: str, *containers: Json, inits: tup
     """Runs a pod that the extender has bound to ``card``."""
     units = {init["name"]: int(init["resources"]["limits"][MEMORY]) for init in (*inits, *containers)}
     told = annotation(
-        {each: {card: count} for each, count in units.items()}, cards={card: max(units.values())}
+        {container: {card: count} for container, count in units.items()}, cards={card: max(units.values())}
     )
     await node.run_pod(pod_json(name, *containers, inits=inits, annotation=told) | {"status": RUNNING})
 
@@ -445,7 +445,7 @@ async def forgets_pair(node: Node) -> None:
 
 async def pair_on_two_cards(node: Node) -> None:
     """12 units run on the second card, and 3 on the first one: the second was sick when they restarted. The
-    kubelet has forgotten both, and the plugin does not know any more which card it has named for them."""
+    kubelet has lost both, and the plugin does not know any more which card it has named for them."""
     await two_cards(node, "Memory")
     await run_on(node, SECOND, "pair", container(units=12), container("side", 3))
     await node.until("it in the status", lambda: sums(node) == {FIRST: 0, SECOND: 15})

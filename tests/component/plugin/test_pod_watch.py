@@ -90,7 +90,7 @@ async def _read_twice(api: PluginApi, first: HeldBack) -> PluginState:
 
 
 def _readings(api: PluginApi) -> int:
-    return sum(each.method == "GET" and each.path == pod_path(*ONE) for each in api.seen)
+    return sum(request.method == "GET" and request.path == pod_path(*ONE) for request in api.seen)
 
 
 async def test_a_pod_that_is_being_read_is_not_read_twice(api: PluginApi) -> None:
@@ -123,7 +123,7 @@ async def test_a_reading_under_way_that_tells_nothing_of_the_pod_is_not_trusted(
 async def test_a_reading_that_hangs_is_not_waited_for_long(
     api: PluginApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pod_watch, "PATIENCE", 0.05)
+    monkeypatch.setattr(pod_watch, "UNDER_WAY_TIMEOUT", 0.05)
     api.put(PODS, pod_json("a", container(units=4)))
     hanging = HeldBack()
     api.fail("GET", pod_path(*ONE), hanging)

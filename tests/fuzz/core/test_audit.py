@@ -79,10 +79,10 @@ def test_whatever_a_status_says_is_compared_or_named(item: Any) -> None:
     book = read_share_node(item)
     assert status_differences(book) is not None
     for world in (MEMORY_WORLD, MIXED_WORLD):
-        books = world.books()
-        changed = replace(books, share_node=book)
+        records = world.records()
+        changed = replace(records, share_node=book)
         assert are_for_people(node_differences(changed))
-        assert are_for_people(released_early(books, changed))
+        assert are_for_people(released_early(records, changed))
 
 
 @fuzzes(read_ledger, few=60)
@@ -93,9 +93,9 @@ def test_whatever_an_extender_answers_is_compared_or_refused(answer: Any) -> Non
     except ValueError as error:
         assert str(error)
         return
-    books = MIXED_WORLD.books()
+    records = MIXED_WORLD.records()
     for ledger in ledgers.values():
-        changed = replace(books, ledger=ledger)
+        changed = replace(records, ledger=ledger)
         assert are_for_people(node_differences(changed))
 
 
@@ -107,10 +107,10 @@ def test_whatever_an_extender_answers_is_compared_or_refused(answer: Any) -> Non
     )
 )
 def test_whatever_an_author_writes_into_an_environment(variables: dict[str, str]) -> None:
-    books = MEMORY_WORLD.books()
+    records = MEMORY_WORLD.records()
     seen = read_environment(variables)
     key = ContainerKey(PodKey("default", "a", "uid-a"), "main")
-    changed = replace(books, environments={key: seen})
+    changed = replace(records, environments={key: seen})
     assert are_for_people(node_differences(changed))
 
 

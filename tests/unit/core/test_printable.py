@@ -43,7 +43,7 @@ def test_json_says_the_same(text: str) -> None:
 
 @given(st.text(alphabet=st.sampled_from(["\x1b", "a", "é", "\U0001f4a5", "\ud800"])), st.integers(10, 60))
 def test_no_more_bytes_are_left_than_asked_for_and_no_half_of_an_escape(text: str, most: int) -> None:
-    shown = printable(text, most_bytes=most)
+    shown = printable(text, max_bytes=most)
     assert len(shown.encode()) <= most
     if shown != printable(text):
         kept = shown.removesuffix(CUT)

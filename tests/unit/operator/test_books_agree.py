@@ -21,7 +21,7 @@ from tests.samples.operator import (
 
 from gpushare_core.api.names import BOOKS_LEASE
 from gpushare_core.api.policy_status import PolicyStatus
-from gpushare_core.audit.difference import Difference, Kind
+from gpushare_core.audit.difference import Difference, DifferenceKind
 from gpushare_core.audit.extender_report import (
     BELIEVED_FOR,
     ExtenderReport,
@@ -42,7 +42,7 @@ BOTH = policy("default", rule("gpu-1", "gpu-2"))
 
 
 def difference(node: str = "gpu-1", sentence: str = "card 0 has 20 of 16 units", **extra: Any) -> Difference:
-    return Difference(**{"node": node, "kind": Kind.SUMS_DIFFER, "sentence": sentence, **extra})
+    return Difference(**{"node": node, "kind": DifferenceKind.SUMS_DIFFER, "sentence": sentence, **extra})
 
 
 def report(**nodes: str) -> ExtenderReport:

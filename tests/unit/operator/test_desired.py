@@ -12,7 +12,7 @@ from tests.samples.operator import INSTALLATION, control_plane, hostctl_run, pol
 from gpushare_core.api.api_object import ApiObject
 from gpushare_core.api.share_node import NodeSpec
 from gpushare_core.text.json_object import Json
-from gpushare_extender.main import DRAIN_SECONDS
+from gpushare_extender.extender import DRAIN_SECONDS
 from gpushare_operator.backends.dedicated.deployment import scheduler_deployment
 from gpushare_operator.backends.extender.daemon_set import extender_daemon_set
 from gpushare_operator.backends.extender.log_folder import ExtenderLog

@@ -18,7 +18,7 @@ from tests.samples.operator import (
 
 from gpushare_core.api.names import DIALECT_LABEL, MODE_LABEL, POLICY_LABEL
 from gpushare_core.dialects.table import DIALECTS
-from gpushare_operator.decide.nodes.dialect_names import dialect_in_force, forgotten_names, own_names
+from gpushare_operator.decide.nodes.dialect_names import dialect_in_force, names_left_by_kubelet, own_names
 from gpushare_operator.policies.served_resources import ignored_resources, managed_resources
 
 OURS = ("gpushare.io/memory", "gpushare.io/slice", "gpushare.io/card")
@@ -133,9 +133,9 @@ def test_kubelets_leave_zeros_by_names_that_only_dialects_have(
     labels: dict[str, str], expected: tuple[str, ...]
 ) -> None:
     left = node("gpu-1", labels=labels, offered=tuple(sorted(ZEROS)), zeros=ZEROS)
-    assert forgotten_names(sharing(left).states[left.name]) == expected
+    assert names_left_by_kubelet(sharing(left).states[left.name]) == expected
 
 
 def test_in_force_by_default_nothing_is_stale() -> None:
     seen = sharing(serving(policy(), "gpu-1"))
-    assert forgotten_names(seen.states["gpu-1"]) == ()
+    assert names_left_by_kubelet(seen.states["gpu-1"]) == ()

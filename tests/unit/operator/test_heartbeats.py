@@ -13,9 +13,9 @@ from gpushare_core.text.json_object import Json
 from gpushare_operator.cluster.heartbeats import MAX_GAP, Heartbeats, written_by_running_plugins
 from gpushare_operator.cluster.nodes.observed_states import ObservedState
 from gpushare_operator.cluster.objects import NodeObject, PodObject, ShareNodeObject
-from gpushare_operator.decide.unavailable_plugins import doubt_share_node, why_silent
+from gpushare_operator.decide.unavailable_plugins import doubt_share_node, why_unavailable
 from gpushare_operator.reconcile import HEARTBEATS_SECONDS
-from gpushare_operator.status.nodes.node_audit import why_unseen
+from gpushare_operator.status.nodes.node_audit import why_plugin_cannot_audit
 from gpushare_operator.status.nodes.node_readiness import why_not_ready
 
 NOON = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
@@ -215,7 +215,7 @@ def test_what_is_doubted_already_is_not_written_again() -> None:
 def test_a_plugin_that_is_heard_of_is_not_doubted() -> None:
     heard = replace(state(), unavailable_since=None)
     assert list(doubt_share_node(heard)) == []
-    assert (why_silent(heard), why_not_ready(heard), why_unseen(heard)) == ("", "", "")
+    assert (why_unavailable(heard), why_not_ready(heard), why_plugin_cannot_audit(heard)) == ("", "", "")
 
 
 def test_a_plugin_that_has_reported_since_is_back() -> None:
@@ -231,5 +231,5 @@ def test_a_plugin_that_has_reported_since_is_back() -> None:
 
 def test_a_policy_says_so_of_its_node() -> None:
     assert "heard of last" in why_not_ready(state())
-    assert "heard of last" in why_unseen(state())
+    assert "heard of last" in why_plugin_cannot_audit(state())
     assert why_not_ready(state(ready=False)) == "the node itself is not Ready"

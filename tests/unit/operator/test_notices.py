@@ -9,7 +9,7 @@ from gpushare_core.api.conditions import ConditionState
 from gpushare_operator.cluster.snapshot import ClusterSnapshot
 from gpushare_operator.notices import MAX_EVENTS, MAX_OF_A_KIND, QUIET, NodeNotices
 from gpushare_operator.status.events import notice_event
-from gpushare_operator.status.nodes.node_facts import Fact, FactLook
+from gpushare_operator.status.nodes.node_facts import Fact, FactFinder
 
 OWNER = policy()
 HEALTHY = share("gpu-1", OWNER)
@@ -27,7 +27,7 @@ MISTAKEN = replace(HEALTHY, conditions={**HEALTHY.conditions, "CardsCordoned": C
 
 
 def facts(seen: ClusterSnapshot) -> dict[Fact, str]:
-    results = seen.index(FactLook(OWNER.name), subject=OWNER.name).results
+    results = seen.index(FactFinder(OWNER.name), subject=OWNER.name).results
     return {fact: text for result in results.values() for fact, text in result.items()}
 
 

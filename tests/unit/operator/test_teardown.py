@@ -29,7 +29,7 @@ from gpushare_operator.actions import (
     SetFinalizers,
 )
 from gpushare_operator.backends.teardown import Leftover
-from gpushare_operator.decide.teardown.steps import STEPS, still_there
+from gpushare_operator.decide.teardown.steps import still_there, teardown_steps
 
 MEMORY = "gpushare.io/memory"
 NO_LABELS: dict[str, str | None] = {PLUGIN_NODE_LABEL: None, POLICY_LABEL: None}
@@ -127,7 +127,7 @@ def test_what_a_policy_left_whose_finalizer_was_taken_off_by_force_is_removed() 
 
 
 def test_the_steps_stand_in_this_order() -> None:
-    assert [step.name for step in STEPS] == [
+    assert [step.name for step in teardown_steps(None)] == [
         "GPUShareNodes",
         "schedulers restored",
         "extender",

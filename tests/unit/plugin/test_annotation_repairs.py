@@ -7,7 +7,7 @@ from tests.samples.plugin import ANNOTATION, NODE, annotation, assigned, contain
 
 from gpushare_core.allocation_annotation import Allocation, decode_allocation
 from gpushare_core.dialects.gpushare import GPUSHARE
-from gpushare_plugin.decide.admit.card_reason import NO_ROOM
+from gpushare_plugin.decide.admit.preferred_allocation import NO_ROOM
 from gpushare_plugin.decide.held.assigned_devices import AssignedDevices
 from gpushare_plugin.decide.held.pods import Pod
 from gpushare_plugin.decide.held.preferred_cards import PreferredCard, PreferredCards
@@ -73,7 +73,7 @@ def test_two_swapped_pods_are_both_repaired_and_keep_what_else_was_written() -> 
     first = pod("first", container(units=4), annotation=annotation({"main": {"GPU-0": 4}}))
     second = pod("second", container(units=4), annotation=annotation({"main": {"GPU-1": 4}}))
     made = repaired(assigned(first={"main": FOUR_ON_1}, second={"main": FOUR}), first, second)
-    assert {name: each.cards for name, each in made.items()} == {
+    assert {name: held.cards for name, held in made.items()} == {
         "first": {"GPU-1": 4},
         "second": {"GPU-0": 4},
     }

@@ -6,15 +6,15 @@ import pytest
 from tests.samples.plugin import card, layout
 
 from gpushare_core.placement.requests import ResourceClass
-from gpushare_plugin.decide.admit.card_reason import (
+from gpushare_plugin.decide.admit.preferred_allocation import (
     CLOSED,
     NO_ROOM,
     NOT_ON_NODE,
     OTHER_CLASS,
     SAME_POD,
+    ContainerRequest,
     reason_for_other_card,
 )
-from gpushare_plugin.decide.admit.preferred_allocation import ContainerRequest
 
 ANNOTATED = ContainerRequest(units=2, pod_units=2, annotated_cards=("GPU-0",))
 HINTED = ContainerRequest(units=2, pod_units=2, hinted_cards=("GPU-0",))

@@ -20,7 +20,7 @@ X, Y, STRANGE = (digit * 64 for digit in "123")
 
 
 def held(name: str, **containers: dict[str, int]) -> PodAllocation:
-    asking = [container(each, sum(shares.values())) for each, shares in containers.items()]
+    asking = [container(name, sum(shares.values())) for name, shares in containers.items()]
     cards: dict[str, int] = {}
     for shares in containers.values():
         cards = {card: cards.get(card, 0) + units for card, units in (cards | shares).items()}
@@ -55,7 +55,7 @@ def test_processes_of_one_of_several_holders_need_its_name() -> None:
     use = Use(processes=[process("b", X, 5), process("b", Y, 7), process("b", STRANGE, 9)])
     assert used(use, TWO) == {}
     assert unnamed_owners(use, layout(), [TWO], {}) == {
-        CgroupOwner(UIDS["b"], each): name_of("b") for each in (X, Y, STRANGE)
+        CgroupOwner(UIDS["b"], container_id): name_of("b") for container_id in (X, Y, STRANGE)
     }
     assert used(use, TWO, x=X, y=Y) == {key("b", "x"): 5, key("b", "y"): 7}
 
@@ -101,11 +101,11 @@ def test_the_plugins_own_node_may_run_within_a_pod_of_another_cluster() -> None:
 
 
 def test_a_source_may_know_containers_by_name() -> None:
-    told = [
+    uses = [
         ContainerUse(uid=UIDS["b"], container="y", card="GPU-0", used=5),
         ContainerUse(uid=UIDS["b"], container="helper", card="GPU-0", used=5),
     ]
-    assert used(Use(containers=told), TWO) == {key("b", "y"): 5}
+    assert used(Use(containers=uses), TWO) == {key("b", "y"): 5}
 
 
 def test_what_was_asked_for_is_what_the_units_are_worth() -> None:

@@ -169,12 +169,12 @@ def test_calls_of_the_kubelet_are_counted_from_zero() -> None:
 def test_what_is_not_known_is_not_shown() -> None:
     problem = Problem("DriverHung", "wait")
     off = share_node(measurement={"scope": "Off"})
-    for each in (
+    for without_use in (
         replace(state(), measured=MeasuredUse(problem=problem)),
         replace(state(), measured=None),
         state(off),
     ):
-        assert by_labels(list(figures(each)), "gpushare_card_memory_used_bytes") == {}
+        assert by_labels(list(figures(without_use)), "gpushare_card_memory_used_bytes") == {}
     partly = replace(
         state(), measured=MeasuredUse(cards={"GPU-0": 1}, requested={HOLDING: 1}, problem=problem)
     )

@@ -1,4 +1,4 @@
-"""What IDs in use mean is witnessed by the kubelet's checkpoint and by annotations."""
+"""What IDs in use mean follows from the kubelet's checkpoint and by annotations."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -47,9 +47,7 @@ NOW = datetime(2026, 11, 21, tzinfo=UTC)
 GI, HALF = MemoryUnit.parse("1Gi"), MemoryUnit.parse("512Mi")
 
 
-def witness(
-    name: str, low: int, high: int, *, memory: int = 0, size: int = 0, units: int = 0
-) -> GrantedUnits:
+def grant(name: str, low: int, high: int, *, memory: int = 0, size: int = 0, units: int = 0) -> GrantedUnits:
     """``memory`` of the units and ``size`` of the card are in GiB."""
     return GrantedUnits(
         holder="default/a",
@@ -66,7 +64,9 @@ def witness(
 def with_checkpoint(before: Layout, **pods: dict[str, list[int]]) -> AssignedDevices:
     """The same pods as PodResources and the checkpoint show them."""
     listed = assigned(**pods)
-    identified = {name: replace(each, uid=f"uid-{name.name}") for name, each in listed.pods.items()}
+    identified = {
+        name: replace(assignment, uid=f"uid-{name.name}") for name, assignment in listed.pods.items()
+    }
     return AssignedDevices(identified, stored(before, **pods))
 
 
@@ -83,14 +83,14 @@ def decided(
 
 def test_the_checkpoint_tells_card_and_size() -> None:
     (seen,) = stored_granted_units(with_checkpoint(layout(), a={"main": [17, 16]}))
-    assert seen == replace(witness("GPU-1", 16, 17, memory=2, size=16), index=1, unit=GI)
+    assert seen == replace(grant("GPU-1", 16, 17, memory=2, size=16), index=1, unit=GI)
 
 
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
         pytest.param(
-            annotation({"main": {"GPU-1": 2}}), [replace(witness("GPU-1", 3, 4), unit=GI)], id="it says so"
+            annotation({"main": {"GPU-1": 2}}), [replace(grant("GPU-1", 3, 4), unit=GI)], id="it says so"
         ),
         pytest.param(annotation({"main": {"GPU-1": 4}}), [], id="another amount"),
         pytest.param(annotation({"main": {"GPU-1": 2}}, node="gpu-2"), [], id="another node"),
@@ -115,34 +115,34 @@ def test_what_the_checkpoint_tells_is_not_asked_of_annotations() -> None:
 
 
 @pytest.mark.parametrize(
-    ("candidates", "witnesses", "expected"),
+    ("candidates", "granted", "expected"),
     [
-        pytest.param((GI, HALF), [witness("x", 0, 3, memory=4)], GI, id="the first that fits"),
-        pytest.param((HALF, GI), [witness("x", 0, 3, memory=4)], GI, id="the second fits"),
-        pytest.param((None, HALF), [witness("x", 0, 3)], HALF, id="memory unknown"),
-        pytest.param((None, HALF), [witness("x", 0, 3, memory=8)], MemoryUnit.parse("2048Mi"), id="told"),
+        pytest.param((GI, HALF), [grant("x", 0, 3, memory=4)], GI, id="the first that fits"),
+        pytest.param((HALF, GI), [grant("x", 0, 3, memory=4)], GI, id="the second fits"),
+        pytest.param((None, HALF), [grant("x", 0, 3)], HALF, id="memory unknown"),
+        pytest.param((None, HALF), [grant("x", 0, 3, memory=8)], MemoryUnit.parse("2048Mi"), id="told"),
     ],
 )
 def test_the_unit_is_one_in_which_everybody_holds_memory(
-    candidates: tuple[MemoryUnit | None, ...], witnesses: list[GrantedUnits], expected: MemoryUnit
+    candidates: tuple[MemoryUnit | None, ...], granted: list[GrantedUnits], expected: MemoryUnit
 ) -> None:
-    assert granted_unit(candidates, witnesses) == expected
+    assert granted_unit(candidates, granted) == expected
 
 
 HALVES, QUARTERS = CardPart(ResourceClass.SLICE, 2), CardPart(ResourceClass.SLICE, 4)
 
 
-def slice_witness(unit: CardPart | None, memory: int) -> GrantedUnits:
+def granted_slice(unit: CardPart | None, memory: int) -> GrantedUnits:
     """One slice of a card of 16 GiB, in GiB."""
-    seen = witness("x", 0, 0, memory=memory, size=16)
+    seen = grant("x", 0, 0, memory=memory, size=16)
     return replace(seen, resource=ResourceClass.SLICE, unit=unit)
 
 
 @pytest.mark.parametrize(
     ("candidates", "seen", "expected"),
     [
-        pytest.param((QUARTERS,), slice_witness(HALVES, 4), HALVES, id="told, half of the card reserved"),
-        pytest.param((HALVES,), slice_witness(None, 4), QUARTERS, id="not told: by the memory"),
+        pytest.param((QUARTERS,), granted_slice(HALVES, 4), HALVES, id="told, half of the card reserved"),
+        pytest.param((HALVES,), granted_slice(None, 4), QUARTERS, id="not told: by the memory"),
     ],
 )
 def test_what_a_slice_was_is_told_by_its_container_and_not_by_its_memory(
@@ -154,52 +154,56 @@ def test_what_a_slice_was_is_told_by_its_container_and_not_by_its_memory(
 
 def test_units_of_two_sizes_are_a_contradiction() -> None:
     with pytest.raises(ContradictionError, match="default/a hold units of different sizes"):
-        granted_unit((GI,), [witness("x", 0, 3, memory=4), witness("y", 4, 4, memory=2)])
+        granted_unit((GI,), [grant("x", 0, 3, memory=4), grant("y", 4, 4, memory=2)])
 
 
 @pytest.mark.parametrize(
-    ("witnesses", "expected"),
+    ("granted", "expected"),
     [
-        pytest.param([witness("GPU-1", 20, 27, size=16)], [("GPU-1", 16, 16)], id="where it usually lies"),
+        pytest.param([grant("GPU-1", 20, 27, size=16)], [("GPU-1", 16, 16)], id="where it usually lies"),
         pytest.param(
-            [witness("GPU-0", 0, 3, size=16), witness("GPU-1", 18, 20, size=16)],
+            [grant("GPU-0", 0, 3, size=16), grant("GPU-1", 18, 20, size=16)],
             [("GPU-0", 0, 16), ("GPU-1", 16, 16)],
             id="one beside the other",
         ),
         pytest.param(
-            [witness("GPU-0", 5, 5, size=16), witness("GPU-1", 17, 17, size=16)],
+            [grant("GPU-0", 5, 5, size=16), grant("GPU-1", 17, 17, size=16)],
             [("GPU-0", 0, 16), ("GPU-1", 16, 16)],
             id="room is left for the second",
         ),
         pytest.param(
-            [witness("GPU-0", 0, 1, size=8), witness("GPU-1", 12, 23, size=16)],
+            [grant("GPU-0", 0, 1, size=8), grant("GPU-1", 12, 23, size=16)],
             [("GPU-0", 0, 8), ("GPU-1", 8, 16)],
             id="not where it usually lies",
         ),
         pytest.param(
-            [witness("GPU-0", 0, 1), witness("GPU-1", 10, 12)],
+            [grant("GPU-0", 0, 1), grant("GPU-1", 10, 12)],
             [("GPU-0", 0, 10), ("GPU-1", 10, 16)],
             id="nobody told the size: as much as there is room for",
         ),
-        pytest.param([witness("GPU-9", 4, 6)], [("GPU-9", 3, 3)], id="a card that is gone, of unknown size"),
+        pytest.param([grant("GPU-9", 4, 6)], [("GPU-9", 3, 3)], id="a card that is gone, of unknown size"),
     ],
 )
 def test_each_card_is_placed_around_its_units_in_use(
-    witnesses: list[GrantedUnits], expected: list[tuple[str, int, int]]
+    granted: list[GrantedUnits], expected: list[tuple[str, int, int]]
 ) -> None:
-    placed = placed_cards(granted_cards(witnesses, (card(0), card(1)), GI), GI)
-    for each, first in placed:
-        told = [seen for seen in witnesses if seen.card == each.uuid]
-        assert all(first <= seen.lowest <= seen.highest < first + GI.units_in(each.memory) for seen in told)
+    placed = placed_cards(granted_cards(granted, (card(0), card(1)), GI), GI)
+    for physical, first in placed:
+        told = [seen for seen in granted if seen.card == physical.uuid]
+        assert all(
+            first <= seen.lowest <= seen.highest < first + GI.units_in(physical.memory) for seen in told
+        )
     if expected[0][0] != "GPU-9":
-        assert [(each.uuid, first, GI.units_in(each.memory)) for each, first in placed] == expected
+        assert [
+            (physical.uuid, first, GI.units_in(physical.memory)) for physical, first in placed
+        ] == expected
 
 
 def test_units_of_two_cards_that_lie_across_each_other_are_a_contradiction() -> None:
-    across = [witness("GPU-0", 0, 9, units=2), witness("GPU-1", 5, 6)]
+    across = [grant("GPU-0", 0, 9, units=2), grant("GPU-1", 5, 6)]
     with pytest.raises(ContradictionError, match="card GPU-1 are held that lie between those of card GPU-0"):
         placed_cards(granted_cards(across, (card(0), card(1)), GI), GI)
-    close = [witness("GPU-0", 0, 9, size=16), witness("GPU-1", 12, 13, size=16)]
+    close = [grant("GPU-0", 0, 9, size=16), grant("GPU-1", 12, 13, size=16)]
     with pytest.raises(ContradictionError, match="have no room"):
         placed_cards(granted_cards(close, (card(0), card(1)), GI), GI)
 
@@ -276,7 +280,7 @@ def test_no_layout_ever_contradicts_the_checkpoint(
     offering = decided(held, cards=found)
     assert offering.layout is not None
     assert agrees(offering.layout, stored_granted_units(held))
-    assert {each.uuid for each in found} <= {placed.uuid for placed in offering.layout.cards}
+    assert {physical.uuid for physical in found} <= {placed.uuid for placed in offering.layout.cards}
     assert list(_overlaps(offering.layout)) == []
 
 
@@ -289,10 +293,10 @@ def test_no_layout_ever_contradicts_the_annotations(
     pods = [
         pod(
             name,
-            container(units=len(each["main"])),
-            annotation=annotation({"main": before.shares(each["main"])}),
+            container(units=len(holdings["main"])),
+            annotation=annotation({"main": before.shares(holdings["main"])}),
         )
-        for name, each in holders.items()
+        for name, holdings in holders.items()
     ]
     offering = decided(held, *pods, cards=found)
     assert offering.layout is not None
@@ -326,7 +330,10 @@ def test_a_card_that_is_gone_keeps_the_room_of_all_its_slices() -> None:
     before = halves(card(0), card(1))
     made = decided(with_checkpoint(before, a={"main": [2]}), cards=(card(0),)).layout
     assert made is not None
-    assert [(each.uuid, each.first, each.units) for each in made.cards] == [("GPU-0", 0, 2), ("GPU-1", 2, 2)]
+    assert [(placed.uuid, placed.first, placed.units) for placed in made.cards] == [
+        ("GPU-0", 0, 2),
+        ("GPU-1", 2, 2),
+    ]
 
 
 def test_slices_of_two_sizes_are_a_contradiction() -> None:
@@ -374,7 +381,7 @@ def test_a_record_by_which_slices_have_another_size_is_not_believed() -> None:
     assert (refused.layout, refused.postponed and refused.postponed.reason) == (None, "LayoutUnknown")
 
 
-def test_a_witness_speaks_for_its_container_alone() -> None:
+def test_what_a_container_was_told_speaks_for_its_container_alone() -> None:
     """Nobody tells which of the other container's units lies on which card."""
     held = assigned(a={"x": [0], "y": [2, 4]})
     one = sliced({"x": {"GPU-0": 1}, "y": {"GPU-1": 1, "GPU-2": 1}})

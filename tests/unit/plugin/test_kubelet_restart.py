@@ -110,7 +110,9 @@ def test_who_was_shown_and_is_not_any_more_has_nothing() -> None:
 
 
 def test_a_pod_that_has_the_name_of_another_one_is_not_that() -> None:
-    before = AssignedDevices({name: replace(each, uid="earlier") for name, each in BEFORE.pods.items()})
+    before = AssignedDevices(
+        {name: replace(assignment, uid="earlier") for name, assignment in BEFORE.pods.items()}
+    )
     shown = replace(after(NOBODY, pods={}), complete=True)
     assert with_unshown(NOBODY, before, shown, by_name(A, B), stored={}).pods == {}
 
@@ -126,7 +128,7 @@ def test_the_checkpoint_tells_of_those_alone_who_may_be_shown() -> None:
 def test_entries_stay_when_the_checkpoint_is_lost() -> None:
     before = replace(
         BEFORE,
-        pods={name: replace(each, uid=f"uid-{name.name}") for name, each in BEFORE.pods.items()},
+        pods={name: replace(assignment, uid=f"uid-{name.name}") for name, assignment in BEFORE.pods.items()},
         stored=stored(layout(), a={"main": [0, 1, 2, 3]}),
     )
     shown = after(NOBODY, pods=by_name(A))
@@ -137,10 +139,11 @@ def test_entries_stay_when_the_checkpoint_is_lost() -> None:
 def test_a_pod_that_only_says_to_be_the_mirror_of_a_listed_one_keeps_nothing_of_it(
     uids: tuple[str, str],
 ) -> None:
-    """What the kubelet has forgotten of that one would look as if it had it still."""
+    """What the kubelet has lost of that one would look as if it had it still."""
     forged, units = replace(pod("forged"), static_uid="uid-a"), stored(layout(), a={"main": [0, 1, 2, 3]})
     a, b = (
-        each.pods[name_of("a")].with_uid(uid) for each, uid in zip((BEFORE, listed("a")), uids, strict=True)
+        devices.pods[name_of("a")].with_uid(uid)
+        for devices, uid in zip((BEFORE, listed("a")), uids, strict=True)
     )
     pods, before = by_name(A, B, forged), AssignedDevices({name_of("a"): a}, stored=units)
     answer = replace(listed("a"), pods={name_of("a"): b})

@@ -1,4 +1,4 @@
-"""What a kubelet has forgotten: known by what was listed before, or recorded, no longer than it is true."""
+"""What a kubelet has lost: known by what was listed before, or recorded, no longer than it is true."""
 
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -59,18 +59,18 @@ def left(
     """Container -> units that are remembered still."""
     remembered = still_remembered({before.pod.name: before}, listed, shown, by_name(*pods))
     found = remembered.get(before.pod.name)
-    return {name: sum(each.values()) for name, each in found.containers.items()} if found else {}
+    return {name: sum(shares.values()) for name, shares in found.containers.items()} if found else {}
 
 
 LISTED = assigned(a={"main": []})
 
 
-def test_what_is_listed_without_its_units_is_forgotten() -> None:
+def test_what_is_listed_without_its_units_is_lost() -> None:
     assert left(known(POD, main=4), LISTED, POD) == {"main": 4}
     assert lost_assignments({POD.name: known(POD, main=4)}, LISTED) == {POD.name: known(POD, main=4)}
 
 
-def test_what_was_forgotten_is_so_still_while_the_next_kubelet_has_not_shown_its_pod() -> None:
+def test_what_was_lost_is_so_still_while_the_next_kubelet_has_not_shown_its_pod() -> None:
     unshown = replace(LISTED, unshown=frozenset({POD.name}))
     assert lost_assignments({POD.name: known(POD, main=4)}, unshown) == {POD.name: known(POD, main=4)}
 
@@ -87,7 +87,7 @@ def test_what_one_container_lacks_of_a_pod_that_is_not_shown_yet_is_counted_with
     found = lost_assignments(before, unshown)
     assert found == {PAIR.name: known(PAIR, side=2)}
     assignments = node_assignments(replace(unshown, lost=found))
-    assert [each.cards for each in every_allocation(assignments, {})] == [{"GPU-0": 6}]
+    assert [allocation.cards for allocation in every_allocation(assignments, {})] == [{"GPU-0": 6}]
     assert lost_units(assignments, {}) == {"GPU-0": 2}
 
 
@@ -160,7 +160,7 @@ def test_it_is_nobodys_but_the_next_pods_of_its_name_while_that_may_not_be_known
     (counted,) = every_allocation(assignments, by_name(POD))
     assert (counted.pod.uid, counted.cards, counted.orphaned) == ("former", {"GPU-0": 4}, True)
     assert lost_units(assignments, by_name(POD)) == {"GPU-0": 4}
-    assert lost_units(assignments, by_name(POD), but_of={POD.uid: {}}) == {"GPU-0": 0}
+    assert lost_units(assignments, by_name(POD), candidates={POD.uid: {}}) == {"GPU-0": 0}
 
 
 def test_what_one_container_lacks_stays_also_while_another_one_has_restarted_under_the_next_pods_name() -> (
@@ -191,7 +191,7 @@ def test_what_another_container_of_the_pod_runs_with_is_not_there_for_the_one_th
     listed = replace(assigned(a={"main": [], "side": []}), lost={PAIR.name: APART})
     beside = running_beside(PAIR, listed, 2)
     assert beside == {"main": {"GPU-1": 4}}
-    found = lost_units(node_assignments(listed), by_name(PAIR), but_of={PAIR.uid: sum_shares(beside)})
+    found = lost_units(node_assignments(listed), by_name(PAIR), candidates={PAIR.uid: sum_shares(beside)})
     assert found == {"GPU-1": 4, "GPU-0": 0}
 
 
@@ -344,7 +344,7 @@ def running(one: Pod) -> Pod:
 
 
 def test_what_was_listed_in_the_middle_of_an_admission_is_not_all() -> None:
-    """The kubelet gave the other container its units a moment later, and forgot both."""
+    """The kubelet gave the other container its units a moment later, and lost both."""
     annotated = pod(
         "a",
         container(units=4),

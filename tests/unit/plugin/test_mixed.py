@@ -1,4 +1,4 @@
-"""Mode Mixed in the plugin's decisions: blocks of units, locks, which card a class gets, witnesses."""
+"""Mode Mixed in the plugin's decisions: blocks of units, locks, which card a class gets, granted units."""
 
 from array import array
 from dataclasses import replace
@@ -14,6 +14,7 @@ from tests.samples.plugin import (
     by_name,
     card,
     container,
+    environment,
     ids,
     name_of,
     pod,
@@ -25,7 +26,6 @@ from gpushare_core.placement.card_choice import Strategy
 from gpushare_core.placement.modes.table import NODE_MODES
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_core.placement.units import UnitFields, parse_node_unit
-from gpushare_plugin.decide.admit.environment import environment
 from gpushare_plugin.decide.admit.pod_being_admitted import candidates_by_list
 from gpushare_plugin.decide.admit.preferred_allocation import ContainerRequest, NothingFitsError, choose_units
 from gpushare_plugin.decide.held.assigned_devices import AssignedDevices
@@ -68,8 +68,8 @@ def test_a_number_alone_tells_card_and_class(
 
 def test_what_is_reserved_moves_no_block() -> None:
     reserving = lay_out([card(0), card(1)], UNIT, reserved=2 * GIB)
-    assert [(each.first, each.units) for each in reserving.of(MEMORY).cards] == [(0, 14), (19, 14)]
-    assert [(each.first, each.units) for each in reserving.of(SLICE).cards] == [(16, 2), (35, 2)]
+    assert [(placed.first, placed.units) for placed in reserving.of(MEMORY).cards] == [(0, 14), (19, 14)]
+    assert [(placed.first, placed.units) for placed in reserving.of(SLICE).cards] == [(16, 2), (35, 2)]
     assert reserving.means_the_same(TWO)
 
 
@@ -130,7 +130,7 @@ def test_a_class_is_given_units_of_its_own_cards_and_then_of_free_ones(
 
 @pytest.mark.parametrize("resource", ResourceClass)
 def test_cards_of_other_classes_are_never_given(resource: ResourceClass) -> None:
-    other = next(each for each in ResourceClass if each is not resource)
+    other = next(other_class for other_class in ResourceClass if other_class is not resource)
     with pytest.raises(NothingFitsError):
         chosen(resource, 1, {"GPU-0": other, "GPU-1": other})
 
@@ -153,7 +153,7 @@ def test_the_pod_that_is_admitted_asks_for_what_the_kubelet_asks_for() -> None:
     waiting = by_name(slices, memory)
     devices = assigned(s={"main": []}, m={"main": []})
     found = candidates_by_list(devices, waiting, {}, 1, resource=GPUSHARE.memory_resource)
-    assert [each.name for each in found] == [name_of("m")]
+    assert [pod.name for pod in found] == [name_of("m")]
 
 
 def entry(layout: Layout, container: str, numbers: list[int]) -> CheckpointEntry:
@@ -182,7 +182,7 @@ def histories(draw: st.DrawFn) -> tuple[Layout, AssignedDevices, tuple[PhysicalC
             held[f"c{placed.card.index}"] = [*numbers[len(numbers) - amount :]]
     entries = {name: entry(before, name, numbers) for name, numbers in held.items()}
     devices = assigned(a=held)
-    known = {name: replace(each, uid="uid-a") for name, each in devices.pods.items()}
+    known = {name: replace(assignment, uid="uid-a") for name, assignment in devices.pods.items()}
     found = [card(index, memory=size * GIB) for index, size in enumerate(draw(SIZES))]
     return before, AssignedDevices(known, {"uid-a": entries}), tuple(draw(st.permutations(found)))
 

@@ -127,7 +127,7 @@ def test_one_card_too_many_is_left_out() -> None:
     more = (card(2), card(0), card(1))
     offering = decided(cards=more, last=layout(), limit=TWO_CARDS)
     assert offering.layout == layout()
-    assert [each.uuid for each in offering.left_out] == ["GPU-2"]
+    assert [left_out.uuid for left_out in offering.left_out] == ["GPU-2"]
     assert offering.finest_unit
     assert (offering.finest_unit.text, offering.desired_units) == ("2Gi", 48)
 
@@ -154,4 +154,4 @@ def test_cards_that_come_with_a_unit_too_fine_are_taken_as_far_as_they_fit() -> 
     more = (card(0), card(1), card(2, memory=4 * 2**30), card(3))
     offering = decided("1Mi", cards=more, last=layout(), limit=TWO_CARDS + 4 * 16)
     assert offering.layout == layout(*more[:3])
-    assert [each.uuid for each in offering.left_out] == ["GPU-3"]
+    assert [left_out.uuid for left_out in offering.left_out] == ["GPU-3"]

@@ -123,10 +123,10 @@ def test_a_pod_is_served_when_the_kubelet_has_nothing_more_to_ask(
     unseen = pod("a", container(), inits=inits)
     answered = {"uid-a": PreferredCard(("GPU-0",), containers=answers)}
     arrived = candidates_by_arrival(AssignedDevices(), by_name(unseen), answered, 4)
-    assert [each.name.name for each in arrived] == asked_again
+    assert [candidate.name.name for candidate in arrived] == asked_again
     if not any("restartPolicy" in init for init in inits):
         listed = candidates_by_list(assigned(a={"main": []}), by_name(unseen), answered, 4)
-        assert [each.name.name for each in listed] == asked_again
+        assert [candidate.name.name for candidate in listed] == asked_again
 
 
 def test_a_running_pod_comes_last_and_a_predecessor_is_another_pod() -> None:
@@ -185,7 +185,7 @@ def test_without_a_listing_pods_come_in_the_order_of_their_promises(
     held: AssignedDevices, preferred: PreferredCards, expected: str | None
 ) -> None:
     found = candidates_by_arrival(held, PAIR, preferred, 4)
-    assert next((each.name.name for each in found), None) == expected
+    assert next((candidate.name.name for candidate in found), None) == expected
 
 
 def test_without_a_listing_a_pod_that_was_begun_is_finished_first() -> None:
@@ -203,7 +203,7 @@ def test_pods_are_looked_up_when_their_spec_is_unknown_or_may_be_another_ones() 
         pod("old", container(units=4), deleting=True),
         read_metadata(pod_json("unread"), ANNOTATION),
     )
-    holder = PodAssignment.of_ids(name_of("holder"), {"main": ["AAA"]})
+    holder = PodAssignment(name_of("holder"), {"main": array("I", [0])})
     listed = assigned(known={"main": []}, old={"main": []}, unread={"main": []}, new={"main": []})
     everything = AssignedDevices({**listed.pods, holder.name: holder})
-    assert sorted(each.name for each in pods_to_read(everything, pods)) == ["new", "old", "unread"]
+    assert sorted(name.name for name in pods_to_read(everything, pods)) == ["new", "old", "unread"]

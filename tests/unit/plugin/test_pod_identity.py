@@ -18,11 +18,11 @@ SUCCESSOR = replace(POD, uid="other")
 
 
 def entries(**pods: dict[str, list[int]]) -> list[CheckpointEntry]:
-    return [entry for each in stored(layout(), **pods).values() for entry in each.values()]
+    return [entry for containers in stored(layout(), **pods).values() for entry in containers.values()]
 
 
 def known_as(uid: str) -> AssignedDevices:
-    return AssignedDevices({name: replace(each, uid=uid) for name, each in LISTED.pods.items()})
+    return AssignedDevices({name: replace(assignment, uid=uid) for name, assignment in LISTED.pods.items()})
 
 
 @pytest.mark.parametrize(

@@ -137,19 +137,25 @@ def listed_of(name: str, known: Known) -> PodAssignment:
 def assignments_of(state: State) -> NodeAssignments:
     meaning = LAYOUTS[state.layout]
     known = dict(zip(NAMES, state.pods, strict=True))
-    listed = {name_of(name): listed_of(name, each) for name, each in known.items() if each.listed is not None}
-    kept = {
-        name: {"main": [*each.kept]} | ({"init": [0, 1]} if each.init_kept else {})
-        for name, each in known.items()
-        if len({meaning.card_of(number) for number in each.kept}) == 1
+    listed = {
+        name_of(name): listed_of(name, of_name)
+        for name, of_name in known.items()
+        if of_name.listed is not None
     }
-    lost = {name_of(name): allocation_of(name) for name, each in known.items() if each.lost}
+    kept = {
+        name: {"main": [*of_name.kept]} | ({"init": [0, 1]} if of_name.init_kept else {})
+        for name, of_name in known.items()
+        if len({meaning.card_of(number) for number in of_name.kept}) == 1
+    }
+    lost = {name_of(name): allocation_of(name) for name, of_name in known.items() if of_name.lost}
     devices = AssignedDevices(
         pods=listed,
         stored=stored(meaning, **kept),
-        lost={name: each for name, each in lost.items() if name in listed},
+        lost={name: of_name for name, of_name in lost.items() if name in listed},
     )
-    card_of = {f"uid-{name}": PreferredCard(("GPU-1",)) for name, each in known.items() if each.preferred}
+    card_of = {
+        f"uid-{name}": PreferredCard(("GPU-1",)) for name, of_name in known.items() if of_name.preferred
+    }
     return NodeAssignments(node=NODE, assigned=devices, layout=meaning, preferred=card_of)
 
 
@@ -167,7 +173,7 @@ def test_what_is_remembered_is_what_would_be_decided_anew(
     planner, remembered = RepairPlanner(), Memo[PodAllocations]()
     for state in histories(first, last, order):
         assignments, dialect = assignments_of(state), DIALECTS[state.dialect]
-        pods = by_name(*(pod_of(n, each) for n, each in zip(NAMES, state.pods, strict=True) if each.asked))
+        pods = by_name(*(pod_of(n, known) for n, known in zip(NAMES, state.pods, strict=True) if known.asked))
         planned = planner.plan(assignments, pods.values(), dialect, now=NOW)
         assert planned == plan_repairs(assignments, pods.values(), dialect, now=NOW)
         of_pods = asked(remembered, [*pods.values()], assignments)
@@ -188,7 +194,7 @@ def test_a_pod_of_which_nothing_has_changed_is_not_decided_again() -> None:
         ([first, second], assignments_of_units(a=[0, 1], b=[2, 3])),
         ([first, second], assignments_of_units(a=[0, 1], b=[3, 4])),
     ):
-        memo.values({each.name: assignments.of_pod(each) for each in pods}, decide)
+        memo.values({one.name: assignments.of_pod(one) for one in pods}, decide)
     assert decided == ["a", "b", "b"]
 
 

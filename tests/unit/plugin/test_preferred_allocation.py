@@ -212,7 +212,7 @@ HALVES = lay_out([card(0), card(1), card(2)], CardPart(ResourceClass.SLICE, 2), 
             {0, 2, 4},
             [],
             {"GPU-1", "GPU-2"},
-            id="not what a pod has that the kubelet forgot",
+            id="not what a pod has that the kubelet lost",
         ),
         pytest.param(
             ContainerRequest(units=2, pod_units=1, pod_cards=frozenset({"GPU-2"})),

@@ -39,7 +39,7 @@ def held(own: dict[str, list[int]], others: dict[str, ForeignUnits]) -> Assigned
         PodAssignment(name_of(pod), {"main": array("I")}, foreign={"main": (units,)})
         for pod, units in others.items()
     ]
-    return AssignedDevices({each.name: each for each in pods})
+    return AssignedDevices({pod.name: pod for pod in pods})
 
 
 def listed(assigned: AssignedDevices) -> list[str]:
@@ -75,7 +75,7 @@ def test_without_them_there_is_nothing_to_do() -> None:
 
 def test_a_card_that_was_given_out_beyond_its_size_offers_nothing() -> None:
     assigned = held({"a": [0, 1]}, {"old": foreign(20, "0")})
-    own = [each for each in listed(assigned) if "-_-" not in each]
+    own = [identifier for identifier in listed(assigned) if "-_-" not in identifier]
     assert own == ids(0, 1, *range(16, 32))
 
 

@@ -4,19 +4,20 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from gpushare_core.audit.difference import Difference, Kind
-from gpushare_core.audit.holdings import Holding, distinct_numbers, shares_of
-from gpushare_core.audit.records import ContainerKey, NodeRecords, PodKey, Shares
-from gpushare_core.audit.rules.claims import Claim
-from gpushare_core.audit.unit_map import UnitMap
-from gpushare_core.audit.wording import (
+from gpushare_core.audit.difference import (
     ANNOTATION,
     CHECKPOINT,
     LOOK_AT_PLUGIN,
     PODRESOURCES,
     STATUS,
+    Difference,
+    DifferenceKind,
     shares_text,
 )
+from gpushare_core.audit.holdings import Holding, distinct_numbers, shares_of
+from gpushare_core.audit.records import ContainerKey, NodeRecords, PodKey, Shares
+from gpushare_core.audit.rules.claims import Claim
+from gpushare_core.audit.unit_map import UnitMap
 
 Container = tuple[str, str]
 """UID of the pod, name of the container."""
@@ -46,9 +47,9 @@ def accounts(
     if units is not None and (records.resources is not None or records.checkpoint is not None):
         book = CHECKPOINT if records.resources is None else PODRESOURCES
         found.of[book] = {}
-        for each in held:
-            found.names[_uid(each)] = each.key.pod
-            found.of[book][_uid(each), each.key.container] = shares_of(each.blocks(units))
+        for holding in held:
+            found.names[_uid(holding)] = holding.key.pod
+            found.of[book][_uid(holding), holding.key.container] = shares_of(holding.blocks(units))
     if records.share_node is not None and not records.share_node.problem:
         found.of[STATUS] = _reported(records, found.names)
     return found
@@ -79,17 +80,19 @@ def _reported(records: NodeRecords, names: dict[str, PodKey]) -> dict[Container,
     return dict(found)
 
 
-def disagreements(records: NodeRecords, held: Iterable[Holding], told: Accounts) -> Iterator[Difference]:
+def disagreements(
+    records: NodeRecords, held: Iterable[Holding], said_by_book: Accounts
+) -> Iterator[Difference]:
     """Yields the containers of which books say different things, one difference for each."""
-    foreign = {(_uid(each), each.key.container) for each in held if each.foreign}
-    for uid, container in told.containers():
+    foreign = {(_uid(holding), holding.key.container) for holding in held if holding.foreign}
+    for uid, container in said_by_book.containers():
         said = {
             book: entries.get((uid, container), {})
-            for book, entries in told.of.items()
+            for book, entries in said_by_book.of.items()
             if _speaks(records, book, uid, container, is_foreign=(uid, container) in foreign)
         }
         if len({tuple(sorted(shares.items())) for shares in said.values()}) > 1:
-            yield _difference(records, told.names.get(uid, PodKey("", "", uid)), container, said)
+            yield _difference(records, said_by_book.names.get(uid, PodKey("", "", uid)), container, said)
 
 
 def _speaks(records: NodeRecords, book: str, uid: str, container: str, *, is_foreign: bool) -> bool:
@@ -120,14 +123,13 @@ def _difference(records: NodeRecords, pod: PodKey, container: str, said: Mapping
         same[shares_text(shares)].append(book)
     words = "; ".join(f"{_tellers_say(tellers)} {text}" for text, tellers in same.items())
     cards = {card for shares in said.values() for card in shares}
-    return Difference(
-        node=records.node,
-        kind=Kind.SHARES_DIFFER,
-        card=cards.pop() if len(cards) == 1 else "",
-        pod=str(pod),
-        uid=pod.uid,
+    return Difference.of_pod(
+        records,
+        pod,
+        DifferenceKind.SHARES_DIFFER,
+        f"of {ContainerKey(pod, container)}: {words}. {_meaning(said)}",
         container=container,
-        sentence=f"of {ContainerKey(pod, container)}: {words}. {_meaning(said)}",
+        card=cards.pop() if len(cards) == 1 else "",
     )
 
 
@@ -154,17 +156,15 @@ def kubelet_disagreements(records: NodeRecords, held: Iterable[Holding]) -> Iter
     """Yields the containers that have other units by PodResources than by the checkpoint."""
     if records.resources is None or records.checkpoint is None:
         return
-    for each in held:
-        numbers = distinct_numbers(each.stored or ())
-        differ = numbers != (listed := distinct_numbers(each.units)) and [*numbers] != [*listed]
-        if each.listed and each.stored is not None and differ:
-            yield Difference(
-                node=records.node,
-                kind=Kind.SHARES_DIFFER,
-                pod=str(each.key.pod),
-                uid=each.key.pod.uid,
-                container=each.key.container,
-                sentence=f"of {each.key}: {PODRESOURCES} list {len(each.numbers)} units and {CHECKPOINT} has"
+    for holding in held:
+        numbers = distinct_numbers(holding.stored or ())
+        differ = numbers != (listed := distinct_numbers(holding.units)) and [*numbers] != [*listed]
+        if holding.listed and holding.stored is not None and differ:
+            yield Difference.of_container(
+                records,
+                holding.key,
+                DifferenceKind.SHARES_DIFFER,
+                f"of {holding.key}: {PODRESOURCES} list {len(holding.numbers)} units and {CHECKPOINT} has"
                 f" {len(numbers)}, not the same ones: after a restart the kubelet would go by the checkpoint;"
                 " if this stays, delete the pod",
             )
@@ -182,13 +182,12 @@ def orphan_marks(records: NodeRecords) -> Iterator[Difference]:
             if is_there is holder.orphaned:
                 says = "does not have it" if holder.orphaned else "has it"
                 truth = "has it" if is_there else "does not have it"
-                yield Difference(
-                    node=records.node,
-                    kind=Kind.ORPHAN_MARK,
-                    card=card.uuid,
-                    pod=str(holder.key.pod),
-                    uid=holder.key.pod.uid,
+                yield Difference.of_pod(
+                    records,
+                    holder.key.pod,
+                    DifferenceKind.ORPHAN_MARK,
+                    f"{STATUS} says of {holder.key} that the API server {says}, and the API server {truth}:"
+                    f" {LOOK_AT_PLUGIN}",
                     container=holder.key.container,
-                    sentence=f"{STATUS} says of {holder.key} that the API server {says}, and the API server"
-                    f" {truth}: {LOOK_AT_PLUGIN}",
+                    card=card.uuid,
                 )

@@ -104,10 +104,10 @@ class _Witness(NamedTuple):
 
 def _by_checkpoint(stored: Mapping[str, StoredContainer], units: UnitMap) -> _Witness:
     numbers = {
-        name: {(part.resource, number) for part in each.units for number in part.numbers}
-        for name, each in stored.items()
+        name: {(part.resource, number) for part in container.units for number in part.numbers}
+        for name, container in stored.items()
     }
-    shares = {name: dict(_on_cards(each, units)) for name, each in numbers.items()}
+    shares = {name: dict(_on_cards(found, units)) for name, found in numbers.items()}
     return _Witness(shares, _on_cards(set().union(*numbers.values()), units))
 
 
@@ -123,7 +123,7 @@ def _by_status(records: NodeRecords, pod: PodRecord, inits: Collection[str]) -> 
         for holder in card.holders:
             if holder.key.pod.uid == pod.key.uid:
                 shares[holder.key.container][card.uuid] = holder.units
-    held = Counter(sum_shares({name: each for name, each in shares.items() if name not in inits}))
+    held = Counter(sum_shares({name: share for name, share in shares.items() if name not in inits}))
     for name in shares.keys() & inits:
         held |= Counter(shares[name])
     return _Witness(shares, held)

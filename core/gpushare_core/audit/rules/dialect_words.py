@@ -2,10 +2,9 @@
 
 from collections.abc import Iterator, Mapping
 
-from gpushare_core.audit.difference import Difference, Kind
+from gpushare_core.audit.difference import ANNOTATION, LOOK_AT_PLUGIN, Difference, DifferenceKind, list_text
 from gpushare_core.audit.records import NodeRecords, ShareNodeRecord
 from gpushare_core.audit.rules.claims import Claim
-from gpushare_core.audit.wording import ANNOTATION, LOOK_AT_PLUGIN, list_text
 from gpushare_core.dialects.codec import Codec, shares_of_class
 from gpushare_core.dialects.legacy import MalformedAnnotationsError
 from gpushare_core.dialects.table import DIALECTS
@@ -21,19 +20,18 @@ def dialect_differences(records: NodeRecords, claims: Mapping[str, Claim]) -> It
     dialect = DIALECTS.get(share_node.dialect) if share_node else None
     if share_node is None or dialect is None:
         return
-    for uid, claim in claims.items():
+    for claim in claims.values():
         words = [key for key in dialect.codec.bind_keys if key in claim.pod.annotations]
         if words and claim.allocation.node == records.node and _speaks_of(dialect.codec, claim):
             ours = _indices(claim, share_node)
             theirs = _told(dialect.codec, claim.pod.annotations)
             if ours is not None and theirs != ours:
                 said = "nothing that makes sense" if theirs is None else list_text(map(str, theirs))
-                yield Difference(
-                    node=records.node,
-                    kind=Kind.DIALECT_DIFFERS,
-                    pod=str(claim.pod.key),
-                    uid=uid,
-                    sentence=f"of {claim.pod.key}: {ANNOTATION} gives it the cards of index"
+                yield Difference.of_pod(
+                    records,
+                    claim.pod.key,
+                    DifferenceKind.DIALECT_DIFFERS,
+                    f"of {claim.pod.key}: {ANNOTATION} gives it the cards of index"
                     f" {list_text(map(str, ours))}, and in the words of {dialect.name} ({list_text(words)})"
                     f" they are {said}: tools of {dialect.name} show what is not so; {LOOK_AT_PLUGIN}",
                 )

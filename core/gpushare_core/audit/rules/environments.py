@@ -2,12 +2,11 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from gpushare_core.audit.difference import Difference, Kind
+from gpushare_core.audit.difference import CHECKPOINT, ENVIRONMENT, Difference, DifferenceKind, shares_text
 from gpushare_core.audit.holdings import Holding, shares_of
 from gpushare_core.audit.records import ContainerKey, NodeRecords, SeenCards
 from gpushare_core.audit.rules.claims import Claim
 from gpushare_core.audit.unit_map import UnitMap
-from gpushare_core.audit.wording import CHECKPOINT, ENVIRONMENT, shares_text
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.dialects.table import DIALECTS
 from gpushare_core.dialects.visible_cards import hides_cards, is_runtime_variable
@@ -19,9 +18,9 @@ MAX_SHOWN = 256
 def stored_answers(records: NodeRecords, held: Iterable[Holding], units: UnitMap) -> Iterator[Difference]:
     """Yields the containers whose plugin answered other cards than their units lie on."""
     teller = f"the answer in {CHECKPOINT}"
-    for each in held:
-        if each.told and not each.foreign:
-            yield from _compared(records, each, each.told, units, teller)
+    for holding in held:
+        if holding.response and not holding.foreign:
+            yield from _compared(records, holding, holding.response, units, teller)
 
 
 def environments(records: NodeRecords, held: Iterable[Holding], units: UnitMap) -> Iterator[Difference]:
@@ -29,8 +28,8 @@ def environments(records: NodeRecords, held: Iterable[Holding], units: UnitMap) 
     if records.environments is None or (records.resources is None and records.checkpoint is None):
         return
     held = [*held]
-    by_uid = {(uid, each.key.container): each for each in held for uid in _uids(records, each)}
-    by_name = {_plain(each.key): each for each in held}
+    by_uid = {(uid, holding.key.container): holding for holding in held for uid in _uids(records, holding)}
+    by_name = {_plain(holding.key): holding for holding in held}
     for key, seen in records.environments.items():
         holding = _holding_of(key, by_uid, by_name)
         if holding is None and seen is not None:
@@ -70,18 +69,20 @@ def _compared(
     total = sum(shares.values())
     if {*seen.cards} != shares.keys() or seen.units not in (None, total):
         amount = "units" if seen.units is None else f"{seen.units} units"
-        yield _difference(
+        yield Difference.of_container(
             records,
             held.key,
+            DifferenceKind.ENVIRONMENT_DIFFERS,
             f"the kubelet holds {shares_text(shares)} for {held.key}, and {teller} names {amount} of"
             f" {', '.join(seen.cards)}: the container uses what is not its own; delete the pod, so that its"
             " controller makes it anew",
         )
     for name, value in seen.others.items():
         if _shows_others(records, held, seen, name):
-            yield _difference(
+            yield Difference.of_container(
                 records,
                 held.key,
+                DifferenceKind.ENVIRONMENT_DIFFERS,
                 f"in {teller} of {held.key} {name} is {_quoted(value)}, and its cards are"
                 f" {', '.join(seen.cards)}: its runtime shows it other cards than it holds; take {name} out"
                 " of the pod's template if it is there, and delete the pod",
@@ -94,14 +95,14 @@ def _shows_others(records: NodeRecords, held: Holding, seen: SeenCards, name: st
     A runtime knows words besides UUIDs, and an inventory has names of its own: the plugin's answer tells
     which are right, as far as it was read, and whether the runtime looks at the variable at all.
     """
-    told, shown = held.told, {*seen.others[name].split(",")}
+    response, shown = held.response, {*seen.others[name].split(",")}
     if hides_cards(name, seen.others[name]):
         return False
     cards = records.share_node.cards if records.share_node else ()
-    if told is seen:
+    if response is seen:
         return not {"all", *(card.uuid for card in cards)}.isdisjoint(shown - {*seen.cards})
-    if told is not None:
-        return name in told.others and shown != {*told.others[name].split(",")}
+    if response is not None:
+        return name in response.others and shown != {*response.others[name].split(",")}
     return bool(shown - {*seen.cards, *(str(card.index) for card in cards if card.uuid in seen.cards)})
 
 
@@ -134,7 +135,7 @@ def cards_unasked(records: NodeRecords) -> Iterator[Difference]:
             continue
         asking = {name for resource in pod.request.resources for name in resource.containers}
         for container, variables in pod.variables.items():
-            shown = next((each for each in variables.items() if _shows_cards(*each)), None)
+            shown = next((variable for variable in variables.items() if _shows_cards(*variable)), None)
             if shown and container not in asking:
                 yield _unasked(records, ContainerKey(pod.key, container), *shown)
 
@@ -144,14 +145,14 @@ def _shows_cards(name: str, value: str | None) -> bool:
 
 
 def _unasked(records: NodeRecords, key: ContainerKey, name: str, value: str | None) -> Difference:
-    return _difference(
+    return Difference.of_container(
         records,
         key,
+        DifferenceKind.CARDS_UNASKED,
         f"{key} asks for no card, and its pod sets {name} to {_source(value)}: a container runtime that reads"
         f" it shows it cards that other pods hold; take {name} out of the pod's template, or ask for units."
         " admission.visibleDevices of a policy has such pods refused; docs/nvml.md says how the runtime"
         " ignores the variable",
-        kind=Kind.CARDS_UNASKED,
     )
 
 
@@ -162,9 +163,10 @@ def _is_harmless(name: str, value: str | None, cards: set[str]) -> bool:
 
 
 def _authored(records: NodeRecords, key: ContainerKey, name: str, value: str | None) -> Difference:
-    return _difference(
+    return Difference.of_container(
         records,
         key,
+        DifferenceKind.ENVIRONMENT_DIFFERS,
         f"{key} asks for units, and its pod sets {name} to {_source(value)} itself: that wins over what the"
         f" plugin answers, and a container runtime that reads it shows it other cards than it holds;"
         f" take {name} out of the pod's template, delete the pod, and see that the admission"
@@ -186,16 +188,17 @@ def _unheld(records: NodeRecords, key: ContainerKey, seen: SeenCards) -> Differe
     """A kubelet that has lost its checkpoint does not know what containers see that run on."""
     named = f"{ENVIRONMENT} of {key} names {', '.join(seen.cards)}, and the kubelet holds nothing for it"
     if _asks(records, key):
-        return _difference(
+        return Difference.of_container(
             records,
             key,
+            DifferenceKind.FORGOTTEN_UNITS,
             f"{named}: the kubelet calls units free that are in use; delete the pod, so that its controller"
             " makes it anew",
-            kind=Kind.FORGOTTEN_UNITS,
         )
-    return _difference(
+    return Difference.of_container(
         records,
         key,
+        DifferenceKind.ENVIRONMENT_DIFFERS,
         f"{named}, nor does the pod ask for any: its author has written that; take the variable out of the"
         " pod's template, and delete the pod",
     )
@@ -211,22 +214,10 @@ def _asks(records: NodeRecords, key: ContainerKey) -> bool:
 
 def _blind(records: NodeRecords, held: Holding, units: UnitMap) -> Difference:
     shares = shares_of(held.blocks(units))
-    return _difference(
+    return Difference.of_container(
         records,
         held.key,
+        DifferenceKind.ENVIRONMENT_DIFFERS,
         f"the kubelet holds {shares_text(shares)} for {held.key}, and {ENVIRONMENT} names no card: it runs"
         " without what it was promised; delete the pod, so that its controller makes it anew",
-    )
-
-
-def _difference(
-    records: NodeRecords, key: ContainerKey, sentence: str, *, kind: Kind = Kind.ENVIRONMENT_DIFFERS
-) -> Difference:
-    return Difference(
-        node=records.node,
-        kind=kind,
-        pod=str(key.pod),
-        uid=key.pod.uid,
-        container=key.container,
-        sentence=sentence,
     )

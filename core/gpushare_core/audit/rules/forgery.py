@@ -2,10 +2,9 @@
 
 from collections.abc import Iterator, Mapping
 
-from gpushare_core.audit.difference import Difference, Kind
+from gpushare_core.audit.difference import ANNOTATION, LEDGER, STATUS, Difference, DifferenceKind
 from gpushare_core.audit.records import NodeRecords, PodRecord
 from gpushare_core.audit.rules.claims import Claim
-from gpushare_core.audit.wording import ANNOTATION, LEDGER, STATUS
 from gpushare_core.dialects.dialect import Dialect
 
 
@@ -53,12 +52,11 @@ def _forged(
 ) -> Difference:
     asked = pod.request.total if pod.request else 0
     said = claim.total if claim else 0
-    return Difference(
-        node=records.node,
-        kind=Kind.FORGED,
-        pod=str(pod.key),
-        uid=pod.key.uid,
-        sentence=f"{pod.key} asks for {asked} units, {ANNOTATION} {Dialect.allocation_annotation} says"
+    return Difference.of_pod(
+        records,
+        pod.key,
+        DifferenceKind.FORGED,
+        f"{pod.key} asks for {asked} units, {ANNOTATION} {Dialect.allocation_annotation} says"
         f" {said}, and {teller} counts {counted}: its author has written the annotation, which keeps units"
         " from others; delete the pod, and see that the admission policies of the installation are there",
     )

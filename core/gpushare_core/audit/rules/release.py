@@ -4,11 +4,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from gpushare_core.audit.difference import Difference, Kind
+from gpushare_core.audit.difference import LEDGER, STATUS, Difference, DifferenceKind, card_name
 from gpushare_core.audit.holdings import holdings, kubelet_uids, shares_of
 from gpushare_core.audit.records import NodeRecords, PodKey
 from gpushare_core.audit.unit_map import unit_map
-from gpushare_core.audit.wording import LEDGER, STATUS, card_name
 
 Counted = Iterable[tuple[PodKey, int]]
 """What a book counts of one card: pods and their units."""
@@ -87,7 +86,7 @@ def _released(
         if now < min(was, held):
             yield Difference(
                 node=after.node,
-                kind=Kind.RELEASED_EARLY,
+                kind=DifferenceKind.RELEASED_EARLY,
                 card=card,
                 pod=str(pod),
                 uid=pod.uid,

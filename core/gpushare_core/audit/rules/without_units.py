@@ -3,11 +3,10 @@
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from gpushare_core.audit.difference import Difference, Kind
+from gpushare_core.audit.difference import ANNOTATION, STATUS, Difference, DifferenceKind
 from gpushare_core.audit.holdings import Holding
 from gpushare_core.audit.records import ContainerKey, NodeRecords, PodKey, PodRecord
 from gpushare_core.audit.rules.claims import Claim
-from gpushare_core.audit.wording import ANNOTATION, STATUS
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.dialects.table import DIALECTS
 
@@ -39,7 +38,7 @@ def without_units(
 
 
 def _by_kubelet(held: Iterable[Holding]) -> Iterator[tuple[str, str]]:
-    return ((each.key.pod.uid, each.key.container) for each in held)
+    return ((holding.key.pod.uid, holding.key.container) for holding in held)
 
 
 def _by_status(records: NodeRecords) -> Iterator[tuple[str, str]]:
@@ -87,13 +86,11 @@ def _has_nothing(records: NodeRecords, pod: PodRecord, container: str) -> bool:
 def _difference(records: NodeRecords, key: ContainerKey, asked: _Asked) -> Difference:
     is_read = records.resources is not None or records.checkpoint is not None
     none = "the kubelet holds none" if is_read else f"neither {ANNOTATION} nor {STATUS} has any"
-    return Difference(
-        node=records.node,
-        kind=Kind.WITHOUT_UNITS,
-        pod=str(key.pod),
-        uid=key.pod.uid,
-        container=key.container,
-        sentence=f"{key} runs and asks for {asked.units} of {asked.resource}, and {none} for it: somebody"
+    return Difference.of_container(
+        records,
+        key,
+        DifferenceKind.WITHOUT_UNITS,
+        f"{key} runs and asks for {asked.units} of {asked.resource}, and {none} for it: somebody"
         " bound the pod to a node that did not offer that, and the kubelet started it without. It has no"
         " card, or uses all of them if its image asks for that; delete the pod, and let the scheduler choose"
         " its node",

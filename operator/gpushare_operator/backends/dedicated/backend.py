@@ -36,10 +36,8 @@ DEDICATED = SchedulerBackend(
     is_in_force=_has_deployment,
     may_be_connected=may_be_made,
     teardown_steps=(
-        # Nobody else asks its extender, which ends the binds under way.
-        connection_step(
-            Backend.DEDICATED, "dedicated scheduler", left=_has_deployment, actions=_delete_deployment
-        ),
-        connection_step(Backend.DEDICATED, "dedicated scheduler stopped", left=_stopping_pods),
+        # No other scheduler asks its extender, which ends the binds under way.
+        connection_step("dedicated scheduler", left=_has_deployment, actions=_delete_deployment),
+        connection_step("dedicated scheduler stopped", left=_stopping_pods),
     ),
 )

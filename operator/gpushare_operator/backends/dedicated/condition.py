@@ -1,15 +1,15 @@
-"""The condition about a kube-scheduler of our own, and about pods that it does not get."""
+"""The condition about a kube-scheduler of our own, and how pods come to it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
 
 from gpushare_core.api.conditions import ConditionState, condition_false, condition_true
 from gpushare_core.api.names import DEDICATED_SCHEDULER
 from gpushare_core.api.served import Problem
-from gpushare_operator.backends.dedicated.connection import is_as_wanted
+from gpushare_operator.backends.dedicated.connection import is_as_desired
 from gpushare_operator.backends.teardown import Situation
-from gpushare_operator.cluster.objects import PodObject, ReadResult
+from gpushare_operator.cluster.objects import ReadResult
 from gpushare_operator.policies import conditions
-from gpushare_operator.policies.wording import explained, first_failure
+from gpushare_operator.policies.wording import explained
 
 RIGHTS = (
     "the operator may not run a kube-scheduler: kubectl apply -k manifests/dedicated/; on a server without"
@@ -28,7 +28,7 @@ HOW_PODS_COME: Mapping[ReadResult, str] = {
 
 
 def condition(situation: Situation) -> ConditionState:
-    if problem := first_failure(CONFIGURED_CHECKS, situation):
+    if problem := next(_obstacles(situation), None):
         return condition_false(conditions.SCHEDULER_CONFIGURED, problem.reason, problem.message)
     facts = situation.snapshot.server
     image = situation.installation.scheduler_image_for(facts.version) if facts else ""
@@ -45,40 +45,24 @@ def disconnected(_: Situation) -> Problem:
     return Problem(conditions.RESTORED, f"{DEDICATED_SCHEDULER} is gone")
 
 
-def _is_permitted(situation: Situation) -> Problem | None:
-    facts = situation.snapshot.server
-    return (
-        Problem(conditions.RIGHTS_MISSING, RIGHTS) if facts and facts.pods_without_scheduler is None else None
-    )
-
-
-def _version_is_known(situation: Situation) -> Problem | None:
-    facts = situation.snapshot.server
-    if facts and facts.version:
-        return None
-    message = "waiting for the version of the API server, which is that of kube-scheduler, too"
-    return Problem(conditions.SCHEDULER_NOT_READY, message)
-
-
-def _scheduler_is_ready(situation: Situation) -> Problem | None:
+def _obstacles(situation: Situation) -> Iterator[Problem]:
+    """Yields what is in the way; the first is what a person reads."""
     snapshot = situation.snapshot
-    present = snapshot.deployments.get(DEDICATED_SCHEDULER)
-    if present and present.is_rolled_out and is_as_wanted(snapshot, situation.installation):
-        return None
-    reasons = {pod.name: _why(pod) for pod in snapshot.dedicated_pods if not pod.ready}
-    message = explained(reasons) or f"the Deployment {DEDICATED_SCHEDULER} is being made or changed"
-    return Problem(conditions.SCHEDULER_NOT_READY, message)
-
-
-def _why(pod: PodObject) -> str:
-    return pod.last_words or pod.waiting or "it is not ready yet"
-
-
-CONFIGURED_CHECKS: tuple[Callable[[Situation], Problem | None], ...] = (
-    # Only people can give it.
-    _is_permitted,
-    # The image depends on it.
-    _version_is_known,
-    # Until it serves pods wait.
-    _scheduler_is_ready,
-)
+    facts, present = snapshot.server, snapshot.deployments.get(DEDICATED_SCHEDULER)
+    # Only people can give the rights.
+    if facts and facts.pods_without_scheduler is None:
+        yield Problem(conditions.RIGHTS_MISSING, RIGHTS)
+    # The image depends on the version.
+    if facts is None or not facts.version:
+        message = "waiting for the version of the API server, which is that of kube-scheduler, too"
+        yield Problem(conditions.SCHEDULER_NOT_READY, message)
+    # Until the scheduler serves, pods wait.
+    is_desired = is_as_desired(snapshot, situation.installation)
+    if not (present and present.is_rolled_out and is_desired):
+        reasons = {
+            pod.name: pod.last_words or pod.waiting or "it is not ready yet"
+            for pod in snapshot.dedicated_pods
+            if not pod.ready
+        }
+        message = explained(reasons) or f"the Deployment {DEDICATED_SCHEDULER} is being made or changed"
+        yield Problem(conditions.SCHEDULER_NOT_READY, message)

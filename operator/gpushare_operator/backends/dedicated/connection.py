@@ -1,7 +1,7 @@
-"""Backend Dedicated: a kube-scheduler of our own, with the extender beside it in its pod.
+"""How a kube-scheduler of our own is run, with the extender beside it in its pod.
 
-It has the version of the API server, and follows it. Pods come to it by their ``schedulerName``: a
-MutatingAdmissionPolicy of the installation writes it while a policy's status names this backend.
+It has the version of the API server and follows it. Pods come to it by their ``schedulerName``, which a
+MutatingAdmissionPolicy of the installation writes while a policy's status names this backend.
 """
 
 from gpushare_core.api.names import DEDICATED_SCHEDULER
@@ -16,24 +16,22 @@ from gpushare_operator.policies.scheduler_settings import scheduler_settings
 
 
 def may_be_made(snapshot: ClusterSnapshot) -> bool:
-    """Returns whether the server's version is known, and people have given the rights to it."""
+    """Returns whether the server's version is known, and people have given the operator the rights."""
     facts = snapshot.server
     return facts is not None and bool(facts.version) and facts.pods_without_scheduler is not None
 
 
 def connect(situation: Situation) -> Plan:
-    """Returns what keeps the Deployment as it is wanted, once the server's version is known, and people have
-    given the rights to it."""
     snapshot, installation = situation.snapshot, situation.installation
     present = snapshot.deployments.get(DEDICATED_SCHEDULER)
     is_going = present is not None and present.deleting
-    if is_going or not may_be_made(snapshot) or is_as_wanted(snapshot, installation):
+    if is_going or not may_be_made(snapshot) or is_as_desired(snapshot, installation):
         return Plan()
     return Plan((ApplyDeployment(DEDICATED_SCHEDULER, _desired(snapshot, installation)),))
 
 
-def is_as_wanted(snapshot: ClusterSnapshot, installation: Installation) -> bool:
-    """Returns whether the Deployment is there with all that is asked for now: changes wait for a moment."""
+def is_as_desired(snapshot: ClusterSnapshot, installation: Installation) -> bool:
+    """Returns whether the Deployment is there as desired now; the debounce delays changes for a moment."""
     present = snapshot.deployments.get(DEDICATED_SCHEDULER)
     if present is None or present.deleting:
         return False

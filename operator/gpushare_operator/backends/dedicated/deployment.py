@@ -2,11 +2,12 @@
 
 from gpushare_core.api.names import DEDICATED_SCHEDULER
 from gpushare_core.text.json_object import Json
-from gpushare_operator.backends.extender.daemon_set import LOOPBACK, health_port
+from gpushare_operator.backends.extender.container import RESOURCES, extender_container, health_port
 from gpushare_operator.cluster.labels import SCHEDULER
 from gpushare_operator.desired.names import Installation, labels, selector
 from gpushare_operator.desired.pod_template import (
     confined,
+    field_variable,
     mount,
     of_pods,
     probe,
@@ -19,11 +20,10 @@ from gpushare_operator.desired.pod_template import (
 from gpushare_operator.policies.scheduler_settings import SchedulerSettings
 
 REPLICAS = 2
-"""One leads; the other one takes over within seconds."""
+"""One leads; the other takes over within seconds."""
 FOLDER = "/run/gpushare"
-"""In the pod: what its containers need of each other. It is in memory, for there are keys in it."""
+"""In the pod: what its containers share. It is in memory, because it holds keys."""
 SCHEDULER_PORT = 10259
-RESOURCES: Json = {"requests": {"cpu": "50m", "memory": "64Mi"}, "limits": {"memory": "512Mi"}}
 
 
 def scheduler_deployment(installation: Installation, settings: SchedulerSettings, version: str) -> Json:
@@ -60,7 +60,7 @@ def _pod(installation: Installation, settings: SchedulerSettings, version: str) 
         "priorityClassName": "system-cluster-critical",
         "nodeSelector": {"kubernetes.io/os": "linux"},
         "affinity": _apart(),
-        # The extender answers what has come, ends the binds under way (15 s each), gives its Lease back.
+        # The extender answers open requests, ends binds under way (15 s each), gives its Lease back.
         "terminationGracePeriodSeconds": 40,
         "securityContext": unprivileged(),
         "initContainers": [_preparation(installation, settings)],
@@ -69,12 +69,11 @@ def _pod(installation: Installation, settings: SchedulerSettings, version: str) 
             _extender(installation, settings.port),
         ],
         "volumes": [{"name": "shared", "emptyDir": {"medium": "Memory", "sizeLimit": "1Mi"}}],
-        **pull_secrets(installation),
     }
 
 
 def _apart() -> Json:
-    """Returns the affinity that keeps the replicas on different nodes, where there are several."""
+    """Returns the affinity that prefers different nodes for the replicas."""
     term = {
         "labelSelector": {"matchLabels": selector(SCHEDULER)},
         "topologyKey": "kubernetes.io/hostname",
@@ -116,7 +115,7 @@ def _scheduler(installation: Installation, version: str) -> Json:
         "volumeMounts": [{**mount("shared", FOLDER), "readOnly": True}],
         "livenessProbe": _secure_probe("/livez", period=10),
         "readinessProbe": _secure_probe("/readyz", period=2),
-        # It keeps all pods and nodes in memory: a limit would end it in a cluster that grows.
+        # It keeps all pods and nodes in memory: in a cluster that grows a limit would end it.
         "resources": {"requests": {"cpu": "100m", "memory": "128Mi"}},
     }
 
@@ -127,34 +126,14 @@ def _secure_probe(path: str, *, period: int) -> Json:
 
 
 def _extender(installation: Installation, port: int) -> Json:
-    health = health_port([port])
-    return {
-        "name": "extender",
-        **pulled(installation),
-        "command": ["gpushare-extender"],
-        "args": [
-            "--listen",
-            f"{LOOPBACK}:{port}",
-            "--health-listen",
-            f"$(POD_IP):{health}",
-            "--tls-cert",
-            f"{FOLDER}/server.pem",
-            "--client-ca",
-            f"{FOLDER}/authorities.pem",
-        ],
+    container = extender_container(
+        installation,
+        [port],
+        mounts=[{**mount("shared", FOLDER), "readOnly": True}],
         # The kubelet asks from outside the pod.
-        "env": [
-            {
-                "name": "POD_IP",
-                "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": "status.podIP"}},
-            }
-        ],
-        "terminationMessagePolicy": "FallbackToLogsOnError",
-        "securityContext": confined(),
-        "volumeMounts": [{**mount("shared", FOLDER), "readOnly": True}],
-        # By its name a PodMonitor finds it.
-        "ports": [{"name": "health", "containerPort": health, "protocol": "TCP"}],
-        "livenessProbe": probe("/healthz", health),
-        "readinessProbe": probe("/readyz", health, period=2),
-        "resources": resources_of(installation.programs.extender, RESOURCES),
-    }
+        variable=field_variable("POD_IP", "status.podIP"),
+        health_host="$(POD_IP)",
+    )
+    # By the port's name a PodMonitor finds it.
+    ports = [{"name": "health", "containerPort": health_port([port]), "protocol": "TCP"}]
+    return {**container, "ports": ports}

@@ -11,7 +11,7 @@ OTHER_PORT = "choose a free port as scheduler.extenderPort"
 
 
 def mark(node: NodeObject, value: str | None) -> LabelNode:
-    """Returns what puts a mark on ``node``, or takes it off: ``value`` None."""
+    """Returns the action that marks ``node``, or takes the mark off if ``value`` is None."""
     return LabelNode(node.name, node.uid, {SCHEDULER_LABEL: value})
 
 

@@ -1,4 +1,4 @@
-"""Where the extender's log is kept on its host, and what lets it write there, which is not root."""
+"""Where the extender's log is kept on its host, and what lets it write there without being root."""
 
 from dataclasses import dataclass
 
@@ -15,19 +15,18 @@ OWN_FOLDER = "extender"
 
 @dataclass(frozen=True, slots=True)
 class ExtenderLog:
-    """``folder`` is the extender's own on its host; empty: nowhere."""
+    """``folder`` is the extender's own on its host; empty: no log is kept there."""
 
     folder: str = ""
 
     @classmethod
     def below(cls, folder: str) -> "ExtenderLog":
-        """Returns the folder of its own below ``folder``, in which others may keep logs, too: whoever may
-        write to a folder may have others who write there follow links of his."""
+        """Returns a folder of the extender's own below ``folder``, where others may keep logs, too: in a
+        shared folder anybody could place links for other writers to follow."""
         return cls(f"{folder}/{OWN_FOLDER}" if folder else "")
 
     @classmethod
     def of_daemon_set(cls, body: Json) -> "ExtenderLog":
-        """Returns what is in force."""
         pod = body.get("spec", {}).get("template", {}).get("spec", {})
         volumes = (volume for volume in pod.get("volumes", ()) if volume.get("name") == LOGS)
         return cls(next((volume.get("hostPath", {}).get("path", "") for volume in volumes), ""))
@@ -38,7 +37,7 @@ class ExtenderLog:
 
     @property
     def volumes(self) -> list[Json]:
-        """The kubelet makes a folder that is not there, for root."""
+        """The kubelet makes a missing folder, owned by root."""
         return [host_path(LOGS, self.folder, kind="DirectoryOrCreate")] if self.folder else []
 
     @property
@@ -46,11 +45,9 @@ class ExtenderLog:
         return [mount(LOGS, LOGS_MOUNT)] if self.folder else []
 
     def pod_fields(self, installation: Installation) -> Json:
-        """Returns the init container that gives the folder to the extender's group: root without any
-        capability may do that, because the pod's group is the extender's."""
-        if not self.folder:
-            return {}
-        return {"initContainers": [_preparation(installation)]}
+        """Returns the init container that gives the folder to the extender's group. Root may do that without
+        any capability, because the pod's group is the extender's."""
+        return {"initContainers": [_preparation(installation)]} if self.folder else {}
 
 
 def _preparation(installation: Installation) -> Json:

@@ -41,10 +41,10 @@ EXTERNAL = SchedulerBackend(
     needed_by_others="the extender stays",
     is_in_force=lambda snapshot: _has_extender(snapshot) or bool(external_hosts(snapshot)),
     teardown_steps=(
-        # People have taken it out of their kube-schedulers, or will: it holds up nobody who shares no cards.
-        connection_step(Backend.EXTERNAL, "external extender", left=_has_extender, actions=_delete_extender),
-        connection_step(Backend.EXTERNAL, "external extender stopped", left=_stopping_extenders),
+        # A kube-scheduler that people still have connected stays as it is for pods that share no cards.
+        connection_step("external extender", left=_has_extender, actions=_delete_extender),
+        connection_step("external extender stopped", left=_stopping_extenders),
         # The marks go last: they say that pods of the extender may still run.
-        connection_step(Backend.EXTERNAL, "external marks", left=external_hosts, actions=_remove_marks),
+        connection_step("external marks", left=external_hosts, actions=_remove_marks),
     ),
 )

@@ -1,6 +1,6 @@
 """The condition about kube-schedulers that people connect by themselves."""
 
-from collections.abc import Callable
+from collections.abc import Iterator
 
 from gpushare_core.api.conditions import ConditionState, condition_false, condition_true
 from gpushare_core.api.names import CONTROL_PLANE_LABEL, EXTERNAL_SCHEDULER_LABEL
@@ -11,7 +11,7 @@ from gpushare_operator.backends.teardown import Situation
 from gpushare_operator.cluster.snapshot import ClusterSnapshot
 from gpushare_operator.policies import conditions
 from gpushare_operator.policies.scheduler_settings import scheduler_settings
-from gpushare_operator.policies.wording import explained, first_failure, listed
+from gpushare_operator.policies.wording import explained, listed
 
 NO_HOST = (
     f"no node has the label {CONTROL_PLANE_LABEL}: label the nodes on which a kube-scheduler runs, for the"
@@ -38,7 +38,7 @@ TAKE_IT_OUT = (
 
 def condition(situation: Situation) -> ConditionState:
     snapshot = situation.snapshot
-    if problem := first_failure(CONFIGURED_CHECKS, snapshot):
+    if problem := next(_obstacles(snapshot), None):
         return condition_false(conditions.SCHEDULER_CONFIGURED, problem.reason, problem.message)
     calls = last_calls(snapshot)
     where = f"port {calls.port} of {calls.host}" if calls else "nowhere"
@@ -59,37 +59,24 @@ def _going(snapshot: ClusterSnapshot, reason: str, message: str) -> Problem:
     return Problem(reason, f"{message}; {out}")
 
 
-def _has_host(snapshot: ClusterSnapshot) -> Problem | None:
-    return None if scheduler_hosts(snapshot) else Problem(conditions.NO_CONTROL_PLANE, NO_HOST)
-
-
-def _extenders_are_ready(snapshot: ClusterSnapshot) -> Problem | None:
-    port = scheduler_settings(snapshot).port
-    unready = [node for node in scheduler_hosts(snapshot) if not extender_ready(snapshot, node, port)]
-    reasons = {node.name: why_no_extender(snapshot, node) for node in unready}
-    if not unready:
-        return None
-    return Problem(conditions.EXTENDER_NOT_READY, f"{explained(reasons)}; {HOW_TO_MAKE_KEYS}")
-
-
-def _scheduler_calls(snapshot: ClusterSnapshot) -> Problem | None:
-    if last_calls(snapshot):
-        return None
-    hosts = listed(node.name for node in scheduler_hosts(snapshot))
-    message = HOW_TO_CONNECT.format(hosts=hosts, arguments=_render_arguments(snapshot))
-    return Problem(conditions.WAITING_FOR_CALLS, message)
+def _obstacles(snapshot: ClusterSnapshot) -> Iterator[Problem]:
+    """Yields what is in the way; the first is what a person reads."""
+    hosts, port = scheduler_hosts(snapshot), scheduler_settings(snapshot).port
+    # The extender needs a node to run on.
+    if not hosts:
+        yield Problem(conditions.NO_CONTROL_PLANE, NO_HOST)
+    # Without the extender a kube-scheduler that is connected places no pod.
+    unready = [node for node in hosts if not extender_ready(snapshot, node, port)]
+    if unready:
+        reasons = {node.name: why_no_extender(snapshot, node) for node in unready}
+        yield Problem(conditions.EXTENDER_NOT_READY, f"{explained(reasons)}; {HOW_TO_MAKE_KEYS}")
+    # Only people can connect kube-scheduler.
+    if not last_calls(snapshot):
+        names, arguments = listed(node.name for node in hosts), _render_arguments(snapshot)
+        message = HOW_TO_CONNECT.format(hosts=names, arguments=arguments)
+        yield Problem(conditions.WAITING_FOR_CALLS, message)
 
 
 def _render_arguments(snapshot: ClusterSnapshot) -> str:
-    """Returns those of ``gpushare-hostctl render``: with a policy of another dialect or mode they change."""
+    """Returns the arguments of ``gpushare-hostctl render``, which depend on the dialects and modes in use."""
     return " ".join(scheduler_settings(snapshot).extender_arguments)
-
-
-CONFIGURED_CHECKS: tuple[Callable[[ClusterSnapshot], Problem | None], ...] = (
-    # The extender needs a node to run on.
-    _has_host,
-    # Without the extender a kube-scheduler that is connected places no pod.
-    _extenders_are_ready,
-    # Only people can connect kube-scheduler.
-    _scheduler_calls,
-)

@@ -1,6 +1,6 @@
-"""Backend External: people connect kube-schedulers by themselves, as `gpushare-hostctl render` says.
+"""How the extender is run for kube-schedulers that people connect, as `gpushare-hostctl render` says.
 
-The extender runs beside them as ever. Nothing on a host is edited: which of them call it, only the calls say.
+The operator edits nothing on a host, so only requests to the extender show which schedulers ask it.
 """
 
 from collections.abc import Iterator
@@ -24,7 +24,6 @@ from gpushare_operator.policies.scheduler_settings import ports_in_force, schedu
 
 
 def connect(situation: Situation) -> Plan:
-    """Returns what brings the extender to the hosts of kube-schedulers."""
     snapshot = situation.snapshot
     ports, log = _extender_ports(snapshot), extender_log(snapshot)
     desired = external_extender_daemon_set(situation.installation, ports, log)
@@ -32,26 +31,22 @@ def connect(situation: Situation) -> Plan:
 
 
 def scheduler_hosts(snapshot: ClusterSnapshot) -> list[NodeObject]:
-    """Returns the control planes, and the nodes of which people say that a kube-scheduler runs there."""
+    """Returns the control planes, and the nodes that people have labelled as hosts of a kube-scheduler."""
     labels = {CONTROL_PLANE_LABEL, EXTERNAL_SCHEDULER_LABEL}
     return [node for node in snapshot.traits.hosts if labels & set(node.labels) and not node.deleting]
 
 
 def external_hosts(snapshot: ClusterSnapshot) -> list[NodeObject]:
-    """Returns the nodes that are marked for this backend."""
     return [node for node in snapshot.traits.hosts if node.labels.get(SCHEDULER_LABEL) == EXTERNAL_MARK]
 
 
 def last_calls(snapshot: ClusterSnapshot) -> CallsObject | None:
-    """Returns where kube-scheduler called last; None when it did not call at the port that is asked for since
-    this extender is here."""
+    """Returns where kube-scheduler called last; None if it has not called the desired port since the extender
+    was made."""
     calls, extender = snapshot.calls.get(CALLS_LEASE), snapshot.daemon_sets.get(EXTENDER_NAME)
-    if (
-        calls is None
-        or calls.at is None
-        or calls.port != scheduler_settings(snapshot).port
-        or extender is None
-    ):
+    if calls is None or calls.at is None or extender is None:
+        return None
+    if calls.port != scheduler_settings(snapshot).port:
         return None
     return calls if extender.created is None or calls.at >= extender.created else None
 
@@ -63,7 +58,7 @@ def _mark_hosts(snapshot: ClusterSnapshot) -> Iterator[LabelNode]:
 
 
 def _extender_ports(snapshot: ClusterSnapshot) -> list[int]:
-    """Returns the port that is asked for, and those of before until a call has come there."""
+    """Returns the desired port, and the former ones until a request has come to it."""
     port = scheduler_settings(snapshot).port
     former = [] if last_calls(snapshot) else ports_in_force(snapshot)
     return list(dict.fromkeys((port, *former)))

@@ -83,29 +83,19 @@ KUBE_SCHEDULER = SchedulerBackend(
         # While the extender still answers: a scheduler that asks an extender that is gone places no pod that
         # shares cards.
         connection_step(
-            Backend.KUBE_SCHEDULER,
             "schedulers restored",
             left=_has_edited_schedulers,
             actions=_restore_schedulers,
             retry_after=lambda situation: earliest_retry(restores(situation)),
         ),
         # Nobody asks the extender any more. While it stands, every control plane counts as edited.
-        connection_step(
-            Backend.KUBE_SCHEDULER, "extender", left=kube_scheduler_extender, actions=_delete_extender
-        ),
+        connection_step("extender", left=kube_scheduler_extender, actions=_delete_extender),
         # A mark says that its node may have to be restored, even if all of our objects were deleted: it
         # outlives the restoring.
-        connection_step(
-            Backend.KUBE_SCHEDULER,
-            "marks on control-plane nodes",
-            left=settled_marks,
-            actions=_remove_marks,
-        ),
+        connection_step("marks on control-plane nodes", left=settled_marks, actions=_remove_marks),
         # The Jobs outlive the marks: they say that a marked node was restored already.
-        connection_step(
-            Backend.KUBE_SCHEDULER, "Jobs", left=lambda snapshot: snapshot.jobs, actions=_delete_jobs
-        ),
+        connection_step("Jobs", left=lambda snapshot: snapshot.jobs, actions=_delete_jobs),
         # The extender's pods go with its DaemonSet; only what follows has to wait until they have stopped.
-        connection_step(Backend.KUBE_SCHEDULER, "extender stopped", left=_stopping_extenders),
+        connection_step("extender stopped", left=_stopping_extenders),
     ),
 )

@@ -1,6 +1,6 @@
 """The condition about the kube-schedulers that hostctl connects."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from gpushare_core.api.conditions import ConditionState, condition_false, condition_true
@@ -16,7 +16,7 @@ from gpushare_operator.cluster.snapshot import ClusterSnapshot
 from gpushare_operator.policies import conditions
 from gpushare_operator.policies.decisive_policy import scheduler_needed
 from gpushare_operator.policies.scheduler_settings import scheduler_settings
-from gpushare_operator.policies.wording import explained, first_failure, listed
+from gpushare_operator.policies.wording import explained, listed
 
 NO_CONTROL_PLANE = (
     f"no node has the label {CONTROL_PLANE_LABEL}: this backend edits the kube-scheduler that runs as static"
@@ -49,8 +49,8 @@ ALL_RESTORED = "every kube-scheduler is as it was before"
 
 
 @dataclass(frozen=True, slots=True)
-class _HostStates:
-    """What the checks look at; ``histories`` of installing, or of restoring for a policy that goes."""
+class _HostProgress:
+    """What the checks look at; ``histories`` are of connecting, or of restoring when a policy goes."""
 
     situation: Situation
     histories: Sequence[JobHistory]
@@ -59,12 +59,11 @@ class _HostStates:
         return [history.node.name for history in self.histories if history.state in states]
 
     def away_in(self, *states: HistoryState) -> list[str]:
-        """Returns those of ``nodes_in`` whose kubelet is away."""
         histories = (history for history in self.histories if history.state in states)
         return [history.node.name for history in histories if not history.node.ready]
 
-    def told(self, what: str, *states: HistoryState) -> str:
-        """Returns ``what`` happens on the nodes in ``states``, and which of them are away: there it waits."""
+    def describe(self, what: str, *states: HistoryState) -> str:
+        """Returns ``what`` happens on the nodes in ``states``, and on which of them it waits for the node."""
         names, away = self.nodes_in(*states), self.away_in(*states)
         if not away:
             return f"{listed(names)}: {what}" if names else ""
@@ -74,8 +73,8 @@ class _HostStates:
 
 
 def condition(situation: Situation) -> ConditionState:
-    installing = _HostStates(situation, installs(situation))
-    if problem := first_failure(CONFIGURED_CHECKS, installing):
+    installing = _HostProgress(situation, installs(situation))
+    if problem := next(filter(None, _obstacles(installing)), None):
         return condition_false(conditions.SCHEDULER_CONFIGURED, problem.reason, problem.message)
     names = listed(history.node.name for history in installing.histories)
     message = f"kube-scheduler asks the extender on {names}"
@@ -83,7 +82,7 @@ def condition(situation: Situation) -> ConditionState:
 
 
 def disconnecting(situation: Situation) -> Problem:
-    restoring = _HostStates(situation, restores(situation))
+    restoring = _HostProgress(situation, restores(situation))
     # Where hostctl failed, nothing else matters before that is solved. What is left in the end is the
     # extender's removal.
     unfinished = _no_restore_failed(restoring) or _no_restore_is_left(restoring)
@@ -102,28 +101,40 @@ def _with_hosts_let_go(snapshot: ClusterSnapshot, problem: Problem) -> Problem:
     return Problem(conditions.HOSTS_LET_GO, f"{LET_GO.format(nodes=listed(nodes))}; {problem.message}")
 
 
-# While a policy needs the scheduler.
+def _obstacles(progress: _HostProgress) -> Iterator[Problem | None]:
+    """Yields what is in the way of connecting; the first is what a person reads."""
+    # An edited host that lost its labels has no extender any more.
+    if unlabelled := [node.name for node in unlabelled_hosts(progress.situation.snapshot)]:
+        yield Problem(conditions.HOSTS_UNLABELLED, UNLABELLED.format(nodes=listed(unlabelled)))
+    # Without a control plane there is nothing to connect.
+    if not progress.histories:
+        yield Problem(conditions.NO_CONTROL_PLANE, NO_CONTROL_PLANE)
+    # hostctl waits for the extender: if that ends by itself, hostctl only fails because of it.
+    yield _ended_extenders(progress)
+    # Where hostctl failed, nothing else matters before that is solved.
+    yield _failed_attempts(progress, conditions.INSTALL_FAILED)
+    # Then hosts that have lost the edit.
+    if lost := {history.node.name: LOST for history in progress.histories if _has_lost_edit(history)}:
+        yield Problem(conditions.CONNECTION_LOST, explained(lost))
+    # An edit under way restarts the scheduler: the extender's state does not count meanwhile.
+    if running := progress.describe("kube-scheduler is being connected", HistoryState.RUNNING):
+        yield Problem(conditions.INSTALLING, running)
+    # A scheduler is pointed at the extender only once it is ready.
+    yield _unready_extenders(progress)
+    # Nothing is in the way any more.
+    due = (HistoryState.DUE, HistoryState.BACKOFF)
+    if message := progress.describe("kube-scheduler is about to be connected", *due):
+        yield Problem(conditions.INSTALLING, message)
 
 
-def _has_control_plane(states: _HostStates) -> Problem | None:
-    if states.histories:
-        return None
-    return Problem(conditions.NO_CONTROL_PLANE, NO_CONTROL_PLANE)
-
-
-def _extenders_start(states: _HostStates) -> Problem | None:
-    pods = states.situation.snapshot.extender_pods
+def _ended_extenders(progress: _HostProgress) -> Problem | None:
+    snapshot = progress.situation.snapshot
     ended = {
-        history.node.name: why_no_extender(states.situation.snapshot, history.node)
-        for history in states.histories
-        if (pod := pods.get(history.node.name)) and pod.last_words and not pod.ready
+        history.node.name: why_no_extender(snapshot, history.node)
+        for history in progress.histories
+        if (pod := snapshot.extender_pods.get(history.node.name)) and pod.last_words and not pod.ready
     }
     return Problem(conditions.EXTENDER_NOT_READY, explained(ended)) if ended else None
-
-
-def _no_edit_is_lost(states: _HostStates) -> Problem | None:
-    lost = {history.node.name: LOST for history in states.histories if _has_lost_edit(history)}
-    return Problem(conditions.CONNECTION_LOST, explained(lost)) if lost else None
 
 
 def _has_lost_edit(history: JobHistory) -> bool:
@@ -131,25 +142,10 @@ def _has_lost_edit(history: JobHistory) -> bool:
     return history.has_drifted or bool(is_repaired)
 
 
-def _every_host_is_labelled(states: _HostStates) -> Problem | None:
-    nodes = [node.name for node in unlabelled_hosts(states.situation.snapshot)]
-    if not nodes:
-        return None
-    return Problem(conditions.HOSTS_UNLABELLED, UNLABELLED.format(nodes=listed(nodes)))
-
-
-def _no_install_failed(states: _HostStates) -> Problem | None:
-    return _failed_attempts(states, conditions.INSTALL_FAILED)
-
-
-def _no_install_runs(states: _HostStates) -> Problem | None:
-    message = states.told("kube-scheduler is being connected", HistoryState.RUNNING)
-    return Problem(conditions.INSTALLING, message) if message else None
-
-
-def _extenders_are_ready(states: _HostStates) -> Problem | None:
-    snapshot, nodes = states.situation.snapshot, [history.node for history in states.histories]
+def _unready_extenders(progress: _HostProgress) -> Problem | None:
+    snapshot = progress.situation.snapshot
     port = scheduler_settings(snapshot).port
+    nodes = (history.node for history in progress.histories)
     unready = {
         node.name: why_no_extender(snapshot, node)
         for node in nodes
@@ -158,76 +154,45 @@ def _extenders_are_ready(states: _HostStates) -> Problem | None:
     return Problem(conditions.EXTENDER_NOT_READY, explained(unready)) if unready else None
 
 
-def _no_install_is_due(states: _HostStates) -> Problem | None:
-    message = states.told("kube-scheduler is about to be connected", HistoryState.DUE, HistoryState.BACKOFF)
-    return Problem(conditions.INSTALLING, message) if message else None
-
-
-CONFIGURED_CHECKS: tuple[Callable[[_HostStates], Problem | None], ...] = (
-    # Where a host was edited, and nobody sees to it any more.
-    _every_host_is_labelled,
-    # Nothing to connect.
-    _has_control_plane,
-    # hostctl waits for the extender: if that ends by itself, hostctl only fails because of it.
-    _extenders_start,
-    # Where hostctl failed, nothing else matters before that is solved.
-    _no_install_failed,
-    # What was edited, and is not any more.
-    _no_edit_is_lost,
-    # An edit under way restarts the scheduler: the extender's state does not count meanwhile.
-    _no_install_runs,
-    # A scheduler is pointed at the extender only once it is ready.
-    _extenders_are_ready,
-    # Nothing is in the way any more.
-    _no_install_is_due,
-)
-
-
-# While a policy is taken back.
-
-
-def _no_restore_failed(states: _HostStates) -> Problem | None:
-    problem = _failed_attempts(states, conditions.RESTORE_FAILED)
+def _no_restore_failed(progress: _HostProgress) -> Problem | None:
+    problem = _failed_attempts(progress, conditions.RESTORE_FAILED)
     if problem is None:
         return None
-    failed = [history.node.name for history in states.histories if history.failure]
-    return Problem(problem.reason, f"{problem.message}; {_how_to_let_go(states, failed)}")
+    failed = [history.node.name for history in progress.histories if history.failure]
+    return Problem(problem.reason, f"{problem.message}; {_how_to_let_go(progress, failed)}")
 
 
-def _no_restore_is_left(states: _HostStates) -> Problem | None:
+def _no_restore_is_left(progress: _HostProgress) -> Problem | None:
     unfinished = (HistoryState.RUNNING, HistoryState.DUE, HistoryState.BACKOFF)
-    names, away = states.nodes_in(*unfinished), states.away_in(*unfinished)
+    names, away = progress.nodes_in(*unfinished), progress.away_in(*unfinished)
     message = f"kube-scheduler is being restored on {listed(names)}"
-    how = f"; not Ready: {listed(away)}; {_how_to_let_go(states, away)}" if away else ""
+    how = f"; not Ready: {listed(away)}; {_how_to_let_go(progress, away)}" if away else ""
     return Problem(conditions.RESTORING, f"{message}{how}") if names else None
 
 
-def _how_to_let_go(states: _HostStates, names: Sequence[str]) -> str:
-    return HOW_TO_LET_GO.format(policy=states.situation.policy, nodes=",".join(sorted(names)))
+def _how_to_let_go(progress: _HostProgress, names: Sequence[str]) -> str:
+    return HOW_TO_LET_GO.format(policy=progress.situation.policy, nodes=",".join(sorted(names)))
 
 
-# In words.
-
-
-def _failed_attempts(states: _HostStates, reason: str) -> Problem | None:
+def _failed_attempts(progress: _HostProgress, reason: str) -> Problem | None:
     failures = {
-        history.node.name: history.failure for history in states.histories if history.failure is not None
+        history.node.name: history.failure for history in progress.histories if history.failure is not None
     }
     if not failures:
         return None
     needs_person = any(attempt.needs_person or attempt.rolled_back for attempt in failures.values())
-    away = {history.node.name: f"{AWAY}; " for history in states.histories if not history.node.ready}
+    away = {history.node.name: f"{AWAY}; " for history in progress.histories if not history.node.ready}
     messages = {
         node: f"{away.get(node, '')}{_failure_message(attempt)}" for node, attempt in failures.items()
     }
     if any(attempt.rolled_back for attempt in failures.values()):
-        ask = HOW_TO_ASK.format(policy=states.situation.policy)
+        ask = HOW_TO_ASK.format(policy=progress.situation.policy)
         return Problem(conditions.NEEDS_ATTENTION, f"{explained(messages)}; {ask}")
     return Problem(conditions.NEEDS_ATTENTION if needs_person else reason, explained(messages))
 
 
 def _failure_message(attempt: Attempt) -> str:
-    """Returns what hostctl said, else what Kubernetes says of the Job."""
+    """Returns hostctl's message, else what Kubernetes says of the Job."""
     if message := attempt.report.get("message") or _plain_text(attempt):
         return str(message)
     waiting = attempt.pod.waiting if attempt.pod else ""
@@ -235,6 +200,6 @@ def _failure_message(attempt: Attempt) -> str:
 
 
 def _plain_text(attempt: Attempt) -> str:
-    """Returns what was left in place of a report."""
+    """Returns the pod's last message if that is no report."""
     text = attempt.pod.termination.strip() if attempt.pod else ""
     return "" if text.startswith(("{", "[")) else text

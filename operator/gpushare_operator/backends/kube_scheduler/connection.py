@@ -32,9 +32,11 @@ from gpushare_operator.policies.scheduler_settings import ports_in_force, schedu
 def connect(situation: Situation) -> Plan:
     """Returns what connects the schedulers.
 
-    A host is marked first, which brings the extender there. It waits for the keys that hostctl makes, and
-    hostctl points a scheduler at it only once it is ready with them on that very node. A host that has lost
-    all labels has lost its extender, so it is restored.
+    1. The operator marks a host, which brings the extender there.
+    2. The extender waits for the keys that hostctl makes.
+    3. hostctl points the scheduler at the extender once that is ready on the same node.
+
+    A host that has lost all labels has lost its extender, so it is restored.
     """
     snapshot, histories = situation.snapshot, installs(situation)
     port = scheduler_settings(snapshot).port
@@ -58,24 +60,24 @@ def _next_run(
     ready: Sequence[JobHistory],
     former: Sequence[JobHistory],
 ) -> list[JobHistory]:
-    """Returns the host that is to be worked on now, if there is one: one at a time."""
+    """Returns the one host that hostctl is to work on now, if any."""
     if hosts_at_work(snapshot):
         return []
     return next_restore(snapshot, former) or _next_install(histories, ready)
 
 
 def _extender_ports(snapshot: ClusterSnapshot, histories: Sequence[JobHistory], port: int) -> list[int]:
-    """Returns ``port``, and those of before as long as any scheduler may still call them."""
+    """Returns ``port``, and the former ports while any scheduler may still call them."""
     if all(history.is_connected for history in histories):
         return [port]
     return [port, *(former for former in ports_in_force(snapshot) if former != port)]
 
 
 def _mark_hosts(snapshot: ClusterSnapshot, histories: Iterable[JobHistory]) -> Iterator[LabelNode]:
-    """A mark says what to restore, even if all of our objects are gone.
+    """A mark says which hosts to restore, even if all of our objects are gone.
 
-    A restored host has lost its keys, and an extender from before has only their folder of then: it goes with
-    the mark, and a new mark brings a new one.
+    Restoring a host deletes its keys, and an extender from before sees only the deleted folder: the mark goes
+    with that extender, and a new mark brings a new one.
     """
     for history in histories:
         if not is_marked(history.node):
@@ -86,17 +88,17 @@ def _mark_hosts(snapshot: ClusterSnapshot, histories: Iterable[JobHistory]) -> I
 
 
 def _loses_keys(snapshot: ClusterSnapshot, history: JobHistory) -> bool:
-    """Returns whether the host is being restored, or an extender is still there from before it was."""
+    """Returns whether the host is being restored, or still has an extender from before it was restored."""
     job = history.last.job if history.last else None
     is_restoring = job is not None and job.active and job.command == HostctlCommand.RESTORE
     return is_restoring or (_was_restored(history) and history.node.name in snapshot.extender_pods)
 
 
 def _has_former_extender(snapshot: ClusterSnapshot, node: NodeObject) -> bool:
-    """Returns whether an extender is still there that nothing keeps on ``node``.
+    """Returns whether ``node`` has an extender although no label keeps it there.
 
-    Kubernetes 1.36 takes it for a pod of the DaemonSet that was made anew under the same name, and when it is
-    gone never looks at the node again: no extender would come.
+    If the DaemonSet is made anew under the same name, Kubernetes 1.36 takes that pod for one of the new
+    DaemonSet, and never looks at the node again when the pod is gone: no extender would come.
     """
     return SCHEDULER_LABEL not in node.labels and node.name in snapshot.extender_pods
 
@@ -107,19 +109,18 @@ def _was_restored(history: JobHistory) -> bool:
 
 
 def _has_stale_mark(history: JobHistory) -> bool:
-    """Returns whether the mark is from before the host was restored: its value is the number of the attempt
+    """Returns whether the mark is from before the host was restored; its value is the number of the attempt
     that it was made for."""
-    value = history.node.labels.get(SCHEDULER_LABEL, "")
-    attempt = whole_number(value)
+    attempt = whole_number(history.node.labels.get(SCHEDULER_LABEL, ""))
     return _was_restored(history) and attempt < history.next_sequence
 
 
 def _next_install(histories: Sequence[JobHistory], ready: Sequence[JobHistory]) -> list[JobHistory]:
-    """Returns the first of ``ready`` that may be edited now, if there is one; none of ``histories`` is.
+    """Returns the first of ``ready`` that may be edited now, if any:
 
-    The next one only when the one before serves: an edit that had to be undone may fail everywhere, so no
-    other host is edited before it has succeeded there. A host that was not touched holds up nobody, nor does
-    a node that is away. Keys that run out do not wait for other hosts' failures: that edit is in force.
+    1. a host that is due. After an edit that hostctl had to undo, only the host where that happened: the edit
+       may fail everywhere. Failures that left the host untouched, or on a node that is away, do not count;
+    2. a host that needs new keys. Its edit is in force, so other hosts' failures do not matter.
     """
     failed = [history for history in histories if _may_fail_everywhere(history)]
     due = [history for history in ready if history.state is HistoryState.DUE]
@@ -140,8 +141,8 @@ def is_connecting(situation: Situation) -> bool:
 
 
 def _has_extender(snapshot: ClusterSnapshot, history: JobHistory, port: int) -> bool:
-    """Returns whether an extender for ``port`` is ready on a host, or may be waiting for its keys only: where
-    the kubelet is there."""
+    """Returns whether a host has an extender for ``port`` that is ready, or that may only be waiting for its
+    keys, which it can while the kubelet is there."""
     node = history.node
     pod = extender_pod(snapshot, node, port)
     may_serve = pod is not None and (pod.ready or node.ready)

@@ -75,12 +75,12 @@ class HostctlRun:
 
     @property
     def work_hash(self) -> str:
-        """Returns a hash that changes when the edit would: a new image alone edits no scheduler again."""
+        """Returns a hash of the edit: a new image alone edits no scheduler again."""
         return digest({"command": self.command, "edit": self.edit, "revision": EDIT_REVISION})
 
     @property
     def inputs_hash(self) -> str:
-        """Returns a hash of what the operator contributes to a run's success or failure."""
+        """Returns a hash of the operator's inputs to a run."""
         return digest(
             {**pulled(self.installation), **pull_secrets(self.installation), "arguments": self.arguments}
         )
@@ -88,7 +88,7 @@ class HostctlRun:
     @property
     def deadline(self) -> int:
         """Returns the seconds for one run. hostctl waits for kube-scheduler up to three times, and rolls back
-        by itself well before this."""
+        by itself well before that."""
         return 3 * self.settings.timeout + 60
 
 
@@ -97,18 +97,18 @@ class Occasion:
     """What is known of a host when a run begins."""
 
     rolled_back_inputs: str = ""
-    """With it hostctl touches nothing as long as it finds the same inputs."""
+    """hostctl touches nothing while it finds these inputs."""
     renew_after: datetime | None = None
-    """When its keys are to be renewed."""
+    """When the host's keys are to be renewed."""
     has_drifted: bool = False
-    """Whether its kube-scheduler has lost our edit."""
+    """Whether the host's kube-scheduler has lost our edit."""
 
 
 FIRST_TIME = Occasion()
 
 
 def hostctl_job(run: HostctlRun, node: NodeObject, sequence: int, occasion: Occasion = FIRST_TIME) -> Json:
-    """Returns one run of hostctl. Kubernetes never repeats it by itself: each attempt is a Job of its own."""
+    """Returns one run of hostctl. Kubernetes does not repeat it: each attempt is a Job of its own."""
     job_labels = {**labels(HOSTCTL), COMMAND_LABEL: str(run.command), SEQUENCE_LABEL: str(sequence)}
     template = {"metadata": of_pods(job_labels, {}), "spec": _pod(run, node, occasion.rolled_back_inputs)}
     return {
@@ -133,7 +133,7 @@ _REMEMBER_EXIT_CODE = {
     "action": "FailJob",
     "onExitCodes": {"containerName": "hostctl", "operator": "In", "values": [NEEDS_PERSON, ROLLED_BACK]},
 }
-"""Nothing is repeated in any case; with this rule the Job itself says the code, also when its pod is gone."""
+"""With this rule the Job keeps the exit code when its pod is gone; nothing is repeated in any case."""
 
 
 def _annotations(run: HostctlRun, node: NodeObject, occasion: Occasion) -> dict[str, str]:
@@ -156,11 +156,11 @@ def _pod(run: HostctlRun, node: NodeObject, rolled_back_inputs: str) -> Json:
         "serviceAccountName": "gpushare-hostctl",
         "automountServiceAccountToken": False,
         "restartPolicy": "Never",
-        # That of the Job comes first. By this one the quota knows the pod: see manifests/resource-quota.yaml.
+        # The Job's deadline comes first. The quota knows the pod by this one: manifests/resource-quota.yaml.
         "activeDeadlineSeconds": run.deadline,
         **pull_secrets(run.installation),
         "priorityClassName": run.installation.programs.extender.priority_class_name or NODE_CRITICAL,
-        # Not by the scheduler: it is the patient.
+        # Without the scheduler: it is what hostctl edits.
         "nodeName": node.name,
         # hostctl asks the scheduler's health on the loopback address.
         "hostNetwork": True,
@@ -177,8 +177,8 @@ def _pod(run: HostctlRun, node: NodeObject, rolled_back_inputs: str) -> Json:
 
 
 def _where(command: HostctlCommand) -> Json:
-    """Returns what has the kubelet refuse an edit where no control plane is. What was one may have lost every
-    label, and is restored all the same."""
+    """Returns the affinity by which the kubelet refuses an edit where no control plane is. A former control
+    plane may have lost every label, and is restored all the same."""
     if command is HostctlCommand.RESTORE:
         return {}
     return {"affinity": on_nodes_with(CONTROL_PLANE_LABEL, SCHEDULER_LABEL)}

@@ -19,12 +19,12 @@ from gpushare_operator.policies.scheduler_settings import scheduler_settings
 
 
 def installs(situation: Situation) -> list[JobHistory]:
-    """Returns how far each host of a scheduler is with being connected."""
+    """Returns how far connecting each host of a scheduler is."""
     return _histories(situation, HostctlCommand.INSTALL, hosts(situation.snapshot))
 
 
 def restores(situation: Situation) -> list[JobHistory]:
-    """Returns how far each node is with being restored, of those that may have been edited."""
+    """Returns how far restoring is on each node that may have been edited."""
     return restores_of(situation, nodes_to_restore(situation.snapshot))
 
 
@@ -41,11 +41,11 @@ def _histories(
 
 
 def next_restore(snapshot: ClusterSnapshot, histories: Sequence[JobHistory]) -> list[JobHistory]:
-    """Returns the host to be restored now, if there is one: one at a time.
+    """Returns the one host that is to be restored now, if any.
 
-    What failed holds up nobody: the manifest that is put back has served before. A kubelet that is away would
-    keep its Job waiting, so those that are there come first; where a Job was given up because of that,
-    another one would only leave one more pod that cannot stop.
+    A host whose restoring failed comes last: it holds up nobody, because the manifest that is put back has
+    served before. Ready nodes come before others, which would keep their Job waiting. A host whose Job
+    Kubernetes has given up for that reason gets no other one: its pod could not stop either.
     """
     if hosts_at_work(snapshot):
         return []
@@ -58,13 +58,12 @@ def _is_stuck(history: JobHistory) -> bool:
 
 
 def create_job(history: JobHistory) -> CreateJob:
-    """Returns what begins the next attempt."""
     body = hostctl_job(history.run, history.node, history.next_sequence, history.occasion)
     return CreateJob(body["metadata"]["name"], body)
 
 
 def withdraw_runs(snapshot: ClusterSnapshot) -> Iterator[DeleteJob]:
-    """Yields runs on hosts that people have let go: none may begin should such a host come back."""
+    """Yields the runs on hosts that people have let go: none may begin when such a host comes back."""
     for name in sorted(hosts_at_work(snapshot) & let_go(snapshot)):
         job = last_job(snapshot, name)
         if job and not job.deleting:
@@ -72,15 +71,15 @@ def withdraw_runs(snapshot: ClusterSnapshot) -> Iterator[DeleteJob]:
 
 
 def delete_superseded_jobs(snapshot: ClusterSnapshot) -> Iterator[DeleteJob]:
-    """Yields attempts that a later one has replaced. The last one on a host stays even when its Node is gone:
-    the Node may come back, and the files there are as they were left."""
+    """Yields the attempts that a later one has replaced. The last attempt on a host stays even without its
+    Node: the Node may come back, with the files as they were left."""
     for _, jobs in sorted(snapshot.jobs_by_node.items()):
         yield from (DeleteJob(job.name, job.uid) for job in jobs[:-1] if not job.deleting)
 
 
 def record_results(snapshot: ClusterSnapshot) -> Iterator[RecordResult]:
-    """Yields what has Jobs remember how hostctl itself ended, where somebody has added a container to the
-    pod: a container that never ends keeps the Job open until its deadline, and then the pod is gone."""
+    """Yields the exit codes of hostctl for Jobs to whose pods somebody has added a container: if that one
+    never ends, the Job fails at its deadline, and its pod is gone."""
     for job in snapshot.jobs.values():
         pod = snapshot.pod_of_job(job.name)
         if pod and pod.is_held_open and pod.exit_code is not None and job.result is None and not job.deleting:

@@ -1,12 +1,12 @@
 """The Job history of one node: hostctl's runs on it say what was done to its kube-scheduler.
 
-A Job is created before the node is touched and deleted after it was restored. Somebody else may delete it
-earlier, so a node without a Job says nothing, and the command that is asked for is due: each may be repeated.
-Attempts are numbered through; one goes only when a later one exists.
+The operator creates a Job before hostctl touches the node, and deletes it after the node was restored. Since
+somebody else may delete it earlier, a node without a Job says nothing, and the desired command is due: every
+command may be repeated. Attempts are numbered; one is deleted only when a later one exists.
 
-What was edited are files of a host, and a host is known by its node's name: its Node object may be made anew
-at any time. So a history outlives the Node; only whether all is done is asked again of a Node with another
-UID, for it may be another machine.
+hostctl edits files of a host, and a host is known by its node's name: its Node object may be made anew at any
+time. So a history outlives the Node. A Node with another UID may be another machine, so there the command is
+due again.
 
 ::
 
@@ -15,9 +15,10 @@ UID, for it may be another machine.
     any finished install --restore--> running --> complete (as before)
                                           \\--> failed --backoff--> next restore
 
-An edit that hostctl undid because kube-scheduler did not serve with it has cost the cluster a time without a
-scheduler. It is tried again only when one of its inputs has changed, or a person asks: what the operator
-gives hostctl is compared here, what lies on the host by hostctl itself, in a run that else touches nothing.
+An edit that hostctl undid because kube-scheduler did not serve with it has left the cluster without a
+scheduler for a time. It is tried again only if one of its inputs has changed, or a person asks for it. The
+operator compares the inputs that it gives to hostctl; hostctl compares those on the host, in a run that
+otherwise touches nothing.
 """
 
 import json
@@ -43,9 +44,9 @@ from gpushare_operator.cluster.snapshot import ClusterSnapshot
 FIRST_BACKOFF = timedelta(seconds=5)
 MAX_BACKOFF = timedelta(minutes=5)
 KEYS_LOOKED_AT_AFTER = timedelta(days=100)
-"""After a run that did not say when. Keys last a year; an install makes new ones in the last third of it."""
+"""After a run that did not report when. Keys last a year; an install renews them in the last third of it."""
 KEYS_LEFT_ALONE = timedelta(days=1)
-"""After a run, whatever it said: a host's clock may be wrong."""
+"""After a run, whatever it reported: a host's clock may be wrong."""
 NEVER = datetime.min.replace(tzinfo=UTC)
 EDIT_VISIBLE_AFTER = timedelta(minutes=1)
 """After a successful install the kubelet shows the edited manifest, whose kube-scheduler serves by then."""
@@ -58,8 +59,7 @@ class HistoryState(StrEnum):
     RUNNING = "running"
     DUE = "due"
     RENEWAL = "renewal"
-    """Done, and to be done again, because keys run out or kube-scheduler was restarted: the edit is in force,
-    so no other host matters."""
+    """The edit is in force, and is to be made again, because keys run out or kube-scheduler was restarted."""
     BACKOFF = "backoff"
     """The last attempt failed; the next one comes later."""
 
@@ -121,7 +121,7 @@ class JobHistory:
     retry_after: float = 0.0
     """Seconds until the next attempt, in state BACKOFF; infinite where none comes by itself."""
     is_new: bool = False
-    """Whether the next attempt has other inputs than the last one had, or a person asked for it."""
+    """Whether the next attempt has other inputs than the last one, or a person has asked for it."""
     has_drifted: bool = False
     """Whether kube-scheduler runs without the edit that was made."""
 
@@ -131,19 +131,19 @@ class JobHistory:
 
     @property
     def failure(self) -> Attempt | None:
-        """Returns the last attempt, if it failed at this very command on this very node."""
+        """Returns the last attempt, if it failed at this command on this Node."""
         last = self.last
         return last if last and last.job.failed and _is_of(last.job, self.node, self.run.command) else None
 
     @property
     def is_connected(self) -> bool:
-        """Returns whether the edit is in force as it is asked for."""
+        """Whether the desired edit is in force."""
         return self.state in (HistoryState.DONE, HistoryState.RENEWAL)
 
     @property
     def occasion(self) -> Occasion:
-        """Returns what the next attempt is to know. What was rolled back has to have changed on the host,
-        unless the attempt is to be made anyway."""
+        """Returns what the next attempt is to know. With inputs that were rolled back it touches the host
+        only if one of them has changed; an attempt that is new anyway gets none."""
         failure = self.failure
         return Occasion(
             rolled_back_inputs="" if failure is None or self.is_new else failure.rolled_back_inputs,
@@ -170,14 +170,13 @@ def read_history(snapshot: ClusterSnapshot, node: NodeObject, run: HostctlRun, n
 
 
 def _as_it_counts(job: JobObject, node: NodeObject) -> JobObject:
-    """Returns the run as failed where Kubernetes has given it up, and nobody is there to say that it ended:
-    hostctl itself ended before its deadline."""
+    """Returns the Job as failed if Kubernetes has given it up and no kubelet is there to say that the pod has
+    ended: hostctl itself has ended before the deadline."""
     return replace(job, failed=True) if job.failing and not node.ready else job
 
 
 def hosts_at_work(snapshot: ClusterSnapshot) -> set[str]:
-    """Returns the hosts on which hostctl may be at work, whatever they count as otherwise: their labels or
-    their Node may be gone meanwhile."""
+    """Returns the hosts on which hostctl may be at work, with or without their labels or their Node."""
     jobs = (last_job(snapshot, name) for name in snapshot.jobs_by_node)
     return {job.node for job in jobs if job and job.active and not _is_given_up(snapshot, job)}
 
@@ -194,7 +193,7 @@ def is_done(snapshot: ClusterSnapshot, node: NodeObject, command: HostctlCommand
 
 
 def last_job(snapshot: ClusterSnapshot, node: str) -> JobObject | None:
-    """Returns the last attempt on the host of that name. One that is being deleted counts until it is gone:
+    """Returns the last attempt on the host of that name. A Job that is being deleted counts until it is gone:
     its pod may still run, and its name is taken."""
     return next(reversed(snapshot.jobs_by_node.get(node, [])), None)
 
@@ -225,35 +224,34 @@ def _has_old_keys(last: Attempt, now: datetime) -> bool:
 
 
 def _has_lost_edit(snapshot: ClusterSnapshot, job: JobObject) -> bool:
-    """Returns whether the host's kubelet shows kube-schedulers, and none with our configuration, long enough
-    after it was edited: an upgrade of the control plane writes the manifest anew."""
+    """Returns whether, long enough after the edit, the host's kubelet shows kube-schedulers and none with our
+    configuration: an upgrade of the control plane writes the manifest anew."""
     shown = [scheduler for scheduler in snapshot.schedulers.values() if scheduler.node == job.node]
-    has_ours = any(each.config.startswith(f"{HOST_FOLDER}/") for each in shown)
+    has_ours = any(scheduler.config.startswith(f"{HOST_FOLDER}/") for scheduler in shown)
     if not shown or job.finished is None or has_ours:
         return False
-    # Where a repair did not help, another one is no hurry.
-    patience = MAX_BACKOFF if job.has_drifted else EDIT_VISIBLE_AFTER
-    return min(each.seen for each in shown) - job.finished >= patience
+    # If a repair did not help, another one is no hurry.
+    visible_after = MAX_BACKOFF if job.has_drifted else EDIT_VISIBLE_AFTER
+    return min(scheduler.seen for scheduler in shown) - job.finished >= visible_after
 
 
 def _was_restarted(snapshot: ClusterSnapshot, job: JobObject, now: datetime) -> bool:
-    """Returns whether a kube-scheduler of the host started after hostctl had looked at it: perhaps to read
-    another ``--config`` file of its own, which ours has to follow, and which only hostctl sees. One that is
-    restarted all the time is no hurry."""
+    """Returns whether a kube-scheduler of the host started after hostctl's run. It may have read another
+    ``--config`` file of its own, which ours has to follow and which only hostctl sees. If it is restarted all
+    the time, that is no hurry."""
     if job.finished is None or now - job.finished < MAX_BACKOFF:
         return False
     return _latest_start(snapshot, job.node) > job.finished
 
 
 def _latest_start(snapshot: ClusterSnapshot, host: str) -> datetime:
-    """Returns when the host's kube-scheduler was started last, as far as its kubelet shows it."""
     starts = (scheduler.started for scheduler in snapshot.schedulers.values() if scheduler.node == host)
     return max((start for start in starts if start), default=NEVER)
 
 
 def _was_put_back(snapshot: ClusterSnapshot, last: Attempt) -> bool:
-    """Returns whether a kube-scheduler started after a restoration that needs a person: its manifest may have
-    been away, and be there again."""
+    """Returns whether a kube-scheduler started after a restoration that needed a person: its manifest may be
+    there again."""
     job = last.job
     if (
         job.finished is None
@@ -269,10 +267,8 @@ def _is_of(job: JobObject, node: NodeObject, command: HostctlCommand) -> bool:
 
 
 def _is_new(last: Attempt, run: HostctlRun, now: datetime) -> bool:
-    """Returns whether ``run`` is another attempt than the last one was, or a person has asked for it since.
-
-    New keys are another input: they are tried once, however the edit with earlier ones ended.
-    """
+    """Returns whether ``run`` has other inputs than the last attempt, or a person has asked for it since. New
+    keys are another input: they are tried once, however the edit with the former ones ended."""
     job, renew_after = last.job, last.renew_after
     asked = job.inputs_hash != run.inputs_hash or not run.settings.asked <= job.asked
     return asked or (
@@ -281,7 +277,6 @@ def _is_new(last: Attempt, run: HostctlRun, now: datetime) -> bool:
 
 
 def _retry_after(last: Attempt, node: NodeObject, run: HostctlRun, now: datetime) -> float:
-    """Returns seconds, 0 where nothing has to be waited for."""
     if not (last.job.failed and _is_of(last.job, node, run.command)):
         return 0.0
     if last.rolled_back and not last.rolled_back_inputs:
@@ -291,7 +286,7 @@ def _retry_after(last: Attempt, node: NodeObject, run: HostctlRun, now: datetime
 
 
 def _backoff(last: Attempt) -> timedelta:
-    """Returns a delay that doubles with each attempt; the sequence number says how many there were."""
+    """Returns a delay that doubles with each attempt."""
     if last.needs_person or last.rolled_back:
         return MAX_BACKOFF
     return min(FIRST_BACKOFF * (1 << min(max(last.job.sequence - 1, 0), 10)), MAX_BACKOFF)

@@ -17,7 +17,6 @@ VOLCANO = SchedulerBackend(
     teardown_steps=(
         # The backup goes last: it says what was there before.
         connection_step(
-            Backend.VOLCANO,
             "Volcano's ConfigMap restored",
             left=edited_location,
             actions=lambda situation: restore(situation.snapshot),

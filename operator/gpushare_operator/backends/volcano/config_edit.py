@@ -1,9 +1,9 @@
 """GPU sharing in the configuration of Volcano's scheduler: switched on, and our part taken out again.
 
 Source: ``docs/user-guide/how_to_use_gpu_sharing.md`` and ``pkg/scheduler/plugins`` of Volcano. Up to 1.8.2
-the plugin ``predicates`` has the switch, later one of its own has it, ``deviceshare``. Neither version knows
-the other's, and neither minds: an argument that is not known is not read, of a plugin that is not known there
-is a line in the log. So both are set, and an upgrade of Volcano changes nothing.
+the plugin ``predicates`` has the switch, later versions have a plugin of its own, ``deviceshare``. Neither
+version minds the other's switch: an unknown argument is not read, and an unknown plugin is only logged. So
+both are set, and an upgrade of Volcano changes nothing.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,12 +19,12 @@ DEVICESHARE = "deviceshare"
 PREDICATES = "predicates"
 SWITCHES = {DEVICESHARE: "deviceshare.GPUSharingEnable", PREDICATES: "predicate.GPUSharingEnable"}
 """Plugin -> its argument that switches GPU sharing on."""
-RIVALS = frozenset(
+CONFLICTING_ARGUMENTS = frozenset(
     f"{prefix}.{name}"
     for prefix in ("deviceshare", "predicate")
     for name in ("VGPUEnable", "GPUNumberEnable")
 )
-"""Arguments that make Volcano's scheduler end, where GPU sharing is on as well."""
+"""Arguments with which Volcano's scheduler does not start while GPU sharing is on."""
 ARGUMENTS = "arguments"
 
 
@@ -38,7 +38,7 @@ class Addition:
 
     plugin: str
     whole: str
-    """What was not there before: ``plugin``, its ``arguments``, or only the ``switch``."""
+    """What was added as a whole: the ``plugin``, its ``arguments``, or only the ``switch``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Edit:
 
 
 @dataclass(frozen=True, slots=True)
-class _Plugin:
+class _VolcanoPlugin:
     path: YamlPath
     body: Json
 
@@ -64,9 +64,8 @@ class _Plugin:
 
 
 def enable(text: str) -> Edit:
-    """Returns the configuration with GPU sharing switched on; every byte that is not ours stays.
-
-    Where people have switched it on already nothing is added.
+    """Returns the configuration with GPU sharing switched on; all other bytes stay. If people have switched
+    it on already nothing is added.
 
     Raises:
         VolcanoConfigError: it is switched off on purpose, clashes with something else, or cannot be edited.
@@ -79,7 +78,7 @@ def enable(text: str) -> Edit:
 
 
 def disable(text: str, additions: Sequence[Addition]) -> str:
-    """Returns the configuration without what ``additions`` say that is ours, as far as it is still there.
+    """Returns the configuration without ``additions``, as far as they are still there.
 
     Raises:
         VolcanoConfigError: it cannot be edited.
@@ -108,7 +107,7 @@ def _enable(text: str) -> Edit:
     return Edit(text, tuple(additions))
 
 
-def _plugins(document: Any) -> list[_Plugin]:
+def _plugins(document: Any) -> list[_VolcanoPlugin]:
     tiers = document.get("tiers") if isinstance(document, dict) else None
     if not isinstance(tiers, list) or not tiers:
         raise VolcanoConfigError(
@@ -117,20 +116,20 @@ def _plugins(document: Any) -> list[_Plugin]:
     return list(_each_plugin(tiers))
 
 
-def _each_plugin(tiers: list[Any]) -> Iterator[_Plugin]:
+def _each_plugin(tiers: list[Any]) -> Iterator[_VolcanoPlugin]:
     for number, tier in enumerate(tiers):
         plugins = tier.get("plugins") if isinstance(tier, dict) else None
         for index, body in enumerate(plugins if isinstance(plugins, list) else ()):
             arguments = body.get(ARGUMENTS) if isinstance(body, dict) else None
             if not isinstance(body, dict) or not isinstance(arguments, dict | None):
                 raise VolcanoConfigError(f"tiers[{number}].plugins[{index}] is no plugin; correct it")
-            yield _Plugin(("tiers", number, "plugins", index), body)
+            yield _VolcanoPlugin(("tiers", number, "plugins", index), body)
 
 
-def _check(plugins: Sequence[_Plugin]) -> None:
+def _check(plugins: Sequence[_VolcanoPlugin]) -> None:
     for plugin in plugins:
         for key, value in plugin.arguments.items():
-            if key in RIVALS and value is not False:
+            if key in CONFLICTING_ARGUMENTS and value is not False:
                 raise VolcanoConfigError(
                     f"it has {key}: {_yaml(value)}, and Volcano's scheduler does not start with that and GPU"
                     " sharing together; take it out, or use another scheduler backend"
@@ -145,12 +144,12 @@ def _yaml(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else repr(value)
 
 
-def _is_on(plugins: Sequence[_Plugin], name: str) -> bool:
+def _is_on(plugins: Sequence[_VolcanoPlugin], name: str) -> bool:
     return any(SWITCHES[name] in plugin.arguments for plugin in plugins if plugin.name == name)
 
 
-def _insert_plugin(text: str, plugins: Sequence[_Plugin]) -> str:
-    """Before the plugin that had the switch in former versions, as Volcano's own documentation has it."""
+def _insert_plugin(text: str, plugins: Sequence[_VolcanoPlugin]) -> str:
+    """Inserts it before the plugin with the former switch, as in Volcano's documentation, else at the end."""
     value = {"name": DEVICESHARE, ARGUMENTS: {SWITCHES[DEVICESHARE]: True}}
     after = next((plugin for plugin in plugins if plugin.name == PREDICATES), None)
     if after is None and not plugins:
@@ -180,14 +179,14 @@ def _switch_on(text: str, name: str) -> tuple[str, Addition]:
     return changed, addition
 
 
-def _first(text: str, name: str) -> _Plugin:
+def _first(text: str, name: str) -> _VolcanoPlugin:
     return next(plugin for plugin in _plugins(yaml_edit.first_document(text)) if plugin.name == name)
 
 
 def _without(text: str, addition: Addition) -> str:
     name, switch = addition.plugin, SWITCHES[addition.plugin]
     plugins = _plugins(yaml_edit.first_document(text))
-    plugin = next((each for each in plugins if each.name == name and switch in each.arguments), None)
+    plugin = next((found for found in plugins if found.name == name and switch in found.arguments), None)
     if plugin is None:
         return text
     is_alone = plugin.arguments == {switch: True}

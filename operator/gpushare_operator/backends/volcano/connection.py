@@ -1,7 +1,7 @@
-"""Backend Volcano: its own scheduler places pods, once GPU sharing is switched on in its ConfigMap.
+"""How GPU sharing is switched on in the ConfigMap of Volcano's scheduler, and off again.
 
-A backup of our own is written before the edit and deleted after the restoring: while it is there, the
-ConfigMap may be edited. Volcano reads a changed configuration by itself, as soon as its kubelet shows it.
+The operator writes a backup before the edit and deletes it after restoring: while the backup is there, the
+ConfigMap may be edited. Volcano reads a changed configuration as soon as its kubelet shows it.
 """
 
 import hashlib
@@ -43,8 +43,6 @@ FORBIDDEN = "Forbidden"
 
 
 class VolcanoState(Enum):
-    """How far the configuration is."""
-
     UNREAD = auto()
     MISSING = auto()
     FORBIDDEN = auto()
@@ -52,7 +50,7 @@ class VolcanoState(Enum):
     UNFIT = auto()
     """People have to change something first."""
     ELSEWHERE = auto()
-    """Another ConfigMap is to be restored first."""
+    """Another ConfigMap has to be restored first."""
     DUE = auto()
     DONE = auto()
 
@@ -65,12 +63,12 @@ class Assessment:
     state: VolcanoState
     problem: str = ""
     original: str = ""
-    """What it would be without us."""
+    """The configuration without our edit."""
     edit: Edit | None = None
 
 
 def connect(situation: Situation) -> Plan:
-    """Returns what switches GPU sharing on: first the backup, then, when that is there, the edit."""
+    """Returns the backup, or the edit once the backup is there."""
     snapshot = situation.snapshot
     found = assess(snapshot)
     if found.state is VolcanoState.ELSEWHERE:
@@ -92,8 +90,8 @@ def connect(situation: Situation) -> Plan:
 
 
 def restore(snapshot: ClusterSnapshot) -> Iterator[Action]:
-    """Yields what takes the edit back: the backup where nobody else has changed anything since, else our part
-    is taken out. Nothing where that is not possible."""
+    """Yields what takes the edit back: the backup is written if nobody else has changed anything since, else
+    our part is taken out. Nothing if that is impossible."""
     backup = _backup(snapshot)
     config = snapshot.volcano_configs.get(backup.location) if backup else None
     if backup is None or config is None or config.result is ReadResult.FORBIDDEN:
@@ -109,7 +107,7 @@ def restore(snapshot: ClusterSnapshot) -> Iterator[Action]:
 
 
 def restored_text(backup: VolcanoBackupObject, text: str | None) -> str | None:
-    """Returns what ``text`` is to be without us; None where there is none.
+    """Returns ``text`` without our edit; None if there is none.
 
     Raises:
         VolcanoConfigError: our part cannot be taken out.
@@ -122,7 +120,7 @@ def restored_text(backup: VolcanoBackupObject, text: str | None) -> str | None:
 
 
 def assess(snapshot: ClusterSnapshot) -> Assessment:
-    """Returns how far the configuration is that the decisive policy names."""
+    """Returns how far the configuration is that the decisive policy names, or else the edited one."""
     backup = _backup(snapshot)
     location = asked_location(snapshot) or (backup and backup.location) or _location(VolcanoScheduler())
     config = snapshot.volcano_configs.get(location)
@@ -136,13 +134,13 @@ def assess(snapshot: ClusterSnapshot) -> Assessment:
 
 
 def locations(snapshot: ClusterSnapshot) -> list[VolcanoLocation]:
-    """Returns which configurations have to be read."""
+    """Returns the configurations that have to be read."""
     asked, backup = asked_location(snapshot), _backup(snapshot)
     return list(dict.fromkeys(location for location in (asked, backup and backup.location) if location))
 
 
 def asked_location(snapshot: ClusterSnapshot) -> VolcanoLocation | None:
-    """Returns which configuration the decisive policy names; None when it asks for another backend."""
+    """Returns the configuration that the decisive policy names; None if it asks for another backend."""
     policy = decisive_policy(snapshot)
     if policy is None or policy.spec is None:
         return None
@@ -153,13 +151,13 @@ def asked_location(snapshot: ClusterSnapshot) -> VolcanoLocation | None:
 
 
 def edited_location(snapshot: ClusterSnapshot) -> VolcanoLocation | None:
-    """Returns which configuration may be edited by us."""
+    """Returns the configuration that the operator may have edited."""
     backup = _backup(snapshot)
     return backup.location if backup else None
 
 
 def why_not_restored(snapshot: ClusterSnapshot) -> str:
-    """Returns what is in the way of restoring; empty when nothing is known to be."""
+    """Returns what prevents restoring, as far as it is known."""
     backup = _backup(snapshot)
     config = snapshot.volcano_configs.get(backup.location) if backup else None
     if backup is None or config is None:
@@ -174,7 +172,7 @@ def why_not_restored(snapshot: ClusterSnapshot) -> str:
 
 
 def _assess_text(location: VolcanoLocation, text: str, backup: VolcanoBackupObject | None) -> Assessment:
-    """What people have changed beside our part stays, also where our part has to be written again."""
+    """Changes of other people stay, even if our part has to be written again."""
     try:
         original = text if backup is None else (restored_text(backup, text) or "")
         edit = enable(original)
@@ -186,7 +184,7 @@ def _assess_text(location: VolcanoLocation, text: str, backup: VolcanoBackupObje
 
 
 def _is_in_force(text: str, backup: VolcanoBackupObject | None) -> bool:
-    """Returns whether nothing of ours is missing, however people have arranged it since."""
+    """Returns whether nothing of our edit is missing, however people have rearranged it since."""
     ours = _additions(backup) if backup else ()
     return not enable(text).additions and all(disable(text, [our]) != text for our in ours)
 
@@ -236,7 +234,7 @@ def _data_of(backup: VolcanoBackupObject) -> Json:
 
 
 def _additions(backup: VolcanoBackupObject) -> tuple[Addition, ...]:
-    """What somebody has put into the backup that is no addition of ours is nobody's."""
+    """Additions that are not ours, which somebody has put into the backup, are ignored."""
     return tuple(Addition(plugin, whole) for plugin, whole in backup.additions if plugin in SWITCHES)
 
 

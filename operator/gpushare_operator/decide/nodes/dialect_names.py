@@ -10,7 +10,7 @@ from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.dialects.table import DIALECTS, RESOURCES, SHARED_RESOURCES
 from gpushare_operator.cluster.nodes.observed_states import ObservedState
 from gpushare_operator.cluster.objects import NodeObject, ShareNodeObject
-from gpushare_operator.policies.served_resources import REMEMBERED, served_classes
+from gpushare_operator.policies.served_resources import DIALECT_RESOURCES, served_classes
 
 
 def recorded_dialect(node: NodeObject) -> Dialect:
@@ -35,21 +35,21 @@ def own_names(node: NodeObject) -> tuple[str, ...]:
 
 
 def shows_units(node: NodeObject, dialect: Dialect) -> bool:
-    """Returns whether the kubelet of ``node`` shows units in ``dialect``: what a plugin has registered is
-    to be seen some seconds later."""
+    """Returns whether the kubelet shows units in ``dialect``, as it does some seconds after a plugin has
+    registered them."""
     return not node.zeros.issuperset(_shown(node, frozenset(dialect.resources)))
 
 
 def _shown(node: NodeObject, names: frozenset[str]) -> tuple[str, ...]:
-    """Returns what of ``names`` is on ``node``, but for what another plugin offers there: a name that others
-    use, too, in a mode in which ours does not."""
+    """Returns those of ``names`` that ``node`` shows, without those of another plugin: names that several
+    systems use, in a mode in which our plugin does not offer them."""
     served = served_classes(node.labels.get(MODE_LABEL, ""))
     others = {name for name in SHARED_RESOURCES - node.zeros if RESOURCES[name] not in served}
     return tuple(name for name in node.offered if name in names - others)
 
 
 def dialect_in_force(node: NodeObject, share: ShareNodeObject | None, desired: str, mode: str) -> Dialect:
-    """Returns the dialect that ``node`` speaks: pods that hold units may be in the way of ``desired``."""
+    """Returns the dialect in force on ``node``, which stays the former one while pods hold its units."""
     if share and share.dialect in DIALECTS:
         return DIALECTS[share.dialect]
     if DIALECT_LABEL in node.labels and not is_settled(share, desired, mode):
@@ -67,7 +67,7 @@ def is_settled(share: ShareNodeObject | None, dialect: str, mode: str) -> bool:
 
 
 def stale_names(node: NodeObject, dialect: Dialect) -> tuple[str, ...]:
-    """Returns what ``node`` shows of its recorded dialect and would not show in ``dialect``."""
+    """Returns the names that ``node`` shows in its recorded dialect and would not show in ``dialect``."""
     return _shown(node, names_of(recorded_dialect(node)) - names_of(dialect))
 
 
@@ -76,17 +76,17 @@ def shows_counts(node: NodeObject, names: tuple[str, ...]) -> bool:
     return any(name in node.counts for name in names)
 
 
-def forgotten_names(state: ObservedState) -> tuple[str, ...]:
-    """Returns what the kubelet of a node may have written as the last thing before it forgot our plugin."""
+def names_left_by_kubelet(state: ObservedState) -> tuple[str, ...]:
+    """Returns the names with zeros that the kubelet may have written last, before it forgot our plugin."""
     node = state.node
-    zeros = node.zeros & REMEMBERED if node else frozenset()
+    zeros = node.zeros & DIALECT_RESOURCES if node else frozenset()
     if node and zeros and is_ours(state, node):
         zeros -= names_of(recorded_dialect(node))
     return tuple(sorted(zeros))
 
 
 def is_ours(state: ObservedState, node: NodeObject) -> bool:
-    """Returns whether anything says that ``node`` shares its cards, or has done so until now."""
+    """Returns whether ``node`` shares its cards, or has done so until now."""
     return bool(lasting_labels(node) or state.policies)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from gpushare_core.api.enums import Mode, SelectorOperator
-from gpushare_core.api.policy import LabelExpression, NodeRule, NodeSelector, PolicySpec
+from gpushare_core.api.policy import LabelExpression, NodeRule, NodeSelector
 from gpushare_operator.cluster.nodes.observed_states import ObservedState
 from gpushare_operator.cluster.objects import NodeObject, PolicyObject
 from gpushare_operator.cluster.snapshot import ClusterSnapshot, oldest_first
@@ -16,13 +16,13 @@ class NodeAssignment:
     """What one policy gets of one node: at most one of these."""
 
     rule: int | None = None
-    """Where the policy has it: the rule that it falls under, as position in the policy's ``spec.nodes``."""
+    """If the policy has the node: the position in ``spec.nodes`` of the rule that applies to it."""
     is_kept: bool = False
-    """Whether it stays as it is: what is asked for it now cannot be read, or is not served."""
+    """Whether the node stays as it is, because what is asked for it now cannot be read or is not served."""
     lost_to: str = ""
-    """The older policy that has it."""
+    """The older policy that has the node."""
     waits_for: str = ""
-    """The policy that had it and of which something is still there."""
+    """The policy that had the node, and of which something is still there."""
 
     @property
     def is_sharing(self) -> bool:
@@ -35,17 +35,16 @@ NOT_ASKED_FOR = NodeAssignment()
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a policy and those before it ask for: two that are equal get the same nodes."""
+    """What a policy and the older ones ask for: equal values get the same nodes."""
 
     policy: PolicyObject
     older: tuple[PolicyObject, ...]
-    """Those that win against it; one that is being deleted wins nothing new."""
+    """The policies that win against it; one that is being deleted wins no new node."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Claim:
-    """That a policy asks for a node. ``rule`` is None where what it asks for cannot be read, or is not
-    served."""
+    """A policy's claim on a node. ``rule`` is None if what is asked for cannot be read or is not served."""
 
     rule: int | None
 
@@ -60,8 +59,8 @@ def asked_of(snapshot: ClusterSnapshot, policy: PolicyObject) -> Asked:
 def assign_node(state: ObservedState, asked: Asked) -> NodeAssignment:
     """Returns what a policy gets of one node.
 
-    The older policy wins; a policy that is being deleted keeps its nodes until it is gone. What cannot be
-    applied changes nothing: its nodes stay as the policy's GPUShareNodes say.
+    The older policy wins; a policy that is being deleted keeps its nodes until it is gone. A claim that
+    cannot be applied changes nothing: the nodes stay as the policy's GPUShareNodes say.
     """
     claim = None if asked.policy.deleting else _claim(state, asked.policy)
     if claim is None:
@@ -75,18 +74,14 @@ def assign_node(state: ObservedState, asked: Asked) -> NodeAssignment:
 
 
 def _claim(state: ObservedState, policy: PolicyObject) -> _Claim | None:
-    """Returns how ``policy`` asks for a node; None when it does not. Mode Off leaves the node to others."""
+    """Mode Off claims nothing: the node is left to others."""
     node = state.node
     if node is None or node.deleting:
         return None
-    if policy.spec is not None:
-        return _rule_claim(policy.spec, node)
-    # Nobody knows what of it was meant, so nothing is let go.
-    is_asked_for = policy.spec is not None and _rule_claim(policy.spec, node) is not None
-    return _Claim(None) if is_asked_for or state.is_in_force(policy) else None
-
-
-def _rule_claim(spec: PolicySpec, node: NodeObject) -> _Claim | None:
+    spec = policy.spec
+    if spec is None:
+        # Nobody knows which nodes the policy asks for, so it keeps those that it has.
+        return _Claim(None) if state.is_in_force(policy) else None
     position = first_rule(spec.nodes, node)
     if position is None or spec.nodes[position].mode is Mode.OFF:
         return None
@@ -94,10 +89,8 @@ def _rule_claim(spec: PolicySpec, node: NodeObject) -> _Claim | None:
 
 
 def _winner(state: ObservedState, asked: Asked) -> str:
-    """Returns the first of the older policies that has the node rather than this one; empty when none has.
-
-    What cannot be applied takes no node from a policy that is in force there.
-    """
+    """Returns the first older policy that has the node instead of this one; empty if there is none. A claim
+    that cannot be applied takes no node from a policy in force there."""
     is_in_force = state.is_in_force(asked.policy)
     for other in asked.older:
         claim = _claim(state, other)

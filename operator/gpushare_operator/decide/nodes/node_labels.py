@@ -1,4 +1,4 @@
-"""What nodes show of their policy and of the dialect that they speak: labels, and numbers of cards."""
+"""What nodes show of their policy and their dialect: labels, annotations and numbers of cards."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ from gpushare_operator.policies.served_resources import served_classes
 
 @dataclass(frozen=True, slots=True)
 class DesiredNode:
-    """One node of a policy, and what it is to show."""
+    """One node of a policy, and the mode and dialect that it is to show."""
 
     node: NodeObject
     share: ShareNodeObject | None
@@ -43,8 +43,8 @@ class DesiredNode:
 
 
 def desired_node(state: ObservedState, asked: Asked, assignment: NodeAssignment) -> DesiredNode | None:
-    """Returns what a node that shares is to show, None for others; one of which nobody knows what is asked
-    now stays as it is."""
+    """Returns None for a node that does not share its cards. One whose policy cannot be read stays as its
+    GPUShareNode says."""
     spec, share = asked.policy.spec, state.share
     if state.node is None:
         return None
@@ -61,19 +61,18 @@ def _desired(node: NodeObject, share: ShareNodeObject | None, dialect: str, mode
 
 
 def label_node(policy: str, desired: DesiredNode) -> Iterator[LabelNode]:
-    """Yields the labels that are to be changed."""
     if not shows_counts(desired.node, stale_names(desired.node, desired.dialect)):
         yield from _change_labels(desired, node_labels(policy, desired.mode, desired.dialect))
 
 
 def clear_former_dialect(desired: DesiredNode) -> Iterator[ClearCapacity]:
-    """Yields what a node shows in a dialect that it spoke before; its label says so until that is done."""
+    """Yields the removal of names of the former dialect; the label keeps the former dialect until then."""
     if names := stale_names(desired.node, desired.dialect):
         yield ClearCapacity(desired.node.name, desired.node.uid, names)
 
 
 def show_counts(desired: DesiredNode) -> Iterator[SetCounts]:
-    """Yields the numbers of cards that a dialect shows beside what the kubelet does."""
+    """Yields the numbers of cards that a dialect shows besides the kubelet's resources."""
     if desired.dialect.count_resource and desired.share and desired.is_settled:
         cards, shown = desired.share.cards, desired.node.counts
         names = desired.dialect.counts(served_classes(desired.mode))
@@ -86,18 +85,18 @@ def _is_shown(counts: Mapping[str, tuple[str, str]], name: str, cards: int) -> b
     return counts.get(name, ("0", "0")) == (str(cards), str(cards))
 
 
-def _change_labels(each: DesiredNode, desired: Mapping[str, str]) -> Iterator[LabelNode]:
-    """Yields what is missing, and what of a dialect was ours and is not desired any more.
+def _change_labels(desired: DesiredNode, labels: Mapping[str, str]) -> Iterator[LabelNode]:
+    """Yields the labels that are missing, and takes off our labels of a former dialect.
 
-    A label by a dialect's name that somebody else has set is theirs, whatever its value.
+    A label of a dialect that somebody else has set stays, whatever its value.
     """
-    node = each.node
+    node = desired.node
     theirs = (DIALECT_LABELS & node.labels.keys()) - node.own_labels
     changes: dict[str, str | None] = {
-        key: value for key, value in desired.items() if key not in theirs and node.labels.get(key) != value
+        key: value for key, value in labels.items() if key not in theirs and node.labels.get(key) != value
     }
-    changes |= dict.fromkeys(sorted(node.own_labels - desired.keys()))
-    annotations = _change_annotations(each)
+    changes |= dict.fromkeys(sorted(node.own_labels - labels.keys()))
+    annotations = _change_annotations(desired)
     if changes or annotations:
         yield LabelNode(node.name, node.uid, changes, annotations)
 
@@ -112,12 +111,13 @@ def _closed_cards(share: ShareNodeObject) -> tuple[int, ...]:
     return share.card_indices if is_changing else share.closed_cards
 
 
-def _change_annotations(each: DesiredNode) -> dict[str, str | None]:
-    """Returns what tells the dialect's own scheduler which cards take no new pods."""
-    own, closed = each.dialect.closed_cards_annotation, _closed_cards(each.share) if each.share else ()
-    desired = {own: ",".join(map(str, closed))} if own and closed else {}
+def _change_annotations(desired: DesiredNode) -> dict[str, str | None]:
+    """Returns the annotation that tells the dialect's own scheduler which cards take no new pods."""
+    node, own = desired.node, desired.dialect.closed_cards_annotation
+    closed = _closed_cards(desired.share) if desired.share else ()
+    annotations = {own: ",".join(map(str, closed))} if own and closed else {}
     changes: dict[str, str | None] = {
-        key: value for key, value in desired.items() if each.node.closed_cards.get(key) != value
+        key: value for key, value in annotations.items() if node.closed_cards.get(key) != value
     }
-    ours = {own, recorded_dialect(each.node).closed_cards_annotation}
-    return changes | dict.fromkeys(sorted((ours & each.node.closed_cards.keys()) - desired.keys()))
+    ours = {own, recorded_dialect(node).closed_cards_annotation}
+    return changes | dict.fromkeys(sorted((ours & node.closed_cards.keys()) - annotations.keys()))

@@ -1,7 +1,7 @@
 """Taking the startup taint off nodes: as long as they have it, autoscalers do not count them as ready.
 
-Whoever makes the nodes puts it on them, so that no moment is without it. It is off again as soon as nobody
-has to be waited for: the node shows the units that its plugin has registered, or no policy wants its cards.
+Whoever makes the nodes puts the taint on them from the first moment. The operator takes it off as soon as the
+node shows the units that its plugin has registered, or no policy wants its cards.
 """
 
 from collections.abc import Iterator
@@ -18,10 +18,7 @@ from gpushare_operator.decide.nodes.node_assignment import Asked, asked_of, assi
 
 
 def remove_startup_taints(snapshot: ClusterSnapshot) -> Iterator[RemoveStartupTaint]:
-    """Yields what is due now, of all policies together."""
-    for node in snapshot.traits.tainted:
-        if _is_offered(snapshot, node):
-            yield _removal(node)
+    yield from (_removal(node) for node in snapshot.traits.tainted if _is_offered(snapshot, node))
     yield from remove_unclaimed_taints(snapshot)
 
 
@@ -30,13 +27,13 @@ def remove_unclaimed_taints(snapshot: ClusterSnapshot) -> Iterator[RemoveStartup
 
 
 def unclaimed_tainted_nodes(snapshot: ClusterSnapshot) -> list[NodeObject]:
-    """Returns nodes with the taint that no policy wants, if any policy takes it off at all."""
+    """Returns the tainted nodes that no policy wants; none if no policy takes the taint off."""
     tainted = snapshot.traits.tainted
     if not tainted or not any(_removes(policy) for policy in snapshot.policies.values()):
         return []
     asked = [asked_of(snapshot, policy) for policy in snapshot.policies.values()]
     states = snapshot.states
-    return [node for node in tainted if not any(_is_wanted(states[node.name], each) for each in asked)]
+    return [node for node in tainted if not any(_is_wanted(states[node.name], claims) for claims in asked)]
 
 
 def _is_wanted(state: ObservedState, asked: Asked) -> bool:
@@ -45,8 +42,8 @@ def _is_wanted(state: ObservedState, asked: Asked) -> bool:
 
 
 def _is_offered(snapshot: ClusterSnapshot, node: NodeObject) -> bool:
-    """Whether the plugin of a policy that takes the taint off has registered what is asked for now, and the
-    node shows it. What is said of a Node that was of the same name says nothing of this one."""
+    """Returns whether the node shows what its plugin has registered for the present generation, under a
+    policy that takes the taint off. The GPUShareNode may be of an earlier Node of that name."""
     share = snapshot.share_nodes.get(node.name)
     if share is None or share.deleting or share.observed_generation != share.generation:
         return False

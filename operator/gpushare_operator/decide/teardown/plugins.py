@@ -32,11 +32,11 @@ def _runs_plugin(state: ObservedState, policy: str) -> bool:
 
 
 def remove_plugins_and_labels(situation: Situation) -> Iterator[Action]:
-    """The labels of mode and dialect stay: they say that a node was ours, and by which names, until its
-    capacity is as before.
+    """The labels of mode and dialect stay until the node's capacity is as before: they say under which names
+    it shared its cards.
 
-    Numbers of cards go first: the plugin of the system that we stood in for may come back as soon as the
-    label is gone, and writes its number once.
+    Numbers of cards go first: as soon as the label is gone, the plugin of the replaced system may come back,
+    and writes its number only once.
     """
     nodes = situation.snapshot.labelled_nodes(situation.policy)
     yield from delete_daemon_set(situation.snapshot, plugin_name(situation.policy))

@@ -1,7 +1,8 @@
-"""Taking a policy back: ``STEPS`` says in which order, what is done, and what each step waits for."""
+"""Taking a policy back: in which order, what is done, and what each step waits for."""
 
 from collections.abc import Iterator
 
+from gpushare_core.api.enums import Backend
 from gpushare_core.api.names import FINALIZER
 from gpushare_operator.actions import DeleteShareNode, Plan, SetFinalizers
 from gpushare_operator.backends.table import BACKENDS
@@ -49,45 +50,47 @@ def _remove_finalizer(situation: Situation) -> Iterator[SetFinalizers]:
         yield SetFinalizers(policy.name, policy.resource_version, others)
 
 
-STEPS: tuple[TeardownStep, ...] = (
-    # First nothing is offered any more: while units are offered, a scheduler without the extender would put
-    # pods on cards that have no room for them.
-    TeardownStep(
-        name="GPUShareNodes",
-        scope=Scope.POLICY,
-        actions=_delete_share_nodes,
-        waiting_for=_share_nodes_left,
-    ),
-    # Then the schedulers, while the extender still answers. Only one backend has anything left.
-    *(step for backend in BACKENDS.values() for step in backend.teardown_steps),
-    # The plugins, when no scheduler counts on them any more; without their labels nodes are as before.
+_FIRST = TeardownStep(
+    name="GPUShareNodes",
+    scope=Scope.POLICY,
+    actions=_delete_share_nodes,
+    waiting_for=_share_nodes_left,
+)
+_LAST = (
+    # The plugins, when no scheduler counts on them any more. Without their labels nodes are as before.
     TeardownStep(
         name="plugins and labels",
         scope=Scope.POLICY,
         actions=remove_plugins_and_labels,
         waiting_for=plugins_and_labels,
     ),
-    # A plugin that still runs would offer it again. With it goes the last label.
+    # A plugin that still runs would offer it again. With the capacity goes the last label.
     TeardownStep(
         name="capacity on nodes",
         scope=Scope.NODE,
         actions=clear_capacity,
         waiting_for=capacity,
     ),
-    # Nodes that are made later keep theirs: whoever makes them no longer needs it.
+    # Nodes that are made later keep their taint: whoever makes them no longer needs it.
     TeardownStep(
         name="startup taints",
         scope=Scope.POLICY,
         actions=lambda situation: remove_unclaimed_taints(situation.snapshot),
         waiting_for=_startup_taints,
     ),
-    # Last the policy itself may go.
-    TeardownStep(
-        name="finalizer",
-        scope=Scope.POLICY,
-        actions=_remove_finalizer,
-    ),
+    TeardownStep(name="finalizer", scope=Scope.POLICY, actions=_remove_finalizer),
 )
+
+
+def teardown_steps(needed: Backend | None) -> list[TeardownStep]:
+    """Returns all steps in their order, without those of the backend that is ``needed``.
+
+    First nothing is offered any more: while units are offered, a scheduler without the extender would put
+    pods on cards without room. Then the schedulers are disconnected while the extender still answers. Then
+    the plugins go, and last the policy's finalizer.
+    """
+    backends = (backend for backend in BACKENDS.values() if backend.name is not needed)
+    return [_FIRST, *(step for backend in backends for step in backend.teardown_steps), *_LAST]
 
 
 def plan_teardown(situation: Situation, scope: Scope) -> Plan:
@@ -97,7 +100,7 @@ def plan_teardown(situation: Situation, scope: Scope) -> Plan:
 
 def plan_nodes(situation: Situation) -> Plan:
     """Returns what is due now on single nodes."""
-    steps = [step for step in STEPS if step.scope is Scope.NODE]
+    steps = [step for step in _LAST if step.scope is Scope.NODE]
     return Plan(tuple(action for step in steps for action in step.actions(situation)))
 
 
@@ -108,5 +111,4 @@ def still_there(snapshot: ClusterSnapshot, policy: str) -> list[Leftover]:
 
 
 def _steps(snapshot: ClusterSnapshot) -> list[TeardownStep]:
-    needed = needed_backend(snapshot)
-    return [step for step in STEPS if step.backend is None or step.backend is not needed]
+    return teardown_steps(needed_backend(snapshot))

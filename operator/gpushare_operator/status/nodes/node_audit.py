@@ -1,28 +1,29 @@
-"""What is known of the books of one node: whether they differ, and why nobody sees it."""
+"""Whether the records of one node differ, and why nobody can tell."""
 
 from gpushare_core.api.conditions import FALSE, TRUE
 from gpushare_core.api.names import LEDGER_IN_SYNC
 from gpushare_operator.cluster.nodes.observed_states import ObservedState
 from gpushare_operator.cluster.objects import ShareNodeObject
-from gpushare_operator.decide.unavailable_plugins import why_silent
+from gpushare_operator.decide.unavailable_plugins import why_unavailable
 
 
-def said_of_books(share: ShareNodeObject | None) -> str:
-    """Returns what differs, by the plugin, which sees most, or by the object itself; empty where nothing
-    does."""
+def found_difference(share: ShareNodeObject | None) -> str:
+    """Returns the difference that the plugin found, which sees most, else one within the object; may be
+    empty."""
     return _said_by_plugin(share) or _seen_in(share)
 
 
-def why_books_unseen(state: ObservedState) -> str:
-    """Returns why nobody can tell whether books differ; empty where the plugin does."""
-    return why_unseen(state) or _why_old(state)
+def why_not_audited(state: ObservedState) -> str:
+    """Returns why nobody can tell whether the records differ; empty if the plugin does."""
+    return why_plugin_cannot_audit(state) or _why_old(state)
 
 
-def why_unseen(state: ObservedState) -> str:
-    """Returns why the plugin of a node cannot tell, or empty text. One that stopped told before it did."""
+def why_plugin_cannot_audit(state: ObservedState) -> str:
+    """Returns why the plugin of a node cannot tell; may be empty. A plugin that stops reports before it
+    does."""
     if state.node is None or not state.node.ready:
         return "the node itself is not Ready"
-    if why := why_silent(state):
+    if why := why_unavailable(state):
         return why
     condition = state.share.conditions.get(LEDGER_IN_SYNC) if state.share else None
     if condition is None:
@@ -31,8 +32,8 @@ def why_unseen(state: ObservedState) -> str:
 
 
 def _why_old(state: ObservedState) -> str:
-    """Returns why nobody looks any more at what the plugin of a node said: a process that was killed could
-    not take it back, and one that hangs does not."""
+    """Returns why the plugin's last report is old, if no plugin runs: a process that is killed cannot
+    withdraw its report."""
     pod = state.plugin
     if pod is not None and pod.ready:
         return ""

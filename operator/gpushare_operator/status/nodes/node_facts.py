@@ -1,4 +1,5 @@
-"""What of a policy's nodes is worth an Event: a sick card, a lost node, a cordon that names no card. Pure."""
+"""Facts about a policy's nodes that are worth an Event: a sick card, a lost node, a cordon that names no
+card."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,11 +11,11 @@ from gpushare_operator.cluster.nodes.node_index import NOTHING, Entry
 from gpushare_operator.cluster.nodes.observed_states import ObservedState
 
 UNKNOWN_CARDS = "UnknownCards"
-"""Reason of ``CARDS_CORDONED`` where the annotation names what is no card."""
+"""Reason of ``CARDS_CORDONED`` if the annotation names something that is no card."""
 
 
 class FactKind(StrEnum):
-    """Reason of the Event; what it is called when it is over is in ``OVER``."""
+    """Reason of the Event when the fact begins; ``OVER`` has the reason when it ends."""
 
     CARD_SICK = "CardSick"
     NODE_LOST = "NodeLost"
@@ -29,16 +30,16 @@ OVER = {
 
 
 class Fact(NamedTuple):
-    """Something that is so now, and is told when it begins and when it ends."""
+    """Something about a node, with an Event when it begins and one when it ends."""
 
     kind: FactKind
     node: str
     subject: str = ""
-    """Which card, in words."""
+    """The card, in words."""
 
 
 class Notice(NamedTuple):
-    """One Event to be posted."""
+    """An Event to be posted."""
 
     reason: str
     note: str
@@ -46,13 +47,13 @@ class Notice(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class FactLook:
-    """Looks at one node for a policy."""
+class FactFinder:
+    """Finds the facts about one node of a policy."""
 
     policy: str
 
     def __call__(self, state: ObservedState) -> Entry[dict[Fact, str]]:
-        """Returns fact -> the sentence that tells of it; nothing of nodes that are as they should be."""
+        """Returns fact -> its sentence."""
         if state.share is None or state.share.policy != self.policy:
             return NOTHING
         facts = dict(_facts(state))
@@ -77,7 +78,7 @@ def _facts(state: ObservedState) -> Iterator[tuple[Fact, str]]:
 
 
 def over_sentence(fact: Fact) -> str:
-    """Returns what is told when ``fact`` is no more."""
+    """Returns the text of the Event when ``fact`` ends."""
     if fact.kind is FactKind.CARD_SICK:
         return f"{fact.subject} of node {fact.node} is healthy again, or is no more there"
     if fact.kind is FactKind.NODE_LOST:

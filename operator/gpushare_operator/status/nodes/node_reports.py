@@ -1,4 +1,4 @@
-"""What a policy's status says of its nodes: looked at node by node, told of all of them together."""
+"""What a policy's status says of its nodes: a report for each node, and questions about all of them."""
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ from gpushare_operator.decide.nodes.node_assignment import (
     matches,
 )
 from gpushare_operator.decide.policy_plan import NodePlanner
-from gpushare_operator.status.nodes.node_audit import said_of_books, why_books_unseen
+from gpushare_operator.status.nodes.node_audit import found_difference, why_not_audited
 from gpushare_operator.status.nodes.node_readiness import why_not_ready
 from gpushare_operator.status.nodes.other_plugins import offered_by_others
 from gpushare_operator.status.totals import READY, SHARING, amounts_of
@@ -40,7 +40,7 @@ class OwnRule:
     position: int
 
 
-class Told(NamedTuple):
+class ReportedCondition(NamedTuple):
     """What a condition of a GPUShareNode says."""
 
     reason: str
@@ -49,20 +49,21 @@ class Told(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeReport:
-    """What is special of a node that a policy asks for; empty texts where all is as it should be. Nodes of
-    which the same is to be said have equal ones."""
+    """What is special about a node that a policy asks for; empty texts if all is as it should be. Nodes with
+    the same to report have equal reports."""
 
     assignment: NodeAssignment
     why_not_ready: str = ""
     hidden_labels: tuple[str, ...] = ()
     """Labels of the dialect, ``KEY=VALUE``, of which somebody else has set another value."""
-    told: tuple[tuple[str, Told], ...] = ()
-    """By type, the conditions that policies repeat, of those that are true, and of what is asked now."""
+    reported: tuple[tuple[str, ReportedCondition], ...] = ()
+    """By type, the conditions that policies repeat, if they are True and about what is asked for now."""
     unhealthy_cards: int = 0
     offered_by_others: frozenset[str] = frozenset()
-    differing: str = ""
-    """What the plugin, or the GPUShareNode by itself, says of books that differ."""
-    books_unseen: str = ""
+    difference: str = ""
+    """What differs in the node's records, by the plugin or the GPUShareNode itself."""
+    not_audited: str = ""
+    """Why nobody can tell whether the records differ."""
 
     @property
     def is_special(self) -> bool:
@@ -71,16 +72,16 @@ class NodeReport:
 
 @dataclass(frozen=True, slots=True)
 class PolicyNodes:
-    """The nodes of one policy, as far as its status speaks of them."""
+    """The nodes of one policy, as its status needs them."""
 
     asked: Asked
     states: Mapping[str, ObservedState]
     index: NodeIndex[Any]
-    """Its groups are those of equal ``NodeReport``s."""
+    """Its groups have equal ``NodeReport``s."""
     defects: Mapping[str, str]
-    """Node name -> why nothing is known of it, or nothing can be planned."""
+    """Node name -> why nothing is known of it, or nothing can be planned for it."""
     is_cut: bool = False
-    """Whether more is to be written to them than one round writes."""
+    """Whether more has to be written to the nodes than one round writes."""
 
     @property
     def number(self) -> int:
@@ -91,30 +92,30 @@ class PolicyNodes:
     def ready(self) -> int:
         return self.index.sums.get(READY, 0)
 
-    def said(self, what: Callable[[NodeReport], T | None]) -> dict[str, T]:
+    def by_node(self, what: Callable[[NodeReport], T | None]) -> dict[str, T]:
         """Returns node name -> ``what`` of its report, of those nodes where it is not empty.
 
-        It is asked once for all nodes of which the same is to be said: while plugins start, those are
-        thousands, and a status asks a dozen such questions.
+        ``what`` is called once for all nodes with equal reports: while plugins start, those are thousands,
+        and a status asks a dozen such questions.
         """
-        said: dict[str, T] = {}
+        found: dict[str, T] = {}
         for report, names in self.index.groups.items():
             if answer := what(report):
-                said.update(dict.fromkeys(names, answer))
-        return said
+                found.update(dict.fromkeys(names, answer))
+        return found
 
     @property
     def lost(self) -> Mapping[str, str]:
         """Node name -> the older policy that has it."""
-        return self.said(lambda report: report.assignment.lost_to)
+        return self.by_node(lambda report: report.assignment.lost_to)
 
     @property
     def kept(self) -> list[str]:
-        return list(self.said(lambda report: report.assignment.is_kept))
+        return list(self.by_node(lambda report: report.assignment.is_kept))
 
-    def told(self, type_: str) -> dict[str, Told]:
-        """Returns node name -> what the condition says, of the nodes for which it is true."""
-        return self.said(lambda report: dict(report.told).get(type_))
+    def reported(self, type_: str) -> dict[str, ReportedCondition]:
+        """Returns node name -> the condition, of the nodes for which it is True."""
+        return self.by_node(lambda report: dict(report.reported).get(type_))
 
     def is_sharing(self, name: str) -> bool:
         state = self.states.get(name)
@@ -122,7 +123,7 @@ class PolicyNodes:
 
 
 def policy_nodes(snapshot: ClusterSnapshot, policy: PolicyObject, *, is_cut: bool = False) -> PolicyNodes:
-    """Returns what is right until the next snapshot is asked about the same policy."""
+    """The result is valid until the next snapshot is asked about the same policy."""
     asked = asked_of(snapshot, policy)
     planned = snapshot.index(NodePlanner(asked), subject=policy.name)
     index = snapshot.index(NodeReporter(asked, NodePlanner(asked)), subject=policy.name)
@@ -130,16 +131,16 @@ def policy_nodes(snapshot: ClusterSnapshot, policy: PolicyObject, *, is_cut: boo
 
 
 REPEATED = (UNIT_CHANGE_BLOCKED, UNIT_TOO_FINE)
-"""Types of conditions of GPUShareNodes."""
+"""Types of the conditions of GPUShareNodes that a policy repeats."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeReporter:
-    """Looks at one node for a policy's status. Looks are equal where the same is asked for."""
+    """Reports on one node for a policy's status. Reporters are equal if their policies ask for the same."""
 
     asked: Asked
     planner: NodePlanner = field(compare=False)
-    """For the same."""
+    """Follows from ``asked``."""
 
     def __call__(self, state: ObservedState) -> Entry[Any]:
         assignment = assign_node(state, self.asked)
@@ -161,21 +162,21 @@ class NodeReporter:
                 yield position
 
     def _report(self, state: ObservedState, assignment: NodeAssignment) -> NodeReport:
-        share, why_not_told = state.share, self._why_not_told(state, assignment)
+        share, why_outdated = state.share, self._why_outdated(state, assignment)
         return NodeReport(
             assignment=assignment,
-            why_not_ready=why_not_ready(state) or why_not_told,
+            why_not_ready=why_not_ready(state) or why_outdated,
             hidden_labels=tuple(self._hidden_labels(state)),
-            told=tuple(_told(share)) if share and not why_not_told else (),
+            reported=tuple(_reported(share)) if share and not why_outdated else (),
             unhealthy_cards=share.unhealthy_cards if share else 0,
             offered_by_others=offered_by_others(state),
-            differing=said_of_books(share),
-            books_unseen=why_books_unseen(state),
+            difference=found_difference(share),
+            not_audited=why_not_audited(state),
         )
 
-    def _why_not_told(self, state: ObservedState, assignment: NodeAssignment) -> str:
-        """What its plugin answered is an answer to something else as long as that is not written."""
-        return "" if self.planner.is_told(state, assignment) else "its GPUShareNode is to be changed"
+    def _why_outdated(self, state: ObservedState, assignment: NodeAssignment) -> str:
+        """Until the GPUShareNode is written, its plugin's report is about something else."""
+        return "" if self.planner.is_current(state, assignment) else "its GPUShareNode is to be changed"
 
     def _hidden_labels(self, state: ObservedState) -> Iterator[str]:
         spec, labels = self.asked.policy.spec, state.node.labels if state.node else {}
@@ -188,9 +189,9 @@ def _entry(report: NodeReport, amounts: Mapping[Hashable, int]) -> Entry[Any]:
     return Entry(common=report if report.is_special else None, amounts=amounts)
 
 
-def _told(share: ShareNodeObject) -> Iterator[tuple[str, Told]]:
-    """Yields nothing of what was said of an earlier spec: it may be another unit that was refused."""
+def _reported(share: ShareNodeObject) -> Iterator[tuple[str, ReportedCondition]]:
+    """Yields no conditions about an earlier spec: they may be about another unit."""
     for type_ in REPEATED if share.observed_generation == share.generation else ():
         condition = share.conditions.get(type_)
         if condition and condition.status == "True":
-            yield type_, Told(condition.reason, condition.message or condition.reason)
+            yield type_, ReportedCondition(condition.reason, condition.message or condition.reason)

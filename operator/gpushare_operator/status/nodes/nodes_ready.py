@@ -37,20 +37,20 @@ def nodes_ready(snapshot: ClusterSnapshot, policy: PolicyObject, nodes: PolicyNo
 
 def _outdated_plugins(snapshot: ClusterSnapshot, policy: PolicyObject) -> int:
     own = (daemon_set for daemon_set in snapshot.daemon_sets.values() if daemon_set.policy == policy.name)
-    return sum(each.outdated for each in own)
+    return sum(daemon_set.outdated for daemon_set in own)
 
 
 def _late(nodes: PolicyNodes) -> dict[str, str]:
-    """Returns node name -> what it is waited for."""
-    late = nodes.said(lambda report: report.why_not_ready)
-    waiting = nodes.said(lambda report: report.assignment.waits_for)
+    """Returns node name -> why it is not ready."""
+    late = nodes.by_node(lambda report: report.why_not_ready)
+    waiting = nodes.by_node(lambda report: report.assignment.waits_for)
     late.update({name: f"policy {other} is letting it go" for name, other in waiting.items()})
     late.update({name: f"{DEFECT}: {why}" for name, why in nodes.defects.items()})
     return late
 
 
 def _missing_nodes(snapshot: ClusterSnapshot, policy: PolicyObject) -> set[str]:
-    """Returns names by which nodes are asked for that are not there."""
+    """Returns the nodes that rules name and that are not there."""
     rules = policy.spec.nodes if policy.spec else []
     asked = (name for rule in rules if rule.mode is not Mode.OFF for name in rule.names or ())
     return {name for name in asked if name not in snapshot.nodes}
@@ -66,7 +66,7 @@ def _how_to_do_without(missing: Collection[str]) -> str:
 
 
 def _idle_rules(policy: PolicyObject, nodes: PolicyNodes) -> str:
-    """Returns a note on what selects nothing; that is no error: the nodes may come later."""
+    """Returns a note on rules that select nothing, which is no error: the nodes may come later."""
     rules, matched = policy.spec.nodes if policy.spec else [], nodes.index.sums
     idle = [
         f"nodes[{position}]"
@@ -77,12 +77,12 @@ def _idle_rules(policy: PolicyObject, nodes: PolicyNodes) -> str:
 
 
 def _labels_of_others(policy: PolicyObject, nodes: PolicyNodes) -> str:
-    """Returns a note on nodes that the dialect's tools do not see: it may be meant so."""
-    labels = DIALECTS[policy.spec.dialect].node_labels if policy.spec else {}
-    hidden_labels = nodes.said(lambda report: report.hidden_labels)
+    """Returns a note on nodes that the dialect's tools do not see, which may be intended."""
+    dialect_labels = DIALECTS[policy.spec.dialect].node_labels if policy.spec else {}
+    hidden_labels = nodes.by_node(lambda report: report.hidden_labels)
     hidden = {
-        f"{key}={value}": [name for name, each in hidden_labels.items() if f"{key}={value}" in each]
-        for key, value in labels.items()
+        f"{key}={value}": [name for name, labels in hidden_labels.items() if f"{key}={value}" in labels]
+        for key, value in dialect_labels.items()
     }
     return "".join(
         f"; another value of the label {label} was set on {listed(names)} by others and stays"

@@ -1,4 +1,4 @@
-"""Who else gives away the cards of a policy's nodes."""
+"""Other device plugins that give away the cards of a policy's nodes."""
 
 from collections.abc import Mapping
 
@@ -12,8 +12,8 @@ from gpushare_operator.policies.wording import listed
 
 
 def other_plugins(offered: Mapping[str, frozenset[str]]) -> list[Problem]:
-    """Returns on which nodes NVIDIA's own device plugin offers the cards that are shared: neither plugin
-    knows what the other one has given away. ``offered``: by node, none without anything."""
+    """Returns the problem of nodes where NVIDIA's own device plugin offers the shared cards, too: neither
+    plugin knows what the other has given away. ``offered``: node name -> resources, never empty."""
     if not offered:
         return []
     resources = ", ".join(sorted(frozenset().union(*offered.values())))
@@ -25,7 +25,7 @@ def other_plugins(offered: Mapping[str, frozenset[str]]) -> list[Problem]:
 
 
 def offered_by_others(state: ObservedState) -> frozenset[str]:
-    """Returns the resources of a node that shares its cards by which somebody else offers them, too."""
+    """Returns the resources by which another plugin offers the cards of a node that shares them."""
     node, share = state.node, state.share
     if node is None or share is None or share.spec.get("devices", {}).get("source", "") != Source.NVML:
         return frozenset()

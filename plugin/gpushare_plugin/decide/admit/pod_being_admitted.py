@@ -1,9 +1,9 @@
 """Which pod the kubelet is admitting: it does not say.
 
-It admits one pod after the other, and a pod that is being admitted is listed by PodResources already, though
-still without devices. So the pod in question is the listed one that asks for units and lacks some: neither
-PodResources nor the checkpoint show them, and we did not name units for all of its containers. Source:
-``HandlePodAdditions`` and ``devicemanager.ManagerImpl.devicesToAllocate`` of the kubelet (1.36).
+The kubelet admits one pod after the other, and PodResources list a pod while it is being admitted, though
+without devices. So it is the listed pod that asks for units and lacks some: neither PodResources nor the
+checkpoint have them, and we did not name units for all of its containers. Source: ``HandlePodAdditions`` and
+``devicemanager.ManagerImpl.devicesToAllocate`` of the kubelet (1.36).
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -32,19 +32,19 @@ def pods_to_read(assigned: AssignedDevices, pods: Pods) -> list[PodName]:
 
 
 def has_pod_unknown_to_api(assigned: AssignedDevices, pods: Pods, candidates: Sequence[Pod] = ()) -> bool:
-    """Whether a pod may be being admitted that is none of ``candidates``, and that the API server does not
-    know: static pods are admitted before their mirrors are made. A container of it is listed without units;
-    others may have theirs already."""
-    strangers = (pod for pod in assigned.pods.values() if _may_be_strange(pod, assigned, pods, candidates))
-    return any(not stranger.has(container) for stranger in strangers for container in stranger.containers)
+    """Whether the kubelet may be admitting a pod that is none of ``candidates`` and that the API server does
+    not know: static pods are admitted before their mirrors are made. A container of such a pod is listed
+    without units; its others may have theirs already."""
+    unknown = (pod for pod in assigned.pods.values() if _may_be_unknown(pod, assigned, pods, candidates))
+    return any(not pod.has(container) for pod in unknown for container in pod.containers)
 
 
-def _may_be_strange(
+def _may_be_unknown(
     listed: PodAssignment, assigned: AssignedDevices, pods: Pods, candidates: Sequence[Pod]
 ) -> bool:
-    """The API server has the mirror of a former static pod for a while: that had units, and a kubelet lists
-    it without only where it has lost them. The one that has its file now asks for others than it then,
-    or what it had is there for it."""
+    """Whether the API server may know another pod of the name. It has the mirror of a former static pod for a
+    while: that pod had units, and a kubelet lists it without units only where it has lost them. A candidate
+    that lost units is known: a later pod of its file asks for other units, or gets what it had."""
     if not is_known(listed, pods):
         return True
     pod = pods[listed.name]
@@ -56,10 +56,10 @@ def _may_be_strange(
 def candidates_by_list(
     assigned: AssignedDevices, pods: Pods, preferred: PreferredCards, units: int, *, resource: str = ""
 ) -> list[Pod]:
-    """Returns the listed pods a container of which lacks ``units``, the likeliest first.
+    """Returns the listed pods with a container that lacks ``units``, the likeliest first.
 
-    ``assigned`` was listed during the kubelet's call. ``resource`` is the name of what it asks for, empty
-    where that does not matter.
+    ``assigned``: as listed during the kubelet's call. ``resource``: the name of what the kubelet asks for;
+    empty where that does not matter.
     """
     names = (name for name in assigned.pods if name in pods and name not in assigned.unshown)
     listed = (pods[name] for name in names if assigned.of(pods[name]))
@@ -68,10 +68,8 @@ def candidates_by_list(
 
 
 def pods_without_units(assigned: AssignedDevices, pods: Pods) -> list[PodName]:
-    """Returns the listed pods that ask for units, lack some, and are not known to run.
-
-    They are being admitted, or the kubelet has lost its checkpoint; the phase of the pod tells.
-    """
+    """Returns the listed pods that ask for units, lack some, and are not known to run. Either they are being
+    admitted, or they run and the kubelet has lost its checkpoint; the phase of the pod tells."""
     return [
         pod.name
         for pod in pods.values()
@@ -83,7 +81,7 @@ def pods_without_units(assigned: AssignedDevices, pods: Pods) -> list[PodName]:
 def candidates_by_arrival(
     assigned: AssignedDevices, pods: Pods, preferred: PreferredCards, units: int, *, resource: str = ""
 ) -> list[Pod]:
-    """Returns the pods that may be candidates, the likeliest first, for when PodResources do not answer.
+    """Returns the pods that may be being admitted, the likeliest first, while PodResources do not answer.
 
     It can be the wrong one; the annotations are repaired by what the kubelet assigned later.
     """
@@ -97,16 +95,16 @@ def _lacking(
 ) -> Iterator[int]:
     """Yields the units of each container that has none yet; nothing for a pod that has what it asked for.
 
-    Of ordinary init containers the checkpoint alone shows whether they have units. Without it they have if
-    we named units as often as the kubelet had to ask. One that has lost them asks for them once more,
-    though they have ended.
+    Of ordinary init containers the checkpoint alone shows whether they have units. Without it they have, if
+    we named units as often as the kubelet had to ask. A kubelet that has lost them asks for them once more,
+    though these containers have ended.
     """
     request = pod.request
     if request is None:
         yield from () if assigned.has_units(pod) else _requested(pod, resource)
         return
     if request.crowded_containers:  # to be refused, and so to be found
-        yield from (units for each in request.resources for units in each.containers.values())
+        yield from (units for asked in request.resources for units in asked.containers.values())
         return
     listed, stored = assigned.pods[pod.name], assigned.stored_of(pod)
     seen = {name for name in request.containers if listed.has(name) or name in stored}
@@ -121,15 +119,15 @@ def _lacking(
 
 
 def _asking(request: PodRequest, containers: Mapping[str, int], resource: str) -> Mapping[str, int]:
-    """Returns those of ``containers`` that ask for ``resource``; all of them where it is empty."""
+    """Returns those of ``containers`` that ask for ``resource``; all where it is empty."""
     if not resource:
         return containers
-    asking = {name for each in request.resources if each.name == resource for name in each.containers}
+    asking = {name for asked in request.resources if asked.name == resource for name in asked.containers}
     return {name: units for name, units in containers.items() if name in asking}
 
 
 def _requested(pod: Pod, resource: str) -> Collection[int]:
-    """Returns the units of each container by the spec, or while that was not read by the annotation."""
+    """Returns the units of each container: by the spec, or by the annotation until the spec was read."""
     if pod.request is not None:
         return _asking(pod.request, pod.request.containers, resource).values()
     containers = pod.allocation.containers if pod.allocation else {}
@@ -158,7 +156,7 @@ def _calls(request: PodRequest) -> int:
 def _order(
     pod: Pod, assigned: AssignedDevices, preferred: PreferredCards
 ) -> tuple[bool, bool, bool, bool, str, str, str]:
-    """Less comes first: new pods, those that PodResources show, one that was begun, the oldest promise.
+    """Less comes first: new pods, those that PodResources list, one that was begun, the oldest promise.
 
     A pod that has started is admitted again only after a reboot of its node, or where the kubelet has lost
     its checkpoint and a container restarts.
@@ -171,22 +169,22 @@ def _order(
 
 
 def require_not_listed(numbers: Iterable[int], assigned: AssignedDevices) -> None:
-    """Raises ``UnusableUnitsError`` where a container has some of ``numbers`` by what is listed.
+    """Raises ``UnusableUnitsError`` where a listed container has some of ``numbers``.
 
     A kubelet can forget for a moment what it has given away. Units that an ordinary init container lends are
     not listed. Source: ``ManagerImpl.UpdateAllocatedDevices``.
     """
     asked = {*numbers}
     block = range(min(asked, default=0), max(asked, default=-1) + 1)
-    listed = (each for name, each in assigned.pods.items() if name not in assigned.unshown)
-    for each in (pod for pod in listed if _reaches_into(block, pod)):
-        if met := asked.intersection(chain.from_iterable(each.containers.values())):
+    listed = (pod for name, pod in assigned.pods.items() if name not in assigned.unshown)
+    for pod in (pod for pod in listed if _reaches_into(block, pod)):
+        if met := asked.intersection(chain.from_iterable(pod.containers.values())):
             raise UnusableUnitsError(
-                f"the kubelet chose {len(met)} units that a container of {each.name} has: create the pod anew"
+                f"the kubelet chose {len(met)} units that a container of {pod.name} has: create the pod anew"
             )
 
 
 def _reaches_into(block: range, listed: PodAssignment) -> bool:
-    """Whether units of a container may be in ``block``, by the first and the last: they are ascending."""
+    """Whether units of a container may be in ``block``: they are ascending."""
     held = (container for container in listed.containers.values() if container)
-    return any(each[0] < block.stop and each[-1] >= block.start for each in held)
+    return any(numbers[0] < block.stop and numbers[-1] >= block.start for numbers in held)

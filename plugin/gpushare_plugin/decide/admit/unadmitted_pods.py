@@ -1,4 +1,8 @@
-"""What is annotated to pods which the kubelet has not admitted yet."""
+"""What is annotated to pods that are bound to this node and that the kubelet has not admitted yet.
+
+Hints are what another scheduler, or the extender that was replaced, annotated. Anybody may have written them:
+they help to choose between cards that have room, and nothing else follows.
+"""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -13,17 +17,17 @@ from gpushare_plugin.decide.units.layout import Layout
 
 
 def units_bound_not_admitted(pods: Iterable[Pod], assigned: AssignedDevices) -> dict[str, int]:
-    """Returns card UUID -> units that are annotated to pods which the kubelet has not admitted yet."""
-    promised: Counter[str] = Counter()
+    """Returns card UUID -> units that are annotated to such pods."""
+    units: Counter[str] = Counter()
     for allocation in _bound_not_admitted(pods, assigned):
-        promised.update(allocation.held())
-    return dict(promised)
+        units.update(allocation.held())
+    return dict(units)
 
 
 def classes_bound_not_admitted(pods: Iterable[Pod], assigned: AssignedDevices) -> dict[str, ResourceClass]:
-    """Returns card UUID -> what is annotated of it to pods which the kubelet has not admitted yet."""
-    promises = _bound_not_admitted(pods, assigned)
-    return {card: each for promise in promises for card, each in annotated_classes(promise).items()}
+    """Returns card UUID -> class of what is annotated there to such pods."""
+    classes = map(annotated_classes, _bound_not_admitted(pods, assigned))
+    return {card: resource for of_pod in classes for card, resource in of_pod.items()}
 
 
 def _bound_not_admitted(pods: Iterable[Pod], assigned: AssignedDevices) -> Iterator[Allocation]:
@@ -41,10 +45,8 @@ def hinted_cards(pod: Pod, layout: Layout, dialect: Dialect) -> tuple[str, ...]:
 def hinted_units(
     pods: Iterable[Pod], assigned: AssignedDevices, layout: Layout, dialect: Dialect
 ) -> dict[str, int]:
-    """Returns card UUID -> units that pods are meant to get there which the kubelet has not admitted yet.
-
-    Those that our extender bound are left out: our own annotation promises them their card.
-    """
+    """Returns card UUID -> units that are hinted for such pods, except those that our extender bound: our own
+    annotation says their card."""
     units: Counter[str] = Counter()
     for pod in pods:
         if pod.allocation is None and not (assigned.has_units(pod) or assigned.lost_of(pod)):

@@ -47,11 +47,10 @@ XIDS: Mapping[int, tuple[str, str]] = {
     150: ("NVLink error", _RESET),
     154: ("the driver asks for a recovery action", "see `nvidia-smi -q`, GPU Recovery Action"),
 }
-"""What has happened, and what to do."""
+"""Xid -> what has happened, and what to do."""
 
 
 def xid_message(xid: int) -> str:
-    """Returns what the Xid means and what to do."""
     unknown = ("an error of the card or its driver", _RESET)
     what, advice = XIDS.get(xid, unknown)
     return f"Xid {xid}, {what}: {advice}"

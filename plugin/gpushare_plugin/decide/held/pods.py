@@ -60,11 +60,10 @@ class Pod:
 
     @property
     def kubelet_uid(self) -> str:
-        """What the kubelet's checkpoint knows the pod by."""
+        """By which the kubelet's checkpoint knows the pod."""
         return self.static_uid or self.uid
 
     def asking_for(self, names: Collection[str]) -> "Pod":
-        """Returns the pod as one that asks for these extended resources alone."""
         if self.asked is None:
             return self
         request = self.asked.of(names)
@@ -167,11 +166,8 @@ class _Whole(msgspec.Struct):
 
 
 def read_metadata(item: Json, annotation: str) -> Pod:
-    """Returns a pod by its metadata alone; ``annotation`` is the key of the allocation.
-
-    Raises:
-        ValueError: it is no pod of the API server's.
-    """
+    """Returns a pod by its metadata alone; ``annotation`` is the key of the allocation. Raises ``ValueError``
+    where it is no pod of the API server's."""
     metadata = msgspec.convert(item, _Listed).metadata
     annotations = metadata.annotations or {}
     return Pod(
@@ -189,21 +185,13 @@ def read_metadata(item: Json, annotation: str) -> Pod:
 
 
 def is_bound_to(item: Json, node: str) -> bool:
-    """Whether the pod is bound to ``node`` and has not ended.
-
-    Raises:
-        ValueError: it is no pod of the API server's.
-    """
+    """Whether the pod is bound to ``node`` and has not ended. Raises as ``read_metadata``."""
     whole = msgspec.convert(item, _Whole)
     return whole.spec.node_name == node and whole.status.phase not in FINISHED
 
 
 def read_pod(item: Json, annotation: str, resources: Mapping[str, ResourceClass]) -> Pod:
-    """Returns a pod by its whole object; ``resources`` are the extended resources that it may ask for.
-
-    Raises:
-        ValueError: it is no pod of the API server's.
-    """
+    """Returns a pod by its whole object, which may ask for ``resources``. Raises as ``read_metadata``."""
     whole = msgspec.convert(item, _Whole)
     running = whole.status.phase == "Running"
     request = read_request(msgspec.to_builtins(whole.spec), resources)

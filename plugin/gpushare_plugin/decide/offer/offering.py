@@ -134,7 +134,7 @@ class Offering:
 
     @property
     def lists(self) -> tuple[Layout | None, Dialect, DevicesOfReplacedPlugin]:
-        """What the lists follow from that the kubelet gets."""
+        """What the kubelet's lists follow from."""
         return self.layout, self.dialect, self.devices_of_replaced_plugin
 
     @property
@@ -146,12 +146,11 @@ class Offering:
         return self.layout is None and self.postponed is not None
 
     def refuses(self, unit: NodeUnit) -> bool:
-        """Whether ``unit`` is too fine: it does not come into force, whoever ends."""
+        """Whether ``unit`` is too fine: it does not come into force, whichever pods end."""
         return self.refused_unit is not None and self.refused_unit.meanings == unit.meanings
 
 
 def decide_offering(snapshot: NodeSnapshot) -> Offering:
-    """Returns what the node offers from now on."""
     offering = _decide(snapshot)
     if snapshot.share_node is None or offering.layout is None:
         return offering
@@ -175,7 +174,7 @@ def _decide(snapshot: NodeSnapshot) -> Offering:
     try:
         if problem := _problem(share_node.spec):
             kept = _as_before(snapshot, share_node) if held else None
-            holders = tuple(sorted(each.pod for each in held)) if kept else ()
+            holders = tuple(sorted(pod.pod for pod in held)) if kept else ()
             return Offering(layout=kept, problem=problem, blocked_by=holders)
         return _offering(snapshot, share_node, held)
     except NotShownError:
@@ -185,7 +184,7 @@ def _decide(snapshot: NodeSnapshot) -> Offering:
 
 
 def is_draining(spec: NodeSpec, offering: Offering) -> bool:
-    """Whether no new pod gets units, as another unit is to come: then an amount means one size everywhere."""
+    """Whether no new pod gets units because another unit is to come: an amount means one size everywhere."""
     if offering.layout is None or spec.unit_change is UnitChange.KEEP:
         return False
     fields = UnitFields(spec.memory_unit, spec.slices_per_card)
@@ -203,8 +202,8 @@ def postponed(before: Offering, problem: Problem, *, cards: Sequence[PhysicalCar
 
 
 def without_cards(before: Offering, problem: Problem) -> Offering:
-    """Returns what is offered while a source tells nothing of any card, ever: the cards are those of another
-    source, which the policy does not ask for any more. They stay, for who holds units, and get nobody new."""
+    """Returns what is offered while a source will never tell of any card. The cards stay those of another
+    source, which the policy does not ask for any more: for the pods that hold units, and for no new ones."""
     if before.layout:
         before = replace(before, layout=before.layout.stopped(problem.message))
     return postponed(before, problem)
@@ -218,8 +217,8 @@ def _offering(snapshot: NodeSnapshot, share_node: GPUShareNode, held: list[HeldU
     if served is None and _is_held(desired, held, snapshot, granted):
         served = desired
     if granted:
-        told = with_reported_parts(desired, granted)
-        served = granted_unit((served, most_annotated(held), desired, told), granted)
+        reported = with_reported_parts(desired, granted)
+        served = granted_unit((served, most_annotated(held), desired, reported), granted)
     in_force = unit_in_force(desired, served, held)
     present = snapshot.cards or ()
     layout = _layout(snapshot, present, in_force.unit, granted, held=bool(held))
@@ -239,7 +238,7 @@ def _offering(snapshot: NodeSnapshot, share_node: GPUShareNode, held: list[HeldU
 
 
 def _unless_in_vain(offering: Offering, snapshot: NodeSnapshot, desired: NodeUnit) -> Offering:
-    """Returns ``offering``, in which pods are in the way of ``desired``; nobody has to end for a unit that is
+    """Returns ``offering``, in which pods are in the way of ``desired``; no pod has to end for a unit that is
     too fine to come into force."""
     reserved = offering.layout.reserved if offering.layout else 0
     coming = lay_out(snapshot.cards or (), desired, reserved=reserved)
@@ -253,10 +252,8 @@ def _is_too_fine(layout: Layout, limit: int) -> bool:
 
 
 def _refusal(layout: Layout, limit: int) -> Offering:
-    """Returns what is said of the unit of ``layout``, which is too fine."""
-    cards = [placed.card for placed in layout.cards]
     return Offering(
-        finest_unit=finest_unit(cards, layout.unit, reserved=layout.reserved, limit=limit),
+        finest_unit=finest_unit(_cards(layout), layout.unit, reserved=layout.reserved, limit=limit),
         refused_unit=layout.unit,
         desired_units=layout.units,
     )
@@ -265,9 +262,9 @@ def _refusal(layout: Layout, limit: int) -> Offering:
 def _is_held(
     unit: NodeUnit, held: Sequence[HeldUnit], snapshot: NodeSnapshot, granted: Sequence[GrantedUnits]
 ) -> bool:
-    """Whether what pods hold can be units of ``unit``, which is of several classes: as after a policy was
-    deleted and applied anew. Of what each pod holds alone that cannot be told."""
-    if len(unit.parts) == 1 or any(each.unit and each.unit.meaning not in unit.meanings for each in held):
+    """Whether what pods hold can be units of ``unit``, which is of several classes, as after a policy was
+    deleted and applied anew. What a single pod holds cannot tell that."""
+    if len(unit.parts) == 1 or any(pod.unit and pod.unit.meaning not in unit.meanings for pod in held):
         return False
     try:
         _layout(snapshot, snapshot.cards or (), unit, granted, held=bool(held))
@@ -300,14 +297,11 @@ def _layout(
     *,
     held: bool,
 ) -> Layout:
-    """Returns the cards that are ``present``; those of which units are ``held`` as they were at that time.
-
-    That is taken from the layout that was recorded, unless a grant contradicts it; then from the granted.
-
-    Raises:
-        ContradictionError: neither tells.
-    """
-    reserved = _reserved(snapshot.share_node.spec) if snapshot.share_node else 0
+    """Returns the cards that are ``present``; those of which units are ``held`` as they were at that time,
+    by:
+    1. the recorded layout, unless what was ``granted`` contradicts it;
+    2. what was granted. Raises ``ContradictionError`` where neither tells."""
+    reserved = parse_memory(snapshot.share_node.spec.reserved_memory) if snapshot.share_node else 0
     known = known_layout(snapshot)
     if held and known and known.unit.meanings == unit.meanings and agrees(known, granted):
         _verify_record(snapshot, known)
@@ -324,19 +318,17 @@ def _layout(
 
 
 def _may_hold(snapshot: NodeSnapshot) -> bool:
-    """Whether nothing is known yet of what is assigned, and a pod asks for units: also one not annotated."""
+    """Whether nothing is known yet of what is assigned, and a pod asks for units, annotated or not."""
     asking = (pod for pod in snapshot.pods.values() if pod.request and pod.request.containers)
     return not snapshot.assigned_known and any(asking)
 
 
 def _verify_record(snapshot: NodeSnapshot, known: Layout) -> None:
-    """What this process offered it knows. What was recorded before its start may be an old backup.
+    """Raises ``ContradictionError`` where annotations contradict the record, or it is unknown which units are
+    held.
 
-    Two pods may also have got each other's card and not been repaired before the restart: which of both is
-    wrong cannot be told.
-
-    Raises:
-        ContradictionError: annotations say otherwise than the record, or nobody knows which units are held.
+    A record from before the start of this process may be an old backup. Two pods may also have got each
+    other's card and not been repaired before the restart: nothing says which of both is wrong.
     """
     if snapshot.last_layout is not None:
         return
@@ -350,13 +342,10 @@ def _verify_record(snapshot: NodeSnapshot, known: Layout) -> None:
 
 
 def _other_granted_units(snapshot: NodeSnapshot, unit: NodeUnit) -> list[GrantedUnits]:
-    """Returns what annotations grant, where no layout is recorded.
-
-    Raises:
-        ContradictionError: it is not known which units are held, or what those of some pods mean.
-    """
+    """Returns what annotations say of units in use, where no layout is recorded. Raises
+    ``ContradictionError`` where it is not known which units are held, or what those of some pods mean."""
     _require_assigned(snapshot)
-    granted = _annotated(snapshot)
+    granted = annotated_granted_units(snapshot.assigned, snapshot.pods, _node_name(snapshot))
     if unknown := pods_without_evidence(
         snapshot.assigned, [*stored_granted_units(snapshot.assigned), *granted]
     ):
@@ -378,16 +367,11 @@ def _require_assigned(snapshot: NodeSnapshot) -> None:
         raise NotShownError
 
 
-def _annotated(snapshot: NodeSnapshot) -> list[GrantedUnits]:
-    return annotated_granted_units(snapshot.assigned, snapshot.pods, _node_name(snapshot))
-
-
 def _node_name(snapshot: NodeSnapshot) -> str:
     return snapshot.share_node.metadata.name if snapshot.share_node else ""
 
 
 def _problem(spec: NodeSpec) -> Problem | None:
-    """Returns what of ``spec`` this version cannot serve."""
     if readable_unit(spec.memory_unit) is None:
         return Problem("InvalidUnit", f"memoryUnit {spec.memory_unit!r} is no size: use one such as 1Gi")
     if spec.mode in (Mode.SLICES, Mode.MIXED) and spec.slices_per_card is None:
@@ -401,16 +385,16 @@ def desired_unit(spec: NodeSpec) -> NodeUnit:
 
 
 def _as_before(snapshot: NodeSnapshot, share_node: GPUShareNode) -> Layout | None:
-    """What was offered while units are held, as far as the cards that are there now can serve it.
-
-    Raises ``ContradictionError`` where it is not known what units in use mean.
-    """
+    """Returns what was offered while units are held, as far as the present cards can serve it. Raises
+    ``ContradictionError`` where it is not known what units in use mean."""
     known = known_layout(snapshot)
     if known is None or not agrees(known, stored_granted_units(snapshot.assigned)):
         return None
     _verify_record(snapshot, known)
     cards = _cards(known) if snapshot.cards is None else keep_places(snapshot.cards, _cards(known), held=True)
-    return lay_out(cards, known.unit, reserved=_reserved(share_node.spec), places=known.places)
+    return lay_out(
+        cards, known.unit, reserved=parse_memory(share_node.spec.reserved_memory), places=known.places
+    )
 
 
 def _recorded_unit(snapshot: NodeSnapshot, share_node: GPUShareNode) -> NodeUnit | None:
@@ -444,9 +428,5 @@ def is_recorded(offering: Offering, share_node: GPUShareNode) -> bool:
     return layout.means_the_same(recorded_layout(status))
 
 
-def _cards(layout: Layout | None) -> Sequence[PhysicalCard]:
-    return [placed.card for placed in layout.cards] if layout else ()
-
-
-def _reserved(spec: NodeSpec) -> int:
-    return parse_memory(spec.reserved_memory)
+def _cards(layout: Layout) -> Sequence[PhysicalCard]:
+    return [placed.card for placed in layout.cards]

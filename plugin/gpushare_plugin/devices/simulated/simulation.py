@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from gpushare_core.api.served import Problem
 from gpushare_plugin.devices.card import CardEvent, PhysicalCard, Reading
@@ -47,7 +48,8 @@ def read_simulation(text: str) -> Simulation:
     simulation = Simulation()
     for word in text.split():
         try:
-            simulation = _with(simulation, *word.split("="))
+            name, value = word.split("=")
+            simulation = _with(simulation, name, value)
         except (TypeError, ValueError) as error:
             raise ValueError(f"the annotation gpushare.io/simulate has {word!r}: {HELP}") from error
     return simulation
@@ -56,14 +58,11 @@ def read_simulation(text: str) -> Simulation:
 def _with(simulation: Simulation, name: str, value: str) -> Simulation:
     """Raises ``ValueError``."""
     match name:
-        case "fail":
-            return replace(simulation, fail=_indices(value))
-        case "vanish":
-            return replace(simulation, vanish=_indices(value))
+        case "fail" | "vanish" | "repair":
+            cards: dict[str, Any] = {name: _indices(value)}
+            return replace(simulation, **cards)
         case "shift":
             return replace(simulation, shift=int(value))
-        case "repair":
-            return replace(simulation, repair=_indices(value))
         case "xid":
             return replace(simulation, xids=frozenset(map(_xid, value.split(","))))
         case "driver" if value == "hung":
@@ -94,9 +93,10 @@ def simulated_reading(cards: Sequence[PhysicalCard], text: str, before: str | No
     happened = (_happened(card, simulation, len(cards)) for card in present)
     ordered = tuple(sorted(happened, key=lambda card: card.index))
     events = simulation.xids - _xids_of(text if before is None else before)
+    uuids = {index: card.uuid for index, card in enumerate(cards)}
     return Reading(
         cards=ordered,
-        events=tuple(_event(cards, *event) for event in sorted(events) if 0 <= event[0] < len(cards)),
+        events=tuple(CardEvent(uuids[index], xid) for index, xid in sorted(events) if index in uuids),
         problem=HANGS if simulation.hangs else None,
     )
 
@@ -106,10 +106,6 @@ def _xids_of(text: str) -> frozenset[tuple[int, int]]:
         return read_simulation(text).xids
     except ValueError:
         return frozenset()
-
-
-def _event(cards: Sequence[PhysicalCard], index: int, xid: int) -> CardEvent:
-    return CardEvent(cards[index].uuid, xid)
 
 
 def _happened(card: PhysicalCard, simulation: Simulation, count: int) -> PhysicalCard:

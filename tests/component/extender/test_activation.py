@@ -14,11 +14,13 @@ from tests.fakes.extender_clock import FakeClock
 from tests.samples.extender import RESOURCE, asked, holder_json, pod_json, share_node_json
 
 from gpushare_core.text.json_object import Json
-from gpushare_extender.cluster import activation as wake_up
-from gpushare_extender.cluster.activation import WakeUp
+from gpushare_extender.arguments import Options
+from gpushare_extender.cluster import activation
+from gpushare_extender.cluster.activation import PodActivation
 from gpushare_extender.decide.waiting.offered_pods import ATTEMPT_SECONDS
 from gpushare_extender.decide.waiting.unschedulable_pods import UnschedulablePods
-from gpushare_extender.main import Extender, Options, kube_client
+from gpushare_extender.extender import Extender
+from gpushare_extender.main import kube_client
 from gpushare_extender.transport.endpoints import Address
 from gpushare_extender.verbs.server import application
 
@@ -29,8 +31,8 @@ OBJECT = f"{STORAGE_CAPACITIES}/gpushare-wake-up"
 @pytest.fixture
 async def api(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[FakeApi]:
     """One card of 16, held in full by the pod ``x``, as the kubelet confirms; ``a`` waits."""
-    monkeypatch.setattr(wake_up, "SETTLE_SECONDS", 0.1)
-    monkeypatch.setattr(wake_up, "APART_SECONDS", 0.1)
+    monkeypatch.setattr(activation, "SETTLE_SECONDS", 0.1)
+    monkeypatch.setattr(activation, "APART_SECONDS", 0.1)
     async with fake_api() as fake:
         fake.put(SHARE_NODES, reported("uid-x"))
         fake.put(PODS, holder_json("x", units=16))
@@ -161,17 +163,17 @@ class TestFailures:
         return UnschedulablePods()
 
     @pytest.fixture
-    async def waking(self, api: FakeApi, refused: UnschedulablePods) -> AsyncIterator[WakeUp]:
+    async def waking(self, api: FakeApi, refused: UnschedulablePods) -> AsyncIterator[PodActivation]:
         clock = FakeClock()
         async with kube_client(api.credentials()) as client:
-            waking = WakeUp(client, "gpushare-system", refused, lambda: NOW, clock.sleep)
+            waking = PodActivation(client, "gpushare-system", refused, lambda: NOW, clock.sleep)
             task = asyncio.create_task(waking.run())
             yield waking
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
 
     async def test_a_touch_that_fails_is_tried_again(
-        self, api: FakeApi, refused: UnschedulablePods, waking: WakeUp
+        self, api: FakeApi, refused: UnschedulablePods, waking: PodActivation
     ) -> None:
         api.fail("PATCH", OBJECT, status(503), status(403), cut)
         refused.refused("a", asked(4))
@@ -181,7 +183,7 @@ class TestFailures:
         assert touched["annotations"] == {"gpushare.io/room-since": "2026-11-21T10:00:00+00:00"}
 
     async def test_pods_that_wait_meanwhile_are_woken_by_the_same_touch(
-        self, api: FakeApi, refused: UnschedulablePods, waking: WakeUp
+        self, api: FakeApi, refused: UnschedulablePods, waking: PodActivation
     ) -> None:
         async def fail_while_another_comes(request: web.Request) -> web.StreamResponse | None:
             refused.refused("b", asked(4))

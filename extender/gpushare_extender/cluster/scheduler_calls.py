@@ -1,6 +1,7 @@
-"""Making known that kube-scheduler calls: whoever connects it by hand has no other sign that it worked.
+"""Publishes that kube-scheduler has called, for those who connect it by hand and have no other sign of
+success.
 
-What is written is a Lease that nobody competes for: who was called, where, and when.
+The record is a Lease that nobody competes for: which extender was called, at which port, and when.
 """
 
 import asyncio
@@ -13,17 +14,17 @@ from gpushare_core.api.timestamps import micro_time
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.paths import lease_path
 from gpushare_core.text.json_object import Json
-from gpushare_extender.cluster.lasting_apply import LastingApply
+from gpushare_extender.cluster.retried_apply import apply_until_accepted
 
 APART_SECONDS = 300.0
-"""Between two writes about one port, however often it is called."""
+"""Between two writes for one port."""
 IN_TURN_SECONDS = 10.0
-"""The same, where another one is called besides: two kube-schedulers of a host may be at odds."""
+"""The same, when several ports are called: two kube-schedulers of a host may be configured differently."""
 
 
 @dataclass(slots=True)
-class CallReport:
-    """Writes the Lease in ``namespace`` in the name of ``identity``. ``clock`` is in steady seconds."""
+class SchedulerCallReport:
+    """Writes the Lease in ``namespace``, as the extender ``identity``. ``clock`` is in steady seconds."""
 
     client: KubeClient
     namespace: str
@@ -33,12 +34,12 @@ class CallReport:
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     _due: asyncio.Event = field(default_factory=asyncio.Event, init=False)
     _port: int = field(default=0, init=False)
-    """Of the last call that is to be made known."""
+    """Of the last call to publish."""
     _since: dict[int, float] = field(default_factory=dict, init=False)
-    """Port -> when its calls were made known last."""
+    """Port -> when a call at it was published last."""
 
     def called(self, port: int) -> None:
-        """kube-scheduler has called at ``port``: cheap, for every call says so."""
+        """Called for every filter request, so it has to be cheap."""
         apart = APART_SECONDS if port == self._port else IN_TURN_SECONDS
         if self.clock() - self._since.get(port, float("-inf")) >= apart:
             self._port, self._since[port] = port, self.clock()
@@ -49,13 +50,13 @@ class CallReport:
         while True:
             await self._due.wait()
             self._due.clear()
-            await LastingApply(
-                client=self.client,
-                path=lease_path(self.namespace, CALLS_LEASE),
-                body=lambda: _lease(self._port, self.identity, self.now()),
-                purpose="make known that kube-scheduler calls",
+            await apply_until_accepted(
+                self.client,
+                lease_path(self.namespace, CALLS_LEASE),
+                lambda: _lease(self._port, self.identity, self.now()),
+                purpose="publish that kube-scheduler calls",
                 sleep=self.sleep,
-            ).run()
+            )
 
 
 def _lease(port: int, identity: str, moment: datetime) -> Json:
@@ -67,8 +68,5 @@ def _lease(port: int, identity: str, moment: datetime) -> Json:
             "labels": {COMPONENT_LABEL: CALLS_COMPONENT},
             "annotations": {CALLED_PORT_ANNOTATION: str(port)},
         },
-        "spec": {
-            "holderIdentity": identity,
-            "renewTime": micro_time(moment),
-        },
+        "spec": {"holderIdentity": identity, "renewTime": micro_time(moment)},
     }

@@ -11,7 +11,7 @@ from tests.fakes.extender_clock import FakeClock, HandClock
 from tests.samples.extender import pod_update, reporting, share_node
 
 from gpushare_core.api.names import BOOKS_LEASE
-from gpushare_core.audit.difference import Difference, Kind
+from gpushare_core.audit.difference import Difference, DifferenceKind
 from gpushare_core.audit.extender_report import (
     BELIEVED_FOR,
     ExtenderReport,
@@ -23,8 +23,8 @@ from gpushare_core.kube.client import KubeClient
 from gpushare_core.placement.modes.table import NODE_MODES
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_core.text.json_object import Json
-from gpushare_extender.audit.audit_task import AT_ONCE, MAX_SECONDS, BookAudit, ChangedNodes
-from gpushare_extender.audit.report import BooksReport
+from gpushare_extender.audit.difference_report import DifferenceReport
+from gpushare_extender.audit.ledger_audit import AT_ONCE, MAX_SECONDS, ChangedNodes, LedgerAudit, in_order
 from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.main import kube_client
 
@@ -41,7 +41,7 @@ class Audited:
         self.nodes = ChangedNodes(self.clock)
         self.ledger = Ledger(self.nodes)
         self.told = 0
-        self.audit = BookAudit(self.ledger, self.nodes, self.count)
+        self.audit = LedgerAudit(self.ledger, self.nodes, self.count)
 
     def count(self) -> None:
         self.told += 1
@@ -49,8 +49,8 @@ class Audited:
     def after(self, seconds: float) -> list[str]:
         """Pods of which something is found once so much time has passed."""
         self.clock.now += seconds
-        self.audit.look_at_due()
-        return [difference.pod for difference in self.audit.differences()]
+        self.audit.audit_due()
+        return [difference.pod for difference in in_order(self.audit.found)]
 
 
 @pytest.fixture
@@ -151,7 +151,7 @@ def test_thousands_of_nodes_are_looked_at_in_groups() -> None:
 
 async def test_it_runs_by_itself(audited: Audited) -> None:
     found = asyncio.Event()
-    audited.audit.told = found.set
+    audited.audit.changed = found.set
     audited.audit.sleep = audited.clock.sleep
     task = asyncio.create_task(audited.audit.run())
     async with asyncio.timeout(5):
@@ -165,13 +165,15 @@ async def test_it_runs_by_itself(audited: Audited) -> None:
 
 
 def difference(pod: str = "default/a") -> Difference:
-    return Difference(node="n1", kind=Kind.SHARES_DIFFER, pod=pod, sentence=f"{pod} : 4 units here, 0 there")
+    return Difference(
+        node="n1", kind=DifferenceKind.SHARES_DIFFER, pod=pod, sentence=f"{pod} : 4 units here, 0 there"
+    )
 
 
 class Reporting:
     """An extender that says where books differ; its clock is the test's."""
 
-    def __init__(self, api: FakeApi, report: BooksReport, clock: HandClock) -> None:
+    def __init__(self, api: FakeApi, report: DifferenceReport, clock: HandClock) -> None:
         self.api, self.report, self.clock = api, report, clock
 
     @property
@@ -190,7 +192,7 @@ class Reporting:
 
     def said(self) -> dict[str, ExtenderReport]:
         found = self.api.objects[LEASES].values()
-        (lease,) = [each for each in found if each["metadata"]["name"] == BOOKS_LEASE]
+        (lease,) = [lease_object for lease_object in found if lease_object["metadata"]["name"] == BOOKS_LEASE]
         return decode_reports(lease["metadata"].get("annotations") or {})
 
 
@@ -210,7 +212,9 @@ def found() -> list[Difference]:
 async def reporting_extender(api: FakeApi, found: list[Difference]) -> AsyncIterator[Reporting]:
     clock = HandClock()
     async with kube_client(api.credentials()) as client:
-        report = BooksReport(client, "gpushare-system", "cp-1_x", lambda: found, lambda: NOW, clock.sleep)
+        report = DifferenceReport(
+            client, "gpushare-system", "cp-1_x", lambda: found, lambda: NOW, clock.sleep
+        )
         task = asyncio.create_task(report.run())
         yield Reporting(api, report, clock)
         task.cancel()
@@ -252,13 +256,13 @@ async def test_one_extender_leaves_the_report_of_another_and_clears_those_of_the
     await api.wait_for("the start", lambda: extender.writes == 1)
     alive = ExtenderReport(by="cp-2_y", at=NOW, nodes={"n1": "theirs"})
     dead = ExtenderReport(by="cp-3_z", at=NOW - BELIEVED_FOR - timedelta(seconds=1), nodes={"n1": "old"})
-    written = {report_key(each.by): encode_report(each) for each in (alive, dead)}
+    written = {report_key(report.by): encode_report(report) for report in (alive, dead)}
     metadata = {"name": BOOKS_LEASE, "annotations": written}
     api.put(LEASES, {"metadata": metadata})
     found.append(difference())
     extender.report.changed()
     await extender.until("both writes", writes=3)
-    assert sorted(each.by for each in extender.said().values()) == ["cp-1_x", "cp-2_y"]
+    assert sorted(report.by for report in extender.said().values()) == ["cp-1_x", "cp-2_y"]
 
 
 async def test_a_lease_that_was_deleted_is_made_anew_and_failures_are_repeated(
@@ -333,7 +337,7 @@ async def test_without_the_right_an_extender_that_has_nothing_to_say_does_not_in
     clock = HandClock()
     api.fail("PATCH", f"{LEASES}/{BOOKS_LEASE}", status(403))
     async with kube_client(api.credentials()) as client:
-        report = BooksReport(client, "gpushare-system", "cp-1_x", list, lambda: NOW, clock.sleep)
+        report = DifferenceReport(client, "gpushare-system", "cp-1_x", list, lambda: NOW, clock.sleep)
         extender, task = Reporting(api, report, clock), asyncio.create_task(report.run())
         await api.wait_for("the attempt", lambda: extender.writes == 1)
         for _ in range(10):

@@ -36,7 +36,7 @@ OTHER_CARD = replace(ADMITTED, annotation=pod("a", annotation=annotation({"main"
 def held(**pods: dict[str, list[int]]) -> AssignedDevices:
     """By PodResources and checkpoint."""
     listed = assigned(**pods)
-    known = {name: replace(each, uid=f"uid-{name.name}") for name, each in listed.pods.items()}
+    known = {name: replace(pod, uid=f"uid-{name.name}") for name, pod in listed.pods.items()}
     return AssignedDevices(pods=known, stored=stored(layout(), **pods))
 
 
@@ -53,7 +53,7 @@ def given(
     books = node_assignments(devices if counted is None else counted)
     allocations = every_allocation(books, known)
     status = node_status(share_node(), Offering(layout=layout()), allocations, now=NOW)
-    named = {name: replace(each, annotations=_annotations(each)) for name, each in known.items()}
+    named = {name: replace(pod, annotations=_annotations(pod)) for name, pod in known.items()}
     return AuditInput(node=NODE, status=status, pods=named, assigned=devices, cards=cards)
 
 
@@ -73,7 +73,7 @@ def kinds(seen: AuditInput, *, after: float = 5.0) -> list[str]:
     """What counts so many seconds after it was seen first."""
     audit = NodeAudit()
     audit.look(seen, now=100.0)
-    return [f"{each.kind} {each.pod}".strip() for each in audit.look(seen, now=100.0 + after)]
+    return [f"{found.kind} {found.pod}".strip() for found in audit.look(seen, now=100.0 + after)]
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def test_what_did_not_change_is_not_audited_again(monkeypatch: pytest.MonkeyPatc
     audit, seen = NodeAudit(), given((OTHER_CARD,))
     audit.look(seen, now=0.0)
     monkeypatch.setattr("gpushare_plugin.decide.report.audit.node_differences", None)
-    assert [each.pod for each in audit.look(replace(seen), now=5.0)] == ["default/a"]
+    assert [found.pod for found in audit.look(replace(seen), now=5.0)] == ["default/a"]
 
 
 def test_what_was_not_seen_for_a_while_has_not_lasted() -> None:

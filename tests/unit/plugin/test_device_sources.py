@@ -14,7 +14,7 @@ def asking(source: Source) -> GPUShareNode:
     return share_node(devices={"source": source, "simulated": [{"count": 1, "memory": "16Gi"}]})
 
 
-NVML, SIMULATED, INVENTORY = (asking(each) for each in Source)
+NVML, SIMULATED, INVENTORY = (asking(source) for source in Source)
 
 
 def test_what_is_asked_for_is_opened() -> None:

@@ -11,8 +11,10 @@ from tests.fakes.api_server import FakeApi, fake_api, status
 from tests.fakes.extender_caller import SchedulerCaller
 from tests.fakes.extender_clock import FakeClock
 
-from gpushare_extender.cluster.calls import APART_SECONDS, IN_TURN_SECONDS, CallReport
-from gpushare_extender.main import Extender, Options, kube_client
+from gpushare_extender.arguments import Options
+from gpushare_extender.cluster.scheduler_calls import APART_SECONDS, IN_TURN_SECONDS, SchedulerCallReport
+from gpushare_extender.extender import Extender
+from gpushare_extender.main import kube_client
 from gpushare_extender.transport.endpoints import Address
 from gpushare_extender.verbs.server import application
 
@@ -32,9 +34,9 @@ def clock() -> FakeClock:
 
 
 @pytest.fixture
-async def report(api: FakeApi, clock: FakeClock) -> AsyncIterator[CallReport]:
+async def report(api: FakeApi, clock: FakeClock) -> AsyncIterator[SchedulerCallReport]:
     async with kube_client(api.credentials()) as client:
-        report = CallReport(client, "gpushare-system", "cp_1", lambda: NOW, clock, clock.sleep)
+        report = SchedulerCallReport(client, "gpushare-system", "cp_1", lambda: NOW, clock, clock.sleep)
         task = asyncio.create_task(report.run())
         yield report
         task.cancel()
@@ -48,21 +50,21 @@ def writes(api: FakeApi) -> int:
 def lease(api: FakeApi) -> tuple[str, str]:
     """Where it was called, and who says so."""
     (held,) = [
-        each
-        for (_, name), each in api.objects[LEASE.rpartition("/")[0]].items()
+        item
+        for (_, name), item in api.objects[LEASE.rpartition("/")[0]].items()
         if name == "gpushare-extender-calls"
     ]
     return held["metadata"]["annotations"]["gpushare.io/called-port"], held["spec"]["holderIdentity"]
 
 
-async def test_the_first_call_is_made_known_at_once(api: FakeApi, report: CallReport) -> None:
+async def test_the_first_call_is_made_known_at_once(api: FakeApi, report: SchedulerCallReport) -> None:
     report.called(22766)
     await api.wait_for("the Lease", lambda: writes(api) == 1)
     assert lease(api) == ("22766", "cp_1")
 
 
 async def test_many_calls_are_one_write_in_five_minutes(
-    api: FakeApi, report: CallReport, clock: FakeClock
+    api: FakeApi, report: SchedulerCallReport, clock: FakeClock
 ) -> None:
     report.called(22766)
     await api.wait_for("the Lease", lambda: writes(api) == 1)
@@ -77,7 +79,9 @@ async def test_many_calls_are_one_write_in_five_minutes(
     await api.wait_for("the Lease", lambda: writes(api) == 2)
 
 
-async def test_a_call_at_another_port_is_made_known_at_once(api: FakeApi, report: CallReport) -> None:
+async def test_a_call_at_another_port_is_made_known_at_once(
+    api: FakeApi, report: SchedulerCallReport
+) -> None:
     report.called(22766)
     await api.wait_for("the Lease", lambda: writes(api) == 1)
     report.called(12000)
@@ -86,7 +90,7 @@ async def test_a_call_at_another_port_is_made_known_at_once(api: FakeApi, report
 
 
 async def test_two_ports_that_are_called_in_turn_are_two_writes(
-    api: FakeApi, report: CallReport, clock: FakeClock
+    api: FakeApi, report: SchedulerCallReport, clock: FakeClock
 ) -> None:
     for _ in range(20):
         for port in (22766, 12000):
@@ -98,7 +102,7 @@ async def test_two_ports_that_are_called_in_turn_are_two_writes(
     await api.wait_for("the Lease", lambda: lease(api)[0] == "22766")
 
 
-async def test_what_cannot_be_written_is_tried_again(api: FakeApi, report: CallReport) -> None:
+async def test_what_cannot_be_written_is_tried_again(api: FakeApi, report: SchedulerCallReport) -> None:
     api.fail("PATCH", LEASE, status(503), status(403))
     report.called(22766)
     await api.wait_for("a write that succeeds", lambda: writes(api) == 3)

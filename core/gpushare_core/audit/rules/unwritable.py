@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from gpushare_core.audit.difference import Difference, Kind
+from gpushare_core.audit.difference import Difference, DifferenceKind
 from gpushare_core.audit.records import NodeRecords, PodRecord
 from gpushare_core.dialects.annotation_room import MAX_BYTES
 from gpushare_core.dialects.dialect import Dialect
@@ -10,16 +10,10 @@ from gpushare_core.dialects.dialect import Dialect
 
 def unwritable(records: NodeRecords) -> Iterator[Difference]:
     """Yields those with an allocation: an extender of an earlier version has bound them, or somebody else."""
-    for uid, pod in (records.pods or {}).items():
+    for pod in (records.pods or {}).values():
         is_bound = Dialect.allocation_annotation in pod.annotations and not pod.ended
         if is_bound and pod.annotations_size > MAX_BYTES:
-            yield Difference(
-                node=records.node,
-                kind=Kind.UNWRITABLE,
-                pod=str(pod.key),
-                uid=uid,
-                sentence=_sentence(pod),
-            )
+            yield Difference.of_pod(records, pod.key, DifferenceKind.UNWRITABLE, _sentence(pod))
 
 
 def _sentence(pod: PodRecord) -> str:

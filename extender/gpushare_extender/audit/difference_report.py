@@ -1,7 +1,7 @@
-"""Making known where the ledger differs from the other books: only this process sees it.
+"""Publishes the differences between the ledger and the other records, which only this process sees.
 
-Nothing is written while nothing differs, but for one write at the start: it takes back what an extender of
-this host has left behind.
+It writes nothing while nothing differs, except once at the start: that withdraws what an earlier extender of
+this host has left.
 """
 
 import asyncio
@@ -26,15 +26,15 @@ from gpushare_core.kube.paths import lease_path
 from gpushare_core.text.json_object import Json
 
 APART_SECONDS = 10.0
-"""Between two writes, however often differences come and go."""
+"""Between two writes."""
 MAX_RETRY = 60.0
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
-class BooksReport:
-    """Writes the annotation of the extender ``identity`` on the Lease in ``namespace``."""
+class DifferenceReport:
+    """Writes the annotation of the extender ``identity`` on the Lease for differences in ``namespace``."""
 
     client: KubeClient
     namespace: str
@@ -43,14 +43,14 @@ class BooksReport:
     now: Callable[[], datetime]
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     _due: asyncio.Event = field(default_factory=asyncio.Event, init=False)
-    _stands: bool = field(default=True, init=False)
+    _is_published: bool = field(default=True, init=False)
     """Whether an annotation of this host may be there."""
     _ends: bool = field(default=False, init=False)
     _writing: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
-    """Held during a write: what is taken back comes after all that was said."""
+    """Held during a write, so that a withdrawal comes last."""
 
     def changed(self) -> None:
-        """Other differences are to be made known."""
+        """There are other differences than before."""
         self._due.set()
 
     async def run(self) -> None:
@@ -61,42 +61,42 @@ class BooksReport:
             await self._until_due()
 
     async def withdraw(self) -> None:
-        """Takes back what was said: this extender ends. Once; what stays is believed for a few minutes."""
+        """Removes the annotation when this extender ends. Tries once: readers ignore an old annotation."""
         self._ends = True
         try:
             async with self._writing:
-                if self._stands:
+                if self._is_published:
                     await self._write(None)
         except (ApiError, UnreachableError) as error:
-            _log.warning("cannot take back what was said about books: %s", error)
+            _log.warning("cannot withdraw the report on differences: %s", error)
 
     async def _until_due(self) -> None:
-        """What stands is renewed: what nobody renews is believed no longer."""
-        if not self._stands:
+        """Renews what is published in time: readers ignore an old annotation."""
+        if not self._is_published:
             await self._due.wait()
             return
         waiting = {asyncio.ensure_future(self._due.wait()), asyncio.ensure_future(self.sleep(RENEW_SECONDS))}
         try:
             await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for each in waiting:
-                each.cancel()
+            for task in waiting:
+                task.cancel()
 
     async def _write_at_last(self) -> None:
-        """Writes what differs by then, until the API server has it."""
+        """Writes the present differences, until the API server accepts them."""
         backoff = Backoff(most=MAX_RETRY, sleep=self.sleep)
         while True:
             self._due.clear()
             found = [*self.differences()]
-            if self._ends or (not found and not self._stands):
+            if self._ends or (not found and not self._is_published):
                 return
             try:
                 async with self._writing:
                     await self._write(self._text(found) if found else None)
             except (ApiError, UnreachableError) as error:
-                _log.warning("cannot make known where books differ: %s", error)
+                _log.warning("cannot publish differences: %s", error)
                 if not found and isinstance(error, ApiError) and error.is_forbidden:
-                    self._stands = False  # manifests of an earlier version: nobody ever wrote there
+                    self._is_published = False  # manifests of an earlier version: no extender could write
                     return
                 await backoff.wait(asked_to_wait(error))
             else:
@@ -106,23 +106,23 @@ class BooksReport:
         return encode_report(make_report(found, by=self.identity, at=self.now()))
 
     async def _write(self, text: str | None) -> None:
-        """None: nothing is to stand there. What others have left and nobody believes goes with it."""
+        """Sets the annotation, or removes it (None), and removes old annotations of other extenders."""
         path, key = lease_path(self.namespace, BOOKS_LEASE), report_key(self.identity)
-        self._stands = True
+        self._is_published = True
         try:
             lease = await self.client.merge(path, _annotated({key: text}))
         except ApiError as error:
             if not error.is_not_found:
                 raise
             lease = await self._write_anew(path, _annotated({key: text})) if text else _lease()
-        self._stands = text is not None
+        self._is_published = text is not None
         reports = decode_reports(lease["metadata"].get("annotations") or {})
-        if old := [other for other, each in reports.items() if not each.seconds_left(self.now())]:
+        if old := [other for other, report in reports.items() if not report.seconds_left(self.now())]:
             await self.client.merge(path, _annotated(dict.fromkeys(old)))
 
     async def _write_anew(self, path: str, annotations: Json) -> Json:
-        """Somebody has deleted the Lease. Only who has something to say makes it again: at an uninstall
-        nobody would take it away any more."""
+        """Creates the Lease that somebody has deleted. Only an extender with differences does so: after an
+        uninstall nobody would delete the Lease."""
         await self.client.apply(path, _lease())
         return await self.client.merge(path, annotations)
 
