@@ -399,10 +399,10 @@ def assign(seen: ClusterSnapshot, policy: PolicyObject) -> Assignment:
     asked = asked_of(seen, policy)
     nodes = {name: assign_node(state, asked) for name, state in seen.states.items()}
     return Assignment(
-        enabled={name: each.rule for name, each in nodes.items() if each.rule is not None},
-        kept=frozenset(name for name, each in nodes.items() if each.is_kept),
-        lost={name: each.lost_to for name, each in nodes.items() if each.lost_to},
-        waiting={name: each.waits_for for name, each in nodes.items() if each.waits_for},
+        enabled={name: assignment.rule for name, assignment in nodes.items() if assignment.rule is not None},
+        kept=frozenset(name for name, assignment in nodes.items() if assignment.is_kept),
+        lost={name: assignment.lost_to for name, assignment in nodes.items() if assignment.lost_to},
+        waiting={name: assignment.waits_for for name, assignment in nodes.items() if assignment.waits_for},
     )
 
 

@@ -92,7 +92,7 @@ async def test_nodes_that_are_refused_do_not_keep_the_others_from_their_turn(clu
     """As many as a round holds, and refused for ever: they came first again each time that the queue came
     back, and no other node ever got anything."""
     refused = [f"{paths.SHARE_NODES}/{name}" for name in NODES[:MOST]]
-    cluster.api.refuse = lambda write: any(each in write for each in refused)
+    cluster.api.refuse = lambda write: any(path in write for path in refused)
     operator = Operator(cluster)
     await operator.resync()
     for _ in range(8):

@@ -223,7 +223,7 @@ def test_the_extender_hears_only_who_shows_a_certificate() -> None:
 )
 def test_probes_have_a_port_of_their_own(ports: list[int], health: int) -> None:
     (container,) = extender_daemon_set(INSTALLATION, ports)["spec"]["template"]["spec"]["containers"]
-    probed = {container[each]["httpGet"]["port"] for each in ("livenessProbe", "readinessProbe")}
+    probed = {container[probe]["httpGet"]["port"] for probe in ("livenessProbe", "readinessProbe")}
     assert probed == {health}
 
 
@@ -328,18 +328,18 @@ def test_a_patch_of_a_share_node_takes_out_what_is_not_asked_for_any_more() -> N
 
 
 def inner_models(model: ApiModel) -> list[ApiModel]:
-    found = [each for each in model.__dict__.values() if isinstance(each, ApiModel)]
-    return [*found, *(inner for each in found for inner in inner_models(each))]
+    found = [value for value in model.__dict__.values() if isinstance(value, ApiModel)]
+    return [*found, *(inner for value in found for inner in inner_models(value))]
 
 
 def test_what_is_within_a_field_of_a_share_node_is_always_said() -> None:
     """A merge patch replaces values and lists; of an object it would leave what is not said any more."""
     inner = inner_models(NodeSpec.model_validate(asked_of_a_node()))
-    assert {type(each).__name__ for each in inner} == {"Devices", "CardHealth", "Measurement"}
-    for each in inner:
-        said = each.to_json()
-        assert said.keys() == {field.alias for field in type(each).model_fields.values()}
-        models = [value for value in each.__dict__.values() if isinstance(value, ApiModel)]
+    assert {type(model).__name__ for model in inner} == {"Devices", "CardHealth", "Measurement"}
+    for model in inner:
+        said = model.to_json()
+        assert said.keys() == {field.alias for field in type(model).model_fields.values()}
+        models = [value for value in model.__dict__.values() if isinstance(value, ApiModel)]
         maps = [value for value in said.values() if isinstance(value, dict)]
         assert len(maps) == len(models), "any other one would keep its keys"
 
