@@ -44,7 +44,7 @@ from gpushare_operator.retry_backoff import RetryBackoff
 from gpushare_operator.status.books_agree import seconds_until_reports_end
 from gpushare_operator.status.events import events_for, notice_event
 from gpushare_operator.status.nodes.node_facts import FactFinder
-from gpushare_operator.status.pods_without_scheduler import absent_scheduler
+from gpushare_operator.status.pods_without_scheduler import absent_scheduler_name
 from gpushare_operator.status.policy import can_wait, policy_status
 from gpushare_operator.work_queue import PartlyFailedError
 
@@ -221,7 +221,7 @@ class PolicyReconciler:
 
     async def _look_at_server(self) -> None:
         """Reads what a kube-scheduler of our own depends on, while it matters to anybody."""
-        absent_scheduler = absent_scheduler(self.cache.snapshot())
+        absent_scheduler = absent_scheduler_name(self.cache.snapshot())
         facts = await read_server_facts(self.api, absent_scheduler) if absent_scheduler else None
         if facts:
             facts = replace(facts, version=self.server_versions.lowest(facts.version, self.now()))
@@ -239,7 +239,7 @@ class PolicyReconciler:
     async def _reconcile_cluster(self) -> float | None:
         snapshot = self.cache.snapshot()
         self._keep_log_level(snapshot)
-        is_server_unknown = snapshot.server is None and absent_scheduler(snapshot)
+        is_server_unknown = snapshot.server is None and absent_scheduler_name(snapshot)
         if is_server_unknown or set(locations(snapshot)) - set(snapshot.volcano_configs):
             self.enqueue(SCHEDULERS)
         waits = self.scheduler_debounce.seconds_left(asked_connection(snapshot))

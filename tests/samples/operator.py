@@ -46,7 +46,7 @@ from gpushare_operator.cluster.objects import (
 )
 from gpushare_operator.cluster.snapshot import ClusterSnapshot
 from gpushare_operator.decide.cluster_plan import plan_cluster
-from gpushare_operator.decide.nodes.node_assignment import asked_of, assign_node
+from gpushare_operator.decide.nodes.node_assignment import claimants_of, assign_node
 from gpushare_operator.decide.policy_plan import plan_policy
 from gpushare_operator.desired.names import (
     EXTENDER_NAME,
@@ -396,8 +396,8 @@ class Assignment:
 
 def assign(seen: ClusterSnapshot, policy: PolicyObject) -> Assignment:
     """Returns the nodes of ``policy``, each of them assigned by itself."""
-    asked = asked_of(seen, policy)
-    nodes = {name: assign_node(state, asked) for name, state in seen.states.items()}
+    claimants = claimants_of(seen, policy)
+    nodes = {name: assign_node(state, claimants) for name, state in seen.states.items()}
     return Assignment(
         enabled={name: assignment.rule for name, assignment in nodes.items() if assignment.rule is not None},
         kept=frozenset(name for name, assignment in nodes.items() if assignment.is_kept),
