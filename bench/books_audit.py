@@ -14,7 +14,7 @@ from bench.peers.objects import merged
 from gpushare_core.audit.differences import status_differences
 from gpushare_core.audit.readers import read_share_node as read_book
 from gpushare_core.text.json_object import Json
-from gpushare_extender.audit.audit_task import BookAudit, ChangedNodes
+from gpushare_extender.audit.ledger_audit import ChangedNodes, LedgerAudit
 from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.objects.holder import CardUnits, Holder, PodUpdate
 from gpushare_extender.objects.share_node import ShareNode, read_share_node
@@ -62,8 +62,8 @@ def reported(number: int, changed: Mapping[str, str] | None = None) -> ShareNode
 def of_extender() -> None:
     clock = Clock()
     nodes = ChangedNodes(clock)
-    ledger = Ledger(node_changed=nodes.note)
-    audit = BookAudit(ledger, nodes)
+    ledger = Ledger(nodes)
+    audit = LedgerAudit(ledger, nodes)
     without = milliseconds(lambda: fill(Ledger()))
     noted = milliseconds(lambda: fill(ledger))
     print(f"extender: filling the ledger {without:.0f} ms, with notes of what changed {noted:.0f} ms")
@@ -71,7 +71,7 @@ def of_extender() -> None:
 
     def look_at_all() -> None:
         while nodes.seconds_until_due() is not None:
-            audit.look_at_due()
+            audit.audit_due()
 
     print(f"extender: {NODES} nodes after a start {milliseconds(look_at_all):.0f} ms")
     assert not audit.found

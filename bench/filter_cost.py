@@ -29,13 +29,13 @@ from msgspec.structs import replace
 
 from gpushare_core.placement.node_ranking import CANDIDATES
 from gpushare_core.placement.requests import PodRequest
+from gpushare_extender.decide.fit.candidates import prioritize_nodes
 from gpushare_extender.decide.fit.filter import Narrowing, filter_nodes
-from gpushare_extender.decide.fit.prioritize import prioritize_nodes
 from gpushare_extender.ledger.ledger import DoesNotFitError, Ledger
 from gpushare_extender.objects.holder import read_pod
 from gpushare_extender.objects.pod_reference import PodReference
 from gpushare_extender.objects.share_node import read_share_node
-from gpushare_extender.transport.exchange import ENCODER
+from gpushare_extender.transport.messages import ENCODER
 from gpushare_extender.verbs.wire import EXTENDER_ARGS, ExtenderFilterResult, HostPriority
 
 AT_ONCE = 100
@@ -124,7 +124,7 @@ class Scheduler:
         return [node_name((first + place) % self.layout.nodes) for place in range(self.names)]
 
     def _bind_to_best(self, scores: list[HostPriority]) -> None:
-        best = max(scores, key=lambda each: each.score)
+        best = max(scores, key=lambda card: card.score)
         self._bound.append(_bind(self.ledger, best.host, _request(self.ledger, self.units)))
         if len(self._bound) > AT_ONCE:
             self.ledger.drop_pod(self._bound.pop(0))

@@ -18,16 +18,16 @@ from bench.filter_latency import filter_request
 from bench.rows.extender_process import SAMPLE, UNITS
 from bench.rows.scale_extender import sampled
 
-from gpushare_core.audit.lasting import LASTING_SECONDS
-from gpushare_extender.audit.audit_task import BookAudit, ChangedNodes
+from gpushare_core.audit.difference import LASTING_SECONDS
+from gpushare_extender.audit.ledger_audit import ChangedNodes, LedgerAudit
 from gpushare_extender.cluster.log_levels import LogLevels
 from gpushare_extender.decide.figures import ledger_figures
+from gpushare_extender.extender import freeze_gc
 from gpushare_extender.ledger.ledger import Ledger
-from gpushare_extender.ledger.unreleased_pods import DEPARTURE_SECONDS
-from gpushare_extender.main import freeze_gc
+from gpushare_extender.ledger.unreleased_pods import UNRELEASED_SECONDS
 from gpushare_extender.objects.holder import PodUpdate, read_pod
 from gpushare_extender.objects.share_node import ShareNode, read_share_node
-from gpushare_extender.transport.exchange import ENCODER
+from gpushare_extender.transport.messages import ENCODER
 from gpushare_extender.verbs.inspection import inspect_all
 from gpushare_extender.verbs.wire import EXTENDER_ARGS
 
@@ -50,7 +50,7 @@ def main() -> int:
 def steps(layout: Layout) -> dict[str, float]:
     """Returns the seconds of each step, in the order in which an extender takes them."""
     noted = ChangedNodes(lambda: 0.0)
-    ledger = Ledger(node_changed=noted.note)
+    ledger = Ledger(noted)
     share_nodes, pods = listed(layout)
     taken = {
         "first list of GPUShareNodes": seconds(lambda: ledger.replace_share_nodes(share_nodes)),
@@ -96,13 +96,13 @@ def audit_round(ledger: Ledger, layout: Layout) -> float:
     now = 0.0
     nodes = ChangedNodes(lambda: now)
     for index in range(layout.nodes):
-        nodes.note(node_name(index))
+        nodes.node_changed(node_name(index))
     now = LASTING_SECONDS
-    audit = BookAudit(ledger, nodes)
+    audit = LedgerAudit(ledger, nodes)
 
     def round_() -> None:
         nodes.seconds_until_due()
-        audit.look_at_due()
+        audit.audit_due()
 
     return min(seconds(round_) for _ in range(10))
 
@@ -132,7 +132,7 @@ def pod_event(ledger: Ledger, layout: Layout) -> float:
             ledger.set_pod(read_pod(content))
             ledger.set_pod(read_pod(content))
             ledger.pod_deleted(uid, now=0.0)
-        ledger.end_departures(now=DEPARTURE_SECONDS)
+        ledger.free_unreleased(now=UNRELEASED_SECONDS)
 
     return seconds(pass_by) / (3 * len(known))
 

@@ -19,9 +19,10 @@ from gpushare_core.api.names import API_VERSION, COMPONENT_LABEL, CONTROL_PLANE_
 from gpushare_core.api.timestamps import rfc3339
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.kube import paths
-from gpushare_core.kube.client import KubeClient, Request
+from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import Credentials
 from gpushare_core.kube.errors import ApiError
+from gpushare_core.kube.request import ApiRequest
 from gpushare_core.process.clock import utc_now
 from gpushare_core.text.json_object import Json
 from gpushare_operator.cluster.labels import MANAGER, PLUGIN, PORT_ANNOTATION
@@ -87,28 +88,28 @@ class MemoryCluster:
         finally:
             self.seconds += time.process_time() - begun
 
-    def answer(self, request: Request) -> bytes:
+    def answer(self, request: ApiRequest) -> bytes:
         """Raises ``ApiError`` as the API server would have it."""
         with self._apart():
             return msgspec.json.encode(self._answer(request))
 
-    def _answer(self, request: Request) -> Json:
+    def _answer(self, request: ApiRequest) -> Json:
         if request.method == "GET":
             return self._read(request)
         return self._write(request)
 
-    def _read(self, request: Request) -> Json:
+    def _read(self, request: ApiRequest) -> Json:
         collection, _, name = request.path.rpartition("/")
         if name in self._names(collection):
             return self._body(collection, name)
         names, start = sorted(self._names(request.path)), int(request.params.get("continue", 0))
         wanted = dict(pair.split("=") for pair in request.params.get("labelSelector", "").split(",") if pair)
-        found = [self._body(request.path, each) for each in names[start : start + ITEMS]]
+        found = [self._body(request.path, name) for name in names[start : start + ITEMS]]
         more = {"continue": str(start + ITEMS)} if start + ITEMS < len(names) else {}
-        items = [each for each in found if wanted.items() <= (each["metadata"].get("labels") or {}).items()]
+        items = [item for item in found if wanted.items() <= (item["metadata"].get("labels") or {}).items()]
         return {"items": items, "metadata": {"resourceVersion": str(self._version), **more}}
 
-    def _write(self, request: Request) -> Json:
+    def _write(self, request: ApiRequest) -> Json:
         path, body = request.path.removesuffix("/status"), request.body or {}
         collection, _, name = path.rpartition("/")
         verb = request.method
@@ -335,13 +336,13 @@ class MemoryClient(KubeClient):
         super().__init__(nowhere, field_manager="bench")
         self._cluster = cluster
 
-    async def _exchange(self, request: Request) -> bytes:
+    async def _exchange(self, request: ApiRequest) -> bytes:
         if request.body is not None:
             msgspec.json.encode(request.body)
         await asyncio.sleep(0)
         return self._cluster.answer(request)
 
-    async def stream(self, request: Request, *, idle: float) -> AsyncIterator[bytes]:
+    async def stream(self, request: ApiRequest, *, idle: float) -> AsyncIterator[bytes]:
         """Never silent too long, whatever ``idle``: nothing is between."""
         del idle
         async for line in self._cluster.watch(request.path):
@@ -389,7 +390,7 @@ def _status_fields(status: Json) -> Json:
 
 
 def _owned(value: Mapping[str, Any]) -> Json:
-    return {f"f:{name}": _owned_field(name, each) for name, each in value.items()}
+    return {f"f:{name}": _owned_field(name, part) for name, part in value.items()}
 
 
 def _owned_field(name: str, value: Any) -> Json:
@@ -399,7 +400,7 @@ def _owned_field(name: str, value: Any) -> Json:
         return {}
     key = LIST_KEYS[name]
     return {
-        f"k:{msgspec.json.encode({key: each[key]}).decode()}": {".": {}, **_owned(each)} for each in value
+        f"k:{msgspec.json.encode({key: item[key]}).decode()}": {".": {}, **_owned(item)} for item in value
     }
 
 

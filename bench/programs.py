@@ -15,7 +15,7 @@ from typing import Any
 import aiohttp
 
 from gpushare_core.text.json_object import Json
-from gpushare_hostctl.decide import key_pairs
+from gpushare_hostctl.decide.scheduler import key_pairs
 
 ROOT = Path(__file__).resolve().parent.parent
 START_SECONDS = 120.0

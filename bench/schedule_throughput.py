@@ -17,9 +17,10 @@ from bench.concurrency import for_each
 from bench.percentiles import Percentiles
 
 from gpushare_core.kube import paths
-from gpushare_core.kube.client import KubeClient, Request
+from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import from_kubeconfig
 from gpushare_core.kube.follow import Collection, Listed, follow
+from gpushare_core.kube.request import ApiRequest
 from gpushare_core.text.json_object import Json
 
 PODS = paths.pods(NAMESPACE)
@@ -114,7 +115,7 @@ async def _watch(client: KubeClient, run: _Run, pods: int) -> None:
 
 async def _delete(client: KubeClient, run: _Run) -> None:
     async def delete(name: str) -> None:
-        await client.send(Request(method="DELETE", path=f"{PODS}/{name}", body={"gracePeriodSeconds": 0}))
+        await client.send(ApiRequest(method="DELETE", path=f"{PODS}/{name}", body={"gracePeriodSeconds": 0}))
 
     await for_each(list(run.created), delete)
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from chaos.findings import Finding, Findings
 from chaos.plan.known import WORKERS
 from chaos.world import World
-from gpushare_cli.gather.traces import read_traces
+from gpushare_cli.gather.cluster import read_traces
 from gpushare_core.residue import HostFile, residue
 from gpushare_core.text.json_object import Json
 from gpushare_localcluster.errors import LocalClusterError
@@ -32,7 +32,7 @@ async def _left(world: World) -> list[str]:
     objects = [_without_capacity(trace) for trace in await read_traces(world.client)]
     found = residue(objects, await world.thread(_worker_files, world))
     files = differing_files(world.before, await world.thread(world.control_plane_files))
-    return [*(f"{each.where}: {each.sentence}" for each in found), *files]
+    return [*(f"{trace.where}: {trace.sentence}" for trace in found), *files]
 
 
 def _without_capacity(item: Json) -> Json:

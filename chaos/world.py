@@ -13,10 +13,11 @@ from chaos.operations.pod_shapes import HIGH
 from chaos.plan.known import CONTROL_PLANES, WORKERS
 from chaos.policies import POLICIES
 from chaos.proxy.process import ProxyProcess, proxy_process
-from gpushare_core.kube.client import KubeClient, Request
+from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import from_kubeconfig
 from gpushare_core.kube.errors import ApiError
 from gpushare_core.kube.paths import pod_path, pods
+from gpushare_core.kube.request import ApiRequest
 from gpushare_core.text.json_object import Json
 from gpushare_localcluster.cluster import LocalCluster
 from gpushare_localcluster.config import ClusterConfig, NodeConfig
@@ -83,7 +84,7 @@ class World:
         """``grace`` in seconds, 0: by force, None: as the pod says. Gone already is no error."""
         body: Json = {} if grace is None else {"gracePeriodSeconds": grace}
         try:
-            await self.client.send(Request(method="DELETE", path=self.pod_path(name), body=body))
+            await self.client.send(ApiRequest(method="DELETE", path=self.pod_path(name), body=body))
         except ApiError as error:
             if error.status != 404:
                 raise

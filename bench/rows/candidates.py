@@ -12,7 +12,8 @@ from bench.figures import Figure
 from bench.schedule_throughput import Throughput, measure
 
 from gpushare_core.kube import paths
-from gpushare_core.kube.client import KubeClient, Request
+from gpushare_core.kube.client import KubeClient
+from gpushare_core.kube.request import ApiRequest
 from gpushare_core.text.json_object import Json
 
 PODS = 60
@@ -96,7 +97,7 @@ async def _nodes_of(cluster: BenchCluster, *, units: int, asking: Callable[[Json
     names: list[str] = []
 
     async def look(selector: str) -> None:
-        request = Request(path=paths.pods(NAMESPACE), params={"labelSelector": selector})
+        request = ApiRequest(path=paths.pods(NAMESPACE), params={"labelSelector": selector})
         pods = await cluster.client.send(request)
         names.extend(pod["spec"]["nodeName"] for pod in pods["items"])
 

@@ -15,11 +15,12 @@ from bench.percentiles import Percentiles
 from gpushare_core.audit.difference import Difference
 from gpushare_core.audit.differences import differences, seen_twice
 from gpushare_core.audit.readers import read_ledger, read_pod, read_share_node
-from gpushare_core.audit.records import Books, NodeBooks, PodBook
+from gpushare_core.audit.records import ClusterRecords, NodeRecords, PodRecord
 from gpushare_core.kube import paths
-from gpushare_core.kube.client import KubeClient, Request
+from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.errors import ApiError
 from gpushare_core.kube.follow import Collection, Listed, follow
+from gpushare_core.kube.request import ApiRequest
 from gpushare_core.text.json_object import Json
 
 RATE = 20
@@ -73,7 +74,7 @@ class Churn:
         await asyncio.sleep(LIFE)
         path = paths.pod_path(NAMESPACE, name)
         try:
-            await self.client.send(Request(method="DELETE", path=path, body={"gracePeriodSeconds": 0}))
+            await self.client.send(ApiRequest(method="DELETE", path=path, body={"gracePeriodSeconds": 0}))
         except ApiError as error:
             if not error.is_not_found:
                 raise
@@ -155,8 +156,8 @@ def churn_figures(
 
 
 def without(found: Sequence[Difference], before: Sequence[Difference]) -> list[Difference]:
-    known = {each.identity for each in before}
-    return [each for each in found if each.identity not in known]
+    known = {pod.identity for pod in before}
+    return [pod for pod in found if pod.identity not in known]
 
 
 async def _differences(cluster: BenchCluster) -> Sequence[Difference]:
@@ -166,21 +167,21 @@ async def _differences(cluster: BenchCluster) -> Sequence[Difference]:
     return list(seen_twice(first, differences(await _books(cluster))))
 
 
-async def _books(cluster: BenchCluster) -> Books:
+async def _books(cluster: BenchCluster) -> ClusterRecords:
     """GPUShareNodes, pods and the extender's ledger: no kubelet is there."""
     share_nodes = await _all(cluster.client, paths.SHARE_NODES)
     pods = await _all(cluster.client, paths.PODS)
     ledger = read_ledger(json.loads(await cluster.extender_ledger()))
-    by_node: dict[str, dict[str, PodBook]] = defaultdict(dict)
+    by_node: dict[str, dict[str, PodRecord]] = defaultdict(dict)
     for pod in map(read_pod, pods):
         by_node[pod.node][pod.key.uid] = pod
     found = {}
     for item in share_nodes:
         name = item["metadata"]["name"]
-        found[name] = NodeBooks(
+        found[name] = NodeRecords(
             node=name, share_node=read_share_node(item), pods=by_node[name], ledger=ledger.get(name)
         )
-    return Books(found)
+    return ClusterRecords(found)
 
 
 async def _all(client: KubeClient, path: str) -> list[Json]:

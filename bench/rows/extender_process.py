@@ -15,7 +15,7 @@ from bench.process_use import ProcessUse
 from bench.programs import api_server, free_port, last_words, program, script, while_running
 from bench.size import Size
 
-from gpushare_hostctl.decide import key_pairs
+from gpushare_hostctl.decide.scheduler import key_pairs
 
 UNITS = 4
 SAMPLE = 500

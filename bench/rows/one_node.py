@@ -18,9 +18,10 @@ from bench.prometheus_text import total
 from bench.rows.pending import is_refused
 
 from gpushare_core.kube import paths
-from gpushare_core.kube.client import KubeClient, Request
+from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.errors import ApiError
 from gpushare_core.kube.follow import Collection, Listed, follow
+from gpushare_core.kube.request import ApiRequest
 from gpushare_core.text.json_object import Json
 
 ATTEMPTS = "scheduler_pod_scheduling_attempts"
@@ -50,12 +51,12 @@ async def attempts(cluster: BenchCluster) -> list[Figure]:
 
 def attempt_figures(found: Sequence["Placed"], *, nodes: int) -> list[Figure]:
     fitting = f"of {len(found)} pods that fit one of {nodes:,} nodes"
-    at_once = sum(not each.was_refused for each in found)
-    counted = [each.attempts for each in found if each.attempts is not None]
+    at_once = sum(not bind.was_refused for bind in found)
+    counted = [bind.attempts for bind in found if bind.attempts is not None]
     return [
         Figure(f"bound at the first attempt {fitting}", at_once, "pods", at_least(len(found))),
         *([Figure(f"attempts {fitting}: most", max(counted))] if counted else []),
-        Figure("create to bound: longest", max(each.seconds for each in found), "s"),
+        Figure("create to bound: longest", max(bind.seconds for bind in found), "s"),
     ]
 
 
@@ -93,7 +94,7 @@ async def _remove_pods(client: KubeClient) -> None:
     for number in range(PODS):
         path = paths.pod_path(NAMESPACE, f"one-node-{number}")
         try:
-            await client.send(Request(method="DELETE", path=path, body={"gracePeriodSeconds": 0}))
+            await client.send(ApiRequest(method="DELETE", path=path, body={"gracePeriodSeconds": 0}))
         except ApiError as error:
             if not error.is_not_found:
                 raise

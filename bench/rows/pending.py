@@ -11,9 +11,10 @@ from bench.prometheus_text import by_label, total
 from bench.schedule_throughput import measure
 
 from gpushare_core.kube import paths
-from gpushare_core.kube.client import KubeClient, Request
+from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.errors import ApiError
 from gpushare_core.kube.follow import Collection, Listed, follow
+from gpushare_core.kube.request import ApiRequest
 from gpushare_core.text.json_object import Json
 
 UNFIT_UNITS = 17
@@ -116,7 +117,7 @@ async def _refuse_often(cluster: BenchCluster) -> None:
             await cluster.client.merge(f"{path}/{EVENT_NAME}", changed)
         await _rests(cluster)
     finally:
-        await cluster.client.send(Request(method="DELETE", path=f"{path}/{EVENT_NAME}"))
+        await cluster.client.send(ApiRequest(method="DELETE", path=f"{path}/{EVENT_NAME}"))
 
 
 async def _rests(cluster: BenchCluster) -> bool:
@@ -189,7 +190,7 @@ async def _create_unfit(client: KubeClient, index: int) -> None:
 async def _remove_unfit(client: KubeClient, index: int) -> None:
     path = paths.pod_path(NAMESPACE, _unfit_name(index))
     try:
-        await client.send(Request(method="DELETE", path=path, body={"gracePeriodSeconds": 0}))
+        await client.send(ApiRequest(method="DELETE", path=path, body={"gracePeriodSeconds": 0}))
     except ApiError as error:
         if not error.is_not_found:
             raise

@@ -13,16 +13,16 @@ from chaos.audit.extender_book import read_extenders
 from chaos.audit.kubelet_books import read_checkpoint, read_resources
 from chaos.plan.known import CONTROL_PLANES, WORKERS
 from chaos.world import World
-from gpushare_core.audit.difference import Kind
+from gpushare_core.audit.difference import DifferenceKind
 from gpushare_core.audit.readers import read_environment, read_pod, read_share_node
 from gpushare_core.audit.records import (
-    Books,
+    ClusterRecords,
     ContainerKey,
-    LedgerBook,
+    LedgerRecord,
     ListedContainer,
-    NodeBooks,
-    PodBook,
+    NodeRecords,
     PodKey,
+    PodRecord,
     SeenCards,
     StoredContainer,
 )
@@ -41,17 +41,17 @@ TIMEOUT = 5.0
 class UnreadableBooksError(Exception):
     """A book that everything else is compared with cannot be read now."""
 
-    kind = Kind.UNREADABLE
+    kind = DifferenceKind.UNREADABLE
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
     """All books, read once."""
 
-    books: Mapping[str, Books]
-    """Control plane whose extender's ledger is in it -> the books; "" where no extender answers."""
+    books: Mapping[str, ClusterRecords]
+    """Control plane whose extender's ledger the books contain -> the books; "" where no extender responds."""
     unread: Mapping[str, str] = field(default_factory=dict)
-    """Book -> why it could not be read, though it has to be there when all is quiet."""
+    """Book that has to exist in quiet -> why it could not be read."""
 
 
 class Gatherer:
@@ -69,10 +69,8 @@ class Gatherer:
             await channel.close()
 
     async def read(self) -> Reading:
-        """Raises ``UnreadableBooksError`` where the API server does not answer.
-
-        Other books may be missing: of a node that is off, of a kubelet that is away.
-        """
+        """Raises ``UnreadableBooksError`` where the API server does not respond. Other books may be missing:
+        those of a node that is off, or of a stopped kubelet."""
         try:
             pods, share_nodes = await asyncio.gather(
                 self._world.client.get(PODS), self._world.client.get(SHARE_NODES)
@@ -85,12 +83,12 @@ class Gatherer:
         nodes = [await self._node(node, bound[node], statuses.get(node)) for node in WORKERS]
         return Reading(by_extender(nodes, ledgers), dict(unread(nodes, ledgers)))
 
-    async def _node(self, node: str, pods: Mapping[str, PodBook], status: Json | None) -> NodeBooks:
+    async def _node(self, node: str, pods: Mapping[str, PodRecord], status: Json | None) -> NodeRecords:
         """The kubelet's own books last, as the auditor asks for."""
         environments = self._environments(node)
         resources = await self._resources(node)
         checkpoint = read_checkpoint(self._world.node_file(node, CHECKPOINT))
-        return NodeBooks(
+        return NodeRecords(
             node=node,
             share_node=read_share_node(status) if status else None,
             pods=pods,
@@ -122,20 +120,23 @@ class Gatherer:
 
 
 def by_extender(
-    nodes: Iterable[NodeBooks], ledgers: Mapping[str, Mapping[str, LedgerBook]]
-) -> dict[str, Books]:
+    nodes: Iterable[NodeRecords], ledgers: Mapping[str, Mapping[str, LedgerRecord]]
+) -> dict[str, ClusterRecords]:
     """Returns control plane -> the books of ``nodes`` with its extender's ledger."""
     if not ledgers:
-        return {"": Books({node.node: node for node in nodes})}
+        return {"": ClusterRecords({node.node: node for node in nodes})}
     every = list(nodes)
     return {
-        asked: Books({each.node: replace(each, ledger=ledger.get(each.node, LedgerBook())) for each in every})
+        asked: ClusterRecords(
+            {record.node: replace(record, ledger=ledger.get(record.node, LedgerRecord())) for record in every}
+        )
         for asked, ledger in ledgers.items()
     }
 
 
-def unread(nodes: Iterable[NodeBooks], ledgers: Collection[str]) -> Iterator[tuple[str, str]]:
-    """Yields book -> why it is missed: what is not read is not compared, and nobody would notice."""
+def unread(nodes: Iterable[NodeRecords], ledgers: Collection[str]) -> Iterator[tuple[str, str]]:
+    """Yields book that is missing -> why: a book that is not read is not compared, which nobody would
+    notice."""
     for node in nodes:
         if node.share_node is not None and node.share_node.cards:
             if node.resources is None:
@@ -149,14 +150,13 @@ def unread(nodes: Iterable[NodeBooks], ledgers: Collection[str]) -> Iterator[tup
 
 def without_abandoned(
     environments: Mapping[ContainerKey, SeenCards | None],
-    pods: Iterable[PodBook],
+    pods: Iterable[PodRecord],
     checkpoint: Mapping[ContainerKey, StoredContainer] | None,
 ) -> dict[ContainerKey, SeenCards | None]:
-    """Returns the environments but for those of pods that both the API server and the kubelet have given up.
+    """Returns the environments, without those of pods that API server and kubelet have both given up.
 
-    The kubelet (1.36) gives the units of a pod that was deleted by force to the next one at once, and ends
-    its
-    containers a moment later: nobody's book has them any more.
+    The kubelet (1.36) gives the units of a pod that was deleted by force to the next pod at once, and ends
+    its containers a moment later: until then no book has them.
     """
     known = {pod.kubelet_uid for pod in pods} | {key.pod.uid for key in checkpoint or ()}
     return {key: seen for key, seen in environments.items() if key.pod.uid in known}
@@ -166,8 +166,8 @@ def _channel(socket: Path) -> grpc.aio.Channel:
     return grpc.aio.insecure_channel(f"unix:{socket}", options=(("grpc.max_reconnect_backoff_ms", 500),))
 
 
-def _by_node(pods: Iterable[Json]) -> dict[str, dict[str, PodBook]]:
-    found: dict[str, dict[str, PodBook]] = defaultdict(dict)
+def _by_node(pods: Iterable[Json]) -> dict[str, dict[str, PodRecord]]:
+    found: dict[str, dict[str, PodRecord]] = defaultdict(dict)
     for pod in map(read_pod, pods):
         found[pod.node][pod.key.uid] = pod
     return found

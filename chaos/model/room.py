@@ -1,12 +1,12 @@
-"""Whether a waiting pod has room somewhere: then it may not wait (pure).
+"""Whether a waiting pod has room somewhere, so that it must not wait (pure).
 
-Deliberately simple, and only where there is no doubt: one class of units, free healthy cards, nothing that
-stands in the pod's way beside cards.
+Deliberately simple, and only for clear cases: one class of units, free healthy cards, nothing but cards in
+the pod's way.
 """
 
 from collections.abc import Iterable, Mapping
 
-from gpushare_core.audit.records import ShareNodeBook, StatusCard
+from gpushare_core.audit.records import ShareNodeRecord, StatusCard
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_core.text.json_object import Json
 
@@ -24,11 +24,11 @@ RESOURCES: Mapping[str, Mapping[str, ResourceClass]] = {
 }
 """Dialect -> what its nodes serve, by the product's documentation."""
 CHOOSY = frozenset({"affinity", "nodeSelector", "topologySpreadConstraints"})
-"""Who says in a pod's spec where it may run, as DaemonSets do, is not looked at."""
+"""A pod whose spec says where it may run, such as a DaemonSet's, is left out."""
 
 
-def node_with_room(pod: Json, nodes: Iterable[tuple[Json, ShareNodeBook]]) -> str:
-    """Returns the name of a node that has room for the pod as it stands, "" where none surely has."""
+def node_with_room(pod: Json, nodes: Iterable[tuple[Json, ShareNodeRecord]]) -> str:
+    """Returns a node that surely has room for the pod, "" where none has."""
     asked = _asked(pod["spec"])
     if len(asked) != 1 or not CHOOSY.isdisjoint(pod["spec"]):
         return ""
@@ -39,13 +39,13 @@ def node_with_room(pod: Json, nodes: Iterable[tuple[Json, ShareNodeBook]]) -> st
     return ""
 
 
-def _takes_pods(node: Json, books: ShareNodeBook) -> bool:
+def _takes_pods(node: Json, books: ShareNodeRecord) -> bool:
     spec = node["spec"]
     return not (spec.get("unschedulable") or spec.get("taints") or books.deleting or books.problem)
 
 
 def _asked(spec: Json) -> dict[str, int]:
-    """Returns what all containers ask together: at least what the pod needs at once."""
+    """Returns the requests of all containers together: at least what the pod needs at once."""
     asked: dict[str, int] = {}
     for container in (*spec["containers"], *spec.get("initContainers", ())):
         for name, amount in _limits(container):
@@ -58,7 +58,7 @@ def _limits(container: Json) -> list[tuple[str, int]]:
     return [(name, int(amount)) for name, amount in limits.items() if "/" in name]
 
 
-def _has_room(books: ShareNodeBook, resource: str, amount: int) -> bool:
+def _has_room(books: ShareNodeRecord, resource: str, amount: int) -> bool:
     served = RESOURCES.get(books.dialect, {}).get(resource)
     if served is None or books.unit is None:
         return False
@@ -68,7 +68,7 @@ def _has_room(books: ShareNodeBook, resource: str, amount: int) -> bool:
     return sum(units > 0 for units in free) >= amount
 
 
-def _free(card: StatusCard, books: ShareNodeBook, served: ResourceClass) -> int:
+def _free(card: StatusCard, books: ShareNodeRecord, served: ResourceClass) -> int:
     """Returns how many units of that class are free on the card."""
     classes = {part.resource for part in books.unit.parts} if books.unit else set()
     if served not in classes:

@@ -6,9 +6,9 @@ from datetime import datetime
 
 from chaos.world import World
 from gpushare_core.api.timestamps import read_rfc3339
-from gpushare_core.kube.client import Request
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.kube.paths import PODS, lease_path
+from gpushare_core.kube.request import ApiRequest
 from gpushare_core.process.clock import utc_now
 from gpushare_core.text.json_object import Json
 
@@ -37,7 +37,9 @@ async def await_node(world: World, node: str) -> None:
 async def _missing(world: World, node: str, since: datetime) -> str:
     try:
         lease = await world.client.get(lease_path(NODE_LEASES, node))
-        here = await world.client.send(Request(path=PODS, params={"fieldSelector": f"spec.nodeName={node}"}))
+        here = await world.client.send(
+            ApiRequest(path=PODS, params={"fieldSelector": f"spec.nodeName={node}"})
+        )
     except (ApiError, UnreachableError) as error:
         return str(error)
     if not is_renewed(lease, since):
@@ -55,7 +57,7 @@ def is_renewed(lease: Json, since: datetime) -> bool:
 def outdated(pods: Iterable[Json], alive: set[str]) -> Iterator[str]:
     """Yields the pods of which the API server says that a container runs, and it does not."""
     for pod in pods:
-        if any(each not in alive for each in _running(pod)):
+        if any(container not in alive for container in _running(pod)):
             yield f"{pod['metadata']['namespace']}/{pod['metadata']['name']} is said to run"
 
 

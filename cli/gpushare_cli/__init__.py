@@ -1,1 +1,1 @@
-"""``kubectl gpushare``: what people ask of the cluster's cards."""
+"""``kubectl gpushare``: audits of the cluster, and what an uninstall has left."""

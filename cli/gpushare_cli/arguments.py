@@ -25,7 +25,7 @@ extender's ledger. Exit status: 0 nothing found, 1 something found, 2 it could n
 def parse(
     arguments: Sequence[str] | None = None, environment: Mapping[str, str] = os.environ
 ) -> argparse.Namespace:
-    """Returns the options. Exits with a message for people when they make no sense."""
+    """Exits with a message for people when the arguments make no sense."""
     parser = Parser(prog="kubectl gpushare", description="Ask what the cluster's cards do.")
     parser.add_argument("--version", action="version", version=f"kubectl-gpushare {VERSION}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
@@ -44,6 +44,18 @@ def _add_audit(parser: argparse.ArgumentParser, environment: Mapping[str, str]) 
         default=_kubeconfig(environment),
         help="default: $KUBECONFIG, else ~/.kube/config, else the pod's ServiceAccount",
     )
+    _add_sources(parser)
+    parser.add_argument("--residue", action="store_true", help="instead: what of gpushare is left behind")
+    parser.add_argument(
+        "--host-root",
+        type=Path,
+        help="with --residue: look at the files of the host, too, whose root is here, as in /",
+    )
+    _add_times(parser)
+    parser.add_argument("-o", "--output", choices=["text", "json"], default="text")
+
+
+def _add_sources(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--node", default="", help="only this node; needed for --host-folder")
     parser.add_argument(
         "--host-folder",
@@ -56,12 +68,9 @@ def _add_audit(parser: argparse.ArgumentParser, environment: Mapping[str, str]) 
         "--extender", type=_https, help="on a control-plane node: URL, as in https://127.0.0.1:22766"
     )
     parser.add_argument("--keys", type=Path, default=KEYS, help="of --extender (default: %(default)s)")
-    parser.add_argument("--residue", action="store_true", help="instead: what of gpushare is left behind")
-    parser.add_argument(
-        "--host-root",
-        type=Path,
-        help="with --residue: look at the files of the host, too, whose root is here, as in /",
-    )
+
+
+def _add_times(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--settle",
         type=_seconds,
@@ -77,7 +86,6 @@ def _add_audit(parser: argparse.ArgumentParser, environment: Mapping[str, str]) 
         metavar="SECONDS",
         help="audit again and again, with about so many seconds in between, until it is stopped",
     )
-    parser.add_argument("-o", "--output", choices=["text", "json"], default="text")
 
 
 def _kubeconfig(environment: Mapping[str, str]) -> Path | None:

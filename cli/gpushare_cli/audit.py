@@ -1,4 +1,4 @@
-"""``audit``: reads the books, once more where they differ, and says what differs."""
+"""``audit``: reads the records, once more where they differ, and reports what differs."""
 
 import asyncio
 from argparse import Namespace
@@ -10,8 +10,8 @@ from gpushare_cli.gather.extender import read_extender
 from gpushare_cli.gather.host import read_host
 from gpushare_core.audit.difference import Difference
 from gpushare_core.audit.differences import differences, seen_twice
-from gpushare_core.audit.readers import books_of
-from gpushare_core.audit.records import Books
+from gpushare_core.audit.readers import cluster_records
+from gpushare_core.audit.records import ClusterRecords
 from gpushare_core.kube.client import KubeClient
 
 HOW_TO_READ = {
@@ -21,22 +21,18 @@ HOW_TO_READ = {
 
 
 async def audit(client: KubeClient, options: Namespace) -> AuditReport:
-    """Returns what differs, and did so ``options.settle`` seconds before.
-
-    Raises:
-        CannotLookError: a book that was asked for cannot be read.
-    """
-    books = await _read(client, options)
-    found = differences(books)
+    """Reports the differences that last for ``options.settle`` seconds. Raises ``CannotLookError``."""
+    records = await _read(client, options)
+    found = differences(records)
     if found and options.settle:
         await asyncio.sleep(options.settle)
-        books = await _read(client, options)
-        found = seen_twice(found, differences(books))
-    return _report(books, found, options)
+        records = await _read(client, options)
+        found = seen_twice(found, differences(records))
+    return _report(records, found, options)
 
 
-async def _read(client: KubeClient, options: Namespace) -> Books:
-    """The kubelet's books last: what it holds then it held when the others were read."""
+async def _read(client: KubeClient, options: Namespace) -> ClusterRecords:
+    """Reads the kubelet's records last, so that they are not older than the others."""
     pods = await read_pods(client, options.node)
     share_nodes = await read_share_nodes(client, options.node)
     ledger = (
@@ -50,10 +46,10 @@ async def _read(client: KubeClient, options: Namespace) -> Books:
     hosts = {}
     if options.host_folder:
         hosts = {options.node: await asyncio.to_thread(read_host, options.host_folder)}
-    return books_of(share_nodes, pods, ledger=ledger, hosts=hosts)
+    return cluster_records(share_nodes, pods, ledger=ledger, hosts=hosts)
 
 
-def _report(books: Books, found: list[Difference], options: Namespace) -> AuditReport:
+def _report(records: ClusterRecords, found: list[Difference], options: Namespace) -> AuditReport:
     read = ["annotations", "GPUShareNodes"]
     if options.host_folder:
         read += ["PodResources", "checkpoint", "stored environments"]
@@ -61,8 +57,8 @@ def _report(books: Books, found: list[Difference], options: Namespace) -> AuditR
         read.append("the extender's ledger")
     asked = {"the kubelet's books": options.host_folder, "the extender's ledger": options.extender}
     return AuditReport(
-        nodes=len(books.nodes),
-        pods=sum(len(node.pods or ()) for node in books.nodes.values()),
+        nodes=len(records.nodes),
+        pods=sum(len(node.pods or ()) for node in records.nodes.values()),
         books=tuple(read),
         unread=tuple(HOW_TO_READ[name] for name, given in asked.items() if not given),
         differences=found,
@@ -70,5 +66,4 @@ def _report(books: Books, found: list[Difference], options: Namespace) -> AuditR
 
 
 def rendered(report: AuditReport, output: str) -> str:
-    """Returns the report as ``output`` wants it."""
     return audit_json(report) if output == "json" else audit_text(report)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from gpushare_cli.arguments import parse
 from gpushare_cli.audit import audit, rendered
-from gpushare_cli.decide.report import ExitCode
+from gpushare_cli.decide.report import AuditStatus
 from gpushare_cli.gather.errors import CannotLookError
 from gpushare_cli.residue import find_residue
 from gpushare_core.api.timestamps import rfc3339
@@ -22,7 +22,7 @@ from gpushare_core.text.printable import printable
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the program and returns its exit status, as ``ExitCode`` names it."""
+    """Runs the program and returns its exit status, an ``AuditStatus``."""
     options = parse(arguments)
     configure_logging("warning")
     if options.host_folder and not options.node:
@@ -36,16 +36,16 @@ def _once(options: Namespace) -> int:
     except (CannotLookError, NoCredentialsError) as error:
         return _refuse(str(error))
     except BrokenPipeError:
-        return ExitCode.CANNOT_LOOK
+        return AuditStatus.CANNOT_LOOK
     sys.stdout.write(f"{text}\n")
     return code
 
 
 def _repeat(options: Namespace) -> int:
-    """Audits again and again, and says when, until a signal ends it: a book that cannot be read now may be
-    read the next time. Returns the last exit status."""
+    """Audits again and again until a signal comes, and prints the time before each audit. Goes on after one
+    that could not read something. Returns the last exit status."""
     stopped = threading.Event()
-    code: int = ExitCode.NONE
+    code: int = AuditStatus.NONE
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopped.set())
     while not stopped.is_set():
@@ -57,11 +57,11 @@ def _repeat(options: Namespace) -> int:
 
 
 def pause(every: float) -> float:
-    """Returns seconds: auditors of thousands of nodes that were started together do not stay together."""
+    """Returns seconds, not always the same: thousands of audits that were started together spread out."""
     return every * random.uniform(0.75, 1.25)  # noqa: S311  no secret
 
 
-async def _run(options: Namespace) -> tuple[str, ExitCode]:
+async def _run(options: Namespace) -> tuple[str, AuditStatus]:
     async with KubeClient(find_credentials(options.kubeconfig)) as client:
         if options.residue:
             return await find_residue(client, options)
@@ -69,6 +69,6 @@ async def _run(options: Namespace) -> tuple[str, ExitCode]:
         return rendered(report, options.output), report.exit_code
 
 
-def _refuse(message: str) -> ExitCode:
+def _refuse(message: str) -> AuditStatus:
     sys.stderr.write(f"kubectl gpushare: {printable(message)}\n")
-    return ExitCode.CANNOT_LOOK
+    return AuditStatus.CANNOT_LOOK

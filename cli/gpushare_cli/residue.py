@@ -1,4 +1,4 @@
-"""``audit --residue``: looks at objects and files, and says what of ours is left."""
+"""``audit --residue``: reports what is left of gpushare in objects and files."""
 
 import asyncio
 import socket
@@ -7,9 +7,9 @@ import time
 from argparse import Namespace
 from collections.abc import Awaitable, Callable, Iterable
 
-from gpushare_cli.decide.report import ExitCode, residue_json, residue_text
+from gpushare_cli.decide.report import AuditStatus, residue_json, residue_text
+from gpushare_cli.gather.cluster import COLLECTIONS, read_traces
 from gpushare_cli.gather.host_files import FOLDERS, read_host_files
-from gpushare_cli.gather.traces import COLLECTIONS, read_traces
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.residue import Residue, residue
 
@@ -28,15 +28,14 @@ async def find_residue(
     *,
     sleep: Sleep = asyncio.sleep,
     clock: Callable[[], float] = time.monotonic,
-) -> tuple[str, ExitCode]:
+) -> tuple[str, AuditStatus]:
     """Returns what to print, and the exit status.
 
-    Right after a deletion nothing may be left, and a few seconds later what a kubelet remembers. So as long
-    as there is nothing, or only that, it looks again, for ``options.settle`` seconds. ``clock`` is in steady
-    seconds.
+    Kubelets may write residue, which goes by itself, some seconds after a deletion. So it looks again while
+    it finds nothing else, for ``options.settle`` seconds. ``clock`` is in steady seconds.
 
     Raises:
-        CannotLookError: something cannot be looked at.
+        CannotLookError: an object or a file cannot be read.
     """
     until, found = clock() + options.settle, await _look(client, options)
     if options.settle and _may_change(found) and sys.stderr.isatty():
@@ -45,7 +44,7 @@ async def find_residue(
         await sleep(min(left, LOOK_SECONDS))
         found = await _look(client, options)
     text = residue_json(found) if options.output == "json" else residue_text(found, _looked(options))
-    return text, ExitCode.FOUND if found else ExitCode.NONE
+    return text, AuditStatus.FOUND if found else AuditStatus.NONE
 
 
 async def _look(client: KubeClient, options: Namespace) -> list[Residue]:
@@ -56,7 +55,7 @@ async def _look(client: KubeClient, options: Namespace) -> list[Residue]:
 
 
 def _may_change(found: Iterable[Residue]) -> bool:
-    return all(each.passes for each in found)
+    return all(left.passes for left in found)
 
 
 def _looked(options: Namespace) -> list[str]:

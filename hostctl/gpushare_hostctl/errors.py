@@ -1,6 +1,10 @@
 """What can go wrong, by what it asks of the caller."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import IntEnum
+
+from gpushare_core.text.yaml_edit import TooLongError, YamlEditError
 
 
 class ExitCode(IntEnum):
@@ -43,3 +47,17 @@ class RolledBackError(HostctlError):
     def __init__(self, message: str, *, inputs: str) -> None:
         super().__init__(message)
         self.inputs = inputs
+
+
+@contextmanager
+def yaml_needs_person(edited: str = "") -> Iterator[None]:
+    """Raises NeedsPersonError for a YAML text that cannot be read or edited.
+
+    ``edited`` names the text, for people, where an edit may make it too long.
+    """
+    try:
+        yield
+    except TooLongError as error:
+        raise NeedsPersonError(f"{edited} would be too long: {error}" if edited else str(error)) from error
+    except YamlEditError as error:
+        raise NeedsPersonError(str(error)) from error

@@ -7,10 +7,12 @@ import time
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import NoReturn, TypeAlias
+from typing import TypeAlias
 
 from gpushare_localcluster import preflight
-from gpushare_localcluster.binary import ensure_binary
+from gpushare_localcluster.build.binary import ensure_binary
+from gpushare_localcluster.build.modules import ensure_helm, ensure_volcano
+from gpushare_localcluster.build.packages import RUNTIME, ensure_packages
 from gpushare_localcluster.cluster import LocalCluster, to_stderr
 from gpushare_localcluster.config import (
     ClusterConfig,
@@ -21,9 +23,6 @@ from gpushare_localcluster.config import (
 )
 from gpushare_localcluster.directories import cluster_folder
 from gpushare_localcluster.errors import LocalClusterError
-from gpushare_localcluster.helm import ensure_helm
-from gpushare_localcluster.packages import RUNTIME, ensure_packages
-from gpushare_localcluster.volcano import ensure_volcano
 
 NODE_COMMANDS = {
     "stop": LocalCluster.stop_node,
@@ -40,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command and returns the exit code."""
     options = parse(sys.argv[1:] if arguments is None else arguments)
     try:
-        return int(options.run(options))
+        return int(options.run(options) or 0)
     except LocalClusterError as error:
         print(f"localcluster: {error}", file=sys.stderr)
         return 1
@@ -49,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
-    """Returns the options. What follows `kubectl` is kubectl's, options too; argparse cannot say that."""
+    """Passes all arguments after `kubectl` on to kubectl, options too, which argparse cannot do."""
     if "kubectl" not in arguments:
         return parser().parse_args(arguments)
     at = list(arguments).index("kubectl") + 1
@@ -64,7 +63,6 @@ def parser() -> argparse.ArgumentParser:
     _add_up(commands)
     _add_build(commands)
     _add_simple(commands)
-    _add_kubectl(commands)
     _add_logs(commands)
     _add_node(commands.add_parser("node", help="add, stop, kill, start or remove a node, or look into it"))
     return top
@@ -108,9 +106,6 @@ def _add_simple(commands: Commands) -> None:
     _command(commands, "kubeconfig", "print the path of the kubeconfig").set_defaults(run=_kubeconfig)
     _command(commands, "status", "show nodes and components").set_defaults(run=_status)
     _command(commands, "preflight", "say what this machine lacks for a cluster").set_defaults(run=_preflight)
-
-
-def _add_kubectl(commands: Commands) -> None:
     commands.add_parser("kubectl", help="run kubectl on the cluster").set_defaults(run=_kubectl)
 
 
@@ -137,9 +132,9 @@ def _add_node(node: argparse.ArgumentParser) -> None:
     execute.set_defaults(run=_node_exec)
 
 
-def _up(options: argparse.Namespace) -> int:
+def _up(options: argparse.Namespace) -> None:
     cluster = LocalCluster(cluster_folder(options.name))
-    # `start` checks it too, but after a build that takes minutes.
+    # As in `start`, but before a build that takes minutes.
     preflight.check(preflight.Machine.this())
     ensure_binary(report=to_stderr)
     nodes = [*control_plane_nodes(options.control_planes), *worker_nodes(options.nodes)]
@@ -155,7 +150,6 @@ def _up(options: argparse.Namespace) -> int:
     except BaseException:
         cluster.stop()
         raise
-    return 0
 
 
 def _containerd(options: argparse.Namespace) -> Containerd | None:
@@ -165,25 +159,21 @@ def _containerd(options: argparse.Namespace) -> Containerd | None:
     return Containerd(packages=ensure_packages(RUNTIME, report=to_stderr), images=images)
 
 
-def _down(options: argparse.Namespace) -> int:
+def _down(options: argparse.Namespace) -> None:
     LocalCluster.attach(options.name).stop()
     to_stderr(f"cluster {options.name} is stopped")
-    return 0
 
 
-def _kubeconfig(options: argparse.Namespace) -> int:
+def _kubeconfig(options: argparse.Namespace) -> None:
     print(LocalCluster.attach(options.name).kubeconfig)
-    return 0
 
 
-def _preflight(options: argparse.Namespace) -> int:
-    del options
+def _preflight(_: argparse.Namespace) -> None:
     preflight.check(preflight.Machine.this())
     to_stderr("this machine can run a local cluster")
-    return 0
 
 
-def _build(options: argparse.Namespace) -> int:
+def _build(options: argparse.Namespace) -> None:
     if not options.ignore_preflight_errors:
         preflight.check(preflight.Machine.this())
     if options.volcano:
@@ -192,7 +182,6 @@ def _build(options: argparse.Namespace) -> int:
         print(ensure_helm(report=to_stderr))
     else:
         print(ensure_binary(report=to_stderr).path)
-    return 0
 
 
 def _status(options: argparse.Namespace) -> int:
@@ -211,52 +200,45 @@ def _kubectl(options: argparse.Namespace) -> int:
     return subprocess.run(cluster.kubectl_command(options.arguments), check=False).returncode
 
 
-def _logs(options: argparse.Namespace) -> int:
-    # Not by attaching: logs are wanted most when the cluster has died.
+def _logs(options: argparse.Namespace) -> None:
+    # Not by `attach`: logs are needed most when the cluster has ended.
     logs = LocalCluster(cluster_folder(options.name)).log_files()
     source = " ".join(options.source)
     if source not in logs:
-        _fail(f"Say whose log to print: {', '.join(logs)}.")
+        raise LocalClusterError(f"Say whose log to print: {', '.join(logs)}.")
     _print_file(logs[source])
-    return 0
 
 
 def _print_file(path: Path) -> None:
     if not path.exists():
-        _fail(f"There is no log {path}.")
+        raise LocalClusterError(f"There is no log {path}.")
     with path.open("rb") as log:
         while block := log.read(1 << 20):
             sys.stdout.buffer.write(block)
 
 
-def _node_add(options: argparse.Namespace) -> int:
+def _node_add(options: argparse.Namespace) -> None:
     labels = dict(_label(text) for text in options.label)
     cluster = LocalCluster.attach(options.name)
     cluster.add_node(NodeConfig(name=options.node, labels=labels, control_plane=options.control_plane))
     cluster.wait_ready()
-    return 0
 
 
 def _label(text: str) -> tuple[str, str]:
     key, separator, value = text.partition("=")
     if not separator:
-        _fail(f"A label is written KEY=VALUE, not {text!r}.")
+        raise LocalClusterError(f"A label is written KEY=VALUE, not {text!r}.")
     return key, value
 
 
-def _node_command(options: argparse.Namespace) -> int:
+def _node_command(options: argparse.Namespace) -> None:
     NODE_COMMANDS[options.command](LocalCluster.attach(options.name), options.node)
-    return 0
 
 
 def _node_exec(options: argparse.Namespace) -> int:
     arguments = options.arguments[1:] if options.arguments[:1] == ["--"] else options.arguments
     command = LocalCluster.attach(options.name).node_command(options.node, arguments)
     return subprocess.run(command, check=False).returncode
-
-
-def _fail(message: str) -> NoReturn:
-    raise LocalClusterError(message)
 
 
 if __name__ == "__main__":

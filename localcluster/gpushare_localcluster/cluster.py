@@ -12,13 +12,13 @@ from pathlib import Path
 from types import TracebackType
 
 from gpushare_localcluster import preflight, processes
-from gpushare_localcluster.binary import Binary, ensure_binary
+from gpushare_localcluster.build.binary import Binary, ensure_binary
+from gpushare_localcluster.build.programs_image import write_programs_image
 from gpushare_localcluster.config import PROGRAMS_IMAGE, ClusterConfig, NodeConfig
 from gpushare_localcluster.containers import ContainerRecord, read_records
 from gpushare_localcluster.directories import cluster_folder
 from gpushare_localcluster.errors import LocalClusterError, NotRunningError
-from gpushare_localcluster.programs_image import write_programs_image
-from gpushare_localcluster.supervisor_client import ClusterStatus, NodeStatus, SupervisorClient
+from gpushare_localcluster.supervisor_client import ClusterStatus, MachineStatus, SupervisorClient
 from gpushare_localcluster.waiting import wait_until
 
 READY_SECONDS = 120.0
@@ -37,7 +37,7 @@ API_PORT = 443
 
 PAUSES = (signal.SIGSTOP, signal.SIGCONT)
 FILLER = ".filler"
-"""What fills a disk of a node's."""
+"""The file that fills a node's disk."""
 
 # A node's folders that are the host's too, and survive its reboots.
 SHARED_FOLDERS = {
@@ -52,14 +52,20 @@ def to_stderr(message: str) -> None:
 
 
 class LocalCluster:
-    """A cluster that keeps its files in `directory`.
+    """A cluster that keeps its files in `directory`. What is not possible raises LocalClusterError.
 
-    As a context manager it stops at the end. Unless started detached it also ends, with every process it has,
-    when the Python process that started it ends for whatever reason.
+    As a context manager it stops at the end. Unless it was started detached, it also ends, with all its
+    processes, when the Python process that started it ends for whatever reason.
     """
 
     def __init__(self, directory: Path, *, report: Callable[[str], None] = to_stderr) -> None:
         self.directory = directory.absolute()
+        self._lock_file = self.directory / "lock"
+        self._config_file = self.directory / "config.json"
+        self._programs_image = self.directory / PROGRAMS_IMAGE
+        self._supervisor_log = self.directory / "supervisor.log"
+        self._control_socket = self.directory / "control.sock"
+        self._supervisor = SupervisorClient(self._control_socket)
         self._report = report
         self._owned: subprocess.Popen[bytes] | None = None
         self._binary: Binary | None = None
@@ -85,7 +91,7 @@ class LocalCluster:
     # Start and stop
 
     def start(self, config: ClusterConfig, *, detach: bool = False) -> None:
-        """Starts the cluster; `wait_ready` waits until it can be used. Raises LocalClusterError."""
+        """Starts the cluster; `wait_ready` waits until it can be used."""
         preflight.check(preflight.Machine.this())
         if self.is_running():
             raise LocalClusterError(
@@ -97,7 +103,7 @@ class LocalCluster:
         self._config_file.write_text(json.dumps(description, indent=2))
         if config.containerd is not None:
             write_programs_image(binary.path, self._programs_image)
-        # What an earlier cluster left must not look like an answer of this one.
+        # The socket of an earlier cluster must not look like this one's.
         self._control_socket.unlink(missing_ok=True)
         with self._supervisor_log.open("wb") as log:
             self._owned = subprocess.Popen(
@@ -134,10 +140,7 @@ class LocalCluster:
         return True
 
     def wait_ready(self, timeout: float = READY_SECONDS) -> None:
-        """Waits until all nodes that are on can run pods.
-
-        Raises LocalClusterError after `timeout` seconds, or as soon as the cluster or a node has failed.
-        """
+        """Waits until all nodes that are on can run pods, or the cluster or a node has failed."""
         missing: Sequence[str] = ["the control plane"]
 
         def is_ready() -> bool:
@@ -169,7 +172,7 @@ class LocalCluster:
 
     @property
     def kubeconfig(self) -> Path:
-        """The administrator's kubeconfig; it has a bearer token and the authority's certificate."""
+        """The administrator's, with a bearer token and the authority's certificate."""
         return self.directory / "kubeconfig"
 
     @property
@@ -189,7 +192,6 @@ class LocalCluster:
         return {"supervisor": self._supervisor_log, **logs, **kubelets}
 
     def kubectl(self, *arguments: str, stdin: str | None = None, timeout: float = 300.0) -> str:
-        """Returns what kubectl prints. Raises LocalClusterError with its error message if it fails."""
         command = self.kubectl_command(arguments)
         done = subprocess.run(
             command, input=stdin, capture_output=True, text=True, timeout=timeout, check=False
@@ -199,7 +201,6 @@ class LocalCluster:
         return done.stdout
 
     def kubectl_command(self, arguments: Sequence[str]) -> list[str]:
-        """Returns a command line that runs kubectl on this cluster."""
         return [str(self.binary.kubectl), f"--kubeconfig={self.kubeconfig}", *arguments]
 
     def pki_file(self, name: str) -> Path:
@@ -209,8 +210,8 @@ class LocalCluster:
     def control_plane_command(self, arguments: Sequence[str]) -> list[str]:
         """Returns a command line that runs `arguments` in the control plane's network, with the host's files.
 
-        Nobody listens there at SERVICE_ADDRESS where the cluster leaves that free; the apiserver is at
-        API_ADDRESS, as ever.
+        The apiserver listens there at API_ADDRESS, and at SERVICE_ADDRESS unless the cluster leaves that
+        free.
         """
         return ["nsenter", f"--target={self._cluster_pid()}", "--net", "--", *arguments]
 
@@ -241,7 +242,7 @@ class LocalCluster:
         self._supervisor.post(f"/nodes/{name}/restart-kubelet")
 
     def stop_kubelet(self, name: str) -> None:
-        """Ends a node's kubelet in good order until `start_kubelet` or a reboot; its containers go on."""
+        """Shuts a node's kubelet down until `start_kubelet` or a reboot; its containers go on."""
         self._supervisor.post(f"/nodes/{name}/stop-kubelet")
         wait_until(f"the kubelet of {name} has ended", lambda: self._kubelet_pid(name) is None)
 
@@ -250,18 +251,15 @@ class LocalCluster:
         self._supervisor.post(f"/nodes/{name}/start-kubelet")
 
     def signal_kubelet(self, name: str, sent: signal.Signals) -> None:
-        """Sends a signal to a node's kubelet; one that ends by it is started again.
-
-        Raises LocalClusterError if none runs.
-        """
+        """Sends a signal to a node's kubelet, which is started again if it ends."""
         pid = self._kubelet_pid(name)
         if pid is None:
             raise LocalClusterError(f"No kubelet runs on node {name} at this moment.")
         _send(pid, sent, to=f"the kubelet of {name}")
 
     def _kubelet_pid(self, name: str) -> int | None:
-        ours = processes.below(list(processes.running()), self.node_pid(name))
-        return next((our.pid for our in ours if processes.program(our.pid) == "kubelet"), None)
+        below = processes.below(list(processes.running()), self.node_pid(name))
+        return next((process.pid for process in below if processes.program(process.pid) == "kubelet"), None)
 
     # Components
 
@@ -270,10 +268,7 @@ class LocalCluster:
         self._supervisor.post(f"/components/{name}/kill")
 
     def signal_component(self, name: str, sent: signal.Signals) -> None:
-        """Sends a signal to a component: one that ends by it ends the cluster.
-
-        Raises LocalClusterError if it is not running.
-        """
+        """Sends a signal to a component; if the component ends, so does the cluster."""
         inner = self.status().components.get(name)
         pid = self._host_pid(inner) if inner else None
         if pid is None:
@@ -282,21 +277,15 @@ class LocalCluster:
 
     # Looking into nodes
 
-    def node(self, name: str) -> NodeStatus:
-        """Returns the state of a node. Raises LocalClusterError if there is no such node."""
-        nodes = self.status().nodes
-        for node in nodes:
-            if node.name == name:
-                return node
-        raise LocalClusterError(
-            f"There is no node {name}; there are {', '.join(node.name for node in nodes)}."
-        )
+    def node(self, name: str) -> MachineStatus:
+        nodes = {node.name: node for node in self.status().nodes}
+        if name not in nodes:
+            raise LocalClusterError(f"There is no node {name}; there are {', '.join(nodes)}.")
+        return nodes[name]
 
     def node_path(self, name: str, path: str) -> Path:
-        """Returns where a file of a node lies on the host, for those on disks as long as the cluster runs.
-
-        Raises LocalClusterError if it is in none of SHARED_FOLDERS.
-        """
+        """Returns the host's path of a file in SHARED_FOLDERS; one on a disk is there while the cluster
+        runs."""
         for folder, host_name in SHARED_FOLDERS.items():
             if Path(path).is_relative_to(folder):
                 place = self.directory / "nodes" / name / host_name / Path(path).relative_to(folder)
@@ -306,10 +295,7 @@ class LocalCluster:
         )
 
     def fill_disk(self, name: str, path: str) -> None:
-        """Fills the disk of a node on which `path` lies: from now on there is no space left on it.
-
-        Raises LocalClusterError if there is no such disk.
-        """
+        """Fills the disk on which a node has `path`."""
         if (disk := self._disk_of(name, path)) is None:
             raise LocalClusterError(
                 f"{path} of node {name} lies on no disk of its own: see NodeConfig.disks."
@@ -317,7 +303,7 @@ class LocalCluster:
         fill(self.node_path(name, disk) / FILLER)
 
     def empty_disk(self, name: str, path: str) -> None:
-        """Takes away what `fill_disk` has filled the disk with."""
+        """Undoes `fill_disk`."""
         if disk := self._disk_of(name, path):
             (self.node_path(name, disk) / FILLER).unlink(missing_ok=True)
 
@@ -340,7 +326,7 @@ class LocalCluster:
         return pid
 
     def node_pid(self, name: str) -> int:
-        """Returns the host's PID of a node's process 1. Raises LocalClusterError if the node is off."""
+        """Returns the host's PID of a node's process 1."""
         node = self.node(name)
         if not node.is_on:
             raise LocalClusterError(f"Node {name} is off: start it first.")
@@ -350,14 +336,13 @@ class LocalCluster:
         return pid
 
     def _host_pid(self, inner: int) -> int | None:
-        """Returns the host's PID of what has PID `inner` in the cluster."""
+        """Returns the host's PID of the process that has PID `inner` in the cluster."""
         supervisor = self._supervisor_pid()
         if supervisor is None:
             return None
         return processes.host_pid(list(processes.running()), supervisor=supervisor, inner=inner)
 
     def node_command(self, name: str, arguments: Sequence[str]) -> list[str]:
-        """Returns a command line that runs `arguments` on a node."""
         namespaces = ["--mount", "--uts", "--net", "--pid"]
         return ["nsenter", f"--target={self.node_pid(name)}", *namespaces, "--", *arguments]
 
@@ -377,7 +362,6 @@ class LocalCluster:
     # Containers
 
     def containers(self) -> list[ContainerRecord]:
-        """Returns the containers of all nodes that are on."""
         return [
             record
             for node in self.status().nodes
@@ -386,7 +370,6 @@ class LocalCluster:
         ]
 
     def container(self, *, namespace: str, pod: str, container: str) -> ContainerRecord:
-        """Returns the running container of that name. Raises LocalClusterError if there is none."""
         for record in self.containers():
             is_named = (record.namespace, record.pod, record.container) == (namespace, pod, container)
             if is_named and record.state == "running":
@@ -396,8 +379,8 @@ class LocalCluster:
     def kill_container(
         self, *, namespace: str, pod: str, container: str, signal: signal.Signals = signal.SIGKILL
     ) -> None:
-        """Sends a signal to the first process of a running container. SIGSTOP pauses it until SIGCONT; its
-        children, too."""
+        """Sends a signal to the first process of a running container. SIGSTOP and SIGCONT, which pause and
+        continue it, go to its children, too."""
         record = self.container(namespace=namespace, pod=pod, container=container)
         pids = [str(record.pid), *(self._children(record) if signal in PAUSES else ())]
         done = self.node_exec(record.node, ["kill", f"-{signal.value}", *pids])
@@ -407,32 +390,6 @@ class LocalCluster:
     def _children(self, record: ContainerRecord) -> list[str]:
         listed = f"/proc/{record.pid}/task/{record.pid}/children"
         return self.node_exec(record.node, ["cat", listed]).stdout.split()
-
-    # Files
-
-    @property
-    def _supervisor(self) -> SupervisorClient:
-        return SupervisorClient(self._control_socket)
-
-    @property
-    def _control_socket(self) -> Path:
-        return self.directory / "control.sock"
-
-    @property
-    def _lock_file(self) -> Path:
-        return self.directory / "lock"
-
-    @property
-    def _config_file(self) -> Path:
-        return self.directory / "config.json"
-
-    @property
-    def _programs_image(self) -> Path:
-        return self.directory / PROGRAMS_IMAGE
-
-    @property
-    def _supervisor_log(self) -> Path:
-        return self.directory / "supervisor.log"
 
     def _supervisor_pid(self) -> int | None:
         if self._owned is not None:
@@ -460,7 +417,6 @@ def _send(pid: int, sent: signal.Signals, *, to: str) -> None:
 
 
 def is_free(lock_file: Path) -> bool:
-    """Returns whether nobody holds the lock on a file."""
     with lock_file.open() as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -470,10 +426,9 @@ def is_free(lock_file: Path) -> bool:
 
 
 def advice(logs: Iterable[str]) -> Sequence[str]:
-    """Returns what to do about the causes that the ends of the components' logs name."""
+    """Returns what to do about the causes that the last lines of the components' logs name."""
     return [TOO_MANY_FILES_ADVICE] if any(TOO_MANY_FILES in log for log in logs) else []
 
 
 def tail(path: Path) -> str:
-    """Returns the last LOG_LINES lines of a log."""
     return "\n".join(path.read_text(errors="replace").splitlines()[-LOG_LINES:])

@@ -1,4 +1,4 @@
-"""The configuration of a cluster, which the supervisor reads."""
+"""The configuration of a cluster, as the supervisor reads it."""
 
 import sys
 from collections.abc import Mapping, Sequence
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from gpushare_localcluster.binary import Binary
+from gpushare_localcluster.build.binary import Binary
 
 PROGRAMS_IMAGE = "programs.tar"
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -16,8 +16,8 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 class NodeConfig:
     """A node. A control-plane node runs kube-scheduler and carries the usual label and NoSchedule taint.
 
-    `disks` are small file systems in memory, so that one can be full: a folder in or below one that survives
-    reboots -> its size, such as 4m.
+    `disks` are small file systems in memory, for tests of full disks: folder -> size, such as 4m. The folder
+    is one of those that survive reboots, or below one.
     """
 
     name: str
@@ -34,8 +34,8 @@ class NodeConfig:
 class Containerd:
     """Real containers of real images, instead of processes that see the host's files.
 
-    `packages` is a folder that holds containerd, runc and CNI plugins, as `ensure_packages` returns it;
-    `images` are archives of images: every node has them, beside kube-scheduler's.
+    `packages` is a folder of `ensure_packages` with containerd, runc and CNI plugins; `images` are archives
+    of images that every node gets in addition to kube-scheduler's.
     """
 
     packages: Path
@@ -52,9 +52,9 @@ class ClusterConfig:
 
     `listen` is the host's address of the API; port 0 takes a free one. `component_flags` are added to the
     command lines of `etcd`, `kube-apiserver`, `kube-controller-manager`, `kube-scheduler` and `kubelet`.
-    Containers find the programs in `container_path` whatever image they name, and `readable` are the folders
-    that containers without root rights must be able to reach.
-    `free_service_address` leaves the address that pods reach the API at to a proxy, see
+    Containers find the programs in `container_path` whatever their image; `readable` are the folders that
+    containers without root rights need.
+    `free_service_address` leaves the address at which pods reach the API to a proxy, see
     `LocalCluster.control_plane_command`.
     """
 
@@ -103,5 +103,5 @@ def python_programs() -> list[Path]:
 
 
 def python_folders() -> list[Path]:
-    """Returns this Python environment, the interpreter below it, and the sources it may point to."""
+    """Returns this Python environment, its interpreter, and the sources it may point to."""
     return [Path(sys.prefix), Path(sys.base_prefix), CHECKOUT]

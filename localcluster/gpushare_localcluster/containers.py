@@ -1,4 +1,4 @@
-"""The containers of a node, as its container runtime records them in files."""
+"""The containers of a node, from the files in which its container runtime records them."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class HostPath:
-    """A path of the node's that a container has at another one."""
+    """A path of the node that a container sees at its own path."""
 
     host: str
     container: str
@@ -18,7 +18,7 @@ class HostPath:
 
 @dataclass(frozen=True)
 class ContainerRecord:
-    """A container on a node. `pid` is the one within the node; `state` is created, running or exited."""
+    """A container on a node. `pid` is its PID within the node; `state` is created, running or exited."""
 
     id: str
     node: str
@@ -35,7 +35,7 @@ class ContainerRecord:
     mounts: tuple[HostPath, ...] = ()
     devices: tuple[HostPath, ...] = ()
     cdi_devices: tuple[str, ...] = ()
-    """Qualified names that the runtime was given; this one injects nothing by them."""
+    """The qualified names that the runtime was given; this runtime ignores them."""
 
     @classmethod
     def from_json(cls, node: str, content: Mapping[str, Any]) -> "ContainerRecord":
@@ -59,11 +59,11 @@ class ContainerRecord:
 
 
 def _paths(content: Sequence[Mapping[str, Any]]) -> tuple[HostPath, ...]:
-    return tuple(HostPath(each["host"], each["container"], each["readOnly"]) for each in content)
+    return tuple(HostPath(path["host"], path["container"], path["readOnly"]) for path in content)
 
 
 def read_records(node: str, folder: Path) -> list[ContainerRecord]:
-    """Returns the containers recorded in `folder`, without those that go away meanwhile."""
+    """Returns the containers recorded in `folder`, without those that are deleted meanwhile."""
     records = []
     for path in sorted(folder.glob("*.json")):
         try:

@@ -1,4 +1,4 @@
-"""The local cluster's folders by the XDG Base Directory Specification, everything below `gpushare`."""
+"""The local cluster's folders, named `gpushare`, by the XDG Base Directory Specification."""
 
 import os
 from collections.abc import Mapping

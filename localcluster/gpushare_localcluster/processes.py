@@ -9,7 +9,7 @@ PROC = Path("/proc")
 
 @dataclass(frozen=True)
 class Process:
-    """A process as /proc/PID/status shows it; `namespaced` are its PIDs from our namespace inwards."""
+    """A process. `namespaced` are its PIDs, from our namespace to the innermost."""
 
     pid: int
     parent: int
@@ -17,7 +17,7 @@ class Process:
 
 
 def parse_status(text: str) -> Process:
-    """Returns the process that a /proc/PID/status file describes (proc_pid_status(5))."""
+    """Reads /proc/PID/status, see proc_pid_status(5)."""
     fields = dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
     return Process(
         pid=int(fields["Pid"]),
@@ -27,7 +27,7 @@ def parse_status(text: str) -> Process:
 
 
 def running(proc: Path = PROC) -> Iterator[Process]:
-    """Yields all processes, without those that end meanwhile."""
+    """Yields all processes but those that end meanwhile."""
     for folder in proc.iterdir():
         if folder.name.isdigit():
             try:
@@ -37,7 +37,7 @@ def running(proc: Path = PROC) -> Iterator[Process]:
 
 
 def program(pid: int, proc: Path = PROC) -> str:
-    """Returns the name that a process was started by, "" if it has ended."""
+    """Returns the name of a process's program, "" if the process has ended."""
     try:
         return Path((proc / str(pid) / "cmdline").read_bytes().split(b"\0")[0].decode()).name
     except (FileNotFoundError, ProcessLookupError):
@@ -45,7 +45,7 @@ def program(pid: int, proc: Path = PROC) -> str:
 
 
 def below(processes: Sequence[Process], ancestor: int) -> Iterator[Process]:
-    """Yields the children of a process, theirs, and so on."""
+    """Yields all descendants of a process."""
     for process in processes:
         if process.parent == ancestor:
             yield process

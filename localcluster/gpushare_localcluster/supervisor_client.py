@@ -15,11 +15,11 @@ TIMEOUT_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
-class NodeStatus:
+class MachineStatus:
     """A node as a machine.
 
-    `pid` is that of its process 1 within the cluster, 0 while it is off. `failure` says why it went off if
-    nobody asked for that.
+    `pid` is that of its process 1 within the cluster, 0 while it is off. `failure` says why it went off
+    unasked.
     """
 
     name: str
@@ -39,7 +39,7 @@ class ClusterStatus:
 
     missing: Sequence[str]
     components: Mapping[str, int]
-    nodes: Sequence[NodeStatus]
+    nodes: Sequence[MachineStatus]
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> "ClusterStatus":
@@ -47,7 +47,7 @@ class ClusterStatus:
             missing=content["missing"],
             components=content["components"],
             nodes=[
-                NodeStatus(
+                MachineStatus(
                     name=node["name"],
                     address=node["address"],
                     control_plane=node["controlPlane"],
@@ -76,13 +76,13 @@ class SupervisorClient:
         connection = _UnixConnection(self._path)
         try:
             connection.request(method, path, body=body)
-            answer = connection.getresponse()
-            content = answer.read()
+            response = connection.getresponse()
+            content = response.read()
         except (OSError, http.client.HTTPException) as error:
             raise NotRunningError(f"no cluster is running in {self._path.parent} ({error})") from error
         finally:
             connection.close()
-        if answer.status >= http.client.BAD_REQUEST:
+        if response.status >= http.client.BAD_REQUEST:
             raise LocalClusterError(content.decode().strip())
         return content
 

@@ -1,4 +1,4 @@
-"""Waiting for something to become true, with a deadline that says what was waited for."""
+"""Waiting for something to become true, with an error that says what was waited for."""
 
 import time
 from collections.abc import Callable

@@ -1,63 +1,62 @@
 """Wires the parts of the process together and runs them; if one fails, all end."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
 from gpushare_core.api.names import NAMESPACE
-from gpushare_core.api.node_object import GPUShareNode
+from gpushare_core.api.share_node import GPUShareNode
 from gpushare_core.dialects.table import RESOURCES
-from gpushare_core.health_port import MetricsPage
+from gpushare_core.health_server import HealthServer, health_pages, text_page
 from gpushare_core.kube.backoff import BOOKKEEPING_RETRY, Backoff
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_core.process.clock import utc_now
-from gpushare_core.process.metrics import PATH, new_registry
+from gpushare_core.process.metrics import new_registry
 from gpushare_plugin.cluster.container_names import ContainerNames
 from gpushare_plugin.cluster.event_writer import EventWriter
 from gpushare_plugin.cluster.node_lease import NodeLease
 from gpushare_plugin.cluster.pod_watch import PodWatch
 from gpushare_plugin.cluster.share_node_watch import ShareNodeWatch
-from gpushare_plugin.decide.admit.admission import pods_without_units
+from gpushare_plugin.decide.admit.pod_being_admitted import pods_without_units
 from gpushare_plugin.decide.report.conditions import STOPPING, RegistrationState
 from gpushare_plugin.devices.card import DeviceSource
 from gpushare_plugin.devices.source import DeviceSources
 from gpushare_plugin.devices.use import UseSource
-from gpushare_plugin.health_server import HealthServer
-from gpushare_plugin.heartbeat import Heartbeat, NoWatchdog, Watched
+from gpushare_plugin.heartbeat import Heartbeat, Watchdog
 from gpushare_plugin.kubelet.allocator import Allocator
 from gpushare_plugin.kubelet.assignment_reader import AssignmentReader
 from gpushare_plugin.kubelet.checkpoint import CheckpointFile
 from gpushare_plugin.kubelet.device_plugin import DevicePlugin, grpc_handler
 from gpushare_plugin.kubelet.device_stream import DeviceStream
-from gpushare_plugin.kubelet.kubelet_requests import KubeletCalls
+from gpushare_plugin.kubelet.kubelet_requests import KubeletRequests
 from gpushare_plugin.kubelet.plugin_server import PluginServer
 from gpushare_plugin.kubelet.pod_resources import PodResources
 from gpushare_plugin.kubelet.registration import Registrar
-from gpushare_plugin.kubelet.reservations import Reservations
+from gpushare_plugin.kubelet.reservations import UnitReservations
 from gpushare_plugin.metrics import PluginMetrics, ProcessState
-from gpushare_plugin.reconciler import Reconciler
-from gpushare_plugin.state import NodeState
-from gpushare_plugin.use_meter import UseMeter
+from gpushare_plugin.reconcile.reconciler import NodeReconciler
+from gpushare_plugin.reconcile.use_meter import UseMeter
+from gpushare_plugin.state import PluginState
 
 PERIOD = 10.0
-"""Seconds after which everything is looked at again although nothing changed."""
+"""Seconds between two rounds although nothing has changed."""
 DEBOUNCE = 0.1
-"""Seconds in which changes are collected before they are acted upon together."""
+"""Seconds in which changes are collected for one round."""
 PHASES_TIMEOUT = 2.0
-"""Seconds for finding out which of the pods without units run."""
+"""Seconds for reading which of the pods without units run."""
 STOPPING_TIMEOUT = 2.0
-"""Seconds in which the API server has to take our word that we stop."""
+"""Seconds for writing into the GPUShareNode that this plugin stops."""
 STUCK_AFTER = 60.0
 """Seconds without a reading of PodResources after which the process counts as dead."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What the process is started with."""
-
     node: str
     device_plugins: Path
     """The folder in which the kubelet and its plugins have their sockets."""
@@ -65,13 +64,13 @@ class Settings:
     """The socket of the kubelet's PodResources API."""
     health_port: int
     namespace: str = NAMESPACE
-    """Of the Lease by which the plugin is heard of."""
+    """Of the Lease that the plugin renews."""
     log_level: str = "info"
-    """Where no policy asks for another one."""
+    """Unless a policy asks for another one."""
 
 
 def endpoint(name: str) -> str:
-    """Returns the name of our socket for the resource ``name`` in the kubelet's folder."""
+    """Returns the file name of this plugin's socket for the resource ``name``."""
     return f"gpushare-{name.replace('/', '-')}.sock"
 
 
@@ -87,17 +86,21 @@ class Agent:
         open_source: Callable[[GPUShareNode], DeviceSource] | None = None,
         open_use: Callable[[GPUShareNode], UseSource | None] | None = None,
         give_back: Callable[[], None] = lambda: None,
-        watchdog: Watched | None = None,
+        watchdog: Watchdog | None = None,
+        now: Callable[[], datetime] = utc_now,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """``give_back`` is called after each reading of the kubelet's books, the longest messages, and after
-        each round: what a burst of pods took is garbage by then, and the next reading 10 s away."""
-        self.state = NodeState(settings.node)
+        """``give_back`` returns free memory to the system. It is called after each reading of the kubelet's
+        books, the longest messages, and after each round: the next one is 10 s away."""
+        self.state = PluginState(settings.node)
         self.registry = new_registry("gpushare-plugin")
+        self._settings, self._client, self._give_back = settings, client, give_back
+        self._now, self._clock, self._time = now, clock, asyncio.get_running_loop().time
+        self._stopping = False
         self._metrics = PluginMetrics(self.registry, self._process_state)
-        self._settings = settings
         self._streams = {name: DeviceStream() for name in RESOURCES}
-        reservations = Reservations(asyncio.get_running_loop().time)
-        self._calls = KubeletCalls(reservations)
+        reservations = UnitReservations(self._time)
+        self._calls = KubeletRequests(reservations)
         self._assignment_reader = AssignmentReader(
             self.state,
             resources,
@@ -105,39 +108,36 @@ class Agent:
             reservations=reservations,
             after_reading=self._after_reading,
         )
-        self._client = client
         self._pod_watch = PodWatch(self.state, client, ended=self._assignment_reader.read_soon)
         self._share_node_watch = ShareNodeWatch(self.state, client, level=settings.log_level)
         self._servers: list[PluginServer] = []
         self._registrars = {name: self._new_registrar(name, reservations) for name in RESOURCES}
-        self._heartbeat = Heartbeat(
-            watchdog or NoWatchdog(),
-            [server.answers for server in self._servers],
-            clock=asyncio.get_running_loop().time,
-        )
-        self._node_lease = NodeLease(
-            self.state,
-            client,
-            settings.namespace,
-            serves=lambda: not self._registrar_state().displaced,
-            now=utc_now,
-        )
-        sources = DeviceSources(self.state.changed.set)
-        self._reconciler = Reconciler(
+        services = [server.answers for server in self._servers]
+        self._heartbeat = Heartbeat(watchdog, services, clock=self._time)
+        self._reconciler = self._new_reconciler(reservations, open_source, open_use)
+
+    def _new_reconciler(
+        self,
+        reservations: UnitReservations,
+        open_source: Callable[[GPUShareNode], DeviceSource] | None,
+        open_use: Callable[[GPUShareNode], UseSource | None] | None,
+    ) -> NodeReconciler:
+        names, sources = ContainerNames(self._client), DeviceSources(self.state.changed.set)
+        return NodeReconciler(
             state=self.state,
-            client=client,
+            client=self._client,
             assignment_reader=self._assignment_reader,
             reservations=reservations,
             streams=self._streams,
             registration=self._registration,
             open_source=open_source or sources.open,
-            meter=UseMeter(self.state, ContainerNames(client), open_use=open_use or sources.open_use),
-            events=EventWriter(client, settings.node, now=utc_now),
+            meter=UseMeter(self.state, names, open_use or sources.open_use, self._clock),
+            events=EventWriter(self._client, self._settings.node, now=self._now),
+            now=self._now,
+            clock=self._clock,
         )
-        self._give_back = give_back
-        self._stopping = False
 
-    def _new_registrar(self, name: str, reservations: Reservations) -> Registrar:
+    def _new_registrar(self, name: str, reservations: UnitReservations) -> Registrar:
         allocator = Allocator(
             state=self.state,
             assignment_reader=self._assignment_reader,
@@ -150,17 +150,12 @@ class Agent:
         plugin = DevicePlugin(allocator, stream, calls=self._calls, called=self._metrics.called)
         server = PluginServer(socket, grpc_handler(plugin))
         self._servers.append(server)
-        return Registrar(
-            server,
-            resource=name,
-            stream=stream,
-            notify=self._registration_changed,
-        )
+        return Registrar(server, resource=name, stream=stream, notify=self._registration_changed)
 
     async def run(self) -> None:
         """Never returns. Raises ``ExceptionGroup`` when a part fails.
 
-        When cancelled, says in the GPUShareNode that it stops, while all its parts still work.
+        When it is cancelled, it writes into the GPUShareNode that it stops while its parts still work.
         """
         parts = asyncio.ensure_future(self._run_parts())
         try:
@@ -173,23 +168,33 @@ class Agent:
             await asyncio.wait([parts])
 
     async def _run_parts(self) -> None:
-        probes = {"/healthz": self.liveness_problem, "/readyz": self.readiness_problem}
-        pages = {PATH: MetricsPage(self.registry)}
-        server = HealthServer(self._settings.health_port, probes, pages=pages)
+        pages = health_pages(
+            liveness=text_page(self.liveness_problem),
+            readiness=text_page(self.readiness_problem),
+            registry=self.registry,
+        )
+        server = HealthServer(self._settings.health_port, pages)
+        lease = NodeLease(
+            self.state,
+            self._client,
+            self._settings.namespace,
+            serves=lambda: not self._registrar_state().displaced,
+            now=self._now,
+        )
         async with server, asyncio.TaskGroup() as group:
             group.create_task(self._heartbeat.run(), name="heartbeat")
-            group.create_task(self._node_lease.run(), name="Lease")
+            group.create_task(lease.run(), name="Lease")
             group.create_task(self._share_node_watch.run(), name="GPUShareNode watch")
             group.create_task(self._pod_watch.run(), name="pod watch")
             group.create_task(self._pod_watch.run_spec_reader(), name="pod specs")
-            # Also while the API server is away: what is read here shows that the process is not stuck.
+            # Also while the API server is away: its readings show that the process is not stuck.
             group.create_task(self._assignment_reader.run(), name="assignment reader")
             group.create_task(self._keep_reconciled(), name="reconciler")
             for name, registrar in self._registrars.items():
                 group.create_task(registrar.run(), name=f"registrar of {name}")
 
     async def _report_stopping(self) -> None:
-        """The scheduler sends no more pods here, which the kubelet would have to refuse."""
+        """So that the scheduler sends no more pods, which the kubelet would have to refuse."""
         self._stopping = True
         with suppress(TimeoutError):
             async with asyncio.timeout(STOPPING_TIMEOUT):
@@ -208,7 +213,7 @@ class Agent:
                 "gpusharenodes": self._share_node_watch.synced.is_set(),
             },
             registered=self.is_registered,
-            books_age=asyncio.get_running_loop().time() - self._assignment_reader.last_round,
+            assignments_age=self._time() - self._assignment_reader.last_round,
         )
 
     def _registration(self) -> RegistrationState:
@@ -216,41 +221,37 @@ class Agent:
         return STOPPING if self._stopping and not state.displaced else state
 
     def _registrar_state(self) -> RegistrationState:
-        """Returns that of what is offered, the first that is not registered; where another plugin serves the
-        node, that."""
+        """Returns the state of one resource, the first that applies:
+
+        1. one that another plugin serves, which has displaced this one;
+        2. one that is offered, or was, and is not registered;
+        3. the first that is offered, or was; before there were any, the memory's.
+        """
+        layout = self.state.offering.layout or self.state.last_layout
+        classes = layout.classes if layout else (ResourceClass.MEMORY,)
+        names = map(self.state.offering.dialect.resource_name, classes)
         states = {name: registrar.state for name, registrar in self._registrars.items()}
         displaced = (state for state in states.values() if state.displaced)
-        offered = [states[name] for name in self._offered_names()]
+        offered = [states[name] for name in names]
         missing = (state for state in offered if not state.registered)
         return next(displaced, next(missing, offered[0]))
 
-    def _offered_names(self) -> Sequence[str]:
-        """Returns the resources that are offered, or were; before anything was, that of the memory."""
-        layout = self.state.offering.layout or self.state.last_layout
-        dialect = self.state.offering.dialect
-        classes = layout.classes if layout else (ResourceClass.MEMORY,)
-        return [dialect.resource_name(resource) for resource in classes]
-
     @property
     def is_registered(self) -> bool:
-        """Whether the kubelet listens to this plugin."""
         return self._registrar_state().registered
 
     def liveness_problem(self) -> str:
-        """Returns what ``/healthz`` complains of, or an empty text.
+        """Returns how the process is stuck, or an empty text.
 
-        That is a process that is stuck. One that cannot reach the API server or the kubelet is not: it goes
-        on with what it knows, and a restart would lose that.
+        A process that cannot reach the API server or the kubelet is not stuck: it goes on with what it knows,
+        which a restart would lose.
         """
-        silent = asyncio.get_running_loop().time() - self._assignment_reader.last_round
-        stuck = f"the books were looked at {silent:.0f} s ago" if silent > STUCK_AFTER else ""
+        age = self._time() - self._assignment_reader.last_round
+        stuck = f"the kubelet's assignments were read {age:.0f} s ago" if age > STUCK_AFTER else ""
         return stuck or self._heartbeat.problem()
 
     def readiness_problem(self) -> str:
-        """Returns what ``/readyz`` complains of, or an empty text.
-
-        A node that is not to be shared is ready, too.
-        """
+        """Returns why the plugin is not ready, or an empty text; also where the node is not to be shared."""
         if not (self._share_node_watch.synced.is_set() and self._pod_watch.synced.is_set()):
             return "waiting for the API server"
         offering, registration = self.state.offering, self._registrar_state()
@@ -268,9 +269,9 @@ class Agent:
         self._assignment_reader.read_soon()
 
     async def _keep_reconciled(self) -> None:
-        """Nothing is decided before everything was seen once; the kubelet alone may be away."""
+        """Decides nothing before everything was read once, except from the kubelet, which may be away."""
         await self._share_node_watch.synced.wait()
-        await self._reconciler.write_status()  # a plugin that was killed left behind that it is registered
+        await self._reconciler.write_status()  # a plugin that was killed left there that it is registered
         await self._pod_watch.synced.wait()
         await self._assignment_reader.read()
         backoff = Backoff(most=BOOKKEEPING_RETRY)
@@ -289,7 +290,6 @@ class Agent:
                 await self._wait_until_changed(backoff.next_delay(self._client.asked_to_wait))
 
     async def _wait_until_changed(self, seconds: float) -> None:
-        """Returns after ``seconds`` at the latest."""
         try:
             async with asyncio.timeout(seconds):
                 await self.state.changed.wait()

@@ -1,26 +1,15 @@
-"""Signs of life for the process that ends this one when it hangs (``watchdog``)."""
+"""Signs of life for the watchdog, the process that ends this one when it hangs."""
 
 import asyncio
 import os
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Protocol
 
 PERIOD = 3.0
 """Seconds between two signs."""
 WATCHDOG_SILENT_AFTER = 15.0
 """Seconds without an answer after which the watchdog counts as hanging."""
-
-
-class Watched(Protocol):
-    """Who gets the signs."""
-
-    def beat(self) -> None:
-        """Tells that this process works."""
-
-    def has_answered(self) -> bool:
-        """Returns whether an answer to a sign came since the last call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,34 +24,25 @@ class Watchdog:
         os.set_blocking(self.echoes, False)
 
     def beat(self) -> None:
-        with suppress(OSError):  # it hangs, and the pipe is full
+        with suppress(OSError):  # the watchdog hangs, and the pipe is full
             os.write(self.beats, b".")
 
     def has_answered(self) -> bool:
+        """Returns whether a sign was answered since the last call."""
         try:
             return bool(os.read(self.echoes, 4096))
         except BlockingIOError:
             return False
 
 
-class NoWatchdog:
-    """Of a plugin that was started without one, as tests do."""
-
-    def beat(self) -> None:
-        """Tells nobody."""
-
-    def has_answered(self) -> bool:
-        return True
-
-
 @dataclass(slots=True)
 class Heartbeat:
-    """Tells the watchdog that the event loop turns and that all services answer."""
+    """Shows the watchdog that the event loop turns and that all services answer."""
 
-    watchdog: Watched
+    watchdog: Watchdog | None
+    """None for a plugin that was started without one, as by tests."""
     services: Iterable[Callable[[], Awaitable[bool]]]
-    """Each returns whether a service of this process answers as the kubelet would hear it; true where it is
-    not served now."""
+    """Each returns whether a service answers as the kubelet would hear it, or is not served now."""
     clock: Callable[[], float]
     """Steady seconds."""
     _heard: float = field(init=False)
@@ -72,21 +52,22 @@ class Heartbeat:
         self._heard = self.clock()
 
     async def run(self) -> None:
-        """Never returns."""
         while True:
             await self.beat()
             await asyncio.sleep(PERIOD)
 
     async def beat(self) -> None:
-        """Gives a sign if every service answers, and looks for the answer to an earlier one."""
+        """Gives a sign if every service answers, and looks for an answer of the watchdog."""
         answers = await asyncio.gather(*(service() for service in self.services))
-        if all(answers):
+        if self.watchdog and all(answers):
             self.watchdog.beat()
-        if self.watchdog.has_answered():
+        if self.watchdog is None or self.watchdog.has_answered():
             self._heard = self.clock()
 
     def problem(self) -> str:
-        """Returns what the liveness probe complains of, empty where the watchdog answers: without one a
-        plugin holds up its kubelet the next time it hangs."""
+        """Returns why the watchdog counts as hanging, or an empty text.
+
+        Without a watchdog this plugin would hold up its kubelet the next time it hangs.
+        """
         silent = self.clock() - self._heard
         return f"the watchdog answered {silent:.0f} s ago" if silent > WATCHDOG_SILENT_AFTER else ""

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from gpushare_core.api.enums import LogLevel
 from gpushare_core.dialects.table import RESOURCES
+from gpushare_core.health_server import CannotServeError
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import NoCredentialsError, find_credentials, own_namespace
 from gpushare_core.process.arguments import Parser
@@ -19,7 +20,7 @@ from gpushare_core.process.log_file import log_file
 from gpushare_core.process.malloc import give_back, limit_malloc_arenas
 from gpushare_core.process.version import VERSION
 from gpushare_plugin.agent import Agent, Settings
-from gpushare_plugin.heartbeat import Watched
+from gpushare_plugin.heartbeat import Watchdog
 from gpushare_plugin.kubelet.pod_resources import PodResources
 
 LOG_FILE = "gpushare-plugin.log"
@@ -27,28 +28,26 @@ LOG_FILE = "gpushare-plugin.log"
 _log = logging.getLogger(__name__)
 
 
-def main(watchdog: Watched | None = None) -> None:
-    """``watchdog`` ends this process when it hangs."""
+def main(watchdog: Watchdog | None = None) -> None:
     limit_malloc_arenas()
     options = parse_arguments(sys.argv[1:])
     fixed = {"node": options.node}
     configure_logging(options.log_level, fixed=fixed)
-    spare_programs()
+    freeze_gc()
     with log_file(options.log_folder / LOG_FILE, fixed=fixed) if options.log_folder else nullcontext():
         log_start("gpushare-plugin", VERSION)
         status = asyncio.run(serve(options, watchdog))
     sys.exit(status)
 
 
-def spare_programs() -> None:
-    """Keeps the garbage collector from what was imported: that stays, and to walk over all of it takes 10 ms,
-    in the middle of some pod's admission."""
+def freeze_gc() -> None:
+    """Keeps the garbage collector from what was imported: to walk over all of it takes 10 ms, in the middle
+    of a pod's admission."""
     gc.collect()
     gc.freeze()
 
 
 def parse_arguments(arguments: list[str]) -> argparse.Namespace:
-    """Returns the options. Exits with a message for people when something is missing."""
     parser = Parser(prog="gpushare-plugin", description=__doc__)
     parser.add_argument("--node", required=True, help="name of the node that this runs on")
     parser.add_argument("--kubeconfig", type=Path, help="instead of the pod's ServiceAccount")
@@ -61,14 +60,14 @@ def parse_arguments(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument(
         "--log-folder",
         type=Path,
-        help=f"the log is kept there besides, in {LOG_FILE} and a few earlier files",
+        help=f"the log is also written there, to {LOG_FILE} and a few earlier files",
     )
     parser.add_argument("--version", action="version", version=f"%(prog)s {VERSION}")
     return parser.parse_args(arguments)
 
 
-async def serve(options: argparse.Namespace, watchdog: Watched | None = None) -> int:
-    """Runs until a signal stops it. Returns the exit status."""
+async def serve(options: argparse.Namespace, watchdog: Watchdog | None = None) -> int:
+    """Runs until a signal comes. Returns the exit status."""
     settings = Settings(
         node=options.node,
         device_plugins=options.device_plugins_dir,
@@ -101,8 +100,8 @@ async def run_until_stopped(agent: Agent) -> int:
     except asyncio.CancelledError:
         _log.info("stopped")
         return 0
-    except OSError as error:
-        _log.error("cannot serve health checks: %s; is another plugin running on this node?", error)
+    except CannotServeError as error:
+        _log.error("%s, or is another plugin running on this node?", error)
     except ExceptionGroup:
         _log.exception("ending, because a part of the process failed")
     return 1

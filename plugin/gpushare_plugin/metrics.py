@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
 from gpushare_core.api.enums import MeasurementScope
-from gpushare_core.api.node_object import NodeSpec, NodeStatus
+from gpushare_core.api.share_node import NodeSpec, NodeStatus
 from gpushare_core.process.metrics import FAST_SECONDS, WATCH_LISTED, Gauge, Sample, SnapshotCollector
 from gpushare_plugin.decide.report.figures import NODE_GAUGES, card_figures, status_figures, use_figures
 from gpushare_plugin.decide.use.container_use import MeasuredUse
@@ -16,35 +16,34 @@ from gpushare_plugin.kubelet.device_plugin import (
     DEFECT,
     PREFERRED_ALLOCATION,
     REFUSALS,
-    KubeletCall,
+    KubeletRequest,
 )
 
 REGISTERED = Gauge("gpushare_plugin_registered", "1 when the kubelet listens to this plugin.", ("node",))
-BOOKS_AGE = Gauge(
+ASSIGNMENTS_AGE = Gauge(
     "gpushare_plugin_books_age_seconds", "Since the kubelet's books were looked at last.", ("node",)
 )
-PROCESS_GAUGES = (REGISTERED, BOOKS_AGE, WATCH_LISTED)
+PROCESS_GAUGES = (REGISTERED, ASSIGNMENTS_AGE, WATCH_LISTED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessState:
-    """What the process knows at one moment."""
-
     node: str
     cards: Sequence[PhysicalCard]
     spec: NodeSpec | None
-    """None where the node is not shared; so is ``status``."""
+    """None where the node is not shared."""
     status: NodeStatus | None
+    """None where ``spec`` is."""
     measured: MeasuredUse | None
     listed: Mapping[str, bool]
-    """Collection -> whether the whole of it was read once."""
+    """Collection -> whether it has been listed."""
     registered: bool
-    books_age: float
+    assignments_age: float
     """Seconds."""
 
 
 class PluginMetrics:
-    """Shows what ``read`` returns, and the calls that it is told of."""
+    """Shows what ``read`` returns, and counts calls."""
 
     def __init__(self, registry: CollectorRegistry, read: Callable[[], ProcessState]) -> None:
         self._seconds = Histogram(
@@ -66,17 +65,15 @@ class PluginMetrics:
                 self._refusals.labels(verb, reason)
         registry.register(SnapshotCollector((*NODE_GAUGES, *PROCESS_GAUGES), lambda: figures(read())))
 
-    def called(self, call: KubeletCall) -> None:
-        """Counts ``call``."""
+    def called(self, call: KubeletRequest) -> None:
         self._seconds.labels(call.verb).observe(call.seconds)
         if call.refusal:
             self._refusals.labels(call.verb, call.refusal).inc()
 
 
 def figures(state: ProcessState) -> Iterator[Sample]:
-    """Yields all gauges of ``state``."""
     yield REGISTERED.at(state.registered, state.node)
-    yield BOOKS_AGE.at(state.books_age, state.node)
+    yield ASSIGNMENTS_AGE.at(state.assignments_age, state.node)
     yield from (WATCH_LISTED.at(listed, collection) for collection, listed in state.listed.items())
     yield from card_figures(state.node, state.cards)
     if state.measured and state.spec and state.spec.measurement.scope is not MeasurementScope.OFF:

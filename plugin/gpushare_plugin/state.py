@@ -7,16 +7,21 @@ from itertools import chain
 
 import msgspec
 
-from gpushare_core.api.node_object import Devices, GPUShareNode, NodeStatus
+from gpushare_core.api.share_node import Devices, GPUShareNode, NodeStatus
 from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.dialects.table import DIALECTS
 from gpushare_core.placement.card_choice import Strategy
 from gpushare_core.placement.requests import ResourceClass
-from gpushare_plugin.decide.admit.preferred_allocation import PreferredCard
-from gpushare_plugin.decide.health.card_health import Health
+from gpushare_plugin.decide.health.card_health import HealthRecord
 from gpushare_plugin.decide.health.cordon import NO_CORDON, Cordon
-from gpushare_plugin.decide.held.allocations import every_allocation
+from gpushare_plugin.decide.held.allocations import (
+    PodAllocations,
+    allocations_of,
+    every_allocation,
+    node_locks,
+    with_orphans,
+)
 from gpushare_plugin.decide.held.assigned_devices import AssignedDevices, NodeAssignments
 from gpushare_plugin.decide.held.kubelet_restart import (
     PodsListedSinceRestart,
@@ -25,109 +30,141 @@ from gpushare_plugin.decide.held.kubelet_restart import (
     unshown_starters,
 )
 from gpushare_plugin.decide.held.lost_assignments import Remembered, recorded_holdings
-from gpushare_plugin.decide.held.pods import Pod, PodName
+from gpushare_plugin.decide.held.pod_allocation import PodAllocation
+from gpushare_plugin.decide.held.pods import Pod, PodName, Pods
+from gpushare_plugin.decide.held.preferred_cards import PreferredCard
+from gpushare_plugin.decide.memo import Memo
 from gpushare_plugin.decide.offer.dialect_change import recorded_dialect
 from gpushare_plugin.decide.offer.offering import STARTING, Offering
 from gpushare_plugin.decide.units.layout import Layout
+from gpushare_plugin.decide.units.locks import NO_LOCKS, Locks
 from gpushare_plugin.decide.use.container_use import MeasuredUse
 from gpushare_plugin.devices.card import Reading
 
 
 @dataclass(slots=True)
-class NodeState:
+class PluginState:
     """``changed`` is set by whoever changes something that the status or the offering follows from."""
 
     name: str
-    """Of the node."""
     share_node: GPUShareNode | None = None
     """None when the node is not shared (any more)."""
     share_node_problem: str = ""
-    """Why the newest GPUShareNode cannot be read; then ``share_node`` is the one before."""
+    """Why the newest GPUShareNode cannot be read; ``share_node`` is then the one before."""
     pods: dict[PodName, Pod] = field(default_factory=dict)
     """As the API server has them."""
     pods_known: bool = False
-    """Whether the API server ever told all of them."""
+    """Whether the API server has ever listed the pods."""
     assigned: AssignedDevices = field(default_factory=AssignedDevices)
-    """As PodResources showed last."""
+    """By the last answer of PodResources."""
     pod_resources_available: bool = False
-    """Whether they answered the last time."""
+    """Whether PodResources answered the last time."""
     assigned_known: bool = False
-    """Whether PodResources or the checkpoint ever told what is assigned."""
-    shown: PodsListedSinceRestart = field(default_factory=PodsListedSinceRestart)
-    """What the PodResources of this kubelet have listed since its start."""
+    """Whether PodResources or the checkpoint have ever been read."""
+    listed_since_restart: PodsListedSinceRestart = field(default_factory=PodsListedSinceRestart)
     remembered: Remembered = field(default_factory=dict)
-    """What pods had before the kubelet was started, or this process, as far as it is not listed again."""
+    """What pods had before the kubelet or this process started, unless the kubelet lists it again."""
     record_read: bool = False
-    """Whether ``remembered`` has what the GPUShareNode said when this process was started, or stood by."""
+    """Whether ``remembered`` has what the GPUShareNode said when this process started, or stood by."""
     reading: Reading | None = None
     """Of the cards. None where nothing is shared."""
-    health: Health | None = None
-    """Of these cards. None before the first reading: then what the GPUShareNode says."""
+    health: HealthRecord | None = None
+    """Of the cards. None before the first reading: then the GPUShareNode's record counts."""
     cordon: Cordon = NO_CORDON
-    """Which of these cards people have cordoned."""
     measured: MeasuredUse | None = None
-    """What was in use at the last look. None before there was one."""
     offering: Offering = field(default_factory=lambda: Offering(postponed=STARTING))
     last_layout: Layout | None = None
     """Kept when nothing is offered any more: pods may still hold units of it."""
     last_dialect: Dialect | None = None
-    """In whose names that was offered."""
+    """The dialect in which ``last_layout`` was offered."""
     preferred: dict[str, PreferredCard] = field(default_factory=dict)
     """By pod UID."""
     changed: asyncio.Event = field(default_factory=asyncio.Event)
-    _asked_names: frozenset[str] = frozenset()
-    """The ``names`` by which what ``pods`` ask of is told."""
+    _requested_names: frozenset[str] = frozenset()
+    """The ``names`` for which the requests of ``pods`` were read."""
+    _allocations: Memo[Sequence[PodAllocation]] = field(default_factory=Memo, init=False)
+    _of_pods: Memo[PodAllocations] = field(default_factory=Memo, init=False)
 
     @property
     def strategy(self) -> Strategy:
-        """How units are laid out over cards where nothing else decides."""
+        """How units are placed on cards where nothing else decides."""
         return self.share_node.spec.strategy if self.share_node else Strategy.BINPACK
 
     @property
     def devices(self) -> Devices:
-        """What the policy says of the node's devices."""
         return self.share_node.spec.devices if self.share_node else Devices()
 
     @property
     def dialect_names(self) -> frozenset[str]:
-        """Extended resources of the dialects that the node has: what is asked for, and what is in force."""
+        """Extended resources of the node's dialects: the one of the spec, and those in force."""
         if self.share_node is None:
             dialects = [self.last_dialect]
         else:
             recorded = recorded_dialect(self.share_node.status)
             dialects = [DIALECTS[self.share_node.spec.dialect], recorded, self.last_dialect]
         known = [dialect for dialect in dialects if dialect] or [GPUSHARE]
-        return frozenset(chain.from_iterable(each.resources for each in known))
+        return frozenset(chain.from_iterable(dialect.resources for dialect in known))
 
     @property
     def names(self) -> frozenset[str]:
-        """Extended resources that are our affair on this node: also those of units of ours that pods have."""
+        """Extended resources that this plugin serves here, and those of its units that pods have."""
         held = (assignment.names_of.values() for assignment in self.assigned.pods.values())
         return self.dialect_names.union(*chain.from_iterable(held))
 
     def assignments(self, layout: Layout) -> NodeAssignments:
-        """Returns what the kubelet has assigned, by the meaning that IDs have in ``layout``."""
+        """Returns what the kubelet has assigned, with the meaning of IDs in ``layout``."""
+        status = self.share_node.status if self.share_node else None
         return NodeAssignments(
             node=self.name,
             assigned=self.assigned,
             layout=layout,
             preferred=dict(self.preferred),
-            recorded=self._recorded_locks if layout.is_mixed else {},
+            recorded=recorded_locks(status, self.unshown_holders) if status and layout.is_mixed else {},
         )
 
+    def node_assignments(self, offering: Offering) -> NodeAssignments | None:
+        """None before anything was offered: then no unit can have been assigned by us."""
+        layout = offering.layout or self.last_layout
+        return self.assignments(layout) if layout else None
+
+    def certain_assignments(self) -> NodeAssignments | None:
+        """None also where it is not known whether IDs mean the cards that containers were told."""
+        return None if self.offering.layout_unknown else self.node_assignments(self.offering)
+
+    def allocations(self, assignments: NodeAssignments | None) -> Sequence[PodAllocation]:
+        """Returns what all pods have, orphans included; worked out anew only where something has changed."""
+        if assignments is None:
+            return ()
+        return self._allocations.value(
+            (assignments, dict(self.pods)), lambda known: with_orphans(self._allocations_of(*known), *known)
+        )
+
+    def _allocations_of(self, assignments: NodeAssignments, pods: Pods) -> Sequence[PodAllocations]:
+        return self._of_pods.values(
+            {name: assignments.of_pod(pod) for name, pod in pods.items()},
+            lambda known: allocations_of(known.pod, assignments),
+        )
+
+    def locks(self, offering: Offering) -> Locks:
+        """Returns the class that each card serves alone now."""
+        assignments = self.node_assignments(offering)
+        if assignments is None or not assignments.layout.is_mixed:
+            return NO_LOCKS
+        return node_locks(assignments, self.pods, self.allocations(assignments))
+
     def refresh_requests(self) -> None:
-        """What pods ask of is another plugin's affair where the node's dialect does not have it."""
+        """Reads the pods' requests anew where ``names`` have changed: others are another plugin's."""
         names = self.names
-        if names != self._asked_names:
-            self._asked_names = names
+        if names != self._requested_names:
+            self._requested_names = names
             self.pods = {name: pod.asking_for(names) for name, pod in self.pods.items()}
             self.changed.set()
 
     def put_pod(self, pod: Pod) -> None:
         """Stores what was read of ``pod``, unless it is older than what is known.
 
-        Watch and single readings overtake each other. Where only metadata are new the rest is kept. That a
-        pod has another version alone changes nothing: its kubelet writes its status many times.
+        The watch and single reads overtake each other. Where only metadata was read, the rest is kept.
+        Another version alone is no change: the kubelet writes a pod's status many times.
         """
         before = self.pods.get(pod.name)
         if before is not None and before.uid != pod.uid:
@@ -138,30 +175,29 @@ class NodeState:
         elif before is not None:
             pod = _newest(before, pod)
         self.refresh_requests()
-        self.pods[pod.name] = pod = pod.asking_for(self._asked_names)
+        self.pods[pod.name] = pod = pod.asking_for(self._requested_names)
         if before is None or replace(before, version=pod.version) != pod:
             self.changed.set()
 
     def drop_pod(self, name: PodName, uid: str) -> None:
-        """Forgets the pod, but not another one of the same name."""
+        """Forgets the pod, and not another one of the same name."""
         if name in self.pods and self.pods[name].uid == uid:
             del self.pods[name]
             self.preferred.pop(uid, None)
             self.changed.set()
 
     def put_share_node(self, share_node: GPUShareNode | None, problem: str = "") -> None:
-        """Stores the GPUShareNode, or the one before with the ``problem`` for which the newest cannot be
-        read. The watch tells besides what was answered to a write."""
+        """Stores the GPUShareNode; with a ``problem``, it is the one before and the newest cannot be read."""
         if (share_node, problem) != (self.share_node, self.share_node_problem):
             self.share_node, self.share_node_problem = share_node, problem
             self.changed.set()
         self.refresh_requests()
 
     def put_written(self, written: GPUShareNode) -> None:
-        """Stores the GPUShareNode as a write of its status was answered.
+        """Stores the GPUShareNode that answers a write of its status.
 
-        The answer may be the first to tell what people changed beside the status, and the last: a watch that
-        broke off meanwhile begins anew with the very same.
+        What people changed beside the status may be seen here first, and only here: a watch that broke off
+        begins again with this very object.
         """
         before, self.share_node = self.share_node, written
         if before is None or _beside_status(before) != _beside_status(written):
@@ -169,7 +205,7 @@ class NodeState:
         self.refresh_requests()
 
     def put_pods(self, pods: Iterable[Pod]) -> None:
-        """Stores a whole list, whatever was read before: a pod that is not in it is gone."""
+        """Stores a whole list, whatever was read before. A pod that is not in the list is gone."""
         if not self.pods_known:
             self.pods_known = True
             self.changed.set()
@@ -182,7 +218,7 @@ class NodeState:
             self.put_pod(pod)
 
     def stand_by(self) -> None:
-        """Forgets what was offered, and what pods had: another plugin serves the node, and records it."""
+        """Forgets what was offered and what pods had: another plugin serves the node, and records both."""
         self.offering, self.last_layout, self.last_dialect = Offering(postponed=STARTING), None, None
         self.refresh_requests()
         self.measured = None
@@ -191,53 +227,47 @@ class NodeState:
 
     @property
     def unshown_holders(self) -> frozenset[PodName]:
-        """Pods that have units by the GPUShareNode alone: the kubelet has not shown them yet."""
+        """Pods that have units by the GPUShareNode alone: the kubelet has not listed them yet."""
         if self.share_node is None:
             return frozenset()
-        return unshown_holders(self.share_node.status, self.assigned, self.shown, self.pods)
-
-    @property
-    def _recorded_locks(self) -> dict[str, ResourceClass]:
-        return recorded_locks(self.share_node.status, self.unshown_holders) if self.share_node else {}
+        return unshown_holders(self.share_node.status, self.assigned, self.listed_since_restart, self.pods)
 
     @property
     def unshown_starters(self) -> list[PodName]:
-        """Pods that may hold units and that the kubelet has not shown yet."""
-        return unshown_starters(self.assigned, self.shown, self.pods)
+        """Pods that may hold units and that the kubelet has not listed yet."""
+        return unshown_starters(self.assigned, self.listed_since_restart, self.pods)
 
     def remember_record(self) -> None:
-        """Keeps what another process of ours has recorded, once: before anything is written over it."""
+        """Keeps, once, what an earlier process of ours has recorded, before the record is overwritten."""
         if self.record_read or self.share_node is None or not self.pods_known:
             return
         self.record_read = True
         self.remembered = {**recorded_holdings(self.share_node.status, self.pods), **self.remembered}
 
     def remember_assigned(self) -> None:
-        """Keeps what pods have: another kubelet process answers, which may know nothing of it.
+        """Keeps what pods have: a kubelet that was restarted may not know it.
 
-        Not by a layout of which it is not known whether its IDs mean the cards that containers were told.
+        Nothing is kept while it is not known whether IDs mean the cards that containers were told.
         """
         layout = self.offering.layout or self.last_layout
         if layout and not self.offering.layout_unknown:
             held = every_allocation(self.assignments(layout), self.pods)
-            self.remembered = {**self.remembered, **{each.pod.name: each for each in held}}
+            self.remembered = {**self.remembered, **{allocation.pod.name: allocation for allocation in held}}
 
-    def put_assigned(self, assigned: AssignedDevices, shown: PodsListedSinceRestart) -> None:
-        """Stores what PodResources answered, and which pods they have ``shown`` by now."""
+    def put_assigned(self, assigned: AssignedDevices, listed: PodsListedSinceRestart) -> None:
+        """Stores what PodResources answered, and the pods they have listed by now."""
         self.assigned_known = True
-        if shown.complete != self.shown.complete:
+        if listed.complete != self.listed_since_restart.complete:
             self.changed.set()
-        self.shown = shown
+        self.listed_since_restart = listed
         if assigned != self.assigned or not self.pod_resources_available:
             self.assigned, self.pod_resources_available = assigned, True
             self.refresh_requests()
             self.changed.set()
 
     def lose_pod_resources(self, assigned: AssignedDevices) -> None:
-        """PodResources do not answer: what they showed last stays, with what the checkpoint says of it.
-
-        Before they ever showed a pod all that is stored in the checkpoint is what is ``assigned``.
-        """
+        """PodResources do not answer. ``assigned``: their last answer with what the checkpoint says, or the
+        checkpoint alone where they have never listed a pod."""
         known = self.assigned_known or not assigned.checkpoint_problem
         if (assigned, known) != (self.assigned, self.assigned_known):
             self.assigned, self.assigned_known = assigned, known
@@ -246,22 +276,23 @@ class NodeState:
             self.pod_resources_available = False
             self.changed.set()
 
-    def put_preferred(self, uid: str, cards: Sequence[str], resource: ResourceClass) -> None:
-        """Counts one more container of the pod for which ``cards`` were preferred, to serve ``resource``."""
+    def put_preferred(
+        self, uid: str, cards: Sequence[str], resource: ResourceClass, *, reason: str = ""
+    ) -> None:
+        """Counts one more container of the pod whose preferred ``cards`` serve ``resource``."""
         before = self.preferred.get(uid, PreferredCard((), 0))
         named = tuple(dict.fromkeys([*before.cards, *cards]))
         classes = {**before.classes, **dict.fromkeys(cards, resource)}
-        self.preferred[uid] = PreferredCard(named, before.containers + 1, classes)
+        self.preferred[uid] = PreferredCard(named, before.containers + 1, classes, reason or before.reason)
 
 
 def _beside_status(share_node: GPUShareNode) -> GPUShareNode:
-    """Returns what people and the operator say, to be compared."""
     metadata = msgspec.structs.replace(share_node.metadata, resource_version="")
     return msgspec.structs.replace(share_node, metadata=metadata, status=NodeStatus())
 
 
 def _newest(before: Pod, read: Pod) -> Pod:
-    """Returns one pod by two readings: the newer metadata, and what the last reading of the whole told."""
+    """Returns the pod with the newer metadata of two, and the rest of the last one that was read whole."""
     metadata = before if read.version < before.version else read
     whole = before if read.asked is None else read
     return replace(metadata, asked=whole.asked, running=whole.running, started=whole.started)

@@ -1,14 +1,14 @@
-"""The process that a plugin's container begins with: it starts the plugin, and ends it when it hangs.
+"""The first process of the plugin's container: it starts the plugin, and ends it when it hangs.
 
-A kubelet waits for a device plugin's answer without a deadline, in the loop that starts every pod of its node
-and that acts upon failed probes. So what ends a plugin that hangs must not share the hang: this is another
-process. It is process 1 of the container, because from within nobody can kill that one.
+A kubelet waits for a device plugin without a deadline, in the loop that starts every pod of the node and acts
+upon failed probes. So another process has to end a plugin that hangs. It is process 1 of the container, which
+cannot be killed from within.
 
 The plugin writes a byte while its event loop turns and its gRPC services answer (``heartbeat``), and gets one
-back: where this process hangs itself the plugin's liveness probe fails, and the kubelet, which nobody keeps
-waiting then, starts the container anew. Where both are stopped nothing in the container can help.
+back. If the watchdog hangs, the plugin's liveness probe fails, and the kubelet starts the container anew:
+nothing keeps it waiting then. If both are stopped, nothing in the container can help.
 
-Nothing is imported here that is not needed: this process costs memory on every node.
+Nothing is imported that is not needed: this process costs memory on every node.
 """
 
 import os
@@ -20,16 +20,15 @@ from contextlib import suppress
 TICK = 1.0
 """Seconds between two looks."""
 MAX_TICK = 2.0
-"""Seconds that one look counts for at most: where the whole container stood still, so did the plugin, and it
-has to be given the time to go on."""
+"""Seconds that one look counts for at most: after the whole container stood still the plugin needs time."""
 SILENT_AFTER = 12.0
-"""Seconds without a sign of the plugin after which it is ended."""
+"""Seconds without a sign after which the plugin is ended."""
 START_SECONDS = 60.0
-"""Seconds until its first sign: it reads its modules, and no kubelet knows it yet."""
+"""Seconds until the first sign: the plugin imports its modules, and no kubelet knows it yet."""
 
 FORWARDED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
 KILLED = 128
-"""What the number of a signal is added to, as shells do it."""
+"""Exit status of a process that a signal ended, less the signal's number, as in shells."""
 TERMINATION_LOG = "/dev/termination-log"
 """Kubernetes shows its text as the message of the container that ended."""
 
@@ -54,7 +53,7 @@ def main() -> None:
 
 
 def run_plugin(*, beat: int, echoes: int) -> None:
-    # Here, so that the other process has none of it.
+    # Imported here, so that the watchdog has none of it.
     from gpushare_plugin.heartbeat import Watchdog
     from gpushare_plugin.main import main as plugin
 
@@ -62,7 +61,7 @@ def run_plugin(*, beat: int, echoes: int) -> None:
 
 
 def end_with(parent: int) -> None:
-    """Has the kernel kill this process when ``parent`` ends: with ``hostPID`` it is not process 1."""
+    """Has the kernel kill this process when ``parent`` ends: with ``hostPID`` that is not process 1."""
     import ctypes  # as in run_plugin
 
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -73,8 +72,7 @@ def end_with(parent: int) -> None:
 def watch(plugin: int, *, beats: int, echo: int) -> int:
     """Returns the status to exit with once the process ``plugin`` has ended, by itself or because it hung.
 
-    ``beats`` and ``echo`` are the ends of pipes. Signals come in by ``sigtimedwait``, so they have to be
-    blocked.
+    ``beats`` and ``echo`` are ends of pipes. Signals have to be blocked: ``sigtimedwait`` takes them.
     """
     os.set_blocking(beats, False)
     os.set_blocking(echo, False)
@@ -93,8 +91,7 @@ def watch(plugin: int, *, beats: int, echo: int) -> int:
 
 
 def ended(plugin: int) -> int | None:
-    """Returns the exit status of ``plugin``, None while it runs. Process 1 has to reap everybody else's
-    children, too."""
+    """Returns the exit status of ``plugin``, None while it runs. Process 1 has to reap orphans, too."""
     pid = -1
     while pid:
         pid, status = os.waitpid(-1, os.WNOHANG)
@@ -105,13 +102,13 @@ def ended(plugin: int) -> int | None:
 
 
 def forward(received: signal.struct_siginfo | None, plugin: int) -> None:
-    """Where this process was stopped and goes on, Python 3.11 returns anything for what was received."""
+    """After this process was stopped and continued, Python 3.11 returns an undefined ``received``."""
     if received and received.si_signo in FORWARDED:
         os.kill(plugin, received.si_signo)
 
 
 def has_beaten(beats: int) -> bool:
-    """Returns whether the plugin gave a sign since the last look; a pipe that it has closed is none."""
+    """Returns whether the plugin gave a sign since the last look; a closed pipe is none."""
     try:
         return bool(os.read(beats, 4096))
     except BlockingIOError:
@@ -119,7 +116,7 @@ def has_beaten(beats: int) -> bool:
 
 
 def give_back(echo: int) -> None:
-    with suppress(OSError):  # it does not read, or has just ended
+    with suppress(OSError):  # the plugin does not read, or has just ended
         os.write(echo, b".")
 
 
@@ -129,12 +126,11 @@ def end(plugin: int, silent: float) -> None:
         " it was killed and starts anew, so that the kubelet does not wait for it"
     )
     os.kill(plugin, signal.SIGKILL)
-    tell(message)
+    report(message)
 
 
-def tell(message: str) -> None:
-    """Words it as the logs do (``gpushare_core.process.log``), and where Kubernetes shows why a container
-    ended."""
+def report(message: str) -> None:
+    """Writes a log line as ``gpushare_core.process.log`` does, and the container's termination message."""
     seconds, moment = int(time.time() % 1 * 1000), time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime())
     line = f'"time": "{moment}.{seconds:03}+00:00", "level": "error", "logger": "{__name__}"'
     line += f', "message": "{message}"'

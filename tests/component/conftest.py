@@ -2,10 +2,10 @@
 
 import pytest
 
-from gpushare_extender import main
+from gpushare_extender import extender
 
 
 @pytest.fixture(autouse=True)
 def no_collection_at_each_list(monkeypatch: pytest.MonkeyPatch) -> None:
     """An extender within this process would have all that pytest holds looked at: seconds, for each list."""
-    monkeypatch.setattr(main, "freeze_gc", lambda: None)
+    monkeypatch.setattr(extender, "freeze_gc", lambda: None)

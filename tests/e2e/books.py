@@ -18,9 +18,16 @@ from gpushare_cli.gather.host import read_host
 from gpushare_core.api.names import EXTENDER_PORT
 from gpushare_core.audit.difference import Difference
 from gpushare_core.audit.differences import differences
-from gpushare_core.audit.readers import books_of, read_environment, read_ledger
-from gpushare_core.audit.records import Books as AuditedBooks
-from gpushare_core.audit.records import ContainerKey, HostBooks, LedgerBook, NodeBooks, PodKey, SeenCards
+from gpushare_core.audit.readers import cluster_records, read_environment, read_ledger
+from gpushare_core.audit.records import (
+    ClusterRecords,
+    ContainerKey,
+    HostRecords,
+    LedgerRecord,
+    NodeRecords,
+    PodKey,
+    SeenCards,
+)
 from gpushare_core.audit.rules.claims import claims
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.kube.paths import PODS as ALL_PODS
@@ -71,7 +78,7 @@ class Books:
     """What the books say of the containers in one namespace."""
 
     namespace: str
-    audited: AuditedBooks
+    audited: ClusterRecords
     """Those of the whole cluster."""
 
     @property
@@ -113,14 +120,14 @@ class Books:
         """Returns what is not as it must be on this namespace's pods, and on cards and nodes."""
         own = f"{self.namespace}/"
         found = differences(self.audited)
-        return [each for each in found if not each.pod or each.pod.startswith(own)]
+        return [difference for difference in found if not difference.pod or difference.pod.startswith(own)]
 
     def disagreements(self) -> list[str]:
         """As ``differences``, for people; empty when the books agree."""
         return [str(difference) for difference in self.differences()]
 
 
-def _init_containers(node: NodeBooks, uid: str) -> frozenset[str]:
+def _init_containers(node: NodeRecords, uid: str) -> frozenset[str]:
     pod = (node.pods or {}).get(uid)
     return pod.request.init_containers if pod and pod.request else frozenset()
 
@@ -129,7 +136,7 @@ def read_books(cluster: LocalCluster, namespace: str) -> Books:
     return Books(namespace, read_cluster(cluster))
 
 
-def read_cluster(cluster: LocalCluster) -> AuditedBooks:
+def read_cluster(cluster: LocalCluster) -> ClusterRecords:
     """Returns all books of the cluster as far as they can be read now, the kubelets' last."""
     pods: list[Json] = get(cluster, ALL_PODS)["items"]
     share_nodes: list[Json] = get(cluster, SHARE_NODES)["items"]
@@ -140,18 +147,18 @@ def read_cluster(cluster: LocalCluster) -> AuditedBooks:
         for node in cluster.status().nodes
         if node.is_on and any(share_node["metadata"]["name"] == node.name for share_node in share_nodes)
     }
-    return books_of(share_nodes, pods, ledger=ledger, hosts=hosts)
+    return cluster_records(share_nodes, pods, ledger=ledger, hosts=hosts)
 
 
 def _host(
     cluster: LocalCluster, node: str, environments: Mapping[ContainerKey, SeenCards | None]
-) -> HostBooks:
+) -> HostRecords:
     """Nothing of a kubelet that does not answer."""
     try:
         found = read_host(cluster.node_path(node, KUBELET))
     except CannotLookError:
-        return HostBooks(environments=environments)
-    return HostBooks(resources=found.resources, checkpoint=found.checkpoint, environments=environments)
+        return HostRecords(environments=environments)
+    return HostRecords(resources=found.resources, checkpoint=found.checkpoint, environments=environments)
 
 
 def _environments(cluster: LocalCluster) -> dict[str, dict[ContainerKey, SeenCards | None]]:
@@ -164,7 +171,7 @@ def _environments(cluster: LocalCluster) -> dict[str, dict[ContainerKey, SeenCar
     return found
 
 
-def read_extender(cluster: LocalCluster) -> dict[str, LedgerBook] | None:
+def read_extender(cluster: LocalCluster) -> dict[str, LedgerRecord] | None:
     """Returns the ledger of the extender on the first control plane; None where none answers."""
     for node in cluster.status().nodes:
         if node.name.startswith("control-plane") and node.is_on:

@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from gpushare_localcluster.build.lock import locked
+from gpushare_localcluster.build.packages import RUNTIME, ensure_packages
 from gpushare_localcluster.cluster import to_stderr
 from gpushare_localcluster.directories import cache_folder
-from gpushare_localcluster.lock import locked
-from gpushare_localcluster.packages import RUNTIME, ensure_packages
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = (*RUNTIME, "buildah", "debootstrap")

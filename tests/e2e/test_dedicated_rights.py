@@ -11,9 +11,10 @@ import pytest
 from tests.e2e.product import ROOT, SYSTEM, Product
 
 from gpushare_core.kube import paths
-from gpushare_core.kube.client import KubeClient, Request
+from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import Credentials, from_kubeconfig
 from gpushare_core.kube.errors import ApiError
+from gpushare_core.kube.request import ApiRequest
 from gpushare_core.text.json_object import Json
 from gpushare_localcluster.cluster import LocalCluster
 from gpushare_localcluster.waiting import wait_until
@@ -56,7 +57,7 @@ def apply(operator: Credentials, body: Json) -> None:
     """A dry run, as the operator's account. Raises ``ApiError`` when it is refused."""
     path = paths.deployment_path(SYSTEM, body["metadata"]["name"])
     params = {"fieldManager": "gpushare-operator", "force": "true", "dryRun": "All"}
-    request = Request(
+    request = ApiRequest(
         method="PATCH", path=path, body=body, content_type="application/apply-patch+yaml", params=params
     )
 

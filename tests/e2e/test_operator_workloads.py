@@ -16,11 +16,12 @@ from tests.e2e.product import SYSTEM
 from tests.samples.operator import control_plane, hostctl_run, policy
 
 from gpushare_core.api.names import COMPONENT_LABEL, MANAGED_BY_LABEL, PLUGIN_NODE_LABEL, POLICY_LABEL
-from gpushare_core.api.policy import INVENTORY_FOLDERS
+from gpushare_core.api.share_node import INVENTORY_FOLDERS
 from gpushare_core.kube import paths
-from gpushare_core.kube.client import KubeClient, Request
+from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import Credentials, from_kubeconfig
 from gpushare_core.kube.errors import ApiError
+from gpushare_core.kube.request import ApiRequest
 from gpushare_core.text.json_object import Json
 from gpushare_localcluster.cluster import LocalCluster
 from gpushare_operator.backends.extender.daemon_set import extender_daemon_set
@@ -265,7 +266,7 @@ def create(operator: Credentials, body: Json) -> Json:
 
     async def send() -> Json:
         path = COLLECTIONS[body["kind"]]
-        request = Request(method="POST", path=path, body=body, params={"dryRun": "All"})
+        request = ApiRequest(method="POST", path=path, body=body, params={"dryRun": "All"})
         async with KubeClient(operator) as client:
             return await client.send(request)
 
@@ -556,7 +557,7 @@ FORGERIES = [
 
 
 @pytest.mark.parametrize(
-    ("made", "forge", "refusal"), [pytest.param(*each[:3], id=each[3]) for each in FORGERIES]
+    ("made", "forge", "refusal"), [pytest.param(*forgery[:3], id=forgery[3]) for forgery in FORGERIES]
 )
 def test_a_forgery_is_refused_and_the_message_says_what_it_is(
     operator: Credentials, made: str, forge: Callable[[Json], Any], refusal: str
@@ -653,7 +654,7 @@ FORGED_OBJECTS = [
 
 
 @pytest.mark.parametrize(
-    ("made", "forge", "refusal"), [pytest.param(*each[:3], id=each[3]) for each in FORGED_OBJECTS]
+    ("made", "forge", "refusal"), [pytest.param(*forgery[:3], id=forgery[3]) for forgery in FORGED_OBJECTS]
 )
 def test_names_selectors_places_and_requests_are_the_operators(
     operator: Credentials, made: str, forge: Callable[[Json], Any], refusal: str
@@ -694,7 +695,7 @@ def test_runs_of_hostctl_are_too_few_to_crowd_a_node(cluster: LocalCluster, oper
             describe=lambda events: [event.get("message") for event in events],
         )
         pods = get(cluster, paths.pods(SYSTEM))["items"]
-        made = [each for each in pods if each["spec"].get("nodeName") == "nowhere"]
+        made = [pod for pod in pods if pod["spec"].get("nodeName") == "nowhere"]
         assert len(made) <= MAX_RUNS
     finally:
         cluster.kubectl("delete", "jobs", "-n", SYSTEM, *names, "--ignore-not-found", "--wait=false")

@@ -1,4 +1,4 @@
-"""What the books of fakes say, as core's auditor compares them: each read from whoever keeps it."""
+"""The four books of the fakes, as core's auditor compares them: each is read from its keeper."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -9,14 +9,14 @@ from tests.fakes.books_cluster import Cluster
 
 from gpushare_core.audit.readers import read_environment, read_ledger, read_pod, read_share_node
 from gpushare_core.audit.records import (
-    Books,
+    ClusterRecords,
     ContainerKey,
     HeldUnits,
-    LedgerBook,
+    LedgerRecord,
     ListedContainer,
-    NodeBooks,
-    PodBook,
+    NodeRecords,
     PodKey,
+    PodRecord,
     SeenCards,
     StoredContainer,
 )
@@ -28,13 +28,14 @@ from gpushare_plugin.decide.units.unit_ids import known_numbers
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GivenContainer:
-    """What one container has, by its kubelet or by what its process was started with."""
+    """What one container has, by its kubelet, or by the environment its process was started with."""
 
     pod: PodKey
     container: str
     given: tuple[Given, ...]
     is_init: bool = False
-    """Whether it is an ordinary init container: these are not listed, and have ended in a running pod."""
+    """Whether it is an ordinary init container: the kubelet does not list it, and in a running pod it has
+    ended."""
 
     @property
     def key(self) -> ContainerKey:
@@ -56,28 +57,30 @@ def node_books(
     share_node: Json | None,
     pods: Iterable[Json],
     kubelet: KubeletBooks,
-    ledger: LedgerBook | None,
+    ledger: LedgerRecord | None,
     hardware: Mapping[str, int] | None = None,
-    read: Callable[[Json], PodBook] = read_pod,
-) -> NodeBooks:
+    read: Callable[[Json], PodRecord] = read_pod,
+) -> NodeRecords:
     """Returns the books of the node ``name``; the objects are as the API server has them."""
-    return NodeBooks(
+    return NodeRecords(
         node=name,
         share_node=read_share_node(share_node) if share_node else None,
         pods={pod["metadata"]["uid"]: read(pod) for pod in pods},
         resources=[
-            ListedContainer(key=_unnamed(each), units=_held(each))
-            for each in kubelet.listed
-            if not each.is_init
+            ListedContainer(key=_unnamed(container), units=_held(container))
+            for container in kubelet.listed
+            if not container.is_init
         ],
-        checkpoint={_unlisted(each): _stored(each) for each in kubelet.stored},
-        environments={each.key: _told(each) for each in kubelet.running if not each.is_init},
+        checkpoint={_unlisted(container): _stored(container) for container in kubelet.stored},
+        environments={
+            container.key: _told(container) for container in kubelet.running if not container.is_init
+        },
         ledger=ledger,
         hardware=hardware,
     )
 
 
-def ledger_books(ledger: Ledger) -> dict[str, LedgerBook]:
+def ledger_books(ledger: Ledger) -> dict[str, LedgerRecord]:
     answer: Json = msgspec.to_builtins(inspect_all(ledger))
     return read_ledger(answer)
 
@@ -93,7 +96,7 @@ def _unlisted(each: GivenContainer) -> ContainerKey:
 
 
 def _stored(each: GivenContainer) -> StoredContainer:
-    return StoredContainer(units=_held(each), told=_told(each))
+    return StoredContainer(units=_held(each), response=_told(each))
 
 
 def _held(each: GivenContainer) -> tuple[HeldUnits, ...]:
@@ -113,17 +116,17 @@ def _told(each: GivenContainer) -> SeenCards | None:
 # The cluster without time
 
 
-def read_books(cluster: Cluster) -> Books:
+def read_books(cluster: Cluster) -> ClusterRecords:
     """Returns the books of all nodes of ``cluster``."""
     ledger = ledger_books(cluster.ledger)
-    return Books(
+    return ClusterRecords(
         {
             name: node_books(
                 name,
                 share_node=cluster.share_nodes.get(name),
                 pods=(pod.body for pod in cluster.bound_to(name)),
                 kubelet=_kubelet_books(node.kubelet),
-                ledger=ledger.get(name, LedgerBook()),
+                ledger=ledger.get(name, LedgerRecord()),
                 hardware=node.cards.sizes(_cards_in_use(node.kubelet)),
             )
             for name, node in cluster.nodes.items()
@@ -139,7 +142,11 @@ def _cards_in_use(kubelet: Kubelet) -> set[str]:
 
 def _kubelet_books(kubelet: Kubelet) -> KubeletBooks:
     running = [*_containers(kubelet)]
-    held = [each for each in running if (each.pod.namespace, each.pod.name) not in kubelet.forgotten]
+    held = [
+        container
+        for container in running
+        if (container.pod.namespace, container.pod.name) not in kubelet.forgotten
+    ]
     return KubeletBooks(listed=held, stored=held, running=running)
 
 

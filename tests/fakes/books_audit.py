@@ -8,13 +8,13 @@ from tests.fakes.books_cluster import Cluster
 
 from gpushare_core.audit.readers import read_environment, read_ledger, read_pod, read_share_node
 from gpushare_core.audit.records import (
-    Books,
+    ClusterRecords,
     ContainerKey,
     HeldUnits,
     ListedContainer,
-    NodeBooks,
-    PodBook,
+    NodeRecords,
     PodKey,
+    PodRecord,
     SeenCards,
     StoredContainer,
 )
@@ -23,11 +23,11 @@ from gpushare_extender.verbs.inspection import inspect_all
 from gpushare_plugin.decide.units.unit_ids import known_numbers
 
 
-def read_books(cluster: Cluster) -> Books:
+def read_books(cluster: Cluster) -> ClusterRecords:
     ledger = read_ledger(msgspec.to_builtins(inspect_all(cluster.ledger)))
-    return Books(
+    return ClusterRecords(
         {
-            name: NodeBooks(
+            name: NodeRecords(
                 node=name,
                 share_node=read_share_node(cluster.share_nodes[name]),
                 pods={pod.uid: _pod(pod) for pod in cluster.bound_to(name)},
@@ -42,7 +42,7 @@ def read_books(cluster: Cluster) -> Books:
     )
 
 
-def _pod(pod: Pod) -> PodBook:
+def _pod(pod: Pod) -> PodRecord:
     return read_pod({**pod.body, "status": {"phase": pod.phase}})
 
 
@@ -69,7 +69,7 @@ def _stored(node: Node) -> dict[ContainerKey, StoredContainer]:
     for entry in node.kubelet.stored:
         key = ContainerKey(PodKey("", "", entry.uid), entry.container)
         units = HeldUnits(resource=entry.name, numbers=entry.numbers)
-        found[key] = StoredContainer(units=(units,), told=told.get((entry.uid, entry.container)))
+        found[key] = StoredContainer(units=(units,), response=told.get((entry.uid, entry.container)))
     return found
 
 

@@ -7,17 +7,17 @@ from typing import Any
 import msgspec
 from tests.fakes.books import NOW, Cards, Node, Pod, RefusedError
 
-from gpushare_core.api.node_object import GPUShareNode
+from gpushare_core.api.share_node import GPUShareNode
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.dialects.table import RESOURCES
 from gpushare_core.kube.errors import UnreachableError
 from gpushare_core.kube.paths import SHARE_NODES
 from gpushare_core.text.json_object import Json
 from gpushare_extender.bind.binding import allocation_of, share_binding
+from gpushare_extender.decide.fit.candidates import prioritize_nodes
 from gpushare_extender.decide.fit.filter import filter_nodes
-from gpushare_extender.decide.fit.prioritize import prioritize_nodes
 from gpushare_extender.ledger.ledger import Ledger
-from gpushare_extender.ledger.unreleased_pods import DEPARTURE_SECONDS
+from gpushare_extender.ledger.unreleased_pods import UNRELEASED_SECONDS
 from gpushare_extender.objects.holder import read_pod as read_holder
 from gpushare_extender.objects.pod_reference import PodReference
 from gpushare_extender.objects.share_node import read_share_node
@@ -30,8 +30,8 @@ GI = 2**30
 
 @dataclass(slots=True)
 class Cluster:
-    """Every step is over when its method returns, and all have heard of it; but plugins learn what kubelets
-    did when they look."""
+    """Every step is over when its method returns, and every program has heard of it; but plugins learn at
+    their next reading what kubelets did."""
 
     pods: dict[str, Pod] = field(default_factory=dict)
     """By name: those that the API server has."""
@@ -91,7 +91,7 @@ class Cluster:
         return pod
 
     def create_again(self, gone: Pod) -> Pod:
-        """Another pod of the same name and spec, bound to the same node by whoever made it."""
+        """Creates another pod of the same name and spec, bound to the same node by an unknown client."""
         self.serial += 1
         metadata = {**gone.body["metadata"], "uid": f"uid-{self.serial}", "annotations": {}}
         pod = Pod({"metadata": metadata, "spec": gone.body["spec"], "status": {}})
@@ -122,7 +122,7 @@ class Cluster:
         pod.body["metadata"]["annotations"] = share_binding(
             reference, allocation, share_node, now=NOW
         ).annotations
-        self.ledger.confirm(pod.uid, now=self.now)
+        self.ledger.reservations.confirm(pod.uid, now=self.now)
         pod.body["spec"]["nodeName"] = node
         return node
 
@@ -162,18 +162,19 @@ class Cluster:
                 kubelet.end(pod.name)
 
     def restart_extender(self) -> None:
-        """All that the former process knew of departures is lost: as after its death, time has passed."""
+        """Restarts the extender: what the former process knew of deleted pods is lost, and time has
+        passed."""
         self.ledger = Ledger()
         self.ledger.replace_share_nodes(self._read_share_node(name) for name in self.share_nodes)
         bound = [pod for pod in self.pods.values() if pod.node]
         self.ledger.replace_pods((self._read_holder(pod) for pod in bound), begun=self.now)
 
     def let_time_pass(self) -> None:
-        """Every plugin has told what there was to tell, and the extender knows that."""
+        """Lets every plugin report all that there is to report, and the extender read it."""
         for node in self.nodes.values():
             node.look()
-        self.now += DEPARTURE_SECONDS
-        self.ledger.end_departures(now=self.now)
+        self.now += UNRELEASED_SECONDS
+        self.ledger.free_unreleased(now=self.now)
 
     def bound_to(self, node: str) -> Iterator[Pod]:
         return (pod for pod in self.pods.values() if pod.node == node)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from aiohttp import ClientSession
 from aiohttp.test_utils import TestServer
 from tests.fakes.api_server import PODS, SHARE_NODES, FakeApi
+from tests.fakes.extender_api import extender_api
 from tests.fakes.extender_caller import SchedulerCaller
 
 from gpushare_core.kube.client import KubeClient
@@ -16,7 +17,7 @@ from gpushare_extender.bind.binder import Binder
 from gpushare_extender.cluster.watchers import WatchHealth, watch_pods, watch_share_nodes
 from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.verbs.health import HealthApi
-from gpushare_extender.verbs.server import ExtenderApi, application
+from gpushare_extender.verbs.server import application
 
 
 async def permitted() -> int:
@@ -76,7 +77,7 @@ async def following(api: FakeApi) -> AsyncIterator[FollowingExtender]:
     ledger, pods, nodes = Ledger(), WatchHealth("pods"), WatchHealth("gpusharenodes")
     health = HealthApi((pods, nodes))
     async with KubeClient(api.credentials()) as client, ClientSession() as session:
-        served = ExtenderApi(ledger, Binder(client, ledger, permitted), health)
+        served = extender_api(Binder(client, ledger, permitted), health)
         server = TestServer(application(served))
         await server.start_server(shutdown_timeout=0.1)
         tasks = [
@@ -95,8 +96,8 @@ async def following(api: FakeApi) -> AsyncIterator[FollowingExtender]:
 @asynccontextmanager
 async def extender_of(api: FakeApi, *objects: Json) -> AsyncIterator[FollowingExtender]:
     """An extender that has seen ``objects``: GPUShareNodes and pods."""
-    for each in objects:
-        api.put(PODS if "containers" in each["spec"] else SHARE_NODES, each)
+    for body in objects:
+        api.put(PODS if "containers" in body["spec"] else SHARE_NODES, body)
     async with following(api) as extender:
         await extender.until("the lists", lambda: not extender.health.not_listed())
         yield extender

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
-from gpushare_hostctl.decide.health_endpoint import HealthEndpoint
-from gpushare_hostctl.decide.restart_detector import ProbeResult
+from gpushare_hostctl.decide.run.restart_detector import ProbeResult
+from gpushare_hostctl.decide.scheduler.health_endpoint import HealthEndpoint
 
 
 class ScriptedProber:

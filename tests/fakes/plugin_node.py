@@ -14,7 +14,7 @@ from tests.samples.plugin import ANNOTATION, NODE, name_of, share_node_json
 
 from gpushare_core.allocation_annotation import Allocation, decode_allocation
 from gpushare_core.api.names import SIMULATE_ANNOTATION
-from gpushare_core.api.node_object import GPUShareNode
+from gpushare_core.api.share_node import GPUShareNode
 from gpushare_core.dialects.table import RESOURCES
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.text.json_object import Json
@@ -129,7 +129,10 @@ class Node:
         return GPUShareNode.from_json(self.api.objects[SHARE_NODES]["", NODE])
 
     def condition(self, kind: str) -> tuple[str, str]:
-        found = {each.type: (each.status, each.reason) for each in self.share_node.status.conditions}
+        found = {
+            condition.type: (condition.status, condition.reason)
+            for condition in self.share_node.status.conditions
+        }
         return found.get(kind, ("", ""))
 
     def message(self, kind: str) -> str:

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import msgspec
 from tests.fakes.api_server import EVENTS, PODS, FakeApi, fake_api
 from tests.fakes.extender_clock import FakeClock
+from tests.fakes.ledger_listener import HeardChanges
 from tests.samples.extender import holder_json, pod_json, pod_update, reference, share_node
 
 from gpushare_core.dialects.table import RESOURCES
@@ -16,7 +17,7 @@ from gpushare_core.placement.requests import PodRequest
 from gpushare_core.process.clock import utc_now
 from gpushare_core.text.json_object import Json
 from gpushare_extender.bind.deadlines import BindTiming
-from gpushare_extender.decide.pod import Pod
+from gpushare_extender.decide.pod import KubePod
 from gpushare_extender.decide.preemption.queue import PreemptionQueue, Preemptor
 from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.preempt.preemptions import Preemptions
@@ -25,7 +26,7 @@ from gpushare_extender.preempt.preemptions import Preemptions
 def requested(name: str, units: int, priority: int) -> PodRequest:
     """What kube-scheduler says that the pod asks for."""
     pod = preemptor_json(name, units=units, priority=priority)
-    return msgspec.convert(pod, Pod).request(RESOURCES)
+    return msgspec.convert(pod, KubePod).request(RESOURCES)
 
 
 async def permitted() -> int:
@@ -85,7 +86,7 @@ class World:
         return [seen.path.split("/")[-2] for seen in self.api.seen if seen.path.endswith("/eviction")]
 
     def notes(self) -> list[tuple[str, str]]:
-        return [(each["reason"], each["regarding"]["name"]) for each in self.api.objects[EVENTS].values()]
+        return [(event["reason"], event["regarding"]["name"]) for event in self.api.objects[EVENTS].values()]
 
     @property
     def held(self) -> list[tuple[str, tuple[tuple[str, int], ...]]]:
@@ -102,8 +103,8 @@ class PacedClock(FakeClock):
 
 @contextlib.asynccontextmanager
 async def a_world(permit: Callable[[], Awaitable[int]] = permitted) -> AsyncIterator[World]:
-    woken: list[str] = []
-    ledger = Ledger(held_is_free=woken.append)
+    heard = HeardChanges()
+    ledger, woken = Ledger(heard), heard.fits_now
     ledger.set_share_node(share_node("n1"))
     clock = PacedClock()
     timing = BindTiming(clock=clock, now=utc_now, sleep=clock.sleep)

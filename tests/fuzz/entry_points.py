@@ -72,7 +72,7 @@ def _decodes(call: ast.Call) -> bool:
 
 CODECS = "gpushare_core.dialects"
 FUZZED_BY: dict[str, str] = {
-    "gpushare_core.api.node_object:NodeObject.from_json": (
+    "gpushare_core.api.api_object:ApiObject.from_json": (
         "gpushare_plugin.cluster.share_node_watch:ShareNodeWatch._store"
     ),
     "gpushare_core.audit.extender_report:_decoded": "gpushare_core.audit.extender_report:decode_reports",
@@ -84,7 +84,7 @@ FUZZED_BY: dict[str, str] = {
     "gpushare_core.allocation_annotation:_beginning": "gpushare_core.allocation_annotation:decode_allocation",
     "gpushare_core.dialects.aliyun:_read_containers": f"{CODECS}.aliyun:AliyunCodec.read_legacy",
     "gpushare_core.dialects.legacy:read_number": f"{CODECS}.aliyun:AliyunCodec.read_legacy",
-    "gpushare_core.kube.client:_decoded": "gpushare_core.kube.client:KubeClient.read",
+    "gpushare_core.kube.response:decoded": "gpushare_core.kube.client:KubeClient.read",
     "gpushare_core.kube.credentials:_parsed": "gpushare_core.kube.credentials:from_kubeconfig",
     "gpushare_core.kube.credentials:_pem": "gpushare_core.kube.credentials:from_kubeconfig",
     "gpushare_core.kube.tls:TlsParts.context": "gpushare_core.kube.credentials:from_kubeconfig",
@@ -94,7 +94,9 @@ FUZZED_BY: dict[str, str] = {
     "gpushare_core.kube.follow:_refuse_error": "gpushare_core.kube.follow:follow",
     "gpushare_core.kube.follow:as_json": "gpushare_core.kube.follow:follow",
     "gpushare_core.kube.lease:LeaseObserver.seconds_left": "gpushare_core.kube.lease:LeaseObserver.observe",
-    "gpushare_core.text.whole_number:whole_number": "gpushare_operator.cluster.readers:read_calls",
+    "gpushare_core.text.whole_number:whole_number": (
+        "gpushare_operator.cluster.readers.extender_leases:read_calls"
+    ),
     "gpushare_core.text.whole_number:version_number": "gpushare_plugin.decide.held.pods:read_pod",
     "gpushare_core.text.yaml_edit:_constructed": "gpushare_core.text.yaml_edit:documents",
     "gpushare_core.text.yaml_edit:_root": "gpushare_core.text.yaml_edit:insert_item",
@@ -115,37 +117,58 @@ FUZZED_BY: dict[str, str] = {
         "gpushare_extender.transport.http2:Http2Requests.data_received"
     ),
     "gpushare_extender.objects.holder:unix_seconds": "gpushare_extender.objects.holder:read_pod",
-    "gpushare_hostctl.decide.health_endpoint:_port": "gpushare_hostctl.decide.health_endpoint:find",
-    "gpushare_hostctl.decide.manifest:_decode": "gpushare_hostctl.decide.manifest:parse",
-    "gpushare_hostctl.decide.manifest:_edited_pod": "gpushare_hostctl.decide.manifest:add",
-    "gpushare_hostctl.decide.manifest:_flag_words": "gpushare_hostctl.decide.manifest:parse",
-    "gpushare_hostctl.decide.manifest:_place_of_ours": "gpushare_hostctl.decide.manifest:add",
-    "gpushare_hostctl.decide.process_identity:_address": (
-        "gpushare_hostctl.decide.process_identity:listening_sockets"
+    "gpushare_hostctl.decide.scheduler.health_endpoint:_port": (
+        "gpushare_hostctl.decide.scheduler.health_endpoint:find"
     ),
-    "gpushare_hostctl.decide.process_identity:_socket": (
-        "gpushare_hostctl.decide.process_identity:listening_sockets"
+    "gpushare_hostctl.decide.scheduler.manifest:_decode": "gpushare_hostctl.decide.scheduler.manifest:parse",
+    "gpushare_hostctl.decide.scheduler.manifest:_edited_pod": (
+        "gpushare_hostctl.decide.scheduler.manifest:add"
     ),
-    "gpushare_hostctl.decide.rendering:_check": "gpushare_hostctl.decide.rendering:render",
-    "gpushare_hostctl.decide.scheduler_config:_burst": "gpushare_hostctl.decide.rendering:render",
-    "gpushare_hostctl.decide.scheduler_config:_decode": "gpushare_hostctl.decide.scheduler_config:merge",
-    "gpushare_hostctl.decide.snapshot:Snapshot.record": "gpushare_hostctl.decide.record:decode",
+    "gpushare_hostctl.decide.scheduler.manifest:_flag_words": (
+        "gpushare_hostctl.decide.scheduler.manifest:parse"
+    ),
+    "gpushare_hostctl.decide.scheduler.manifest:_place_of_ours": (
+        "gpushare_hostctl.decide.scheduler.manifest:add"
+    ),
+    "gpushare_hostctl.decide.run.process_identity:_address": (
+        "gpushare_hostctl.decide.run.process_identity:listening_sockets"
+    ),
+    "gpushare_hostctl.decide.run.process_identity:_socket": (
+        "gpushare_hostctl.decide.run.process_identity:listening_sockets"
+    ),
+    "gpushare_hostctl.decide.scheduler.rendering:_check": (
+        "gpushare_hostctl.decide.scheduler.rendering:render"
+    ),
+    "gpushare_hostctl.decide.scheduler.scheduler_config:_burst": (
+        "gpushare_hostctl.decide.scheduler.rendering:render"
+    ),
+    "gpushare_hostctl.decide.scheduler.scheduler_config:_decode": (
+        "gpushare_hostctl.decide.scheduler.scheduler_config:merge"
+    ),
+    "gpushare_hostctl.decide.run.snapshot:HostSnapshot.record": "gpushare_hostctl.decide.run.record:decode",
     "gpushare_hostctl.host.health_probe:_read_table": (
-        "gpushare_hostctl.decide.process_identity:listening_sockets"
+        "gpushare_hostctl.decide.run.process_identity:listening_sockets"
     ),
-    "gpushare_hostctl.main:_render": "gpushare_hostctl.decide.rendering:render",
+    "gpushare_hostctl.main:_render": "gpushare_hostctl.decide.scheduler.rendering:render",
     "gpushare_hostctl.arguments:_seconds": "gpushare_hostctl.arguments:parse",
     "gpushare_operator.cluster.managed_fields:_names": "gpushare_operator.cluster.managed_fields:managers",
-    "gpushare_operator.cluster.readers:_asked": "gpushare_operator.cluster.readers:read_job",
-    "gpushare_operator.cluster.share_node_reader:_conditions_by_type": (
-        "gpushare_operator.cluster.share_node_reader:read_share_node"
+    "gpushare_operator.cluster.readers.jobs:_asked": "gpushare_operator.cluster.readers.jobs:read_job",
+    "gpushare_operator.cluster.readers.share_nodes:_conditions_by_type": (
+        "gpushare_operator.cluster.readers.share_nodes:read_share_node"
     ),
-    "gpushare_operator.cluster.readers:_exit_code": "gpushare_operator.cluster.readers:read_job",
-    "gpushare_operator.cluster.readers:_last_words": "gpushare_operator.cluster.readers:read_pod",
-    "gpushare_operator.cluster.readers:_policy_spec": "gpushare_operator.cluster.readers:read_policy",
-    "gpushare_operator.cluster.readers:_policy_status": "gpushare_operator.cluster.readers:read_policy",
-    "gpushare_operator.cluster.share_node_reader:_shared_spec": (
-        "gpushare_operator.cluster.share_node_reader:read_share_node"
+    "gpushare_operator.cluster.readers.jobs:_exit_code": "gpushare_operator.cluster.readers.jobs:read_job",
+    "gpushare_operator.cluster.readers.pods:_last_words": "gpushare_operator.cluster.readers.pods:read_pod",
+    "gpushare_operator.cluster.readers.policies:_policy_spec": (
+        "gpushare_operator.cluster.readers.policies:read_policy"
+    ),
+    "gpushare_operator.cluster.readers.policies:_policy_status": (
+        "gpushare_operator.cluster.readers.policies:read_policy"
+    ),
+    "gpushare_operator.cluster.readers.share_nodes:_shared_totals": (
+        "gpushare_operator.cluster.readers.share_nodes:read_share_node"
+    ),
+    "gpushare_operator.cluster.readers.share_nodes:_shared_spec": (
+        "gpushare_operator.cluster.readers.share_nodes:read_share_node"
     ),
     "gpushare_operator.backends.kube_scheduler.job_history:Attempt.report": (
         "gpushare_operator.backends.kube_scheduler.job_history:Attempt.report"
@@ -207,28 +230,28 @@ OWN: dict[str, str] = {
     "gpushare_core.api.timestamps:read_rfc3339": "datetime.fromisoformat alone, whose ValueError is caught",
     "gpushare_core.audit.extender_report:encode_report": "bytes that were just encoded",
     "gpushare_core.kube.credentials:RenewedToken._read": "a token, which is passed on as it is",
-    "gpushare_core.kube.http_calls:_Connection.on_header": "a header, of which what is no ASCII is replaced",
+    "gpushare_core.kube.transport.direct:_PooledConnection.on_header": "ASCII, anything else is replaced",
     "gpushare_core.allocation_annotation:encode_allocation": "bytes that were just encoded",
     "gpushare_core.kube.backoff:backoff_delay": "a number of ours",
     "gpushare_core.kube.follow:_Follow._watch_seconds": "a number of ours",
     "gpushare_core.process.metrics:Gauge.at": "a number of ours",
     "gpushare_extender.bind.lease:BindLease.__post_init__": "a constant",
     "gpushare_extender.decide.pod:_request": "bytes that were just encoded, of what was decoded before",
-    "gpushare_extender.main:_address": "an argument that the operator writes",
+    "gpushare_extender.arguments:_address": "an argument that the operator writes",
     "gpushare_core.kube.credentials:own_namespace": "a file that the kubelet writes for the pod",
     "gpushare_hostctl.arguments:_weight": "one of a hundred texts",
-    "gpushare_hostctl.decide.manifest:_added": "an index of the parsed document",
-    "gpushare_hostctl.decide.manifest:remove": "an index of the parsed document",
+    "gpushare_hostctl.decide.scheduler.manifest:_added": "an index of the parsed document",
+    "gpushare_hostctl.decide.scheduler.manifest:remove": "an index of the parsed document",
     "gpushare_hostctl.host.extender_probe:_context": "keys that hostctl itself made and checked",
     "gpushare_operator.cluster.heartbeats:_duration": "32 bits, which the API server has checked",
-    "gpushare_plugin.watchdog:tell": "the clock",
+    "gpushare_plugin.watchdog:report": "the clock",
     "gpushare_operator.main:_lease_seconds": "an argument, refused by is_number before",
     "gpushare_operator.main:serve": "a truth value of ours",
     "gpushare_operator.status.totals:amounts_of": "a truth value of ours",
-    "gpushare_plugin.decide.report.annotation_repairs:_spoken": "a dialect's own words",
+    "gpushare_plugin.decide.report.annotation_repairs:_dialect_annotations": "a dialect's own words",
     "gpushare_plugin.decide.health.card_health:_fallen": "numbers of ours",
     "gpushare_plugin.devices.nvml.events:XidEvents._waiting": "an integer of a C structure",
     "gpushare_plugin.devices.nvml.use_library:_used": "an integer of a C structure",
-    "gpushare_core.health_port:_asked": "latin-1, which decodes everything",
+    "gpushare_core.health_server:_request_line": "latin-1, which decodes everything",
 }
 """A function that decodes nothing from outside -> why."""

@@ -7,15 +7,15 @@ from gpushare_core.allocation_annotation import Allocation, encode_allocation
 from gpushare_core.audit.records import (
     ContainerKey,
     HeldUnits,
-    LedgerBook,
     LedgerCard,
+    LedgerRecord,
     LedgerShare,
     ListedContainer,
-    NodeBooks,
-    PodBook,
+    NodeRecords,
     PodKey,
+    PodRecord,
     SeenCards,
-    ShareNodeBook,
+    ShareNodeRecord,
     StatusCard,
     StatusHolder,
     StoredContainer,
@@ -76,8 +76,8 @@ class World:
     def __post_init__(self) -> None:
         object.__setattr__(self, "unit", parse_node_unit(UNITS[self.mode]))
 
-    def books(self) -> NodeBooks:
-        return NodeBooks(
+    def records(self) -> NodeRecords:
+        return NodeRecords(
             node=NODE,
             share_node=self._share_node(),
             pods={pod.key.uid: self._pod(pod) for pod in self.pods},
@@ -119,9 +119,9 @@ class World:
             return None
         return next((pod.resource for pod in self.pods if card in pod.held()), None)
 
-    def _share_node(self) -> ShareNodeBook:
+    def _share_node(self) -> ShareNodeRecord:
         cards = tuple(map(self._status_card, range(len(self.memories))))
-        return ShareNodeBook(
+        return ShareNodeRecord(
             name=NODE,
             unit=self.unit,
             dialect=self.dialect,
@@ -151,11 +151,11 @@ class World:
             ),
         )
 
-    def _pod(self, pod: Have) -> PodBook:
+    def _pod(self, pod: Have) -> PodRecord:
         name = GPUSHARE.resource_name(pod.resource)
         amounts = {container: pod.units(container) for container in pod.containers}
         total = sum(pod.held().values())
-        return PodBook(
+        return PodRecord(
             key=pod.key,
             node=NODE,
             kubelet_uid=pod.key.uid,
@@ -199,7 +199,7 @@ class World:
         return [
             (
                 ContainerKey(key, name),
-                StoredContainer(units=(self._held(pod, name),), told=self.seen(pod, name)),
+                StoredContainer(units=(self._held(pod, name),), response=self.seen(pod, name)),
             )
             for name in pod.containers
         ]
@@ -220,8 +220,8 @@ class World:
             if name not in pod.inits
         ]
 
-    def _ledger(self) -> LedgerBook:
-        return LedgerBook(
+    def _ledger(self) -> LedgerRecord:
+        return LedgerRecord(
             unit=self.unit, cards=tuple(self._ledger_card(card) for card in range(len(self.memories)))
         )
 

@@ -10,8 +10,8 @@ from typing import Any
 import yaml
 
 from gpushare_core.text.json_object import Json
+from gpushare_localcluster.build.modules import ensure_helm
 from gpushare_localcluster.cluster import to_stderr
-from gpushare_localcluster.helm import ensure_helm
 
 ROOT = Path(__file__).resolve().parents[2]
 CHART = ROOT / "charts" / "gpushare"

@@ -2,14 +2,14 @@
 
 from pathlib import Path
 
-from gpushare_hostctl.decide import plan
-from gpushare_hostctl.decide.health_endpoint import HealthEndpoint
-from gpushare_hostctl.decide.plan import InstallPlan
-from gpushare_hostctl.decide.process_identity import ProcessIdentity
-from gpushare_hostctl.decide.record import FILE_NAME, InstallationRecord
-from gpushare_hostctl.decide.restart_detector import ProbeResult
-from gpushare_hostctl.decide.scheduler_config import ExtenderEntry
-from gpushare_hostctl.decide.snapshot import File, HostPaths, Snapshot
+from gpushare_hostctl.decide.run import plan
+from gpushare_hostctl.decide.run.plan import InstallPlan
+from gpushare_hostctl.decide.run.process_identity import ProcessIdentity
+from gpushare_hostctl.decide.run.record import FILE_NAME, InstallationRecord
+from gpushare_hostctl.decide.run.restart_detector import ProbeResult
+from gpushare_hostctl.decide.run.snapshot import File, HostPaths, HostSnapshot
+from gpushare_hostctl.decide.scheduler.health_endpoint import HealthEndpoint
+from gpushare_hostctl.decide.scheduler.scheduler_config import ExtenderEntry
 
 DATA = Path(__file__).parents[1] / "data" / "hostctl"
 
@@ -55,25 +55,25 @@ def file(content: bytes, *, mode: int = 0o600) -> File:
     return File(content=content, mode=mode, uid=0, gid=0)
 
 
-def snapshot_of(manifest: bytes | None, **files: File) -> Snapshot:
+def snapshot_of(manifest: bytes | None, **files: File) -> HostSnapshot:
     """A host with this manifest and these files in our folder."""
-    return Snapshot(paths=PATHS, manifest=file(manifest) if manifest else None, files=files)
+    return HostSnapshot(paths=PATHS, manifest=file(manifest) if manifest else None, files=files)
 
 
 FRESH = snapshot_of(KUBEADM)
 """A host that hostctl never touched."""
 
 
-def planned(snapshot: Snapshot) -> InstallPlan:
+def planned(snapshot: HostSnapshot) -> InstallPlan:
     """The plan to install EXTENDER where the scheduler has no configuration file."""
     return plan.install(snapshot, source=None, extender=EXTENDER)
 
 
-def performed(install_plan: InstallPlan, *, stored: InstallationRecord | None = None) -> Snapshot:
+def performed(install_plan: InstallPlan, *, stored: InstallationRecord | None = None) -> HostSnapshot:
     """The host after a plan, or with another record than the plan's."""
     files = {
         install_plan.backup_name: install_plan.base,
         install_plan.config_name: install_plan.config,
         FILE_NAME: file((stored or install_plan.record).encode()),
     }
-    return Snapshot(paths=PATHS, manifest=install_plan.manifest, files=files)
+    return HostSnapshot(paths=PATHS, manifest=install_plan.manifest, files=files)

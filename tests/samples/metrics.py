@@ -54,7 +54,7 @@ def registries() -> Iterator[CollectorRegistry]:
             measured=None,
             listed={},
             registered=False,
-            books_age=0.0,
+            assignments_age=0.0,
         )
 
     registry = new_registry("gpushare-plugin")

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from gpushare_core.api.conditions import Condition
 from gpushare_core.api.enums import Mode
 from gpushare_core.api.names import (
     CALLS_LEASE,
@@ -19,7 +20,8 @@ from gpushare_core.api.names import (
     POLICY_LABEL,
     SCHEDULER_LABEL,
 )
-from gpushare_core.api.policy import Condition, MemoryTotals, PolicySpec, UnitTotals
+from gpushare_core.api.policy import PolicySpec
+from gpushare_core.api.share_node import MemoryTotals, UnitTotals
 from gpushare_core.process.version import VERSION
 from gpushare_core.text.json_object import Json
 from gpushare_operator.actions import Action

@@ -1,20 +1,22 @@
 """Cards, pods, nodes and assignments for the plugin's tests."""
 
 from array import array
+from collections.abc import Sequence
 from typing import Any
 
 from gpushare_core.allocation_annotation import Allocation, encode_allocation
-from gpushare_core.api.node_object import GPUShareNode
+from gpushare_core.api.share_node import Devices, GPUShareNode
+from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_core.placement.units import MemoryUnit
 from gpushare_core.text.json_object import Json
-from gpushare_plugin.decide.admit.environment import environment
-from gpushare_plugin.decide.admit.preferred_allocation import PreferredCards
+from gpushare_plugin.decide.admit.injection import container_answer
 from gpushare_plugin.decide.held.assigned_devices import AssignedDevices, NodeAssignments
 from gpushare_plugin.decide.held.checkpoint import CheckpointEntry, StoredUnits, read_answer
 from gpushare_plugin.decide.held.pod_assignment import PodAssignment
 from gpushare_plugin.decide.held.pods import Pod, PodName, read_pod
+from gpushare_plugin.decide.held.preferred_cards import PreferredCards
 from gpushare_plugin.decide.units.layout import Layout, lay_out
 from gpushare_plugin.decide.units.unit_ids import encode_id
 from gpushare_plugin.devices.card import PhysicalCard
@@ -118,8 +120,9 @@ def name_of(name: str) -> PodName:
 def assigned(**pods: dict[str, list[int]]) -> AssignedDevices:
     """Pod name -> container -> numbers of the units it has."""
     assignments = (
-        PodAssignment.of_ids(
-            name_of(pod), {container: ids(*numbers) for container, numbers in containers.items()}
+        PodAssignment(
+            name_of(pod),
+            {container: array("I", sorted({*numbers})) for container, numbers in containers.items()},
         )
         for pod, containers in pods.items()
     )
@@ -150,6 +153,11 @@ def stored(layout: Layout, **pods: dict[str, list[int]]) -> dict[str, dict[str, 
         f"uid-{pod}": {name: _entry(layout, f"uid-{pod}", name, numbers) for name, numbers in each.items()}
         for pod, each in pods.items()
     }
+
+
+def environment(ids: Sequence[str], layout: Layout, dialect: Dialect) -> dict[str, str]:
+    """Of a container that has the units ``ids``."""
+    return container_answer(ids, layout, dialect, Devices()).variables
 
 
 def _entry(layout: Layout, uid: str, container: str, numbers: list[int]) -> CheckpointEntry:

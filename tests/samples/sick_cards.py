@@ -9,9 +9,15 @@ import pytest
 from tests.samples.plugin import card, share_node
 
 from gpushare_core.api.names import CLEAR_FAULT_ANNOTATION
-from gpushare_core.api.node_object import CardFault, GPUShareNode
 from gpushare_core.api.served import Problem
-from gpushare_plugin.decide.health.card_health import Health, examine, faults_of, judged, recorded_health
+from gpushare_core.api.share_node import CardFault, GPUShareNode
+from gpushare_plugin.decide.health.card_health import (
+    HealthRecord,
+    examine,
+    faults_of,
+    judged,
+    recorded_health,
+)
 from gpushare_plugin.devices.card import CardEvent, Reading
 
 QUIET = 600
@@ -25,7 +31,7 @@ ODD: dict[str, Any] = {"healthy": False, "reason": "it is odd", "passing": True}
 class Ward:
     """Two cards and the time."""
 
-    health: Health = field(default_factory=Health)
+    health: HealthRecord = field(default_factory=HealthRecord)
     now: datetime = datetime(2026, 11, 22, 10, tzinfo=UTC)
     annotation: str = ""
     held: tuple[str, ...] = ()

@@ -9,8 +9,8 @@ from http import HTTPStatus
 import msgspec
 
 from gpushare_core.kube import paths
-from gpushare_core.kube.client import Request
 from gpushare_core.kube.errors import ApiError
+from gpushare_core.kube.request import ApiRequest
 from gpushare_core.text.json_object import Json
 
 Key = tuple[str, str]
@@ -105,7 +105,7 @@ class ApiServer:
 
     # Requests
 
-    def handle(self, request: Request) -> Json:
+    def handle(self, request: ApiRequest) -> Json:
         """Returns the answer. Raises ``ApiError``."""
         if found := _POD.match(request.path):
             return self._pod(request, (found[1], found[2]), found[3])
@@ -115,7 +115,7 @@ class ApiServer:
             return self._create(request)
         return self._list(request)
 
-    def _create(self, request: Request) -> Json:
+    def _create(self, request: ApiRequest) -> Json:
         """Only pods are kept, of which a kubelet makes mirrors."""
         body = request.body or {}
         if request.path not in POD_FOLDERS:
@@ -128,12 +128,12 @@ class ApiServer:
             paths.PODS, {**body, "metadata": {**metadata, "uid": uid, "creationTimestamp": CREATED}}
         )
 
-    def _list(self, request: Request) -> Json:
+    def _list(self, request: ApiRequest) -> Json:
         shows = visible(request.params.get("fieldSelector", ""))
         items = [item for item in self.collection(request.path).values() if shows(item)]
         return {"metadata": {"resourceVersion": str(self.version)}, "items": items}
 
-    def _pod(self, request: Request, key: Key, part: str | None) -> Json:
+    def _pod(self, request: ApiRequest, key: Key, part: str | None) -> Json:
         pod = self.collection(paths.PODS).get(key)
         if pod is None:
             raise refusal(HTTPStatus.NOT_FOUND, f"pods {key[1]} not found")
@@ -160,7 +160,7 @@ class ApiServer:
         )
         return {}
 
-    def _named(self, request: Request, path: str, name: str) -> Json:
+    def _named(self, request: ApiRequest, path: str, name: str) -> Json:
         key = ("", name)
         present, body = self.collection(path).get(key), request.body or {}
         if request.method == "PUT" or "apply-patch" in request.content_type:
@@ -176,7 +176,7 @@ class ApiServer:
         metadata = {key: value for key, value in body["metadata"].items() if key != "namespace"}
         return self.put(path, {**body, "metadata": metadata})
 
-    def _merge(self, path: str, present: Json, request: Request) -> Json:
+    def _merge(self, path: str, present: Json, request: ApiRequest) -> Json:
         body = request.body or {}
         uid = body.get("metadata", {}).get("uid", present["metadata"]["uid"])
         if uid != present["metadata"]["uid"]:

@@ -18,7 +18,7 @@ from gpushare_extender.bind.stale_reservations import StaleReservations
 from gpushare_extender.cluster.watchers import (
     Watch,
     WatchHealth,
-    end_departures,
+    free_unreleased_pods,
     watch_pods,
     watch_share_nodes,
 )
@@ -61,7 +61,7 @@ class SimulatedExtender:
             *(watch.run() for watch in watches),
             lease.keep(),
             pauses.end_in_time(),
-            end_departures(ledger, seconds, asyncio.sleep),
+            free_unreleased_pods(ledger, seconds, asyncio.sleep),
             StaleReservations(client, ledger, timing).release(),
         ]
         self.tasks = [asyncio.ensure_future(part) for part in parts]
@@ -69,7 +69,7 @@ class SimulatedExtender:
     async def kill(self) -> None:
         """As by SIGKILL: Bindings on their way still arrive."""
         self.check()
-        binds = [each.task for each in self.binder._tasks.values()] if self.tasks else []
+        binds = [bind.task for bind in self.binder._tasks.values()] if self.tasks else []
         tasks, self.tasks = [*self.tasks, *binds], []
         for task in tasks:
             task.cancel()

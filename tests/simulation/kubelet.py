@@ -18,15 +18,16 @@ from tests.simulation.static_pods import Manifests, Mirrors, is_mirror, is_stati
 from tests.simulation.virtual_time import seconds
 
 from gpushare_core.dialects.table import RESOURCES
-from gpushare_core.kube.client import KubeClient, Request
+from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.kube.follow import Collection as Followed
 from gpushare_core.kube.follow import Listed, follow
 from gpushare_core.kube.paths import PODS, pod_path
+from gpushare_core.kube.request import ApiRequest
 from gpushare_core.placement.requests import ResourceRequest, read_request
 from gpushare_core.text.json_object import Json
-from gpushare_plugin.decide.admit.environment import UnusableUnitsError
 from gpushare_plugin.decide.admit.preferred_allocation import NothingFitsError
+from gpushare_plugin.decide.units.errors import UnusableUnitsError
 from gpushare_plugin.kubelet.allocator import Allocator, NothingOfferedError
 from gpushare_plugin.kubelet.proto import podresources_pb2 as resources
 
@@ -293,9 +294,9 @@ class SimulatedKubelet:
             self.notify()
             return
         body = {"metadata": {"uid": pod.uid}, "status": status}
-        await self._send_for_sure(Request(method="PATCH", path=f"{pod_path(*pod.name)}/status", body=body))
+        await self._send_for_sure(ApiRequest(method="PATCH", path=f"{pod_path(*pod.name)}/status", body=body))
 
-    async def _send_for_sure(self, request: Request) -> None:
+    async def _send_for_sure(self, request: ApiRequest) -> None:
         while True:
             try:
                 await self.client.send(request)
@@ -378,7 +379,7 @@ class SimulatedKubelet:
             for asked in asking:
                 if amount := asked.containers.get(container, 0):
                     before = lent.get(asked.name, [])
-                    has = [each for each in pod.held.get(container, ()) if each.resource == asked.name]
+                    has = [grant for grant in pod.held.get(container, ()) if grant.resource == asked.name]
                     given = has[0] if has else await self._give(asked.name, amount, before)
                     if not has:
                         pod.held.setdefault(container, []).append(given)
@@ -457,7 +458,7 @@ class SimulatedKubelet:
         path = pod_path(metadata["namespace"], metadata["name"])
         try:
             await self._send_for_sure(
-                Request(method="DELETE", path=path, body={"metadata": {"uid": metadata["uid"]}})
+                ApiRequest(method="DELETE", path=path, body={"metadata": {"uid": metadata["uid"]}})
             )
         finally:
             self._leaving.pop(metadata["uid"], None)
@@ -481,9 +482,9 @@ class SimulatedKubelet:
             unit
             for pod in self.pods.values()
             for given in pod.held.values()
-            for each in given
-            if each.resource == name
-            for unit in each.ids
+            for grant in given
+            if grant.resource == name
+            for unit in grant.ids
         }
         ids = self.devices.get(name, {})
         free = [unit for unit, health in ids.items() if health == "Healthy" and unit not in taken]
@@ -496,7 +497,7 @@ class SimulatedKubelet:
     def entries(self) -> Iterator[tuple[str, str, Given]]:
         for pod in self.pods.values():
             for container, given in pod.held.items():
-                yield from ((pod.uid, container, each) for each in given)
+                yield from ((pod.uid, container, grant) for grant in given)
 
     def _shown_pods(self) -> list[KnownPod]:
         return [pod for uid, pod in self.pods.items() if uid in self.shown]

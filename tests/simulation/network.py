@@ -10,9 +10,10 @@ from tests.fakes.system_tls import system_tls
 from tests.simulation.api_server import ApiServer, visible
 from tests.simulation.virtual_time import seconds
 
-from gpushare_core.kube.client import KubeClient, Request
+from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import Credentials
 from gpushare_core.kube.errors import ApiError, NotSentError, UnreachableError
+from gpushare_core.kube.request import ApiRequest
 
 CALL = 0.004
 """Seconds of one way, usually."""
@@ -47,7 +48,7 @@ class SimulatedClient(KubeClient):
         super().__init__(Credentials("http://nowhere", system_tls, lambda: None), field_manager=field_manager)
         self._server, self._link = server, link
 
-    async def _exchange(self, request: Request) -> bytes:
+    async def _exchange(self, request: ApiRequest) -> bytes:
         link, timeout = self._link, request.timeout or self._timeout
         await asyncio.sleep(link.delay())
         if link.is_down:
@@ -70,7 +71,7 @@ class SimulatedClient(KubeClient):
             raise UnreachableError(f"{request}: the connection broke")
         return answer
 
-    async def _lose(self, request: Request) -> None:
+    async def _lose(self, request: ApiRequest) -> None:
         """The server acts at once, later, or never; the answer is lost."""
         fate = self._link.dice.choice(("acts", "late", "never"))
         if fate == "acts":
@@ -80,21 +81,21 @@ class SimulatedClient(KubeClient):
         await asyncio.sleep(self._link.delay())
         raise UnreachableError(f"{request}: the connection broke")
 
-    def _act_later(self, request: Request, after: float) -> None:
+    def _act_later(self, request: ApiRequest, after: float) -> None:
         if after < LATE:
             asyncio.get_running_loop().call_later(after, self._act, request)
 
-    def _act(self, request: Request) -> None:
+    def _act(self, request: ApiRequest) -> None:
         try:
             self._server.handle(request)
         except ApiError:
             return
 
-    def _answer(self, request: Request) -> bytes:
+    def _answer(self, request: ApiRequest) -> bytes:
         """Objects go over a wire: nobody shares one with the server."""
         return msgspec.json.encode(self._server.handle(request))
 
-    async def stream(self, request: Request, *, idle: float) -> AsyncIterator[bytes]:  # noqa: ARG002
+    async def stream(self, request: ApiRequest, *, idle: float) -> AsyncIterator[bytes]:  # noqa: ARG002
         link, at = self._link, int(request.params["resourceVersion"])
         shows = visible(request.params.get("fieldSelector", ""))
         due, place = 0.0, 0

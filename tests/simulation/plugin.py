@@ -22,7 +22,7 @@ from gpushare_plugin.decide.report.conditions import RegistrationState
 from gpushare_plugin.kubelet.allocator import Allocator
 from gpushare_plugin.kubelet.device_stream import DeviceStream
 from gpushare_plugin.kubelet.pod_resources import PodResourcesUnavailableError, read_assigned
-from gpushare_plugin.kubelet.reservations import Reservations
+from gpushare_plugin.kubelet.reservations import UnitReservations
 
 CALL = 0.003
 """Seconds that PodResources take to answer."""
@@ -126,14 +126,18 @@ class SimulatedAgent(Agent):
             node=kubelet.node, device_plugins=Path("/nowhere"), pod_resources=Path("/nowhere"), health_port=0
         )
         books: Any = Books(kubelet)
-        super().__init__(settings, client, books, open_source=lambda _: cards, open_use=lambda _: None)
+        super().__init__(
+            settings,
+            client,
+            books,
+            open_source=lambda _: cards,
+            open_use=lambda _: None,
+            now=now,
+            clock=seconds,
+        )
         self._assignment_reader._checkpoint = books
-        self._reconciler.now = now
-        self._reconciler.clock = seconds
-        self._reconciler.meter._clock = seconds
-        self._reconciler.events._now = now
 
-    def _new_registrar(self, name: str, reservations: Reservations) -> Any:
+    def _new_registrar(self, name: str, reservations: UnitReservations) -> Any:
         allocator = Allocator(
             state=self.state,
             assignment_reader=self._assignment_reader,

@@ -12,8 +12,8 @@ from tests.simulation.virtual_time import seconds
 
 from gpushare_core.placement.requests import read_request
 from gpushare_core.text.json_object import Json
+from gpushare_extender.decide.fit.candidates import prioritize_nodes
 from gpushare_extender.decide.fit.filter import filter_nodes
-from gpushare_extender.decide.fit.prioritize import prioritize_nodes
 from gpushare_extender.objects.pod_reference import PodReference
 
 HTTP_TIMEOUT = 5.0

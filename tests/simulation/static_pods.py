@@ -13,9 +13,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gpushare_core.api.names import MIRROR_ANNOTATION
-from gpushare_core.kube.client import KubeClient, Request
+from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.kube.paths import pod_path
+from gpushare_core.kube.request import ApiRequest
 from gpushare_core.text.json_object import Json
 
 SOURCE = "kubernetes.io/config.source"
@@ -141,7 +142,7 @@ class Mirrors:
         metadata["annotations"] = {**metadata["annotations"], MIRROR_ANNOTATION: uid}
         path = f"/api/v1/namespaces/{NAMESPACE}/pods"
         self._made.add(uid)
-        await self.client.send(Request(method="POST", path=path, body={**pod, "metadata": metadata}))
+        await self.client.send(ApiRequest(method="POST", path=path, body={**pod, "metadata": metadata}))
 
     async def _renew(self, pod: Json, mirror: Json, *, after: float) -> None:
         await asyncio.sleep(self.dice.uniform(0.0, after))
@@ -156,13 +157,13 @@ class Mirrors:
 
     async def _delete(self, mirror: Json, condition: Json) -> None:
         path = pod_path(mirror["metadata"]["namespace"], mirror["metadata"]["name"])
-        await self.client.send(Request(method="DELETE", path=path, body={"metadata": condition}))
+        await self.client.send(ApiRequest(method="DELETE", path=path, body={"metadata": condition}))
 
     async def _write_status(self, mirror: Json, status: Json) -> None:
         await asyncio.sleep(self.dice.uniform(0.0, 0.1))
         path = f"{pod_path(mirror['metadata']['namespace'], mirror['metadata']['name'])}/status"
         body = {"metadata": {"uid": mirror["metadata"]["uid"]}, "status": status}
-        await self.client.send(Request(method="PATCH", path=path, body=body))
+        await self.client.send(ApiRequest(method="PATCH", path=path, body=body))
 
 
 def way_of_mirror(mirror: Json, manifests: Manifests, admitted: Mapping[str, object]) -> Iterator[str]:

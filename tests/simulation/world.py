@@ -20,7 +20,7 @@ from tests.simulation.scheduler import SimulatedScheduler
 from tests.simulation.static_pods import is_mirror, is_static, way_of_mirror
 
 from gpushare_core.audit.readers import read_pod
-from gpushare_core.audit.records import Books, LedgerBook, NodeBooks, PodBook
+from gpushare_core.audit.records import ClusterRecords, LedgerRecord, NodeRecords, PodRecord
 from gpushare_core.kube.paths import PODS, SHARE_NODES, storage_capacities
 from gpushare_core.text.json_object import Json
 from gpushare_plugin.devices.card import PhysicalCard
@@ -56,7 +56,7 @@ class World:
     """Of every program."""
     scheduler: SimulatedScheduler = field(init=False)
     serial: int = 0
-    _read: dict[str, tuple[str, PodBook]] = field(default_factory=dict)
+    _read: dict[str, tuple[str, PodRecord]] = field(default_factory=dict)
     """UID -> version and book: most pods are as they were at the last look."""
     _heals: "list[asyncio.Task[None]]" = field(default_factory=list)
 
@@ -217,24 +217,24 @@ class World:
         shares = (pod for card in cards for pod in card.get("pods", []))
         return {(share["namespace"], share["name"], share["container"]) for share in shares}
 
-    def books(self, extender: SimulatedExtender | None = None) -> Books:
+    def books(self, extender: SimulatedExtender | None = None) -> ClusterRecords:
         ledger = ledger_books(extender.ledger) if extender and extender.is_ready else None
-        return Books({name: self._node_books(node, ledger) for name, node in self.nodes.items()})
+        return ClusterRecords({name: self._node_books(node, ledger) for name, node in self.nodes.items()})
 
-    def _pod_book(self, pod: Json) -> PodBook:
+    def _pod_book(self, pod: Json) -> PodRecord:
         metadata = pod["metadata"]
         known = self._read.get(metadata["uid"])
         if known is None or known[0] != metadata["resourceVersion"]:
             known = self._read[metadata["uid"]] = (metadata["resourceVersion"], read_pod(pod))
         return known[1]
 
-    def _node_books(self, node: SimulatedNode, ledger: dict[str, LedgerBook] | None) -> NodeBooks:
+    def _node_books(self, node: SimulatedNode, ledger: dict[str, LedgerRecord] | None) -> NodeRecords:
         return node_books(
             node.name,
             share_node=self.server.collection(SHARE_NODES).get(("", node.name)),
             pods=(pod for pod in self.server.pods() if pod["spec"].get("nodeName") == node.name),
             kubelet=kubelet_books(node.kubelet),
-            ledger=None if ledger is None else ledger.get(node.name, LedgerBook()),
+            ledger=None if ledger is None else ledger.get(node.name, LedgerRecord()),
             hardware=None if self._is_busy(node) else node.cards.sizes(()),
             read=self._pod_book,
         )

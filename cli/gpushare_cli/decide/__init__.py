@@ -1,1 +1,1 @@
-"""What people are told. Pure."""
+"""The words and the exit status of reports. Pure."""

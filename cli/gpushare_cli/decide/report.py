@@ -1,30 +1,28 @@
-"""What an audit found, for people and for programs."""
+"""The reports of an audit, as text and as JSON."""
 
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 
-import msgspec
-
 from gpushare_core.audit.difference import Difference
 from gpushare_core.residue import KUBELET_SECONDS, Residue
 from gpushare_core.text.printable import printable
 
 CELL_BYTES = 320
-"""Of the table; a namespace and the name of a pod have 317 at most."""
+"""In the table; a namespace and the name of a pod have 317 at most."""
 LINE_BYTES = 16 * 1024
-"""The value of a variable that a pod sets has up to a million; JSON has all of it."""
+"""The value of a variable that a pod sets has up to a million; JSON shows it in full."""
 
 
-class ExitCode(IntEnum):
-    """What the process says by its exit status."""
+class AuditStatus(IntEnum):
+    """The exit status."""
 
     NONE = 0
     """Nothing was found."""
     FOUND = 1
     CANNOT_LOOK = 2
-    """Something that was asked for could not be read: nothing follows from finding nothing."""
+    """Something that was asked for could not be read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,18 +32,18 @@ class AuditReport:
     nodes: int
     pods: int
     books: tuple[str, ...]
-    """Names of those that were read."""
+    """The names of the books that were read."""
     unread: tuple[str, ...] = ()
-    """Books that were not asked for, and how to have them read."""
+    """The books that were not asked for, and how to have them read."""
     differences: Sequence[Difference] = field(default_factory=list)
 
     @property
-    def exit_code(self) -> ExitCode:
-        return ExitCode.FOUND if self.differences else ExitCode.NONE
+    def exit_code(self) -> AuditStatus:
+        return AuditStatus.FOUND if self.differences else AuditStatus.NONE
 
 
 def audit_text(report: AuditReport) -> str:
-    """Returns lines for people: a table of the differences, the sentence of each, and what was compared."""
+    """Returns a table of the differences, the sentence of each, and what was compared."""
     lines = [*_table(report.differences), *_sentences(report.differences), _summary(report)]
     if report.unread:
         lines.append(f"Not compared: {'; '.join(report.unread)}.")
@@ -55,17 +53,9 @@ def audit_text(report: AuditReport) -> str:
 def _table(differences: Sequence[Difference]) -> list[str]:
     if not differences:
         return []
-    rows = [("RULE", "KIND", "NODE", "CARD", "POD")]
-    rows += [
-        (
-            difference.rule,
-            difference.kind,
-            _cell(difference.node),
-            _cell(difference.card),
-            _cell(difference.pod),
-        )
-        for difference in differences
-    ]
+    names = ("rule", "kind", "node", "card", "pod")
+    rows = [tuple(map(str.upper, names))]
+    rows += [tuple(_cell(getattr(difference, name)) for name in names) for difference in differences]
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     return [
         "   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
@@ -74,7 +64,7 @@ def _table(differences: Sequence[Difference]) -> list[str]:
 
 
 def _cell(text: str) -> str:
-    return printable(text, most_bytes=CELL_BYTES) or "-"
+    return printable(text, max_bytes=CELL_BYTES) or "-"
 
 
 def _sentences(differences: Sequence[Difference]) -> list[str]:
@@ -95,47 +85,17 @@ def _count(number: int, what: str) -> str:
     return f"{number} {what}{'' if number == 1 else 's'}"
 
 
-class _Found(msgspec.Struct):
-    rule: str
-    kind: str
-    node: str
-    card: str
-    pod: str
-    uid: str
-    container: str
-    sentence: str
-
-
-class _Report(msgspec.Struct):
-    nodes: int
-    pods: int
-    books: tuple[str, ...]
-    differences: list[_Found]
-
-
 def audit_json(report: AuditReport) -> str:
-    """Returns the same for programs."""
-    found = [
-        _Found(
-            rule=difference.rule,
-            kind=difference.kind,
-            node=difference.node,
-            card=difference.card,
-            pod=difference.pod,
-            uid=difference.uid,
-            container=difference.container,
-            sentence=difference.sentence,
-        )
-        for difference in report.differences
-    ]
-    return _json(_Report(report.nodes, report.pods, report.books, found))
+    names = ("rule", "kind", "node", "card", "pod", "uid", "container", "sentence")
+    found = [{name: getattr(difference, name) for name in names} for difference in report.differences]
+    return _json({"nodes": report.nodes, "pods": report.pods, "books": report.books, "differences": found})
 
 
 def residue_text(found: Sequence[Residue], looked: Sequence[str]) -> str:
-    """Returns lines for people; ``looked``: at what."""
-    lines = [f"{each.where}: {each.sentence}" for each in found]
+    """``looked``: the names of what was looked at."""
+    lines = [f"{left.where}: {left.sentence}" for left in found]
     summary = f"{_count(len(found), 'thing')} left" if found else "Nothing is left"
-    passing = sum(each.passes for each in found)
+    passing = sum(left.passes for left in found)
     goes = f", {passing} of which {_goes(passing)} within {KUBELET_SECONDS // 60} minutes" if passing else ""
     return _page([*lines, *([""] if lines else []), f"{summary}{goes}. Looked at {', '.join(looked)}."])
 
@@ -145,15 +105,15 @@ def _goes(number: int) -> str:
 
 
 def _page(lines: Iterable[str]) -> str:
-    """What is read of objects, files and calls ends no line, moves no cursor and fills no screen."""
-    return "\n".join(printable(line, most_bytes=LINE_BYTES) for line in lines)
+    """Texts from objects and files must not end a line, move the cursor or fill the screen."""
+    return "\n".join(printable(line, max_bytes=LINE_BYTES) for line in lines)
 
 
 def residue_json(found: Sequence[Residue]) -> str:
-    listed = [{"where": each.where, "sentence": each.sentence, "passes": each.passes} for each in found]
+    listed = [{"where": left.where, "sentence": left.sentence, "passes": left.passes} for left in found]
     return _json({"residue": listed})
 
 
 def _json(value: object) -> str:
-    """Nothing but printable ASCII; names of files may be bytes that are no text."""
-    return json.dumps(msgspec.to_builtins(value), indent=2)
+    """Writes printable ASCII alone, as names of files may be bytes that are no text."""
+    return json.dumps(value, indent=2)

@@ -1,1 +1,2 @@
-"""Who reads the books: the API server, the extender, a node's kubelet. Nothing is decided here."""
+"""Reads the API server, the extender, a node's kubelet and its files, and decides nothing. What cannot be
+read raises ``CannotLookError``."""

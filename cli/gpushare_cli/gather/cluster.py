@@ -1,43 +1,64 @@
-"""The objects of the API server that are books, or of which something of ours can be left."""
+"""The objects of the API server that an audit compares, and those in which residue can be."""
 
 from gpushare_cli.gather.errors import CannotLookError
+from gpushare_core.api.names import NODE_KIND, POLICY_KIND
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.errors import ApiError, UnreachableError
-from gpushare_core.kube.paths import PODS, SHARE_NODES
+from gpushare_core.kube.paths import NODES, PODS, POLICIES, SHARE_NODES
 from gpushare_core.text.json_object import Json
 
+COLLECTIONS = {
+    "Node": NODES,
+    "Pod": PODS,
+    "DaemonSet": "/apis/apps/v1/daemonsets",
+    "Deployment": "/apis/apps/v1/deployments",
+    "Job": "/apis/batch/v1/jobs",
+    "ConfigMap": "/api/v1/configmaps",
+    "Lease": "/apis/coordination.k8s.io/v1/leases",
+    "ClusterRole": "/apis/rbac.authorization.k8s.io/v1/clusterroles",
+    "ClusterRoleBinding": "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
+    "Role": "/apis/rbac.authorization.k8s.io/v1/roles",
+    "RoleBinding": "/apis/rbac.authorization.k8s.io/v1/rolebindings",
+    POLICY_KIND: POLICIES,
+    NODE_KIND: SHARE_NODES,
+}
+"""Kind -> path. Secrets are not among them: gpushare makes none, and an auditor need not read them."""
+OWN_KINDS = frozenset({POLICY_KIND, NODE_KIND})
+"""They cannot be listed once their CustomResourceDefinitions are deleted."""
 PAGE = 500
+INSTALLED = (
+    "see that your kubeconfig is right, that gpushare is installed, and that you may list it"
+    " (ClusterRole gpushare-auditor)"
+)
+ALLOWED = "see that you may (ClusterRole gpushare-auditor)"
 
 
 async def read_share_nodes(client: KubeClient, node: str = "") -> list[Json]:
-    """Returns all GPUShareNodes, or that of ``node``.
-
-    Raises:
-        CannotLookError: they cannot be read.
-    """
-    return await listed(client, SHARE_NODES, field_selector=f"metadata.name={node}" if node else "")
+    """Returns all GPUShareNodes, or that of ``node``."""
+    return await _listed(client, SHARE_NODES, INSTALLED, f"metadata.name={node}" if node else "")
 
 
 async def read_pods(client: KubeClient, node: str = "") -> list[Json]:
-    """Returns the pods that are bound, of all nodes or to ``node``.
-
-    Raises:
-        CannotLookError: they cannot be read.
-    """
-    return await listed(client, PODS, field_selector=f"spec.nodeName={node}" if node else "spec.nodeName!=")
+    """Returns the pods that are bound, of all nodes or to ``node``."""
+    return await _listed(client, PODS, INSTALLED, f"spec.nodeName={node}" if node else "spec.nodeName!=")
 
 
-async def listed(client: KubeClient, path: str, *, field_selector: str = "") -> list[Json]:
-    """Returns a whole collection.
+async def read_traces(client: KubeClient) -> list[Json]:
+    """Returns every object of ``COLLECTIONS``, with its kind."""
+    return [
+        {**item, "kind": kind}
+        for kind, path in COLLECTIONS.items()
+        for item in await _listed(client, path, ALLOWED, may_be_missing=kind in OWN_KINDS)
+    ]
 
-    Raises:
-        CannotLookError: it cannot be read.
-    """
+
+async def _listed(
+    client: KubeClient, path: str, advice: str, field_selector: str = "", *, may_be_missing: bool = False
+) -> list[Json]:
     try:
         pages = client.pages(path, limit=PAGE, field_selector=field_selector)
         return [item async for page in pages for item in page.items]
     except (ApiError, UnreachableError) as error:
-        raise CannotLookError(
-            f"the API server does not list {path}: {error}; see that your kubeconfig is right, that gpushare"
-            " is installed, and that you may list it (ClusterRole gpushare-auditor)"
-        ) from error
+        if may_be_missing and isinstance(error, ApiError) and error.is_not_found:
+            return []
+        raise CannotLookError(f"the API server does not list {path}: {error}; {advice}") from error

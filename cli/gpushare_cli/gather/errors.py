@@ -1,5 +1,5 @@
-"""What keeps a book from being read."""
+"""Why an audit is not possible."""
 
 
 class CannotLookError(Exception):
-    """A book that was asked for cannot be read; the text says which, why and what to do."""
+    """Something that was asked for cannot be read; the text says what, why and what to do."""

@@ -1,4 +1,4 @@
-"""The kubelet's own books, on its host: PodResources and the checkpoint."""
+"""The kubelet's records on its host: PodResources and the checkpoint."""
 
 from collections.abc import Iterator
 from itertools import chain
@@ -11,7 +11,7 @@ from gpushare_core.audit.readers import read_environment
 from gpushare_core.audit.records import (
     ContainerKey,
     HeldUnits,
-    HostBooks,
+    HostRecords,
     ListedContainer,
     PodKey,
     SeenCards,
@@ -27,26 +27,17 @@ KUBELET_FOLDER = Path("/var/lib/kubelet")
 CALL_SECONDS = 10.0
 
 
-def read_host(kubelet: Path = KUBELET_FOLDER) -> HostBooks:
-    """Returns what the kubelet with the folder ``kubelet`` says now.
-
-    Environments are those that its checkpoint keeps: what the plugin answered.
-
-    Raises:
-        CannotLookError: one of its books cannot be read.
-    """
-    return HostBooks(
+def read_host(kubelet: Path = KUBELET_FOLDER) -> HostRecords:
+    """Reads the kubelet with the folder ``kubelet``. Environments come from its checkpoint, which keeps the
+    plugin's responses."""
+    return HostRecords(
         resources=listed_containers(pod_resources(kubelet / "pod-resources" / "kubelet.sock")),
         checkpoint=read_checkpoint(kubelet / "device-plugins" / FILE),
     )
 
 
 def pod_resources(socket: Path) -> api.ListPodResourcesResponse:
-    """Returns what the kubelet itself says of all active pods.
-
-    Raises:
-        CannotLookError: it does not answer.
-    """
+    """Lists the devices of all active pods."""
     options = (("grpc.max_receive_message_length", MAX_ANSWER),)
     with grpc.insecure_channel(f"unix:{socket}", options=options) as channel:
         call = channel.unary_unary(
@@ -55,18 +46,18 @@ def pod_resources(socket: Path) -> api.ListPodResourcesResponse:
             response_deserializer=api.ListPodResourcesResponse.FromString,
         )
         try:
-            answer: api.ListPodResourcesResponse = call(api.ListPodResourcesRequest(), timeout=CALL_SECONDS)
+            response: api.ListPodResourcesResponse = call(api.ListPodResourcesRequest(), timeout=CALL_SECONDS)
         except grpc.RpcError as error:
             raise CannotLookError(
                 f"the kubelet does not answer at {socket}: {error.code().name}; run this as root on the node,"
                 " and see that its kubelet runs"
             ) from error
-        return answer
+        return response
 
 
-def listed_containers(answer: api.ListPodResourcesResponse) -> list[ListedContainer]:
-    """Returns the containers that have units of ours."""
-    return [container for pod in answer.pod_resources for container in _containers(pod)]
+def listed_containers(response: api.ListPodResourcesResponse) -> list[ListedContainer]:
+    """Returns the containers that have units of gpushare."""
+    return [container for pod in response.pod_resources for container in _containers(pod)]
 
 
 def _containers(pod: api.PodResources) -> Iterator[ListedContainer]:
@@ -75,22 +66,18 @@ def _containers(pod: api.PodResources) -> Iterator[ListedContainer]:
         for devices in container.devices:
             if devices.resource_name in RESOURCES:
                 ids.setdefault(devices.resource_name, []).extend(devices.device_ids)
-        if units := tuple(_held(name, each) for name, each in ids.items()):
+        if units := tuple(_held(name, unit_ids) for name, unit_ids in ids.items()):
             key = ContainerKey(PodKey(pod.namespace, pod.name), container.name)
             yield ListedContainer(key=key, units=units)
 
 
 def _held(name: str, ids: list[str]) -> HeldUnits:
     numbers, foreign = sort_ids(name, ids)
-    return HeldUnits(resource=name, numbers=sorted({*numbers}), foreign=sum(each.count for each in foreign))
+    return HeldUnits(resource=name, numbers=sorted({*numbers}), foreign=sum(run.count for run in foreign))
 
 
 def read_checkpoint(path: Path) -> dict[ContainerKey, StoredContainer]:
-    """Returns every container that the kubelet has stored units of ours for.
-
-    Raises:
-        CannotLookError: the file is not there, or in no known format.
-    """
+    """Returns the containers for which the kubelet has stored units of gpushare."""
     found: dict[ContainerKey, StoredContainer] = {}
     try:
         for units, variables in stored_answers(path.read_bytes()):
@@ -98,11 +85,11 @@ def read_checkpoint(path: Path) -> dict[ContainerKey, StoredContainer]:
             held = HeldUnits(
                 resource=units.name,
                 numbers=units.numbers,
-                foreign=sum(each.count for each in units.foreign),
+                foreign=sum(run.count for run in units.foreign),
             )
             before = found.get(key, StoredContainer())
-            told: SeenCards | None = read_environment(variables) or before.told
-            found[key] = StoredContainer(units=tuple(chain(before.units, (held,))), told=told)
+            told: SeenCards | None = read_environment(variables) or before.response
+            found[key] = StoredContainer(units=tuple(chain(before.units, (held,))), response=told)
     except (OSError, CheckpointUnreadableError) as error:
         raise CannotLookError(
             f"the kubelet's checkpoint {path} cannot be read: {error}; run this as root on the node"

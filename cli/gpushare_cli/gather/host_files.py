@@ -1,4 +1,4 @@
-"""The files of a host in which something of ours can be left."""
+"""The files of a host in which something of gpushare can be left."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,11 +12,7 @@ MAX_TEXT = 4 * 2**20
 
 
 def read_host_files(root: Path) -> list[HostFile]:
-    """Returns the files and the empty folders below ``root`` (of the host) where ours are.
-
-    Raises:
-        CannotLookError: a folder cannot be read, or none is there: then this is no host's root.
-    """
+    """Returns the files and the empty folders in ``FOLDERS`` of the host with this root."""
     folders = [root / folder for folder in FOLDERS]
     if not any(folder.is_dir() for folder in folders):
         wanted = " nor ".join(f"/{folder}" for folder in FOLDERS)

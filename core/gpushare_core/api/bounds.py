@@ -1,8 +1,7 @@
-"""Of how many characters, and of which, the texts of a status are: the API server takes no others.
+"""What the API server checks: how long the texts of a status are, of which characters, and rules in CEL.
 
-Programs that write a status keep within them. They read what is there as it is: an object that was stored
-before there were bounds has to be understood still, and the API server lets such a value stay for as long as
-nobody changes it.
+Programs that write a status keep within these bounds. They read a status as it is: an object may have been
+stored before there were bounds, and the API server lets such a value stay for as long as nobody changes it.
 """
 
 import re
@@ -42,14 +41,34 @@ def is_card_uuid(text: str) -> bool:
     return _CARD_UUID.fullmatch(text) is not None
 
 
-def text(most: int, pattern: str = PRINTABLE) -> dict[str, Any]:
-    """Returns what a CRD says of a text of at most that many characters."""
-    return {"maxLength": most, "pattern": pattern}
+def text(length: int, pattern: str = PRINTABLE) -> dict[str, Any]:
+    """Returns what a CRD says of a text of at most ``length`` characters."""
+    return {"maxLength": length, "pattern": pattern}
 
 
-def items(most: int) -> dict[str, Any]:
-    return {"maxItems": most}
+def items(number: int) -> dict[str, Any]:
+    return {"maxItems": number}
+
+
+def map_by(key: str, number: int) -> dict[str, Any]:
+    """Returns what a CRD says of a list of at most ``number`` objects, no two with the same ``key``."""
+    return {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": [key], **items(number)}
+
+
+def rule(expression: str, message: str) -> dict[str, str]:
+    """Returns one CEL rule of a CRD (``x-kubernetes-validations``)."""
+    return {"rule": expression, "message": message}
+
+
+def rules(*checks: dict[str, str]) -> dict[str, Any]:
+    return {"x-kubernetes-validations": [dict(sorted(check.items())) for check in checks]}
 
 
 UUID = text(63, CARD_UUID)
 MESSAGE = text(MESSAGE_BYTES)
+QUANTITY_RULE = rules(
+    rule(
+        r"self.matches('^[0-9]+([.][0-9]+)?([kMGTP]|[KMGTP]i)?$')",
+        "must be a quantity of memory such as 16Gi, 512Mi or 100M",
+    )
+)

@@ -1,33 +1,35 @@
 """Conditions: what holds of an object, since when, and why. Source: ``metav1.Condition``."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol, TypeVar
+from typing import Annotated
 
+from gpushare_core.api import bounds
+from gpushare_core.api.api_object import ApiObject, Moment, bounded
 from gpushare_core.api.timestamps import rfc3339
 from gpushare_core.text.printable import MESSAGE_BYTES, printable
 
 TRUE, FALSE, UNKNOWN = "True", "False", "Unknown"
 
 
-class DatedCondition(Protocol):
-    """A condition as objects have it: what holds, since when, and why."""
+class Condition(ApiObject, frozen=True, kw_only=True):
+    """What holds, since when, and why. Source: ``metav1.Condition``."""
 
-    @property
-    def type(self) -> str: ...
-    @property
-    def status(self) -> str: ...
-    @property
-    def last_transition_time(self) -> str: ...
+    type: Annotated[str, bounded(bounds.text(316, bounds.CONDITION_TYPE))]
+    status: Annotated[str, bounded({"enum": [TRUE, FALSE, UNKNOWN]})]
+    reason: Annotated[str, bounded(bounds.text(1024, bounds.CONDITION_REASON))]
+    message: Annotated[str, bounded(bounds.MESSAGE)]
+    last_transition_time: Moment
+    observed_generation: int = 0
 
 
-C = TypeVar("C", bound=DatedCondition)
+ConditionList = Annotated[list[Condition], bounded(bounds.map_by("type", bounds.CONDITIONS))]
 
 
 @dataclass(frozen=True, slots=True)
 class ConditionState:
-    """A condition before it gets its times: what decisions are made of."""
+    """A condition before it gets its times: what programs decide."""
 
     type: str
     status: str
@@ -52,34 +54,23 @@ def condition_unknown(type_: str, reason: str, message: str = "") -> ConditionSt
 
 
 def dated_conditions(
-    states: Iterable[ConditionState],
-    *,
-    before: Iterable[C],
-    generation: int,
-    now: datetime,
-    of: Callable[..., C],
-) -> list[C]:
+    states: Iterable[ConditionState], *, before: Iterable[Condition], generation: int, now: datetime
+) -> list[Condition]:
     """Returns ``states`` with their times, and with messages that are printable.
 
     The last transition stays what it was in ``before`` where the status did not change, and is ``now``
     elsewhere.
     """
-    known = {condition.type: condition for condition in before}
+    known = {(condition.type, condition.status): condition.last_transition_time for condition in before}
+    changed = rfc3339(now)
     return [
-        of(
+        Condition(
             type=state.type,
             status=state.status,
             reason=state.reason,
-            message=printable(state.message, most_bytes=MESSAGE_BYTES),
-            last_transition_time=_last_transition(state, known, now),
+            message=printable(state.message, max_bytes=MESSAGE_BYTES),
+            last_transition_time=known.get((state.type, state.status), changed),
             observed_generation=generation,
         )
         for state in states
     ]
-
-
-def _last_transition(state: ConditionState, known: Mapping[str, C], now: datetime) -> str:
-    before = known.get(state.type)
-    if before is None or before.status != state.status:
-        return rfc3339(now)
-    return before.last_transition_time

@@ -4,14 +4,24 @@ Source: structural schemas, apiextensions.k8s.io/v1 (references inlined, no null
 """
 
 import argparse
+import ast
 import sys
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
+from enum import Enum
+from functools import cache
+from inspect import cleandoc, getsource
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import yaml
+from msgspec import inspect
 
-from gpushare_core.api.api_model import ApiModel, rule
+from gpushare_core.api.api_object import ApiObject
+from gpushare_core.api.bounds import rule
 from gpushare_core.api.names import (
     GROUP,
     LEDGER_IN_SYNC,
@@ -23,7 +33,7 @@ from gpushare_core.api.names import (
     VERSION,
     VERSION_LABEL,
 )
-from gpushare_core.api.policy import MAX_POLICY_NAME, GPUSharePolicy
+from gpushare_core.api.policy import MAX_POLICY_NAME, STRUCT, GPUSharePolicy
 from gpushare_core.api.share_node import GPUShareNode
 from gpushare_core.process.version import VERSION as PRODUCT_VERSION
 from gpushare_core.text.json_object import Json
@@ -50,7 +60,7 @@ class Column:
 class CustomResource:
     """What a CRD says besides its schema."""
 
-    model: type[ApiModel]
+    model: type[GPUSharePolicy | GPUShareNode]
     kind: str
     plural: str
     short_name: str
@@ -160,8 +170,7 @@ def _version(resource: CustomResource) -> Json:
 
 def root_schema(resource: CustomResource) -> Json:
     """Returns the structural schema of the whole object; the API server itself knows ``metadata``."""
-    raw = resource.model.model_json_schema(by_alias=True)
-    schema = inlined(raw, raw.get("$defs", {}))
+    schema = struct_schema(resource.model) if issubclass(resource.model, ApiObject) else _policy_schema()
     root = {
         "type": "object",
         "description": schema["description"],
@@ -177,18 +186,102 @@ def root_schema(resource: CustomResource) -> Json:
     return {**root, "x-kubernetes-validations": list(resource.rules)} if resource.rules else root
 
 
-def inlined(schema: Json, definitions: Mapping[str, Json]) -> Json:
-    """Returns ``schema`` without references, titles and nulls; optional objects get the default ``{}``.
+def struct_schema(model: type[ApiObject]) -> Json:
+    """Returns the schema of ``model``, with the docstrings of the class and its fields as descriptions.
 
-    The API server goes on from ``{}`` to the defaults of the object's own fields.
+    The API server goes on from the default ``{}`` of an object to the defaults of its fields.
     """
+    return _schema(inspect.type_info(model))
+
+
+def _schema(kind: inspect.Type) -> Json:
+    match kind:
+        case inspect.Metadata():
+            return _merged(kind.type, _schema(kind.type), deepcopy(kind.extra_json_schema or {}))
+        case inspect.UnionType():
+            (kept,) = (option for option in kind.types if not isinstance(option, inspect.NoneType))
+            return _schema(kept)
+        case inspect.StructType():
+            docs = _field_docstrings(kind.cls)
+            properties = {field.encode_name: _field(field, docs.get(field.name)) for field in kind.fields}
+            required = [field.encode_name for field in kind.fields if field.required]
+            schema = {"properties": properties, **({"required": required} if required else {})}
+            return {**_description(kind.cls), **schema, "type": "object"}
+        case inspect.EnumType():
+            return {**_description(kind.cls), "enum": _values(kind.cls), "type": "string"}
+        case inspect.ListType():
+            return _sorted(items=_schema(kind.item_type), maxItems=kind.max_length, type="array")
+        case inspect.DictType():
+            return {"additionalProperties": _schema(kind.value_type), "type": "object"}
+        case inspect.StrType():
+            return _sorted(maxLength=kind.max_length, type="string")
+        case inspect.IntType():
+            return _sorted(maximum=kind.le, minimum=kind.ge, type="integer")
+        case inspect.BoolType():
+            return {"type": "boolean"}
+    raise TypeError(f"no schema for {kind}")
+
+
+def _field(field: inspect.Field, docstring: str | None) -> Json:
+    schema = _schema(field.type)
+    if docstring:
+        schema = _merged(field.type, schema, {"description": docstring})
+    if isinstance(field.type, inspect.StructType) and not field.required:
+        return {**schema, "default": {}}
+    default = field.default
+    if default is None or default is msgspec.NODEFAULT:
+        return schema
+    return _merged(field.type, schema, {"default": str(default) if isinstance(default, Enum) else default})
+
+
+def _merged(kind: inspect.Type, schema: Json, said: Json) -> Json:
+    """Returns ``schema``, what the type of a field says, with what is said of the field itself: that wins."""
+    while isinstance(kind, inspect.Metadata):
+        kind = kind.type
+    if isinstance(kind, inspect.StructType | inspect.EnumType | inspect.UnionType):
+        return {**schema, **said}
+    return _sorted(**{**schema, **said})
+
+
+def _sorted(**schema: Any) -> Json:
+    return {key: schema[key] for key in sorted(schema) if schema[key] is not None}
+
+
+def _description(kind: type) -> Json:
+    docstring = vars(kind).get("__doc__")
+    return {"description": cleandoc(docstring).replace("``", "")} if docstring else {}
+
+
+@cache
+def _values(kind: type[Enum]) -> list[str]:
+    """Returns the same list each time: YAML shows it once, and refers to it."""
+    return [str(member) for member in kind]
+
+
+def _field_docstrings(model: type) -> dict[str, str]:
+    """Returns field -> the docstring below it, which Python itself does not keep."""
+    found: dict[str, str] = {}
+    for statement, following in pairwise(ast.walk(ast.parse(getsource(model)))):
+        match statement, following:
+            case ast.AnnAssign(target=ast.Name(id=field)), ast.Expr(value=ast.Constant(value=str(text))):
+                found[field] = cleandoc(text)
+    return found
+
+
+def _policy_schema() -> Json:
+    raw = GPUSharePolicy.model_json_schema(by_alias=True)
+    return _inlined(raw, raw["$defs"])
+
+
+def _inlined(schema: Json, definitions: Mapping[str, Json]) -> Json:
+    """Returns what pydantic says without references, titles and nulls."""
     merged = {key: value for key, value in _target(schema, definitions).items() if key != "title"}
     if "description" in merged:
         merged["description"] = merged["description"].replace("``", "")
     for key in ("items", "additionalProperties"):
         if isinstance(merged.get(key), dict):
-            merged[key] = inlined(merged[key], definitions)
-    if "properties" in merged:
+            merged[key] = _inlined(merged[key], definitions)
+    if "properties" in merged and STRUCT not in schema:
         merged["properties"] = _properties(merged, definitions)
     return merged
 
@@ -196,23 +289,26 @@ def inlined(schema: Json, definitions: Mapping[str, Json]) -> Json:
 def _properties(schema: Json, definitions: Mapping[str, Json]) -> Json:
     required = schema.get("required", ())
     return {
-        name: {**inlined(each, definitions), **_empty_default(each, definitions, required=name in required)}
-        for name, each in schema["properties"].items()
+        name: _inlined(field, definitions) | ({} if name in required else _empty_default(field, definitions))
+        for name, field in schema["properties"].items()
     }
 
 
-def _empty_default(field: Json, definitions: Mapping[str, Json], *, required: bool) -> Json:
-    is_object = "$ref" in field and _target(field, definitions).get("type") == "object"
-    return {"default": {}} if is_object and not required else {}
+def _empty_default(field: Json, definitions: Mapping[str, Json]) -> Json:
+    is_object = ("$ref" in field or STRUCT in field) and "properties" in _target(field, definitions)
+    return {"default": {}} if is_object else {}
 
 
 def _target(schema: Json, definitions: Mapping[str, Json]) -> Json:
-    """What a field says of itself wins over what its type says."""
+    """Returns what a field's type says and what the field says of itself, which wins."""
     schema = _not_null(schema)
-    if "$ref" not in schema:
+    if STRUCT in schema:
+        target = struct_schema(schema[STRUCT])
+    elif "$ref" in schema:
+        target = definitions[schema["$ref"].rsplit("/", 1)[-1]]
+    else:
         return schema
-    target = definitions[schema["$ref"].rsplit("/", 1)[-1]]
-    return {**target, **{key: value for key, value in schema.items() if key != "$ref"}}
+    return {**target, **{key: value for key, value in schema.items() if key not in ("$ref", STRUCT)}}
 
 
 def _not_null(schema: Json) -> Json:
@@ -229,7 +325,9 @@ def without_defaults(schema: Json) -> Json:
     if "items" in changed:
         changed["items"] = without_defaults(changed["items"])
     if "properties" in changed:
-        changed["properties"] = {name: without_defaults(each) for name, each in changed["properties"].items()}
+        changed["properties"] = {
+            name: without_defaults(field) for name, field in changed["properties"].items()
+        }
     return changed
 
 

@@ -62,7 +62,7 @@ class MeasurementScope(StrEnum):
     CONTAINERS = "Containers"
 
 
-class StartupTaint(StrEnum):
+class StartupTaintHandling(StrEnum):
     """What becomes of the taint by which autoscalers know that a node is still starting."""
 
     IGNORE = "Ignore"

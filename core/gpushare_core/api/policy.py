@@ -1,30 +1,32 @@
 """GPUSharePolicy: what the administrator writes and reads. The CRD is generated from these models."""
 
-from typing import Annotated
+from dataclasses import dataclass
+from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
+from pydantic_core import CoreSchema, core_schema
 
 from gpushare_core.api import bounds
-from gpushare_core.api.api_model import Amount, ApiModel, Quantity, Word, bounded, rule, rules
-from gpushare_core.api.conditions import FALSE, TRUE, UNKNOWN
+from gpushare_core.api.api_object import ApiObject, ObjectMeta
+from gpushare_core.api.bounds import rule, rules
 from gpushare_core.api.enums import (
     Backend,
     DialectName,
-    Injection,
     LogLevel,
-    MeasurementScope,
     Mode,
     Preemption,
     SelectorOperator,
-    Source,
-    StartupTaint,
+    StartupTaintHandling,
     UnitChange,
     VisibleDevices,
 )
 from gpushare_core.api.names import EXTENDER_PORT, STARTUP_TAINT
-from gpushare_core.api.node_object import IGNORED_XIDS
+from gpushare_core.api.policy_status import PolicyStatus
+from gpushare_core.api.share_node import Devices, Measurement, NodeSpec
 from gpushare_core.placement.card_choice import Strategy
 from gpushare_core.placement.node_ranking import CANDIDATES, MAX_WEIGHT, WEIGHT
+from gpushare_core.placement.quantity import parse_memory
 
 MAX_RULES = 12
 MAX_NAMES = 256
@@ -37,6 +39,54 @@ LOG_FOLDER_PATTERN = "^/var/log(/[A-Za-z0-9][A-Za-z0-9._-]*)+$"
 """As in manifests/admission-operator.yaml: nothing else of a node may become a plugin's to write to."""
 MAX_POLICY_NAME = 40
 """Leaves room for ``gpushare-plugin-`` and what Kubernetes adds in the names of pods."""
+
+
+class PolicyModel(BaseModel):
+    """Immutable; unknown fields are ignored, so that an older program reads a newer object."""
+
+    model_config = ConfigDict(
+        alias_generator=to_camel,
+        populate_by_name=True,
+        frozen=True,
+        extra="ignore",
+        use_attribute_docstrings=True,
+    )
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns it as the API server wants it: camelCase, plain JSON types, no nulls."""
+        return self.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+
+STRUCT = "x-struct"
+"""In the JSON schema of a policy, for ``crd`` alone: the class of a field that is an ``ApiObject``."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Struct:
+    """Makes a field of a policy an object of ``kind``: what GPUShareNodes have, too, is written down once."""
+
+    kind: type[ApiObject]
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> CoreSchema:
+        return core_schema.no_info_plain_validator_function(
+            self._read, serialization=core_schema.plain_serializer_function_ser_schema(self.kind.to_json)
+        )
+
+    def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> dict[str, Any]:
+        return {STRUCT: self.kind}
+
+    def _read(self, given: Any) -> ApiObject:
+        return given if isinstance(given, self.kind) else self.kind.from_json(given)
+
+
+def _quantity(text: str) -> str:
+    parse_memory(text)
+    return text
+
+
+Quantity = Annotated[
+    str, AfterValidator(_quantity), Field(max_length=20, json_schema_extra=bounds.QUANTITY_RULE)
+]
 
 _NODE_NAME = rules(
     rule(
@@ -59,7 +109,7 @@ LabelValue = Annotated[LabelText, Field(json_schema_extra=_LABEL_VALUE)]
 """For values of expressions, of which there may be many more, the API server finds the rule too costly."""
 
 
-class LabelExpression(ApiModel):
+class LabelExpression(PolicyModel):
     """One requirement on a label. Source: ``metav1.LabelSelectorRequirement``."""
 
     key: LabelText
@@ -80,75 +130,13 @@ _EXPRESSION = rules(
 )
 
 
-class NodeSelector(ApiModel):
+class NodeSelector(PolicyModel):
     """Selects by labels; all requirements must hold. Source: ``metav1.LabelSelector``."""
 
     match_labels: dict[str, LabelValue] = Field(default_factory=dict, json_schema_extra={"maxProperties": 32})
     match_expressions: list[Annotated[LabelExpression, Field(json_schema_extra=_EXPRESSION)]] = Field(
         default_factory=list, max_length=32
     )
-
-
-class SimulatedCards(ApiModel):
-    """Cards that do not exist, for trying the system out and for tests."""
-
-    count: int = Field(ge=1, le=64)
-    memory: Quantity
-    """Of each card."""
-    model: str = Field(default="Sim", max_length=63)
-    compute_score: int = Field(default=100, ge=0, le=1_000_000)
-    """How fast a card is; shared work goes to nodes with slow cards first, whole cards to fast ones."""
-    numa_node: int = Field(default=0, ge=0, le=63)
-    """Of each card; pods that ask for several whole cards get them of one where that is possible."""
-    link_group: int | None = Field(default=None, ge=0, le=63)
-    """Cards of the same NUMA node with the same number are linked directly; left out: not linked."""
-
-
-INVENTORY_FOLDERS = ("/etc/gpushare", "/var/lib/gpushare")
-"""On nodes: where inventories may be. The plugin's pod sees those of the two that its policy names."""
-CDI_KIND = "^[A-Za-z]([A-Za-z0-9_.-]*[A-Za-z0-9])?/[A-Za-z]([A-Za-z0-9_-]*[A-Za-z0-9])?$"
-"""Vendor and class. Source: the Container Device Interface's specification."""
-
-_INVENTORY_PATH = rules(
-    rule(
-        f"self.matches('^({'|'.join(INVENTORY_FOLDERS)})/[A-Za-z0-9][A-Za-z0-9._-]*$')",
-        f"inventoryPath must be a file directly in {' or '.join(INVENTORY_FOLDERS)}",
-    )
-)
-_CDI_KIND = rules(
-    rule(f"self.matches('{CDI_KIND}')", "cdiKind must be a vendor and a class such as nvidia.com/gpu")
-)
-
-
-class CardHealth(ApiModel):
-    """When a card is sick, and when it returns."""
-
-    ignored_xids: list[Annotated[int, Field(ge=0, le=65535)]] = Field(
-        default=list(IGNORED_XIDS), max_length=128, json_schema_extra={"x-kubernetes-list-type": "set"}
-    )
-    """Xid messages of the driver that make no card sick: by default those that applications cause."""
-    quiet_seconds: int = Field(default=600, ge=1, le=86400)
-    """How long nothing may be wrong with a sick card until it returns; twice as long with every relapse."""
-
-
-class Devices(ApiModel):
-    """Where the cards of a node come from."""
-
-    source: Source = Source.NVML
-    """Where the node's plugin learns of its cards."""
-    simulated: list[SimulatedCards] = Field(default_factory=list, max_length=16)
-    """With source Simulated: the cards to pretend."""
-    inventory_path: str = Field(
-        default="/etc/gpushare/inventory.yaml", max_length=253, json_schema_extra=_INVENTORY_PATH
-    )
-    """With source Inventory: the file on the node that lists its cards."""
-    injection: Injection = Injection.ENVIRONMENT
-    """Environment: variables name a container's cards, as NVIDIA's container runtime reads them; with source
-    Inventory also device nodes and mounts. CDI: the container runtime gets qualified CDI names."""
-    cdi_kind: str = Field(default="nvidia.com/gpu", max_length=127, json_schema_extra=_CDI_KIND)
-    """With injection CDI: vendor and class of the names, which end with the card's UUID. An inventory may
-    name others."""
-    health: CardHealth = Field(default_factory=CardHealth)
 
 
 _DEVICES = rules(
@@ -186,7 +174,7 @@ _RULE = rules(
 )
 
 
-class NodeRule(ApiModel):
+class NodeRule(PolicyModel):
     """Some nodes and how their cards are shared. A node belongs to the first rule that matches it."""
 
     names: list[NodeName] | None = Field(
@@ -201,10 +189,10 @@ class NodeRule(ApiModel):
     slices_per_card: int | None = Field(default=None, ge=2, le=64)
     """With mode Slices or Mixed: how many parts a card is cut into."""
     reserved_memory: Quantity = Field(default="0", description="Per card, kept out of sharing.")
-    devices: Devices = Field(default_factory=Devices, json_schema_extra=_DEVICES)
+    devices: Annotated[Devices, _Struct(Devices)] = Field(default_factory=Devices, json_schema_extra=_DEVICES)
 
 
-class Placement(ApiModel):
+class Placement(PolicyModel):
     """How units are laid out over cards."""
 
     strategy: Strategy = Strategy.BINPACK
@@ -230,7 +218,7 @@ _EXTENDER_PORT = rules(
 )
 
 
-class VolcanoScheduler(ApiModel):
+class VolcanoScheduler(PolicyModel):
     """Where the configuration of Volcano's scheduler is. Its defaults are those of Volcano's installation."""
 
     namespace: str = Field(default="volcano-system", min_length=1, max_length=63)
@@ -247,7 +235,7 @@ _SCHEDULER = rules(
 )
 
 
-class Scheduler(ApiModel):
+class Scheduler(PolicyModel):
     """How pods reach cards."""
 
     backend: Backend = Backend.KUBE_SCHEDULER
@@ -277,30 +265,20 @@ _LOG_FOLDER = rules(
 )
 
 
-class Measurement(ApiModel):
-    """What is measured of the memory that is in use."""
-
-    scope: MeasurementScope = MeasurementScope.CARDS
-    """Off: nothing. Cards: how much of each card is in use. Containers: also by which container, and whether
-    that is more than it asked for; where a node's cards are NVML's the plugin then runs with hostPID."""
-    interval_seconds: int = Field(default=30, ge=10, le=3600)
-    """How often the driver is asked."""
-
-
-class PluginSettings(ApiModel):
+class PluginSettings(PolicyModel):
     """Settings of the plugin on each node."""
 
     log_level: LogLevel = LogLevel.INFO
     runtime_class_name: str = Field(default="", max_length=253, json_schema_extra=_RUNTIME_CLASS)
     """RuntimeClass of the plugin's pods: with source NVML that of NVIDIA's container runtime, which gives
     them the driver's library. Empty: the runtime that is the node's default."""
-    measurement: Measurement = Field(default_factory=Measurement)
+    measurement: Annotated[Measurement, _Struct(Measurement)] = Field(default_factory=Measurement)
     log_folder: str = Field(default="", max_length=200, json_schema_extra=_LOG_FOLDER)
     """A folder of the node below /var/log: the plugin's log is kept there besides, in gpushare-plugin.log and
     four earlier files of 10 MiB. Empty: nowhere."""
 
 
-class ProgramSettings(ApiModel):
+class ProgramSettings(PolicyModel):
     """Settings of a program that serves all policies."""
 
     log_level: LogLevel = LogLevel.INFO
@@ -316,7 +294,7 @@ class ExtenderSettings(ProgramSettings):
     KubeScheduler and External; the oldest policy that names one counts."""
 
 
-class Admission(ApiModel):
+class Admission(PolicyModel):
     """What becomes of new pods in the whole cluster."""
 
     visible_devices: VisibleDevices = VisibleDevices.ALLOW
@@ -359,7 +337,7 @@ _SPEC = rules(
 )
 
 
-class PolicySpec(ApiModel):
+class PolicySpec(PolicyModel):
     """What the administrator asks for."""
 
     memory_unit: str = Field(
@@ -377,8 +355,8 @@ class PolicySpec(ApiModel):
     dialect: DialectName = DialectName.GPUSHARE
     placement: Placement = Field(default_factory=Placement)
     admission: Admission = Field(default_factory=Admission)
-    startup_taint: StartupTaint = Field(
-        default=StartupTaint.IGNORE,
+    startup_taint: StartupTaintHandling = Field(
+        default=StartupTaintHandling.IGNORE,
         description=f"Remove: nodes that are made with the taint {STARTUP_TAINT} lose it when their plugin"
         " offers their cards: autoscalers do not count them as ready before. Ignore: it is left alone.",
     )
@@ -387,106 +365,33 @@ class PolicySpec(ApiModel):
     extender: ExtenderSettings = Field(default_factory=ExtenderSettings)
     operator: ProgramSettings = Field(default_factory=ProgramSettings)
 
+    def of_node(self, policy: str, rule: NodeRule) -> NodeSpec:
+        """Returns what the policy of that name asks of a node under ``rule``.
 
-Units = Annotated[str, bounded(bounds.text(bounds.UNITS))]
-
-
-class NodeTotals(ApiModel):
-    enabled: int = 0
-    ready: int = 0
-    summary: Word = Field(default="", description="Ready/enabled, for people.")
-
-
-class CardTotals(ApiModel):
-    total: int = 0
-    healthy: int = 0
-    summary: Word = Field(default="", description="Healthy and not cordoned/total, for people.")
-
-
-class UnitTotals(ApiModel):
-    total: int = 0
-    allocated: int = 0
-
-
-class PolicyUnits(UnitTotals):
-    """Over nodes in different modes the sums are of unlike things; the texts keep them apart."""
-
-    unit: Units = Field(
-        default="", description="What a unit is, such as 1Gi, 1/2 card, 1 card; all there are."
-    )
-    summary: Units = Field(default="", description="Allocated/total of each kind of unit, in the same order.")
+        What nobody asked for is left out: an upgrade writes no GPUShareNode anew because of a new field.
+        """
+        asked, candidates = self.extender.log_level, self.placement.candidates
+        return NodeSpec(
+            policy=policy,
+            mode=rule.mode,
+            memory_unit=self.memory_unit,
+            dialect=self.dialect,
+            strategy=self.placement.strategy,
+            preemption=self.placement.preemption,
+            candidates=None if candidates == CANDIDATES else candidates,
+            slices_per_card=rule.slices_per_card,
+            unit_change=None if self.unit_change is UnitChange.DRAIN else self.unit_change,
+            reserved_memory=rule.reserved_memory,
+            devices=rule.devices,
+            log_level=self.plugin.log_level,
+            measurement=self.plugin.measurement,
+            extender_log_level=None if asked is LogLevel.INFO else asked,
+        )
 
 
-class MemoryTotals(ApiModel):
-    """Quantities."""
-
-    total: Amount = "0"
-    allocated: Amount = "0"
-    used: Amount = "0"
-
-
-Versions = Annotated[str, bounded(bounds.text(bounds.VERSIONS))]
-
-
-class ProgramVersions(ApiModel):
-    """Which versions run; several of one program as in ``0.2.0 (5), 0.1.0 (3)``, with their numbers."""
-
-    operator: Word = Field(default="", description="The one at work.")
-    plugin: Versions = Field(default="", description="By the policy's nodes.")
-    extender: Versions = Field(default="", description="By its pods.")
-    hostctl: Versions = Field(default="", description="By its last run on each host.")
-
-
-class Condition(ApiModel):
-    """What holds, since when, and why. Source: ``metav1.Condition``."""
-
-    type: Annotated[str, bounded(bounds.text(316, bounds.CONDITION_TYPE))]
-    status: str = Field(json_schema_extra={"enum": [TRUE, FALSE, UNKNOWN]})
-    reason: Annotated[str, bounded(bounds.text(1024, bounds.CONDITION_REASON))]
-    message: Annotated[str, bounded(bounds.MESSAGE)]
-    last_transition_time: str = Field(json_schema_extra={"format": "date-time"})
-    observed_generation: int = 0
-
-
-CONDITION_LIST = {
-    "x-kubernetes-list-type": "map",
-    "x-kubernetes-list-map-keys": ["type"],
-    **bounds.items(bounds.CONDITIONS),
-}
-
-
-class PolicyStatus(ApiModel):
-    """What came of it."""
-
-    observed_generation: int = 0
-    backend: Word = Field(
-        default="",
-        description="By which scheduler backend pods are placed: the one that the oldest policy asks for.",
-    )
-    conditions: list[Condition] = Field(
-        default_factory=list,
-        json_schema_extra=CONDITION_LIST,
-    )
-    nodes: NodeTotals = Field(default_factory=NodeTotals)
-    cards: CardTotals = Field(default_factory=CardTotals)
-    units: PolicyUnits = Field(default_factory=PolicyUnits)
-    memory: MemoryTotals = Field(default_factory=MemoryTotals)
-    versions: ProgramVersions = Field(default_factory=ProgramVersions)
-
-
-class ObjectMeta(ApiModel):
-    """The part of ``metav1.ObjectMeta`` that the programs read."""
-
-    name: str
-    uid: str = ""
-    generation: int = 0
-    resource_version: str = ""
-    annotations: dict[str, str] = Field(default_factory=dict)
-
-
-class GPUSharePolicy(ApiModel):
+class GPUSharePolicy(PolicyModel):
     """Who shares what, and how. Cluster-scoped."""
 
-    metadata: ObjectMeta
+    metadata: Annotated[ObjectMeta, _Struct(ObjectMeta)]
     spec: PolicySpec = Field(json_schema_extra=_SPEC)
-    status: PolicyStatus = Field(default_factory=PolicyStatus)
+    status: Annotated[PolicyStatus, _Struct(PolicyStatus)] = Field(default_factory=PolicyStatus)

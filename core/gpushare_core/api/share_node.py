@@ -1,28 +1,130 @@
-"""GPUShareNode: one per enabled node. The operator writes ``spec``, that node's plugin writes ``status``."""
+"""GPUShareNode: one per enabled node. The operator writes ``spec``, that node's plugin writes ``status``.
+
+The CRD is generated from these classes: their docstrings, and those of their fields, are its descriptions.
+"""
 
 from typing import Annotated
 
-from pydantic import Field
+from msgspec import Meta, Struct, field
 
 from gpushare_core.api import bounds
-from gpushare_core.api.api_model import Amount, ApiModel, CardUuid, Quantity, Time, Unit, Word, bounded
-from gpushare_core.api.enums import ClearedBy, DialectName, Health, LogLevel, Mode, Preemption, UnitChange
-from gpushare_core.api.policy import (
-    CONDITION_LIST,
-    Condition,
-    Devices,
-    Measurement,
-    MemoryTotals,
-    NodeRule,
+from gpushare_core.api.api_object import (
+    Amount,
+    ApiObject,
+    CardUuid,
+    Moment,
     ObjectMeta,
-    PolicySpec,
-    UnitTotals,
+    Time,
+    Unit,
+    Word,
+    bounded,
+)
+from gpushare_core.api.bounds import rule, rules
+from gpushare_core.api.conditions import ConditionList
+from gpushare_core.api.enums import (
+    ClearedBy,
+    DialectName,
+    Health,
+    Injection,
+    LogLevel,
+    MeasurementScope,
+    Mode,
+    Preemption,
+    Source,
+    UnitChange,
 )
 from gpushare_core.placement.card_choice import Strategy
 from gpushare_core.placement.node_ranking import CANDIDATES
+from gpushare_core.placement.quantity import parse_memory
+
+IGNORED_XIDS = (13, 31, 43, 45, 68, 109)
+"""Of applications: what they do wrong harms no other one on the card."""
+INVENTORY_FOLDERS = ("/etc/gpushare", "/var/lib/gpushare")
+"""On nodes: where inventories may be. The plugin's pod sees those of the two that its policy names."""
+CDI_KIND = "^[A-Za-z]([A-Za-z0-9_.-]*[A-Za-z0-9])?/[A-Za-z]([A-Za-z0-9_-]*[A-Za-z0-9])?$"
+"""Vendor and class. Source: the Container Device Interface's specification."""
+
+_INVENTORY_PATH = rules(
+    rule(
+        f"self.matches('^({'|'.join(INVENTORY_FOLDERS)})/[A-Za-z0-9][A-Za-z0-9._-]*$')",
+        f"inventoryPath must be a file directly in {' or '.join(INVENTORY_FOLDERS)}",
+    )
+)
+_CDI_KIND = rules(
+    rule(f"self.matches('{CDI_KIND}')", "cdiKind must be a vendor and a class such as nvidia.com/gpu")
+)
+_IGNORED_XIDS = {"default": [*IGNORED_XIDS], "x-kubernetes-list-type": "set"}
+
+_Quantity = Annotated[str, Meta(max_length=20, extra_json_schema=bounds.QUANTITY_RULE)]
+_Number = Annotated[int, Meta(ge=0, le=63)]
+_Xid = Annotated[int, Meta(ge=0, le=65535)]
 
 
-class NodeSpec(ApiModel):
+def _described(text: str) -> Meta:
+    """Returns the description of a field in the CRD, where it is longer than a docstring's line."""
+    return Meta(description=text)
+
+
+class SimulatedCards(ApiObject, frozen=True, kw_only=True):
+    """Cards that do not exist, for trying the system out and for tests."""
+
+    count: Annotated[int, Meta(ge=1, le=64)]
+    memory: _Quantity
+    """Of each card."""
+    model: Annotated[str, Meta(max_length=63)] = "Sim"
+    compute_score: Annotated[int, Meta(ge=0, le=1_000_000)] = 100
+    """How fast a card is; shared work goes to nodes with slow cards first, whole cards to fast ones."""
+    numa_node: _Number = 0
+    """Of each card; pods that ask for several whole cards get them of one where that is possible."""
+    link_group: _Number | None = None
+    """Cards of the same NUMA node with the same number are linked directly; left out: not linked."""
+
+    def __post_init__(self) -> None:
+        parse_memory(self.memory)
+
+
+class CardHealth(ApiObject, frozen=True, kw_only=True):
+    """When a card is sick, and when it returns."""
+
+    ignored_xids: Annotated[list[_Xid], Meta(max_length=128, extra_json_schema=_IGNORED_XIDS)] = field(
+        default_factory=lambda: [*IGNORED_XIDS]
+    )
+    """Xid messages of the driver that make no card sick: by default those that applications cause."""
+    quiet_seconds: Annotated[int, Meta(ge=1, le=86400)] = 600
+    """How long nothing may be wrong with a sick card until it returns; twice as long with every relapse."""
+
+
+class Devices(ApiObject, frozen=True, kw_only=True):
+    """Where the cards of a node come from."""
+
+    source: Source = Source.NVML
+    """Where the node's plugin learns of its cards."""
+    simulated: Annotated[list[SimulatedCards], Meta(max_length=16)] = field(default_factory=list)
+    """With source Simulated: the cards to pretend."""
+    inventory_path: Annotated[str, Meta(max_length=253, extra_json_schema=_INVENTORY_PATH)] = (
+        "/etc/gpushare/inventory.yaml"
+    )
+    """With source Inventory: the file on the node that lists its cards."""
+    injection: Injection = Injection.ENVIRONMENT
+    """Environment: variables name a container's cards, as NVIDIA's container runtime reads them; with source
+    Inventory also device nodes and mounts. CDI: the container runtime gets qualified CDI names."""
+    cdi_kind: Annotated[str, Meta(max_length=127, extra_json_schema=_CDI_KIND)] = "nvidia.com/gpu"
+    """With injection CDI: vendor and class of the names, which end with the card's UUID. An inventory may
+    name others."""
+    health: CardHealth = field(default_factory=CardHealth)
+
+
+class Measurement(ApiObject, frozen=True, kw_only=True):
+    """What is measured of the memory that is in use."""
+
+    scope: MeasurementScope = MeasurementScope.CARDS
+    """Off: nothing. Cards: how much of each card is in use. Containers: also by which container, and whether
+    that is more than it asked for; where a node's cards are NVML's the plugin then runs with hostPID."""
+    interval_seconds: Annotated[int, Meta(ge=10, le=3600)] = 30
+    """How often the driver is asked."""
+
+
+class NodeSpec(ApiObject, frozen=True, kw_only=True):
     """What the policy asks of this node."""
 
     policy: str
@@ -31,48 +133,33 @@ class NodeSpec(ApiModel):
     dialect: DialectName = DialectName.GPUSHARE
     strategy: Strategy = Strategy.BINPACK
     preemption: Preemption = Preemption.ENABLED
-    candidates: int | None = Field(
-        default=None,
-        description="How many of the policy's nodes that a pod fits are offered to kube-scheduler; 0: all of"
-        f" them; left out: {CANDIDATES}.",
-    )
+    candidates: Annotated[
+        int | None,
+        _described(
+            "How many of the policy's nodes that a pod fits are offered to kube-scheduler; 0: all of them;"
+            f" left out: {CANDIDATES}."
+        ),
+    ] = None
     slices_per_card: int | None = None
-    unit_change: UnitChange | None = Field(
-        default=None,
-        description="Whether new pods come while others keep the unit or mode from being applied: not with"
-        " Drain, which is meant where it is left out.",
-    )
-    reserved_memory: Quantity = "0"
-    devices: Devices = Field(default_factory=Devices)
+    unit_change: Annotated[
+        UnitChange | None,
+        _described(
+            "Whether new pods come while others keep the unit or mode from being applied: not with Drain,"
+            " which is meant where it is left out."
+        ),
+    ] = None
+    reserved_memory: _Quantity = "0"
+    devices: Devices = field(default_factory=Devices)
     log_level: LogLevel = LogLevel.INFO
-    measurement: Measurement = Field(default_factory=Measurement)
-    extender_log_level: LogLevel | None = Field(
-        default=None,
-        description="Asked of the extender; left out: info. Of all nodes the most verbose counts.",
-    )
+    measurement: Measurement = field(default_factory=Measurement)
+    extender_log_level: LogLevel | None = None
+    """Asked of the extender; left out: info. Of all nodes the most verbose counts."""
 
-    @classmethod
-    def of_rule(cls, policy: str, spec: PolicySpec, rule: NodeRule) -> "NodeSpec":
-        asked, candidates = spec.extender.log_level, spec.placement.candidates
-        return cls(
-            policy=policy,
-            mode=rule.mode,
-            memory_unit=spec.memory_unit,
-            dialect=spec.dialect,
-            strategy=spec.placement.strategy,
-            preemption=spec.placement.preemption,
-            candidates=None if candidates == CANDIDATES else candidates,
-            slices_per_card=rule.slices_per_card,
-            unit_change=None if spec.unit_change is UnitChange.DRAIN else spec.unit_change,
-            reserved_memory=rule.reserved_memory,
-            devices=rule.devices,
-            log_level=spec.plugin.log_level,
-            measurement=spec.plugin.measurement,
-            extender_log_level=None if asked is LogLevel.INFO else asked,
-        )
+    def __post_init__(self) -> None:
+        parse_memory(self.reserved_memory)
 
 
-class CardFault(ApiModel):
+class CardFault(ApiObject, frozen=True, kw_only=True):
     """Why a card is sick, or was: that is kept for a day, for a relapse has to be quiet for longer."""
 
     uuid: CardUuid
@@ -80,9 +167,9 @@ class CardFault(ApiModel):
     """For programs: an Xid as in Xid79, RowRemappingFailed, RecoveryActionDue, CardError, CardGone."""
     message: Annotated[str, bounded(bounds.text(bounds.FAULT_MESSAGE))] = ""
     """What is wrong and what to do."""
-    since: str = Field(json_schema_extra={"format": "date-time"})
+    since: Moment
     """From when no new pod came to the card."""
-    last_seen: str = Field(json_schema_extra={"format": "date-time"})
+    last_seen: Moment
     """When something new was seen of it last."""
     quiet_since: Time = ""
     """From when nothing is wrong any more; empty while the driver still reports it."""
@@ -95,7 +182,7 @@ class CardFault(ApiModel):
     cleared_by: ClearedBy | None = None
 
 
-class PodShare(ApiModel):
+class PodShare(ApiObject, frozen=True, kw_only=True):
     """What one container holds of a card, by the kubelet's books."""
 
     namespace: Word
@@ -104,56 +191,78 @@ class PodShare(ApiModel):
     container: Word
     units: int
     used_memory: Amount = "0"
-    orphaned: bool = Field(
-        default=False,
-        description="The API server does not have this pod among those that run: it was deleted by force, or "
-        "has just ended. The kubelet still keeps its units.",
-    )
+    orphaned: Annotated[
+        bool,
+        _described(
+            "The API server does not have this pod among those that run: it was deleted by force, or has just"
+            " ended. The kubelet still keeps its units."
+        ),
+    ] = False
 
 
-class CardStatus(ApiModel):
+class CardStatus(ApiObject, frozen=True, kw_only=True):
     """One card. Programs name it by UUID; the index is for people."""
 
     index: int
     uuid: CardUuid
     model: Annotated[str, bounded(bounds.text(bounds.MODEL))] = ""
     memory: Amount
-    first_unit: int | None = Field(
-        default=None,
-        description="Number of the card's first unit: with memoryUnit and memory it says what every unit ID "
-        "of the card means. The plugin writes it before it offers the units to the kubelet.",
-    )
+    first_unit: Annotated[
+        int | None,
+        _described(
+            "Number of the card's first unit: with memoryUnit and memory it says what every unit ID of the"
+            " card means. The plugin writes it before it offers the units to the kubelet."
+        ),
+    ] = None
     units: int
     allocated_units: int = 0
     used_memory: Amount = "0"
     compute_score: int = 0
     numa_node: int = 0
-    link_group: int | None = Field(
-        default=None,
-        description="Cards of the same NUMA node with the same number are linked directly, for example by"
-        " NVLink. Absent when unknown.",
-    )
+    link_group: Annotated[
+        int | None,
+        _described(
+            "Cards of the same NUMA node with the same number are linked directly, for example by NVLink."
+            " Absent when unknown."
+        ),
+    ] = None
     health: Health = Health.HEALTHY
     health_reason: Annotated[str, bounded(bounds.text(bounds.HEALTH_REASON))] = ""
-    cordoned: bool = Field(
-        default=False,
-        description="Whether no new pod comes to it, because people said so by the annotation"
-        " gpushare.io/cordon of this object. Pods that have units of it stay.",
+    cordoned: Annotated[
+        bool,
+        _described(
+            "Whether no new pod comes to it, because people said so by the annotation gpushare.io/cordon of"
+            " this object. Pods that have units of it stay."
+        ),
+    ] = False
+    lock: Annotated[
+        Word,
+        _described(
+            "In mode Mixed what the card serves now: Memory, Slices or Exclusive; units are of that. Empty"
+            " while nobody has anything of it: then units are of memory."
+        ),
+    ] = ""
+    offers: Annotated[dict[str, int], bounded({"maxProperties": bounds.RESOURCES})] = field(
+        default_factory=dict
     )
-    lock: Word = Field(
-        default="",
-        description="In mode Mixed what the card serves now: Memory, Slices or Exclusive; units are of that."
-        " Empty while nobody has anything of it: then units are of memory.",
-    )
-    offers: dict[str, int] = Field(
-        default_factory=dict,
-        description="In mode Mixed: units of memory, slices and whole cards that it offers when it is free.",
-        json_schema_extra={"maxProperties": bounds.RESOURCES},
-    )
-    pods: list[PodShare] = Field(default_factory=list, json_schema_extra=bounds.items(bounds.SHARES))
+    """In mode Mixed: units of memory, slices and whole cards that it offers when it is free."""
+    pods: Annotated[list[PodShare], bounded(bounds.items(bounds.SHARES))] = field(default_factory=list)
 
 
-class ResourceTotals(ApiModel):
+class UnitTotals(ApiObject, frozen=True, kw_only=True):
+    total: int = 0
+    allocated: int = 0
+
+
+class MemoryTotals(ApiObject, frozen=True, kw_only=True):
+    """Quantities."""
+
+    total: Amount = "0"
+    allocated: Amount = "0"
+    used: Amount = "0"
+
+
+class ResourceTotals(ApiObject, frozen=True, kw_only=True):
     """What a node shares of one class."""
 
     resource: Word
@@ -161,60 +270,120 @@ class ResourceTotals(ApiModel):
     allocated: int = 0
 
 
-_BY_UUID = {
-    "x-kubernetes-list-type": "map",
-    "x-kubernetes-list-map-keys": ["uuid"],
-    **bounds.items(bounds.CARDS),
-}
+_BY_UUID = bounded(bounds.map_by("uuid", bounds.CARDS))
 
 
-class NodeStatus(ApiModel):
+class NodeStatus(ApiObject, frozen=True, kw_only=True):
     """What the plugin found and gave out."""
 
     observed_generation: int = 0
     plugin_version: Word = ""
-    memory_unit: Unit = Field(
-        default="", description="The unit in force; differs from spec while UnitChangeBlocked."
+    memory_unit: Unit = ""
+    """The unit in force; differs from spec while UnitChangeBlocked."""
+    dialect: Annotated[
+        Word,
+        _described(
+            "Whose names the units go by; differs from spec while UnitChangeBlocked. The plugin writes it"
+            " before it offers them to the kubelet. Empty: gpushare.io."
+        ),
+    ] = ""
+    summary: Annotated[str, bounded(bounds.text(bounds.SUMMARY))] = ""
+    """Allocated/total units of each card, in order of index."""
+    card_summaries: Annotated[
+        list[Annotated[str, bounded(bounds.text(bounds.CARD_SUMMARY))]],
+        bounded(bounds.items(bounds.CARDS)),
+    ] = field(default_factory=list)
+    """A line for each card, in order of index; what kubectl describe shows first."""
+    conditions: ConditionList = field(default_factory=list)
+    units: UnitTotals = field(default_factory=UnitTotals)
+    memory: MemoryTotals = field(default_factory=MemoryTotals)
+    resources: Annotated[list[ResourceTotals], bounded(bounds.items(bounds.RESOURCES))] = field(
+        default_factory=list
     )
-    dialect: Word = Field(
-        default="",
-        description="Whose names the units go by; differs from spec while UnitChangeBlocked. The plugin "
-        "writes it before it offers them to the kubelet. Empty: gpushare.io.",
-    )
-    summary: Annotated[str, bounded(bounds.text(bounds.SUMMARY))] = Field(
-        default="", description="Allocated/total units of each card, in order of index."
-    )
-    card_summaries: list[Annotated[str, bounded(bounds.text(bounds.CARD_SUMMARY))]] = Field(
-        default_factory=list,
-        description="A line for each card, in order of index; what kubectl describe shows first.",
-        json_schema_extra=bounds.items(bounds.CARDS),
-    )
-    conditions: list[Condition] = Field(
-        default_factory=list,
-        json_schema_extra=CONDITION_LIST,
-    )
-    units: UnitTotals = Field(default_factory=UnitTotals)
-    memory: MemoryTotals = Field(default_factory=MemoryTotals)
-    resources: list[ResourceTotals] = Field(
-        default_factory=list,
-        description="In mode Mixed: of memory, slice and card, what cards offer that are free or serve it.",
-        json_schema_extra=bounds.items(bounds.RESOURCES),
-    )
-    cards: list[CardStatus] = Field(
-        default_factory=list,
-        json_schema_extra=_BY_UUID,
-    )
-    faults: list[CardFault] = Field(
-        default_factory=list,
-        description="Of cards that are sick, or were within a day. The plugin goes on from here when it is"
-        " restarted.",
-        json_schema_extra=_BY_UUID,
-    )
+    """In mode Mixed: of memory, slice and card, what cards offer that are free or serve it."""
+    cards: Annotated[list[CardStatus], _BY_UUID] = field(default_factory=list)
+    faults: Annotated[
+        list[CardFault],
+        _BY_UUID,
+        _described(
+            "Of cards that are sick, or were within a day. The plugin goes on from here when it is restarted."
+        ),
+    ] = field(default_factory=list)
 
 
-class GPUShareNode(ApiModel):
+class GPUShareNode(ApiObject, frozen=True, kw_only=True):
     """The cards of one node and who has what on them. Cluster-scoped, named like the node."""
 
     metadata: ObjectMeta
     spec: NodeSpec
-    status: NodeStatus = Field(default_factory=NodeStatus)
+    status: NodeStatus = field(default_factory=NodeStatus)
+
+
+class LenientCondition(Struct, rename="camel"):
+    type: str
+    status: str = ""
+    message: str = ""
+
+
+class LenientSpec(Struct, rename="camel"):
+    mode: str = ""
+    memory_unit: str = ""
+    slices_per_card: int | None = None
+    unit_change: str = UnitChange.DRAIN
+    dialect: str = DialectName.GPUSHARE
+    strategy: str = ""
+    preemption: str = Preemption.ENABLED
+    candidates: int | None = None
+    extender_log_level: str = LogLevel.INFO
+
+
+class LenientShare(Struct, rename="camel"):
+    uid: str
+    units: int
+    namespace: str = ""
+    name: str = ""
+    container: str = ""
+    orphaned: bool = False
+
+
+class LenientCard(Struct, rename="camel"):
+    uuid: str
+    units: int
+    index: int = 0
+    memory: str = ""
+    first_unit: int | None = None
+    allocated_units: int = 0
+    compute_score: int = 0
+    numa_node: int = -1
+    link_group: int = -1
+    health: str = ""
+    cordoned: bool = False
+    lock: str = ""
+    offers: dict[str, int] | None = None
+    pods: list[LenientShare] | None = None
+
+
+class LenientStatus(Struct, rename="camel"):
+    memory_unit: str = ""
+    dialect: str = ""
+    conditions: list[LenientCondition] | None = None
+    units: UnitTotals | None = None
+    cards: list[LenientCard] | None = None
+
+
+class LenientMeta(Struct, rename="camel"):
+    name: str
+    deletion_timestamp: str | None = None
+
+
+class LenientShareNode(Struct, rename="camel"):
+    """The part of a GPUShareNode that extender and auditor need, with plain texts for words.
+
+    ``GPUShareNode`` refuses an object of a newer version, with a word that this version does not know. The
+    extender has to read it, and say to pods which mode it is that it does not serve; the auditor compares its
+    status, whatever the rest says. Both decode either class equally fast.
+    """
+
+    metadata: LenientMeta
+    spec: LenientSpec = field(default_factory=LenientSpec)
+    status: LenientStatus | None = None

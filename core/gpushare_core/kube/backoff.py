@@ -9,26 +9,27 @@ Jitter = Callable[[], float]
 """Returns a number from 0 to 1."""
 
 BOOKKEEPING_RETRY = 4.0
-"""The longest delay, in seconds, of whoever keeps a book: within 5 s after all work again all books agree."""
+"""Longest delay, in seconds, of whatever keeps one of the four books: they agree within 5 s after a fault
+ends."""
 _MAX_DOUBLINGS = 16
 
 
 def backoff_delay(failures: int, *, first: float, most: float) -> float:
-    """Returns the seconds to wait after ``failures`` failed attempts: ``first`` after one, twice that after
-    two, and so on up to ``most``; 0 when none failed."""
+    """Returns the seconds to wait after ``failures`` failed attempts: ``first`` after one, twice as long
+    after each further one, at most ``most``."""
     if failures <= 0:
         return 0.0
     return min(most, first * float(1 << min(failures - 1, _MAX_DOUBLINGS)))
 
 
 def jittered(delay: float, jitter: Jitter) -> float:
-    """Returns a delay between half of ``delay`` and all of it: many clients must not come back together."""
+    """Returns a delay from half of ``delay`` to all of it, so that many clients do not come back together."""
     return delay * (0.5 + jitter() / 2)
 
 
 def heeding(least: float, delay: float, jitter: Jitter) -> float:
-    """Returns ``delay``, or what a server asks for that is longer: ``least`` seconds, and up to half of that
-    more, for it asks many clients at once."""
+    """Returns ``delay``, or the longer one that a server asks for: ``least`` seconds and up to half as much
+    again, because it asks many clients at once."""
     return max(delay, least * (1.0 + jitter() / 2)) if least else delay
 
 
@@ -43,21 +44,21 @@ class Backoff:
     _failures: int = field(default=0, init=False)
 
     def __iter__(self) -> Iterator[float]:
-        """Yields delays without end, from the first one on."""
+        """Yields delays without end, beginning with the first."""
         fresh = replace(self)
         while True:
             yield fresh.next_delay()
 
     def reset(self) -> None:
-        """The last attempt succeeded: the next delay is the first one again."""
+        """After a success: the next delay is the first one again."""
         self._failures = 0
 
     def next_delay(self, least: float = 0.0) -> float:
-        """Counts one more failed attempt and returns the seconds to wait, not less than ``least``."""
+        """Counts a failed attempt and returns the seconds to wait, not less than ``least``."""
         self._failures += 1
         own = jittered(backoff_delay(self._failures, first=self.first, most=self.most), self.jitter)
         return heeding(least, own, self.jitter)
 
     async def wait(self, least: float = 0.0) -> None:
-        """Counts one more failed attempt and waits, not less than ``least`` seconds."""
+        """Counts a failed attempt and waits, not less than ``least`` seconds."""
         await self.sleep(self.next_delay(least))

@@ -1,4 +1,4 @@
-"""How to reach an API server and who we are there."""
+"""How to reach an API server, and as whom."""
 
 import base64
 import json
@@ -10,17 +10,17 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import SplitResult, urlsplit
 
 from gpushare_core.api.names import NAMESPACE
-from gpushare_core.kube.http_calls import checked_host, checked_server
 from gpushare_core.kube.tls import RENEW_SECONDS, Pem, RenewedTls, TlsParts, TlsSource
 from gpushare_core.text.json_object import UNREADABLE_JSON
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 MAX_KUBECONFIG = 2**20
-"""Characters. Nobody but its owner writes it, and with keys in it each of dozens of clusters takes 6 KiB."""
+"""Characters. Only its owner writes it; a cluster with keys in it takes 6 KiB, and there may be dozens."""
 UNREADABLE = (ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError)
-"""What is raised where a kubeconfig is not of the shape of one."""
+"""Errors for a file that has not the structure of a kubeconfig."""
 
 TOKEN_SECONDS = RENEW_SECONDS
 
@@ -29,23 +29,40 @@ TokenSource = Callable[[], str | None]
 _log = logging.getLogger(__name__)
 
 
+def checked_server(url: str) -> tuple[str, SplitResult]:
+    """Returns the host in ``url``, and its parts. Raises ``ValueError`` for what is no URL of a server."""
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.port == 0:
+        raise ValueError(f"{url!r} is no URL of a server")
+    return checked_host(parts.hostname), parts
+
+
+def checked_host(name: str) -> str:
+    """Returns ``name``. Raises ``ValueError`` where no host can have that name."""
+    try:
+        name.encode("idna")  # as every connection does
+    except UnicodeError as error:
+        raise ValueError(f"{name!r} is no URL of a server, nor of its host: {error}") from error
+    return name
+
+
 @dataclass(slots=True)
 class RenewedToken:
-    """The token in a file that the kubelet writes anew long before it expires; client-go reads it once a
-    minute. Source: KEP-1205.
+    """The token in a file, which the kubelet renews long before it expires; client-go reads it once a minute.
+    Source: KEP-1205.
 
-    A file that cannot be read for the moment, or is empty, changes nothing: without a token a call would be
-    one of nobody, who may do nothing.
+    While the file is empty or cannot be read, the previous token is used: without a token every request would
+    be refused.
     """
 
     file: Path
     clock: Callable[[], float] = time.monotonic
-    """In steady seconds."""
+    """Steady seconds."""
     _token: str = field(default="", init=False)
     _good_until: float = field(default=float("-inf"), init=False)
 
     def __call__(self) -> str:
-        """Raises ``OSError`` or ``ValueError`` where there has been no token yet."""
+        """Raises ``OSError`` or ``ValueError`` where no token was ever read."""
         if self.clock() >= self._good_until:
             self._token, self._good_until = self._read(), self.clock() + TOKEN_SECONDS
         return self._token
@@ -58,44 +75,42 @@ class RenewedToken:
         except (OSError, ValueError) as error:
             if not self._token:
                 raise
-            _log.warning("going on with the token before, the one there now cannot be read: %s", error)
+            _log.warning("cannot read the token for the API server, using the previous one: %s", error)
             return self._token
         return token
 
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """``token`` is called for every request: a bound ServiceAccount token is renewed on disk.
-
-    It returns a bearer token, or a whole ``Basic ...`` for a proxy that authenticates people in front.
-    """
+    """``token`` is called for every request: a bound ServiceAccount token is renewed on disk. It returns a
+    bearer token, or a whole ``Basic ...`` for a proxy in front that authenticates people."""
 
     server: str
     tls: TlsSource
     token: TokenSource
     server_name: str | None = None
-    """What the server's certificate has to name, where that is not the host in ``server``."""
+    """The name in the server's certificate, where that is not the host in ``server``."""
     proxy: str | None = None
-    """URL of an HTTP proxy on the way."""
+    """URL of an HTTP proxy."""
 
     def of_bearer(self, token: str) -> "Credentials":
-        """Returns what reaches the same server as whoever has ``token``, and never as ourselves: a client
-        certificate of ours would count before it.
+        """Returns credentials for the same server with ``token`` alone: a client certificate of ours would
+        take precedence over it.
 
         Raises:
-            TypeError: whether these have a client certificate cannot be told.
+            TypeError: it is unknown whether these credentials have a client certificate.
         """
         if not isinstance(self.tls, RenewedTls):
-            raise TypeError("credentials that are not made of files or a kubeconfig cannot be lent")
+            raise TypeError("only credentials of files or of a kubeconfig can be used with another token")
         return replace(self, tls=self.tls.without_certificate(), token=lambda: token)
 
 
 class NoCredentialsError(Exception):
-    """Neither in a pod nor given a usable kubeconfig."""
+    """The process is not in a pod, and has no usable kubeconfig."""
 
 
 def in_cluster(environment: Mapping[str, str] = os.environ, folder: Path = SERVICE_ACCOUNT) -> Credentials:
-    """Returns what the kubelet gave the pod.
+    """Returns the credentials that the kubelet gives the pod.
 
     Raises:
         NoCredentialsError: this process does not run in a pod with a ServiceAccount.
@@ -112,8 +127,8 @@ def in_cluster(environment: Mapping[str, str] = os.environ, folder: Path = SERVI
 
 
 def from_kubeconfig(path: Path) -> Credentials:
-    """Returns what the current context of ``path`` says: a token or a client certificate (no exec plugins).
-    Files in it may be named from where it lies, as kubectl reads it.
+    """Returns the credentials of the current context: a token or a client certificate (no exec plugins).
+    Paths in the file may be relative to its folder, as for kubectl.
 
     Raises:
         NoCredentialsError: the file lacks what is needed.
@@ -135,8 +150,8 @@ def from_kubeconfig(path: Path) -> Credentials:
 
 
 def _parsed(text: str) -> Any:
-    """Raises ``ValueError`` for what is no YAML. JSON, which is YAML, too, is read without the library for
-    the rest: that costs 1 MB, and a program in a cluster, which has none, is measured beside a kubeconfig."""
+    """Raises ``ValueError`` for what is no YAML. JSON is read without the YAML library, which costs 1 MB:
+    memory is measured with a kubeconfig, which the programs in a cluster do not have."""
     if text.startswith("{") and len(text) <= MAX_KUBECONFIG:
         with suppress(*UNREADABLE_JSON):
             return json.loads(text)
@@ -157,7 +172,7 @@ def own_namespace() -> str:
 
 
 def find_credentials(kubeconfig: Path | None) -> Credentials:
-    """Returns what the kubeconfig says if one is named, else what the pod has."""
+    """Returns the credentials of the kubeconfig, or those of the pod where none is named."""
     return from_kubeconfig(kubeconfig) if kubeconfig else in_cluster()
 
 
@@ -174,7 +189,7 @@ def _server(cluster: Mapping[str, Any]) -> str:
 
 
 def _proxy(cluster: Mapping[str, Any]) -> str | None:
-    """Raises ``ValueError`` for one that is not of HTTP, such as SOCKS: we speak no other."""
+    """Raises ``ValueError`` for a proxy that is not of HTTP, such as SOCKS."""
     proxy = _text(cluster, "proxy-url")
     if proxy:
         checked_server(proxy)
@@ -182,7 +197,7 @@ def _proxy(cluster: Mapping[str, Any]) -> str | None:
 
 
 def _token(user: Mapping[str, Any], folder: Path) -> TokenSource:
-    """A file goes before a token beside it, as in client-go."""
+    """As in client-go, a file takes precedence over a token."""
     if file := _text(user, "tokenFile"):
         return RenewedToken(folder / file)
     token = _text(user, "token")

@@ -1,7 +1,7 @@
-"""A Lease by which one of several processes at a time does something: what it says, when it is free. Pure.
+"""A Lease that lets one of several processes work at a time: what it says, and when it is free. Pure.
 
-Nobody's clock is believed but our own: somebody else's Lease has expired once it has not changed for its
-duration before our eyes, as in client-go's leader election.
+Only our own clock counts, as in client-go's leader election: the Lease of another process has expired once we
+have seen no change of it for its duration.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,9 +15,9 @@ from gpushare_core.api.timestamps import micro_time
 from gpushare_core.text.json_object import Json
 
 RELEASED_SECONDS = 1
-"""Duration of a Lease that its holder gave back, as client-go's leader election writes it, too."""
+"""Duration of a Lease that its holder gave back; client-go's leader election writes the same."""
 MAX_TRANSITIONS = 2**31 - 1
-"""What the API takes. Who wrote that number into a Lease would else have stopped everybody for ever."""
+"""The API's maximum. Counting stops there: a Lease in which somebody wrote this number can still be taken."""
 
 _Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=MAX_TRANSITIONS)]
 
@@ -28,22 +28,22 @@ class LeaseState:
 
     version: str
     holder: str = ""
-    """Identity; empty when nobody holds it."""
+    """Identity; empty when nobody holds the Lease."""
     seconds: int = 0
-    """How long the holder relies on it; 0 when that is not said."""
+    """Duration for which the holder relies on it; 0 when the Lease does not say."""
     transitions: int = 0
     acquired: str = ""
     metadata: Json = field(default_factory=dict, compare=False)
-    """What others keep there and a PUT has to repeat, or it is gone: kubectl keeps what it applied last in an
-    annotation, and touches the Lease at every ``kubectl apply`` where it misses it."""
+    """What other writers keep there. A PUT has to repeat it: kubectl keeps in an annotation what it applied
+    last, and without it writes the Lease at every ``kubectl apply``."""
 
     @property
     def holding(self) -> tuple[str, int, str]:
-        """The same for as long as nobody else takes the Lease, whoever touches it meanwhile."""
+        """Stays the same until another process takes the Lease, whoever else writes to it."""
         return self.holder, self.transitions, self.acquired
 
 
-class _Metadata(msgspec.Struct, rename="camel", omit_defaults=True):
+class _LeaseMetadata(msgspec.Struct, rename="camel", omit_defaults=True):
     resource_version: str
     labels: Mapping[str, str] | None = None
     annotations: Mapping[str, str] | None = None
@@ -51,7 +51,7 @@ class _Metadata(msgspec.Struct, rename="camel", omit_defaults=True):
     finalizers: Sequence[str] | None = None
 
 
-class _Spec(msgspec.Struct, rename="camel"):
+class _LeaseSpec(msgspec.Struct, rename="camel"):
     holder_identity: str | None = None
     lease_duration_seconds: _Int32 | None = None
     lease_transitions: _Int32 | None = None
@@ -59,14 +59,14 @@ class _Spec(msgspec.Struct, rename="camel"):
 
 
 class Lease(msgspec.Struct):
-    """Source: ``coordination.k8s.io/v1``. An answer without a version is none of the API server's, and cannot
-    be read as this."""
+    """Source: ``coordination.k8s.io/v1``. A response without a resource version is not the API server's, and
+    is not read."""
 
-    metadata: _Metadata
-    spec: _Spec | None = None
+    metadata: _LeaseMetadata
+    spec: _LeaseSpec | None = None
 
     def state(self) -> LeaseState:
-        spec = self.spec or _Spec()
+        spec = self.spec or _LeaseSpec()
         return LeaseState(
             version=self.metadata.resource_version,
             holder=spec.holder_identity or "",
@@ -78,7 +78,7 @@ class Lease(msgspec.Struct):
 
 
 def held_lease(before: LeaseState | None, *, name: str, identity: str, seconds: int, now: datetime) -> Json:
-    """Returns the Lease renewed or taken over by ``identity``, to be written over ``before``."""
+    """Returns the Lease as ``identity`` renews it or takes it over, to be written over ``before``."""
     keeps = before is not None and before.holder == identity
     spec = {
         "holderIdentity": identity,
@@ -91,7 +91,7 @@ def held_lease(before: LeaseState | None, *, name: str, identity: str, seconds: 
 
 
 def released_lease(before: LeaseState, *, name: str, now: datetime) -> Json:
-    """Returns the Lease that nobody holds, to be written over ``before``."""
+    """Returns the Lease without a holder, to be written over ``before``."""
     spec = {
         "leaseDurationSeconds": RELEASED_SECONDS,
         "renewTime": micro_time(now),
@@ -101,8 +101,8 @@ def released_lease(before: LeaseState, *, name: str, now: datetime) -> Json:
 
 
 def _lease(name: str, before: LeaseState | None, spec: Json) -> Json:
-    """With the version of ``before`` the API server refuses to overwrite anything later; without one it
-    creates the Lease, and refuses if there is one."""
+    """With the version of ``before`` the API server refuses to overwrite a later one. Without a version it
+    creates the Lease, and refuses if one exists."""
     kept = {**before.metadata, "resourceVersion": before.version} if before else {}
     return {
         "apiVersion": "coordination.k8s.io/v1",
@@ -114,27 +114,30 @@ def _lease(name: str, before: LeaseState | None, spec: Json) -> Json:
 
 @dataclass(slots=True)
 class LeaseObserver:
-    """Follows what others do with the Lease."""
+    """Watches how long other processes may rely on the Lease."""
 
     identity: str
     seconds: int
-    """How long others rely on a Lease that does not say so, or that was deleted."""
+    """Duration of a Lease that does not say one, or that was deleted."""
     _seen: LeaseState | None = field(default=None, init=False)
     _since: float | None = field(default=None, init=False)
     _relied_on: int = field(default=0, init=False)
-    """How long somebody else may rely on it from ``_since`` on."""
+    """Seconds from ``_since`` for which another process may rely on it."""
 
     def observe(self, state: LeaseState | None, *, now: float) -> None:
-        """``state`` was read at ``now``, in seconds of our clock; None: there is no Lease."""
+        """``state`` was read at ``now``, in seconds of our clock; None when there is no Lease."""
         if self._since is None or state != self._seen:
             self._relied_on = self._reliance(state)
             self._seen, self._since = state, now
 
     def _reliance(self, state: LeaseState | None) -> int:
-        """Returns how long others may rely on a Lease that has just become ``state``.
+        """Returns the seconds for which other processes may rely on a Lease that has just become ``state``:
 
-        The Lease comes with the manifests: where there is none, it may have been deleted while it was held.
-        Who replaces it by that of the manifests (``helm upgrade --force``) empties it while it is held.
+        1. no Lease: as before, at least ``seconds``. The Lease comes with the manifests, so it may have been
+           deleted while held.
+        2. held by us, or given back: 0.
+        3. held by another process: its duration.
+        4. without a holder otherwise: as before, for ``helm upgrade --force`` empties a Lease that is held.
         """
         if state is None:
             return max(self._relied_on, self.seconds)
@@ -143,7 +146,7 @@ class LeaseObserver:
         return 0 if state.seconds == RELEASED_SECONDS else self._relied_on
 
     def seconds_left(self, *, now: float) -> float:
-        """Returns how long somebody else may still rely on the Lease; 0 when it is ours to take."""
+        """Returns the seconds for which another process may still rely on it; 0 when we may take it."""
         if self._since is None:
             return float(self.seconds)
         return max(0.0, self._since + self._relied_on - now)

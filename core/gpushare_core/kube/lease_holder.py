@@ -1,14 +1,15 @@
-"""Taking a Lease, renewing it, giving it back, and knowing how long it surely is ours."""
+"""Takes a Lease, renews it, gives it back, and knows for how long it is surely ours."""
 
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from gpushare_core.kube.client import KubeClient, Request
+from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.kube.lease import Lease, LeaseObserver, LeaseState, held_lease, released_lease
 from gpushare_core.kube.paths import lease_path
+from gpushare_core.kube.request import ApiRequest
 from gpushare_core.process.clock import steady_seconds, utc_now
 from gpushare_core.text.json_object import Json
 
@@ -16,20 +17,20 @@ _log = logging.getLogger(__name__)
 
 
 class NotHeldError(Exception):
-    """Another process may hold the Lease, or nobody can tell; the text says why, for people."""
+    """Another process may hold the Lease; the text says why, for people."""
 
 
 class ChangedMeanwhileError(NotHeldError):
-    """Somebody wrote the Lease since we read it, be it to take it or only to touch it."""
+    """Somebody wrote the Lease after we had read it."""
 
 
 class UnknownHolderError(NotHeldError):
-    """The Lease could not be read or written: without that it never will be ours."""
+    """The Lease could not be read or written, so it cannot become ours."""
 
 
 @dataclass(slots=True, kw_only=True)
 class LeaseHolder:
-    """The Lease ``name`` in ``namespace``, for ``identity``. One call at a time: the caller sees to that.
+    """The Lease ``name`` in ``namespace``, for ``identity``. Callers make one call at a time.
 
     Messages name the holder by ``program`` and what it ``does``: "the extender X answers binds".
     """
@@ -41,18 +42,19 @@ class LeaseHolder:
     program: str
     does: str
     seconds: int
-    """How long it is relied on after a renewal."""
+    """Duration after a renewal."""
     call_seconds: float
-    """For one call."""
+    """Timeout of one request."""
     clock: Callable[[], float] = steady_seconds
-    """One that goes on while the machine is suspended: for the others the Lease expires meanwhile."""
+    """A clock that goes on while the machine is suspended: for other processes the Lease expires
+    meanwhile."""
     now: Callable[[], datetime] = utc_now
     holding: int = field(default=0, init=False)
-    """Counts up whenever the Lease is taken and somebody else may have had it since we did."""
+    """Counts how often the Lease was taken after another process may have had it."""
     _valid_until: float = field(default=float("-inf"), init=False)
-    """By our clock. Counted from before each renewal was sent: it began no earlier for the others."""
+    """By our clock, counted from before a renewal was sent: for other processes it began no earlier."""
     _written: LeaseState | None = field(default=None, init=False)
-    """As we wrote it last."""
+    """The Lease as we wrote it last."""
     _observer: LeaseObserver = field(init=False)
 
     def __post_init__(self) -> None:
@@ -60,18 +62,18 @@ class LeaseHolder:
 
     @property
     def is_held(self) -> bool:
-        """Whether it was ours when we wrote it last, however long ago."""
+        """Whether the Lease was ours when we wrote it last, however long ago."""
         return self._written is not None and self._written.holder == self.identity
 
     def lasts(self, seconds: float) -> bool:
-        """Returns whether nobody else can have the Lease within ``seconds`` from now."""
+        """Returns whether no other process can take the Lease within ``seconds`` from now."""
         return self._valid_until - self.clock() >= seconds
 
     async def ensure(self, seconds: float) -> None:
-        """Returns when the Lease lasts ``seconds``: takes or renews it if it does not.
+        """Takes or renews the Lease unless it lasts for ``seconds``.
 
         Raises:
-            NotHeldError: it is somebody else's, or could not be read or written.
+            NotHeldError: another process holds it, or it could not be read or written.
         """
         if self.lasts(seconds):
             return
@@ -81,14 +83,10 @@ class LeaseHolder:
             await self._take(await self.read())
 
     async def read(self) -> LeaseState | None:
-        """Returns what the API server has; None when there is no such Lease.
-
-        Raises:
-            NotHeldError: it could not be read.
-        """
+        """Returns the Lease; None when there is none. Raises ``NotHeldError`` when it could not be read."""
         state = None
         try:
-            state = await self._send(Request(path=self._path, timeout=self.call_seconds))
+            state = await self._send(ApiRequest(path=self._path, timeout=self.call_seconds))
         except ApiError as error:
             if not error.is_not_found:
                 raise UnknownHolderError(f"cannot read the Lease {self.name}: {error}") from error
@@ -96,10 +94,10 @@ class LeaseHolder:
         return state
 
     async def release(self) -> None:
-        """Gives the Lease back if it is ours: from this call on we do not rely on it.
+        """Gives the Lease back if it is ours: from this call on it does not last.
 
         Raises:
-            NotHeldError: it could not be read or written; it has to expire.
+            NotHeldError: it could not be read or written, and has to expire.
         """
         if self._written is None or not self.is_held:
             return
@@ -123,7 +121,7 @@ class LeaseHolder:
         self._valid_until = sent + self.seconds
 
     def _raise_if_relied_on(self, present: LeaseState | None) -> None:
-        """Raises ``NotHeldError`` while somebody else may rely on the Lease."""
+        """Raises ``NotHeldError`` while another process may rely on the Lease."""
         if present is None and self.lasts(0.0):
             return  # deleted while it was ours
         left = self._observer.seconds_left(now=self.clock())
@@ -141,11 +139,9 @@ class LeaseHolder:
             f" or as soon as the Lease {self.name} is given back"
         )
 
-    # Calls
-
     async def _write(self, lease: Json) -> LeaseState:
-        """A PUT also creates a Lease that is missing: the right to that can be given for one name only."""
-        request = Request(method="PUT", path=self._path, body=lease, timeout=self.call_seconds)
+        """A PUT also creates a missing Lease: that right can be given for a single name."""
+        request = ApiRequest(method="PUT", path=self._path, body=lease, timeout=self.call_seconds)
         try:
             written = await self._send(request)
         except ApiError as error:
@@ -158,7 +154,7 @@ class LeaseHolder:
         self._observer.observe(written, now=self.clock())
         return written
 
-    async def _send(self, request: Request) -> LeaseState:
+    async def _send(self, request: ApiRequest) -> LeaseState:
         try:
             return (await self.client.read(request, shape=Lease)).state()
         except UnreachableError as error:

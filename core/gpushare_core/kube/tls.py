@@ -1,7 +1,7 @@
-"""The TLS context of calls to the API server, made anew once the files that it is made of have changed.
+"""The TLS context of requests to the API server, made anew when its files have changed.
 
-Client certificates and authorities are renewed on disk, by the kubelet among others; who is not taken for its
-bearer any more cannot read or write anything until it starts again.
+Client certificates and authorities are renewed on disk, by the kubelet among others. A process with an
+expired certificate could read and write nothing until it is started again.
 """
 
 import logging
@@ -14,18 +14,18 @@ from pathlib import Path
 from typing import NamedTuple
 
 RENEW_SECONDS = 10.0
-"""For which files that were read are used; reading one costs as much as a small call."""
+"""For which files that were read are used; reading one costs as much as a small request."""
 
 TlsSource = Callable[[], ssl.SSLContext]
-"""Returns the same context as long as nothing has changed."""
+"""Returns the same context until a file changes."""
 Pem = Path | bytes | None
-"""Of a file, or its content."""
+"""A file, or its content."""
 
 _log = logging.getLogger(__name__)
 
 
 class TlsContents(NamedTuple):
-    """What a context is made of."""
+    """The bytes that a context is made of."""
 
     authority: bytes | None
     chain: bytes | None
@@ -34,16 +34,16 @@ class TlsContents(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TlsParts:
-    """Whom a client trusts, and how it proves who it is."""
+    """Whom a client trusts, and with what it authenticates."""
 
     authority: Pem = None
-    """None: those that the system trusts."""
+    """None for the authorities that the system trusts."""
     certificate: Pem = None
     key: Pem = None
-    """None where it stands beside the certificate."""
+    """None where the key is in the same file as the certificate."""
     is_verified: bool = True
     is_strict: bool = True
-    """As far as this version of Python is."""
+    """Whether X.509 is checked as strictly as this version of Python does by default."""
 
     def read(self) -> TlsContents:
         """Raises ``OSError``."""
@@ -52,8 +52,8 @@ class TlsParts:
         return TlsContents(_content(self.authority), chain)
 
     def context(self, contents: TlsContents) -> ssl.SSLContext:
-        """Raises ``OSError`` or ``ValueError`` for what is no such PEM, or no key of the certificate."""
-        # What stands between certificates may be in any script, and OpenSSL skips it.
+        """Raises ``OSError`` or ``ValueError`` for an unusable PEM, or a key of another certificate."""
+        # Text between certificates may be in any script; OpenSSL skips it.
         authority = None if contents.authority is None else contents.authority.decode("ascii", "ignore")
         if authority is not None and not authority.strip():
             raise ValueError("the certificate of the authority is empty")
@@ -69,21 +69,21 @@ class TlsParts:
 
 @dataclass(slots=True)
 class RenewedTls:
-    """The context for new connections. While files cannot be used, such as a certificate whose key is still
-    the one before, the context before stays in force.
+    """The context for new connections. While the files cannot be used, such as a new certificate beside the
+    old key, the previous context is used.
 
     Raises:
-        OSError, ValueError: there is none to begin with.
+        OSError, ValueError: the files cannot be used from the start.
     """
 
     parts: TlsParts
     clock: Callable[[], float] = time.monotonic
-    """In steady seconds."""
+    """Steady seconds."""
     _contents: TlsContents = field(init=False)
     _context: ssl.SSLContext = field(init=False)
     _good_until: float = field(init=False)
     _problem: str = field(default="", init=False)
-    """Why what is there by now cannot be used."""
+    """Why the present files cannot be used."""
 
     def __post_init__(self) -> None:
         self._good_until = self.clock() + RENEW_SECONDS
@@ -97,7 +97,7 @@ class RenewedTls:
         return self._context
 
     def without_certificate(self) -> "RenewedTls":
-        """Returns what trusts the same and proves nothing."""
+        """Returns the same trust without a client certificate."""
         return RenewedTls(replace(self.parts, certificate=None, key=None), self.clock)
 
     def _renew(self) -> None:
@@ -106,9 +106,11 @@ class RenewedTls:
             contents = self.parts.read()
             if contents != self._contents:
                 self._context, self._contents = self.parts.context(contents), contents
-                _log.info("certificates for calls to the API server were renewed")
+                _log.info("the certificates for requests to the API server were renewed")
         except (OSError, ValueError) as error:
-            self._problem = f"going on with the certificates before, those there now cannot be used: {error}"
+            self._problem = (
+                f"cannot use the present certificates for the API server, using the previous ones: {error}"
+            )
             if self._problem != before:
                 _log.warning("%s", self._problem)
 
@@ -118,7 +120,7 @@ def _content(pem: Pem) -> bytes | None:
 
 
 def _load_client(tls: ssl.SSLContext, chain: bytes) -> None:
-    with tempfile.NamedTemporaryFile() as file:  # the ssl module only loads certificates from files
+    with tempfile.NamedTemporaryFile() as file:  # the ssl module loads certificates from files only
         file.write(chain)
         file.flush()
-        tls.load_cert_chain(file.name, password="")  # else it asks for one on the terminal
+        tls.load_cert_chain(file.name, password="")  # otherwise OpenSSL asks for one on the terminal

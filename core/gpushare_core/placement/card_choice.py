@@ -1,10 +1,10 @@
-"""Placement: which cards a request gets.
+"""Placement: which cards a request gets, and why these.
 
-Pure and shared by extender, plugin and command line, so that all three give the same answer.
+Pure, and shared by extender, plugin and command line, so that all three give the same answer.
 Amounts are units, signed: an over-full card has negative free units and fits nothing.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from heapq import nsmallest
@@ -17,6 +17,18 @@ class Strategy(StrEnum):
     SPREAD = "Spread"
 
 
+class ChoiceReason(StrEnum):
+    """Why a request gets its cards; the values are for people."""
+
+    ONLY = "only card with room"
+    IN_USE = "in use already, so that unused cards stay free"
+    TIGHTEST = "tightest card that fits"
+    EMPTIEST = "emptiest card that fits"
+    FIRST = "first of the cards that fit equally well"
+    LINKED = "smallest group of linked cards that fits"
+    NUMA_NODE = "smallest NUMA node that fits"
+
+
 @dataclass(frozen=True, slots=True)
 class CardRequest:
     """What a request means on cards: ``units`` on each of ``cards`` distinct ones."""
@@ -27,20 +39,20 @@ class CardRequest:
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """One card as the books see it."""
+    """One card, with what is allocated of it."""
 
     uuid: str
     index: int
     units: int
     allocated: int = 0
     healthy: bool = True
-    """Whether it may get new pods: it is not when people have cordoned it, either."""
+    """Whether it may get new pods: not when it is cordoned, either."""
     numa_node: int = -1
     """Negative when unknown."""
     link_group: int = -1
     """Cards of a NUMA node with the same number are linked directly. Negative when unknown."""
     lockable: bool = False
-    """Whether its first use takes it from other classes: those that are in use already come first."""
+    """Whether its first use takes it from other classes: cards that are in use already come first."""
 
     @property
     def free(self) -> int:
@@ -48,7 +60,7 @@ class Card:
 
     @property
     def is_unused(self) -> bool:
-        """Whether nobody has anything of it, and somebody could."""
+        """Whether nobody uses it, and somebody could."""
         return self.healthy and self.allocated == 0 < self.units
 
     def fits(self, units: int) -> bool:
@@ -63,6 +75,12 @@ PREFERENCES: dict[Strategy, Preference] = {
 }
 """The card with the least value wins. Another strategy is another row."""
 
+REASONS: dict[Strategy, ChoiceReason] = {
+    Strategy.BINPACK: ChoiceReason.TIGHTEST,
+    Strategy.SPREAD: ChoiceReason.EMPTIEST,
+}
+"""Why a card wins, where the preference decides."""
+
 
 def choose(
     cards: Iterable[Card], request: CardRequest, strategy: Strategy = Strategy.BINPACK
@@ -73,3 +91,19 @@ def choose(
     if len(fitting) < request.cards:
         return ()
     return tuple(nsmallest(request.cards, fitting, key=lambda card: (card.lockable, preference(card))))
+
+
+def choice_reason(
+    cards: Iterable[Card], units: int, *, chosen: Collection[str], strategy: Strategy
+) -> ChoiceReason:
+    """Returns why those ``chosen`` (UUIDs) of ``cards`` get ``units`` each."""
+    fitting = [card for card in cards if card.fits(units)]
+    taken = [card for card in fitting if card.uuid in chosen]
+    others = [card for card in fitting if card.uuid not in chosen]
+    if not others:
+        return ChoiceReason.ONLY
+    alike = [card for card in others if card.lockable in {card.lockable for card in taken}]
+    if not alike:
+        return ChoiceReason.IN_USE
+    is_tie = len({card.free for card in (*taken, *alike)}) == 1
+    return ChoiceReason.FIRST if is_tie else REASONS[strategy]

@@ -1,1 +1,1 @@
-"""The extender's own audit: looks at the books now and then, and publishes where they differ."""
+"""The extender's own audit: compares the records of nodes that changed, and publishes differences."""

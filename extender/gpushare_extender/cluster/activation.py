@@ -1,10 +1,10 @@
-"""Giving kube-scheduler a reason to try refused pods again.
+"""Making kube-scheduler try unschedulable pods again.
 
-A pod that an extender refused is tried again at any event of what the scheduler watches (its default for
-extenders, ``k8s.io/kubernetes/pkg/scheduler/framework/runtime``), else after five minutes. So one object that
-it watches is touched: a CSIStorageCapacity of a storage class that does not exist. Of all the kinds it is the
-one that can be had in a namespace of our own, means nothing there, and wakes no other pods; to touch a Node
-or a Pod would need rights over all of them.
+kube-scheduler tries a pod that an extender refused again at any event of the objects it watches (its default
+for extenders, ``k8s.io/kubernetes/pkg/scheduler/framework/runtime``), else after five minutes. So the
+extender touches one such object: a CSIStorageCapacity of a storage class that does not exist. No other kind
+can be had in our own namespace, means nothing there, and activates no other pods; to touch a Node or a Pod
+would need rights over all of them.
 """
 
 import asyncio
@@ -18,43 +18,43 @@ from gpushare_core.kube.follow import Clock
 from gpushare_core.kube.paths import storage_capacities
 from gpushare_core.placement.requests import PodRequest
 from gpushare_core.text.json_object import Json
-from gpushare_extender.cluster.lasting_apply import LastingApply
+from gpushare_extender.cluster.retried_apply import apply_until_accepted
 from gpushare_extender.decide.waiting.offered_pods import ATTEMPT_SECONDS, OfferedPods
-from gpushare_extender.decide.waiting.unschedulable_pods import RefusedPods
+from gpushare_extender.decide.waiting.unschedulable_pods import UnschedulablePods
 
 NAME = "gpushare-wake-up"
 ANNOTATION = "gpushare.io/room-since"
 SETTLE_SECONDS = 0.5
-"""The scheduler mostly hears by itself, and tries the pods in this time."""
+"""kube-scheduler mostly learns of the change by itself, and tries the pods in this time."""
 APART_SECONDS = 1.0
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
-class WakeUp:
-    """Touches the object in ``namespace`` when ``refused`` pods would fit and were not tried again."""
+class PodActivation:
+    """Touches the object in ``namespace`` when ``pods`` would fit and were not tried again."""
 
     client: KubeClient
     namespace: str
-    refused: RefusedPods
+    pods: UnschedulablePods
     now: Callable[[], datetime]
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     _room: asyncio.Event = field(default_factory=asyncio.Event, init=False)
 
     def has_room(self, name: str, amount: int) -> None:
-        """``amount`` of the resource ``name`` fits some node, more than before."""
-        if self.refused.has_room(name, amount):
+        """``amount`` of the resource ``name`` fits a node that took less of it before."""
+        if self.pods.has_room(name, amount):
             self._room.set()
 
     def card_has_room(self) -> None:
-        """A card of a node of several resources has more room than before."""
-        if self.refused.card_has_room():
+        """A card has more room than before, on a node that serves several resources."""
+        if self.pods.card_has_room():
             self._room.set()
 
     def fits(self, uid: str) -> None:
         """The pod with this UID would fit now."""
-        if self.refused.fits(uid):
+        if self.pods.fits(uid):
             self._room.set()
 
     async def run(self) -> None:
@@ -63,33 +63,33 @@ class WakeUp:
             await self._room.wait()
             self._room.clear()
             await self.sleep(SETTLE_SECONDS)
-            if self.refused.take_waiting():
-                await self._wake()
+            if self.pods.take_waiting():
+                await self._activate()
                 await self.sleep(APART_SECONDS)
 
-    async def _wake(self) -> None:
-        """Touches the object until that succeeds: which pods wait for it is known here only. Another attempt
-        is for those that have come to wait since as well."""
-        await LastingApply(
-            client=self.client,
-            path=f"{storage_capacities(self.namespace)}/{NAME}",
-            body=lambda: _object(self.now()),
-            purpose="wake kube-scheduler for pods that would fit now",
+    async def _activate(self) -> None:
+        """A retry covers the pods that wait by then, too."""
+        await apply_until_accepted(
+            self.client,
+            f"{storage_capacities(self.namespace)}/{NAME}",
+            lambda: _object(self.now()),
+            purpose="make kube-scheduler try pods that would fit now",
             sleep=self.sleep,
-        ).run(self.refused.take_waiting)
+            before_retry=self.pods.take_waiting,
+        )
         _log.info("units are free for pods that were refused: kube-scheduler is to try them again")
 
 
-async def wake_for_others(
-    wake_up: WakeUp, offered: OfferedPods, clock: Clock, sleep: Callable[[float], Awaitable[None]]
+async def activate_others(
+    activation: PodActivation, offered: OfferedPods, clock: Clock, sleep: Callable[[float], Awaitable[None]]
 ) -> None:
-    """Has those pods tried again that others kept from all nodes they were offered, for they fit more; never
-    returns. kube-scheduler does not know, and would wait for an event, or five minutes."""
+    """Activates pods that fit more nodes than they were offered, and that others, such as another extender,
+    kept from all offered ones: kube-scheduler does not know of the other nodes. Never returns."""
     while True:
         await sleep(ATTEMPT_SECONDS)
         for uid in offered.take_refused(now=clock()):
-            wake_up.refused.refused(uid, PodRequest())
-            wake_up.fits(uid)
+            activation.pods.refused(uid, PodRequest())
+            activation.fits(uid)
 
 
 def _object(moment: datetime) -> Json:

@@ -1,4 +1,4 @@
-"""Reads of pods that a replaced system bound what their metadata do not tell: node and request."""
+"""Reads the node and the request of pods that a replaced system bound, which their metadata do not tell."""
 
 import asyncio
 import logging
@@ -7,11 +7,12 @@ from dataclasses import dataclass, field, replace
 
 from gpushare_core.dialects.table import RESOURCES
 from gpushare_core.kube.backoff import Backoff
-from gpushare_core.kube.client import KubeClient, Request
+from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.errors import ApiError, UnreachableError, asked_to_wait
 from gpushare_core.kube.paths import pod_path
+from gpushare_core.kube.request import ApiRequest
 from gpushare_core.placement.requests import PodRequest
-from gpushare_extender.decide.pod import Pod
+from gpushare_extender.decide.pod import KubePod
 from gpushare_extender.objects.holder import PodUpdate
 from gpushare_extender.objects.legacy_pods import LegacyPod
 
@@ -22,31 +23,31 @@ _log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class LegacyPodReader:
-    """What it has read of a pod never changes, so each is read once."""
+    """Reads each pod once, as its node and request never change."""
 
     client: KubeClient
     pulse: Callable[[], None] = lambda: None
-    """Called while the API server is away. Where it answers and does not tell of a pod, the watch that waits
-    for that shows no sign of life: then this process has to start over."""
+    """Called while the API server is unreachable. It is not called when the API server responds but does not
+    return a pod: the watch that waits for it then counts as stuck, and this process is restarted."""
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     _read: dict[str, tuple[str, PodRequest] | None] = field(default_factory=dict, init=False)
     """Pod UID -> node and request; None where the pod was gone."""
 
     async def complete_all(self, updates: Iterable[PodUpdate]) -> list[PodUpdate]:
-        """Returns ``updates``, all there are, each with what the pod itself says.
+        """Completes ``updates``, which are those of all pods.
 
-        Returns only when the API server has told of every pod: before, units in use would look free.
+        Returns only after the API server has returned every pod: before, units in use would look free.
         """
         present = {update.uid: update for update in updates}
         legacy = [update for update in present.values() if update.legacy]
-        self._read = {each.uid: self._read[each.uid] for each in legacy if each.uid in self._read}
+        self._read = {update.uid: self._read[update.uid] for update in legacy if update.uid in self._read}
         slots = asyncio.Semaphore(PARALLEL_READS)
         completed = await asyncio.gather(*(self._complete_in(slots, update) for update in legacy))
         present.update((update.uid, update) for update in completed)
         return [*present.values()]
 
     async def complete(self, update: PodUpdate) -> PodUpdate:
-        """Returns ``update`` with what the pod itself says, as soon as the API server tells it."""
+        """Returns ``update`` with the pod's node and request, once the API server has returned the pod."""
         legacy = update.legacy
         if legacy is None:
             return update
@@ -78,9 +79,9 @@ class LegacyPodReader:
             await backoff.wait(asked_to_wait(problem))
 
     async def _read_pod(self, legacy: LegacyPod) -> tuple[str, PodRequest] | None:
-        request = Request(path=pod_path(legacy.pod.namespace, legacy.pod.name))
+        request = ApiRequest(path=pod_path(legacy.pod.namespace, legacy.pod.name))
         try:
-            pod = await self.client.read(request, shape=Pod)
+            pod = await self.client.read(request, shape=KubePod)
         except ApiError as error:
             if error.is_not_found:
                 return None

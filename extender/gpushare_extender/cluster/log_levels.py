@@ -1,4 +1,4 @@
-"""The level of the extender's log, as the policies ask for it by way of the GPUShareNodes."""
+"""The level of the extender's log, which policies set through the GPUShareNodes."""
 
 import logging
 from collections import Counter
@@ -14,18 +14,18 @@ _log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class LogLevels:
-    """Of all nodes the most verbose level counts; ``otherwise`` where there are none."""
+    """The most verbose level of all nodes is in force; ``otherwise`` while there are none."""
 
     otherwise: str = LogLevel.INFO
     _by_node: dict[str, str] = field(default_factory=dict, init=False)
     _counts: Counter[str] = field(default_factory=Counter, init=False)
-    """How many nodes ask for each level that any asks for: all nodes of a policy change at once."""
+    """Level -> how many nodes have it, as all nodes of a policy change at once."""
 
     def replace(self, share_nodes: Iterable[ShareNode]) -> None:
-        """Takes ``share_nodes`` for all there are."""
+        """``share_nodes`` are all there are."""
         self._by_node = {share_node.name: share_node.log_level for share_node in share_nodes}
         self._counts = Counter(self._by_node.values())
-        self._keep()
+        self._apply()
 
     def set(self, share_node: ShareNode) -> None:
         before = self._by_node.get(share_node.name)
@@ -33,19 +33,19 @@ class LogLevels:
             self._by_node[share_node.name] = share_node.log_level
             self._counts[share_node.log_level] += 1
             self._uncount(before)
-            self._keep()
+            self._apply()
 
     def drop(self, name: str) -> None:
         if before := self._by_node.pop(name, None):
             self._uncount(before)
-            self._keep()
+            self._apply()
 
     def _uncount(self, level: str | None) -> None:
         if level is not None:
             self._counts[level] -= 1
             self._counts = +self._counts
 
-    def _keep(self) -> None:
+    def _apply(self) -> None:
         level = most_verbose(self._counts, otherwise=self.otherwise)
         if change_level(level):
             _log.info("logging from level %s upwards now", level)

@@ -1,7 +1,7 @@
-"""Making known how many pods another scheduler places that ask for our resources: on a Lease of ours.
+"""Publishes, on our Lease, the pods that request our resources and are placed by another scheduler.
 
-An extender is asked by the kube-scheduler of its own host alone, and forgets at a restart who has asked. So
-the names of schedulers that have asked any of them are kept there, too.
+An extender is asked only by the kube-scheduler of its host, and forgets at a restart who has asked. So the
+Lease also has the names of all schedulers that have asked any extender.
 """
 
 from collections.abc import Mapping, Set
@@ -16,7 +16,7 @@ from gpushare_extender.decide.waiting.other_schedulers import asking_for, candid
 from gpushare_extender.ledger.ledger import Ledger
 
 MAX_PODS = 2000
-"""Are looked at: with more of them the number is that of the first."""
+"""No more pods are looked at: the published number counts only these."""
 
 
 @dataclass(slots=True)
@@ -31,26 +31,25 @@ class OtherSchedulers:
 
     async def run(self) -> None:
         """Never returns."""
-        await self.pods.keep_looking(self.look, "how many pods other schedulers place")
+        await self.pods.keep_looking(self.look, "which pods other schedulers place")
 
     async def look(self) -> None:
-        """Makes known what has changed. Raises ``ApiError`` or ``UnreachableError``."""
-        said = await self._merge({})
-        asking = {*filter(is_name, (*said.get(ASKING_ANNOTATION, "").split(), *self.asking))}
+        """Publishes what has changed. Raises ``ApiError`` or ``UnreachableError``."""
+        published = await self._merge({})
+        asking = {*filter(is_name, (*published.get(ASKING_ANNOTATION, "").split(), *self.asking))}
         if not asking:
             return
-        wanted = {
+        desired = {
             ASKING_ANNOTATION: " ".join(sorted(asking)),
             OTHER_SCHEDULERS_ANNOTATION: report(await self._placed_by_others(asking)) or None,
         }
-        if any(said.get(key) != value for key, value in wanted.items()):
-            await self._merge({"metadata": {"annotations": wanted}})
+        if any(published.get(key) != value for key, value in desired.items()):
+            await self._merge({"metadata": {"annotations": desired}})
 
     async def _placed_by_others(self, asking: Set[str]) -> list[str]:
         names: list[str] = []
         read = 0
-        self.pods.field_selector = candidates(asking)
-        async for items in self.pods.pages():
+        async for items in self.pods.pages(candidates(asking)):
             names += asking_for(items, dict(self.ledger.resources))
             read += len(items)
             if read >= MAX_PODS:
@@ -58,7 +57,7 @@ class OtherSchedulers:
         return names
 
     async def _merge(self, body: Json) -> Mapping[str, str]:
-        """Returns the annotations; an empty ``body`` reads them, for which there is no right of its own."""
+        """Returns the annotations. An empty ``body`` reads them: the extender has no right to get a Lease."""
         lease = await self.client.merge(lease_path(self.namespace, CALLS_LEASE), body)
         annotations: Mapping[str, str] = lease["metadata"].get("annotations") or {}
         return annotations

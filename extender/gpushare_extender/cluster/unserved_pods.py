@@ -1,6 +1,6 @@
-"""Telling pods that wait for what no node has: kube-scheduler does not ask an extender about them.
+"""Writes Events for pods that wait for what no node has: kube-scheduler does not ask an extender about them.
 
-Every extender looks, and all write the same: an Event has its name from the pod and the reason.
+All extenders do so and write the same Event: its name comes from the pod and the reason.
 """
 
 import logging
@@ -19,48 +19,45 @@ from gpushare_extender.ledger.ledger import Ledger
 UNPLACED = "spec.nodeName=,status.phase=Pending"
 """Field selector."""
 MAX_EVENTS = 20
-"""Of one page of pods: whoever makes thousands of such pods need not be told of each."""
+"""For one page of pods: whoever makes thousands of such pods need not hear of each."""
 AGAIN_SECONDS = 1800.0
-"""An Event is written again after that: API servers forget them after an hour."""
+"""Until an Event is written again: API servers delete Events after an hour."""
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
 class UnservedPods:
-    """Looks at all ``pods`` without a node, now and then."""
+    """Looks at all pods without a node, now and then."""
 
     client: KubeClient
     ledger: Ledger
     pods: PacedPods
-    """Those that ``UNPLACED`` selects."""
     now: Callable[[], datetime] = utc_now
-    _told: dict[tuple[str, str], float] = field(default_factory=dict, init=False)
-    """UID and reason -> when."""
+    _written: dict[tuple[str, str], float] = field(default_factory=dict, init=False)
+    """UID and reason -> when the Event was written."""
 
     async def run(self) -> None:
         """Never returns."""
         await self.pods.keep_looking(self.look, "which pods wait")
 
     async def look(self) -> None:
-        """Tells those that have not been told lately. Raises ``ApiError`` or ``UnreachableError``."""
+        """Writes the Events that are due. Raises ``ApiError`` or ``UnreachableError``."""
         now = self.pods.clock()
-        self._told = {key: at for key, at in self._told.items() if now - at < AGAIN_SECONDS}
-        async for items in self.pods.pages():
+        self._written = {key: at for key, at in self._written.items() if now - at < AGAIN_SECONDS}
+        async for items in self.pods.pages(UNPLACED):
             waiting = list(read_waiting(items))
             biggest = self.ledger.biggest() if waiting else {}
-            due = [each for pod in waiting if (each := remark(pod, biggest)) and self._is_due(each)]
-            for each in due[:MAX_EVENTS]:
-                await self._tell(each)
+            remarks = [found for pod in waiting if (found := remark(pod, biggest))]
+            due = [found for found in remarks if (found.pod.uid, found.reason) not in self._written]
+            for found in due[:MAX_EVENTS]:
+                await self._write(found)
 
-    def _is_due(self, told: Remark) -> bool:
-        return (told.pod.uid, told.reason) not in self._told
-
-    async def _tell(self, told: Remark) -> None:
+    async def _write(self, found: Remark) -> None:
         try:
-            await self.client.create(events(told.pod.namespace), told.to_event(self.now()))
+            await self.client.create(events(found.pod.namespace), found.to_event(self.now()))
         except ApiError as error:
-            # A conflict: another extender has written it, or this one has before it was restarted.
+            # A conflict: another extender has written it, or this one before it was restarted.
             if not error.is_conflict:
-                _log.warning("no Event: %s (%s)", told.note, error, extra={"pod": str(told.pod)})
-        self._told[told.pod.uid, told.reason] = self.pods.clock()
+                _log.warning("no Event: %s (%s)", found.note, error, extra={"pod": str(found.pod)})
+        self._written[found.pod.uid, found.reason] = self.pods.clock()

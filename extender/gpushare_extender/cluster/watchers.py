@@ -1,4 +1,4 @@
-"""What keeps the ledger true to the cluster: one watch of pods, one of GPUShareNodes."""
+"""The two watches that keep the ledger up to date: of pods, and of GPUShareNodes."""
 
 import asyncio
 import logging
@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from gpushare_core.kube import paths
-from gpushare_core.kube.client import CALL_TIMEOUT, KubeClient
+from gpushare_core.kube.client import REQUEST_TIMEOUT, KubeClient
 from gpushare_core.kube.follow import IDLE_SECONDS, Clock, Collection, Follower, Listed, follow
 from gpushare_extender.cluster.legacy_pods import LegacyPodReader
 from gpushare_extender.cluster.log_levels import LogLevels
@@ -24,30 +24,30 @@ BOUND_PODS = Collection(
     field_selector="spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed",
     metadata_only=True,
 )
-"""Bound and not finished. Terminating ones are in it until they are gone: their containers may still run."""
+"""Pods that are bound and not finished. Terminating pods count, as their containers may still run."""
 SHARE_NODES = Collection(path=paths.SHARE_NODES)
 
-DEAD_SECONDS = IDLE_SECONDS + 4 * CALL_TIMEOUT
-"""Silence of a watch that cannot have a cause outside this process."""
+DEAD_SECONDS = IDLE_SECONDS + 4 * REQUEST_TIMEOUT
+"""A longer silence of a watch can only have a cause inside this process."""
 
-DEPARTURES_PERIOD = 0.5
-"""Seconds between two looks at the pods that are gone and count still."""
+RELEASE_PERIOD = 0.5
+"""Seconds between two looks at the deleted pods whose units are not released."""
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
 class WatchHealth:
-    """How one watch is doing."""
+    """The state of one watch."""
 
     collection: str
     clock: Clock = time.monotonic
     listed: bool = False
     """Whether the whole collection has been in the ledger once."""
     round: int = 0
-    """How often the watch was started over."""
+    """How often the watch was started anew."""
     settled: Callable[[], None] = field(default=lambda: None, kw_only=True)
-    """Is told whenever the whole collection is in the ledger: what there is lives long."""
+    """Called whenever the whole collection is in the ledger, and lives long there."""
     _applied_round: int = field(default=-1, init=False)
     _last_sign: float = field(init=False)
     _applied: asyncio.Event = field(default_factory=asyncio.Event, init=False)
@@ -56,25 +56,25 @@ class WatchHealth:
         self._last_sign = self.clock()
 
     def applied(self) -> None:
-        """The whole collection, as just read, is in the ledger."""
+        """The whole collection was just read and is in the ledger."""
         self.listed = True
         self._applied_round = self.round
         self._applied.set()
         self.settled()
 
     async def until_applied(self, begun_in: int) -> None:
-        """Returns once a list that began in that round, or later, is in the ledger."""
+        """Returns once a list that began in round ``begun_in`` or later is in the ledger."""
         while self._applied_round < begun_in:
             self._applied.clear()
             await self._applied.wait()
 
     def pulse(self) -> None:
-        """The watch was tried again, or the server gave a sign."""
+        """The watch made an attempt, or the API server sent something."""
         self._last_sign = self.clock()
 
     @property
     def silence(self) -> float:
-        """Seconds since the last attempt or sign of the server."""
+        """Seconds since the last pulse."""
         return self.clock() - self._last_sign
 
     def follower(self) -> Follower:
@@ -83,17 +83,17 @@ class WatchHealth:
 
 @dataclass(slots=True)
 class Watch:
-    """One watch, which can be made to read everything anew."""
+    """One watch that can be made to list everything anew."""
 
     follow: Callable[[], Coroutine[Any, Any, None]]
     """Lists and watches, for ever."""
     health: WatchHealth
     _asked: int = field(default=0, init=False)
-    """Of how many rounds there must be a list."""
+    """The round of which a list was asked for last."""
     _again: asyncio.Event = field(default_factory=asyncio.Event, init=False)
 
     async def run(self) -> None:
-        """Follows, and starts over whenever ``read_again`` asks for it; never returns."""
+        """Follows, and starts anew whenever ``read_again`` is called; never returns."""
         while True:
             self._again.clear()
             self.health.round = self._asked
@@ -104,25 +104,21 @@ class Watch:
                 if following.done():
                     return await following
             finally:
-                await _cancel(following, again)
+                following.cancel()
+                again.cancel()
+                await asyncio.gather(following, again, return_exceptions=True)
 
     async def read_again(self) -> None:
-        """Returns once all that the API server has by now is in the ledger: read consistently, not from a
-        watch that may lag behind."""
+        """Returns once all that the API server has now is in the ledger, by a consistent read: the watch may
+        lag behind."""
         self._asked += 1
         asked = self._asked
         self._again.set()
         await self.health.until_applied(asked)
 
 
-async def _cancel(*tasks: "asyncio.Task[Any]") -> None:
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
-
-
 class AnnotationWarnings:
-    """Warns once of each annotation that cannot be read."""
+    """Warns once about each annotation that cannot be read."""
 
     def __init__(self) -> None:
         self._warned: dict[str, str] = {}
@@ -139,10 +135,9 @@ class AnnotationWarnings:
         self._warned.pop(uid, None)
 
     def replace(self, pods: Iterable[PodUpdate]) -> None:
-        """Takes ``pods`` for all there are: the others are dropped."""
+        """``pods`` are all there are: the others are dropped."""
         unreadable = {pod.uid: pod for pod in pods if pod.message}
-        for uid in self._warned.keys() - unreadable.keys():
-            self.drop(uid)
+        self._warned = {uid: message for uid, message in self._warned.items() if uid in unreadable}
         for pod in unreadable.values():
             self.update(pod)
 
@@ -155,7 +150,8 @@ async def watch_pods(
 ) -> None:
     """Brings every allocation into the ledger; never returns.
 
-    ``gone`` is told of every pod (UID) that was deleted or has ended, just before the ledger is.
+    ``gone`` is called with the UID of every pod that was deleted or has ended, just before the ledger is
+    told.
     """
     warnings = AnnotationWarnings()
     legacy = LegacyPodReader(client, health.pulse)
@@ -165,7 +161,7 @@ async def watch_pods(
             updates = [_compared(ledger, update) for update in await legacy.complete_all(event.items)]
             warnings.replace(updates)
             ledger.replace_pods(updates, begun=event.begun)
-            del event, updates  # else the whole list would stay until there is another one
+            del event, updates  # else the whole list would stay in memory until the next one
             health.applied()
         elif event.kind == "DELETED":
             warnings.drop(event.item.uid)
@@ -178,18 +174,19 @@ async def watch_pods(
             ledger.set_pod(update)
 
 
-async def end_departures(
+async def free_unreleased_pods(
     ledger: Ledger, clock: Clock = time.monotonic, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
 ) -> None:
-    """Frees in time what departed pods had; never returns. ``clock``: that of the watch of pods."""
+    """Frees the units of deleted pods after a limited time; never returns. ``clock``: that of the watch of
+    pods."""
     while True:
-        await sleep(DEPARTURES_PERIOD)
-        ledger.end_departures(now=clock())
+        await sleep(RELEASE_PERIOD)
+        ledger.free_unreleased(now=clock())
 
 
 def read_known_pod(ledger: Ledger, raw: msgspec.Raw | bytes) -> PodUpdate:
-    """Returns what is known already where that is the same: of a list that is read anew nearly all is, and
-    would be in memory twice until all of it is there."""
+    """Returns the known object where it is equal: nearly all of a list that is read anew is known, and would
+    be in memory twice until the whole list is read."""
     update = read_pod(raw)
     known = PodUpdate(update.uid, ledger.holder(update.uid))
     return known if known == update else update
@@ -203,9 +200,9 @@ def read_known_share_node(ledger: Ledger, raw: msgspec.Raw | bytes) -> ShareNode
 
 
 def _compared(ledger: Ledger, update: PodUpdate) -> PodUpdate:
-    """Returns ``update`` with a message where it does not go together with what is known of the pod."""
+    """Returns ``update``, with a message if it contradicts what is known of the pod."""
     known = ledger.holder(update.uid)
-    if known is None or ledger.is_reserved(update.uid):
+    if known is None or update.uid in ledger.reservations:
         return update
     return contradiction(known, update)
 
@@ -219,7 +216,7 @@ async def watch_share_nodes(
 ) -> None:
     """Brings every GPUShareNode into the ledger; never returns.
 
-    ``reported`` is told the name of every node of which something new was seen.
+    ``reported`` is called with the name of every node whose GPUShareNode has changed.
     """
     log_levels = log_levels or LogLevels()
     read = partial(read_known_share_node, ledger)
@@ -242,6 +239,6 @@ async def watch_share_nodes(
 
 
 def _log_if_closed(share_node: ShareNode, known: ShareNode | None) -> None:
-    """Once for each reason: its plugin writes a status as often as it likes."""
+    """Logs each reason once, however often the plugin writes the status."""
     if share_node.closed_reason and (known is None or known.closed_reason != share_node.closed_reason):
         _log.info("takes no pods: %s", share_node.closed_reason, extra={"node": share_node.name})

@@ -1,4 +1,4 @@
-"""What Prometheus reads of the ledger: sums over the cluster, never a node or a pod by name. Pure."""
+"""What Prometheus reads of the ledger: sums over the cluster, without names of nodes or pods. Pure."""
 
 from collections.abc import Iterator
 
@@ -24,11 +24,11 @@ STATES = {
 
 
 def ledger_figures(ledger: Ledger) -> Iterator[Sample]:
-    """Yields the same number of figures for one node as for thousands."""
+    """Yields as many figures for one node as for thousands."""
     for name, amounts in ledger.greatest.items():
         if amounts:
             yield NODES.at(len(amounts), name)
             yield MAX_FREE.at(max(amounts.values()), name)
     for state, text in STATES.items():
-        yield RESERVATIONS.at(len(ledger.reservations(state)), text)
+        yield RESERVATIONS.at(len(ledger.reservations.in_state(state)), text)
     yield HELD_NODES.at(len(ledger.holds.nodes()))

@@ -1,10 +1,10 @@
-"""What pods have of one card. Small: a cluster has tens of thousands of cards, and most of them one pod."""
+"""What pods have of one card. Small: a cluster has tens of thousands of cards, most of them with one pod."""
 
 import msgspec
 
 
 class Booking(msgspec.Struct, frozen=True, gc=False):
-    """One pod's, and the other pods'. A fourth of the size of a dictionary with one entry."""
+    """What one pod has, and a link to what the others have: a quarter of a dictionary with one entry."""
 
     uid: str
     units: int
@@ -12,11 +12,11 @@ class Booking(msgspec.Struct, frozen=True, gc=False):
 
 
 Bookings = Booking | None
-"""Of all pods of a card; no pod is in it twice."""
+"""What all pods have of a card; no pod is in it twice."""
 
 
 def units_by_pod(bookings: Bookings) -> dict[str, int]:
-    """Returns pod UID -> units; the caller may change it."""
+    """Returns pod UID -> units, in a new dictionary."""
     units: dict[str, int] = {}
     while bookings is not None:
         units[bookings.uid] = bookings.units
@@ -25,7 +25,7 @@ def units_by_pod(bookings: Bookings) -> dict[str, int]:
 
 
 def bookings_of(units: dict[str, int]) -> Bookings:
-    """Returns what ``units_by_pod`` returns ``units`` for."""
+    """The inverse of ``units_by_pod``."""
     bookings: Bookings = None
     for uid in reversed(units):
         bookings = Booking(uid, units[uid], bookings)
@@ -33,7 +33,6 @@ def bookings_of(units: dict[str, int]) -> Bookings:
 
 
 def units_booked(bookings: Bookings, uid: str) -> int:
-    """Returns the units of one pod; 0 for one that is not in it."""
     while bookings is not None:
         if bookings.uid == uid:
             return bookings.units
@@ -42,7 +41,7 @@ def units_booked(bookings: Bookings, uid: str) -> int:
 
 
 def with_units(bookings: Bookings, uid: str, units: int) -> Bookings:
-    """Returns ``bookings`` with so many units more of a pod."""
+    """Returns ``bookings`` with so many more units of a pod."""
     if bookings is None:
         return Booking(uid, units)
     by_pod = units_by_pod(bookings)
@@ -51,7 +50,6 @@ def with_units(bookings: Bookings, uid: str, units: int) -> Bookings:
 
 
 def without_pod(bookings: Bookings, uid: str) -> Bookings:
-    """Returns ``bookings`` of the other pods."""
     by_pod = units_by_pod(bookings)
     by_pod.pop(uid, None)
     return bookings_of(by_pod)

@@ -1,7 +1,7 @@
 """Whether requests fit nodes, and how good each node is for them: known until the node changes. Pure.
 
-Pods come in bursts of equals, and each of them asks about hundreds or thousands of nodes, of which few have
-changed since the pod before. Nor are there many different nodes: what one answers, all do that are like it.
+Pods come in bursts of equals. Each of them asks about hundreds or thousands of nodes, and few of these have
+changed since the pod before. Nor are there many different nodes: nodes that are alike share their answers.
 """
 
 from collections import OrderedDict
@@ -17,38 +17,37 @@ from gpushare_extender.ledger.node_room import NodeRoom, room_of
 from gpushare_extender.ledger.unfit_reason import UNKNOWN_NODE, Refusal, UnfitReason, unfit_reason
 
 MAX_SHAPES = 64
-"""Of requests are remembered, for anybody may make up more. At 5,000 nodes each takes up to 0.3 MiB, and one
-that is not remembered up to 80 ms where no two nodes are alike."""
+"""Of requests that are remembered: anybody may make up more. At 5,000 nodes each takes up to 0.3 MiB; a
+request that is not remembered takes up to 80 ms where no two nodes are alike."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Fit:
-    """A request fits a node. Compared by identity: thousands of nodes share few of them."""
+    """A request fits a node. Compared by identity: thousands of nodes share few."""
 
     strategy: Strategy
     candidates: int
-    """How many such nodes are offered for a pod at most; 0: all."""
+    """How many nodes of the policy are offered for a pod at most; 0: all."""
     key: Key
     """The least is the best of the nodes with the same strategy."""
 
     @property
     def identity(self) -> Hashable:
-        """Returns the same for those that say the same."""
+        """Equal for fits that say the same."""
         return (self.strategy, self.candidates, self.key)
 
 
 Answer = Fit | UnfitReason
 Shape = tuple[tuple[str, int], ...]
-"""What of a request decides where it fits: extended resources and how much of each."""
+"""What decides where a request fits: extended resources and how much of each."""
 
 
 def shape_of(request: Request) -> Shape:
-    """Returns the same for requests that fit the same nodes."""
     return tuple((resource.name, resource.total) for resource in request.resources)
 
 
 def node_unfit_reason(node: NodeLedger | None, room: NodeRoom | None, request: Request) -> UnfitReason:
-    """Returns why ``request`` does not fit ``node``, which has ``room``; to be asked only where so."""
+    """Returns why ``request``, which does not fit, does not fit ``node`` with this ``room``."""
     if node is None or node.share_node is None:
         return UNKNOWN_NODE
     if room is None:
@@ -56,27 +55,26 @@ def node_unfit_reason(node: NodeLedger | None, room: NodeRoom | None, request: R
     return unfit_reason(request, room)
 
 
-class NodeState:
-    """What nodes have in common that answer every request alike; it lives as long as there are any."""
+class SharedAnswers:
+    """The answers of nodes that answer every request alike; it lives as long as there are such nodes."""
 
     __slots__ = ("__weakref__", "answers")
 
     def __init__(self) -> None:
         self.answers: dict[Shape, Answer] = {}
-        """To the requests that are remembered."""
 
 
-class _States:
-    """Of all nodes whose state somebody has asked for since they changed."""
+class _AnswersByNode:
+    """Of the nodes that somebody has asked about since they changed."""
 
     def __init__(self) -> None:
-        self._by_fingerprint: WeakValueDictionary[Hashable, NodeState] = WeakValueDictionary()
-        self._by_node: dict[str, NodeState] = {}
+        self._by_fingerprint: WeakValueDictionary[Hashable, SharedAnswers] = WeakValueDictionary()
+        self._by_node: dict[str, SharedAnswers] = {}
 
-    def of(self, name: str, node: NodeLedger) -> NodeState:
+    def of(self, name: str, node: NodeLedger) -> SharedAnswers:
         state = self._by_node.get(name)
         if state is None:
-            state = self._by_fingerprint.setdefault(node.fingerprint(), NodeState())
+            state = self._by_fingerprint.setdefault(node.fingerprint(), SharedAnswers())
             self._by_node[name] = state
         return state
 
@@ -89,7 +87,7 @@ class _States:
 
 
 class FitIndex:
-    """Over ``nodes`` and what they have ``rooms`` for, both by name and kept up to date by their owner."""
+    """Over ``nodes`` and their ``rooms``, both by name and kept up to date by their owner."""
 
     def __init__(
         self, nodes: Mapping[str, NodeLedger], rooms: Mapping[str, NodeRoom], most: int = MAX_SHAPES
@@ -98,11 +96,10 @@ class FitIndex:
         self._rooms = rooms
         self._most = most
         self._shapes: OrderedDict[Shape, _Answers] = OrderedDict()
-        """Those that nobody has asked about for longest come first."""
-        self._states = _States()
+        """The one that nobody has asked about for longest comes first."""
+        self._states = _AnswersByNode()
 
     def answers(self, nodes: Iterable[str], request: Request) -> list[Answer]:
-        """Returns for each of ``nodes`` whether ``request`` fits it."""
         return [*map(self._answers(request).__getitem__, nodes)]
 
     def forget(self, node: str) -> None:
@@ -128,12 +125,12 @@ class FitIndex:
 
 
 def _bare(request: Request) -> PodRequest:
-    """Returns what decides where ``request`` fits, and is small: a pod may have thousands of containers."""
+    """Returns ``request`` without containers: a pod may have thousands."""
     return PodRequest(tuple(replace(resource, containers={}) for resource in request.resources))
 
 
 class _Answers(dict[str, Answer]):
-    """Those to one request, by node; one that is not there is found when it is asked for."""
+    """The answers to one request, by node; each is found when it is asked for."""
 
     __slots__ = ("_nodes", "_request", "_rooms", "_shape", "_shared", "_states")
 
@@ -141,7 +138,7 @@ class _Answers(dict[str, Answer]):
         self,
         nodes: Mapping[str, NodeLedger],
         rooms: Mapping[str, NodeRoom],
-        states: _States,
+        states: _AnswersByNode,
         request: Request,
     ) -> None:
         self._nodes = nodes
@@ -150,10 +147,10 @@ class _Answers(dict[str, Answer]):
         self._request = request
         self._shape = shape_of(request)
         self._shared: WeakValueDictionary[Hashable, Answer] = WeakValueDictionary()
-        """Each gives its place up with the last node that it is the answer for."""
+        """Each lives as long as it is the answer of some node."""
 
     def __missing__(self, name: str) -> Answer:
-        """Remembers nothing of a node that is not known: a caller may make up names."""
+        """Remembers nothing of an unknown node: a caller may make up names."""
         node = self._nodes.get(name)
         if node is None or node.share_node is None:
             return UNKNOWN_NODE
@@ -175,7 +172,7 @@ class _Answers(dict[str, Answer]):
         return known
 
     def _fits_each(self, room: NodeRoom) -> bool:
-        """Returns whether each resource alone would fit: that is cheap to tell, and mostly all there is."""
+        """Returns whether each resource alone would fit: that is cheap, and most requests have only one."""
         offers = ((room_of(resource.name, room), resource.total) for resource in self._request.resources)
         return all(offered is not None and total <= offered.room.greatest for offered, total in offers)
 

@@ -1,4 +1,4 @@
-"""Units of cards that are kept free for a pod which is not being bound yet."""
+"""Units of cards that are kept free for a pod that is not being bound yet."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -12,10 +12,8 @@ HOLD_SECONDS = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hold:
-    """Keeps the units of ``holder`` from pods that are no more important than the one they are for.
-
-    They may be in use still, by pods that are on their way out.
-    """
+    """Keeps the units of ``holder`` from pods that are no more important than the pod it is for. Pods that
+    are about to end may still use these units."""
 
     holder: Holder
     request: Request
@@ -25,7 +23,7 @@ class Hold:
 
     @property
     def uid(self) -> str:
-        """Of the pod that they are for."""
+        """Of the pod that it is for."""
         return self.holder.uid
 
     @property
@@ -33,7 +31,7 @@ class Hold:
         return self.holder.node
 
     def counts_for(self, uid: str, priority: int) -> bool:
-        """Returns whether the units are kept from a pod with this UID and priority."""
+        """Returns whether it keeps the units from the pod with this UID and priority."""
         return uid != self.uid and priority <= self.priority
 
 
@@ -50,18 +48,16 @@ class Holds:
         self._by_uid[hold.uid] = hold
 
     def pop(self, uid: str) -> Hold | None:
-        """Removes and returns what is held for the pod; None when that is nothing."""
         return self._by_uid.pop(uid, None)
 
     def of(self, uid: str) -> Hold | None:
-        """Returns what is held for the pod, or None."""
         return self._by_uid.get(uid)
 
     def nodes(self) -> set[str]:
-        """Returns the names of the nodes on which something is held."""
         return {hold.node for hold in self._by_uid.values()}
 
-    def passed(self, node: str, *, uid: str, priority: int) -> set[str]:
-        """Returns the UIDs of the pods whose holds on ``node`` do not count for this pod."""
+    def ignorable_for(self, node: str, *, uid: str, priority: int) -> set[str]:
+        """Returns the UIDs of the pods whose holds on ``node`` do not count for the pod ``uid``: its own, and
+        those for less important pods."""
         there = (hold for hold in self._by_uid.values() if hold.node == node)
         return {hold.uid for hold in there if not hold.counts_for(uid, priority)}

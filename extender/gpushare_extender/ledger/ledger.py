@@ -1,30 +1,33 @@
 """The extender's sums over the whole cluster: which units of which card are free. Pure and synchronous.
 
-Three sources meet here: GPUShareNodes (which cards there are), allocations (annotations of pods that are
-bound, ours or those of a replaced system) and reservations (units chosen by a bind that no watch has shown as
-an allocation yet).
+Three sources meet here:
+1. GPUShareNodes: which cards there are, and what the kubelets have given out.
+2. Allocations: annotations of bound pods, ours or those of a replaced system.
+3. Reservations: units chosen by a bind that no watch has shown as an allocation yet.
 
-A bound pod never changes its node. Where its annotation names another one than before, one of the two is
+A bound pod never changes its node. Where its annotation names another node than before, one of the two is
 wrong: the pod counts on both until its annotation and the GPUShareNode of the node in it agree.
 
-A pod can be gone while the kubelet has its units still. Its node's plugin tells when they are back; where it
-has not even told that they were given out, they count for as long as that may take.
+A pod can be gone while the kubelet still has its units. The plugin of its node reports when they are back.
+Where the plugin has not even reported that they were given out, they count for as long as that may take.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
-from gpushare_core.placement.requests import Request, ResourceClass, ResourceRequest
-from gpushare_extender.ledger.fit_index import Answer, FitIndex, node_unfit_reason
-from gpushare_extender.ledger.greatest import Greatest
+from gpushare_core.placement.card_choice import ChoiceReason
+from gpushare_core.placement.requests import Request, ResourceClass
+from gpushare_extender.ledger.cluster_room import ClusterRoom
+from gpushare_extender.ledger.extended_resources import OurResources
+from gpushare_extender.ledger.fit_index import Answer, node_unfit_reason
 from gpushare_extender.ledger.hold import Hold, Holds
-from gpushare_extender.ledger.node_ledger import FreeOf, NodeLedger
+from gpushare_extender.ledger.listener import LedgerListener
+from gpushare_extender.ledger.node_ledger import NodeLedger
 from gpushare_extender.ledger.node_room import NodeRoom
-from gpushare_extender.ledger.our_resources import OurResources
-from gpushare_extender.ledger.reservations import BindState, Reservation, Reservations
+from gpushare_extender.ledger.reservations import BindReservations, BindState, Reservation
 from gpushare_extender.ledger.unfit_reason import UnfitReason
 from gpushare_extender.ledger.unreleased_pods import UnreleasedPods
-from gpushare_extender.objects.holder import CardUnits, Holder, PodUpdate, unix_seconds
+from gpushare_extender.objects.holder import CardUnits, Holder, PodUpdate, legacy_holder
 from gpushare_extender.objects.legacy_pods import LegacyPods
 from gpushare_extender.objects.pod_reference import PodReference
 from gpushare_extender.objects.share_node import ShareNode
@@ -37,43 +40,27 @@ class DoesNotFitError(Exception):
 class Ledger:
     """Use from one thread. The sums are right after every method."""
 
-    def __init__(
-        self,
-        has_room: Callable[[str, int], None] = lambda _name, _amount: None,
-        held_is_free: Callable[[str], None] = lambda _uid: None,
-        card_has_room: Callable[[], None] = lambda: None,
-        node_changed: Callable[[str], None] = lambda _node: None,
-    ) -> None:
-        """``has_room`` is told which amount of which resource, by its name, fits a node, if more than before;
-        ``held_is_free`` the UID of a pod that fits where units are held for it, whenever its node changed,
-        and of one that has no units reserved any more, and so may fit other nodes than that one again;
-        ``card_has_room`` that any card of a node of several resources has more room; ``node_changed`` the
-        name of a node whenever anything of it changes."""
-        self._has_room = has_room
-        self._held_is_free = held_is_free
-        self._card_has_room = card_has_room
-        self._node_changed = node_changed
+    def __init__(self, listener: LedgerListener | None = None) -> None:
+        self._listener = listener or LedgerListener()
         self.holds = Holds()
         """For reading only."""
         self._nodes: dict[str, NodeLedger] = {}
         self._holders: dict[str, Holder] = {}
-        """By pod UID, as known last; those with a reservation as well."""
-        self._doubted: dict[str, set[str]] = {}
-        """Pod UID -> the other nodes on which it counts, as its annotation has named them before."""
-        self._departures = UnreleasedPods()
-        self._leaving: set[str] = set()
-        """The nodes whose plugins may tell of pods that are gone."""
-        self._reservations = Reservations()
-        self._rooms: dict[str, NodeRoom] = {}
-        """Of every node that takes pods of ours."""
-        self._free: dict[str, Mapping[FreeOf, int]] = {}
-        """Of every such node that serves several resources."""
-        self._greatest = Greatest()
+        """By pod UID, as seen last; those with a reservation as well."""
+        self._earlier_nodes: dict[str, set[str]] = {}
+        """Pod UID -> the other nodes on which it counts: its annotation named them before."""
+        self._unreleased = UnreleasedPods()
+        self._with_gone: set[str] = set()
+        """The nodes whose plugins may still report pods that are gone."""
+        self.reservations = BindReservations()
+        """What no watch has shown as an allocation yet; ``reserve`` and ``release`` add and remove."""
+        cluster = self._cluster = ClusterRoom(self._nodes, self._listener)
+        self._rooms, self._greatest = cluster.rooms, cluster.greatest
+        self.index = cluster.index
+        """For reading only."""
         self.greatest: Mapping[str, Mapping[str, int]] = self._greatest.by_name
         """Name of an extended resource -> node that serves it and takes pods of ours -> the greatest amount
         that fits there."""
-        self.index = FitIndex(self._nodes, self._rooms)
-        """For reading only."""
         self._changed: dict[str, None] | None = None
         """While many changes are made at once: the nodes that are to be followed."""
         self._ours = OurResources()
@@ -86,24 +73,22 @@ class Ledger:
         self._node_ledger(share_node.name).set_share_node(share_node)
         self._update_index(share_node.name)
         self._count_legacy(share_node.name)
-        for uid in [uid for uid in self._doubted if self._holders[uid].node == share_node.name]:
-            self._settle(uid)
-        for uid in self._departures.on(share_node.name):
+        for uid in [uid for uid in self._earlier_nodes if self._holders[uid].node == share_node.name]:
+            self._count_on_one_node(uid)
+        for uid in self._unreleased.on(share_node.name):
             if self._nodes[share_node.name].is_reported_in_full(uid):
-                self._end_departure(uid)
+                self._free_unreleased(uid)
 
     def drop_share_node(self, node: str) -> None:
-        """The node takes no more pods; what its pods have stays in the sums."""
+        """The node takes no more pods; what its pods have still counts."""
         self._ours.set_node(node, ())
         if node_ledger := self._nodes.get(node):
             node_ledger.set_share_node(None)
             self._update_index(node)
 
     def replace_share_nodes(self, share_nodes: Iterable[ShareNode]) -> None:
-        """Takes ``share_nodes`` for all there are: nodes that are not among them take no more pods.
-
-        Of those that are as they were nothing is done: of a list that is read anew nearly all are.
-        """
+        """Takes ``share_nodes`` for all there are: other nodes take no more pods. Those that have not changed
+        are skipped: nearly all of a list that is read anew."""
         present = {share_node.name: share_node for share_node in share_nodes}
         with self._many_changes():
             for node in self._nodes.keys() - present.keys():
@@ -125,12 +110,12 @@ class Ledger:
     # Allocations
 
     def set_pod(self, update: PodUpdate) -> None:
-        """A bound pod was seen. Its annotation takes the place of its reservation.
+        """A bound pod was seen. Its annotation replaces its reservation.
 
-        Where there is none any more, what it said still counts: the pod has its units until it is gone.
+        Where the annotation is gone, what it said still counts: the pod has its units until it is gone.
         """
         if update.holder is not None:
-            self._reservations.pop(update.uid)
+            self.reservations.pop(update.uid, None)
             self._legacy.drop(update.uid)
             self._put(update.holder)
         elif update.legacy is not None and update.uid not in self._holders:
@@ -138,37 +123,37 @@ class Ledger:
             self._count_legacy(update.legacy.node)
 
     def drop_pod(self, uid: str) -> None:
-        """The pod has nothing any more: what it had, or had reserved, is free."""
-        self._reservations.pop(uid)
+        """What the pod had, or had reserved, is free."""
+        self.reservations.pop(uid, None)
         self._remove_from(self._forget(uid), uid)
 
     def pod_deleted(self, uid: str, *, now: float) -> None:
-        """A bound pod is gone, or has ended. What it had is free on a node whose plugin has told of it: then
-        that tells when the kubelet has released it. Elsewhere it counts until ``end_departures``."""
-        self._reservations.pop(uid)
+        """A bound pod is gone, or has ended. What it had is free on a node whose plugin has reported it: the
+        plugin also reports its release by the kubelet. Elsewhere it counts until ``free_unreleased``."""
+        self.reservations.pop(uid, None)
         nodes = self._forget(uid)
         reported = {node for node in nodes if self._nodes[node].was_reported(uid)}
         if reported or not nodes:
             for node in nodes:
-                self._nodes[node].leave(uid, now=now)
-                self._leaving.add(node)
+                self._nodes[node].delete(uid, now=now)
+                self._with_gone.add(node)
                 self._update_index(node)
         else:
-            self._departures.put(uid, nodes, now=now)
+            self._unreleased.put(uid, nodes, now=now)
 
-    def end_departures(self, *, now: float) -> None:
-        """Frees what pods had that are gone for so long that their node's plugin would have told of them. A
-        pod that the plugin goes on telling of is no longer expected to give anything back."""
-        for uid in self._departures.overdue(now):
-            self._end_departure(uid)
-        for name in self._leaving:
-            self._nodes[name].forget_left(now=now)
-        self._leaving = {name for name in self._leaving if self._nodes[name].left}
+    def free_unreleased(self, *, now: float) -> None:
+        """Frees what pods had that are gone for so long that their node's plugin would have reported them. A
+        pod that the plugin still reports then is no longer expected to give anything back."""
+        for uid in self._unreleased.overdue(now):
+            self._free_unreleased(uid)
+        for name in self._with_gone:
+            self._nodes[name].forget_gone(now=now)
+        self._with_gone = {name for name in self._with_gone if self._nodes[name].reported_gone}
 
     def replace_pods(self, updates: Iterable[PodUpdate], *, begun: float) -> None:
         """Takes ``updates`` for all bound pods, as read from the moment ``begun`` on.
 
-        Unconfirmed reservations stay, and so do those confirmed since: the read may have missed them.
+        Reservations that are unconfirmed, or confirmed since, stay: the read may have missed their pods.
         """
         present = {update.uid: update for update in updates}
         self._legacy.keep_only(present.keys())
@@ -184,25 +169,28 @@ class Ledger:
     def reserve(self, pod: PodReference, *, node: str, request: Request, priority: int = 0) -> Holder:
         """Chooses cards of ``node`` for ``request`` and keeps their units for ``pod``, in one step.
 
-        A pod keeps the cards of an abandoned reservation: the Binding of that one may still take effect. What
-        was held for the pod ends with it, and what was held of these cards for pods of lower ``priority``.
+        A pod keeps the cards of an abandoned reservation: its Binding may still take effect. The pod's own
+        hold ends, and so do holds on these cards for pods of lower ``priority``.
 
         Raises:
             DoesNotFitError: the request does not fit, or the pod has units, or had them until just now: what
                 the kubelet may still have of it would be free as soon as the reservation is released.
         """
-        if pod.uid in self._departures:
+        if pod.uid in self._unreleased:
             raise DoesNotFitError("the pod had units until just now, and the kubelet may have them still")
-        passed = self.holds.passed(node, uid=pod.uid, priority=priority)
-        holder = self._taken_up(pod, node, request) or self._chosen(pod, node, request, passed)
-        self._reservations.put(holder)
+        ignorable = self.holds.ignorable_for(node, uid=pod.uid, priority=priority)
+        if earlier := self._abandoned(pod, node, request):
+            holder, reasons = earlier.holder, earlier.reasons
+        else:
+            holder, reasons = self._chosen(pod, node, request, ignorable)
+        self.reservations.put(holder, reasons)
         self._put(holder)
-        self._end_holds_on(holder, passed)
+        self._end_holds_on(holder, ignorable)
         return holder
 
-    def _taken_up(self, pod: PodReference, node: str, request: Request) -> Holder | None:
-        """Returns what is reserved for ``pod`` already, or None when it has nothing."""
-        present, reservation = self._holders.get(pod.uid), self._reservations.of(pod.uid)
+    def _abandoned(self, pod: PodReference, node: str, request: Request) -> Reservation | None:
+        """Returns the abandoned reservation of ``pod`` for the same; None when the pod has nothing."""
+        present, reservation = self._holders.get(pod.uid), self.reservations.get(pod.uid)
         if present is None:
             return None
         share_node = self.share_node(node)
@@ -215,68 +203,47 @@ class Ledger:
         )
         if reservation is None or reservation.state is not BindState.ABANDONED or not is_same:
             raise DoesNotFitError(f"the pod already holds units on node {present.node}")
-        return present
+        return reservation
 
-    def _end_holds_on(self, holder: Holder, passed: Collection[str]) -> None:
+    def _end_holds_on(self, holder: Holder, ignorable: Collection[str]) -> None:
         self.end_hold(holder.uid)
         chosen = {card.card for card in holder.cards}
         for hold in self.holds:
-            if hold.uid in passed and any(card.card in chosen for card in hold.holder.cards):
+            if hold.uid in ignorable and any(card.card in chosen for card in hold.holder.cards):
                 self.end_hold(hold.uid)
 
-    def _chosen(self, pod: PodReference, node: str, request: Request, gone: Collection[str]) -> Holder:
-        share_node, chosen = self.share_node(node), self._choose(node, request, gone)
-        if share_node is None or not chosen:
+    def _chosen(
+        self, pod: PodReference, node: str, request: Request, gone: Collection[str]
+    ) -> tuple[Holder, Mapping[str, ChoiceReason]]:
+        node_ledger, share_node = self._nodes.get(node), self.share_node(node)
+        chosen = node_ledger.choose_together(request, gone=gone) if node_ledger else []
+        if node_ledger is None or share_node is None or not chosen:
             raise DoesNotFitError(self.unfit_reason(node, request).message)
-        meanings = {card: share_node.meaning_of(each.resource) for each, shares in chosen for card in shares}
+        meanings = {card: share_node.meaning_of(asked.resource) for asked, cards in chosen for card in cards}
         first = next(iter(meanings.values()))
-        return Holder(
+        holder = Holder(
             uid=pod.uid,
             namespace=pod.namespace,
             name=pod.name,
             node=node,
-            cards=tuple(CardUnits(card, units) for _, shares in chosen for card, units in shares.items()),
+            cards=tuple(CardUnits(card, units) for _, cards in chosen for card, units in cards.items()),
             unit_meaning=first,
             other_meanings=tuple(
                 (card, meaning) for card, meaning in meanings.items() if meaning and meaning != first
             ),
         )
-
-    def confirm(self, uid: str, *, now: float) -> None:
-        """The pod is bound. Without effect when a watch has shown more since."""
-        self._reservations.confirm(uid, now=now)
-
-    def abandon(self, uid: str, *, now: float) -> None:
-        """The bind has ended, nobody knows how. Without effect when that is known."""
-        self._reservations.abandon(uid, now=now)
+        return holder, node_ledger.reasons(chosen, gone=gone)
 
     def release(self, uid: str) -> None:
         """The pod is surely not bound by us. Without effect on what a watch has shown."""
-        if uid in self._reservations:
+        if uid in self.reservations:
             self.drop_pod(uid)
-            self._held_is_free(uid)
+            self._listener.fits(uid)
 
     def release_later(self, uid: str, *, now: float) -> None:
         """The pod is not bound by us, and may have been. Without effect on what a watch has shown."""
-        if uid in self._reservations:
+        if uid in self.reservations:
             self.pod_deleted(uid, now=now)
-
-    def is_reserved(self, uid: str) -> bool:
-        """Returns whether what the pod has is a reservation that no watch has shown as an allocation yet."""
-        return uid in self._reservations
-
-    def is_unconfirmed(self, uid: str) -> bool:
-        """Returns whether the pod has a reservation and it is not known yet whether the pod is bound."""
-        reservation = self._reservations.of(uid)
-        return reservation is not None and reservation.state is not BindState.CONFIRMED
-
-    def reservation(self, uid: str) -> Reservation | None:
-        """Returns the pod's reservation, or None when it has none or a watch has shown its allocation."""
-        return self._reservations.of(uid)
-
-    def reservations(self, state: BindState) -> list[Reservation]:
-        """Returns those in ``state``."""
-        return self._reservations.in_state(state)
 
     # Holds
 
@@ -290,25 +257,24 @@ class Ledger:
         gone: Collection[str] = (),
         until: float,
     ) -> Hold:
-        """Keeps for ``pod`` what it gets of ``node`` once the pods ``gone`` (UIDs) are, in place of what was
-        held for it before, and of what is held of these cards for pods of lower ``priority``.
+        """Keeps for ``pod`` what it gets of ``node`` once the pods ``gone`` (UIDs) are. This replaces the
+        pod's earlier hold, and holds on these cards for pods of lower ``priority``.
 
         Raises:
             DoesNotFitError: the request would not fit then, or the pod has units, or had them until just now.
         """
-        if pod.uid in self._holders or pod.uid in self._departures:
+        if pod.uid in self._holders or pod.uid in self._unreleased:
             raise DoesNotFitError("the pod has units of its own, and needs none to be held")
-        passed = self.holds.passed(node, uid=pod.uid, priority=priority)
-        holder = self._chosen(pod, node, request, {*gone, *passed})
+        ignorable = self.holds.ignorable_for(node, uid=pod.uid, priority=priority)
+        holder, _ = self._chosen(pod, node, request, {*gone, *ignorable})
         hold = Hold(holder=holder, request=request, priority=priority, until=until)
-        self._end_holds_on(holder, passed)
+        self._end_holds_on(holder, ignorable)
         self.holds.put(hold)
         self._node_ledger(node).put_hold(hold)
         self._update_index(node)
         return hold
 
     def end_hold(self, uid: str) -> None:
-        """The units are free for everybody."""
         if hold := self.holds.pop(uid):
             self._nodes[hold.node].remove_hold(uid)
             self._update_index(hold.node)
@@ -317,11 +283,11 @@ class Ledger:
 
     @property
     def resources(self) -> Mapping[str, ResourceClass]:
-        """The extended resources that are ours now, by their names -> what each stands for."""
+        """Name of each extended resource that is ours now -> what it stands for."""
         return self._ours.names
 
     def holder(self, uid: str) -> Holder | None:
-        """Returns the pod's entry, allocated or reserved, or None when it has no units."""
+        """Returns what the pod has, allocated or reserved; None when it has no units."""
         return self._holders.get(uid)
 
     def node(self, name: str) -> NodeLedger | None:
@@ -332,11 +298,11 @@ class Ledger:
         """Returns the GPUShareNode as it was seen last, or None when there is none."""
         return node_ledger.share_node if (node_ledger := self._nodes.get(node)) else None
 
-    def departing(self, node: str) -> frozenset[str]:
-        """Returns the UIDs of the pods that are gone and count on ``node`` still: the next reports of its
+    def unreleased(self, node: str) -> frozenset[str]:
+        """Returns the UIDs of the pods that are gone and still count on ``node``: the next reports of its
         plugin free what they had."""
         node_ledger = self._nodes.get(node)
-        return frozenset(self._departures.on(node)).union(node_ledger.left if node_ledger else ())
+        return frozenset(self._unreleased.on(node)).union(node_ledger.reported_gone if node_ledger else ())
 
     def node_names(self) -> list[str]:
         """Returns the names of the nodes with a GPUShareNode, sorted."""
@@ -347,7 +313,7 @@ class Ledger:
         return self._rooms.get(node)
 
     def biggest(self) -> dict[str, int]:
-        """Returns, by name, every extended resource that a GPUShareNode serves -> the greatest amount that a
+        """Returns the name of each extended resource that a GPUShareNode serves -> the greatest amount that a
         pod can have on an empty node."""
         biggest: dict[str, int] = {}
         for node in self._nodes.values():
@@ -362,9 +328,10 @@ class Ledger:
     def fits(self, node: str, request: Request, *, gone: Collection[str] = ()) -> bool:
         """Returns whether ``node`` takes ``request``, all its resources together.
 
-        ``gone``: UIDs of pods that have nothing any more, and for which nothing is held.
+        ``gone``: UIDs of pods whose units, and whose holds, are taken for free.
         """
-        return bool(self._choose(node, request, gone))
+        node_ledger = self._nodes.get(node)
+        return node_ledger is not None and bool(node_ledger.choose_together(request, gone=gone))
 
     def answers(self, nodes: Iterable[str], request: Request) -> list[Answer]:
         """Returns for each of ``nodes`` whether ``request`` fits it, whoever asks: how well, or why not."""
@@ -377,78 +344,64 @@ class Ledger:
     # Upkeep
 
     def _may_be_missed(self, uid: str, begun: float) -> bool:
-        reservation = self._reservations.of(uid)
-        return reservation is not None and (self.is_unconfirmed(uid) or reservation.since >= begun)
+        reservation = self.reservations.get(uid)
+        return reservation is not None and (
+            self.reservations.is_unconfirmed(uid) or reservation.since >= begun
+        )
 
     def _put(self, holder: Holder) -> None:
-        """A pod has either units or a hold: who may pass the hold passes all that counts for the pod."""
+        """The pod's own hold ends: ``gone`` takes a pod's units and its hold for free together."""
         before = self._holders.get(holder.uid)
         if before == holder:
             return
-        is_leaving = holder.uid in self._departures
-        if before is not None and before.counts_as(holder) and not is_leaving:
+        is_unreleased = holder.uid in self._unreleased
+        if before is not None and before.counts_as(holder) and not is_unreleased:
             self._holders[holder.uid] = holder
             self._nodes[holder.node].replace(holder)
-            self._node_changed(holder.node)
+            self._listener.node_changed(holder.node)
             return
-        if is_leaving:
-            self._end_departure(holder.uid)
+        if is_unreleased:
+            self._free_unreleased(holder.uid)
         if before is not None and before.node != holder.node:
-            self._doubted.setdefault(holder.uid, set()).add(before.node)
-            self._doubted[holder.uid].discard(holder.node)
+            self._earlier_nodes.setdefault(holder.uid, set()).add(before.node)
+            self._earlier_nodes[holder.uid].discard(holder.node)
         self._holders[holder.uid] = holder
         self._node_ledger(holder.node).put(holder)
         self.end_hold(holder.uid)
         self._update_index(holder.node)
-        self._settle(holder.uid)
+        self._count_on_one_node(holder.uid)
 
     def _count_legacy(self, node: str) -> None:
         share_node = self.share_node(node)
         for legacy, shares in self._legacy.known(share_node) if share_node else ():
-            self._put(
-                Holder(
-                    uid=legacy.pod.uid,
-                    namespace=legacy.pod.namespace,
-                    name=legacy.pod.name,
-                    node=node,
-                    cards=tuple(CardUnits(*each) for each in shares.cards.items()),
-                    unit_meaning=shares.unit_meaning,
-                    created=unix_seconds(legacy.created),
-                )
-            )
+            self._put(legacy_holder(legacy, shares, node))
 
-    def _settle(self, uid: str) -> None:
-        """Where the kubelet of the node in the annotation has the pod, it counts on that node alone."""
-        if uid in self._doubted and self._nodes[self._holders[uid].node].is_reported(uid):
-            self._remove_from(self._doubted.pop(uid), uid)
+    def _count_on_one_node(self, uid: str) -> None:
+        """Once the kubelet of the node in its annotation has the pod, the pod counts on that node alone."""
+        if uid in self._earlier_nodes and self._nodes[self._holders[uid].node].is_reported(uid):
+            self._remove_from(self._earlier_nodes.pop(uid), uid)
 
     def _forget(self, uid: str) -> set[str]:
-        """Returns the nodes on which the pod counts still."""
+        """Returns the nodes on which the pod still counts."""
         self._legacy.drop(uid)
         holder = self._holders.pop(uid, None)
-        return {holder.node, *self._doubted.pop(uid, ())} if holder else set()
+        return {holder.node, *self._earlier_nodes.pop(uid, ())} if holder else set()
 
-    def _end_departure(self, uid: str) -> None:
-        self._remove_from(self._departures.pop(uid), uid)
-        self._held_is_free(uid)
+    def _free_unreleased(self, uid: str) -> None:
+        self._remove_from(self._unreleased.pop(uid), uid)
+        self._listener.fits(uid)
 
     def _remove_from(self, nodes: Iterable[str], uid: str) -> None:
         for node in nodes:
             self._nodes[node].remove(uid)
             self._update_index(node)
 
-    def _choose(
-        self, node: str, request: Request, gone: Collection[str] = ()
-    ) -> list[tuple[ResourceRequest, Mapping[str, int]]]:
-        node_ledger = self._nodes.get(node)
-        return node_ledger.choose_together(request, gone=gone) if node_ledger else []
-
     def _node_ledger(self, node: str) -> NodeLedger:
         return self._nodes.setdefault(node, NodeLedger())
 
     @contextmanager
     def _many_changes(self) -> Iterator[None]:
-        """Follows each node once, at the end: of a whole list every node has several pods."""
+        """Follows each node once, at the end: a whole list has several pods of every node."""
         changed = self._changed = {}
         try:
             yield
@@ -458,36 +411,17 @@ class Ledger:
                 self._update_index(node)
 
     def _update_index(self, node: str) -> None:
-        """Follows a change to ``node``, and forgets it when there is nothing left to know of it."""
+        """Follows a change of ``node``, and forgets the node when nothing is left to know of it."""
         if self._changed is not None:
             self._changed[node] = None
             return
-        self._node_changed(node)
-        self.index.forget(node)
+        self._listener.node_changed(node)
+        self._cluster.follow(node)
         node_ledger = self._nodes[node]
-        room, before = node_ledger.room(), self._rooms.pop(node, ())
-        for name in {each.name for each in before}.difference(each.name for each in room or ()):
-            self._greatest.drop(name, node)
-        if room is not None:
-            self._rooms[node] = room
-            self._set_greatest(node, room)
-        self._set_free(node, node_ledger.free())
         for hold in node_ledger.holds.values():
-            passed = self.holds.passed(node, uid=hold.uid, priority=hold.priority)
-            if node_ledger.choose_together(hold.request, gone=passed):
-                self._held_is_free(hold.uid)
+            ignorable = self.holds.ignorable_for(node, uid=hold.uid, priority=hold.priority)
+            if node_ledger.choose_together(hold.request, gone=ignorable):
+                self._listener.fits(hold.uid)
         if node_ledger.is_empty:
             del self._nodes[node]
-            self._leaving.discard(node)
-
-    def _set_greatest(self, node: str, room: NodeRoom) -> None:
-        for offered in room:
-            amount = offered.room.greatest
-            if amount > self._greatest.set(offered.name, node, amount):
-                self._has_room(offered.name, amount)
-
-    def _set_free(self, node: str, free: Mapping[FreeOf, int]) -> None:
-        before = self._free.pop(node, {})
-        self._free |= {node: free} if free else {}
-        if any(units > before.get(card, 0) for card, units in free.items()):
-            self._card_has_room()
+            self._with_gone.discard(node)

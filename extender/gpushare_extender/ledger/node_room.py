@@ -10,24 +10,19 @@ class ResourceRoom(NamedTuple):
     """What a node offers of one resource to one request."""
 
     name: str
-    """Of the extended resource."""
     mode: SharingMode
     room: Room
 
 
 NodeRoom = tuple[ResourceRoom, ...]
-"""What a node offers of each resource that it serves.
-
-Tuples, for a filter hashes them for every node that fails.
-"""
+"""Of each resource that the node serves. Tuples: a filter hashes them for every node that fails."""
 
 
 @lru_cache(maxsize=4096)
 def shared_room(room: NodeRoom) -> NodeRoom:
-    """Returns an equal one: thousands of nodes have few different ones."""
+    """Returns an equal one, once in memory: thousands of nodes have few different ones."""
     return room
 
 
 def room_of(name: str, rooms: NodeRoom) -> ResourceRoom | None:
-    """Returns what ``rooms`` offer of the resource ``name``, or None where it is not served."""
     return next((room for room in rooms if room.name == name), None)

@@ -1,8 +1,10 @@
 """Units that are kept for pods whose binds no watch has shown yet."""
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 
+from gpushare_core.placement.card_choice import ChoiceReason
 from gpushare_extender.objects.holder import Holder
 
 
@@ -23,38 +25,33 @@ class Reservation:
     state: BindState
     since: float = 0.0
     """When it was confirmed or abandoned."""
+    reasons: Mapping[str, ChoiceReason] = field(default_factory=dict)
+    """Card UUID -> why the pod got this card."""
 
 
-@dataclass(slots=True)
-class Reservations:
-    """All of them; a pod has one at most."""
+class BindReservations(dict[str, Reservation]):
+    """By pod UID. Without a pod whose allocation a watch has shown."""
 
-    _by_uid: dict[str, Reservation] = field(default_factory=dict)
-
-    def __contains__(self, uid: str) -> bool:
-        return uid in self._by_uid
-
-    def put(self, holder: Holder) -> None:
+    def put(self, holder: Holder, reasons: Mapping[str, ChoiceReason]) -> None:
         """A bind is under way for what ``holder`` has."""
-        self._by_uid[holder.uid] = Reservation(holder, BindState.UNDER_WAY)
-
-    def pop(self, uid: str) -> None:
-        self._by_uid.pop(uid, None)
-
-    def of(self, uid: str) -> Reservation | None:
-        """Returns the pod's reservation, or None."""
-        return self._by_uid.get(uid)
+        self[holder.uid] = Reservation(holder, BindState.UNDER_WAY, reasons=reasons)
 
     def confirm(self, uid: str, *, now: float) -> None:
-        """Without effect on a pod that has none."""
-        if reservation := self._by_uid.get(uid):
-            self._by_uid[uid] = Reservation(reservation.holder, BindState.CONFIRMED, now)
+        """The pod is bound. Without effect on a pod that has none: a watch has shown its allocation since."""
+        if reservation := self.get(uid):
+            self[uid] = replace(reservation, state=BindState.CONFIRMED, since=now)
 
     def abandon(self, uid: str, *, now: float) -> None:
-        """Without effect on a pod that has none, or whose bind was confirmed."""
-        reservation = self._by_uid.get(uid)
+        """The bind has ended, nobody knows how. Without effect on a pod that has none, or whose bind was
+        confirmed."""
+        reservation = self.get(uid)
         if reservation and reservation.state is not BindState.CONFIRMED:
-            self._by_uid[uid] = Reservation(reservation.holder, BindState.ABANDONED, now)
+            self[uid] = replace(reservation, state=BindState.ABANDONED, since=now)
+
+    def is_unconfirmed(self, uid: str) -> bool:
+        """Returns whether the pod has a reservation, and nobody knows yet whether the pod is bound."""
+        reservation = self.get(uid)
+        return reservation is not None and reservation.state is not BindState.CONFIRMED
 
     def in_state(self, state: BindState) -> list[Reservation]:
-        return [reservation for reservation in self._by_uid.values() if reservation.state is state]
+        return [reservation for reservation in self.values() if reservation.state is state]

@@ -22,9 +22,9 @@ class Refusal(StrEnum):
     SEVERAL_RESOURCES = "SeveralResources"
     CROWDED_CONTAINER = "CrowdedContainer"
     TOO_MANY_UNITS = "TooManyUnits"
-    """Its kubelet could not write its status."""
+    """The kubelet could not write the pod's status."""
     ANNOTATIONS_FULL = "AnnotationsFull"
-    """What we write would not fit beside the pod's own annotations."""
+    """Our annotations would not fit beside the pod's own."""
     NODE_CLOSED = "NodeClosed"
     NOT_SHARED = "NotShared"
     HELD_ELSEWHERE = "HeldElsewhere"
@@ -32,7 +32,7 @@ class Refusal(StrEnum):
 
 
 OF_THE_POD = frozenset({Refusal.CROWDED_CONTAINER, Refusal.TOO_MANY_UNITS, Refusal.ANNOTATIONS_FULL})
-"""Those that have nothing to do with any node."""
+"""Those for which no node is to blame."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
@@ -44,23 +44,23 @@ class UnfitReason:
     resolvable: bool
     """Whether it would fit if other pods went."""
     resource: str = ""
-    """Of which there is not enough; empty where the reason is another one."""
+    """The one that does not suffice; empty where the reason is another one."""
     nearness: tuple[int, int] = (0, 0)
-    """The greater, the less is missing of ``resource``."""
+    """The greater, the less of ``resource`` is missing."""
 
     @property
     def alike(self) -> Hashable:
-        """Returns the same for reasons that differ in amounts alone."""
+        """Equal for reasons that differ in amounts alone."""
         return (self.kind, self.resource) if self.resource else self.message
 
     @property
     def brief(self) -> str:
-        """The message, of a closed node without what may be of that node alone, such as its cards' names."""
+        """The message; of a closed node without what it alone may have, such as its cards' names."""
         return self.message.partition(": ")[0] if self.kind is Refusal.NODE_CLOSED else self.message
 
     @property
     def identity(self) -> Hashable:
-        """Returns the same for reasons that say the same."""
+        """Equal for reasons that say the same."""
         return (self.message, self.kind, self.resolvable, self.resource, self.nearness)
 
 
@@ -70,29 +70,30 @@ NOT_TOGETHER = UnfitReason(
 """Each resource alone would fit, and no card serves two classes."""
 UNKNOWN_NODE = UnfitReason("node(s) that share no GPU cards", Refusal.NOT_SHARED, resolvable=False)
 MAX_IN_FULL = 3
-"""Of the reasons why nodes are closed that begin alike: where there are more, each is told in brief."""
+"""Reasons why nodes are closed that begin alike: where there are more, each is given in brief."""
 
 
-def told(reasons: Collection[UnfitReason]) -> dict[UnfitReason, str]:
-    """Returns what kube-scheduler is told of nodes with each of ``reasons``: where amounts do not suffice,
-    the amounts of the node that is nearest to a fit, and of many closed nodes nothing of each alone.
+def messages(reasons: Collection[UnfitReason]) -> dict[UnfitReason, str]:
+    """Returns the message for kube-scheduler of the nodes with each of ``reasons``:
 
-    kube-scheduler counts nodes by their messages, and writes that into the pod: with amounts of each node the
-    sentence would be as long as the cluster is large, and another one after every bind. Each time it is
-    written kube-scheduler tries the pod once more.
+    1. Where amounts do not suffice: the amounts of the node that is nearest to a fit.
+    2. Where many nodes are closed: nothing that is of one node alone.
+
+    kube-scheduler counts nodes by their messages, and writes that into the pod. With amounts of each node the
+    sentence would be as long as the cluster is large, and another one after every bind. Each time it writes
+    the sentence, kube-scheduler tries the pod once more.
     """
     nearest: dict[Hashable, UnfitReason] = {}
-    for each in sorted(reasons, key=lambda reason: (reason.nearness, reason.message)):
-        nearest[each.alike] = each
-    by_brief = Counter(each.brief for each in reasons if each.kind is Refusal.NODE_CLOSED)
+    for reason in sorted(reasons, key=lambda reason: (reason.nearness, reason.message)):
+        nearest[reason.alike] = reason
+    by_brief = Counter(reason.brief for reason in reasons if reason.kind is Refusal.NODE_CLOSED)
     return {
-        each: each.brief if by_brief[each.brief] > MAX_IN_FULL else nearest[each.alike].message
-        for each in reasons
+        reason: reason.brief if by_brief[reason.brief] > MAX_IN_FULL else nearest[reason.alike].message
+        for reason in reasons
     }
 
 
 def unfit_reason(request: Request, node: NodeRoom) -> UnfitReason:
-    """Returns why ``request`` does not fit ``node``."""
     if len(request.resources) > max(1, len(node)):
         message = several_resources_reason(request.resources)
         return UnfitReason(message, Refusal.SEVERAL_RESOURCES, resolvable=False)
@@ -104,7 +105,7 @@ def _resource_reason(request: ResourceRequest, node: NodeRoom) -> UnfitReason | 
     """Returns None where ``request`` fits ``node`` if the pod asks for nothing else."""
     offered = room_of(request.name, node)
     if offered is None:
-        message = other_resource_reason(request.name, (each.name for each in node))
+        message = other_resource_reason(request.name, (served.name for served in node))
         return UnfitReason(message, Refusal.OTHER_RESOURCE, resolvable=False)
     if request.total <= offered.room.greatest:
         return None

@@ -1,4 +1,4 @@
-"""The pod that has units of cards, the ledger's only kind of entry, as its annotation says."""
+"""The pod that has units of cards, as its annotation says: the ledger's only kind of entry."""
 
 import sys
 from functools import lru_cache
@@ -11,7 +11,7 @@ from gpushare_core.api.timestamps import read_rfc3339
 from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.dialects.table import ANNOTATION_KEYS
 from gpushare_core.placement.units import Meaning
-from gpushare_extender.objects.legacy_pods import LegacyPod, read_claims
+from gpushare_extender.objects.legacy_pods import LegacyPod, LegacyShares, read_claims
 from gpushare_extender.objects.pod_reference import PodReference
 from gpushare_extender.objects.share_node import unit_meaning
 
@@ -30,7 +30,7 @@ LAST_SECOND = 253_402_300_799
 
 @lru_cache(maxsize=256)
 def unix_seconds(created: str) -> int:
-    """Returns what a time as ``metav1.Time`` is written says, or 0 where it says none. Smaller than its text,
+    """Returns the time in ``created``, written as ``metav1.Time``; 0 where it is none. Smaller than its text,
     and pods of one burst share it."""
     moment = read_rfc3339(created)
     seconds = int(moment.timestamp()) if moment else 0
@@ -38,8 +38,8 @@ def unix_seconds(created: str) -> int:
 
 
 class Holder(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A pod that has units of cards of one node, or has them reserved. Unseen by the garbage collector: a
-    cluster has tens of thousands of them."""
+    """A pod that has units of cards of one node, or has them reserved. The garbage collector does not track
+    it: a cluster has tens of thousands."""
 
     uid: str
     namespace: str
@@ -51,7 +51,7 @@ class Holder(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     created: int = 0
     """Seconds since 1970; 0 where no watch has shown the pod."""
     other_meanings: tuple[tuple[str, Meaning], ...] = ()
-    """Card UUID and unit, where that is another one: a pod of several classes has cards of each."""
+    """Card UUID and unit, for cards with another unit: a pod of several classes has cards of each."""
 
     @property
     def pod(self) -> PodReference:
@@ -59,7 +59,7 @@ class Holder(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def shares(self) -> dict[str, int]:
-        """Returns card UUID -> units."""
+        """Card UUID -> units."""
         return {card.card: card.units for card in self.cards}
 
     def meaning_of(self, card: str) -> Meaning | None:
@@ -70,11 +70,10 @@ class Holder(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def meanings(self) -> set[Meaning | None]:
-        """Of the units of all its cards."""
         return {self.meaning_of(card.card) for card in self.cards}
 
     def counts_as(self, other: "Holder") -> bool:
-        """Returns whether both take the same of the same node: as a reservation and its allocation do."""
+        """Returns whether both have the same on the same node, as a reservation and its allocation do."""
         return (
             self.node == other.node
             and self.cards == other.cards
@@ -83,12 +82,11 @@ class Holder(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         )
 
     def units_of(self, card: str) -> int:
-        """Returns the units that the pod has of ``card`` (UUID)."""
-        return sum(each.units for each in self.cards if each.card == card)
+        return sum(own.units for own in self.cards if own.card == card)
 
 
 class PodUpdate(msgspec.Struct, frozen=True, gc=False):
-    """What one watch event, or one item of a list, says of a pod."""
+    """A pod in a watch event or in a list."""
 
     uid: str
     holder: Holder | None = None
@@ -96,11 +94,23 @@ class PodUpdate(msgspec.Struct, frozen=True, gc=False):
     message: str = ""
     """Why an annotation that is there is not believed."""
     legacy: LegacyPod | None = None
-    """What a replaced system wrote on a pod without an annotation of ours that is its own."""
+    """What a replaced system wrote, on a pod without our annotation, or with that of another pod."""
+
+
+def legacy_holder(legacy: LegacyPod, shares: LegacyShares, node: str) -> Holder:
+    return Holder(
+        uid=legacy.pod.uid,
+        namespace=legacy.pod.namespace,
+        name=legacy.pod.name,
+        node=node,
+        cards=tuple(CardUnits(card, units) for card, units in shares.cards.items()),
+        unit_meaning=shares.unit_meaning,
+        created=unix_seconds(legacy.created),
+    )
 
 
 def contradiction(known: Holder, update: PodUpdate) -> PodUpdate:
-    """Returns ``update`` of a pod that is ``known`` as bound, with a message where both cannot be right."""
+    """Returns ``update`` of a pod that is ``known`` as bound, with a message where one of them is wrong."""
     seen = update.holder
     if seen is not None and seen.node != known.node:
         message = f"its annotation names node {seen.node}, and named {known.node} before: it counts on both"
@@ -111,7 +121,9 @@ def contradiction(known: Holder, update: PodUpdate) -> PodUpdate:
     return PodUpdate(update.uid, seen, f"pod {known.pod}: {message}")
 
 
-class _Metadata(msgspec.Struct):
+class WatchedMetadata(msgspec.Struct):
+    """Source: ``metav1.ObjectMeta``."""
+
     name: str = ""
     namespace: str = ""
     uid: str = ""
@@ -120,11 +132,13 @@ class _Metadata(msgspec.Struct):
     """Null is how Go writes a time that is not set."""
 
 
-class _Pod(msgspec.Struct):
-    metadata: _Metadata
+class WatchedPod(msgspec.Struct):
+    """Source: ``metav1.PartialObjectMetadata``: the watch brings no more of a pod."""
+
+    metadata: WatchedMetadata
 
 
-_DECODER = msgspec.json.Decoder(_Pod)
+_DECODER = msgspec.json.Decoder(WatchedPod)
 
 
 def read_pod(raw: msgspec.Raw | bytes) -> PodUpdate:
@@ -140,13 +154,13 @@ def read_pod(raw: msgspec.Raw | bytes) -> PodUpdate:
     try:
         return PodUpdate(metadata.uid, _holder(metadata, text))
     except MalformedAllocationError as error:
-        # Such as that of the pod of which this one is a copy: it keeps nothing else from being believed.
+        # Such as that of the pod that this one is a copy of: the other annotations are still believed.
         message = f"pod {metadata.namespace}/{metadata.name}: {Dialect.allocation_annotation}: {error}"
         return replace(_legacy(metadata), message=message)
 
 
-def _legacy(metadata: _Metadata) -> PodUpdate:
-    """Returns what replaced systems wrote; nothing for nearly every pod of a cluster."""
+def _legacy(metadata: WatchedMetadata) -> PodUpdate:
+    """Returns what replaced systems wrote: nothing for nearly every pod."""
     annotations = metadata.annotations or {}
     if annotations.keys().isdisjoint(ANNOTATION_KEYS):
         return PodUpdate(metadata.uid)
@@ -157,8 +171,8 @@ def _legacy(metadata: _Metadata) -> PodUpdate:
     return PodUpdate(metadata.uid, message=message, legacy=legacy)
 
 
-def _holder(metadata: _Metadata, text: str) -> Holder:
-    """Interns what many pods share, and what GPUShareNodes name as well: it stays in memory once."""
+def _holder(metadata: WatchedMetadata, text: str) -> Holder:
+    """Interns what many pods share, and what GPUShareNodes name too: it stays in memory once."""
     allocation = decode_allocation(text, uid=metadata.uid)
     return Holder(
         uid=sys.intern(metadata.uid),

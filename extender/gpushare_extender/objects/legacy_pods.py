@@ -1,8 +1,8 @@
 """Pods that a replaced system bound: they run on, and nobody has written our annotation for them yet.
 
-Nobody protected what that system wrote on them. So it counts only on a node whose policy has the system's
-dialect, only where our books do not know the pod, and tells no more than the card: how much, the pod's own
-request says.
+Nobody protected that system's annotations. So they count only on a node whose policy has the system's
+dialect, and only where our records do not know the pod. Only the card is taken from them: the pod's own
+request says how much.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -27,12 +27,12 @@ class LegacyPod:
     created: str = ""
     """RFC 3339."""
     node: str = ""
-    """Empty until the pod itself was read; what it asks for is not known either."""
+    """Empty until the pod itself was read, as is ``request``."""
     request: PodRequest = field(default_factory=PodRequest)
 
 
 def read_claims(annotations: Mapping[str, str]) -> tuple[dict[str, LegacyAllocation], list[str]]:
-    """Returns what each system wrote, by its dialect's name, and what none of them would have written."""
+    """Returns what each system wrote, by its dialect's name, and why the rest cannot be read."""
     claims: dict[str, LegacyAllocation] = {}
     problems: list[str] = []
     for name, dialect in DIALECTS.items():
@@ -55,8 +55,8 @@ class LegacyShares:
 
 
 def legacy_shares(legacy: LegacyPod, share_node: ShareNode) -> LegacyShares | None:
-    """Returns what ``legacy`` has of the cards of ``share_node``; None where nothing of it is to be believed,
-    and while the node's cards are not known."""
+    """Returns what ``legacy`` has of the cards of ``share_node``; None where nothing of it can be believed,
+    and while the node's cards are unknown."""
     claim, asked = legacy.claims.get(share_node.dialect.name), _asked(legacy, share_node)
     if claim is None or asked is None or not share_node.meanings:
         return None
@@ -66,19 +66,19 @@ def legacy_shares(legacy: LegacyPod, share_node: ShareNode) -> LegacyShares | No
 
 
 def _asked(legacy: LegacyPod, share_node: ShareNode) -> ResourceRequest | None:
-    """Returns what the pod asks for by the system's own names: of others it said nothing."""
+    """Returns what the pod asks for by the system's own names: the system wrote about no others."""
     names = share_node.dialect.resources.keys() - GPUSHARE.resources.keys()
     return next((resource for resource in legacy.request.resources if resource.name in names), None)
 
 
 def _meaning(asked: ResourceRequest, share_node: ShareNode) -> Meaning:
     """The replaced system had the same unit. Where the node now serves other classes, the pod's units mean
-    nothing there: the class alone says that the whole card is taken."""
+    nothing there: its class alone makes the whole card taken."""
     return share_node.meaning_of(asked.resource) or (asked.resource, 1)
 
 
 class LegacyPods:
-    """Those that do not count yet: their GPUShareNode, or its cards, are not known."""
+    """Those that do not count yet: their GPUShareNode, or its cards, are unknown."""
 
     def __init__(self) -> None:
         self._by_node: dict[str, dict[str, LegacyPod]] = {}
@@ -102,7 +102,7 @@ class LegacyPods:
             self.drop(uid)
 
     def known(self, share_node: ShareNode) -> Iterator[tuple[LegacyPod, LegacyShares]]:
-        """Yields the pods of the node of which is known now what they have, and drops them."""
+        """Yields the node's pods whose shares are known now, and drops them."""
         for uid, legacy in [*self._by_node.get(share_node.name, {}).items()]:
             if shares := legacy_shares(legacy, share_node):
                 self.drop(uid)

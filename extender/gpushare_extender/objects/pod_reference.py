@@ -1,16 +1,16 @@
-"""Which pod is meant."""
+"""A pod by name and UID."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class PodReference:
-    """A pod by its name and UID: a pod that is made anew under the same name is another one."""
+    """A pod that is made anew under the same name has another UID: it is another pod."""
 
     namespace: str
     name: str
     uid: str
 
     def __str__(self) -> str:
-        """Returns ``namespace/name``, as logs and messages show a pod."""
+        """As logs and messages show a pod."""
         return f"{self.namespace}/{self.name}"

@@ -3,9 +3,10 @@
 from enum import Enum
 from http import HTTPStatus
 
-from gpushare_core.kube.client import KubeClient, Request
+from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.errors import ApiError
 from gpushare_core.kube.paths import pod_path
+from gpushare_core.kube.request import ApiRequest
 from gpushare_extender.objects.pod_reference import PodReference
 
 
@@ -15,18 +16,18 @@ class EvictionOutcome(Enum):
     EVICTED = "evicted"
     GONE = "gone already"
     REFUSED = "refused"
-    """By the API server, mostly for a PodDisruptionBudget."""
+    """By the API server, mostly because of a PodDisruptionBudget."""
 
 
 class ProtectedError(Exception):
-    """A PodDisruptionBudget does not let the pod go now; the text is the API server's."""
+    """A PodDisruptionBudget protects the pod now; the text is the API server's."""
 
 
 async def evict(client: KubeClient, pod: PodReference) -> EvictionOutcome:
     """Evicts ``pod``, and no other one of its name.
 
     Raises:
-        ProtectedError: it is to stay.
+        ProtectedError: a PodDisruptionBudget protects it.
         ApiError: the API server refuses for another reason.
         UnreachableError: nobody knows whether it will go.
     """
@@ -38,7 +39,7 @@ async def evict(client: KubeClient, pod: PodReference) -> EvictionOutcome:
     }
     path = f"{pod_path(pod.namespace, pod.name)}/eviction"
     try:
-        await client.send(Request(method="POST", path=path, body=body))
+        await client.send(ApiRequest(method="POST", path=path, body=body))
     except ApiError as error:
         if error.status == HTTPStatus.TOO_MANY_REQUESTS:
             raise ProtectedError(error.message) from error

@@ -3,19 +3,20 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from gpushare_core.kube.client import KubeClient, Request
+from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.paths import DISRUPTION_BUDGETS, PODS
+from gpushare_core.kube.request import ApiRequest
 from gpushare_extender.decide.preemption.bound_pods import BoundPod, PodList
 from gpushare_extender.decide.preemption.disruption_budgets import Budget, BudgetList
 
 NOT_ENDED = "status.phase!=Succeeded,status.phase!=Failed"
 FROM_CACHE = {"resourceVersion": "0"}
-"""Any version will do: an eviction names the UID, and the API server looks at the budgets again."""
+"""Any version will do: an eviction names the UID, and the API server checks the budgets again."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodePodReader:
-    """Every call raises ``ApiError`` or ``UnreachableError`` without an answer in ``timeout`` seconds."""
+    """Methods raise ``ApiError`` or ``UnreachableError``, also without a response in ``timeout`` seconds."""
 
     client: KubeClient
     timeout: float = 2.0
@@ -25,15 +26,15 @@ class NodePodReader:
         return await self._pods(node, FROM_CACHE)
 
     async def pods_now(self, node: str) -> list[BoundPod]:
-        """Returns the same as of now: where no API call follows that would look again."""
+        """Returns the same, not from a cache: for decisions that no API call checks again."""
         return await self._pods(node, {})
 
     async def _pods(self, node: str, params: Mapping[str, str]) -> list[BoundPod]:
         params = {"fieldSelector": f"spec.nodeName={node},{NOT_ENDED}", **params}
-        request = Request(path=PODS, params=params, timeout=self.timeout)
+        request = ApiRequest(path=PODS, params=params, timeout=self.timeout)
         return (await self.client.read(request, shape=PodList)).pods()
 
     async def budgets(self) -> Sequence[Budget]:
-        """Returns those of all namespaces."""
-        request = Request(path=DISRUPTION_BUDGETS, params=FROM_CACHE, timeout=self.timeout)
+        """Returns the PodDisruptionBudgets of all namespaces."""
+        request = ApiRequest(path=DISRUPTION_BUDGETS, params=FROM_CACHE, timeout=self.timeout)
         return (await self.client.read(request, shape=BudgetList)).items

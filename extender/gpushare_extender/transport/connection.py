@@ -1,44 +1,43 @@
-"""One connection: how far its request is, and how long that may take.
+"""One connection: how far its request has come, and the deadlines for it.
 
-aiohttp itself keeps half-sent requests and connections without a request for ever.
+aiohttp by itself keeps half-sent requests and idle connections for ever.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Protocol
 
-from aiohttp import web
+from aiohttp import typedefs, web
 
 from gpushare_core.process.deadline import Deadline
-from gpushare_extender.transport.unfinished import PartialRequestBudget
+from gpushare_extender.transport.partial_requests import PartialRequestBudget
 
 KEEP_ALIVE = 180.0
-"""Seconds. Longer than the scheduler's own 90, so that it never sends into a connection just closed here."""
+"""Seconds. Longer than kube-scheduler's own 90, so that it never sends into a connection just closed here."""
 HTTP2 = "h2"
-"""As it is called in a handshake (ALPN)."""
+"""Its name in a TLS handshake (ALPN)."""
 READ_SECONDS = 10.0
 """For one request, from its first byte to its last."""
-
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 @dataclass(frozen=True, slots=True)
 class Timeouts:
-    """Seconds. ``idle``: until a request begins, the writing of the answer before it included."""
+    """Seconds. ``read``: from a request's first byte to its last. ``idle``: until the next request begins,
+    including the time to write the previous response."""
 
     read: float = READ_SECONDS
     idle: float = KEEP_ALIVE
 
 
 def is_encrypted(transport: asyncio.BaseTransport) -> bool:
-    """Returns whether there is TLS, which is mutual wherever kube-scheduler calls."""
+    """Returns whether the connection uses TLS, which is mutual wherever kube-scheduler calls."""
     return transport.get_extra_info("ssl_object") is not None
 
 
 def port_of(transport: asyncio.BaseTransport) -> int:
-    """Returns where the connection came in; 0 where that is not known any more."""
+    """Returns the local port; 0 when the socket no longer tells."""
     address = transport.get_extra_info("sockname")
     return int(address[1]) if address else 0
 
@@ -48,88 +47,88 @@ class Progress(Enum):
 
     IDLE = auto()
     READING = auto()
-    ANSWERING = auto()
+    RESPONDING = auto()
 
 
-class Owner(Protocol):
-    """Who accepted the connections."""
+class Acceptor(Protocol):
+    """Accepts connections, and is told what becomes of each."""
 
     def made(self, connection: "Connection") -> None:
-        """It came about; where a certificate is demanded of the other side, that was good."""
+        """The connection is established; a client certificate, where one is demanded, was valid."""
 
     def used(self, connection: "Connection") -> None:
-        """A request has come on it in full."""
+        """A request has come in full."""
 
     def lost(self, connection: "Connection") -> None:
-        """It has ended."""
+        """The connection has ended."""
 
 
 class Connection(asyncio.Protocol):
-    """Passes everything on to the protocol that it speaks, and breaks off when that takes too long."""
+    """Passes everything on to the protocol of its HTTP version, and aborts when a deadline passes."""
 
     def __init__(
         self,
         choose: "Callable[[Connection, str], asyncio.Protocol]",
-        owner: Owner,
-        patience: Timeouts,
-        unfinished: PartialRequestBudget,
+        acceptor: Acceptor,
+        timeouts: Timeouts,
+        budget: PartialRequestBudget,
     ) -> None:
-        """``choose`` returns what reads requests, by the protocol that was agreed upon in the handshake; an
-        empty text where none was."""
+        """``choose`` gets the protocol agreed upon by ALPN (empty if none), and returns what reads the
+        requests."""
         self._choose = choose
-        self._handler = asyncio.Protocol()
-        """Until the connection is there: one that does nothing."""
+        self._protocol = asyncio.Protocol()
+        """Does nothing until the connection is established."""
         self._is_multiplexed = False
-        """Whether the handler itself watches over its requests, of which there are several at a time."""
-        self._owner = owner
-        self._patience = patience
-        self._unfinished = unfinished
-        self._held = 0
+        """Whether the protocol itself enforces the deadlines of its requests, as several are open at a
+        time."""
+        self._acceptor = acceptor
+        self._timeouts = timeouts
+        self._budget = budget
+        self._unread = 0
         """Bytes that have come since the last whole request."""
         self._transport: asyncio.Transport | None = None
         self._deadline = Deadline(self.abort)
         self._progress = Progress.IDLE
         self._is_pipelined = False
-        """Whether anything came while a request was being answered."""
+        """Whether data came while a request was being responded to."""
 
     @property
     def is_open(self) -> bool:
-        """Whether the connection came about, a handshake included."""
+        """Whether the connection was established, its handshake included."""
         return self._transport is not None
 
     @property
     def is_idle(self) -> bool:
-        """Whether no request is on it."""
         return self._progress is Progress.IDLE
 
     def abort(self) -> None:
         if self._transport:
             self._transport.abort()
 
-    def make_room(self, _: int) -> None:
-        """Gives up the request that has not come in full; nothing can be said on its connection before."""
+    def evict(self, _: int) -> None:
+        """Aborts: an error response is not possible before the request has come in full."""
         self.abort()
 
     # How far a request is
 
     def request_begun(self) -> None:
-        """The headers of a request are being looked at: it may have come together with the one before."""
+        """The headers of a request are being read; they may have come together with the request before."""
         if self._progress is not Progress.READING:
             self._begin_reading()
 
     def request_read(self) -> None:
-        """The request has come in full, and has all the time it wants."""
-        self._progress, self._is_pipelined = Progress.ANSWERING, False
+        """The request has come in full; its response has no deadline."""
+        self._progress, self._is_pipelined = Progress.RESPONDING, False
         self._deadline.clear()
-        self._hold(0)
-        self._owner.used(self)
+        self._reserve(0)
+        self._acceptor.used(self)
 
     def request_answered(self) -> None:
         if self._is_pipelined:
             self._begin_reading()
         else:
             self._progress = Progress.IDLE
-            self._deadline.set(self._patience.idle)
+            self._deadline.set(self._timeouts.idle)
 
     # asyncio.Protocol
 
@@ -138,52 +137,53 @@ class Connection(asyncio.Protocol):
         self._transport = transport
         encrypted = transport.get_extra_info("ssl_object")
         agreed = (encrypted.selected_alpn_protocol() or "") if encrypted else ""
-        self._handler, self._is_multiplexed = self._choose(self, agreed), agreed == HTTP2
-        self._deadline.set(self._patience.idle)
-        self._handler.connection_made(transport)
-        self._owner.made(self)
+        self._protocol, self._is_multiplexed = self._choose(self, agreed), agreed == HTTP2
+        self._deadline.set(self._timeouts.idle)
+        self._protocol.connection_made(transport)
+        self._acceptor.made(self)
 
     def data_received(self, data: bytes) -> None:
         if not self._is_multiplexed:
             if self._progress is Progress.IDLE:
                 self._begin_reading()
-            self._is_pipelined = self._progress is Progress.ANSWERING
-            self._hold(self._held + len(data))
-        self._handler.data_received(data)
+            self._is_pipelined = self._progress is Progress.RESPONDING
+            self._reserve(self._unread + len(data))
+        self._protocol.data_received(data)
 
     def eof_received(self) -> bool | None:
-        return self._handler.eof_received()
+        return self._protocol.eof_received()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._deadline.close()
-        self._hold(0)
-        self._owner.lost(self)
-        self._handler.connection_lost(exc)
+        self._reserve(0)
+        self._acceptor.lost(self)
+        self._protocol.connection_lost(exc)
 
     def pause_writing(self) -> None:
-        self._handler.pause_writing()
+        self._protocol.pause_writing()
 
     def resume_writing(self) -> None:
-        self._handler.resume_writing()
+        self._protocol.resume_writing()
 
-    def _hold(self, size: int) -> None:
-        """With several requests at a time their handler sees to it."""
-        self._held = size
+    def _reserve(self, size: int) -> None:
+        """A multiplexed protocol reserves for itself."""
+        self._unread = size
         if size:
-            self._unfinished.hold(self, 0, size)
+            self._budget.reserve(self, 0, size)
         else:
-            self._unfinished.release(self, 0)
+            self._budget.release(self, 0)
 
     def _begin_reading(self) -> None:
         self._progress = Progress.READING
-        self._deadline.set(self._patience.read)
+        self._deadline.set(self._timeouts.read)
 
 
 @web.middleware
-async def read_in_time(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Reads the whole request before it is handled, and tells its connection how far it is.
+async def read_in_time(request: web.Request, handler: typedefs.Handler) -> web.StreamResponse:
+    """Reads the whole request before it is handled, and tells the connection how far the request is.
 
-    Every application that is listened for has it outermost but for those that only change the answer.
+    Every application that a listener serves has this middleware; outside of it are only those that change the
+    response.
     """
     protocol = request.transport.get_protocol() if request.transport else None
     connection = protocol if isinstance(protocol, Connection) else None

@@ -1,32 +1,26 @@
-"""Where the extender listens; while a port changes, at several addresses."""
+"""The addresses that the extender listens on; while its port is being changed, several."""
 
 import asyncio
 import contextlib
 import logging
 from collections.abc import AsyncIterator, Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from aiohttp import web
 
-from gpushare_core.health_port import HealthPort, Page
+from gpushare_core.health_server import CannotServeError, HealthServer, Page
 from gpushare_core.process.version import VERSION
-from gpushare_extender.transport.listener import Http2Service, ListenerLimits, open_port
+from gpushare_extender.transport.listener import Http2Service, ListenerLimits, ListeningPort, open_port
 from gpushare_extender.transport.tls import ServerTls
 
 RETRY_SECONDS = 2.0
-"""Between attempts at an address that another program has."""
+"""Between attempts to listen on an address that another program has."""
 
 _log = logging.getLogger(__name__)
 
 
-class CannotServeError(Exception):
-    """The program cannot do its work from the start; the text says why and what to do."""
-
-
 class Address(NamedTuple):
-    """Where to listen."""
-
     host: str
     port: int
 
@@ -34,32 +28,8 @@ class Address(NamedTuple):
         return f"{self.host}:{self.port}"
 
 
-class OpenPort(Protocol):
-    """Where requests are taken."""
-
-    async def close(self) -> None:
-        """Takes no more connections."""
-
-    async def drain(self) -> None:
-        """Returns when the requests that have come are answered, or have had their time."""
-
-
-class AnyEndpoint(Protocol):
-    """An address and what is answered there."""
-
-    @property
-    def address(self) -> Address: ...
-
-    async def open(self, *, drain: float) -> OpenPort:
-        """Begins to answer. ``drain`` is how many seconds requests that have come may take at the end.
-
-        Raises:
-            OSError: the address cannot be had.
-        """
-
-
 class Endpoint(NamedTuple):
-    """Where kube-scheduler calls."""
+    """An application at an address, such as the one that kube-scheduler calls."""
 
     address: Address
     application: web.Application
@@ -67,7 +37,12 @@ class Endpoint(NamedTuple):
     limits: ListenerLimits
     http2: Http2Service | None = None
 
-    async def open(self, *, drain: float) -> OpenPort:
+    async def open(self, *, drain: float) -> ListeningPort:
+        """Begins to serve. ``drain``: seconds for the responses to requests that have come by the end.
+
+        Raises:
+            OSError: the address is not available.
+        """
         return await open_port(
             self.application,
             host=self.address.host,
@@ -79,27 +54,22 @@ class Endpoint(NamedTuple):
         )
 
 
-class HealthEndpoint(NamedTuple):
-    """Where the kubelet and Prometheus ask."""
+class HealthPortEndpoint(NamedTuple):
+    """Health pages at an address, for the kubelet and Prometheus."""
 
     address: Address
     pages: Mapping[str, Page]
 
-    async def open(self, *, drain: float) -> OpenPort:
-        del drain  # whoever has asked there is answered at once
-        port = HealthPort(self.address.port, self.pages, host=self.address.host)
+    async def open(self, *, drain: float) -> HealthServer:
+        """As ``Endpoint.open``."""
+        del drain  # responses do not wait for anything
+        port = HealthServer(self.address.port, self.pages, host=self.address.host)
         port.open()
-        return _OpenHealthPort(port)
+        return port
 
 
-class _OpenHealthPort(NamedTuple):
-    port: HealthPort
-
-    async def close(self) -> None:
-        await self.port.close()
-
-    async def drain(self) -> None:
-        """Nothing is left."""
+AnyEndpoint = Endpoint | HealthPortEndpoint
+OpenPort = ListeningPort | HealthServer
 
 
 @contextlib.asynccontextmanager
@@ -110,20 +80,20 @@ async def serving(
     *,
     drain: float,
 ) -> AsyncIterator[None]:
-    """Answers requests; at the end takes no more and answers those that have come, in ``drain`` seconds.
+    """Serves requests; at the end takes no more, and responds to those that have come in ``drain`` seconds.
 
-    While a port changes, that is with several addresses for ``calls``, those that another program has are
-    tried again as long as kube-scheduler is answered on any. ``problems``: address -> why it cannot be had.
+    While the port is being changed there are several addresses for ``calls``: those that another program has
+    are tried again, as long as one is available. ``problems``: address -> why it is not available.
 
     Raises:
-        CannotServeError: an address cannot be had; of several for calls, none.
+        CannotServeError: an address is not available; where there are several for calls, none is.
     """
     listeners = _Listeners(problems, drain)
     try:
         missing = await listeners.open([*calls, *health])
-        unanswered = {each.address for each in missing}
-        is_answered = len(calls) > 1 and any(call.address not in unanswered for call in calls)
-        if missing and not is_answered:
+        unavailable = {endpoint.address for endpoint in missing}
+        may_wait = len(calls) > 1 and any(call.address not in unavailable for call in calls)
+        if missing and not may_wait:
             raise CannotServeError(problems[str(missing[0].address)])
         trying = asyncio.create_task(listeners.open_later(missing))
         try:
@@ -142,7 +112,7 @@ class _Listeners:
     _opened: list[OpenPort] = field(default_factory=list)
 
     async def open(self, endpoints: Iterable[AnyEndpoint]) -> list[AnyEndpoint]:
-        """Returns those whose address cannot be had."""
+        """Returns those whose address is not available."""
         return [endpoint for endpoint in endpoints if not await self._try(endpoint)]
 
     async def open_later(self, missing: list[AnyEndpoint]) -> None:
@@ -151,11 +121,10 @@ class _Listeners:
             missing = await self.open(missing)
 
     async def close(self) -> None:
-        """All at once, or those that are closed last would go on to take requests, and have their time after
-        the others have had it."""
-        for each in self._opened:
-            await each.close()
-        await asyncio.gather(*(each.drain() for each in self._opened))
+        """Closes all ports before any is drained: one that is closed later would take requests meanwhile."""
+        for port in self._opened:
+            await port.close()
+        await asyncio.gather(*(port.drain() for port in self._opened))
 
     async def _try(self, endpoint: AnyEndpoint) -> bool:
         address = endpoint.address

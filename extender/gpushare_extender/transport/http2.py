@@ -1,7 +1,7 @@
-"""HTTP/2: all calls of a kube-scheduler on one connection.
+"""HTTP/2: all requests of a kube-scheduler on one connection.
 
-Go's client keeps two idle connections of HTTP/1.1 to a host and closes all others: in a burst of binds nearly
-each would begin with a handshake, which costs both sides more than the rest of the bind.
+Go's client keeps two idle HTTP/1.1 connections to a host and closes all others: in a burst of binds nearly
+each bind would begin with a handshake, which costs both sides more than the rest of the bind.
 """
 
 import asyncio
@@ -26,47 +26,47 @@ from jh2.events import (
 from jh2.exceptions import ProtocolError
 
 from gpushare_extender.transport.connection import is_encrypted, port_of
-from gpushare_extender.transport.exchange import Answer, Answering, Call, error_answer
 from gpushare_extender.transport.http2_frames import MAX_STREAMS, ServerFrames, going_away
-from gpushare_extender.transport.unfinished import PartialRequestBudget
+from gpushare_extender.transport.messages import Handler, Request, Response, error_response
+from gpushare_extender.transport.partial_requests import PartialRequestBudget
 
-MAX_ANSWERING = 2 * MAX_STREAMS
-"""With those that were answered to nobody: their streams were reset."""
-MAX_UNTAKEN = 2**18
-"""Bytes besides answers, such as acknowledgements, that a client lets lie while it asks for more of them."""
-WRITTEN_AT_ONCE = 2**14
-"""Bytes of answers, before it is seen whether the transport has enough."""
-PART = 64
-"""Bytes that each part of a request takes besides what is in it."""
-MAKING_ROOM = frozenset({WindowUpdated, RemoteSettingsChanged})
-"""Events after which more of an answer may go out."""
+MAX_PENDING = 2 * MAX_STREAMS
+"""Responses being made, including those for streams that were reset since."""
+MAX_UNREAD_BYTES = 2**18
+"""Of acknowledgements and the like that a client has not read while it causes more of them."""
+FLUSH_BYTES = 2**14
+"""Of responses: after so many bytes the transport is given them, and may pause the writing."""
+PART_OVERHEAD = 64
+"""Bytes that each part of a request takes in addition to its content."""
+WINDOW_EVENTS = frozenset({WindowUpdated, RemoteSettingsChanged})
+"""Events after which more of a response may be sent."""
 CONNECTION = 0
-"""No stream has this number. Source: RFC 9113, 5.1.1."""
+"""The connection itself; no stream has this number. Source: RFC 9113, 5.1.1."""
 
 _log = logging.getLogger(__name__)
 
 
-class Owner(Protocol):
-    """The connection, as far as its requests change it."""
+class MultiplexedConnection(Protocol):
+    """What the requests tell their connection."""
 
     def request_read(self) -> None:
-        """A request is on it, and has all the time it wants."""
+        """There is a request, so the connection is not idle."""
 
     def request_answered(self) -> None:
-        """None is on it."""
+        """There is no request any more."""
 
     def abort(self) -> None:
-        """Breaks it off."""
+        """Closes it at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamLimits:
-    """``read``: seconds for a request from its first byte to its last. ``write``: seconds in which the client
-    has to take an answer. ``largest``: bytes of a request."""
+    """``read``: seconds from a request's first byte to its last. ``write``: seconds in which the client has
+    to read a response. ``max_request``: bytes."""
 
     read: float
     write: float
-    largest: int
+    max_request: int
 
 
 NOTHING = memoryview(b"")
@@ -74,7 +74,7 @@ NOTHING = memoryview(b"")
 
 @dataclass(slots=True)
 class _Stream:
-    """A request on its way in, then its answer on its way out."""
+    """A request being read, then its response being sent."""
 
     method: str
     path: str
@@ -85,9 +85,9 @@ class _Stream:
     timer: asyncio.TimerHandle | None = None
 
     @property
-    def held(self) -> int:
-        """Bytes that are kept of what has come."""
-        return len(self.method) + len(self.path) + self.length + PART * (1 + len(self.parts))
+    def size(self) -> int:
+        """Bytes kept of the partial request."""
+        return len(self.method) + len(self.path) + self.length + PART_OVERHEAD * (1 + len(self.parts))
 
     def cancel_timer(self) -> None:
         if self.timer:
@@ -96,42 +96,42 @@ class _Stream:
 
 
 class Http2Requests(asyncio.Protocol):
-    """Has every request of one connection answered."""
+    """Has ``handler`` respond to every request of one connection."""
 
     def __init__(
         self,
-        answering: Answering,
-        owner: Owner,
+        handler: Handler,
+        connection: MultiplexedConnection,
         limits: StreamLimits,
-        unfinished: PartialRequestBudget | None = None,
+        budget: PartialRequestBudget | None = None,
     ) -> None:
-        """``unfinished``: of all connections together; by itself of this one."""
-        self._answering = answering
-        self._owner = owner
+        """``budget`` is shared by all connections; None makes one for this connection alone."""
+        self._handler = handler
+        self._connection = connection
         self._limits = limits
-        self._unfinished = unfinished or PartialRequestBudget.for_requests(limits.largest, _log)
+        self._budget = budget or PartialRequestBudget.for_requests(limits.max_request, _log)
         self._http2 = ServerFrames()
         self._transport: asyncio.Transport | None = None
-        self._port, self._is_proven = 0, False
+        self._port, self._client_authenticated = 0, False
         self._streams: dict[int, _Stream] = {}
         self._opened: list[int] = []
-        """Since the last data came."""
+        """By the data that came last."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._is_paused = self._is_draining = False
-        self._untaken = 0
-        """Bytes written since the client has ceased to read."""
+        self._unread_bytes = 0
+        """Bytes written since the client stopped reading."""
         self._last: int | None = None
-        """The last stream that is answered, once the client has been told."""
+        """The last stream that gets a response, once the client has been told."""
         self.ended = asyncio.Event()
-        """Is set when nobody is answered any more."""
+        """Set when no more responses are sent."""
         self.over = asyncio.Event()
-        """Is set when the client has closed its side, too."""
+        """Set when the client has closed its side, too."""
 
     def drain(self) -> None:
-        """Takes no more requests, and ends the connection once those that have come are answered.
+        """Takes no more requests, and ends the connection after the responses to those that have come.
 
-        The client is told at once: one that is only refused tries again on the same connection, and Go's for
-        as long as its caller has patience.
+        The client is told at once: a client whose request is only refused tries again on the same connection,
+        and Go's client does so until its caller's timeout.
         """
         self._is_draining = True
         if not self._streams:
@@ -144,7 +144,7 @@ class Http2Requests(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
-        self._port, self._is_proven = port_of(transport), is_encrypted(transport)
+        self._port, self._client_authenticated = port_of(transport), is_encrypted(transport)
         self._http2.begin()
         self._flush()
 
@@ -158,8 +158,8 @@ class Http2Requests(asyncio.Protocol):
             self.end()
             return
         self._take_all(found)
-        self._begin_read_timers()
-        self._hold_unread()
+        self._start_read_timers()
+        self._reserve_unread()
         self._flush()
 
     def connection_lost(self, _: Exception | None) -> None:
@@ -170,25 +170,26 @@ class Http2Requests(asyncio.Protocol):
         self._is_paused = True
 
     def resume_writing(self) -> None:
-        self._is_paused, self._untaken = False, 0
+        self._is_paused, self._unread_bytes = False, 0
         self._send_unsent()
 
     # What the client sends
 
     def _take_all(self, events: list[Event]) -> None:
-        """For h2 a stream is over that was reset after what is told first: nothing can be said on it."""
-        kinds = {type(each) for each in events}
+        """Resets come first: jh2 has closed such streams, and nothing can be sent on them for other
+        events."""
+        kinds = {type(event) for event in events}
         if ConnectionTerminated in kinds:
             self.end()
             return
-        ended = {each.stream_id for each in events if isinstance(each, StreamReset)}
+        ended = {event.stream_id for event in events if isinstance(event, StreamReset)}
         for number in ended:
             self._close(number)
         for event in events:
             if self._transport:
                 self._take(event, ended)
-        if self._transport and not kinds.isdisjoint(MAKING_ROOM):
-            self._send_unsent()  # once: each look at all streams costs as much as thousands of such frames
+        if self._transport and not kinds.isdisjoint(WINDOW_EVENTS):
+            self._send_unsent()  # once: going over all streams costs as much as thousands of such frames
 
     def _take(self, event: Event, ended: Collection[int]) -> None:
         match event:
@@ -200,110 +201,111 @@ class Http2Requests(asyncio.Protocol):
                 self._finish_reading(event.stream_id)
 
     def _open(self, number: int, headers: Mapping[bytes, bytes]) -> None:
-        if self._is_draining or len(self._tasks) >= MAX_ANSWERING:
-            self._http2.reset_stream(number, ErrorCodes.REFUSED_STREAM)  # which says: nothing was done
+        if self._is_draining or len(self._tasks) >= MAX_PENDING:
+            self._http2.reset_stream(number, ErrorCodes.REFUSED_STREAM)  # says that nothing was done
             return
         if not self._streams:
-            self._owner.request_read()
+            self._connection.request_read()
         path = headers.get(b":path", b"").partition(b"?")[0]
         method = headers.get(b":method", b"")
         stream = _Stream(method.decode("latin-1"), path.decode("latin-1"))
         self._streams[number] = stream
         self._opened.append(number)
-        self._unfinished.hold(self, number, stream.held)
+        self._budget.reserve(self, number, stream.size)
 
     def _receive(self, number: int, data: bytes, window: int) -> None:
-        """``window``: bytes by which the client may send less from then on, until they are given back."""
+        """``window``: bytes to acknowledge, so that the client may send as many again."""
         self._http2.acknowledge_received_data(window, number)
         stream = self._streams.get(number)
-        if stream is None or stream.length > self._limits.largest:
+        if stream is None or stream.length > self._limits.max_request:
             return
         stream.length += len(data)
-        if stream.length <= self._limits.largest:
+        if stream.length <= self._limits.max_request:
             stream.parts.append(data)
-            self._unfinished.hold(self, number, stream.held)
+            self._budget.reserve(self, number, stream.size)
         else:
             self._refuse_as_too_large(number, stream)
 
     def _refuse_as_too_large(self, number: int, stream: _Stream) -> None:
-        """What comes of it from now on is not looked at, its end neither."""
+        """Responds at once; the rest of the request is ignored."""
         stream.parts.clear()
         self._end_reading(number, stream)
-        message = f"more than {self._limits.largest} bytes: is nodeCacheCapable set for this extender?"
-        self._send(number, stream, error_answer(message, HTTPStatus.REQUEST_ENTITY_TOO_LARGE))
+        message = f"more than {self._limits.max_request} bytes: is nodeCacheCapable set for this extender?"
+        self._send(number, stream, error_response(message, HTTPStatus.REQUEST_ENTITY_TOO_LARGE))
 
     def _finish_reading(self, number: int) -> None:
         stream = self._streams.get(number)
         if stream is None or stream.is_read:
             return
         self._end_reading(number, stream)
-        call = Call(stream.method, stream.path, b"".join(stream.parts), self._port, self._is_proven)
+        content = b"".join(stream.parts)
         stream.parts.clear()
-        self._answer(number, stream, call)
+        request = Request(stream.method, stream.path, content, self._port, self._client_authenticated)
+        self._respond(number, stream, request)
 
     def _end_reading(self, number: int, stream: _Stream) -> None:
         stream.is_read = True
         stream.cancel_timer()
-        self._unfinished.release(self, number)
+        self._budget.release(self, number)
 
-    def _hold_unread(self) -> None:
-        """Anew each time: of the frames that have begun, the one that was not gone on with for longest makes
-        room."""
-        self._unfinished.release(self, CONNECTION)
+    def _reserve_unread(self) -> None:
+        """Reserves anew each time, so that of all partial frames the one without new data for longest is
+        evicted first."""
+        self._budget.release(self, CONNECTION)
         if self._transport and (unread := self._http2.unread):
-            self._unfinished.hold(self, CONNECTION, unread)
+            self._budget.reserve(self, CONNECTION, unread)
 
     def abort(self) -> None:
-        """Does not wait for the client to close its side."""
-        self._owner.abort()
+        """Closes at once, without waiting for the client to close its side."""
+        self._connection.abort()
 
-    def make_room(self, number: int) -> None:
-        """Gives up a request that has not come in full, so that the client may send it again."""
+    def evict(self, number: int) -> None:
+        """Resets the stream of a partial request in such a way that the client may send it again."""
         if number == CONNECTION:
-            self._owner.abort()
+            self._connection.abort()
         else:
             self._give_up(number, ErrorCodes.REFUSED_STREAM)
 
-    # What is answered
+    # Responses
 
-    def _answer(self, number: int, stream: _Stream, call: Call) -> None:
-        """At once, or by a task where something has to be waited for."""
+    def _respond(self, number: int, stream: _Stream, request: Request) -> None:
+        """Responds at once, or in a task where the handler has to wait."""
         try:
-            answer = self._answering(call)
+            response = self._handler(request)
         except Exception as error:
-            self._fail(number, call, error)
+            self._fail(number, request, error)
             return
-        if isinstance(answer, Answer):
-            self._send_now(number, stream, answer)
+        if isinstance(response, Response):
+            self._send_now(number, stream, response)
             return
-        task = asyncio.create_task(self._answer_later(number, stream, call, answer))
+        task = asyncio.create_task(self._respond_later(number, stream, request, response))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _answer_later(
-        self, number: int, stream: _Stream, call: Call, answer: Awaitable[Answer]
+    async def _respond_later(
+        self, number: int, stream: _Stream, request: Request, response: Awaitable[Response]
     ) -> None:
         try:
-            self._send_now(number, stream, await answer)
+            self._send_now(number, stream, await response)
         except Exception as error:
-            self._fail(number, call, error)
+            self._fail(number, request, error)
 
-    def _fail(self, number: int, call: Call, error: Exception) -> None:
-        _log.error("%s %s is not answered", call.method, call.path, exc_info=error)
+    def _fail(self, number: int, request: Request, error: Exception) -> None:
+        _log.error("no response to %s %s", request.method, request.path, exc_info=error)
         self._give_up(number)
 
-    def _send_now(self, number: int, stream: _Stream, answer: Answer) -> None:
-        """Without effect where nobody waits for it any more."""
+    def _send_now(self, number: int, stream: _Stream, response: Response) -> None:
+        """Does nothing if the stream was closed in the meantime."""
         if self._streams.get(number) is stream:
-            self._send(number, stream, answer)
+            self._send(number, stream, response)
             self._flush()
 
-    def _send(self, number: int, stream: _Stream, answer: Answer) -> None:
-        content = b"" if stream.method == "HEAD" else answer.content
+    def _send(self, number: int, stream: _Stream, response: Response) -> None:
+        content = b"" if stream.method == "HEAD" else response.content
         headers = [
-            (b":status", str(int(answer.status)).encode()),
-            (b"content-type", answer.content_type.encode()),
-            (b"content-length", str(len(answer.content)).encode()),
+            (b":status", str(int(response.status)).encode()),
+            (b"content-type", response.content_type.encode()),
+            (b"content-length", str(len(response.content)).encode()),
         ]
         self._http2.send_headers(number, headers, end_stream=not content)
         stream.unsent = memoryview(content)
@@ -313,18 +315,18 @@ class Http2Requests(asyncio.Protocol):
             self._close(number)
 
     def _send_unsent(self) -> None:
-        """Some at a time: the transport may have enough after each."""
+        """Flushes now and then, as the transport may pause the writing after each flush."""
         sent = 0
         for number, stream in [*self._streams.items()]:
             if stream.unsent and not self._is_paused:
                 sent += self._send_rest(number, stream)
-            if sent >= WRITTEN_AT_ONCE:
+            if sent >= FLUSH_BYTES:
                 self._flush()
                 sent = 0
         self._flush()
 
     def _send_rest(self, number: int, stream: _Stream) -> int:
-        """As much as the client takes now. Returns how many bytes that are."""
+        """Sends as much as the client's window allows. Returns the number of bytes."""
         before = len(stream.unsent)
         while stream.unsent and not self._is_paused:
             room = min(self._http2.local_flow_control_window(number), self._http2.max_outbound_frame_size)
@@ -336,20 +338,20 @@ class Http2Requests(asyncio.Protocol):
         if not left:
             self._close(number)
         elif stream.timer is None:
-            self._begin_timer(number, self._limits.write)
+            self._start_timer(number, self._limits.write)
         return before - left
 
-    # How long it takes
+    # Deadlines
 
-    def _begin_read_timers(self) -> None:
-        """Of the requests that have begun with this data, and have not come in full with it."""
+    def _start_read_timers(self) -> None:
+        """For the requests that began with this data and have not come in full with it."""
         opened, self._opened = self._opened, []
         for number in opened:
             stream = self._streams.get(number)
             if stream and not stream.is_read:
-                self._begin_timer(number, self._limits.read)
+                self._start_timer(number, self._limits.read)
 
-    def _begin_timer(self, number: int, seconds: float) -> None:
+    def _start_timer(self, number: int, seconds: float) -> None:
         loop = asyncio.get_running_loop()
         self._streams[number].timer = loop.call_later(seconds, self._give_up, number)
 
@@ -360,19 +362,18 @@ class Http2Requests(asyncio.Protocol):
             self._flush()
 
     def _close(self, number: int) -> None:
-        """Nothing more comes or goes on it."""
         stream = self._streams.pop(number, None)
         if stream is None:
             return
         stream.cancel_timer()
-        self._unfinished.release(self, number)
+        self._budget.release(self, number)
         if not self._streams:
-            self._owner.request_answered()
+            self._connection.request_answered()
             if self._is_draining:
                 self.end()
 
     def end(self) -> None:
-        """Tells the client that the connection is over; nobody is answered any more."""
+        """Tells the client that the connection is over, and closes it: no more responses are sent."""
         transport = self._transport
         if transport is None:
             return
@@ -383,22 +384,22 @@ class Http2Requests(asyncio.Protocol):
         transport.close()
 
     def _forget(self) -> None:
-        """What has been asked goes on, such as binds."""
+        """Handlers that run, such as binds, go on."""
         self._transport = None
         self.ended.set()
         for number, stream in self._streams.items():
             stream.cancel_timer()
-            self._unfinished.release(self, number)
+            self._budget.release(self, number)
         self._streams.clear()
-        self._unfinished.release(self, CONNECTION)
-        self._http2.forget_unread()
+        self._budget.release(self, CONNECTION)
+        self._http2.drop_unread()
 
     def _flush(self) -> None:
         data = self._http2.data_to_send()
         if not (data and self._transport):
             return
-        self._untaken += len(data) if self._is_paused else 0
+        self._unread_bytes += len(data) if self._is_paused else 0
         self._transport.write(data)
-        if self._untaken > MAX_UNTAKEN:
-            _log.debug("connection broken off: its client does not read what it asks for")
-            self._owner.abort()
+        if self._unread_bytes > MAX_UNREAD_BYTES:
+            _log.debug("connection aborted: the client does not read the acknowledgements it causes")
+            self._connection.abort()

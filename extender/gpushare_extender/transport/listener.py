@@ -1,4 +1,4 @@
-"""The socket that an application is served on: mutual TLS, deadlines, and limits to connections."""
+"""The socket that an application is served on: TLS, timeouts, and limits on connections."""
 
 import asyncio
 import contextlib
@@ -14,66 +14,66 @@ from aiohttp import web
 
 from gpushare_core.process.log import RareLog
 from gpushare_extender.transport.connection import HTTP2, KEEP_ALIVE, Connection, Timeouts
-from gpushare_extender.transport.exchange import Answering
 from gpushare_extender.transport.http2 import Http2Requests, StreamLimits
+from gpushare_extender.transport.messages import Handler
+from gpushare_extender.transport.partial_requests import PartialRequestBudget
 from gpushare_extender.transport.tls import ServerTls
-from gpushare_extender.transport.unfinished import PartialRequestBudget
 
 PROTOCOLS = (HTTP2, "http/1.1")
-"""That are spoken where there is an ``Http2Service``."""
+"""Offered by ALPN where there is an ``Http2Service``."""
 HANDSHAKE_SECONDS = 5.0
 MAX_AUTHENTICATED = 512
-"""Connections with a good certificate. A burst of binds takes one for each."""
+"""Connections with a valid client certificate. A burst of binds over HTTP/1.1 takes one for each bind."""
 MAX_UNAUTHENTICATED = 128
-"""Connections that have shown nothing yet; one more and the oldest is dropped. With the proven ones, and
-those to the API server, they stay below the 1024 files that a container may have open by default."""
-LAST_SECONDS = 1.0
-"""For the last answers to go out, once all are given."""
+"""Connections without a certificate yet; beyond that the oldest is dropped. Together with the authenticated
+ones and those to the API server they stay below the 1024 files that a container may open by default."""
+CLOSE_SECONDS = 1.0
+"""For clients to close their side, once all responses are sent."""
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Http2Service:
-    """``largest_request`` is in bytes."""
+    """``max_request`` is in bytes."""
 
-    answering: Answering
-    largest_request: int
+    handler: Handler
+    max_request: int
 
 
 @dataclass(frozen=True, slots=True)
 class ListenerLimits:
-    """Replaced in tests. Seconds and numbers of connections."""
+    """Seconds, and numbers of connections."""
 
-    patience: Timeouts = field(default_factory=Timeouts)
+    timeouts: Timeouts = field(default_factory=Timeouts)
     handshake: float = HANDSHAKE_SECONDS
-    proven: int = MAX_AUTHENTICATED
-    unproven: int = MAX_UNAUTHENTICATED
+    authenticated: int = MAX_AUTHENTICATED
+    unauthenticated: int = MAX_UNAUTHENTICATED
     pause: float = 0.0
-    """Between two connections: it bounds what the handshakes of strangers cost."""
+    """Between two connections: bounds the cost of handshakes with unknown clients."""
 
 
 @dataclass(slots=True)
 class Listener:
-    """Accepts connections; ``choose`` makes what reads the requests of each, by the agreed protocol.
+    """Accepts connections; ``choose`` makes the reader of requests for the protocol agreed upon by ALPN.
 
-    A connection is proven by its client's certificate; where none is demanded, by a request that came in
-    full. One that is proven is dropped for another proven one only, and only while it is idle.
+    A connection counts as authenticated once its client certificate was checked; where none is demanded, once
+    a request has come in full. Such a connection is dropped only for another one, and only while it is idle.
     """
 
     choose: Callable[[Connection, str], asyncio.Protocol]
     log: RareLog
-    unfinished: PartialRequestBudget
+    budget: PartialRequestBudget
     tls: ServerTls | None = None
     limits: ListenerLimits = field(default_factory=ListenerLimits)
-    _unproven: dict[Connection, "asyncio.Task[None] | None"] = field(default_factory=dict, init=False)
-    """Oldest first; with the task of those that are still shaking hands."""
-    _proven: dict[Connection, None] = field(default_factory=dict, init=False)
+    _unauthenticated: dict[Connection, "asyncio.Task[None] | None"] = field(default_factory=dict, init=False)
+    """Oldest first; with the task of its TLS handshake while that is under way."""
+    _authenticated: dict[Connection, None] = field(default_factory=dict, init=False)
     """Longest unused first."""
 
     def close(self) -> None:
-        """Drops the connections that have shown nothing."""
-        for connection in list(self._unproven):
+        """Drops the connections that are not authenticated."""
+        for connection in list(self._unauthenticated):
             self._drop(connection)
 
     async def accept(self, listening: socket.socket) -> None:
@@ -88,43 +88,43 @@ class Listener:
             else:
                 _send_at_once(incoming)
                 self._admit(incoming)
-                # Those before it get on, too: a queue of strangers must not oust them.
+                # Earlier connections get their turn: a queue of unknown clients must not starve them.
                 await asyncio.sleep(self.limits.pause)
 
-    # What connections tell
+    # Acceptor
 
     def made(self, connection: Connection) -> None:
         if self.tls and self.tls.files.demands_certificate:
-            self._prove(connection)
+            self._add_authenticated(connection)
 
     def used(self, connection: Connection) -> None:
-        self._prove(connection)
+        self._add_authenticated(connection)
 
     def lost(self, connection: Connection) -> None:
-        self._unproven.pop(connection, None)
-        self._proven.pop(connection, None)
+        self._unauthenticated.pop(connection, None)
+        self._authenticated.pop(connection, None)
 
-    # Upkeep
+    # Connections
 
-    def _prove(self, connection: Connection) -> None:
+    def _add_authenticated(self, connection: Connection) -> None:
         self.lost(connection)
-        self._proven[connection] = None
-        if len(self._proven) > self.limits.proven:
-            dropped = next((each for each in self._proven if each.is_idle), connection)
-            self.log.warning("connection dropped, %d others are open", self.limits.proven)
+        self._authenticated[connection] = None
+        if len(self._authenticated) > self.limits.authenticated:
+            dropped = next((idle for idle in self._authenticated if idle.is_idle), connection)
+            self.log.warning("connection dropped, %d others are open", self.limits.authenticated)
             self.lost(dropped)
             dropped.abort()
 
     def _admit(self, incoming: socket.socket) -> None:
-        if len(self._unproven) >= self.limits.unproven:
-            self._drop(next(iter(self._unproven)))
-        connection = Connection(self.choose, self, self.limits.patience, self.unfinished)
+        if len(self._unauthenticated) >= self.limits.unauthenticated:
+            self._drop(next(iter(self._unauthenticated)))
+        connection = Connection(self.choose, self, self.limits.timeouts, self.budget)
         starting = asyncio.create_task(self._start(incoming, connection))
         starting.add_done_callback(lambda _: None if connection.is_open else incoming.close())
-        self._unproven[connection] = starting
+        self._unauthenticated[connection] = starting
 
     def _drop(self, connection: Connection) -> None:
-        starting = self._unproven.pop(connection)
+        starting = self._unauthenticated.pop(connection)
         if starting:
             starting.cancel()
         connection.abort()
@@ -142,15 +142,15 @@ class Listener:
         except OSError as error:
             self.lost(connection)
             self.log.warning("connection refused: %s", error)
-        if connection in self._unproven:
-            self._unproven[connection] = None
+        if connection in self._unauthenticated:
+            self._unauthenticated[connection] = None
 
 
 def _send_at_once(accepted: socket.socket) -> None:
-    """An answer must not wait until the client has acknowledged the one before, up to 40 ms.
+    """A response must not wait for the acknowledgement of the one before, up to 40 ms.
 
-    asyncio does the same, but not for a socket of which Python does not know that it is one of TCP, and of an
-    accepted one it does not. It may have ended already."""
+    asyncio sets this only for sockets whose protocol Python knows to be TCP, and not for accepted ones. The
+    connection may have ended already."""
     with contextlib.suppress(OSError):
         accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
@@ -164,42 +164,39 @@ async def open_port(
     drain: float,
     limits: ListenerLimits | None = None,
     http2: Http2Service | None = None,
-) -> "OpenPort":
-    """Serves ``application`` until it is closed and drained.
+) -> "ListeningPort":
+    """Serves ``application`` until the port is closed and drained.
 
-    ``drain`` is how many seconds the answers to requests that have come may take then. ``http2``: for clients
-    that agree upon it in their handshake.
+    ``drain``: seconds for the responses to requests that have come by then. ``http2``: serves clients that
+    agree upon HTTP/2 in their handshake.
 
     Raises:
-        OSError: the address cannot be had.
+        OSError: the address is not available.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     log = RareLog(_log, time.monotonic)
     limits = limits or ListenerLimits()
-    unfinished = PartialRequestBudget.for_requests(http2.largest_request if http2 else 0, log)
+    budget = PartialRequestBudget.for_requests(http2.max_request if http2 else 0, log)
     with contextlib.ExitStack() as stack:
         bound = stack.enter_context(
             socket.create_server((host, port), family=family, backlog=MAX_UNAUTHENTICATED)
         )
         bound.setblocking(False)  # noqa: FBT003 - the standard library's own signature
-        runner = await _set_up(application, drain, log)
-        protocols = _Protocols(cast("web.Server", runner.server), http2, limits.patience, unfinished)
-        listener = Listener(protocols.choose, log, unfinished, tls, limits)
+        runner = web.AppRunner(
+            application, access_log=None, keepalive_timeout=KEEP_ALIVE, shutdown_timeout=drain, logger=log
+        )
+        await runner.setup()
+        protocols = _Protocols(cast("web.Server", runner.server), http2, limits.timeouts, budget)
+        listener = Listener(protocols.choose, log, budget, tls, limits)
         stack.pop_all()
-    return OpenPort(bound, listener, protocols, runner, drain, asyncio.create_task(listener.accept(bound)))
-
-
-async def _set_up(application: web.Application, drain: float, log: RareLog) -> web.AppRunner:
-    runner = web.AppRunner(
-        application, access_log=None, keepalive_timeout=KEEP_ALIVE, shutdown_timeout=drain, logger=log
+    return ListeningPort(
+        bound, listener, protocols, runner, drain, asyncio.create_task(listener.accept(bound))
     )
-    await runner.setup()
-    return runner
 
 
 @dataclass(frozen=True, slots=True)
-class OpenPort:
-    """Where requests are taken."""
+class ListeningPort:
+    """A port that is open for requests."""
 
     _bound: socket.socket
     _listener: Listener
@@ -214,57 +211,56 @@ class OpenPort:
         return port
 
     async def close(self) -> None:
-        """Takes no more connections. The kernel would go on to connect callers, and let them wait for nothing
-        as long as others are answered: kube-scheduler calls one extender at a time, and schedules nothing
-        meanwhile."""
+        """Takes no more connections, and closes the socket: the kernel would go on to connect clients that
+        then wait in vain while the port is drained, and a kube-scheduler that waits schedules nothing."""
         self._accepting.cancel()
         await asyncio.wait({self._accepting})
         self._bound.close()
         self._listener.close()
 
     async def drain(self) -> None:
-        """Takes no more requests, and returns when those that have come are answered, or have had their
-        time."""
+        """Takes no more requests, and returns when those that have come have a response, or their time is
+        over."""
         await asyncio.gather(self._protocols.drain(self._seconds), self._runner.cleanup())
 
 
 @dataclass(frozen=True, slots=True)
 class _Protocols:
-    """``http1`` makes what reads the requests of one connection."""
+    """``http1`` makes the reader of requests of one connection."""
 
     http1: Callable[[], asyncio.Protocol]
     http2: Http2Service | None
-    patience: Timeouts
-    unfinished: PartialRequestBudget
+    timeouts: Timeouts
+    budget: PartialRequestBudget
     _multiplexed: "weakref.WeakSet[Http2Requests]" = field(default_factory=weakref.WeakSet)
 
     def choose(self, connection: Connection, agreed: str) -> asyncio.Protocol:
         if self.http2 is None or agreed != HTTP2:
             return self.http1()
         limits = StreamLimits(
-            read=self.patience.read, write=self.patience.idle, largest=self.http2.largest_request
+            read=self.timeouts.read, write=self.timeouts.idle, max_request=self.http2.max_request
         )
-        requests = Http2Requests(self.http2.answering, connection, limits, self.unfinished)
+        requests = Http2Requests(self.http2.handler, connection, limits, self.budget)
         self._multiplexed.add(requests)
         return requests
 
     async def drain(self, seconds: float) -> None:
-        """Returns when the connections of HTTP/2 have ended. Their requests have so many seconds; a client
-        that does not close its side, ``LAST_SECONDS``: an idle one would use up the time of all."""
-        left = [each for each in self._multiplexed if not each.over.is_set()]
-        for each in left:
-            each.drain()
-        await _all_set([each.ended for each in left], seconds)
-        for each in left:
-            each.end()
-        await _all_set([each.over for each in left], LAST_SECONDS)
-        for each in left:
-            if not each.over.is_set():
-                each.abort()
+        """Returns when the HTTP/2 connections have ended. Their requests have so many seconds; clients that
+        do not close their side have ``CLOSE_SECONDS``, so that idle ones do not use up the time of all."""
+        left = [requests for requests in self._multiplexed if not requests.over.is_set()]
+        for requests in left:
+            requests.drain()
+        await _all_set([requests.ended for requests in left], seconds)
+        for requests in left:
+            requests.end()
+        await _all_set([requests.over for requests in left], CLOSE_SECONDS)
+        for requests in left:
+            if not requests.over.is_set():
+                requests.abort()
 
 
 async def _all_set(events: Iterable[asyncio.Event], seconds: float) -> None:
-    """Returns when all of them are set, at the latest after so many seconds."""
+    """Returns when all events are set, or after so many seconds."""
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(seconds):
             for event in events:

@@ -1,32 +1,20 @@
-"""Mutual TLS with kube-scheduler: who comes without a certificate of our authority is not heard."""
+"""Mutual TLS with kube-scheduler: a client without a certificate of our authority is not served."""
 
 import asyncio
 import logging
 import ssl
-from asyncio.sslproto import SSLProtocol
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 LOOK_SECONDS = 5.0
 GONE_SECONDS = 600.0
-BUFFER_SIZE = 32 * 1024
-"""Bytes: two records of TLS."""
 
 _log = logging.getLogger(__name__)
 
 
 class FilesGoneError(Exception):
-    """The key pair was taken away; the text says what that means."""
-
-
-def use_small_buffers() -> None:
-    """Makes every TLS connection of this process read ``BUFFER_SIZE`` at a time.
-
-    asyncio has no setting for it, and gives 256 KiB to each: the connections of one burst of binds, 500 with
-    kube-scheduler, cost 146 MiB and with this 36, which the process does not get rid of any more.
-    """
-    SSLProtocol.max_size = BUFFER_SIZE
+    """The key pair was removed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +25,12 @@ class TlsFiles:
     key: Path
     client_authority: Path
     demands_certificate: bool = field(default=True, kw_only=True)
-    """Of clients; without it anybody is served, and has to prove by other means who it is."""
+    """Of clients. Without it anybody may connect, and the application has to authenticate clients."""
 
     def load(self) -> ssl.SSLContext:
-        """Returns a context for new connections.
-
+        """
         Raises:
-            OSError: a file is missing or cannot be read, or is no such PEM (``ssl.SSLError``).
+            OSError: a file is missing, cannot be read, or is not the expected PEM (``ssl.SSLError``).
         """
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
@@ -54,7 +41,7 @@ class TlsFiles:
         return context
 
     def state(self) -> tuple[object, ...]:
-        """Returns what differs when a file was written or replaced."""
+        """Returns a value that differs once a file was written or replaced."""
         return tuple(_state(path) for path in (self.certificate, self.key, self.client_authority))
 
 
@@ -68,25 +55,25 @@ def _state(path: Path) -> tuple[int, int, int] | None:
 
 @dataclass(slots=True)
 class ServerTls:
-    """The context for new connections, read again whenever a file has changed.
+    """The TLS context for new connections, loaded again whenever a file has changed.
 
-    While the files cannot be used (only half replaced, say) the context before stays in force. Once they are
-    gone no new connection is served: who took them away trusts them no longer. Connections that are open stay
-    so, after another authority was put there, too, as long as requests come on them; ``end_when_gone`` ends
-    them with the process.
+    1. While the files cannot be used, such as when only one was replaced yet, the previous context stays.
+    2. Once the files are gone, no new connection is served: whoever removed them no longer trusts them.
+    3. Open connections stay open as long as requests come on them, also after the authority was replaced;
+       ``end_when_gone`` ends them with the process.
     """
 
     files: TlsFiles
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     protocols: tuple[str, ...] = field(default=("http/1.1",), kw_only=True)
-    """That clients may agree upon, the best one first."""
+    """Offered to clients by ALPN, the preferred one first."""
     problem: str = field(default="", init=False)
-    """Why the files cannot be used; empty when they can."""
+    """Why the files cannot be used; empty if they can."""
     _state: tuple[object, ...] | None = field(default=None, init=False)
     _context: ssl.SSLContext | None = field(default=None, init=False)
 
     def context(self) -> ssl.SSLContext | None:
-        """Returns None while there have been no usable files yet, and when they are gone."""
+        """Returns None until the files were usable once, and when they are gone."""
         state = self.files.state()
         if self._context is not None and not self._present():
             self.problem = f"the key pair in {self.files.certificate.parent} was removed"
@@ -100,10 +87,10 @@ class ServerTls:
         """Never returns.
 
         Raises:
-            FilesGoneError: the files were there, and have been gone for ``GONE_SECONDS``. Who makes them
-                again makes another folder, which only a new mount shows. Not earlier: while a policy is taken
-                back the process is ended anyway, and a container that starts again would make the folder on
-                the host that was just removed.
+            FilesGoneError: the files were there, and have been gone for ``GONE_SECONDS``. New files come in
+                another folder, which only a new mount shows, so the container has to start again. It does not
+                do so earlier: while a policy is being deleted the process is ended anyway, and a container
+                that starts again would recreate the folder that was just removed from the host.
         """
         gone = 0.0
         while gone < GONE_SECONDS:

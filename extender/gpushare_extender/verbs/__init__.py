@@ -1,1 +1,2 @@
-"""What kube-scheduler, probes and people ask: filter, prioritize, bind, preempt, inspect, health, metrics."""
+"""What kube-scheduler, probes and people request: filter, prioritize, bind, preempt, inspect, health,
+metrics."""

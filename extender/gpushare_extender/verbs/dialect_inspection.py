@@ -1,4 +1,4 @@
-"""The ledger as the tools of a replaced system read it: only the nodes that speak its dialect."""
+"""The inspect response for the tools of a replaced system: the nodes of its dialect."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -14,11 +14,11 @@ from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.ledger.node_ledger import NodeLedger
 
 MEMORY = ResourceClass.MEMORY
-"""The only class that the systems show: a card that serves another one now is full, of nobody's pods."""
+"""The only class that those systems know: a card that serves another one is shown as full, without pods."""
 
 
 def inspect_dialect(ledger: Ledger, dialect: Dialect, node: str = "") -> Json:
-    """Returns what the inspect path of ``dialect`` answers, for all its nodes or for ``node`` alone."""
+    """Returns the response for ``node``, or for all nodes of ``dialect``."""
     names = [node] if node else ledger.node_names()
     nodes = [inspected for name in names if (inspected := _inspected(ledger, dialect, name))]
     error = f"node {node} does not share GPU cards by {dialect.name}" if node and not nodes else ""
@@ -26,8 +26,7 @@ def inspect_dialect(ledger: Ledger, dialect: Dialect, node: str = "") -> Json:
 
 
 def _inspected(ledger: Ledger, dialect: Dialect, name: str) -> InspectedNode | None:
-    """Returns None for a node of another dialect, and for one that serves no units of memory: the system knew
-    no others."""
+    """Returns None for a node of another dialect, and for one that serves no units of memory."""
     node = ledger.node(name)
     share_node = node.share_node if node else None
     if node is None or share_node is None or share_node.dialect is not dialect:

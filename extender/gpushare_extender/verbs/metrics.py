@@ -1,4 +1,4 @@
-"""What Prometheus reads of the extender: how long kube-scheduler waits, what is refused, what is bound."""
+"""The extender's metrics: how long kube-scheduler waits, what is refused, what is bound."""
 
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator
@@ -14,11 +14,11 @@ from gpushare_extender.decide.waiting.waiting_pods import NO_WAITS, WaitingPods
 from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.ledger.unfit_reason import Refusal
 from gpushare_extender.preempt.eviction_call import EvictionOutcome
-from gpushare_extender.transport.exchange import Answer, Answering, Call
+from gpushare_extender.transport.messages import Handler, Request, Response
 from gpushare_extender.verbs.inspection import NOTHING_DIFFERS, Differing
 
 VERBS = MappingProxyType({f"/gpushare/{verb}": verb for verb in ("filter", "prioritize", "preempt", "bind")})
-"""Path -> verb: what kube-scheduler calls."""
+"""Path -> verb."""
 
 BINDS = Gauge("gpushare_extender_binds_under_way", "Binds whose outcome is not known yet.")
 DIFFERENCES = Gauge("gpushare_extender_books_differences", "Differences between books that have lasted.")
@@ -33,7 +33,7 @@ MAX_WAIT = Gauge(
 
 
 class ExtenderMetrics:
-    """Counts what it is told of in ``registry``."""
+    """The counters and histograms in ``registry``."""
 
     def __init__(
         self, registry: CollectorRegistry, *, clock: Callable[[], float] = time.perf_counter
@@ -66,7 +66,7 @@ class ExtenderMetrics:
         self._start_from_zero()
 
     def _start_from_zero(self) -> None:
-        """What appears with 1 shows no increase."""
+        """Prometheus sees no increase in a series that appears with 1."""
         for refusal in Refusal:
             self._refusals.labels(refusal.value)
         for result in BindResult:
@@ -75,10 +75,10 @@ class ExtenderMetrics:
             self._evictions.labels(outcome.name.capitalize())
 
     def refused(self, uid: str, kinds: Iterable[Refusal]) -> None:
-        """No node is left for a pod, for reasons of these kinds."""
-        told = frozenset(kinds)
-        self._waiting.refused(uid, told, now=self._clock())
-        for kind in told:
+        """No node is left for the pod, for reasons of these kinds."""
+        reasons = frozenset(kinds)
+        self._waiting.refused(uid, reasons, now=self._clock())
+        for kind in reasons:
             self._refusals.labels(kind.value).inc()
 
     def fits(self, uid: str) -> None:
@@ -98,25 +98,27 @@ class ExtenderMetrics:
     def eviction_attempted(self, outcome: EvictionOutcome) -> None:
         self._evictions.labels(outcome.name.capitalize()).inc()
 
-    def measured(self, answering: Answering) -> Answering:
-        """Returns ``answering``, with what kube-scheduler calls measured by the clock."""
+    def measured(self, handler: Handler) -> Handler:
+        """Returns ``handler`` with a clock on the requests of kube-scheduler."""
 
-        def answer(call: Call) -> Answer | Awaitable[Answer]:
-            seconds = self._verbs.get(call.path)
+        def respond(request: Request) -> Response | Awaitable[Response]:
+            seconds = self._verbs.get(request.path)
             if seconds is None:
-                return answering(call)
+                return handler(request)
             begun = self._clock()
-            answer = answering(call)
-            if not isinstance(answer, Answer):
-                return self._measured_later(answer, seconds, begun)
+            response = handler(request)
+            if not isinstance(response, Response):
+                return self._measured_later(response, seconds, begun)
             seconds.observe(self._clock() - begun)
-            return answer
+            return response
 
-        return answer
+        return respond
 
-    async def _measured_later(self, answer: Awaitable[Answer], seconds: Histogram, begun: float) -> Answer:
+    async def _measured_later(
+        self, response: Awaitable[Response], seconds: Histogram, begun: float
+    ) -> Response:
         try:
-            return await answer
+            return await response
         finally:
             seconds.observe(self._clock() - begun)
 
@@ -129,7 +131,7 @@ def show_figures(
     binds_under_way: Callable[[], int],
     differing: Differing = NOTHING_DIFFERS,
 ) -> None:
-    """Lets ``registry`` show what all of these are at the moment of reading."""
+    """Registers gauges that are read from their sources whenever Prometheus asks."""
 
     def read() -> Iterator[Sample]:
         yield BINDS.at(binds_under_way())

@@ -1,70 +1,70 @@
-"""Which method and path is answered by what."""
+"""Which handler responds to which method and path."""
 
 import logging
 from collections.abc import Awaitable, Iterable
 from http import HTTPStatus
 from typing import NamedTuple
 
-from gpushare_extender.transport.exchange import Answer, Answering, Call, error_answer
+from gpushare_extender.transport.messages import Handler, Request, Response, error_response
 
 _log = logging.getLogger(__name__)
 
 
 class Route(NamedTuple):
-    """``path`` may end with a slash: then whatever follows it, in one part, is ``Call.name``."""
+    """A ``path`` that ends with a slash matches any name of one part after it: ``Request.name``."""
 
     method: str
     path: str
-    answering: Answering
+    handler: Handler
 
 
 class Routes:
-    """Every one is found by its path: two look-ups, however many there are."""
+    """Finds the handler of a path by two look-ups, however many routes there are."""
 
     def __init__(self, routes: Iterable[Route]) -> None:
-        self._by_path: dict[str, dict[str, Answering]] = {}
-        self._below_path: dict[str, dict[str, Answering]] = {}
-        for method, path, answering in routes:
+        self._by_path: dict[str, dict[str, Handler]] = {}
+        self._below_path: dict[str, dict[str, Handler]] = {}
+        for method, path, handler in routes:
             table = self._below_path if path.endswith("/") else self._by_path
-            table.setdefault(path, {})[method] = answering
+            table.setdefault(path, {})[method] = handler
 
-    def answer(self, call: Call) -> Answer | Awaitable[Answer]:
-        """Returns what the route of ``call`` answers; 404, 405 and 500 are told as JSON.
+    def respond(self, request: Request) -> Response | Awaitable[Response]:
+        """Returns the response of the route; 404, 405 and 500 as JSON.
 
-        A defect of ours must not break the connection: others are answered on it.
+        A handler's defect must not break the connection: it serves other requests, too.
         """
-        answering = self._found(call)
-        if isinstance(answering, Answer):
-            return answering
+        handler = self._found(request)
+        if isinstance(handler, Response):
+            return handler
         try:
-            answer = answering(call)
+            response = handler(request)
         except Exception as error:
-            return _defect(call, error)
-        return answer if isinstance(answer, Answer) else _later(call, answer)
+            return _defect(request, error)
+        return response if isinstance(response, Response) else _later(request, response)
 
-    def _found(self, call: Call) -> Answering | Answer:
-        methods = self._by_path.get(call.path) or self._below(call.path)
+    def _found(self, request: Request) -> Handler | Response:
+        methods = self._by_path.get(request.path) or self._below(request.path)
         if methods is None:
             return _refusal(HTTPStatus.NOT_FOUND)
-        answering = methods.get("GET" if call.method == "HEAD" else call.method)
-        return answering or _refusal(HTTPStatus.METHOD_NOT_ALLOWED)
+        handler = methods.get("GET" if request.method == "HEAD" else request.method)
+        return handler or _refusal(HTTPStatus.METHOD_NOT_ALLOWED)
 
-    def _below(self, path: str) -> dict[str, Answering] | None:
+    def _below(self, path: str) -> dict[str, Handler] | None:
         folder, _, name = path.rpartition("/")
         return self._below_path.get(f"{folder}/") if name else None
 
 
-async def _later(call: Call, answer: Awaitable[Answer]) -> Answer:
+async def _later(request: Request, response: Awaitable[Response]) -> Response:
     try:
-        return await answer
+        return await response
     except Exception as error:
-        return _defect(call, error)
+        return _defect(request, error)
 
 
-def _defect(call: Call, error: Exception) -> Answer:
-    _log.error("%s %s failed", call.method, call.path, exc_info=error)
-    return error_answer(f"internal error of the extender: {error!r}", 500)
+def _defect(request: Request, error: Exception) -> Response:
+    _log.error("%s %s failed", request.method, request.path, exc_info=error)
+    return error_response(f"internal error of the extender: {error!r}", 500)
 
 
-def _refusal(status: HTTPStatus) -> Answer:
-    return error_answer(status.phrase, status)
+def _refusal(status: HTTPStatus) -> Response:
+    return error_response(status.phrase, status)

@@ -1,13 +1,11 @@
-"""The extender's routes. Scheduler calls are answered with status 200, errors inside, as it expects."""
+"""The extender's routes. kube-scheduler expects status 200 and errors inside the response."""
 
-import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import partial
 
 import msgspec
 from aiohttp import web
-from prometheus_client import CollectorRegistry
 
 from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.dialects.gpushare import GPUSHARE
@@ -16,23 +14,17 @@ from gpushare_core.placement.requests import PodRequest
 from gpushare_core.process.version import VERSION
 from gpushare_core.text.json_object import UNREADABLE_JSON
 from gpushare_extender.bind.binder import Binder
+from gpushare_extender.decide.attempts import SchedulingAttempts
+from gpushare_extender.decide.fit.candidates import prioritize_nodes
 from gpushare_extender.decide.fit.filter import FilterResult, Narrowing, filter_nodes
-from gpushare_extender.decide.fit.prioritize import prioritize_nodes
-from gpushare_extender.decide.pod import Pod
-from gpushare_extender.decide.preemption.ending_pods import EndingPods
-from gpushare_extender.decide.preemption.queue import PreemptionQueue, Preemptor
-from gpushare_extender.decide.waiting.offered_pods import OfferedPods
-from gpushare_extender.decide.waiting.other_schedulers import is_name
-from gpushare_extender.decide.waiting.sampled_pods import SampledPods
-from gpushare_extender.decide.waiting.unschedulable_pods import RefusedPods
+from gpushare_extender.decide.pod import KubePod
 from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.objects.pod_reference import PodReference
-from gpushare_extender.preempt.node_pods import NodePodReader
 from gpushare_extender.preempt.nominations import Nominations
 from gpushare_extender.preempt.scheduler_victims import SchedulerVictims
 from gpushare_extender.transport import http1
-from gpushare_extender.transport.exchange import Answer, Answering, Call, error_answer
-from gpushare_extender.transport.exchange import json_answer as _json
+from gpushare_extender.transport.messages import Handler, Request, Response, error_response
+from gpushare_extender.transport.messages import json_response as _json
 from gpushare_extender.verbs.dialect_inspection import inspect_dialect
 from gpushare_extender.verbs.health import HealthApi
 from gpushare_extender.verbs.inspection import Differing, inspect_all, inspect_node
@@ -53,34 +45,23 @@ from gpushare_extender.verbs.wire import (
 
 MAX_REQUEST = 4 * 2**20
 """Bytes: the names of 5,000 nodes are 0.2 MiB, and a pod is at most 1.5."""
-MAX_SCHEDULERS = 64
-"""Names that are remembered: a kube-scheduler has one for each of its profiles."""
-NOMINATION_SECONDS = 1.0
-"""In which the API server has to tell what ends on a nominated node: kube-scheduler waits for the answer."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ExtenderApi:
-    """Answers every route from these."""
+    """The handlers of all routes."""
 
     ledger: Ledger
     binder: Binder
     health: HealthApi
-    refused: RefusedPods = field(default_factory=RefusedPods)
+    attempts: SchedulingAttempts
+    victims: SchedulerVictims
+    nominations: Nominations
+    metrics: ExtenderMetrics
     called: Callable[[int], None] = lambda _: None
-    """Is told the port of every call that asks for nodes."""
-    preemptors: PreemptionQueue = field(default_factory=PreemptionQueue, kw_only=True)
-    ending: EndingPods = field(default_factory=EndingPods, kw_only=True)
-    offered: OfferedPods = field(default_factory=OfferedPods, kw_only=True)
-    """Is to be told by the binder of pods that are bound."""
-    sampled: SampledPods = field(default_factory=SampledPods, kw_only=True)
-    metrics: ExtenderMetrics = field(
-        default_factory=lambda: ExtenderMetrics(CollectorRegistry()), kw_only=True
-    )
-    schedulers: set[str] = field(default_factory=set, kw_only=True)
-    """By ``schedulerName``: those that have asked."""
-    differing: Differing = field(default_factory=dict, kw_only=True)
-    """By the extender's audit."""
+    """Is told the port of every filter request."""
+    differing: Differing = field(default_factory=dict)
+    """What the extender's audit has found."""
 
     def routes(self) -> list[Route]:
         return [
@@ -95,8 +76,8 @@ class ExtenderApi:
         ]
 
     def _dialect_routes(self) -> list[Route]:
-        """Paths of the systems that we stand in for, each with the nodes of its dialect."""
-        others = [each for each in DIALECTS.values() if each.inspect_path and each is not GPUSHARE]
+        """Paths of the replaced systems, each with the nodes of its dialect."""
+        others = [other for other in DIALECTS.values() if other.inspect_path and other is not GPUSHARE]
         versions = {other.version_path for other in others} - {""}
         return [
             *(Route("GET", other.inspect_path, partial(self.inspect_dialect, other)) for other in others),
@@ -107,11 +88,11 @@ class ExtenderApi:
             *(Route("GET", path, self.version) for path in sorted(versions)),
         ]
 
-    def filter(self, call: Call) -> Answer | Awaitable[Answer]:
+    def filter(self, request: Request) -> Response | Awaitable[Response]:
         try:
-            args = EXTENDER_ARGS.decode(call.content)
-            self.called(call.port)
-            result = self._filter(args, client_authenticated=call.client_authenticated)
+            args = EXTENDER_ARGS.decode(request.content)
+            self.called(request.port)
+            result = self._filter(args, client_authenticated=request.client_authenticated)
         except UNREADABLE_JSON as error:
             return _json(ExtenderFilterResult(error=f"not the arguments of a filter: {error}"))
         if args.pod and args.pod.nominated_node and _is_empty(result):
@@ -127,25 +108,23 @@ class ExtenderApi:
         result = self._filter_names(
             args.node_names or list(items), args.pod, client_authenticated=client_authenticated
         )
-        if args.node_names is not None:
-            return _filter_result(result, node_names=result.passing)
-        return _filter_result(result, nodes=NodeItems([items[name] for name in result.passing]))
+        names = result.passing if args.node_names is not None else None
+        return ExtenderFilterResult(
+            node_names=names,
+            nodes=NodeItems([items[name] for name in result.passing]) if names is None else None,
+            failed_nodes=result.failed,
+            failed_and_unresolvable_nodes=result.unresolvable,
+        )
 
-    async def _unless_given_up(self, pod: Pod, result: ExtenderFilterResult) -> Answer:
-        """Answers ``result`` of a pod that fits nowhere, or why it is not to be nominated any longer: an
-        error of ours makes kube-scheduler take the nomination back, and try the pod again."""
-        binder = self.binder
-        reader = NodePodReader(binder.client, timeout=NOMINATION_SECONDS)
-        nominations = Nominations(self.ledger, reader, self.ending, binder.timing.clock)
-        message = await nominations.given_up(pod, self._request(pod))
+    async def _unless_given_up(self, pod: KubePod, result: ExtenderFilterResult) -> Response:
+        """Responds with ``result`` for a pod that fits nowhere, or with an error that says why the pod gives
+        up its nomination: then kube-scheduler removes the nomination, and tries the pod again."""
+        message = await self.nominations.given_up(pod, self._request(pod))
         return _json(ExtenderFilterResult(error=message) if message else result)
 
-    def _filter_names(self, names: list[str], pod: Pod, *, client_authenticated: bool) -> FilterResult:
+    def _filter_names(self, names: list[str], pod: KubePod, *, client_authenticated: bool) -> FilterResult:
         request, uid, now = self._request(pod), pod.metadata.uid, self.binder.timing.clock()
-        is_free = pod.prefers_nodes or self.offered.is_retry(uid, now=now)
-        narrowing = None if is_free else Narrowing(pod.nominated_node)
-        if len(self.schedulers) < MAX_SCHEDULERS and is_name(pod.spec.scheduler_name):
-            self.schedulers.add(pod.spec.scheduler_name)
+        narrowing = None if self.attempts.begin(pod, now=now) else Narrowing(pod.nominated_node)
         version = pod.version
         result = filter_nodes(
             self.ledger,
@@ -156,139 +135,97 @@ class ExtenderApi:
             narrowing=narrowing,
         )
         if result.left_out:
-            self.offered.offered_some(uid, offered=len(result.passing), now=now)
+            self.attempts.offered.offered_some(uid, offered=len(result.passing), now=now)
         if result.passing:
-            proven = self.ledger.resources if client_authenticated else None
-            self.binder.expected.put(uid, request, proven=proven, version=version)
-            self.refused.settled(uid)
+            resources = self.ledger.resources if client_authenticated else None
+            self.binder.expected.put(uid, request, authenticated=resources, version=version)
+            self.attempts.fits(uid)
             self.metrics.fits(uid)
-            self.preemptors.settled(uid)
-            self.sampled.settled(uid)
         elif request.resources:
             self.metrics.refused(uid, result.kinds)
-            self._wait(uid, request, result)
-            self._remember(pod, request, names, result)
-            return self.sampled.searched(
-                result, ledger=self.ledger, uid=uid, request=request, names=names, now=now
-            )
+            return self.attempts.fits_nowhere(pod, request, names, result, self.ledger, now)
         return result
 
-    def _wait(self, uid: str, request: PodRequest, result: FilterResult) -> None:
-        """The pod is tried again once there is room for it. Where the pod itself is the reason, that would be
-        of no use: kube-scheduler tries it again when it is changed."""
-        if result.is_for_good:
-            self.refused.settled(uid)
-        else:
-            self.refused.refused(uid, request)
-
-    def _remember(self, pod: Pod, request: PodRequest, names: list[str], result: FilterResult) -> None:
-        """Whether others may be evicted for the pod is looked at when kube-scheduler had its turn."""
-        if pod.may_preempt and result.failed:
-            nodes = tuple(map(sys.intern, result.failed))
-            preemptor = Preemptor(pod.reference, request, pod.priority, nodes, len(names))
-            self.preemptors.refused(preemptor, now=self.binder.timing.clock())
-
-    def _request(self, pod: Pod) -> PodRequest:
-        """Returns what the caller says that the pod requests: good for an answer, not for a bind."""
+    def _request(self, pod: KubePod) -> PodRequest:
+        """Returns what the pod requests, as the client says it: good enough for a filter, not for a bind."""
         return pod.request(self.ledger.resources)
 
-    def prioritize(self, call: Call) -> Answer:
-        """Status 400 makes the scheduler go on without scores: a worse node beats no node.
+    def prioritize(self, request: Request) -> Response:
+        """Status 400 makes kube-scheduler go on without scores: a worse node beats no node.
 
-        No node is better for a pod that says itself which ones are.
+        All nodes score alike for a pod that has preferences of its own.
         """
         try:
-            args = EXTENDER_ARGS.decode(call.content)
+            args = EXTENDER_ARGS.decode(request.content)
             names = args.node_names if args.node_names is not None else list(_named(args.nodes))
         except UNREADABLE_JSON as error:
-            return error_answer(f"not the arguments of a prioritize: {error}", 400)
+            return error_response(f"not the arguments of a prioritize: {error}", 400)
         if args.pod is None:
-            return error_answer("not the arguments of a prioritize: no Pod", 400)
-        self.offered.proceeded(args.pod.metadata.uid)
+            return error_response("not the arguments of a prioritize: no Pod", 400)
+        self.attempts.offered.proceeded(args.pod.metadata.uid)
         asked = self._request(args.pod)
-        has_say = asked.resources and not args.pod.prefers_nodes
-        scores = prioritize_nodes(self.ledger, names, asked) if has_say else dict.fromkeys(names, 0)
+        has_scores = asked.resources and not args.pod.prefers_nodes
+        scores = prioritize_nodes(self.ledger, names, asked) if has_scores else dict.fromkeys(names, 0)
         return _json([HostPriority(name, score) for name, score in scores.items()])
 
-    async def preempt(self, call: Call) -> Answer:
-        """Any other status than 200 makes the scheduler give up preempting for this attempt."""
+    async def preempt(self, request: Request) -> Response:
+        """Any other status than 200 makes kube-scheduler preempt nothing in this attempt."""
         try:
-            args = PREEMPTION_ARGS.decode(call.content)
+            args = PREEMPTION_ARGS.decode(request.content)
         except UNREADABLE_JSON as error:
-            return error_answer(f"not the arguments of a preempt: {error}", 400)
+            return error_response(f"not the arguments of a preempt: {error}", 400)
         if args.pod is None:
-            return error_answer("not the arguments of a preempt: no Pod", 400)
+            return error_response("not the arguments of a preempt: no Pod", 400)
         if message := self.health.not_listed():
-            return error_answer(message, 503)
-        uid, now = args.pod.metadata.uid, self.binder.timing.clock()
-        if self.offered.has_others(uid, now=now) or self.sampled.is_to_try_again(uid, now=now):
-            return _json(preemption_result({}))  # it fits nodes that it was not offered at this attempt
-        return _json(preemption_result(await self._victims.complete(args.pod, args.proposals())))
+            return error_response(message, 503)
+        if self.attempts.fits_other_nodes(args.pod.metadata.uid, now=self.binder.timing.clock()):
+            return _json(preemption_result({}))
+        return _json(preemption_result(await self.victims.complete(args.pod, args.proposals())))
 
-    @property
-    def _victims(self) -> SchedulerVictims:
-        binder = self.binder
-        return SchedulerVictims(
-            self.ledger, NodePodReader(binder.client), self.preemptors, self.ending, binder.timing.clock
-        )
-
-    async def bind(self, call: Call) -> Answer:
+    async def bind(self, request: Request) -> Response:
         try:
-            args = BINDING_ARGS.decode(call.content)
+            args = BINDING_ARGS.decode(request.content)
         except UNREADABLE_JSON as error:
             return _json(ExtenderBindingResult(f"not the arguments of a bind: {error}"))
         pod = PodReference(args.pod_namespace, args.pod_name, args.pod_uid)
-        self.offered.proceeded(pod.uid)
+        self.attempts.offered.proceeded(pod.uid)
         return _json(
             ExtenderBindingResult(self.health.not_listed() or await self.binder.bind(pod, args.node))
         )
 
-    async def inspect(self, _: Call) -> Answer:
-        return _json(inspect_all(self.ledger, self.differing))
+    async def inspect(self, _: Request) -> Response:
+        return _json(inspect_all(self.ledger, self.differing, self.binder.choices))
 
-    async def inspect_node(self, call: Call) -> Answer:
-        name = call.name
-        if view := inspect_node(self.ledger, name, self.differing.get(name, ())):
+    async def inspect_node(self, request: Request) -> Response:
+        name = request.name
+        if view := inspect_node(self.ledger, name, self.differing.get(name, ()), self.binder.choices):
             return _json(view)
-        return error_answer(f"node {name} does not share GPU cards", 404)
+        return error_response(f"node {name} does not share GPU cards", 404)
 
-    async def inspect_dialect(self, dialect: Dialect, _: Call) -> Answer:
+    async def inspect_dialect(self, dialect: Dialect, _: Request) -> Response:
         return _json(inspect_dialect(self.ledger, dialect))
 
-    async def inspect_dialect_node(self, dialect: Dialect, call: Call) -> Answer:
-        """An error is a field of the answer, as it was with the system: its tools look there."""
-        return _json(inspect_dialect(self.ledger, dialect, call.name))
+    async def inspect_dialect_node(self, dialect: Dialect, request: Request) -> Response:
+        """An error is a field of the response, where the tools of the replaced system look for it."""
+        return _json(inspect_dialect(self.ledger, dialect, request.name))
 
-    async def version(self, _: Call) -> Answer:
-        return Answer(VERSION.encode(), content_type="text/plain; charset=utf-8")
-
-
-def answering(api: ExtenderApi) -> Answering:
-    """Returns what answers every call of ``api``."""
-    return api.metrics.measured(Routes(api.routes()).answer)
+    async def version(self, _: Request) -> Response:
+        return Response(VERSION.encode(), content_type="text/plain; charset=utf-8")
 
 
-def application(api: ExtenderApi, *, largest_request: int = MAX_REQUEST) -> web.Application:
-    return http1.application(answering(api), largest_request=largest_request)
+def handler(api: ExtenderApi) -> Handler:
+    return api.metrics.measured(Routes(api.routes()).respond)
+
+
+def application(api: ExtenderApi, *, max_request: int = MAX_REQUEST) -> web.Application:
+    return http1.application(handler(api), max_request=max_request)
 
 
 def _named(nodes: NodeItems | None) -> dict[str, msgspec.Raw]:
-    """Returns whole nodes by their names."""
+    """Returns node name -> the whole node."""
     items = nodes.items if nodes else None
     return {NAMED_NODE.decode(item).metadata.name: item for item in items or ()}
 
 
 def _is_empty(result: ExtenderFilterResult) -> bool:
-    """Returns whether no node passes."""
     return not (result.error or result.node_names or (result.nodes and result.nodes.items))
-
-
-def _filter_result(
-    result: FilterResult, *, node_names: list[str] | None = None, nodes: NodeItems | None = None
-) -> ExtenderFilterResult:
-    return ExtenderFilterResult(
-        node_names=node_names,
-        nodes=nodes,
-        failed_nodes=result.failed,
-        failed_and_unresolvable_nodes=result.unresolvable,
-    )

@@ -1,4 +1,4 @@
-"""What kube-scheduler and an extender say to each other: JSON, decoded only as far as needed.
+"""The JSON of kube-scheduler's requests and of the responses, decoded only as far as needed.
 
 Source: ``k8s.io/kube-scheduler/extender/v1`` (Go structs without JSON tags, so keys are the fields' names).
 """
@@ -9,30 +9,30 @@ from typing import Annotated
 import msgspec
 
 from gpushare_core.text.printable import REFUSAL_BYTES, printable
-from gpushare_extender.decide.pod import Pod, PodMetadata
+from gpushare_extender.decide.pod import KubePod, PodMetadata
 from gpushare_extender.decide.preemption.proposals import Proposal
 
 MAX_NODES = 100_000
-"""That a call may name, twice those of the largest cluster that was measured: half a million keep everybody
-else waiting for seconds."""
+"""In a request: twice the largest cluster that was measured. Half a million would keep all other clients
+waiting for seconds."""
 
 
 class NodeItems(msgspec.Struct):
-    """Source: ``v1.NodeList``. Items go back as they came."""
+    """Source: ``v1.NodeList``. The response has the items as they came."""
 
     items: Annotated[list[msgspec.Raw], msgspec.Meta(max_length=MAX_NODES)] | None = None
 
 
 class ExtenderArgs(msgspec.Struct, rename="pascal"):
-    """Of filter and prioritize: with nodeCacheCapable the scheduler sends ``node_names``, else ``nodes``."""
+    """Of filter and prioritize. With nodeCacheCapable kube-scheduler sends ``node_names``, else ``nodes``."""
 
-    pod: Pod | None = None
+    pod: KubePod | None = None
     nodes: NodeItems | None = None
     node_names: Annotated[list[str], msgspec.Meta(max_length=MAX_NODES)] | None = None
 
 
 class ExtenderFilterResult(msgspec.Struct, rename="pascal", omit_defaults=True, kw_only=True):
-    """``error`` fails this attempt of the whole pod. It and the reasons go into the pod's Events."""
+    """``error`` fails the pod's attempt. kube-scheduler writes it, and the reasons, into the pod's Events."""
 
     nodes: NodeItems | None = None
     node_names: list[str] | None = None
@@ -43,19 +43,19 @@ class ExtenderFilterResult(msgspec.Struct, rename="pascal", omit_defaults=True, 
     def __post_init__(self) -> None:
         self.failed_nodes = _printable(self.failed_nodes)
         self.failed_and_unresolvable_nodes = _printable(self.failed_and_unresolvable_nodes)
-        self.error = printable(self.error, most_bytes=REFUSAL_BYTES)
+        self.error = printable(self.error, max_bytes=REFUSAL_BYTES)
 
 
 def _printable(reasons: dict[str, str]) -> dict[str, str]:
-    """Returns node -> reason. Thousands of nodes have a few reasons among them."""
-    shown = {reason: printable(reason, most_bytes=REFUSAL_BYTES) for reason in {*reasons.values()}}
-    if all(reason == each for reason, each in shown.items()):
+    """Returns node -> reason. Thousands of nodes have only a few different reasons."""
+    shown = {reason: printable(reason, max_bytes=REFUSAL_BYTES) for reason in {*reasons.values()}}
+    if all(reason == text for reason, text in shown.items()):
         return reasons
     return {node: shown[reason] for node, reason in reasons.items()}
 
 
 class HostPriority(msgspec.Struct, rename="pascal"):
-    """One of a ``HostPriorityList``. ``score`` is 0 to ``MaxExtenderPriority`` (10)."""
+    """``score`` is from 0 to ``MaxExtenderPriority`` (10)."""
 
     host: str
     score: int
@@ -74,7 +74,7 @@ class ExtenderBindingResult(msgspec.Struct):
     error: str = msgspec.field(name="Error", default="")
 
     def __post_init__(self) -> None:
-        self.error = printable(self.error, most_bytes=REFUSAL_BYTES)
+        self.error = printable(self.error, max_bytes=REFUSAL_BYTES)
 
 
 class MetaPod(msgspec.Struct):
@@ -91,49 +91,45 @@ class MetaVictims(msgspec.Struct):
 class _VictimPod(msgspec.Struct):
     metadata: PodMetadata
 
+    @property
+    def uid(self) -> str:
+        return self.metadata.uid
+
 
 class Victims(msgspec.Struct):
-    """Whole pods, as a scheduler without nodeCacheCapable sends them."""
+    """Whole pods, which kube-scheduler sends without nodeCacheCapable."""
 
     pods: list[_VictimPod] | None = msgspec.field(name="Pods", default=None)
     violations: int = msgspec.field(name="NumPDBViolations", default=0)
 
 
 class ExtenderPreemptionArgs(msgspec.Struct, rename="pascal"):
-    """Node -> pods that the scheduler would evict there; from Kubernetes 1.37 on also none at all."""
+    """Node -> the pods that kube-scheduler would evict there; from Kubernetes 1.37 on there may be none."""
 
-    pod: Pod | None = None
+    pod: KubePod | None = None
     node_name_to_meta_victims: dict[str, MetaVictims | None] | None = None
     node_name_to_victims: dict[str, Victims | None] | None = None
 
     def proposals(self) -> dict[str, Proposal]:
-        """Returns what the scheduler proposes, by node."""
-        meta = (self.node_name_to_meta_victims or {}).items()
-        whole = (self.node_name_to_victims or {}).items()
-        by_uid = {
-            node: Proposal(tuple(pod.uid for pod in each.pods or ()), each.violations) if each else Proposal()
-            for node, each in meta
-        }
-        return by_uid or {
-            node: Proposal(tuple(pod.metadata.uid for pod in each.pods or ()), each.violations)
-            if each
-            else Proposal()
-            for node, each in whole
+        """Returns node -> what kube-scheduler proposes."""
+        victims = self.node_name_to_meta_victims or self.node_name_to_victims or {}
+        return {
+            node: Proposal(tuple(pod.uid for pod in some.pods or ()), some.violations) if some else Proposal()
+            for node, some in victims.items()
         }
 
 
 class ExtenderPreemptionResult(msgspec.Struct, rename="pascal"):
-    """A node without victims would be an error to the scheduler."""
+    """To kube-scheduler a node without victims is an error."""
 
     node_name_to_meta_victims: dict[str, MetaVictims]
 
 
 def preemption_result(proposals: Mapping[str, Proposal]) -> ExtenderPreemptionResult:
-    """Returns ``proposals`` as the scheduler reads them."""
     return ExtenderPreemptionResult(
         {
-            node: MetaVictims([MetaPod(uid) for uid in each.victims], each.violations)
-            for node, each in proposals.items()
+            node: MetaVictims([MetaPod(uid) for uid in proposal.victims], proposal.violations)
+            for node, proposal in proposals.items()
         }
     )
 

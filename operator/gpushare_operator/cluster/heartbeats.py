@@ -1,8 +1,8 @@
-"""Which plugins are not heard of any more, by the Leases that they renew.
+"""Which plugins are unavailable, by the Leases that they renew.
 
-As in client-go's leader election and Kubernetes' node controller nobody's clock is believed but our own: a
-Lease is as old as the time since it was last seen to change. While we do not look ourselves nobody can be
-heard of: after a start, and after the API server was away, everybody's time begins anew.
+As in client-go's leader election and Kubernetes' node controller only our own clock counts: a Lease is as old
+as the time since the operator last saw it change. While the operator itself does not read, it sees nothing
+change: after its start, and after the API server was away, the time of every plugin begins anew.
 """
 
 import time
@@ -16,23 +16,23 @@ from gpushare_operator.cluster.nodes.observed_states import ObservedState
 from gpushare_operator.cluster.object_parts import read_time
 
 MAX_GAP = RENEW_SECONDS
-"""Seconds between two looks; after more we did not look."""
+"""Seconds between two readings; after a longer gap the time of every plugin begins anew."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Heard:
+class _LastSign:
     renewed: datetime | None
-    """As the Lease says, by the node's clock."""
+    """From the Lease, by the node's clock."""
     reported: datetime | None
-    """As the GPUShareNode says, by the node's clock."""
+    """From the GPUShareNode, by the node's clock."""
     at: float
-    """When these were seen first, by our clock."""
+    """When these were first seen, by our clock."""
     duration: float = SILENT_SECONDS
-    """In seconds, as the Lease says."""
+    """In seconds, from the Lease."""
 
     @property
-    def said(self) -> datetime | None:
-        return max((each for each in (self.renewed, self.reported) if each), default=None)
+    def moment(self) -> datetime | None:
+        return max((moment for moment in (self.renewed, self.reported) if moment), default=None)
 
 
 @dataclass(slots=True)
@@ -40,39 +40,42 @@ class Heartbeats:
     """``clock``: of durations, in seconds."""
 
     clock: Callable[[], float] = time.monotonic
-    _heard: dict[str, _Heard] = field(default_factory=dict)
-    """Node name -> the last sign."""
-    _looked: float = float("-inf")
+    _signs: dict[str, _LastSign] = field(default_factory=dict)
+    """By node name."""
+    _read_at: float = float("-inf")
 
     def unavailable(self, leases: Iterable[Json], reported: Mapping[str, datetime]) -> Mapping[str, datetime]:
-        """Returns node name -> when its plugin was heard of last, of those that are silent.
+        """Returns node name -> the last sign of its plugin, for unavailable plugins.
 
-        ``leases``: all that there are. A node without one is not silent: its plugin may be of an earlier
-        version. ``reported``: node name -> since when its GPUShareNode says that it is registered, which is a
-        sign, too: a plugin that has just come back renews its Lease a little later.
+        ``leases``: all that there are. A plugin without a Lease is not unavailable: it may be of an earlier
+        version. ``reported``: node name -> since when its GPUShareNode says that the plugin is registered.
+        That is a sign, too: a plugin that has just come back renews its Lease a little later.
         """
         now = self.clock()
-        before = self._heard if now - self._looked <= MAX_GAP else {**self._unavailable(self._looked)}
+        before = self._signs if now - self._read_at <= MAX_GAP else {**self._old_signs(self._read_at)}
         specs = (lease.get("spec") or {} for lease in leases)
-        self._heard = {
+        self._signs = {
             name: _note(before.get(name), spec, reported.get(name), now)
             for spec in specs
             if (name := _node(spec))
         }
-        self._looked = now
-        return {name: heard.said for name, heard in self._unavailable(now).items() if heard.said}
+        self._read_at = now
+        return {name: sign.moment for name, sign in self._old_signs(now).items() if sign.moment}
 
-    def _unavailable(self, now: float) -> Mapping[str, _Heard]:
-        return {name: heard for name, heard in self._heard.items() if now - heard.at > heard.duration}
-
-
-def written_by_those_at_work(leases: Iterable[Json], states: Mapping[str, ObservedState]) -> list[Json]:
-    """Returns ``leases`` but those of which the plugin that is at work now has renewed none: it is of an
-    earlier version, to which somebody went back. Both times are by its node's clock."""
-    return [lease for lease in leases if not _is_of_a_predecessor(lease.get("spec") or {}, states)]
+    def _old_signs(self, now: float) -> Mapping[str, _LastSign]:
+        return {name: sign for name, sign in self._signs.items() if now - sign.at > sign.duration}
 
 
-def _is_of_a_predecessor(spec: Json, states: Mapping[str, ObservedState]) -> bool:
+def written_by_running_plugins(leases: Iterable[Json], states: Mapping[str, ObservedState]) -> list[Json]:
+    """Returns ``leases`` without those that a predecessor of the running plugin wrote.
+
+    The running plugin does not renew such a Lease: somebody went back to a version that has none. Both times
+    that are compared are by the node's clock.
+    """
+    return [lease for lease in leases if not _is_of_predecessor(lease.get("spec") or {}, states)]
+
+
+def _is_of_predecessor(spec: Json, states: Mapping[str, ObservedState]) -> bool:
     state, renewed = states.get(_node(spec)), read_time(spec.get("renewTime"))
     plugin = state.plugin if state else None
     if plugin is None or not plugin.ready or plugin.started is None or renewed is None:
@@ -80,12 +83,12 @@ def _is_of_a_predecessor(spec: Json, states: Mapping[str, ObservedState]) -> boo
     return plugin.started > renewed
 
 
-def _note(known: _Heard | None, spec: Json, reported: datetime | None, now: float) -> _Heard:
-    """A GPUShareNode that says no more that it is registered is no sign: we write that ourselves."""
+def _note(known: _LastSign | None, spec: Json, reported: datetime | None, now: float) -> _LastSign:
+    """That a GPUShareNode no longer says "registered" is no sign: the operator writes that itself."""
     renewed, duration = read_time(spec.get("renewTime")), _duration(spec)
     if known and known.renewed == renewed and reported in (None, known.reported):
         return replace(known, duration=duration)
-    return _Heard(renewed, reported, now, duration)
+    return _LastSign(renewed, reported, now, duration)
 
 
 def _node(spec: Json) -> str:

@@ -1,4 +1,4 @@
-"""Labels and annotations by which the operator finds its own objects again and reads them."""
+"""Labels and annotations of the operator's own objects."""
 
 from collections.abc import Mapping
 
@@ -14,7 +14,7 @@ from gpushare_core.text.whole_number import is_number
 
 MANAGER = FIELD_MANAGER
 MANAGED = f"{MANAGED_BY_LABEL}={MANAGER}"
-"""Label selector of everything that the operator makes in its namespace."""
+"""Selects everything that the operator makes in its namespace."""
 
 PLUGIN = "plugin"
 EXTENDER = "extender"
@@ -24,58 +24,58 @@ VOLCANO = "volcano"
 """Values of the component label."""
 
 EXTERNAL_MARK = "external"
-"""Value of the mark where people connect kube-scheduler by themselves: hostctl was not sent there."""
+"""Value of the mark on nodes where people connect kube-scheduler themselves: hostctl did not run there."""
 BACKEND_ANNOTATION = f"{GROUP}/scheduler-backend"
-"""On the extender's DaemonSet: the backend, where the operator does not connect kube-schedulers itself."""
+"""On the extender's DaemonSet: the backend, unless the operator itself connects kube-schedulers."""
 
 JOB_NAME_LABEL = "batch.kubernetes.io/job-name"
-"""On pods: the Job that made them. Kubernetes sets it."""
+"""On pods, set by Kubernetes: their Job."""
 
 COMMAND_LABEL = f"{GROUP}/action"
-"""On Jobs: which of hostctl's commands they run."""
+"""On Jobs: hostctl's command."""
 SEQUENCE_LABEL = f"{GROUP}/sequence"
 """On Jobs: the number of the attempt on their node."""
 NODE_ANNOTATION = f"{GROUP}/node"
 NODE_UID_ANNOTATION = f"{GROUP}/node-uid"
 HASH_ANNOTATION = f"{GROUP}/spec-hash"
 INPUTS_ANNOTATION = f"{GROUP}/inputs-hash"
-"""On Jobs: a hash of all that the operator gave hostctl, the image included."""
+"""On Jobs: a hash of everything that the operator gave hostctl, its image included."""
 ROLLED_BACK_ANNOTATION = f"{GROUP}/rolled-back-inputs"
-"""On Jobs: what hostctl called its inputs when it last undid an edit on that host."""
+"""On Jobs: hostctl's digest of its inputs when it last rolled an edit back on that host."""
 ASKED_ANNOTATION = f"{GROUP}/asked"
-"""On Jobs: the values of ``RETRY_ANNOTATION`` at the time, as a JSON list."""
+"""On Jobs: the values of ``RETRY_ANNOTATION`` when the Job was made, as a JSON list."""
 RETRY_ANNOTATION = f"{GROUP}/retry"
 """On policies: a new value asks for another attempt at what has failed."""
 LET_GO_ANNOTATION = f"{GROUP}/let-go"
-"""On policies: names of nodes, with commas between, that are lost for ever and need not be restored."""
+"""On policies: names of nodes, separated by commas, that are lost for ever and need not be restored."""
 RENEW_ANNOTATION = f"{GROUP}/renew-after"
-"""On Jobs: when the host's keys are to be renewed, as far as it was known before."""
+"""On Jobs: when the host's keys are to be renewed, if that was known when the Job was made."""
 RESULT_ANNOTATION = f"{GROUP}/result"
-"""On Jobs: the exit code of hostctl, where its pod went on after it."""
+"""On Jobs: hostctl's exit code, where another container of the pod ran on."""
 DRIFT_ANNOTATION = f"{GROUP}/drift"
 """On Jobs: that kube-scheduler had lost our edit."""
 COMPARE_LABEL = f"{GROUP}/compare-with-operator"
-"""On a workload that is being written: the admission policy that knows the operator's own Deployment compares
-it with that. See manifests/admission-operator.yaml."""
+"""On a workload while it is written: an admission policy then compares it with the operator's own Deployment.
+See manifests/admission-operator.yaml."""
 PORT_ANNOTATION = f"{GROUP}/extender-port"
-"""On the extender's DaemonSet and pods: the ports that they were made with, the one asked for first. On Jobs:
-those of the DaemonSet at the time, which somebody may delete."""
+"""On the extender's DaemonSet and pods: the ports that they were made with, the requested one first. On Jobs:
+the DaemonSet's ports when the Job was made (somebody may delete the DaemonSet)."""
 
 METRICS_PORT_ANNOTATION = f"{GROUP}/metrics-port"
-"""On the extender's DaemonSet and pods: where Prometheus reads its metrics on the host's address."""
+"""On the extender's DaemonSet and pods: the port on the host's address where Prometheus reads metrics."""
 
 DIALECT_LABELS = frozenset(key for dialect in DIALECTS.values() for key in dialect.node_labels)
-"""On nodes: by what the systems that we replace select them. Administrators may have set them before us."""
+"""On nodes: labels by which replaced systems select nodes. Administrators may have set them before us."""
 
 
 def read_ports(text: str) -> tuple[int, ...]:
-    """Returns what ``PORT_ANNOTATION`` says; empty when it says nothing."""
+    """``text``: of ``PORT_ANNOTATION``. Returns () for what is no list of ports."""
     parts = text.split(",")
     return tuple(int(part) for part in parts) if all(map(is_number, parts)) else ()
 
 
 def read_marks(labels: Mapping[str, str], annotations: Mapping[str, str]) -> dict[str, str]:
-    """Returns what a policy with these says to admission policies, by the keys."""
+    """Returns those by which a policy tells admission policies what it asks for."""
     label, annotation = labels.get(ADMISSION_LABEL), annotations.get(SERVED_ANNOTATION)
     present = {ADMISSION_LABEL: label, SERVED_ANNOTATION: annotation}
     return {key: value for key, value in present.items() if value is not None}

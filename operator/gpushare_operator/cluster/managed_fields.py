@@ -7,11 +7,11 @@ from typing import Any
 from gpushare_core.text.json_object import Json
 
 Path = tuple[str | int, ...]
-"""Keys of objects and positions in lists."""
+"""Keys of mappings and indices in lists."""
 
 
 def managers(managed_fields: Iterable[Json], body: Json, path: Path) -> set[str]:
-    """Returns who owns the field of ``body`` at ``path``, or the nearest thing above it that has owners."""
+    """Returns the owners of the field at ``path``, or of the nearest field above it that has owners."""
     return {
         str(entry.get("manager", ""))
         for entry in managed_fields
@@ -20,7 +20,7 @@ def managers(managed_fields: Iterable[Json], body: Json, path: Path) -> set[str]
 
 
 def _owns(fields: Any, value: Any, path: Path) -> bool:
-    """Returns whether ``fields`` reach down to ``path``: an empty set stands for all that is below."""
+    """Returns whether ``fields`` hold ``path``. An empty set stands for everything below it."""
     for step in path:
         if not fields:
             return True
@@ -36,15 +36,15 @@ def _child(fields: Json, value: Any, step: str | int) -> Json | None:
         child: Json | None = fields.get(f"f:{step}")
         return child
     item = _value(value, step)
-    return next((each for name, each in fields.items() if _names(name, item)), None)
+    return next((child for name, child in fields.items() if _names(name, item)), None)
 
 
 def _names(name: str, item: Any) -> bool:
-    """Returns whether ``k:{...}`` means this item of a list."""
+    """Returns whether ``name``, as ``k:{...}``, means this item of a list."""
     if not (name.startswith("k:") and isinstance(item, dict)):
         return False
     wanted = json.loads(name.removeprefix("k:"))
-    return all(item.get(key) == each for key, each in wanted.items())
+    return all(item.get(key) == value for key, value in wanted.items())
 
 
 def _value(value: Any, step: str | int) -> Any:

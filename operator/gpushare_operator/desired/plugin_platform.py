@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from gpushare_core.api.enums import MeasurementScope, Mode, Source
-from gpushare_core.api.policy import INVENTORY_FOLDERS, PolicySpec
+from gpushare_core.api.policy import PolicySpec
+from gpushare_core.api.share_node import INVENTORY_FOLDERS
 from gpushare_core.text.json_object import Json
 from gpushare_operator.desired.pod_template import host_path, mount
 

@@ -46,7 +46,7 @@ def share_node_spec(policy: PolicyObject, rule: NodeRule) -> Json:
     """
     if policy.spec is None:
         raise ValueError(f"policy {policy.name} has no valid spec")
-    return NodeSpec.of_rule(policy.name, policy.spec, rule).to_json()
+    return policy.spec.of_node(policy.name, rule).to_json()
 
 
 def share_node(policy: PolicyObject, node: str, spec: Json, spec_hash: str) -> Json:
@@ -85,4 +85,4 @@ def spec_differences(actual: Json, desired: Json) -> list[Path]:
     return differences({"spec": actual}, {"spec": desired}) + added
 
 
-_LEFT_OUT: Json = {field.alias: None for field in NodeSpec.model_fields.values() if field.alias}
+_LEFT_OUT: Json = dict.fromkeys(NodeSpec.__struct_encode_fields__)

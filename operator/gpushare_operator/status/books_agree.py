@@ -23,13 +23,13 @@ from datetime import datetime
 from gpushare_core.api.conditions import (
     FALSE,
     TRUE,
+    Condition,
     ConditionState,
     condition_false,
     condition_true,
     condition_unknown,
 )
 from gpushare_core.api.names import BOOKS_LEASE
-from gpushare_core.api.policy import Condition
 from gpushare_core.audit.extender_report import ExtenderReport
 from gpushare_operator.cluster.snapshot import ClusterSnapshot
 from gpushare_operator.policies import conditions

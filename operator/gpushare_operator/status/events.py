@@ -1,14 +1,13 @@
 """Kubernetes Events about a policy, from the difference between its stored status and the new one, so that a
 restarted operator repeats none."""
 
-import hashlib
 from collections.abc import Iterator
 from datetime import datetime
 
-from gpushare_core.api.conditions import TRUE
-from gpushare_core.api.event_limits import event_name, event_note
+from gpushare_core.api.conditions import TRUE, Condition
+from gpushare_core.api.events import new_event
 from gpushare_core.api.names import API_VERSION, POLICY_KIND
-from gpushare_core.api.policy import Condition, PolicyStatus
+from gpushare_core.api.policy_status import PolicyStatus
 from gpushare_core.api.timestamps import rfc3339
 from gpushare_core.text.json_object import Json
 from gpushare_operator.cluster.labels import MANAGER
@@ -16,9 +15,6 @@ from gpushare_operator.cluster.objects import PolicyObject
 from gpushare_operator.policies import conditions
 from gpushare_operator.status.books_agree import differed_when_seen
 from gpushare_operator.status.nodes.node_facts import Notice
-
-EVENT_NAMESPACE = "default"
-"""Where Events about cluster-scoped objects live."""
 
 NORMAL_WHEN_TRUE = frozenset({conditions.READY, conditions.SCHEDULER_CONFIGURED})
 """Condition types."""
@@ -89,24 +85,21 @@ def notice_event(policy: PolicyObject, notice: Notice, now: datetime) -> Json:
 def policy_event(
     policy: PolicyObject, *, event_type: str, reason: str, note: str, seed: str, now: datetime
 ) -> Json:
-    """Its name follows from ``seed`` and ``now``, so that a repetition collides with the first."""
-    moment = rfc3339(now)
-    digest = hashlib.sha256(f"{policy.uid}/{seed}/{moment}".encode()).hexdigest()[:16]
-    return {
-        "apiVersion": "events.k8s.io/v1",
-        "kind": "Event",
-        "metadata": {"name": event_name(policy.name, digest), "namespace": EVENT_NAMESPACE},
-        "eventTime": moment.replace("Z", ".000000Z"),
-        "type": event_type,
-        "reason": reason,
-        "note": event_note(note),
-        "action": "Reconcile",
-        "reportingController": MANAGER,
-        "reportingInstance": MANAGER,
-        "regarding": {
+    """Returns the Event. It is named by ``seed`` and the second of ``now``: a repetition within that second
+    collides with the first."""
+    second = now.replace(microsecond=0)
+    return new_event(
+        regarding={
             "apiVersion": API_VERSION,
             "kind": POLICY_KIND,
             "name": policy.name,
             "uid": policy.uid,
         },
-    }
+        type_=event_type,
+        reason=reason,
+        action="Reconcile",
+        note=note,
+        seed=f"{policy.uid}/{seed}/{rfc3339(second)}",
+        controller=MANAGER,
+        now=second,
+    )

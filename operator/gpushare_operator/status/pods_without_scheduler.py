@@ -12,7 +12,7 @@ from gpushare_operator.policies.wording import counted, listed
 DEFAULT_SCHEDULER = "default-scheduler"
 
 
-def absent_scheduler_name(snapshot: ClusterSnapshot) -> str:
+def absent_scheduler(snapshot: ClusterSnapshot) -> str:
     """Returns the ``schedulerName`` of such pods:
 
     1. With backend Dedicated that of the cluster's own scheduler, which does not ask the extender then.

@@ -4,7 +4,7 @@ from collections.abc import Hashable, Sequence
 from datetime import datetime
 
 from gpushare_core.api.conditions import ConditionState, dated_conditions
-from gpushare_core.api.policy import Condition, PolicyStatus
+from gpushare_core.api.policy_status import PolicyStatus
 from gpushare_core.api.served import Problem
 from gpushare_operator.cluster.objects import PolicyObject
 from gpushare_operator.cluster.snapshot import ClusterSnapshot
@@ -58,7 +58,7 @@ def policy_status(
     return PolicyStatus(
         observed_generation=generation,
         backend=placing_backend(snapshot) or "",
-        conditions=dated_conditions(states, before=before, generation=generation, now=now, of=Condition),
+        conditions=dated_conditions(states, before=before, generation=generation, now=now),
         nodes=sums.nodes,
         cards=sums.cards,
         units=sums.units,

@@ -3,8 +3,11 @@
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 
+import msgspec
+
 from gpushare_core.api import bounds
-from gpushare_core.api.policy import CardTotals, MemoryTotals, NodeTotals, PolicyUnits
+from gpushare_core.api.policy_status import CardTotals, NodeTotals, PolicyUnits
+from gpushare_core.api.share_node import MemoryTotals
 from gpushare_core.placement.quantity import format_memory, parse_memory
 from gpushare_core.text.printable import printable
 from gpushare_operator.cluster.objects import UNIT_SEPARATOR, ShareNodeObject
@@ -99,7 +102,7 @@ def _units(sums: Mapping[Hashable, int]) -> PolicyUnits:
 
 def _shown(parts: Iterable[str]) -> str:
     """A plugin may write anything as the name of its unit."""
-    return printable(UNIT_SEPARATOR.join(parts), most_bytes=bounds.UNITS)
+    return printable(UNIT_SEPARATOR.join(parts), max_bytes=bounds.UNITS)
 
 
 def _allocated_of_total(sums: Mapping[Hashable, int], kind: str) -> str:
@@ -112,7 +115,7 @@ def reported_memory(before: MemoryTotals, now: MemoryTotals) -> MemoryTotals:
     much."""
     was, used = byte_count(before.used), byte_count(now.used)
     is_far = abs(used - was) >= USED_THRESHOLD * byte_count(now.total)
-    return now if is_far or not used else now.model_copy(update={"used": before.used})
+    return now if is_far or not used else msgspec.structs.replace(now, used=before.used)
 
 
 def byte_count(quantity: str) -> int:

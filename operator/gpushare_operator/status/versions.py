@@ -5,7 +5,7 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 
 from gpushare_core.api import bounds
-from gpushare_core.api.policy import ProgramVersions
+from gpushare_core.api.policy_status import ProgramVersions
 from gpushare_core.process.version import VERSION
 from gpushare_core.text.printable import printable
 from gpushare_operator.cluster.labels import EXTENDER, SCHEDULER
@@ -54,4 +54,4 @@ def _text(numbers: Mapping[str, int]) -> str:
 
 
 def _word(version: str) -> str:
-    return printable(version, most_bytes=bounds.WORD) or UNKNOWN
+    return printable(version, max_bytes=bounds.WORD) or UNKNOWN

@@ -17,12 +17,11 @@ from gpushare_core.kube.follow import Changed, Collection, Listed, follow
 from gpushare_core.kube.paths import PODS, pod_path
 from gpushare_core.text.json_object import Json
 from gpushare_plugin.decide.held.pods import FINISHED, Pod, PodName, is_bound_to, read_metadata, read_pod
-from gpushare_plugin.state import NodeState
+from gpushare_plugin.state import PluginState
 
 CONCURRENT_READS = 8
-"""Specs that are read at the same time."""
-PATIENCE = 0.5
-"""Seconds for which a reading that is under way is waited for: its connection may be dead."""
+UNDER_WAY_TIMEOUT = 0.5
+"""Seconds for which a read under way is waited for: its connection may be dead."""
 SPECS_TIMEOUT = 30.0
 """Seconds for reading the specs of all pods that have arrived."""
 
@@ -30,13 +29,11 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True, eq=False)
-class _Reading:
-    """One that is under way."""
-
+class _PodRead:
     known: Pod | None = None
-    """Who had the name when it was asked for."""
+    """The pod that had the name when the read began."""
     ended: set[str] = field(default_factory=set)
-    """UIDs of pods that have gone since it began."""
+    """UIDs of pods that have gone since."""
 
 
 class PodWatch:
@@ -46,20 +43,19 @@ class PodWatch:
     ``AllocatedResourcesStatus`` of core/v1, on by default since Kubernetes 1.36.
     """
 
-    def __init__(self, state: NodeState, client: KubeClient, *, ended: Callable[[], None]) -> None:
-        """``ended`` is called when a pod is gone: its units may be free."""
+    def __init__(self, state: PluginState, client: KubeClient, *, ended: Callable[[], None]) -> None:
+        """``ended`` is called when a pod has gone: its units may be free."""
         self._state = state
         self._ended = ended
         self._client = client
         self._arrived = asyncio.Event()
         self._reads = asyncio.Semaphore(CONCURRENT_READS)
         self._under_way: dict[PodName, asyncio.Event] = {}
-        """Pods that are being read -> set when that is over."""
-        self._readings: list[_Reading] = []
+        """Pods that are being read -> set when the read is over."""
+        self._pod_reads: list[_PodRead] = []
         self.synced = asyncio.Event()
 
     async def run(self) -> None:
-        """Follows the pods' metadata. Never returns."""
         running = ",".join(f"status.phase!={phase}" for phase in FINISHED)
         selector = f"spec.nodeName={self._state.name},{running}"
         pods = Collection(PODS, field_selector=selector, metadata_only=True)
@@ -68,7 +64,6 @@ class PodWatch:
             self._arrived.set()
 
     async def run_spec_reader(self) -> None:
-        """Reads the specs of pods as they arrive. Never returns."""
         backoff = Backoff(most=BOOKKEEPING_RETRY)
         while True:
             await self._arrived.wait()
@@ -84,12 +79,12 @@ class PodWatch:
     async def read_specs(self, names: Iterable[PodName], *, timeout: float) -> None:
         """Reads these pods into the state, as far as that is possible within ``timeout`` seconds.
 
-        A pod that is being read already is not read twice: watch and kubelet tell of a new one at once.
+        A pod that is being read is not read twice: watch and kubelet name a new pod at the same time.
         """
         await self._read_all(map(self._read_unless_under_way, names), timeout)
 
     async def read_specs_anew(self, names: Iterable[PodName], *, timeout: float) -> None:
-        """As ``read_specs``, for what may have changed a moment ago, such as whether the pods run."""
+        """As ``read_specs``, also of pods that are being read: whether they run may just have changed."""
         await self._read_all(map(self._read_spec, names), timeout)
 
     async def _read_all(self, readings: Iterable[Coroutine[None, None, None]], timeout: float) -> None:
@@ -98,20 +93,19 @@ class PodWatch:
                 for reading in readings:
                     group.create_task(reading)
         except TimeoutError:
-            _log.warning("the API server is too slow to tell what the pods of this node ask for")
+            _log.warning("the API server is too slow: cannot read what all pods of this node ask for")
 
     async def _read_unless_under_way(self, name: PodName) -> None:
         if under_way := self._under_way.get(name):
             with suppress(TimeoutError):
-                async with asyncio.timeout(PATIENCE):
+                async with asyncio.timeout(UNDER_WAY_TIMEOUT):
                     await under_way.wait()
-            if self._is_told(name):
+            if self._is_read(name):
                 return
         await self._read_spec(name)
 
-    def _is_told(self, name: PodName) -> bool:
-        """Whether the pod that has the name was read. One that is being deleted may have been followed by
-        another one since the reading began."""
+    def _is_read(self, name: PodName) -> bool:
+        """Whether the pod of this name was read. After one that is being deleted there may be another."""
         pod = self._state.pods.get(name)
         return pod is not None and pod.request is not None and not pod.deleting
 
@@ -133,9 +127,9 @@ class PodWatch:
             self._state.put_pod(pod)
 
     def _drop(self, pod: Pod) -> None:
-        """A reading of it that is under way may be answered with what it was."""
-        for reading in self._readings:
-            reading.ended.add(pod.uid)
+        """A read under way may be answered with the pod as it was."""
+        for read in self._pod_reads:
+            read.ended.add(pod.uid)
         self._state.drop_pod(pod.name, pod.uid)
 
     async def _read_spec(self, name: PodName) -> None:
@@ -148,40 +142,29 @@ class PodWatch:
                 del self._under_way[name]
 
     async def _read_into_state(self, name: PodName) -> None:
-        reading = _Reading()
-        self._readings.append(reading)
+        read = _PodRead()
+        self._pod_reads.append(read)
         try:
             async with self._reads:
-                reading.known = self._state.pods.get(name)
+                read.known = self._state.pods.get(name)
                 item = await self._client.get(pod_path(*name))
-        except ApiError as error:
-            self._handle_refusal(name, error, reading.known)
-        except UnreachableError as error:
-            _log.warning("cannot read what a pod asks for: %s", error, extra={"pod": str(name)})
-        else:
-            self._put(name, item, reading.ended)
+            self._put(item, read.ended)
+        except (ApiError, UnreachableError, ValueError) as error:
+            if not (isinstance(error, ApiError) and error.is_not_found):
+                _log.warning("cannot read what a pod asks for: %s", error, extra={"pod": str(name)})
+            elif read.known is not None:  # and not a pod that has got the name since
+                self._drop(read.known)
         finally:
-            self._readings.remove(reading)
+            self._pod_reads.remove(read)
 
-    def _put(self, name: PodName, item: Json, ended: Set[str]) -> None:
-        try:
-            if not is_bound_to(item, self._state.name):
-                return
+    def _put(self, item: Json, ended: Set[str]) -> None:
+        """Raises ``ValueError`` for what is no pod."""
+        if is_bound_to(item, self._state.name):
             pod = read_pod(item, Dialect.allocation_annotation, RESOURCES)
-        except ValueError as error:
-            _log.warning("cannot read what a pod asks for: %s", error, extra={"pod": str(name)})
-        else:
             if pod.uid not in ended:
                 self._state.put_pod(pod)
 
-    def _handle_refusal(self, name: PodName, error: ApiError, known: Pod | None) -> None:
-        """The answer says nothing of a pod that the watch has told of since, maybe of the same name."""
-        if not error.is_not_found:
-            _log.warning("cannot read what a pod asks for: %s", error, extra={"pod": str(name)})
-        elif known is not None:
-            self._drop(known)
-
 
 def read_one(raw: msgspec.Raw | bytes) -> Pod:
-    """Returns a pod by its metadata, or raises one of ``UNREADABLE_JSON``."""
+    """Returns a pod by its metadata. Raises one of ``UNREADABLE_JSON``."""
     return read_metadata(msgspec.json.decode(raw), Dialect.allocation_annotation)

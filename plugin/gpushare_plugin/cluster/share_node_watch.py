@@ -5,14 +5,14 @@ import logging
 
 import msgspec
 
-from gpushare_core.api.node_object import GPUShareNode
+from gpushare_core.api.share_node import GPUShareNode
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.follow import Changed, Collection, Listed, follow
 from gpushare_core.kube.paths import SHARE_NODES
 from gpushare_core.process.log import change_level
 from gpushare_core.text.json_object import Json
 from gpushare_core.text.whole_number import version_number
-from gpushare_plugin.state import NodeState
+from gpushare_plugin.state import PluginState
 
 _log = logging.getLogger(__name__)
 
@@ -20,15 +20,14 @@ _log = logging.getLogger(__name__)
 class ShareNodeWatch:
     """Keeps ``state.share_node``, and the log at the level that it asks for."""
 
-    def __init__(self, state: NodeState, client: KubeClient, *, level: str = "info") -> None:
-        """``level``: of the log where there is no GPUShareNode."""
+    def __init__(self, state: PluginState, client: KubeClient, *, level: str = "info") -> None:
+        """``level``: the log's while there is no GPUShareNode."""
         self._state = state
         self._client = client
         self._level = level
         self.synced = asyncio.Event()
 
     async def run(self) -> None:
-        """Follows the GPUShareNode. Never returns."""
         share_node = Collection(SHARE_NODES, field_selector=f"metadata.name={self._state.name}")
         async for event in follow(self._client, share_node):
             self._handle(event)
@@ -43,18 +42,19 @@ class ShareNodeWatch:
             self._store(event.item)
 
     def _is_older(self, item: Json) -> bool:
-        """Whether a newer version is known already, from the answer to a write of our own."""
+        """Whether the answer to one of our own writes was a newer version."""
         known, metadata = self._state.share_node, item["metadata"]
         if known is None or known.metadata.uid != metadata.get("uid"):
             return False
-        return _version(metadata.get("resourceVersion")) < _version(known.metadata.resource_version)
+        version = version_number(str(metadata.get("resourceVersion")))
+        return version < version_number(str(known.metadata.resource_version))
 
     def _store(self, item: Json | None) -> None:
         try:
             self._state.put_share_node(GPUShareNode.from_json(item) if item else None)
         except msgspec.ValidationError as error:
             self._state.put_share_node(self._state.share_node, str(error))
-            _log.error("this GPUShareNode cannot be read, going on as before: %s", error)
+            _log.error("cannot read the GPUShareNode, the one before stays in force: %s", error)
         self._keep_level()
 
     def _keep_level(self) -> None:
@@ -62,7 +62,3 @@ class ShareNodeWatch:
         level = share_node.spec.log_level.value if share_node else self._level
         if change_level(level):
             _log.info("logging from level %s upwards now", level)
-
-
-def _version(text: object) -> int:
-    return version_number(str(text))

@@ -1,1 +1,1 @@
-"""Where the node's cards come from: one module for each source of devices."""
+"""Where the node's cards come from: one folder for each source of devices."""

@@ -1,16 +1,46 @@
-"""What a source of devices is, and what it knows of a card."""
+"""What a source of devices is, what it knows of a card, and what a container gets with one."""
 
 from dataclasses import dataclass
 from typing import Protocol
 
 from gpushare_core.api.served import Problem
-from gpushare_plugin.devices.equipment import Equipment
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceNode:
+    host_path: str
+    container_path: str
+    permissions: str = "rw"
+    """Of ``r``, ``w`` and ``m``."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostMount:
+    host_path: str
+    container_path: str
+    read_only: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Equipment:
+    """Of one card, with what all cards of the inventory come with."""
+
+    device_nodes: tuple[DeviceNode, ...] = ()
+    mounts: tuple[HostMount, ...] = ()
+    variables: tuple[tuple[str, str], ...] = ()
+    """Name and value."""
+    runtime_variable: str = ""
+    """The variable that tells the vendor's runtime the cards of a container; empty where there is none."""
+    runtime_name: str = ""
+    """The card in that variable."""
+    cdi_kind: str = ""
+    """Vendor and class; empty for those of the policy."""
+    cdi_name: str = ""
+    """The device of that kind."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PhysicalCard:
-    """One card, now."""
-
     uuid: str
     index: int
     memory: int
@@ -20,25 +50,24 @@ class PhysicalCard:
     numa_node: int = -1
     """Negative when unknown."""
     link_group: int = -1
-    """Cards of a NUMA node with the same number are linked directly. Negative when unknown."""
+    """Cards of a NUMA node with the same group are linked directly. Negative when unknown."""
     healthy: bool = True
     reason: str = ""
     """Why the card is not healthy, for people."""
     passing: bool = False
-    """Whether that may be over in a moment."""
+    """Whether the reason may be over in a moment."""
     repair: Problem | None = None
-    """What the driver says has to be done with the card before it is fit again."""
+    """What the driver says has to be done before the card is fit again."""
     unproven: bool = False
-    """Whether that was asked and not answered: a card that is well stays so, a sick one, too. One that is not
-    healthy for want of any answer is closed until there is one, and has no fault."""
+    """Whether the source was asked and did not answer: a healthy card stays healthy, and a sick one sick. A
+    card that is not healthy because it never had an answer is closed until it has one, without a fault."""
     equipment: Equipment | None = None
-    """What a container gets with it besides the variables that name it; None: nothing."""
+    """What a container gets with the card besides the variables that name it; None: nothing."""
     cordoned: bool = False
-    """Whether people want no new pod on it."""
+    """Whether people want no new pod on the card."""
 
     @property
     def is_open(self) -> bool:
-        """Whether new pods may come to it."""
         return self.healthy and not self.cordoned
 
 
@@ -52,7 +81,7 @@ class LeftOutCard:
     reason: str
     """Why, and what to do, for people."""
     healthy: bool = True
-    """Whether it is left out on purpose, not because something is wrong with it."""
+    """False where it is left out because something is wrong with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +89,7 @@ class CardEvent:
     """An Xid message of the driver."""
 
     uuid: str
-    """Of the card; empty where the driver does not tell: then it may be any."""
+    """Of the card; empty where the driver does not say which card it is."""
     xid: int
 
 
@@ -69,21 +98,21 @@ class Reading:
     """What a source knows of the node's cards, now."""
 
     cards: tuple[PhysicalCard, ...] = ()
-    """To share, in the order of their index. With a ``problem`` those of the last reading without one."""
+    """Cards to share, by index. With a ``problem`` those of the last reading that had none."""
     left_out: tuple[LeftOutCard, ...] = ()
     events: tuple[CardEvent, ...] = ()
-    """What happened since the last reading."""
+    """Since the last reading."""
     problem: Problem | None = None
-    """Why the source cannot tell now which cards there are, and what to do."""
+    """Why the source does not know now which cards there are, and what to do."""
 
     @property
     def unknown(self) -> Problem | None:
-        """Why it was never known which cards there are: nothing can be decided without them."""
+        """Why no cards are known: without them nothing can be decided."""
         return None if self.cards else self.problem
 
 
 class DeviceSource(Protocol):
-    """Where a node's plugin learns of its cards: it is asked again in every round of the reconciler."""
+    """Where a node's plugin learns of its cards: asked in every round of the reconciler."""
 
     async def read(self) -> Reading:
-        """Returns what is known now, within seconds. What goes wrong is in the reading, never raised."""
+        """Returns within seconds. What goes wrong is in the reading, and not raised."""

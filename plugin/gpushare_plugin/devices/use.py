@@ -1,4 +1,4 @@
-"""What a source of devices tells of the memory that is in use, and what it is asked for that."""
+"""Memory in use: what a source of devices is asked, and what it answers."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,19 +10,17 @@ from gpushare_plugin.devices.card import PhysicalCard
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessUse:
-    """What one process has of one card."""
-
     card: str
     """UUID."""
     used: int
     """Bytes."""
     cgroup: str
-    """``/proc/PID/cgroup`` as it was read; empty where the process was gone by then."""
+    """The text of ``/proc/PID/cgroup``; empty where the process was gone by then."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContainerUse:
-    """What one container has of one card, where a source knows containers by name."""
+    """What one container uses of one card, where a source knows containers by name."""
 
     uid: str
     """Of the pod."""
@@ -35,45 +33,41 @@ class ContainerUse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Use:
-    """What is in use, at one moment."""
-
     cards: Mapping[str, int] = field(default_factory=dict)
-    """UUID -> bytes. A card of which it cannot be told is left out."""
+    """UUID -> bytes. A card whose use is unknown is left out."""
     processes: Sequence[ProcessUse] = ()
     containers: Sequence[ContainerUse] = ()
     problem: Problem | None = None
-    """Why nothing can be told now, or nothing of containers, and what to do."""
-    remarks: Sequence[str] = ()
-    """What is to be told in the log, once."""
+    """Why nothing is known now, or nothing of containers, and what to do."""
+    warnings: Sequence[str] = ()
+    """For the log, once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
-    """A pod of which a load may be simulated."""
+    """A pod whose load is to be simulated."""
 
     pod: str
     """Namespace and name, for people."""
     uid: str
     containers: Mapping[str, Sequence[str]]
-    """Name -> UUIDs of the cards of which it has units."""
+    """Name -> UUIDs of the cards on which it has units."""
     text: str
-    """What its annotation says."""
+    """Of the pod's annotation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UseQuestion:
-    """What a source is asked."""
-
     cards: Sequence[PhysicalCard]
     by_container: bool
-    """Whether processes are asked for, too."""
+    """Whether the use of processes is asked for, too."""
     interval: float
-    """Seconds that an answer may be old: asking costs."""
+    """Seconds that an answer may be old, because asking costs."""
     loads: Sequence[Load] = ()
 
 
 class UseSource(Protocol):
-    """Where a node's plugin learns what is in use: it is asked in every round of the reconciler."""
+    """Where a node's plugin learns what is in use: asked in every round of the reconciler."""
 
     async def measure(self, question: UseQuestion) -> Use:
-        """Returns what is known now, within seconds. What goes wrong is in the answer, never raised."""
+        """Returns within seconds. What goes wrong is in the answer, and not raised."""

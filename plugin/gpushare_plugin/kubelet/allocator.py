@@ -10,31 +10,35 @@ from gpushare_core.allocation_annotation import Shares, sum_shares
 from gpushare_core.placement.modes.table import unservable_reason
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_plugin.cluster.pod_watch import PodWatch
-from gpushare_plugin.decide.admit.admission import (
-    admission_candidates,
-    admitted_by_arrival,
+from gpushare_plugin.decide.admit.injection import ContainerAnswer, container_answer
+from gpushare_plugin.decide.admit.pod_being_admitted import (
+    candidates_by_arrival,
+    candidates_by_list,
     has_pod_unknown_to_api,
     pods_to_read,
     pods_without_units,
     require_not_listed,
 )
-from gpushare_plugin.decide.admit.environment import UnusableUnitsError
-from gpushare_plugin.decide.admit.hints import hinted_cards, hinted_units
-from gpushare_plugin.decide.admit.injection import ContainerAnswer, container_answer
 from gpushare_plugin.decide.admit.preferred_allocation import (
     ContainerRequest,
     NothingFitsError,
     PreferenceRequest,
     choose_units,
+    reason_for_other_card,
 )
-from gpushare_plugin.decide.admit.unadmitted_pods import promised_classes, promised_units
+from gpushare_plugin.decide.admit.unadmitted_pods import (
+    classes_bound_not_admitted,
+    hinted_cards,
+    hinted_units,
+    units_bound_not_admitted,
+)
 from gpushare_plugin.decide.held.allocations import (
     annotated_cards_of,
     answered_classes,
     every_allocation,
-    forgotten_containers,
-    forgotten_units,
     lost_assignments_without_pod,
+    lost_containers,
+    lost_units,
     node_locks,
 )
 from gpushare_plugin.decide.held.lost_assignments import (
@@ -51,17 +55,18 @@ from gpushare_plugin.decide.offer.replaced_plugin_units import (
     require_room_beside_foreign,
 )
 from gpushare_plugin.decide.offer.unit_change import may_go_on
+from gpushare_plugin.decide.units.errors import UnusableUnitsError
 from gpushare_plugin.decide.units.layout import Layout
 from gpushare_plugin.decide.units.locks import locks_of_units
 from gpushare_plugin.decide.units.unit_ids import UnitSet, encode_id, known_numbers
 from gpushare_plugin.kubelet.assignment_reader import AssignmentReader
 from gpushare_plugin.kubelet.pod_resources import PodResourcesUnavailableError
-from gpushare_plugin.kubelet.reservations import Reservations
-from gpushare_plugin.state import NodeState
+from gpushare_plugin.kubelet.reservations import UnitReservations
+from gpushare_plugin.state import PluginState
 
 POD_RESOURCES_TIMEOUT = 3.0
 """Seconds within which PodResources have to show which pod is admitted; then the likeliest one is taken."""
-SILENT_TIMEOUT = 0.5
+UNAVAILABLE_TIMEOUT = 0.5
 """The same where they did not answer the last time: the kubelet admits one pod after the other."""
 SPECS_TIMEOUT = 2.0
 """Seconds for reading pods that the kubelet knew earlier than we."""
@@ -81,9 +86,9 @@ class NothingOfferedError(Exception):
 class Allocator:
     """Answers for one node."""
 
-    state: NodeState
+    state: PluginState
     assignment_reader: AssignmentReader
-    reservations: Reservations
+    reservations: UnitReservations
     pod_watch: PodWatch
     name: str
     """Of the extended resource that the kubelet asks for."""
@@ -91,13 +96,9 @@ class Allocator:
     """What that stands for."""
 
     async def prefer(self, request: PreferenceRequest) -> list[str]:
-        """Returns exactly as many IDs as requested, on cards as the mode has it.
-
-        The kubelet would fill up a short answer from anywhere.
-
-        Raises:
-            NothingFitsError, NothingOfferedError: with a text for the user.
-        """
+        """Returns exactly as many IDs as requested, on cards as the mode has it: a short answer the kubelet
+        would fill up from anywhere. Raises ``NothingFitsError``, ``NothingOfferedError`` with a text for
+        users."""
         self._layout()
         candidates = await self._admitted_pods(request.units)
         likeliest = candidates[0] if candidates else None
@@ -111,40 +112,28 @@ class Allocator:
         return [encode_id(number) for number in numbers]
 
     def _choose(self, request: PreferenceRequest, candidates: Sequence[Pod], layout: Layout) -> list[int]:
-        """Returns the units; of several candidates those of the first that has room whichever is meant."""
-        assigned, size = self.state.assigned, request.units
-        is_known = all(
-            has_known_cards(candidate, assigned, size, resource=self.name) for candidate in candidates
-        )
-        meant_pods = candidates if is_known else ()
-        beside = {
-            meant_pod.uid: sum_shares(self._running_beside(meant_pod, size)) for meant_pod in meant_pods
-        }
-        forgotten = forgotten_units(self.state.assignments(layout), self.state.pods, but_of=beside)
+        """Returns the units: those of the first candidate that has room, whichever of them it is."""
+        assigned, units = self.state.assigned, request.units
+        is_known = all(has_known_cards(pod, assigned, units, resource=self.name) for pod in candidates)
+        beside = {pod.uid: sum_shares(self._running_beside(pod, units)) for pod in candidates if is_known}
+        lost = lost_units(self.state.assignments(layout), self.state.pods, candidates=beside)
         problems: list[NothingFitsError] = []
-        meant: Sequence[Pod | None] = candidates
-        if len(candidates) != 1:
-            meant = [*candidates[:MAX_TRIED], None]
-        for pod in meant:
+        tried = candidates if len(candidates) == 1 else [*candidates[:MAX_TRIED], None]
+        for pod in tried:
             try:
-                cards, numbers, container = self._choose_for(pod, request, forgotten=forgotten, layout=layout)
+                cards, numbers, container = self._choose_for(pod, request, lost=lost, layout=layout)
             except NothingFitsError as error:
                 problems.append(error)
             else:
-                self._record(candidates, cards, container)
+                self._record(candidates, cards, container, layout=layout)
                 return numbers
         raise NothingFitsError(f"{problems[0]}{_whose_is_unknown(candidates)}")
 
     def _choose_for(
-        self,
-        pod: Pod | None,
-        request: PreferenceRequest,
-        *,
-        forgotten: Mapping[str, int],
-        layout: Layout,
+        self, pod: Pod | None, request: PreferenceRequest, *, lost: Mapping[str, int], layout: Layout
     ) -> tuple[Sequence[str], list[int], ContainerRequest]:
         included, units = [*dict.fromkeys(request.included)], request.units
-        container = self._container_request(units, included, pod=pod, forgotten=forgotten, layout=layout)
+        container = self._container_request(units, included, pod=pod, lost=lost, layout=layout)
         cards, numbers = choose_units(
             container,
             layout.of(self.resource),
@@ -155,11 +144,8 @@ class Allocator:
         return cards, numbers, container
 
     async def allocate(self, ids: Sequence[str]) -> ContainerAnswer:
-        """Returns what a container with the units ``ids`` gets.
-
-        Raises:
-            UnusableUnitsError, NothingOfferedError: with a text for the user.
-        """
+        """Returns what a container with ``ids`` gets. Raises ``UnusableUnitsError``, ``NothingOfferedError``
+        for users."""
         numbers = [*known_numbers(ids)]
         await self._require_usable(numbers)
         await self._require_holder(numbers)
@@ -174,12 +160,13 @@ class Allocator:
     async def _require_usable(self, numbers: Sequence[int]) -> None:
         """Raises ``UnusableUnitsError`` where others have these units or their cards.
 
-        What was listed last may be seconds old: a refusal is for good, so the kubelet is asked once more
-        whether it has heard of a pod, or let go of one, since, and whose container may be starting anew. So
-        it is where it has given these units away since: to a container that keeps them, or lends them.
+        A refusal is for good, and what was listed last may be seconds old. So the kubelet is asked once more:
+        1. where the units are not usable by the last list: it may have heard of a pod since, or let go of
+           one, and the list says whose container may be starting anew;
+        2. where it has given these units away since, to a container that keeps them, or that lends them.
         """
         try:
-            self._require_free(numbers, silent=False)
+            self._require_free(numbers, unavailable=False)
             is_sure = not self.reservations.may_be_unlisted(numbers)
         except UnusableUnitsError:
             is_sure = False
@@ -187,8 +174,8 @@ class Allocator:
             await self._require_usable_anew(numbers)
 
     async def _require_holder(self, numbers: Sequence[int]) -> None:
-        """Raises ``UnusableUnitsError`` where the units were nobody's before and are for a new pod, while the
-        node takes none: the kubelet does not ask which where it needs all that is free."""
+        """Raises ``UnusableUnitsError`` where the units were nobody's and are for a new pod, while the node
+        takes none. The kubelet does not ask which units to take where it needs all that is free."""
         if not self._is_draining or not {*numbers}.difference(*self._taken()):
             return
         if reason := self._why_nobody_new(await self._admitted_pods(len(numbers))):
@@ -201,7 +188,7 @@ class Allocator:
 
     def _why_nobody_new(self, candidates: Sequence[Pod]) -> str:
         """Returns why none of ``candidates``, one of which is being admitted, gets units; empty where one
-        may: pods that have some, or were promised some when that was decided, go on."""
+        may. A pod goes on that has units, or was promised some of the unit in force."""
         state, layout = self.state, self.state.offering.layout
         if layout is None or not self._is_draining:
             return ""
@@ -218,27 +205,38 @@ class Allocator:
         """Raises ``UnusableUnitsError`` by what the kubelet says now, and where it takes some of these units
         for another container meanwhile: two may restart at once, and it can forget what it has set aside.
 
-        What it has just given to an ordinary init container that lends it to this one it wrote down before.
-        Source: ``ManagerImpl.allocateContainerResources``.
+        What an ordinary init container lends to this one the kubelet wrote down before it asked. Source:
+        ``ManagerImpl.allocateContainerResources``.
         """
         granted, lately = self.reservations.granted, self.reservations.given_lately(numbers)
         is_written = self.assignment_reader.is_written_down(lately)
-        is_silent = not await self._is_listed_anew()
-        meant = await self._meant_pods(len(numbers), silent=is_silent)
-        self._require_free(numbers, silent=is_silent, meant=meant)
+        is_unavailable = not await self._is_listed_anew()
+        candidates = await self._candidates(len(numbers), unavailable=is_unavailable)
+        self._require_free(numbers, unavailable=is_unavailable, candidates=candidates)
         if not is_written or self.reservations.is_given_since(granted, numbers):
             raise UnusableUnitsError(
                 "the kubelet chose units that it gives to another container at this moment: create the pod"
                 " anew"
             )
 
-    def _require_free(self, numbers: Sequence[int], *, silent: bool, meant: Sequence[Pod] = ()) -> None:
+    def _require_free(
+        self, numbers: Sequence[int], *, unavailable: bool, candidates: Sequence[Pod] = ()
+    ) -> None:
         layout = self._layout()
-        if not silent:  # else those who have them may have ended
+        if not unavailable:  # else those who have them may have ended
             require_not_listed(numbers, self.state.assigned)
         self._require_open(numbers, layout)
         self._require_known(numbers, layout)
-        self._require_room(numbers, layout, silent=silent, meant=meant)
+        # The kubelet does not always ask which units to take.
+        require_room_beside_unlisted(
+            numbers,
+            self.resource,
+            taken=self._taken(),
+            assignments=self.state.assignments(layout),
+            pods=self.state.pods,
+            candidates=candidates,
+            unavailable=unavailable,
+        )
 
     def _require_open(self, numbers: Sequence[int], layout: Layout) -> None:
         """Raises ``UnusableUnitsError`` where a card of these units serves another class, or they are not of
@@ -260,7 +258,7 @@ class Allocator:
                 )
 
     def _require_known(self, numbers: Sequence[int], layout: Layout) -> None:
-        """Raises ``UnusableUnitsError`` where units of a card that is closed were nobody's before.
+        """Raises ``UnusableUnitsError`` where units of a closed card were nobody's before.
 
         The kubelet takes them by an earlier list, and does not ask which where it needs all that is free.
         """
@@ -268,31 +266,16 @@ class Allocator:
         closed = [card for card in layout.cards if card.uuid in placed and not card.card.is_open]
         if not closed or not {*numbers}.difference(*self._taken()):
             return
-        forgotten = forgotten_units(self.state.assignments(layout), self.state.pods)
-        for each in closed:
-            if each.uuid not in forgotten:
+        lost = lost_units(self.state.assignments(layout), self.state.pods)
+        for card in closed:
+            if card.uuid not in lost:
                 raise UnusableUnitsError(
-                    f"card {each.card.index} ({each.uuid}) takes no new pod, and the kubelet chose it by an"
+                    f"card {card.card.index} ({card.uuid}) takes no new pod, and the kubelet chose it by an"
                     " earlier list: create the pod anew"
                 )
 
-    def _require_room(
-        self, numbers: Sequence[int], layout: Layout, *, silent: bool, meant: Sequence[Pod]
-    ) -> None:
-        """Raises ``UnusableUnitsError`` where containers leave no room that the kubelet has forgotten, or
-        whose pods it has not listed since its start: it does not always ask which units to take."""
-        require_room_beside_unlisted(
-            numbers,
-            self.resource,
-            taken=self._taken(),
-            assignments=self.state.assignments(layout),
-            pods=self.state.pods,
-            meant=meant,
-            silent=silent,
-        )
-
     def _locks(self, layout: Layout) -> dict[str, ResourceClass]:
-        """Returns the class that each card serves, also by what is being assigned."""
+        """By all that is assigned, being assigned, preferred, or listed under foreign IDs."""
         state, assignments = self.state, self.state.assignments(layout)
         known = node_locks(assignments, state.pods, every_allocation(assignments, state.pods))
         being_assigned = locks_of_units(layout, self.reservations.holdings())
@@ -310,42 +293,40 @@ class Allocator:
 
     async def _admitted_pods(self, units: int) -> Sequence[Pod]:
         """Returns the pod that the kubelet admits, by its PodResources; without them the likeliest one."""
-        return await self._meant_pods(units, silent=not await self._is_listed_anew())
+        return await self._candidates(units, unavailable=not await self._is_listed_anew())
 
     async def _is_listed_anew(self) -> bool:
         try:
-            await self._list_anew(self._timeout())
+            await self._list_anew()
         except PodResourcesUnavailableError as error:
-            _log.warning("going by what was listed last, PodResources do not answer: %s", error)
+            _log.warning("PodResources do not answer, their last answer counts: %s", error)
             return False
         return True
 
-    async def _meant_pods(self, units: int, *, silent: bool) -> Sequence[Pod]:
-        """Returns the pod for a container of which the kubelet asks, by what is listed.
+    async def _candidates(self, units: int, *, unavailable: bool) -> Sequence[Pod]:
+        """Returns the pod that the kubelet asks for, by what is listed.
 
-        Several, the likeliest first, where it may be the container of any of them that starts anew.
+        Several, the likeliest first, where a container of any of them may be starting anew.
         """
-        candidates = await self._candidates(units, silent=silent)
+        candidates = await self._listed_candidates(units, unavailable=unavailable)
         assigned, pods = self.state.assigned, self.state.pods
-        if not candidates or not forgotten_containers(candidates[0], assigned):
+        if not candidates or not lost_containers(candidates[0], assigned):
             return candidates[:1]
         return [] if has_pod_unknown_to_api(assigned, pods, candidates) else candidates
 
-    async def _candidates(self, units: int, *, silent: bool) -> Sequence[Pod]:
+    async def _listed_candidates(self, units: int, *, unavailable: bool) -> Sequence[Pod]:
         state = self.state
         assigned = state.assigned
-        if silent:
-            return admitted_by_arrival(assigned, state.pods, state.preferred, units, resource=self.name)
+        if unavailable:
+            return candidates_by_arrival(assigned, state.pods, state.preferred, units, resource=self.name)
         unsure = pods_without_units(assigned, state.pods)
         if len(unsure) > 1:  # one is being admitted, the others may run: then the kubelet forgot their units
             await self.pod_watch.read_specs_anew(unsure, timeout=SPECS_TIMEOUT)
-        return admission_candidates(assigned, state.pods, state.preferred, units, resource=self.name)
+        return candidates_by_list(assigned, state.pods, state.preferred, units, resource=self.name)
 
-    def _timeout(self) -> float:
-        return POD_RESOURCES_TIMEOUT if self.state.pod_resources_available else SILENT_TIMEOUT
-
-    async def _list_anew(self, timeout: float) -> None:
-        """Until all pods are known that may be admitted. Raises ``PodResourcesUnavailableError``."""
+    async def _list_anew(self) -> None:
+        """Lists until all pods are known that may be admitted. Raises ``PodResourcesUnavailableError``."""
+        timeout = POD_RESOURCES_TIMEOUT if self.state.pod_resources_available else UNAVAILABLE_TIMEOUT
         assigned = await self.assignment_reader.read_during_call(timeout=timeout)
         names = pods_to_read(assigned, self.state.pods)
         await self.pod_watch.read_specs(names, timeout=SPECS_TIMEOUT)
@@ -355,13 +336,7 @@ class Allocator:
             await self.assignment_reader.read_during_call(timeout=timeout)
 
     def _container_request(
-        self,
-        units: int,
-        included: list[int],
-        *,
-        pod: Pod | None,
-        forgotten: Mapping[str, int],
-        layout: Layout,
+        self, units: int, included: list[int], *, pod: Pod | None, lost: Mapping[str, int], layout: Layout
     ) -> ContainerRequest:
         assigned = self._assigned_numbers(pod, layout)
         others = [other for other in self.state.pods.values() if pod is None or other.uid != pod.uid]
@@ -372,7 +347,7 @@ class Allocator:
             annotated_cards=self._annotated_cards(pod, units, layout),
             hinted_cards=hinted_cards(pod, layout, self.state.offering.dialect) if pod else (),
             promised=self._promised(others, layout),
-            forgotten=forgotten,
+            lost=lost,
             limits=self._limits(included, layout),
             locks=self._locks(layout) if layout.is_mixed else None,
         )
@@ -384,15 +359,15 @@ class Allocator:
         """
         assigned, dialect = self.state.assigned, self.state.offering.dialect
         hinted = hinted_units(others, assigned, layout, dialect)
-        promised = sum_shares({"annotated": promised_units(others, assigned), "hinted": hinted})
+        promised = sum_shares({"annotated": units_bound_not_admitted(others, assigned), "hinted": hinted})
         if layout.is_mixed:
-            classes = promised_classes(others, assigned)
+            classes = classes_bound_not_admitted(others, assigned)
             whole = (card for card, resource in classes.items() if resource is not self.resource)
             promised |= {card: layout.of(self.resource).room_of(card) for card in whole}
         return promised
 
     def _annotated_cards(self, pod: Pod | None, units: int, layout: Layout) -> tuple[str, ...]:
-        """Of a pod that runs those of the container that restarts: the others run on theirs still."""
+        """Returns the annotated cards; of a pod that runs, those of the container that restarts."""
         if pod is None:
             return ()
         if again := tuple(shares_to_get_again(pod, self.state.assigned, units, resource=self.name)):
@@ -400,23 +375,17 @@ class Allocator:
         return annotated_cards_of(pod, self.resource) if layout.is_mixed else pod.annotated_cards
 
     def _assigned_numbers(self, pod: Pod | None, layout: Layout) -> list[int]:
-        """Returns the units of the class that is asked for which PodResources show of ``pod``."""
         holdings = self.state.assigned.holdings_of(pod) if pod else ()
-        own = (
-            holding
-            for holding in holdings
-            if holding and layout.class_of(holding[0]) in (None, self.resource)
-        )
+        own = (held for held in holdings if held and layout.class_of(held[0]) in (None, self.resource))
         return [number for numbers in own for number in numbers]
 
     def _total(self, pod: Pod | None) -> int:
-        """Returns what the pod asks of the resource in question."""
         asked = pod.request.resources if pod and pod.request else ()
-        return sum(each.total for each in asked if each.name == self.name)
+        return sum(request.total for request in asked if request.name == self.name)
 
     def _pod_cards(self, pod: Pod | None, units: int, included: list[int], layout: Layout) -> frozenset[str]:
-        """Where a container restarts whose own card is known it is that one: others of its pod may run
-        elsewhere, as where a card was sick when they restarted."""
+        """Returns the cards on which the pod has units. Where a container restarts whose own card is known it
+        is that one: the pod's others may run elsewhere, as where a card was sick when they restarted."""
         numbers = [*included, *self._assigned_numbers(pod, layout)]
         cards = frozenset(layout.of(self.resource).shares(numbers)) | self._preferred_cards(pod)
         if pod is None or included or not cards or self.resource is not ResourceClass.MEMORY:
@@ -424,28 +393,30 @@ class Allocator:
         return frozenset(shares_to_get_again(pod, self.state.assigned, units, resource=self.name)) or cards
 
     def _running_units(self, pod: Pod | None, units: int) -> int:
-        """Returns what forgotten containers of the pod have of the resource in question and run on with, when
-        another one asks for ``units``: that needs no room, neither on their cards nor on its own."""
+        """Returns the units of the resource in question with which other lost containers of the pod run while
+        one asks for ``units``: they need no room."""
         running = self._running_beside(pod, units) if pod else {}
         asked = pod.request.resources if pod and pod.request else ()
-        asking = {name for each in asked if each.name == self.name for name in each.containers}
+        asking = {name for request in asked if request.name == self.name for name in request.containers}
         return sum(sum(shares.values()) for name, shares in running.items() if name in asking)
 
     def _running_beside(self, pod: Pod, units: int) -> Mapping[str, Shares]:
         return running_beside(pod, self.state.assigned, units, resource=self.name)
 
     def _preferred_cards(self, pod: Pod | None) -> frozenset[str]:
-        """Where each card is another one only as long as PodResources do not show them: a container that
-        restarts after the kubelet lost its checkpoint has to get its own cards again."""
+        """Returns the cards that were preferred for the pod. Where each container gets a card of its own they
+        count only while PodResources do not answer: a container that restarts after the kubelet lost its
+        checkpoint has to get its own cards again."""
         preferred = self.state.preferred.get(pod.uid) if pod else None
         shown = self.resource is not ResourceClass.MEMORY and self.state.pod_resources_available
         return frozenset(preferred.cards_of(self.resource)) if preferred and not shown else frozenset()
 
     def _available(self, numbers: Iterable[int], included: list[int]) -> UnitSet:
-        """Returns what the kubelet calls available, less what PodResources show as assigned, or it is taking.
+        """Returns what the kubelet calls available, less what PodResources list as assigned and what is being
+        taken.
 
-        They differ when a pod ends while another one is being admitted: the kubelet then forgets for a
-        moment what it gave to the latter. Source: ``ManagerImpl.UpdateAllocatedDevices``.
+        They differ when a pod ends while another one is being admitted: the kubelet then forgets for a moment
+        what it gave to the latter. Source: ``ManagerImpl.UpdateAllocatedDevices``.
         """
         available = UnitSet(numbers)
         available.discard_all(self._taken(), but=included)
@@ -467,23 +438,24 @@ class Allocator:
         """Yields the units of each container, some of them more than once."""
         return chain(self.state.assigned.holdings(), self.reservations.holdings())
 
-    def _record(self, candidates: Sequence[Pod], cards: Sequence[str], request: ContainerRequest) -> None:
+    def _record(
+        self, candidates: Sequence[Pod], cards: Sequence[str], request: ContainerRequest, *, layout: Layout
+    ) -> None:
         named = ",".join(cards)
         if len(candidates) != 1:
-            _log.warning(
-                "units for a pod that nobody knows%s", _whose_is_unknown(candidates), extra={"card": named}
-            )
+            unknown = _whose_is_unknown(candidates)
+            _log.warning("chose units for a pod that is not known%s", unknown, extra={"card": named})
             return
         (pod,) = candidates
-        self.state.put_preferred(pod.uid, cards, self.resource)
-        annotated = request.annotated_cards or request.hinted_cards
-        if annotated and not set(cards) <= set(annotated):
-            message = "%d units from another card than annotated, which has no room"
-            _log.warning(message, request.units, extra={"pod": str(pod.name), "card": named})
+        reason = reason_for_other_card(request, layout.of(self.resource), cards)
+        self.state.put_preferred(pod.uid, cards, self.resource, reason=reason)
+        if reason:
+            message = "%d units of another card than annotated: %s"
+            _log.info(message, request.units, reason, extra={"pod": str(pod.name), "card": named})
 
 
 def _whose_is_unknown(candidates: Sequence[Pod]) -> str:
-    """Returns what to add to a message where several pods run without units that their kubelet knows of."""
+    """Returns what to add to a message where several pods run whose units the kubelet has lost."""
     if len(candidates) < 2:
         return ""
     names = ", ".join(str(candidate.name) for candidate in candidates[:MAX_NAMED])

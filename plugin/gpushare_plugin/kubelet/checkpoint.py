@@ -1,6 +1,6 @@
 """Reads the checkpoint of the kubelet's device manager.
 
-It is an internal, unversioned file of the kubelet's: a witness where it can be read, nothing to rely on.
+It is an internal, unversioned file of the kubelet's: evidence where it can be read, nothing to rely on.
 Source: ``pkg/kubelet/cm/devicemanager/checkpoint`` of Kubernetes 1.36.
 """
 
@@ -23,7 +23,7 @@ from gpushare_plugin.kubelet.proto import deviceplugin_pb2 as api
 
 FILE = "kubelet_internal_checkpoint"
 """Its name in the kubelet's folder of device plugins."""
-LARGEST = 64 * 2**20
+MAX_FILE = 64 * 2**20
 """Bytes: that of a node with 256,000 units has 2 MiB."""
 DIGEST_SIZE = 16
 """Bytes."""
@@ -35,7 +35,7 @@ class _Resource(msgspec.Struct):
     name: Any = msgspec.field(name="ResourceName")
 
 
-class _Entry(msgspec.Struct, rename="pascal"):
+class _DeviceEntry(msgspec.Struct, rename="pascal"):
     pod_uid: str = msgspec.field(name="PodUID")
     container_name: str
     device_ids: msgspec.Raw = msgspec.field(name="DeviceIDs")
@@ -53,7 +53,7 @@ class _Checkpoint(msgspec.Struct):
 
 _DECODER = msgspec.json.Decoder(_Checkpoint)
 _RESOURCE = msgspec.json.Decoder(_Resource)
-_ENTRY = msgspec.json.Decoder(_Entry)
+_ENTRY = msgspec.json.Decoder(_DeviceEntry)
 _LISTS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 """NUMA node -> IDs; a device of several nodes is listed with each."""
 _IDS = msgspec.json.Decoder(list[str])
@@ -76,19 +76,14 @@ class CheckpointFile:
         """By the digest of how they are written: those of the last file."""
 
     def read(self, names: Collection[str]) -> tuple[CheckpointEntry, ...]:
-        """Returns the entries of the extended resources of all dialects.
-
-        What cannot be read of others than ``names`` may be another plugin's, and is left out.
-
-        Raises:
-            CheckpointUnreadableError: what pods have is not known from here.
-        """
+        """Returns the entries of the extended resources of all dialects. What cannot be read of others than
+        ``names`` may be another plugin's, and is left out. Raises ``CheckpointUnreadableError``."""
         try:
             stat = self._file.stat()
             # The kubelet writes a new file each time.
             stamp = (stat.st_ino, stat.st_mtime_ns, stat.st_size, names)
-            if stat.st_size > LARGEST:
-                raise CheckpointUnreadableError(f"{self._file} is larger than {LARGEST >> 20} MiB")
+            if stat.st_size > MAX_FILE:
+                raise CheckpointUnreadableError(f"{self._file} is larger than {MAX_FILE >> 20} MiB")
             if stamp != self._stamp:
                 known = dict(_decoded(self._file.read_bytes(), names, self._known))
                 self._known, self._entries = known, tuple(known.values())
@@ -103,8 +98,8 @@ class CheckpointFile:
 def _decoded(
     content: bytes, names: Collection[str], known: Mapping[bytes, CheckpointEntry]
 ) -> Iterator[tuple[bytes, CheckpointEntry]]:
-    """Yields each entry with the digest of how it is written; those that are ``known`` by it stand as they
-    were: with each admission the kubelet writes all of them."""
+    """Yields each entry with the digest of its bytes. Entries that are ``known`` by it stand as they were:
+    with each admission the kubelet writes all of them."""
     for entry in _DECODER.decode(content).data.entries or ():
         digest = blake2b(entry, digest_size=DIGEST_SIZE).digest()
         if found := known.get(digest) or _ours(entry, names):
@@ -112,24 +107,20 @@ def _decoded(
 
 
 def _ours(entry: msgspec.Raw, names: Collection[str]) -> CheckpointEntry | None:
-    """Returns None of other plugins' resources, and of what cannot be read and need not be."""
+    """Returns None for other plugins' resources, and for what cannot be read and need not be."""
     name = _RESOURCE.decode(entry).name
     if not isinstance(name, str) or name not in RESOURCES:
         return None
     try:
-        return _read_entry(_ENTRY.decode(entry), name)
+        units, answer = _stored(_ENTRY.decode(entry), name)
+        return read_answer(units, answer.envs, [device.container_path for device in answer.devices])
     except (DecodeError, *UNREADABLE_JSON):
         if name in names:
             raise
         return None
 
 
-def _read_entry(entry: _Entry, name: str) -> CheckpointEntry:
-    units, answer = _stored(entry, name)
-    return read_answer(units, answer.envs, [device.container_path for device in answer.devices])
-
-
-def _stored(entry: _Entry, name: str) -> tuple[StoredUnits, api.ContainerAllocateResponse]:
+def _stored(entry: _DeviceEntry, name: str) -> tuple[StoredUnits, api.ContainerAllocateResponse]:
     listed = [_units(ids) for ids in _LISTS.decode(entry.device_ids).values()]
     own, foreign = sort_ids(name, chain.from_iterable(others for _, others in listed))
     answer = api.ContainerAllocateResponse.FromString(entry.alloc_resp)
@@ -147,11 +138,8 @@ def _units(ids: msgspec.Raw) -> tuple["array[int]", list[str]]:
 
 def stored_answers(content: bytes) -> Iterator[tuple[StoredUnits, Mapping[str, str]]]:
     """Yields each container's units of ours in a checkpoint with this ``content``, and the environment that
-    the plugin answered, as it is: for whoever does not believe the plugin.
-
-    Raises:
-        CheckpointUnreadableError: the content is in no known format.
-    """
+    the plugin answered, as it is: for whoever does not believe the plugin. Raises
+    ``CheckpointUnreadableError``."""
     try:
         for raw in _DECODER.decode(content).data.entries or ():
             name = _RESOURCE.decode(raw).name

@@ -12,12 +12,12 @@ import grpc
 import grpc.aio
 
 from gpushare_core.text.printable import REFUSAL_BYTES, printable
-from gpushare_plugin.decide.admit.environment import UnusableUnitsError
 from gpushare_plugin.decide.admit.injection import ContainerAnswer
 from gpushare_plugin.decide.admit.preferred_allocation import NothingFitsError, PreferenceRequest
+from gpushare_plugin.decide.units.errors import UnusableUnitsError
 from gpushare_plugin.kubelet.allocator import Allocator, NothingOfferedError
 from gpushare_plugin.kubelet.device_stream import DeviceStream
-from gpushare_plugin.kubelet.kubelet_requests import KubeletCalls
+from gpushare_plugin.kubelet.kubelet_requests import KubeletRequests
 from gpushare_plugin.kubelet.proto import deviceplugin_pb2 as api
 from gpushare_plugin.kubelet.wire import preference_requests
 
@@ -46,7 +46,7 @@ Context = grpc.aio.ServicerContext[Any, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KubeletCall:
+class KubeletRequest:
     """One call that was answered."""
 
     verb: str
@@ -63,8 +63,8 @@ class DevicePlugin:
         allocator: Allocator,
         stream: DeviceStream,
         *,
-        calls: KubeletCalls,
-        called: Callable[[KubeletCall], None] = lambda _: None,
+        calls: KubeletRequests,
+        called: Callable[[KubeletRequest], None] = lambda _: None,
         clock: Callable[[], float] = time.perf_counter,
         answer_seconds: float = ANSWER_SECONDS,
     ) -> None:
@@ -95,31 +95,21 @@ class DevicePlugin:
         self, request: Sequence[PreferenceRequest], context: Context
     ) -> api.PreferredAllocationResponse:
         """GetPreferredAllocation: which units the kubelet shall take. Refuses with RESOURCE_EXHAUSTED."""
-        try:
-            async with self._answering(PREFERRED_ALLOCATION):
-                ids = [await self._allocator.prefer(container) for container in request]
-        except (NothingFitsError, NothingOfferedError) as error:
-            await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, _told(error))
-        except TimeoutError:
-            await context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, TOO_LATE_MESSAGE)
+        async with self._answering(PREFERRED_ALLOCATION, context, grpc.StatusCode.RESOURCE_EXHAUSTED):
+            ids = [await self._allocator.prefer(container) for container in request]
         responses = [api.ContainerPreferredAllocationResponse(deviceIDs=identifier) for identifier in ids]
         return api.PreferredAllocationResponse(container_responses=responses)
 
     async def allocate(self, request: api.AllocateRequest, context: Context) -> api.AllocateResponse:
         """Allocate: what comes with the units that the kubelet took. Refuses with FAILED_PRECONDITION."""
-        try:
-            async with self._answering(ALLOCATE):
-                asked = (container_request.devices_ids for container_request in request.container_requests)
-                answers = [await self._allocator.allocate(ids) for ids in asked]
-        except (UnusableUnitsError, NothingOfferedError) as error:
-            await context.abort(grpc.StatusCode.FAILED_PRECONDITION, _told(error))
-        except TimeoutError:
-            await context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, TOO_LATE_MESSAGE)
+        async with self._answering(ALLOCATE, context, grpc.StatusCode.FAILED_PRECONDITION):
+            asked = (container_request.devices_ids for container_request in request.container_requests)
+            answers = [await self._allocator.allocate(ids) for ids in asked]
         return api.AllocateResponse(container_responses=[_response(answer) for answer in answers])
 
     @asynccontextmanager
-    async def _answering(self, verb: str) -> AsyncIterator[None]:
-        """While entered a call is under way. Raises ``TimeoutError`` where that takes too long."""
+    async def _answering(self, verb: str, context: Context, code: grpc.StatusCode) -> AsyncIterator[None]:
+        """While entered a request is under way. It is refused with ``code``, or where it takes too long."""
         begun, refusal = self._clock(), ""
         try:
             with self._calls.one():
@@ -127,18 +117,22 @@ class DevicePlugin:
                     yield
         except Exception as error:
             refusal = REFUSALS.get(type(error), DEFECT)
-            raise
+            if isinstance(error, TimeoutError):
+                await context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, TOO_LATE_MESSAGE)
+            if refusal == DEFECT:
+                raise
+            await context.abort(code, _refusal_text(error))
         finally:
-            self._called(KubeletCall(verb=verb, seconds=self._clock() - begun, refusal=refusal))
+            self._called(KubeletRequest(verb=verb, seconds=self._clock() - begun, refusal=refusal))
 
     async def pre_start(self, _: api.PreStartContainerRequest, __: Context) -> api.PreStartContainerResponse:
         """PreStartContainer: never called, because the options do not ask for it."""
         return api.PreStartContainerResponse()
 
 
-def _told(error: Exception) -> str:
+def _refusal_text(error: Exception) -> str:
     """The kubelet puts it into the status of the pod."""
-    return printable(str(error), most_bytes=REFUSAL_BYTES)
+    return printable(str(error), max_bytes=REFUSAL_BYTES)
 
 
 def _response(answer: ContainerAnswer) -> api.ContainerAllocateResponse:

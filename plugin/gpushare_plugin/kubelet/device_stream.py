@@ -48,7 +48,7 @@ class DeviceStream:
             self._notify()
 
     def withdraw(self, message: bytes) -> None:
-        """Sends ``message``, an empty list, to who listens now; nobody is looked for who would."""
+        """Sends ``message``, an empty list, to whoever listens now, and waits for nobody else."""
         self.offer(message)
         self._wanted = False
 
@@ -95,7 +95,6 @@ class DeviceStream:
 
 
 def _packed(message: bytes) -> bytes:
-    """Equal for equal messages."""
     return zlib.compress(zlib.compress(message, FASTEST), FASTEST)
 
 

@@ -57,11 +57,8 @@ class PodResources:
         """Returns what all active pods have now, the one that is being admitted included.
 
         A kubelet that was restarted does not know yet of all: ``AssignedDevices.kubelet`` tells one process
-        from the next.
-
-        Raises:
-            PodResourcesUnavailableError: no answer within ``timeout`` seconds, not from one process, or one
-                that cannot be decoded.
+        from the next. Raises ``PodResourcesUnavailableError`` where no answer comes within ``timeout``
+        seconds, it is not from one process, or it cannot be decoded.
         """
         try:
             async with asyncio.timeout(timeout):
@@ -82,10 +79,8 @@ class PodResources:
             raise PodResourcesUnavailableError(f"{self._socket}: no answer in {timeout} s") from error
 
     def _process(self) -> str:
-        """Returns what is another text for each process: it makes its socket anew.
-
-        Where somebody took the socket away, the process is the one whose connection is still there.
-        """
+        """Returns a text that is another one for each process: it makes its socket anew. Where somebody took
+        the socket away, it is the process whose connection is still there."""
         with suppress(OSError):
             stat = self._socket.stat()
             self._latest = f"{stat.st_ino} {stat.st_mtime_ns}"
@@ -103,8 +98,8 @@ class PodResources:
 
 
 class AnswerReader:
-    """Reads what answers of PodResources say of ``resources``: each admission brings one with all pods of the
-    node, and those that are listed as before are not decoded again."""
+    """Reads what answers of PodResources say of ``resources``. Each admission brings an answer with all pods
+    of the node: those that are listed as before are not decoded again."""
 
     def __init__(self, resources: Collection[str]) -> None:
         self._resources = frozenset(resources)
@@ -113,13 +108,8 @@ class AnswerReader:
 
     def read(self, answer: bytes) -> AssignedDevices:
         """Returns what ``answer``, a ``ListPodResourcesResponse``, says. No container has units of two of the
-        resources.
-
-        Two pods can have one name: a static pod, and one that took its name while it had no mirror.
-
-        Raises:
-            DecodeError: it is none.
-        """
+        resources. Two pods can have one name: a static pod, and one that took its name while it had no
+        mirror. Raises ``DecodeError``."""
         before, self._known = self._known, {}
         return AssignedDevices(place(self._read(pod_message, before) for pod_message in pod_messages(answer)))
 
@@ -134,9 +124,5 @@ class AnswerReader:
 
 
 def read_assigned(answer: bytes, resources: Collection[str]) -> AssignedDevices:
-    """Returns what a single ``answer`` says, as ``AnswerReader``.
-
-    Raises:
-        DecodeError: it is no ``ListPodResourcesResponse``.
-    """
+    """Returns what a single ``answer`` says, as ``AnswerReader``."""
     return AnswerReader(resources).read(answer)

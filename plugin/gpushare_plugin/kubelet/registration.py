@@ -141,7 +141,6 @@ class Registrar:
 
 
 async def _within(seconds: float, awaitable: Awaitable[None]) -> None:
-    """Waits for ``awaitable``, but not longer."""
     try:
         async with asyncio.timeout(seconds):
             await awaitable

@@ -1,4 +1,4 @@
-"""Units that the kubelet is taking: named or allocated, and not yet sure to be in its books."""
+"""Units that the kubelet is taking: named or allocated, and not yet sure to be in its checkpoint."""
 
 from array import array
 from collections.abc import Callable, Collection, Iterator
@@ -23,7 +23,7 @@ class _Given(NamedTuple):
         return self._replace(numbers=array("I", [number for number in self.numbers if number not in numbers]))
 
 
-class Reservations:
+class UnitReservations:
     """Nobody else gets these units, and nothing else may change under them.
 
     The kubelet asks for two containers at once when both restart after it lost its checkpoint, and offers the
@@ -46,7 +46,7 @@ class Reservations:
     def withdraw(self, numbers: Collection[int]) -> None:
         """The call of Allocate for which ``numbers`` were promised has come, granted or not."""
         called = set(numbers)
-        self._kept = [each for each in self._kept if called.isdisjoint(each[1])]
+        self._kept = [entry for entry in self._kept if called.isdisjoint(entry[1])]
 
     def allocate(self, numbers: Collection[int]) -> None:
         """The kubelet's call of Allocate for ``numbers`` was granted."""
@@ -54,14 +54,14 @@ class Reservations:
         self.withdraw(numbers)
         self._keep(numbers, ALLOCATE_DEBOUNCE)
         self.granted += 1
-        met = {each.call for each in self._unlisted_in(allocated)}
-        earlier = [each.without(allocated) if each.call in met else each for each in self._unlisted]
+        met = {given.call for given in self._unlisted_in(allocated)}
+        earlier = [given.without(allocated) if given.call in met else given for given in self._unlisted]
         every = [*earlier, _Given(self._clock(), self.granted, array("I", sorted(allocated)))]
-        self._unlisted = [each for each in every if each.numbers]
+        self._unlisted = [given for given in every if given.numbers]
 
     def put_listed(self, *, begun: float) -> None:
         """The kubelet has answered with all that it had written down when it was asked at ``begun``."""
-        self._unlisted = [each for each in self._unlisted if each.at + ALLOCATE_DEBOUNCE > begun]
+        self._unlisted = [given for given in self._unlisted if given.at + ALLOCATE_DEBOUNCE > begun]
 
     def may_be_unlisted(self, numbers: Collection[int]) -> bool:
         """Whether a container may have some of ``numbers`` that what was listed last does not show."""
@@ -69,25 +69,24 @@ class Reservations:
 
     def is_given_since(self, call: int, numbers: Collection[int]) -> bool:
         """Whether some of ``numbers`` were given away when more than ``call`` calls had been granted."""
-        return any(each.call > call for each in self._unlisted_in({*numbers}))
+        return any(given.call > call for given in self._unlisted_in({*numbers}))
 
     def given_lately(self, numbers: Collection[int]) -> set[int]:
-        """Returns those of ``numbers`` that were given away so lately that the kubelet may not have written
-        them down."""
+        """Returns those of ``numbers`` given away so lately that the kubelet may not have written them."""
         asked, now = {*numbers}, self._clock()
-        lately = (each for each in self._unlisted_in(asked) if each.at + ALLOCATE_DEBOUNCE > now)
-        return {number for each in lately for number in each.numbers if number in asked}
+        lately = (given for given in self._unlisted_in(asked) if given.at + ALLOCATE_DEBOUNCE > now)
+        return {number for given in lately for number in given.numbers if number in asked}
 
     def _unlisted_in(self, numbers: AbstractSet[int]) -> "Iterator[_Given]":
-        """Yields those of ``_unlisted`` that have some of ``numbers``. While PodResources are silent they are
-        all units that were given since: the first and the last tell of most, for they are ascending."""
+        """Yields those of ``_unlisted`` that have some of ``numbers``. While PodResources do not answer it
+        grows with all that is given: the first and the last number, which are ascending, rule out most."""
         block = range(min(numbers, default=0), max(numbers, default=-1) + 1)
         near = (
-            each
-            for each in self._unlisted
-            if each.numbers[0] < block.stop and each.numbers[-1] >= block.start
+            given
+            for given in self._unlisted
+            if given.numbers[0] < block.stop and given.numbers[-1] >= block.start
         )
-        return (each for each in near if not numbers.isdisjoint(each.numbers))
+        return (given for given in near if not numbers.isdisjoint(given.numbers))
 
     def holdings(self) -> Iterator["array[int]"]:
         """Yields the units that are reserved now for each container, ascending and each once."""
@@ -101,5 +100,5 @@ class Reservations:
 
     def _keep(self, numbers: Collection[int], seconds: float) -> None:
         now = self._clock()
-        live = [each for each in self._kept if each[0] > now]
+        live = [entry for entry in self._kept if entry[0] > now]
         self._kept = [*live, (now + seconds, array("I", sorted({*numbers})))]

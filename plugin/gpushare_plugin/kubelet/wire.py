@@ -61,18 +61,13 @@ class PodMessage(NamedTuple):
     """All of it where it is short; else empty, for the kubelet lists units in another order each time."""
 
     def read(self, resources: Collection[str]) -> ListedPod:
-        """Returns what the pod has of ``resources``. Raises ``DecodeError``."""
         if self.content:
             return _small_pod(self.content, resources)
         return _pod(self.answer, self.field, resources)
 
 
 def pod_messages(answer: bytes) -> Iterator[PodMessage]:
-    """Yields the pods of ``answer``, a ``ListPodResourcesResponse``.
-
-    Raises:
-        DecodeError: it is none.
-    """
+    """Yields the pods of ``answer``, a ``ListPodResourcesResponse``. Raises ``DecodeError`` if it is none."""
     for message in _messages(answer, _whole(answer), _PODS):
         is_small = message.end - message.start <= SMALL
         yield PodMessage(answer, message, answer[message.start : message.end] if is_small else b"")
@@ -105,11 +100,7 @@ def _pod(content: bytes, pod: _Field, resources: Collection[str]) -> ListedPod:
 
 
 def preference_requests(content: bytes) -> list[PreferenceRequest]:
-    """Returns what ``content``, a ``PreferredAllocationRequest``, asks for each container.
-
-    Raises:
-        DecodeError: it is none.
-    """
+    """Returns what a ``PreferredAllocationRequest`` asks for each container. Raises ``DecodeError``."""
     return [
         _preference(content, message) for message in _messages(content, _whole(content), _CONTAINER_REQUESTS)
     ]
@@ -143,22 +134,20 @@ def _container(
     """
     name, found, at = "", dict[str, ListedDevices](), container.start
     while at < container.end:
-        each = _field(content, at, container.end)
-        at = each.end
-        if (each.number, each.kind) == (_DEVICES, _BYTES):
-            at = _take_devices(content, each, container.end, resources, found)
-        elif (each.number, each.kind) == (_CONTAINER_NAME, _BYTES):
-            name = _decoded(content[each.start : each.end])
+        field = _field(content, at, container.end)
+        at = field.end
+        if (field.number, field.kind) == (_DEVICES, _BYTES):
+            at = _take_devices(content, field, container.end, resources, found)
+        elif (field.number, field.kind) == (_CONTAINER_NAME, _BYTES):
+            name = _decoded(content[field.start : field.end])
     return name, found
 
 
 def _take_devices(
     content: bytes, entry: _Field, stop: int, resources: Collection[str], found: dict[str, ListedDevices]
 ) -> int:
-    """Adds the devices of ``entry`` to what was ``found``, and of those after it that look alike.
-
-    Returns where they end.
-    """
+    """Adds the devices of ``entry`` to what was ``found``, and of those after it that look alike. Returns
+    their end."""
     devices = podresources_pb2.ContainerDevices.FromString(content[entry.start : entry.end])
     if devices.resource_name not in resources:
         return entry.end
@@ -225,7 +214,7 @@ def _messages(content: bytes, message: _Field, number: int) -> Iterator[_Field]:
 
 def _text(content: bytes, message: _Field, number: int) -> str:
     """Returns the last one of the fields ``number``, as protobuf has it; empty where there is none."""
-    found = [_decoded(content[each.start : each.end]) for each in _messages(content, message, number)]
+    found = [_decoded(content[field.start : field.end]) for field in _messages(content, message, number)]
     return found[-1] if found else ""
 
 
@@ -237,7 +226,7 @@ def _decoded(text: bytes) -> str:
 
 
 def _field(content: bytes, at: int, stop: int) -> _Field:
-    """Returns the field the tag of which begins at ``at``. Raises ``DecodeError``."""
+    """Raises ``DecodeError``."""
     tag, tag_end = _read_varint(content, at, stop)
     number, kind, start = tag >> 3, tag & 7, tag_end
     if kind == _VARINT:
@@ -255,7 +244,6 @@ def _field(content: bytes, at: int, stop: int) -> _Field:
 
 
 def _read_varint(content: bytes, at: int, stop: int) -> tuple[int, int]:
-    """Returns the number, and where it ends."""
     number = 0
     for place in range(min(_MAX_VARINT, stop - at)):
         byte = content[at + place]

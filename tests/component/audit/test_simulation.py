@@ -12,7 +12,7 @@ from tests.simulation.runner import DifferentError, fewest, run
 from tests.simulation.virtual_time import run as run_in_virtual_time
 from tests.simulation.virtual_time import seconds
 
-from gpushare_extender.cluster.watchers import end_departures
+from gpushare_extender.cluster.watchers import free_unreleased_pods
 from gpushare_extender.ledger.ledger import Ledger
 
 
@@ -53,7 +53,7 @@ def test_what_a_kubelet_forgot_and_nobody_names_is_found(monkeypatch: pytest.Mon
 
 def test_what_a_kubelet_forgot_and_others_get_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither what was listed before nor the annotation is believed."""
-    monkeypatch.setattr("gpushare_plugin.decide.held.allocations.forgotten_containers", lambda *_: [])
+    monkeypatch.setattr("gpushare_plugin.decide.held.allocations.lost_containers", lambda *_: [])
     with pytest.raises(DifferentError, match="ReleasedEarly"):
         run("Memory", 1, FORGOTTEN)
 
@@ -129,7 +129,7 @@ def test_a_pod_that_never_came_to_its_kubelet_is_free_within_five_seconds() -> N
     async def wait() -> list[int]:
         ledger = Ledger()
         ledger.set_share_node(share_node("n1"))
-        ending = asyncio.ensure_future(end_departures(ledger, seconds, asyncio.sleep))
+        ending = asyncio.ensure_future(free_unreleased_pods(ledger, seconds, asyncio.sleep))
         await asyncio.sleep(0.3)
         ledger.set_pod(pod_update("a", c0=4))
         ledger.pod_deleted("a", now=seconds())

@@ -13,7 +13,7 @@ from tests.samples.plugin import NODE, container, pod_json
 
 from gpushare_cli.arguments import parse
 from gpushare_cli.audit import audit, rendered
-from gpushare_cli.decide.report import AuditReport, ExitCode
+from gpushare_cli.decide.report import AuditReport, AuditStatus
 from gpushare_cli.gather.cluster import read_pods
 from gpushare_cli.gather.errors import CannotLookError
 from gpushare_cli.gather.extender import read_extender
@@ -48,7 +48,7 @@ async def test_books_that_agree_have_no_difference(node: Node, kubelet: Path) ->
     text = rendered(report, "text")
     assert "No difference. Compared on 1 node, 1 pod: annotations, GPUShareNodes, PodResources" in text
     assert "Not compared: the extender's ledger (run it on a control-plane node, with --extender)." in text
-    assert report.exit_code is ExitCode.NONE
+    assert report.exit_code is AuditStatus.NONE
 
 
 async def test_a_difference_that_stays_is_named(node: Node, kubelet: Path) -> None:
@@ -56,7 +56,7 @@ async def test_a_difference_that_stays_is_named(node: Node, kubelet: Path) -> No
     await node.stop_plugin()
     change_status(node.api, allocatedUnits=0, pods=[])
     report = await run(node.api, *local(kubelet), "--settle", "0.01")
-    assert report.exit_code is ExitCode.FOUND
+    assert report.exit_code is AuditStatus.FOUND
     lines = rendered(report, "text").splitlines()
     assert lines[0].split() == ["RULE", "KIND", "NODE", "CARD", "POD"]
     assert any("I4     Uncounted" in line for line in lines)
@@ -140,12 +140,12 @@ def test_without_a_cluster_it_cannot_look(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
-    assert main(["audit"]) == ExitCode.CANNOT_LOOK
+    assert main(["audit"]) == AuditStatus.CANNOT_LOOK
     assert "is no usable kubeconfig" in capsys.readouterr().err
 
 
 def test_a_host_folder_needs_a_node(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["audit", "--host-folder"]) == ExitCode.CANNOT_LOOK
+    assert main(["audit", "--host-folder"]) == AuditStatus.CANNOT_LOOK
     assert "--host-folder needs --node" in capsys.readouterr().err
 
 
@@ -171,7 +171,7 @@ def test_the_kubeconfig_is_that_of_kubectl(tmp_path: Path) -> None:
     usual.parent.mkdir()
     usual.touch()
     chosen = [
-        parse(["audit"], each).kubeconfig
-        for each in ({"KUBECONFIG": "/a:/b"}, {"HOME": str(tmp_path)}, {"HOME": "/none"})
+        parse(["audit"], environment).kubeconfig
+        for environment in ({"KUBECONFIG": "/a:/b"}, {"HOME": str(tmp_path)}, {"HOME": "/none"})
     ]
     assert chosen == [Path("/a"), usual, None]

@@ -10,10 +10,10 @@ from aiohttp.test_utils import TestServer
 from tests.fakes.system_tls import system_tls
 
 from gpushare_cli.arguments import parse
-from gpushare_cli.decide.report import ExitCode
+from gpushare_cli.decide.report import AuditStatus
+from gpushare_cli.gather.cluster import COLLECTIONS
 from gpushare_cli.gather.errors import CannotLookError
 from gpushare_cli.gather.host_files import read_host_files
-from gpushare_cli.gather.traces import COLLECTIONS
 from gpushare_cli.residue import LOOK_SECONDS, find_residue
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import Credentials
@@ -22,7 +22,7 @@ from gpushare_core.text.json_object import Json
 
 async def run(
     objects: dict[str, list[Json]], *arguments: str, gone: tuple[str, ...] = (), **time: Any
-) -> tuple[str, ExitCode]:
+) -> tuple[str, AuditStatus]:
     """An API server that has ``objects``, by kind; the kinds ``gone`` it does not know."""
 
     async def answer(request: web.Request) -> web.Response:
@@ -58,7 +58,7 @@ def host(root: Path, *, clean: bool = False) -> Path:
 async def test_nothing_is_left(tmp_path: Path) -> None:
     root = host(tmp_path, clean=True)
     text, code = await run({"Node": [{"metadata": {"name": "n"}}]}, "--host-root", str(root), "--node", "n")
-    assert code is ExitCode.NONE
+    assert code is AuditStatus.NONE
     assert "Nothing is left. Looked at 13 kinds of objects, n:/etc/kubernetes" in text
 
 
@@ -66,21 +66,21 @@ async def test_what_is_left_is_named(tmp_path: Path) -> None:
     labels = {"gpushare.io/policy": "default"}
     objects: dict[str, list[Json]] = {"Node": [{"metadata": {"name": "n", "labels": labels}}]}
     text, code = await run(objects, "--host-root", str(host(tmp_path)), "--node", "n")
-    assert code is ExitCode.FOUND
+    assert code is AuditStatus.FOUND
     assert "Node n: the label gpushare.io/policy=default is ours: kubectl label node n" in text
     assert "host n, /etc/kubernetes/gpushare/state.json: keys, backups" in text
     assert "host n, /etc/kubernetes/manifests/kube-scheduler.yaml: it still names our extender" in text
     assert "gpushare-gpushare.io-memory.sock: the socket of a plugin that is gone" in text
     assert "4 things left." in text
     found = json.loads((await run(objects, "-o", "json"))[0])
-    assert [each["where"] for each in found["residue"]] == ["Node n"]
+    assert [left["where"] for left in found["residue"]] == ["Node n"]
 
 
 async def test_an_empty_folder_of_ours_is_left(tmp_path: Path) -> None:
     root = host(tmp_path, clean=True)
     (root / "etc" / "kubernetes" / "gpushare" / "keys").mkdir(parents=True)
     text, code = await run({}, "--host-root", str(root), "--node", "n")
-    assert code is ExitCode.FOUND
+    assert code is AuditStatus.FOUND
     assert "host n, /etc/kubernetes/gpushare/keys: " in text
 
 
@@ -93,7 +93,7 @@ async def test_a_socket_of_a_plugin_that_was_killed_while_it_began(tmp_path: Pat
 
 async def test_without_the_definitions_there_are_no_policies() -> None:
     _, code = await run({}, gone=("GPUSharePolicy", "GPUShareNode"))
-    assert code is ExitCode.NONE
+    assert code is AuditStatus.NONE
 
 
 async def test_what_cannot_be_listed_is_said() -> None:
@@ -130,7 +130,7 @@ class Moments:
         look = min(round(self.now / LOOK_SECONDS), len(self.nodes) - 1)
         self.objects["Node"] = [self.nodes[look]]
 
-    async def residue(self, *arguments: str) -> tuple[str, ExitCode]:
+    async def residue(self, *arguments: str) -> tuple[str, AuditStatus]:
         return await run(self.objects, "--settle", "15", *arguments, sleep=self.sleep, clock=lambda: self.now)
 
 
@@ -138,7 +138,7 @@ async def test_right_after_a_deletion_it_waits_for_what_kubelets_write_once_more
     """Seen on a real cluster: nothing left, and four seconds later the zeros of two nodes."""
     moments = Moments(CLEAN, CLEAN, ZERO)
     text, code = await moments.residue()
-    assert code is ExitCode.FOUND
+    assert code is AuditStatus.FOUND
     assert "Node gpu-1: its status shows 0 of gpushare.io/memory" in text
     assert "1 thing left, 1 of which goes by itself within 5 minutes." in text
     assert moments.now == 15.0, "bounded"
@@ -146,12 +146,12 @@ async def test_right_after_a_deletion_it_waits_for_what_kubelets_write_once_more
 
 async def test_what_goes_by_itself_meanwhile_is_not_left() -> None:
     text, code = await Moments(ZERO, ZERO, CLEAN).residue()
-    assert (code, text.split(".")[0]) == (ExitCode.NONE, "Nothing is left")
+    assert (code, text.split(".")[0]) == (AuditStatus.NONE, "Nothing is left")
 
 
 async def test_the_capacity_of_a_plugin_that_was_dead_says_how_long_the_kubelet_keeps_it() -> None:
     text, code = await Moments(DEAD).residue()
-    assert code is ExitCode.FOUND
+    assert code is AuditStatus.FOUND
     assert "shows a capacity of 48 of gpushare.io/memory, and nothing of it to be had" in text
     assert "for 5 minutes (endpointStopGracePeriod)" in text
     assert json.loads((await Moments(DEAD).residue("-o", "json"))[0])["residue"][0]["passes"] is True
@@ -160,4 +160,4 @@ async def test_the_capacity_of_a_plugin_that_was_dead_says_how_long_the_kubelet_
 async def test_what_does_not_go_by_itself_is_told_at_once() -> None:
     moments = Moments({"metadata": {"name": "gpu-1", "labels": {"gpushare.io/policy": "default"}}})
     _, code = await moments.residue()
-    assert (code, moments.now) == (ExitCode.FOUND, 0.0)
+    assert (code, moments.now) == (AuditStatus.FOUND, 0.0)

@@ -18,6 +18,7 @@ from aiohttp import ClientSession
 from aiohttp.test_utils import TestServer
 from prometheus_client import CollectorRegistry
 from tests.fakes.api_server import PODS, SHARE_NODES, FakeApi, fake_api
+from tests.fakes.extender_api import extender_api
 from tests.samples.extender import share_node
 from tests.samples.hidden import HIDDEN, WRITABLE, hidden_in
 
@@ -25,7 +26,7 @@ from gpushare_cli.decide.report import residue_json
 from gpushare_cli.gather.host_files import read_host_files
 from gpushare_cli.main import main as cli
 from gpushare_core.api.conditions import condition_false, dated_conditions
-from gpushare_core.api.node_object import Condition
+from gpushare_core.health_server import HealthServer, text_page
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.process.log import configure_logging
 from gpushare_core.process.log_file import log_file
@@ -37,19 +38,18 @@ from gpushare_extender.decide.preemption.events import refused
 from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.objects.pod_reference import PodReference
 from gpushare_extender.verbs.health import HealthApi
-from gpushare_extender.verbs.server import ExtenderApi, application
+from gpushare_extender.verbs.server import application
 from gpushare_hostctl.main import main as hostctl
 from gpushare_hostctl.report import Report
 from gpushare_operator.main import parser
-from gpushare_plugin.decide.admit.environment import UnusableUnitsError
 from gpushare_plugin.decide.held.pod_events import PodEvent
 from gpushare_plugin.decide.held.pods import PodName
+from gpushare_plugin.decide.units.errors import UnusableUnitsError
 from gpushare_plugin.devices.inventory.inventory_file import InventoryError, read_inventory
-from gpushare_plugin.health_server import HealthServer
 from gpushare_plugin.kubelet.device_plugin import DevicePlugin
-from gpushare_plugin.kubelet.kubelet_requests import KubeletCalls
+from gpushare_plugin.kubelet.kubelet_requests import KubeletRequests
 from gpushare_plugin.kubelet.proto import deviceplugin_pb2 as api
-from gpushare_plugin.kubelet.reservations import Reservations
+from gpushare_plugin.kubelet.reservations import UnitReservations
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 ATTACK = f"GPU-{WRITABLE}\x1b]0;owned\x07\x1b[2J"
@@ -209,7 +209,7 @@ def test_an_error_that_ends_a_thread(capsys: pytest.CaptureFixture[str]) -> None
     thread = threading.Thread(target=fail, name="cards")
     thread.start()
     thread.join()
-    assert "the thread cards ends by an error" in written.getvalue()
+    assert "an error ends the thread cards" in written.getvalue()
     assert "GPU-\\u0000" in written.getvalue()
     assert hidden_in(written.getvalue(), but="\n") == set()
     assert capsys.readouterr().err == ""
@@ -224,7 +224,7 @@ def test_the_log_file_of_a_host(tmp_path: Path) -> None:
 
 def test_conditions() -> None:
     states = [condition_false("Ready", "Broken", f"{ATTACK}{'é' * 40_000}")]
-    (dated,) = dated_conditions(states, before=[], generation=1, now=NOW, of=Condition)
+    (dated,) = dated_conditions(states, before=[], generation=1, now=NOW)
     assert hidden_in(dated.message) == set()
     assert len(dated.message.encode()) <= 32768
 
@@ -245,7 +245,7 @@ async def test_what_the_extender_answers() -> None:
         ledger = Ledger()
         ledger.replace_share_nodes([share_node("n1")])
         watches = (WatchHealth("pods", lambda: 0.0, listed=True),)
-        extender = ExtenderApi(ledger, Binder(client, ledger, _permitted), HealthApi(watches))
+        extender = extender_api(Binder(client, ledger, _permitted), HealthApi(watches))
         async with TestServer(application(extender)) as server, ClientSession() as session:
             for method, path, body in _calls():
                 async with session.request(method, server.make_url(path), json=body) as answer:
@@ -273,11 +273,11 @@ def _texts(told: Any) -> Iterator[str]:
     if isinstance(told, str):
         yield told
     elif isinstance(told, dict):
-        for each in told.values():
-            yield from _texts(each)
+        for part in told.values():
+            yield from _texts(part)
     elif isinstance(told, list):
-        for each in told:
-            yield from _texts(each)
+        for part in told:
+            yield from _texts(part)
 
 
 class RefusedError(Exception):
@@ -300,7 +300,7 @@ class Allocator:
 
 async def test_what_the_kubelet_is_refused() -> None:
     """It puts that into the status of the pod."""
-    plugin = DevicePlugin(Allocator(), None, calls=KubeletCalls(Reservations(lambda: 0.0)))  # type: ignore[arg-type]
+    plugin = DevicePlugin(Allocator(), None, calls=KubeletRequests(UnitReservations(lambda: 0.0)))  # type: ignore[arg-type]
     asked = api.AllocateRequest(container_requests=[api.ContainerAllocateRequest(devices_ids=["x"])])
     with pytest.raises(RefusedError) as refusal:
         await plugin.allocate(asked, Call())  # type: ignore[arg-type]
@@ -309,7 +309,7 @@ async def test_what_the_kubelet_is_refused() -> None:
 
 
 async def test_the_health_port_of_a_plugin() -> None:
-    server = HealthServer(host="127.0.0.1", port=0, probes={"/healthz": lambda: ATTACK}, pages={})
+    server = HealthServer(0, {"/healthz": text_page(lambda: ATTACK)}, host="127.0.0.1")
     async with server, ClientSession(f"http://127.0.0.1:{server.port}") as session:
         answer = await session.get("/healthz")
         assert hidden_in(await answer.text()) == set()
@@ -333,7 +333,7 @@ def test_what_is_wrong_with_an_inventory_says_what_it_has() -> None:
     with pytest.raises(InventoryError) as refusal:
         read_inventory(b'cards: [{uuid: a, memory: "\\e[2J"}]')
     states = [condition_false("CardsHealthy", "InventoryInvalid", str(refusal.value))]
-    (dated,) = dated_conditions(states, before=[], generation=1, now=NOW, of=Condition)
+    (dated,) = dated_conditions(states, before=[], generation=1, now=NOW)
     assert hidden_in(dated.message) == set()
     assert "[2J" in dated.message
 

@@ -14,7 +14,7 @@ from tests.fakes.api_server import PODS, Answer, FakeApi, cut, fake_api, json_an
 from tests.fakes.black_hole import black_hole, silent_behind_dead
 from tests.fakes.system_tls import system_tls
 
-from gpushare_core.kube.client import JSON, MAX_EVENT, KubeClient, Request
+from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import (
     TOKEN_SECONDS,
     Credentials,
@@ -29,6 +29,8 @@ from gpushare_core.kube.errors import (
     UnreachableError,
     WatchEventTooLargeError,
 )
+from gpushare_core.kube.request import JSON, ApiRequest
+from gpushare_core.kube.transport.proxy import MAX_EVENT
 
 
 @pytest.fixture
@@ -44,7 +46,7 @@ async def client(api: FakeApi) -> AsyncIterator[KubeClient]:
 
 
 async def lines_of(client: KubeClient, *, idle: float = 5.0) -> list[bytes]:
-    request = Request(path=PODS, params={"watch": "1", "resourceVersion": "1"}, accept=JSON)
+    request = ApiRequest(path=PODS, params={"watch": "1", "resourceVersion": "1"}, accept=JSON)
     return [line async for line in client.stream(request, idle=idle)]
 
 
@@ -61,7 +63,7 @@ async def test_read_decodes_only_the_shape_asked_for(api: FakeApi, client: KubeC
         metadata: Meta
 
     api.version = 7
-    assert await client.read(Request(path=PODS), shape=Page) == Page(Meta("7"))
+    assert await client.read(ApiRequest(path=PODS), shape=Page) == Page(Meta("7"))
 
 
 @pytest.mark.parametrize(
@@ -151,7 +153,7 @@ async def test_a_call_may_have_a_timeout_of_its_own(api: FakeApi) -> None:
     api.fail("GET", PODS, hang)
     async with KubeClient(api.credentials(), timeout=60) as patient:
         with pytest.raises(UnreachableError, match=PODS):
-            await patient.send(Request(path=PODS, timeout=0.05))
+            await patient.send(ApiRequest(path=PODS, timeout=0.05))
 
 
 async def test_a_refused_connection_means_that_nothing_was_sent(unused_tcp_port: int) -> None:
@@ -165,7 +167,7 @@ async def test_the_token_is_read_anew_for_every_request(api: FakeApi, client: Ku
     await client.get(PODS)
     api.bearer = "renewed"
     await client.get(PODS)
-    assert [each.token for each in api.seen] == ["first", "renewed"]
+    assert [request.token for request in api.seen] == ["first", "renewed"]
 
 
 async def test_a_password_goes_out_as_it_is(api: FakeApi) -> None:
@@ -188,7 +190,7 @@ async def test_a_write_that_is_sent_elsewhere_is_not_done(api: FakeApi) -> None:
         with pytest.raises(ApiError) as caught:
             await client.create(PODS, {})
     assert caught.value.status == 302
-    assert [each.method for each in api.seen] == ["POST"]
+    assert [request.method for request in api.seen] == ["POST"]
 
 
 @pytest.mark.parametrize("method", ["PUT", "DELETE", "PATCH"])
@@ -198,8 +200,8 @@ async def test_a_write_of_which_nobody_knows_is_sent_once(api: FakeApi, method: 
     async with KubeClient(replace(api.credentials(), proxy=api.credentials().server)) as client:
         await client.get(PODS)
         with pytest.raises(UnreachableError):
-            await client.send(Request(method=method, path=PODS, body={}))
-    assert [each.method for each in api.seen] == ["GET", method]
+            await client.send(ApiRequest(method=method, path=PODS, body={}))
+    assert [request.method for request in api.seen] == ["GET", method]
 
 
 async def test_reading_by_a_proxy_is_tried_once_more_where_a_connection_ends(api: FakeApi) -> None:
@@ -254,7 +256,7 @@ async def test_a_server_may_be_named_with_a_slash_at_its_end(api: FakeApi) -> No
     async with KubeClient(with_slash) as client:
         await client.get(PODS)
         assert await lines_of(client) == [b'{"a": 1}']
-    assert [each.path for each in api.seen] == [PODS, PODS]
+    assert [request.path for request in api.seen] == [PODS, PODS]
 
 
 def _no_token() -> str:
@@ -354,7 +356,7 @@ async def test_what_is_no_event_is_no_sign_of_the_server(
 ) -> None:
     """Such a watch was listened to for ever."""
     api.fail("GET", PODS, dripping(drop, begins=b"{}\n"), watch=True)
-    lines = client.stream(Request(path=PODS, params={"watch": "1"}), idle=0.3)
+    lines = client.stream(ApiRequest(path=PODS, params={"watch": "1"}), idle=0.3)
     assert await anext(lines) == b"{}"
     async with asyncio.timeout(5):
         with pytest.raises(UnreachableError, match="TimeoutError"):
@@ -364,7 +366,7 @@ async def test_what_is_no_event_is_no_sign_of_the_server(
 async def test_events_may_come_as_slowly_as_they_are_taken(api: FakeApi, client: KubeClient) -> None:
     api.fail("GET", PODS, stream({"a": 1}, {"b": 1}), watch=True)
     taken = 0
-    async for _ in client.stream(Request(path=PODS, params={"watch": "1"}), idle=0.2):
+    async for _ in client.stream(ApiRequest(path=PODS, params={"watch": "1"}), idle=0.2):
         taken += 1
         await asyncio.sleep(0.3)
     assert taken == 2
@@ -375,7 +377,7 @@ async def test_a_line_without_end_ends_the_watch(
 ) -> None:
     """All of it was kept."""
     assert MAX_EVENT >= 10 * 2**20, "etcd takes 1.5 MiB, and each byte may be six of JSON"
-    monkeypatch.setattr("gpushare_core.kube.client.MAX_EVENT", 2**20)
+    monkeypatch.setattr("gpushare_core.kube.transport.proxy.MAX_EVENT", 2**20)
     sent = 0
 
     async def endless(request: web.Request) -> web.StreamResponse:

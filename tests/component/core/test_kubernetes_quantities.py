@@ -12,7 +12,7 @@ from math import ceil
 import pytest
 
 from gpushare_core.placement.quantity import MAX_AMOUNT, read_amount
-from gpushare_localcluster.binary import ensure_binary
+from gpushare_localcluster.build.binary import ensure_binary
 from gpushare_localcluster.cluster import to_stderr
 
 SUFFIXES = (

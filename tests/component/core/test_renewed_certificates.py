@@ -14,9 +14,10 @@ from tests.fakes.api_server import PODS
 from tests.fakes.extender_keys import PAIRS, KeyFolder
 from tests.fakes.operator_server import kubeconfig_for
 
-from gpushare_core.kube.client import KubeClient, Request
+from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import Credentials, from_kubeconfig, in_cluster
 from gpushare_core.kube.errors import NotSentError
+from gpushare_core.kube.request import ApiRequest
 from gpushare_core.kube.tls import RENEW_SECONDS, RenewedTls, TlsParts
 from gpushare_operator.process.login import login
 
@@ -117,7 +118,7 @@ async def credentials(request: pytest.FixtureRequest, server: Server, folder: Pa
 
 
 async def watch(client: KubeClient) -> None:
-    lines = [line async for line in client.stream(Request(path=PODS), idle=5.0)]
+    lines = [line async for line in client.stream(ApiRequest(path=PODS), idle=5.0)]
     assert lines == [b"{}"]
 
 
@@ -152,7 +153,7 @@ async def test_a_certificate_is_shown_once_its_key_is_there(
         renew(folder, "second", "client.pem")
         await client.get(PODS)
         await client.get(PODS)
-        assert sum("going on with the certificates before" in text for text in caplog.messages) == 1
+        assert sum("using the previous ones" in text for text in caplog.messages) == 1
         renew(folder, "second", "client.key")
         await client.get(PODS)
     assert server.seen == ["first", "first", "second"]

@@ -7,6 +7,7 @@ import pytest
 from aiohttp import ClientSession
 from aiohttp.test_utils import TestServer
 from tests.fakes.api_server import PODS, FakeApi, fake_api
+from tests.fakes.extender_api import extender_api
 from tests.fakes.extender_caller import SchedulerCaller
 from tests.fakes.extender_clock import FakeClock
 from tests.fakes.following_extender import permitted
@@ -47,7 +48,7 @@ async def extender(api: FakeApi) -> AsyncIterator[ExtenderApi]:
     clock = FakeClock(0.0)
     watches = (WatchHealth("pods", clock, listed=True), WatchHealth("gpusharenodes", clock, listed=True))
     async with KubeClient(api.credentials()) as client:
-        yield ExtenderApi(ledger, Binder(client, ledger, permitted), HealthApi(watches))
+        yield extender_api(Binder(client, ledger, permitted), HealthApi(watches))
 
 
 @pytest.fixture

@@ -22,6 +22,7 @@ from tests.samples.extender import (
 
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import Credentials
+from gpushare_core.placement.card_choice import ChoiceReason
 from gpushare_core.placement.modes.table import MODES
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_core.text.json_object import Json
@@ -30,7 +31,7 @@ from gpushare_extender.bind.deadlines import BindTiming
 from gpushare_extender.bind.stale_reservations import StaleReservations
 from gpushare_extender.decide.pod import PodVersion
 from gpushare_extender.ledger.ledger import Ledger
-from gpushare_extender.ledger.unreleased_pods import DEPARTURE_SECONDS
+from gpushare_extender.ledger.unreleased_pods import UNRELEASED_SECONDS
 from gpushare_extender.main import kube_client
 from gpushare_extender.objects.pod_reference import PodReference
 
@@ -78,7 +79,39 @@ async def test_node_and_annotation_land_together(api: FakeApi, binder: Binder, l
         "cpu": "500m",
         "memory": "256Mi",
     }
-    assert (used(ledger), ledger.is_unconfirmed("uid-a")) == (4, False)
+    assert (used(ledger), ledger.reservations.is_unconfirmed("uid-a")) == (4, False)
+
+
+class TestTheReasonOfACard:
+    async def test_is_logged(
+        self, api: FakeApi, binder: Binder, ledger: Ledger, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        ledger.set_pod(pod_update("b", c1=4))
+        with caplog.at_level("INFO"):
+            assert await binder.bind(reference(), "n1") == ""
+        (line,) = [record for record in caplog.records if record.message.startswith("bound")]
+        assert line.message == "bound: tightest card that fits"
+        assert (line.levelname, line.pod, line.node, line.card) == ("INFO", "default/a", "n1", "n1-1")  # type: ignore[attr-defined]
+        assert allocation(api)["cards"] == {"n1-1": 4}
+
+    async def test_is_remembered_of_a_pod_that_is_bound(self, binder: Binder, ledger: Ledger) -> None:
+        ledger.set_pod(pod_update("b", c1=14))
+        assert await binder.bind(reference(), "n1") == ""
+        assert binder.choices == {"uid-a": {"n1-0": ChoiceReason.ONLY}}
+
+    async def test_is_that_of_the_first_bind_where_its_end_was_not_known(
+        self, binder: Binder, ledger: Ledger
+    ) -> None:
+        ledger.reserve(reference(), node="n1", request=pod_request(4))
+        ledger.reservations.abandon("uid-a", now=-100.0)
+        ledger.set_pod(pod_update("b", c1=16))
+        assert await binder.bind(reference(), "n1") == ""
+        assert binder.choices == {"uid-a": {"n1-0": ChoiceReason.FIRST}}
+
+    async def test_is_none_of_a_pod_that_is_not_bound(self, api: FakeApi, binder: Binder) -> None:
+        api.fail("POST", BINDING, status(400, "by decree"))
+        assert await binder.bind(reference(), "n1") != ""
+        assert not binder.choices
 
 
 async def test_slices_are_bound_on_distinct_cards(api: FakeApi, binder: Binder, ledger: Ledger) -> None:
@@ -118,7 +151,7 @@ async def test_what_the_node_does_not_serve_is_not_bound(
 
 async def test_the_pod_is_read_from_the_api_servers_cache(api: FakeApi, binder: Binder) -> None:
     assert await binder.bind(reference(), "n1") == ""
-    assert [(each.method, each.query.get("resourceVersion")) for each in api.seen] == [
+    assert [(request.method, request.query.get("resourceVersion")) for request in api.seen] == [
         ("GET", "0"),
         ("POST", None),
     ]
@@ -177,7 +210,7 @@ async def test_many_binds_at_once_never_over_commit(api: FakeApi, binder: Binder
     assert answers.count("") == 6, "three of 5 units on each of two cards of 16"
     assert used(ledger) == 30
     cards = [allocation(api, f"p{index}")["cards"] for index, answer in enumerate(answers) if not answer]
-    assert sorted(card for each in cards for card in each) == ["n1-0"] * 3 + ["n1-1"] * 3
+    assert sorted(card for pair in cards for card in pair) == ["n1-0"] * 3 + ["n1-1"] * 3
 
 
 async def test_two_binds_of_one_pod_are_one(api: FakeApi, binder: Binder, ledger: Ledger) -> None:
@@ -338,10 +371,10 @@ async def test_the_caller_gets_an_answer_though_the_api_server_gives_none(
     api.fail("POST", BINDING, slow)
     assert "has not told yet whether the pod is bound to node n1" in await binder.bind(reference(), "n1")
     assert "has not told yet" in await binder.bind(reference(), "n2"), "joins the bind task under way"
-    assert (used(ledger), ledger.is_unconfirmed("uid-a")) == (4, True)
+    assert (used(ledger), ledger.reservations.is_unconfirmed("uid-a")) == (4, True)
     free.set()
     assert await binder.drain(5.0) == 0
-    assert (used(ledger), ledger.is_unconfirmed("uid-a")) == (4, False)
+    assert (used(ledger), ledger.reservations.is_unconfirmed("uid-a")) == (4, False)
     assert api.pod("a")["spec"]["nodeName"] == "n1"
 
 
@@ -450,7 +483,7 @@ async def test_an_internal_error_does_not_pin_a_living_pod_for_ever(
     releasing.cancel()
     monkeypatch.undo()
     assert "until just now" in await binder.bind(reference(), "n2")
-    ledger.end_departures(now=binder.timing.clock() + DEPARTURE_SECONDS)
+    ledger.free_unreleased(now=binder.timing.clock() + UNRELEASED_SECONDS)
     assert await binder.bind(reference(), "n2") == ""
     assert used(ledger) == 0
 
@@ -552,7 +585,7 @@ async def test_what_was_bound_for_a_while_counts_until_the_plugin_would_have_tol
     api.fail("POST", BINDING, lost)
     assert "the pod is" in await binder.bind(reference(), "n1")
     assert (used(ledger), ledger.holder("uid-a")) == (4, None)
-    ledger.end_departures(now=clock.now + DEPARTURE_SECONDS)
+    ledger.free_unreleased(now=clock.now + UNRELEASED_SECONDS)
     assert used(ledger) == 0
 
 
@@ -650,7 +683,7 @@ class TestWhatKubeSchedulerHasShown:
     @pytest.fixture(autouse=True)
     def shown(self, api: FakeApi, binder: Binder, ledger: Ledger) -> None:
         version = PodVersion(api.pod("a")["metadata"]["resourceVersion"])
-        binder.expected.put("uid-a", pod_request(4), proven=ledger.resources, version=version)
+        binder.expected.put("uid-a", pod_request(4), authenticated=ledger.resources, version=version)
 
     def reads(self, api: FakeApi) -> int:
         return len(api.requests("GET", POD))
@@ -714,7 +747,7 @@ class TestWhatAPodIsExpectedToAskFor:
         gate.open.set()
         assert await binding == ""
         assert allocation(api)["cards"] == {"n1-0": 4}
-        assert (used(ledger), ledger.is_unconfirmed("uid-a")) == (4, False)
+        assert (used(ledger), ledger.reservations.is_unconfirmed("uid-a")) == (4, False)
 
     @pytest.mark.parametrize("expected", [1, 16])
     async def test_does_not_count_when_the_pod_asks_for_something_else(
@@ -812,7 +845,7 @@ class TestWhatAPodIsExpectedToAskFor:
         binder.expected.put("uid-a", pod_request(expected))
         assert await binder.bind(reference(), "n1")
         assert used(ledger) == 4
-        ledger.end_departures(now=clock.now + DEPARTURE_SECONDS)
+        ledger.free_unreleased(now=clock.now + UNRELEASED_SECONDS)
         assert used(ledger) == 0
 
     async def test_is_free_again_when_the_answer_cannot_be_understood(

@@ -10,6 +10,7 @@ import pytest
 from aiohttp import ClientSession
 from aiohttp.test_utils import TestServer
 from tests.fakes.api_server import PODS, FakeApi, fake_api
+from tests.fakes.extender_api import extender_api
 from tests.fakes.extender_caller import SchedulerCaller
 from tests.fakes.extender_clock import FakeClock
 from tests.fakes.following_extender import permitted
@@ -21,7 +22,7 @@ from gpushare_extender.bind.binder import Binder
 from gpushare_extender.cluster.watchers import WatchHealth
 from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.verbs.health import HealthApi
-from gpushare_extender.verbs.server import ExtenderApi, application
+from gpushare_extender.verbs.server import application
 
 NAMES = [f"pod-{number}" for number in range(16)]
 UNITS = 8
@@ -57,7 +58,7 @@ class SmallScheduler:
             return
         url = self._caller.server.make_url("/gpushare/prioritize")
         async with self._caller.session.post(url, json={**body, "NodeNames": passing}) as response:
-            scores = {each["Host"]: each["Score"] for each in await response.json()}
+            scores = {score["Host"]: score["Score"] for score in await response.json()}
         best = [node for node in passing if scores[node] == max(scores.values())]
         self._binds.add(asyncio.create_task(self._bind(name, self._luck.choice(best))))
 
@@ -76,7 +77,7 @@ async def extender(api: FakeApi, *nodes: int) -> AsyncIterator[tuple[SchedulerCa
     watches = (WatchHealth("pods", clock, listed=True), WatchHealth("gpusharenodes", clock, listed=True))
     async with KubeClient(api.credentials()) as client, ClientSession() as session:
         binder = Binder(client, ledger, permitted)
-        server = TestServer(application(ExtenderApi(ledger, binder, HealthApi(watches))))
+        server = TestServer(application(extender_api(binder, HealthApi(watches))))
         await server.start_server(shutdown_timeout=0.001)
         yield SchedulerCaller(session, server), [node.name for node in share_nodes]
         await binder.drain(5.0)

@@ -73,7 +73,7 @@ class TestBind:
     async def test_both_land_with_the_node_in_one_write(self, api: FakeApi) -> None:
         async with extender_of(api, dialect_node()) as extender:
             assert await extender.bind(asking({"aliyun.com": 4})) == ""
-        shown = [each for each in api.history(PODS) if each["spec"].get("nodeName")]
+        shown = [pod for pod in api.history(PODS) if pod["spec"].get("nodeName")]
         assert len(shown) == 1
         assert {"gpushare.io/allocation", "ALIYUN_COM_GPU_MEM_IDX"} <= shown[0]["metadata"][
             "annotations"
@@ -224,7 +224,7 @@ class TestInspect:
     async def test_the_creation_of_a_pod_is_told_as_the_api_has_it(self, api: FakeApi) -> None:
         async with extender_of(api, dialect_node("n1", "enflame.com")) as extender:
             await extender.bind(asking({"enflame.com": 4}))
-            await extender.until("the pod", lambda: not extender.ledger.is_reserved("uid-a"))
+            await extender.until("the pod", lambda: "uid-a" not in extender.ledger.reservations)
             inspected = json.loads(await extender.text("/gcushare-scheduler/inspect/n1"))
         assert inspected["nodes"][0]["devices"][0]["pods"] == [
             {

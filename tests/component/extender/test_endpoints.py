@@ -10,8 +10,8 @@ from tests.fakes.extender_keys import KeyFolder, caller_tls
 from tests.fakes.http2_client import connected
 
 from gpushare_extender.transport.endpoints import Address, Endpoint, serving
-from gpushare_extender.transport.exchange import Answer, Call
 from gpushare_extender.transport.listener import PROTOCOLS, Http2Service, ListenerLimits
+from gpushare_extender.transport.messages import Request, Response
 from gpushare_extender.transport.tls import ServerTls
 
 
@@ -31,10 +31,10 @@ async def test_all_ports_end_at_the_same_time(tls: ServerTls) -> None:
     """One took new requests while those of the other had their time, and only then its own had theirs."""
     arrived, free, stop = asyncio.Semaphore(0), asyncio.Event(), asyncio.Event()
 
-    async def held(_: Call) -> Answer:
+    async def held(_: Request) -> Response:
         arrived.release()
         await free.wait()
-        return Answer(b"late")
+        return Response(b"late")
 
     async def serve() -> None:
         async with serving(calls, [], {}, drain=60.0):
@@ -43,8 +43,8 @@ async def test_all_ports_end_at_the_same_time(tls: ServerTls) -> None:
 
     addresses = [free_address() for _ in range(2)]
     calls = [
-        Endpoint(each, heard_application(), tls, ListenerLimits(), Http2Service(held, 1000))
-        for each in addresses
+        Endpoint(address, heard_application(), tls, ListenerLimits(), Http2Service(held, 1000))
+        for address in addresses
     ]
     served = asyncio.Event()
     serving_task = asyncio.create_task(serve())
@@ -53,7 +53,7 @@ async def test_all_ports_end_at_the_same_time(tls: ServerTls) -> None:
         connected(addresses[0].port, caller_tls()) as one,
         connected(addresses[1].port, caller_tls()) as other,
     ):
-        asked = [(each, each.ask()) for each in (one, other)]
+        asked = [(client, client.ask()) for client in (one, other)]
         for _ in asked:
             await asyncio.wait_for(arrived.acquire(), 5)
         stop.set()

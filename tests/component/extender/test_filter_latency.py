@@ -15,8 +15,8 @@ from bench.filter_latency import Caller, WrongAnswerError, measure, mutual_tls
 from tests.fakes.extender_keys import PAIRS, KeyFolder
 from tests.fakes.open_port import listening
 
-from gpushare_extender.transport.exchange import Answer, Call, json_answer
 from gpushare_extender.transport.listener import PROTOCOLS, Http2Service
+from gpushare_extender.transport.messages import Request, Response, json_response
 from gpushare_extender.transport.tls import ServerTls
 
 LAYOUT = Layout(nodes=4)
@@ -29,13 +29,13 @@ class FakeExtender:
         self.passing = passing
         self.is_broken = False
 
-    def answer(self, call: Call) -> Answer:
+    def answer(self, request: Request) -> Response:
         if self.is_broken:
             raise RuntimeError("a defect")
-        if call.method == "GET":
-            return json_answer({"name": call.name})
-        assert (call.path, call.client_authenticated) == ("/gpushare/filter", True)
-        return json_answer({"NodeNames": self.passing, "FailedNodes": {"size": str(len(call.content))}})
+        if request.method == "GET":
+            return json_response({"name": request.name})
+        assert (request.path, request.client_authenticated) == ("/gpushare/filter", True)
+        return json_response({"NodeNames": self.passing, "FailedNodes": {"size": str(len(request.content))}})
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ def _keys(folder: Path) -> tuple[KeyFolder, Path]:
 async def caller(tmp_path: Path, extender: FakeExtender) -> AsyncIterator[Caller]:
     keys, client = _keys(tmp_path)
     serving = ServerTls(keys.files, protocols=PROTOCOLS)
-    http2 = Http2Service(extender.answer, largest_request=2**22)
+    http2 = Http2Service(extender.answer, max_request=2**22)
     async with listening(
         web.Application(), host="127.0.0.1", port=0, tls=serving, drain=0.1, http2=http2
     ) as port:

@@ -55,7 +55,7 @@ def filled(*, room: int) -> Json:
 def shown(api: FakeApi, binder: Binder) -> None:
     """kube-scheduler has asked for nodes for the pod as it is."""
     version = PodVersion(api.pod("a")["metadata"]["resourceVersion"])
-    binder.expected.put("uid-a", pod_request(4), proven=binder.ledger.resources, version=version)
+    binder.expected.put("uid-a", pod_request(4), authenticated=binder.ledger.resources, version=version)
 
 
 def used(ledger: Ledger) -> int:
@@ -68,7 +68,7 @@ def is_bound(api: FakeApi) -> bool:
 
 
 def calls(api: FakeApi) -> list[str]:
-    return [each.method for each in api.seen]
+    return [request.method for request in api.seen]
 
 
 async def test_what_does_not_fit_is_not_sent(api: FakeApi, binder: Binder, ledger: Ledger) -> None:
@@ -111,7 +111,7 @@ async def test_the_binding_names_the_version_that_was_looked_at(api: FakeApi, bi
     version = api.pod("a")["metadata"]["resourceVersion"]
     api.fail("POST", BINDING, note)
     assert await binder.bind(reference(), "n1") == ""
-    assert [each["metadata"]["resourceVersion"] for each in sent] == [version]
+    assert [body["metadata"]["resourceVersion"] for body in sent] == [version]
     assert calls(api) == ["POST"], "nobody else is asked"
 
 

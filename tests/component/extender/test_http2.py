@@ -17,8 +17,8 @@ from tests.fakes.http2_wire import PREFACE, wire
 from tests.fakes.open_port import listening
 
 from gpushare_extender.transport.connection import Timeouts
-from gpushare_extender.transport.exchange import Answer, Answering, Call, json_answer
 from gpushare_extender.transport.listener import PROTOCOLS, Http2Service, ListenerLimits
+from gpushare_extender.transport.messages import Handler, Request, Response, json_response
 from gpushare_extender.transport.tls import ServerTls
 from gpushare_extender.verbs.routes import Route, Routes
 
@@ -27,20 +27,20 @@ REFUSED = int(ErrorCodes.REFUSED_STREAM)
 CANCELLED = int(ErrorCodes.CANCEL)
 
 
-def echo_at_once(call: Call) -> Answer:
-    return Answer(call.method.encode() + b" " + call.path.encode() + b" " + call.content)
+def echo_at_once(request: Request) -> Response:
+    return Response(request.method.encode() + b" " + request.path.encode() + b" " + request.content)
 
 
-async def echo(call: Call) -> Answer:
-    return echo_at_once(call)
+async def echo(request: Request) -> Response:
+    return echo_at_once(request)
 
 
-def broken_at_once(_: Call) -> Answer:
+def broken_at_once(_: Request) -> Response:
     raise RuntimeError("a defect")
 
 
-async def broken(call: Call) -> Answer:
-    return broken_at_once(call)
+async def broken(request: Request) -> Response:
+    return broken_at_once(request)
 
 
 class Held:
@@ -50,10 +50,10 @@ class Held:
         self.free = asyncio.Event()
         self._arrived = asyncio.Semaphore(0)
 
-    async def __call__(self, _: Call) -> Answer:
+    async def __call__(self, _: Request) -> Response:
         self._arrived.release()
         await self.free.wait()
-        return Answer(b"late")
+        return Response(b"late")
 
     async def until(self, arrived: int) -> None:
         """Returns when so many have come since the last time."""
@@ -80,15 +80,15 @@ class Server:
     @contextlib.asynccontextmanager
     async def client(
         self,
-        answering: Answering = echo,
+        handler: Handler = echo,
         *,
-        patience: Timeouts | None = None,
+        timeouts: Timeouts | None = None,
         drain: float = 5.0,
         window: int = 65535,
     ) -> AsyncIterator[Http2Client]:
         ports = asyncio.get_running_loop().create_future()
-        limits = ListenerLimits(patience or Timeouts())
-        self.stopped = asyncio.create_task(self._serve(answering, limits, drain, ports))
+        limits = ListenerLimits(timeouts or Timeouts())
+        self.stopped = asyncio.create_task(self._serve(handler, limits, drain, ports))
         self.port = await ports
         try:
             async with connected(self.port, caller_tls(), window=window) as client:
@@ -98,10 +98,10 @@ class Server:
             await self.stopped
 
     async def _serve(
-        self, answering: Answering, limits: ListenerLimits, drain: float, ports: "asyncio.Future[int]"
+        self, handler: Handler, limits: ListenerLimits, drain: float, ports: "asyncio.Future[int]"
     ) -> None:
         tls = ServerTls(self._keys.files, protocols=PROTOCOLS)
-        service = Http2Service(answering, LARGEST)
+        service = Http2Service(handler, LARGEST)
         async with listening(
             heard_application(),
             host="127.0.0.1",
@@ -129,8 +129,8 @@ class TestAnswers:
             assert exchange.headers["content-type"] == "application/json"
 
     async def test_who_sent_it_has_proven_who_he_is(self, server: Server) -> None:
-        async def proven(call: Call) -> Answer:
-            return json_answer([call.client_authenticated, call.port > 0])
+        async def proven(request: Request) -> Response:
+            return json_response([request.client_authenticated, request.port > 0])
 
         async with server.client(proven) as client:
             assert (await client.answer(client.ask())).content == b"[true,true]"
@@ -138,27 +138,27 @@ class TestAnswers:
     async def test_many_are_answered_at_a_time_each_with_its_own(self, server: Server) -> None:
         held = Held()
 
-        async def answer(call: Call) -> Answer:
-            await held(call)
-            return Answer(call.content)
+        async def answer(request: Request) -> Response:
+            await held(request)
+            return Response(request.content)
 
         async with server.client(answer) as client:
-            numbers = {client.ask(content=str(each).encode()): each for each in range(200)}
+            numbers = {client.ask(content=str(index).encode()): index for index in range(200)}
             await asyncio.wait_for(held.until(200), 5)
             held.free.set()
-            for number, each in numbers.items():
-                assert (await client.answer(number)).content == str(each).encode()
+            for number, index in numbers.items():
+                assert (await client.answer(number)).content == str(index).encode()
 
     async def test_what_needs_no_waiting_is_answered_at_once(self, server: Server) -> None:
         async with server.client(echo_at_once) as client:
-            numbers = {client.ask(content=str(each).encode()): each for each in range(50)}
-            for number, each in numbers.items():
-                assert (await client.answer(number)).content.endswith(b" %d" % each)
+            numbers = {client.ask(content=str(index).encode()): index for index in range(50)}
+            for number, index in numbers.items():
+                assert (await client.answer(number)).content.endswith(b" %d" % index)
 
     @pytest.mark.parametrize("defect", [broken, broken_at_once])
-    async def test_a_defect_costs_its_own_answer_alone(self, server: Server, defect: Answering) -> None:
-        def answer(call: Call) -> Answer | Awaitable[Answer]:
-            return defect(call) if call.path == "/defect" else echo(call)
+    async def test_a_defect_costs_its_own_answer_alone(self, server: Server, defect: Handler) -> None:
+        def answer(request: Request) -> Response | Awaitable[Response]:
+            return defect(request) if request.path == "/defect" else echo(request)
 
         async with server.client(answer) as client:
             assert (await client.answer(client.ask("POST", "/defect", b""))).reset == CANCELLED
@@ -170,8 +170,8 @@ class TestAnswers:
             assert (exchange.content, exchange.headers["content-length"]) == (b"", "7")
 
     async def test_an_answer_goes_as_the_client_takes_it(self, server: Server) -> None:
-        async def large(_: Call) -> Answer:
-            return Answer(b"y" * 1_000_000)
+        async def large(_: Request) -> Response:
+            return Response(b"y" * 1_000_000)
 
         async with server.client(large, window=1000) as client:
             assert len((await client.answer(client.ask())).content) == 1_000_000
@@ -197,13 +197,13 @@ class TestAnswers:
         ],
     )
     async def test_routes(self, server: Server, method: str, path: str, expected: int) -> None:
-        async def named(call: Call) -> Answer:
-            return Answer(call.name.encode())
+        async def named(request: Request) -> Response:
+            return Response(request.name.encode())
 
         routes = Routes(
             [Route("POST", "/a", broken), Route("POST", "/c", broken_at_once), Route("GET", "/b/", named)]
         )
-        async with server.client(routes.answer) as client:
+        async with server.client(routes.respond) as client:
             exchange = await client.answer(client.ask(method, path, b""))
             assert exchange.status == expected
             assert exchange.content == b"n 1" or b'"error"' in exchange.content
@@ -211,28 +211,28 @@ class TestAnswers:
 
 class TestDeadlines:
     async def test_a_half_sent_request_is_reset_and_the_others_go_on(self, server: Server) -> None:
-        async with server.client(patience=Timeouts(read=0.2)) as client:
+        async with server.client(timeouts=Timeouts(read=0.2)) as client:
             half = client.open()
             client.send(half, b"{")
             assert (await client.answer(half)).reset == CANCELLED
             assert (await client.answer(client.ask())).status == 200
 
     async def test_an_answer_that_nobody_takes_is_reset(self, server: Server) -> None:
-        async def large(_: Call) -> Answer:
-            return Answer(b"y" * 100_000)
+        async def large(_: Request) -> Response:
+            return Response(b"y" * 100_000)
 
-        async with server.client(large, patience=Timeouts(idle=0.3), window=1000) as client:
+        async with server.client(large, timeouts=Timeouts(idle=0.3), window=1000) as client:
             client.takes = False
             assert (await client.answer(client.ask())).reset == CANCELLED
 
     async def test_a_connection_without_requests_is_not_kept(self, server: Server) -> None:
-        async with server.client(patience=Timeouts(idle=0.2)) as client:
+        async with server.client(timeouts=Timeouts(idle=0.2)) as client:
             assert (await client.answer(client.ask())).status == 200
             await client.until(lambda: client.closed, "the connection's end")
 
     async def test_an_answer_has_all_the_time_it_wants(self, server: Server) -> None:
         held = Held()
-        async with server.client(held, patience=Timeouts(read=0.1, idle=0.1)) as client:
+        async with server.client(held, timeouts=Timeouts(read=0.1, idle=0.1)) as client:
             number = client.ask()
             await asyncio.sleep(0.4)
             assert not client.closed

@@ -17,9 +17,9 @@ from hyperframe.frame import (
 )
 from tests.fakes.http2_wire import GOOD, PREFACE, Owner, SlowTransport, Transport, headers_frame, wire
 
-from gpushare_extender.transport.exchange import Answer, Call
-from gpushare_extender.transport.http2 import MAX_UNTAKEN, Http2Requests, StreamLimits
+from gpushare_extender.transport.http2 import MAX_UNREAD_BYTES, Http2Requests, StreamLimits
 from gpushare_extender.transport.http2_frames import MAX_HEADERS, ServerFrames
+from gpushare_extender.transport.messages import Request, Response
 
 LARGEST = 1000
 LENGTH = 5000
@@ -33,14 +33,14 @@ class Answers:
     """The first call is answered when it is let go, all others at once."""
 
     def __init__(self) -> None:
-        self.calls: list[Call] = []
+        self.requests_seen: list[Request] = []
         self.free = asyncio.Event()
 
-    async def __call__(self, call: Call) -> Answer:
-        self.calls.append(call)
-        if len(self.calls) == 1:
+    async def __call__(self, request: Request) -> Response:
+        self.requests_seen.append(request)
+        if len(self.requests_seen) == 1:
             await self.free.wait()
-        return Answer(b"y" * LENGTH)
+        return Response(b"y" * LENGTH)
 
 
 class Conversation:
@@ -48,14 +48,14 @@ class Conversation:
 
     def __init__(self, transport: Transport, *, write: float = 5.0) -> None:
         self.answers, self.owner, self.transport = Answers(), Owner(), transport
-        limits = StreamLimits(read=5.0, write=write, largest=LARGEST)
+        limits = StreamLimits(read=5.0, write=write, max_request=LARGEST)
         self.requests = Http2Requests(self.answers, self.owner, limits)
         self.requests.connection_made(cast("asyncio.Transport", transport))
 
     async def begin(self, window: int = 65535) -> None:
         start = PREFACE + wire(SettingsFrame(0, settings={INITIAL_WINDOW: window}))
         await self.say(start + request(HELD, "END_STREAM"))
-        assert len(self.answers.calls) == 1
+        assert len(self.answers.requests_seen) == 1
 
     async def say(self, data: bytes) -> None:
         self.requests.data_received(data)
@@ -139,7 +139,7 @@ class TestWhatComesTogether:
         conversation = Conversation(Transport())
         await conversation.begin()
         await conversation.say(request(3, "END_STREAM") + reset(3))
-        assert len(conversation.answers.calls) == 1
+        assert len(conversation.answers.requests_seen) == 1
 
     @pytest.mark.parametrize(
         "data",
@@ -171,7 +171,7 @@ async def test_more_headers_than_are_taken_are_not_decoded() -> None:
     await conversation.begin()
     frame = HeadersFrame(3, data=b"\x20" * MAX_HEADERS + Encoder().encode(GOOD))
     await conversation.say(wire(frame, ["END_HEADERS", "END_STREAM"]))
-    assert len(conversation.answers.calls) == 1
+    assert len(conversation.answers.requests_seen) == 1
     assert conversation.transport.is_closed
 
 
@@ -256,7 +256,7 @@ class TestUntaken:
         conversation.requests.pause_writing()
         await conversation.say(pings)
         assert not conversation.owner.is_broken_off
-        for _ in range(MAX_UNTAKEN // len(pings) + 1):
+        for _ in range(MAX_UNREAD_BYTES // len(pings) + 1):
             await conversation.say(pings)
         assert conversation.owner.is_broken_off
 
@@ -264,7 +264,7 @@ class TestUntaken:
         conversation = Conversation(Transport())
         await conversation.begin()
         pings = wire(PingFrame(0, opaque_data=b"12345678")) * 1000
-        for _ in range(2 * MAX_UNTAKEN // len(pings)):
+        for _ in range(2 * MAX_UNREAD_BYTES // len(pings)):
             conversation.requests.pause_writing()
             await conversation.say(pings)
             conversation.requests.resume_writing()

@@ -23,6 +23,7 @@ from tests.samples.extender import pod_json, reference, share_node_json
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.lease_holder import NotHeldError
 from gpushare_core.text.json_object import Json
+from gpushare_extender.arguments import Options
 from gpushare_extender.bind.deadlines import (
     CALL_SECONDS,
     IDLE_SECONDS,
@@ -32,8 +33,8 @@ from gpushare_extender.bind.deadlines import (
     BindTiming,
 )
 from gpushare_extender.bind.lease import BindLease
+from gpushare_extender.extender import Extender
 from gpushare_extender.ledger.node_ledger import NodeLedger
-from gpushare_extender.main import Extender, Options
 from gpushare_extender.transport.endpoints import Address
 
 LEASE = f"{LEASES}/gpushare-extender"
@@ -150,7 +151,7 @@ async def test_after_a_crash_the_lease_has_to_expire_before_the_eyes_of_the_next
     api.delete(PODS, "a", "default")
     ledger = two.extender.api.ledger
     await api.wait_for("the pod gone", lambda: ledger.holder("uid-a") is None)
-    ledger.end_departures(now=float("inf"))
+    ledger.free_unreleased(now=float("inf"))
     assert await two.bind("b") == ""
 
 
@@ -184,7 +185,7 @@ async def test_at_its_end_it_gives_the_lease_back(api: FakeApi, one: Running, tw
 async def test_with_a_bind_that_does_not_end_it_does_not(
     api: FakeApi, one: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gpushare_extender.main.DRAIN_SECONDS", 0.05)
+    monkeypatch.setattr("gpushare_extender.extender.DRAIN_SECONDS", 0.05)
 
     async def slow(_: object) -> None:
         await asyncio.sleep(0.3)
@@ -209,7 +210,7 @@ async def test_many_binds_cost_one_write_of_the_lease_and_one_list(api: FakeApi,
     lists = len(api.requests("GET", PODS))
     answers = await asyncio.gather(*(one.bind(f"p{number}") for number in range(40)))
     assert set(answers) == {""}
-    writes = [each for each in api.seen if each.path == LEASE and each.method != "GET"]
+    writes = [request for request in api.seen if request.path == LEASE and request.method != "GET"]
     assert len(writes) == 1
     assert sum(not request.is_watch for request in api.requests("GET", PODS)[lists:]) == 1
 

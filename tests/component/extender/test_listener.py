@@ -102,7 +102,7 @@ def slow_application(arrived: asyncio.Event, free: asyncio.Event) -> web.Applica
 class TestDeadlines:
     @pytest.mark.parametrize("data", [HALF_SENT, b"POST / HT"], ids=["body", "headers"])
     async def test_half_sent_requests_are_not_kept(self, dialer: Dialer, data: bytes) -> None:
-        async with serving(ListenerLimits(Timeouts(read=0.2), unproven=200)) as port:
+        async with serving(ListenerLimits(Timeouts(read=0.2), unauthenticated=200)) as port:
             await dialer.dial(port, data, count=200)
             assert await dialer.closed() == 200
             assert await call(port) == "heard"
@@ -159,14 +159,14 @@ class TestRoom:
     async def test_the_oldest_connection_that_has_shown_nothing_makes_room(
         self, tls: ServerTls, dialer: Dialer, *, secure: bool
     ) -> None:
-        async with serving(ListenerLimits(unproven=3), tls=tls if secure else None) as port:
+        async with serving(ListenerLimits(unauthenticated=3), tls=tls if secure else None) as port:
             await dialer.dial(port, count=5)
             assert await dialer.closed(count=2) == 2
             assert await call(port, caller_tls() if secure else None) == "heard"
 
     async def test_one_that_has_shown_its_certificate_does_not(self, tls: ServerTls, dialer: Dialer) -> None:
         """kube-scheduler opens connections that it uses only later."""
-        async with serving(ListenerLimits(unproven=3), tls=tls) as port:
+        async with serving(ListenerLimits(unauthenticated=3), tls=tls) as port:
             await dialer.dial(port, tls=caller_tls())
             await dialer.dial(port, count=8)
             assert await dialer.closed(count=0, within=0.5) == 5
@@ -175,7 +175,7 @@ class TestRoom:
     async def test_a_certificate_of_another_authority_proves_nothing(
         self, tls: ServerTls, dialer: Dialer
     ) -> None:
-        async with serving(ListenerLimits(proven=1), tls=tls) as port:
+        async with serving(ListenerLimits(authenticated=1), tls=tls) as port:
             await dialer.dial(port, tls=caller_tls())
             for client in ("second", ""):
                 with pytest.raises((aiohttp.ClientError, OSError)):
@@ -185,7 +185,7 @@ class TestRoom:
     async def test_among_the_proven_the_longest_unused_makes_room(
         self, tls: ServerTls, dialer: Dialer
     ) -> None:
-        async with serving(ListenerLimits(proven=2), tls=tls) as port:
+        async with serving(ListenerLimits(authenticated=2), tls=tls) as port:
             await dialer.dial(port, tls=caller_tls(), count=2)
             assert await dialer.ask(0) == "heard"
             assert await call(port, caller_tls()) == "heard"
@@ -194,7 +194,7 @@ class TestRoom:
     async def test_one_whose_request_is_being_answered_stays(self, tls: ServerTls, dialer: Dialer) -> None:
         arrived, free = asyncio.Event(), asyncio.Event()
         app = slow_application(arrived, free)
-        async with serving(ListenerLimits(proven=1), tls=tls, app=app) as port:
+        async with serving(ListenerLimits(authenticated=1), tls=tls, app=app) as port:
             await dialer.dial(port, tls=caller_tls())
             asking = asyncio.create_task(dialer.ask(0))
             await asyncio.wait_for(arrived.wait(), 5)
@@ -204,7 +204,7 @@ class TestRoom:
             assert await asking == "heard"
 
     async def test_a_whole_queue_of_strangers_does_not_oust_one_that_asks_at_once(self) -> None:
-        async with serving(ListenerLimits(unproven=8)) as port:
+        async with serving(ListenerLimits(unauthenticated=8)) as port:
             with contextlib.ExitStack() as stack:
                 queue = [
                     stack.enter_context(_connected(port, WHOLE if not number else b""))

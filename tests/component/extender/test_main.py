@@ -32,10 +32,11 @@ from tests.samples.extender import (
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.process.version import VERSION
 from gpushare_core.text.json_object import Json
+from gpushare_extender.arguments import Options
 from gpushare_extender.cluster.watchers import WatchHealth
 from gpushare_extender.decide.fit.filter import FilterResult
 from gpushare_extender.decide.waiting.sampled_pods import SAME_NODES
-from gpushare_extender.main import Extender, Options, freeze_gc
+from gpushare_extender.extender import Extender, freeze_gc
 from gpushare_extender.transport.endpoints import Address
 
 PAIRS = AUTHORITIES / "first"
@@ -221,9 +222,9 @@ async def test_with_tls_only_the_health_port_answers_without_a_certificate(
         await asyncio.wait_for(_until(health, "/readyz", 200), 20)
         await asyncio.wait_for(_until(health, "/gpushare/inspect", 404), 20)
         await asyncio.wait_for(_until(health, "/metrics", 200), 20)
-        for each in (port, former):
+        for listened in (port, former):
             with pytest.raises(aiohttp.ClientError):
-                await post(each, "/gpushare/bind", BIND)
+                await post(listened, "/gpushare/bind", BIND)
     finally:
         process.terminate()
         await process.communicate()
@@ -347,15 +348,19 @@ async def test_a_pod_that_is_bound_is_no_longer_remembered_as_offered_some_nodes
     async with KubeClient(api.credentials()) as client:
         extender = Extender.create(client, Options(listen=Address("127.0.0.1", 0)))
         extender.api.ledger.set_pod(pod_update("uid-a", c0=4))
-        extender.api.offered.offered_some("uid-a", offered=16, now=0.0)
+        extender.api.attempts.offered.offered_some("uid-a", offered=16, now=0.0)
         extender.api.binder.bound(reference("a"), "n1")
-        assert len(extender.api.offered) == 0
+        assert len(extender.api.attempts.offered) == 0
 
 
 async def test_preemption_is_told_of_pods_that_were_offered_all_nodes(api: FakeApi) -> None:
     async with KubeClient(api.credentials()) as client:
         extender = Extender.create(client, Options(listen=Address("127.0.0.1", 0)))
-        ledger, sampled, names = extender.api.ledger, extender.api.sampled, [f"n{i}" for i in range(100)]
+        ledger, sampled, names = (
+            extender.api.ledger,
+            extender.api.attempts.sampled,
+            [f"n{i}" for i in range(100)],
+        )
         ledger.replace_share_nodes([*(share_node(name, 8) for name in names), share_node("room", 16)])
         for _ in range(SAME_NODES + 1):
             assert not extender.preemptions.has_seen_all("uid-a")

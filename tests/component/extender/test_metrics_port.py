@@ -13,7 +13,7 @@ import pytest
 from tests.fakes.extender_keys import KeyFolder, caller_tls
 from tests.fakes.open_port import listening
 
-from gpushare_core.health_port import Answer
+from gpushare_core.health_server import Response
 from gpushare_core.kube.credentials import Credentials
 from gpushare_extender.transport.connection import Timeouts
 from gpushare_extender.transport.endpoints import Address
@@ -48,8 +48,8 @@ class ApiServer:
         return MetricsAccess(self.review, lambda: self.now)
 
 
-async def page() -> Answer:
-    return Answer(SECRET, content_type="text/plain")
+async def page() -> Response:
+    return Response(SECRET, content_type="text/plain")
 
 
 @contextlib.asynccontextmanager
@@ -111,7 +111,7 @@ async def test_who_gets_nothing_has_to_shake_hands_again(tmp_path: Path, path: s
 
 
 async def test_who_reads_the_metrics_keeps_the_connection_for_the_next_time(tmp_path: Path) -> None:
-    limits, opened = replace(LIMITS, patience=Timeouts(read=0.3)), 0
+    limits, opened = replace(LIMITS, timeouts=Timeouts(read=0.3)), 0
     tls, headers = caller_tls(client=""), {"Authorization": "Bearer prometheus"}
 
     async def count(*_: object) -> None:
@@ -132,7 +132,7 @@ async def test_who_reads_the_metrics_keeps_the_connection_for_the_next_time(tmp_
 
 
 async def test_strangers_without_a_request_keep_nobody_out(tmp_path: Path) -> None:
-    limits = replace(LIMITS, proven=4, unproven=4)
+    limits = replace(LIMITS, authenticated=4, unauthenticated=4)
     async with serving(tmp_path, ApiServer(), limits) as url:
         port = int(url.rpartition(":")[2])
         strangers = [

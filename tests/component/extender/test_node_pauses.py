@@ -52,7 +52,7 @@ class Setting:
     async def bind(self, name: str) -> None:
         self.api.put(PODS, pod_json(name, units=1))
         assert await self.binder.bind(reference(name), "n1") == ""
-        await self.api.wait_for("the watch", lambda: not self.ledger.is_reserved(f"uid-{name}"))
+        await self.api.wait_for("the watch", lambda: f"uid-{name}" not in self.ledger.reservations)
 
     async def end(self, name: str, phase: str, reason: str = "", message: str = "") -> None:
         pod = self.api.pod(name)
@@ -215,7 +215,9 @@ async def test_a_whole_burst_at_a_node_without_plugin_costs_one_read(setting: Se
     await setting.api.wait_for("the pause", lambda: bool(setting.refusal()))
     assert "for 5 s" in setting.refusal()
     reads = [
-        each for each in setting.api.seen if each.method == "GET" and each.path.endswith(("p0", "p1", "p2"))
+        request
+        for request in setting.api.seen
+        if request.method == "GET" and request.path.endswith(("p0", "p1", "p2"))
     ]
     assert sum("resourceVersion" not in read.query for read in reads) == 1
 

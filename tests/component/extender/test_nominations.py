@@ -85,5 +85,5 @@ async def test_where_nobody_can_tell_what_ends_it_stays(caller: SchedulerCaller,
 async def test_it_is_looked_after_all_the_same(caller: SchedulerCaller, extender: ExtenderApi) -> None:
     """Others may be evicted for it, and it is tried again when a card has room."""
     await filtered(caller, nominated(), "n1")
-    assert [each.pod.name for each in extender.preemptors.due(now=float("inf"))] == ["p"]
-    assert extender.refused.has_room("gpushare.io/memory", 10)
+    assert [preemptor.pod.name for preemptor in extender.attempts.preemptors.due(now=float("inf"))] == ["p"]
+    assert extender.attempts.unschedulable.has_room("gpushare.io/memory", 10)

@@ -60,7 +60,7 @@ async def test_while_nobody_has_asked_nothing_is_known(api: FakeApi, client: Kub
     put_pod(api, "profile")
     await others(api, client).look()
     assert said(api) is None
-    assert not [each for each in api.seen if each.path == PODS]
+    assert not [request for request in api.seen if request.path == PODS]
 
 
 @pytest.mark.parametrize("name", ["", "a,b", "a=b", "a\\b", "a" * 254, "a\nb", "\u0430"])

@@ -11,7 +11,7 @@ from tests.samples.preemption import budget_json
 
 from gpushare_core.text.json_object import Json
 from gpushare_extender.decide.waiting.sampled_pods import SAME_NODES
-from gpushare_extender.ledger.node_ledger import LEFT_SECONDS
+from gpushare_extender.ledger.node_sums import GONE_SECONDS
 from gpushare_extender.preempt.scheduler_victims import MAX_NODES
 from gpushare_extender.verbs.server import ExtenderApi
 
@@ -162,9 +162,9 @@ async def test_what_a_kubelet_does_not_release_is_not_waited_for_for_ever(
     report(extender, y=10)
     y_leaves(extender)
     api.delete(PODS, "y", "default")
-    extender.ledger.end_departures(now=LEFT_SECONDS - 1.0)
+    extender.ledger.free_unreleased(now=GONE_SECONDS - 1.0)
     assert await preempt(caller, n1=[]) == {}
-    extender.ledger.end_departures(now=LEFT_SECONDS)
+    extender.ledger.free_unreleased(now=GONE_SECONDS)
     assert await preempt(caller, n1=[]) == {"n1": {"Pods": [{"UID": "uid-x"}], "NumPDBViolations": 0}}
 
 
@@ -173,7 +173,7 @@ async def test_nor_where_its_node_is_not_shared_any_more(extender: ExtenderApi) 
     for uid in ("uid-x", "uid-y"):
         extender.ledger.pod_deleted(uid, now=0.0)
     extender.ledger.drop_share_node("n1")
-    extender.ledger.end_departures(now=LEFT_SECONDS)
+    extender.ledger.free_unreleased(now=GONE_SECONDS)
     assert extender.ledger.node("n1") is None
 
 

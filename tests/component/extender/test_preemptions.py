@@ -12,8 +12,8 @@ from tests.samples.preemption import budget_json
 
 from gpushare_core.kube.lease_holder import NotHeldError
 from gpushare_core.text.json_object import Json
+from gpushare_extender.decide.fit.candidates import SAMPLE
 from gpushare_extender.decide.preemption.queue import (
-    SAMPLE,
     EvictionRate,
     PreemptionQueue,
     Preemptor,
@@ -399,7 +399,7 @@ async def test_one_that_needs_many_to_go_has_its_turn_among_those_that_need_one(
         world.preemptions.preemptors.refused(small, now=world.clock())
 
     def wake(uid: str) -> None:
-        known = {each.pod.uid: each for each in world.preemptions.preemptors.due(now=1e9)}
+        known = {preemptor.pod.uid: preemptor for preemptor in world.preemptions.preemptors.due(now=1e9)}
         world.preemptions.preemptors.refused(known[uid], now=world.clock())
 
     world.preemptions.would_fit = wake
@@ -432,7 +432,7 @@ async def test_who_waits_for_its_turn_makes_no_way_for_others(world: World) -> N
     await world.run_for(50.0)
     assert world.calls() == []
     world.refuse(name="q")
-    assert [each.pod.name for each in queue.due(now=1e9)] == ["p"]
+    assert [preemptor.pod.name for preemptor in queue.due(now=1e9)] == ["p"]
 
 
 async def test_two_that_wait_get_a_card_each(world: World) -> None:

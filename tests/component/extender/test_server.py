@@ -8,6 +8,7 @@ import pytest
 from aiohttp import ClientSession
 from aiohttp.test_utils import TestServer
 from tests.fakes.api_server import PODS, FakeApi
+from tests.fakes.extender_api import extender_api
 from tests.fakes.extender_caller import SchedulerCaller
 from tests.fakes.extender_clock import FakeClock
 from tests.fakes.following_extender import permitted
@@ -42,7 +43,7 @@ async def extender(api: FakeApi, clock: FakeClock) -> AsyncIterator[ExtenderApi]
         registry = new_registry("gpushare-extender")
         metrics = ExtenderMetrics(registry)
         binder = Binder(client, ledger, permitted, ended=metrics.bind_ended)
-        yield ExtenderApi(ledger, binder, HealthApi(watches, registry=registry), metrics=metrics)
+        yield extender_api(binder, HealthApi(watches, registry=registry), metrics=metrics)
 
 
 @pytest.fixture
@@ -71,7 +72,7 @@ class TestFilter:
         full = pod_json("a", units=4, annotations={"filler": "x" * (MAX_BYTES - 100)})
         answer = await caller.post("/gpushare/filter", {"Pod": full, "NodeNames": ["n1"]})
         assert "take annotations out of the pod" in answer["FailedAndUnresolvableNodes"]["n1"]
-        assert not extender.refused.has_room("gpushare.io/memory", 16)
+        assert not extender.attempts.unschedulable.has_room("gpushare.io/memory", 16)
         assert (await caller.filter("n1"))["NodeNames"] == ["n1"], "once they are gone"
 
     async def test_nobody_passes_is_an_empty_list_not_a_missing_one(self, caller: SchedulerCaller) -> None:
@@ -92,7 +93,7 @@ class TestFilter:
         assert not first, "of those that are left out nothing is said"
         assert await caller.filter(*names) == {"NodeNames": names}
         assert await caller.filter(*names) == {"NodeNames": names}
-        extender.offered.settled("uid-a")
+        extender.attempts.offered.settled("uid-a")
         assert (await caller.filter(*names))["NodeNames"] == offered, "the same pod turns to the same nodes"
 
     async def test_whole_nodes_in_whole_nodes_out(self, caller: SchedulerCaller) -> None:
@@ -153,7 +154,7 @@ class TestBind:
 
     async def scores(self, caller: SchedulerCaller, asking: dict[str, Any]) -> list[int]:
         answer: Any = await caller.post("/gpushare/prioritize", asking)
-        return [each["Score"] for each in answer]
+        return [score["Score"] for score in answer]
 
     @pytest.mark.parametrize("verb", ["filter", "prioritize"])
     async def test_what_a_caller_said_of_the_pod_before_does_not_count(

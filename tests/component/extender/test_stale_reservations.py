@@ -33,7 +33,7 @@ def ledger() -> Ledger:
     ledger = Ledger()
     ledger.set_share_node(share_node("n1"))
     ledger.reserve(reference("a"), node="n1", request=asked(4))
-    ledger.confirm("uid-a", now=0.0)
+    ledger.reservations.confirm("uid-a", now=0.0)
     return ledger
 
 
@@ -107,7 +107,7 @@ async def test_what_a_defect_left_unconfirmed_is_freed_with_its_pod(
     client: KubeClient, ledger: Ledger
 ) -> None:
     ledger.reserve(reference("c"), node="n1", request=asked(4))
-    ledger.abandon("uid-c", now=0.0)
+    ledger.reservations.abandon("uid-c", now=0.0)
     await look_once(client, ledger)
     assert ledger.holder("uid-c") is None
 
@@ -122,13 +122,13 @@ async def test_an_answer_older_than_a_bind_that_has_ended_since_frees_nothing(
     api: FakeApi, client: KubeClient, ledger: Ledger
 ) -> None:
     ledger.reserve(reference("c"), node="n1", request=asked(4))
-    ledger.abandon("uid-c", now=0.0)
+    ledger.reservations.abandon("uid-c", now=0.0)
     api.put(PODS, pod_json("c"))
 
     async def bound_meanwhile(_: object) -> web.StreamResponse:
         unbound = api.pod("c")
         ledger.reserve(reference("c"), node="n1", request=asked(4))
-        ledger.confirm("uid-c", now=100.0)
+        ledger.reservations.confirm("uid-c", now=100.0)
         return web.json_response(unbound)
 
     api.fail("GET", POD_C, bound_meanwhile)
@@ -154,7 +154,7 @@ class TestOfALivingPod:
     @pytest.fixture(autouse=True)
     def reserved(self, ledger: Ledger) -> None:
         ledger.reserve(reference("c"), node="n1", request=asked(4))
-        ledger.abandon("uid-c", now=100.0)
+        ledger.reservations.abandon("uid-c", now=100.0)
 
     @pytest.mark.parametrize(
         ("node", "freed"),

@@ -18,7 +18,7 @@ PATH = "/apis/events.k8s.io/v1/namespaces/default/events"
 def an_extender(client: KubeClient, clock: FakeClock) -> UnservedPods:
     ledger = Ledger()
     ledger.replace_share_nodes([share_node("n1")])
-    return UnservedPods(client, ledger, PacedPods(client, UNPLACED, clock, clock.sleep))
+    return UnservedPods(client, ledger, PacedPods(client, clock, clock.sleep))
 
 
 def put(api: FakeApi, *names: str, asks: str = "4096") -> None:
@@ -27,11 +27,11 @@ def put(api: FakeApi, *names: str, asks: str = "4096") -> None:
 
 
 def told(api: FakeApi) -> list[str]:
-    return sorted(each["regarding"]["name"] for each in api.objects[EVENTS].values())
+    return sorted(event["regarding"]["name"] for event in api.objects[EVENTS].values())
 
 
 def tries(api: FakeApi) -> int:
-    return sum(each.path == PATH for each in api.seen)
+    return sum(request.path == PATH for request in api.seen)
 
 
 async def test_a_pod_that_waits_for_more_than_any_card_has_gets_an_event(
@@ -111,8 +111,8 @@ async def test_the_longer_the_api_server_needs_the_more_rarely_it_is_asked(
     client: KubeClient, seconds: float, pause: float
 ) -> None:
     times = iter((0.0, seconds))
-    pods = PacedPods(client, UNPLACED, lambda: next(times), FakeClock().sleep)
-    assert [len(items) async for items in pods.pages()] == [1]
+    pods = PacedPods(client, lambda: next(times), FakeClock().sleep)
+    assert [len(items) async for items in pods.pages(UNPLACED)] == [1]
     assert pods.pause == pytest.approx(pause)
 
 
@@ -128,7 +128,7 @@ async def test_after_a_failure_the_api_server_is_left_alone_as_well(
 ) -> None:
     api.fail("GET", PODS, status(403))
     times = iter((0.0, seconds))
-    pods = PacedPods(client, UNPLACED, lambda: next(times), FakeClock().sleep)
+    pods = PacedPods(client, lambda: next(times), FakeClock().sleep)
     with pytest.raises(ApiError):
-        _ = [items async for items in pods.pages()]
+        _ = [items async for items in pods.pages(UNPLACED)]
     assert pods.pause == pytest.approx(pause)

@@ -12,18 +12,19 @@ from aiohttp import web
 from tests.fakes.api_server import PODS, SHARE_NODES, FakeApi, error_event, fake_api, status, stream
 from tests.samples.extender import ANNOTATION, RESOURCE, annotation, holder_json, pod_json, share_node_json
 
-from gpushare_core.kube.client import METADATA_LIST, KubeClient
+from gpushare_core.kube.client import KubeClient
+from gpushare_core.kube.request import METADATA_LIST
 from gpushare_core.text.json_object import Json
 from gpushare_extender.cluster.watchers import (
     WatchHealth,
-    end_departures,
+    free_unreleased_pods,
     read_known_pod,
     read_known_share_node,
     watch_pods,
     watch_share_nodes,
 )
 from gpushare_extender.ledger.ledger import Ledger
-from gpushare_extender.ledger.unreleased_pods import DEPARTURE_SECONDS
+from gpushare_extender.ledger.unreleased_pods import UNRELEASED_SECONDS
 from gpushare_extender.objects.holder import PodUpdate, read_pod
 
 
@@ -64,7 +65,7 @@ async def client(api: FakeApi) -> AsyncIterator[KubeClient]:
 
 def later() -> float:
     """The time at which every plugin has told of the pods that are gone by now."""
-    return time.monotonic() + DEPARTURE_SECONDS
+    return time.monotonic() + UNRELEASED_SECONDS
 
 
 async def pause(_: float) -> None:
@@ -78,7 +79,7 @@ async def followed(client: KubeClient) -> AsyncIterator[FollowedLedger]:
     tasks = [
         asyncio.create_task(watch_pods(client, ledger, pods)),
         asyncio.create_task(watch_share_nodes(client, ledger, nodes)),
-        asyncio.create_task(end_departures(ledger, later, pause)),
+        asyncio.create_task(free_unreleased_pods(ledger, later, pause)),
     ]
     followed = FollowedLedger(ledger, pods, nodes)
     await followed.wait_for("both lists", lambda: pods.listed and nodes.listed)
@@ -261,8 +262,8 @@ async def test_a_list_is_not_kept(api: FakeApi, client: KubeClient) -> None:
     following = asyncio.create_task(watch_pods(client, ledger, health))
     await asyncio.wait_for(health.until_applied(0), 5.0)
     assert ledger.holder("uid-a")
-    lists = (each for each in gc.get_objects() if isinstance(each, list) and each)
-    assert [each for each in lists if isinstance(each[0], PodUpdate)] == []
+    lists = (found for found in gc.get_objects() if isinstance(found, list) and found)
+    assert [found for found in lists if isinstance(found[0], PodUpdate)] == []
     following.cancel()
     await asyncio.gather(following, return_exceptions=True)
 
@@ -272,7 +273,7 @@ async def test_of_what_is_listed_again_the_ledger_has_no_second_copy(
 ) -> None:
     api.put(PODS, holder_json("a"))
     await followed.wait_for("the pod", lambda: followed.used() == [4, 0])
-    pod, node = (json.dumps(each).encode() for each in (holder_json("a"), share_node_json("n1")))
+    pod, node = (json.dumps(item).encode() for item in (holder_json("a"), share_node_json("n1")))
     ledger = followed.ledger
     assert read_known_pod(ledger, pod).holder is ledger.holder("uid-a")
     assert read_known_share_node(ledger, node) is ledger.share_node("n1")

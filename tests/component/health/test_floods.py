@@ -20,25 +20,25 @@ OWN_FILES = 150
 START = f"import asyncio, resource\nresource.setrlimit(resource.RLIMIT_NOFILE, ({FILES}, {FILES}))\n"
 SERVERS = {
     "plugin": """
-from gpushare_plugin.health_server import HealthServer
+from gpushare_core.health_server import HealthServer, text_page
 async def main(port):
-    async with HealthServer(port, {"/healthz": lambda: ""}, host="127.0.0.1"):
+    async with HealthServer(port, {"/healthz": text_page(lambda: "")}, host="127.0.0.1"):
         await asyncio.Event().wait()
 """,
     "operator": """
 from prometheus_client import CollectorRegistry
-from gpushare_operator.process.health_server import HealthServer
-async def beat():
-    return 0.0
+from gpushare_core.health_server import HealthServer
+from gpushare_operator.process.health import health_pages
 async def main(port):
-    async with HealthServer(beat, lambda: "at work", CollectorRegistry()).serving(port, host="127.0.0.1"):
+    pages = health_pages(probe=lambda: 0.0, readiness=lambda: "at work", registry=CollectorRegistry())
+    async with HealthServer(port, pages, host="127.0.0.1"):
         await asyncio.Event().wait()
 """,
     "extender": """
-from gpushare_extender.transport.endpoints import Address, HealthEndpoint, serving
+from gpushare_extender.transport.endpoints import Address, HealthPortEndpoint, serving
 from gpushare_extender.verbs.health import HealthApi
 async def main(port):
-    health = HealthEndpoint(Address("127.0.0.1", port), HealthApi(()).pages())
+    health = HealthPortEndpoint(Address("127.0.0.1", port), HealthApi(()).pages())
     async with serving([], [health], {}, drain=1.0):
         await asyncio.Event().wait()
 """,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gpushare_hostctl.decide.snapshot import File
+from gpushare_hostctl.decide.run.snapshot import File
 from gpushare_hostctl.errors import NeedsPersonError, RetryableError
 from gpushare_hostctl.host import system_calls
 from gpushare_hostctl.host.files import FileChangedError, HostFiles

@@ -21,15 +21,16 @@ from tests.fakes.hostctl_node import (
 from tests.fakes.power_loss import PowerLossError, powered
 from tests.samples.hostctl import EXTENDER, KUBEADM, PATHS, WITH_CONFIG
 
+from gpushare_core.text import yaml_edit
 from gpushare_hostctl import install, restore
-from gpushare_hostctl.decide import manifest, yaml_edit
-from gpushare_hostctl.decide.scheduler_config import ExtenderEntry
-from gpushare_hostctl.decide.snapshot import HostPaths
+from gpushare_hostctl.decide.run.snapshot import HostPaths
+from gpushare_hostctl.decide.scheduler import manifest
+from gpushare_hostctl.decide.scheduler.scheduler_config import ExtenderEntry
 from gpushare_hostctl.errors import NeedsPersonError, RetryableError, RolledBackError
 from gpushare_hostctl.host import system_calls
 from gpushare_hostctl.host.files import HostFiles
 from gpushare_hostctl.host.scheduler_waiter import INTERVAL
-from gpushare_hostctl.report import RunResult
+from gpushare_hostctl.report import Report
 
 HTTPS_EXTENDER = replace(EXTENDER, url="https://127.0.0.1:32766")
 OTHER_EXTENDER = replace(EXTENDER, url="http://127.0.0.1:40000")
@@ -42,7 +43,7 @@ _documents_once = functools.cache(yaml_edit.documents)
 @pytest.fixture(autouse=True)
 def parsing_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(manifest, "parse", _parse_once)
-    monkeypatch.setattr(yaml_edit, "documents", lambda text: copy.deepcopy(_documents_once(text)))
+    monkeypatch.setattr(yaml_edit, "documents", lambda text, **_: copy.deepcopy(_documents_once(text)))
 
 
 @pytest.fixture(params=[pytest.param(KUBEADM, id="no --config"), pytest.param(WITH_CONFIG, id="--config")])
@@ -951,7 +952,7 @@ def test_whatever_is_lost_installing_keeps_their_configuration(
 
 @pytest.mark.parametrize("run", [FakeNode.install, FakeNode.restore])
 def test_a_configuration_that_only_a_backup_knows_needs_a_person(
-    tmp_path: Path, run: Callable[[FakeNode], RunResult]
+    tmp_path: Path, run: Callable[[FakeNode], Report]
 ) -> None:
     node = FakeNode(tmp_path, WITH_CONFIG)
     node.install()

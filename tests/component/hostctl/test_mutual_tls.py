@@ -21,8 +21,8 @@ from tests.fakes.hostctl_kubelet import free_port
 from tests.fakes.hostctl_node import FakeNode
 from tests.samples.hostctl import EXTENDER, KUBEADM, WITH_CONFIG
 
-from gpushare_hostctl.decide import key_pairs, manifest
-from gpushare_hostctl.decide.key_pairs import CLIENT_FILE, SERVER_FILE, TRUSTED_FILE, Keys
+from gpushare_hostctl.decide.scheduler import key_pairs, manifest
+from gpushare_hostctl.decide.scheduler.key_pairs import CLIENT_FILE, SERVER_FILE, TRUSTED_FILE, Keys
 from gpushare_hostctl.errors import NeedsPersonError, RetryableError, RolledBackError
 from gpushare_hostctl.host.extender_probe import Answer, ExtenderProbe, HttpsExtenderProber
 from gpushare_hostctl.host.scheduler_waiter import INTERVAL

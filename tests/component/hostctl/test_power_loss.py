@@ -15,9 +15,10 @@ from tests.fakes.hostctl_node import FakeNode
 from tests.fakes.power_loss import PowerLossError, powered
 from tests.samples.hostctl import EXTENDER, KUBEADM, WITH_CONFIG
 
-from gpushare_hostctl.decide import key_pairs, manifest, yaml_edit
-from gpushare_hostctl.decide.key_pairs import CLIENT_FILE, SERVER_FILE, TRUSTED_FILE
-from gpushare_hostctl.decide.own_files import is_ours
+from gpushare_core.text import yaml_edit
+from gpushare_hostctl.decide.run.own_files import is_ours
+from gpushare_hostctl.decide.scheduler import key_pairs, manifest
+from gpushare_hostctl.decide.scheduler.key_pairs import CLIENT_FILE, SERVER_FILE, TRUSTED_FILE
 from gpushare_hostctl.host import system_calls
 from gpushare_hostctl.host.system_calls import exchange
 
@@ -33,7 +34,7 @@ _documents_once = functools.cache(yaml_edit.documents)
 def fast(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "fsync", lambda _: None)
     monkeypatch.setattr(manifest, "parse", _parse_once)
-    monkeypatch.setattr(yaml_edit, "documents", lambda text: copy.deepcopy(_documents_once(text)))
+    monkeypatch.setattr(yaml_edit, "documents", lambda text, **_: copy.deepcopy(_documents_once(text)))
 
 
 Step = Callable[[FakeNode], object]

@@ -18,9 +18,9 @@ from tests.fakes.hostctl_kubelet import HttpsServer, Kubelet, free_port
 from tests.samples.hostctl import ENDPOINT, KUBEADM
 
 from gpushare_core.text.json_object import Json
-from gpushare_hostctl.decide.health_endpoint import HealthEndpoint
-from gpushare_hostctl.decide.process_identity import ProcessIdentity
-from gpushare_hostctl.decide.restart_detector import ProbeResult
+from gpushare_hostctl.decide.run.process_identity import ProcessIdentity
+from gpushare_hostctl.decide.run.restart_detector import ProbeResult
+from gpushare_hostctl.decide.scheduler.health_endpoint import HealthEndpoint
 from gpushare_hostctl.host import health_probe
 from gpushare_hostctl.host.health_probe import HttpsProber
 from gpushare_hostctl.main import main

@@ -3,8 +3,8 @@
 import os
 import subprocess
 
-from gpushare_localcluster import toolchain
-from gpushare_localcluster.binary import SOURCES, ensure_binary
+from gpushare_localcluster.build import toolchain
+from gpushare_localcluster.build.binary import SOURCES, ensure_binary
 from gpushare_localcluster.cluster import to_stderr
 from gpushare_localcluster.directories import cache_folder
 

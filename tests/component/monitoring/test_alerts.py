@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import yaml
 
+from gpushare_localcluster.build.packages import ensure_packages
 from gpushare_localcluster.cluster import to_stderr
-from gpushare_localcluster.packages import ensure_packages
 
 ROOT = Path(__file__).parents[3]
 RULES = yaml.safe_load((ROOT / "config" / "monitoring" / "rules.yaml").read_text())["spec"]

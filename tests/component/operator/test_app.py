@@ -17,13 +17,14 @@ from tests.fakes.operator_server import Server, serving
 from tests.fakes.system_tls import system_tls
 
 from gpushare_core.api.names import SERVED_ANNOTATION
+from gpushare_core.health_server import CannotServeError
 from gpushare_core.kube import paths
 from gpushare_core.kube.credentials import Credentials
 from gpushare_operator.app import App
 from gpushare_operator.desired.names import Installation
 from gpushare_operator.desired.programs import Program, Programs
 from gpushare_operator.main import installed, main, parser, renamed, serve
-from gpushare_operator.process.health_server import CannotServeError, StalledError
+from gpushare_operator.process.health import StalledError
 from gpushare_operator.process.leadership import FEWEST_LEASE_SECONDS, Leadership, LeaseTimes
 from gpushare_operator.process.login import login
 
@@ -172,7 +173,7 @@ async def test_prometheus_reads_policies_and_the_operators_work(
     done = [
         line for line in lines if line.startswith("gpushare_operator_reconciles_total") and "policy" in line
     ]
-    assert any('result="Done"' in each and not each.endswith(" 0.0") for each in done)
+    assert any('result="Done"' in line and not line.endswith(" 0.0") for line in done)
 
 
 async def read_metrics(port: int) -> list[str]:
@@ -247,15 +248,15 @@ async def answers(port: int, path: str, text: str) -> None:
 
 
 async def test_a_health_port_that_is_taken_is_said(unused_port: int) -> None:
-    health = idle().health
-    async with health.serving(unused_port, host="127.0.0.1"):
+    app = idle()
+    async with app.health_server(unused_port, host="127.0.0.1"):
         with pytest.raises(CannotServeError, match=rf"port {unused_port}: .* choose another --health-port"):
-            async with health.serving(unused_port, host="127.0.0.1"):
+            async with app.health_server(unused_port, host="127.0.0.1"):
                 pass
 
 
 async def test_a_queue_that_stands_still_fails_liveness(unused_port: int) -> None:
-    async with idle().health.serving(unused_port, host="127.0.0.1"), aiohttp.ClientSession() as session:
+    async with idle().health_server(unused_port, host="127.0.0.1"), aiohttp.ClientSession() as session:
         answer = await session.get(f"http://127.0.0.1:{unused_port}/healthz")
         assert answer.status == 503
         assert await answer.json() == {"error": "the queue has stopped"}
@@ -267,7 +268,7 @@ async def test_one_that_could_not_take_over_is_not_ready_and_says_why() -> None:
     app.leadership.waits_for = "cannot read the Lease gpushare-operator: 403 Forbidden"
     with pytest.raises(StalledError, match="cannot read the Lease gpushare-operator: 403"):
         app.readiness()
-    assert await app.probe() == 0.0, "to start it anew would change nothing"
+    assert app.probe() == 0.0, "to start it anew would change nothing"
 
 
 @pytest.mark.parametrize(
@@ -280,13 +281,13 @@ async def test_one_that_could_not_take_over_is_not_ready_and_says_why() -> None:
     ],
 )
 async def test_the_kubelet_may_ask_at_an_address_of_either_family(unused_port: int, host: str) -> None:
-    async with idle().health.serving(unused_port), aiohttp.ClientSession() as session:
+    async with idle().health_server(unused_port), aiohttp.ClientSession() as session:
         assert (await session.get(f"http://{host}:{unused_port}/readyz")).status == 503
 
 
 async def test_a_queue_that_does_not_run_fails_the_probe() -> None:
     with pytest.raises(StalledError, match="has stopped"):
-        await idle().probe()
+        idle().probe()
 
 
 def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,8 +11,9 @@ from aiohttp.test_utils import TestServer
 from tests.fakes.operator_server import ScriptedServer, kubeconfig_for
 
 from gpushare_core.api.names import FIELD_MANAGER
-from gpushare_core.kube.client import KubeClient, Page
+from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.errors import ApiError, UnreachableError
+from gpushare_core.kube.response import Page
 from gpushare_core.text.json_object import Json
 from gpushare_operator.cluster.kinds import PAGE
 from gpushare_operator.process.login import login

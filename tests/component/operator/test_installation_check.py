@@ -5,8 +5,9 @@ from typing import cast
 import pytest
 
 from gpushare_core.kube import paths
-from gpushare_core.kube.client import KubeClient, Request
+from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.errors import ApiError, UnreachableError
+from gpushare_core.kube.request import ApiRequest
 from gpushare_core.text.json_object import Json
 from gpushare_operator import installation_check
 from gpushare_operator.installation_check import NotWorkingError, check
@@ -27,7 +28,7 @@ class Cluster:
             "1Gi": None,
             "nothing": ApiError(422, "Invalid", "spec.memoryUnit: Invalid value"),
         }
-        self.asked: list[Request] = []
+        self.asked: list[ApiRequest] = []
 
     async def get(self, path: str) -> Json:
         assert path == paths.lease_path("ns", "gpushare-operator")
@@ -37,7 +38,7 @@ class Cluster:
         renewed = f"2026-11-25T21:00:{self.looks if self.renews else 0:02}.000000Z"
         return {"spec": {"holderIdentity": self.holder, "renewTime": renewed}}
 
-    async def send(self, request: Request) -> Json:
+    async def send(self, request: ApiRequest) -> Json:
         self.asked.append(request)
         assert request.body is not None
         if error := self.answers[request.body["spec"]["memoryUnit"]]:
@@ -67,7 +68,7 @@ async def test_what_works_is_said(cluster: Cluster) -> None:
 
 async def test_it_changes_nothing(cluster: Cluster) -> None:
     await checked(cluster)
-    assert [(each.method, each.path, each.params["dryRun"]) for each in cluster.asked] == [
+    assert [(request.method, request.path, request.params["dryRun"]) for request in cluster.asked] == [
         ("POST", paths.POLICIES, "All")
     ] * 2
 

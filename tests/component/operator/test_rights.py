@@ -23,7 +23,8 @@ from gpushare_core.api.names import (
     SCHEDULER_LABEL,
 )
 from gpushare_core.api.plugin_heartbeat import SILENT_SECONDS, heartbeat_lease
-from gpushare_core.api.policy import INVENTORY_FOLDERS, LOG_FOLDER_PATTERN
+from gpushare_core.api.policy import LOG_FOLDER_PATTERN
+from gpushare_core.api.share_node import INVENTORY_FOLDERS
 from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.dialects.table import ANNOTATION_KEYS, DIALECTS, RESOURCES, SHARED_RESOURCES

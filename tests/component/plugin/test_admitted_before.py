@@ -29,9 +29,9 @@ def without_checkpoint(node: Node) -> None:
     node.kubelet.checkpoint.unlink()
 
 
-@pytest.mark.parametrize("witness", ["checkpoint", "own record"])
-async def test_a_pod_whose_init_container_alone_has_units_was_admitted(node: Node, witness: str) -> None:
-    if witness == "own record":
+@pytest.mark.parametrize("evidence", ["checkpoint", "own record"])
+async def test_a_pod_whose_init_container_alone_has_units_was_admitted(node: Node, evidence: str) -> None:
+    if evidence == "own record":
         without_checkpoint(node)
     first = await node.run_pod(staged("first", 1, EARLY))
     second = await node.run_pod(staged("second", 0, LATE))
@@ -64,11 +64,11 @@ async def test_it_was_admitted_also_before_a_restart(node: Node) -> None:
     assert second.variables["first"]["GPUSHARE_CARD"] == CARDS[0]
 
 
-@pytest.mark.parametrize("witness", ["checkpoint", "own record"])
+@pytest.mark.parametrize("evidence", ["checkpoint", "own record"])
 async def test_a_pod_that_nobody_knows_is_not_taken_for_one_that_was_admitted(
-    node: Node, witness: str
+    node: Node, evidence: str
 ) -> None:
-    if witness == "own record":
+    if evidence == "own record":
         without_checkpoint(node)
     await node.run_pod(staged("first", 1, EARLY))
     await node.run_pod(plain("full", 1, LATE, units=10))

@@ -5,7 +5,7 @@ from typing import Any
 
 import grpc
 import pytest
-from tests.fakes.api_server import PODS, SHARE_NODES, cut, status
+from tests.fakes.api_server import EVENTS, PODS, SHARE_NODES, cut, status
 from tests.fakes.kubelet import AdmissionError, Admitted, FakeKubelet
 from tests.fakes.plugin_node import Node
 from tests.samples.plugin import NODE, annotation, container, name_of, pod_json, sidecar
@@ -95,6 +95,10 @@ async def test_a_full_card_gives_way_to_another_and_the_annotation_says_so(node:
     assert moved.variables["main"]["GPUSHARE_CARD"] == CARDS[1]
     await node.until("the repair", lambda: _cards(node, "moved") == {CARDS[1]: 4})
     await node.until("the annotations in sync", lambda: node.condition("LedgerInSync") == ("True", "InSync"))
+    await node.until("the Event", lambda: len(node.api.objects[EVENTS]) == 1)
+    (event,) = node.api.objects[EVENTS].values()
+    assert (event["regarding"]["name"], event["reason"]) == ("moved", "OtherCardThanAnnotated")
+    assert event["note"] == f"card {CARDS[1]} in place of {CARDS[0]}: annotated card has no room"
 
 
 async def test_a_pod_that_fits_no_card_is_refused_with_the_reason(node: Node) -> None:
@@ -143,7 +147,7 @@ async def test_pods_that_were_swapped_while_podresources_were_silent_are_repaire
     node.kubelet.deaf = True
     swapped = [await node.kubelet.admit(pod) for pod in (second, first)]
     node.kubelet.deaf = False
-    assert [each.variables["main"]["GPUSHARE_CARD"] for each in swapped] == CARDS
+    assert [pod.variables["main"]["GPUSHARE_CARD"] for pod in swapped] == CARDS
     await node.until("the first repair", lambda: _cards(node, "first") == {CARDS[1]: 4})
     await node.until("the second repair", lambda: _cards(node, "second") == {CARDS[0]: 4})
 
@@ -193,7 +197,10 @@ async def test_repairs_end_with_the_first_that_the_api_server_does_not_answer(
     status_path = f"{SHARE_NODES}/{NODE}/status"
     node.share(reservedMemory="1Gi")
     await node.api.wait_for("the status", lambda: bool(node.api.requests("PATCH", status_path)))
-    assert len([each for each in node.api.seen if each.method == "PATCH" and each.path in paths]) <= 2
+    assert (
+        len([request for request in node.api.seen if request.method == "PATCH" and request.path in paths])
+        <= 2
+    )
     node.api.recover()
     await node.until("z's annotation", lambda: node.allocation("z") is not None)
 
@@ -234,7 +241,7 @@ async def test_no_unit_changes_while_the_kubelet_writes_down_what_it_took(
             await asyncio.sleep(0.15)
         return answer
 
-    monkeypatch.setattr(FakeKubelet, "_call", lambda _, *each: slow(*each))
+    monkeypatch.setattr(FakeKubelet, "_call", lambda _, *arguments: slow(*arguments))
     admitted = await node.run_pod(pod_json("a", container(units=4)))
     assert admitted.variables["main"]["GPUSHARE_MEMORY_MIB"] == "4096"
     await node.until("the block", lambda: node.condition("UnitChangeBlocked") == ("True", "PodsHoldUnits"))

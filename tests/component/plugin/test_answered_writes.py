@@ -5,7 +5,7 @@ from tests.fakes.books import Node, run_now
 from tests.fakes.books_cluster import Cluster
 
 from gpushare_core.api.names import CORDON_ANNOTATION
-from gpushare_core.api.node_object import GPUShareNode
+from gpushare_core.api.share_node import GPUShareNode
 from gpushare_core.text.json_object import Json
 from gpushare_plugin.decide.report.conditions import RegistrationState
 
@@ -20,7 +20,7 @@ def cluster() -> Cluster:
 
 
 def _write_another_status(node: Node) -> None:
-    node.reconciler.registration = lambda: RegistrationState(registered=False, message="away")
+    node.registration = RegistrationState(registered=False, message="away")
     node.state.changed.clear()
     assert run_now(node.reconciler.write_status())
 
@@ -37,7 +37,7 @@ def test_what_people_changed_meanwhile_is_looked_at_though_the_watch_has_nothing
 ) -> None:
     """A watch that broke off meanwhile lists what the write was answered, to the letter."""
     before, node = cluster.share_nodes[NAME], cluster.nodes[NAME]
-    cluster.share_nodes[NAME] = before | {key: before[key] | each for key, each in change.items()}
+    cluster.share_nodes[NAME] = before | {key: before[key] | value for key, value in change.items()}
     _write_another_status(node)
     node.state.put_share_node(GPUShareNode.from_json(cluster.share_nodes[NAME]))
     assert node.state.changed.is_set()
@@ -58,7 +58,7 @@ def test_what_a_crd_of_another_version_leaves_out_is_not_written_again_and_again
 
     async def keeps_no_lines(path: str, body: Json, *, dry_run: bool = False) -> Json:
         writes.append(path)
-        kept = {key: each for key, each in body["status"].items() if key != "cardSummaries"}
+        kept = {key: value for key, value in body["status"].items() if key != "cardSummaries"}
         return await merge(path, {**body, "status": kept}, dry_run=dry_run)
 
     monkeypatch.setattr(Cluster, "merge", staticmethod(keeps_no_lines))

@@ -13,8 +13,8 @@ from gpushare_plugin.decide.held.kubelet_restart import PodsListedSinceRestart
 from gpushare_plugin.kubelet.assignment_reader import PERIOD, AssignmentReader
 from gpushare_plugin.kubelet.checkpoint import CheckpointFile
 from gpushare_plugin.kubelet.pod_resources import PodResourcesUnavailableError
-from gpushare_plugin.kubelet.reservations import Reservations
-from gpushare_plugin.state import NodeState
+from gpushare_plugin.kubelet.reservations import UnitReservations
+from gpushare_plugin.state import PluginState
 
 ALL_SHOWN = PodsListedSinceRestart(kubelet="", complete=True)
 
@@ -50,10 +50,10 @@ class Bench:
     """A reader of one node, its clock and the kubelet's answers."""
 
     def __init__(self, folder: Path) -> None:
-        self.state = NodeState(NODE)
+        self.state = PluginState(NODE)
         self.answers = Answers()
         self.clock = Clock()
-        self.reservations = Reservations(self.clock)
+        self.reservations = UnitReservations(self.clock)
         self.reader = AssignmentReader(
             self.state,
             self.answers,  # type: ignore[arg-type]
@@ -126,7 +126,7 @@ async def test_an_answer_during_a_call_shows_that_the_reader_is_not_stuck(bench:
 
 async def test_units_are_reserved_until_the_kubelet_has_written_them_down() -> None:
     clock = Clock()
-    reservations = Reservations(clock)
+    reservations = UnitReservations(clock)
     reservations.promise([1, 2])
     reservations.promise([7])
     assert (sorted(chain.from_iterable(reservations.holdings())), reservations.remaining) == ([1, 2, 7], 1.0)

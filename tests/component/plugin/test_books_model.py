@@ -18,7 +18,7 @@ from tests.samples.plugin import container
 from tests.samples.pod_shapes import CARD, CLASSES, MEMORY, SERVED, SHAPES, SLICE, SPECS
 
 from gpushare_core.allocation_annotation import decode_allocation
-from gpushare_core.api.node_object import CardStatus
+from gpushare_core.api.share_node import CardStatus
 from gpushare_core.audit.differences import differences
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.dialects.table import DIALECTS, RESOURCES
@@ -50,7 +50,9 @@ class World:
         """Nothing happens."""
 
     def schedule(self, a: int, b: int) -> None:
-        served = [DIALECTS[DIALECT_NAMES[a % 7 % 2]].resource_name(each) for each in CLASSES[self.mode]]
+        served = [
+            DIALECTS[DIALECT_NAMES[a % 7 % 2]].resource_name(resource) for resource in CLASSES[self.mode]
+        ]
         is_memory = RESOURCES[served[b % len(served)]] is ResourceClass.MEMORY
         amount = a % 9 + 1 if is_memory else a % 3 + 1
         containers, inits = SHAPES[b % len(SHAPES)](served[b % len(served)], amount)

@@ -10,9 +10,9 @@ from tests.fakes.plugin_node import Node
 from tests.samples.plugin import NODE, annotation, container, pod_json
 
 from gpushare_core.api.names import CLEAR_FAULT_ANNOTATION
-from gpushare_core.api.node_object import CardFault
+from gpushare_core.api.share_node import CardFault
 from gpushare_core.text.json_object import Json
-from gpushare_extender.main import Extender
+from gpushare_extender.extender import Extender
 from gpushare_plugin.devices.simulated.source import card_uuid
 
 __all__ = ["extender"]
@@ -75,7 +75,7 @@ async def test_pods_of_a_sick_card_are_told_once_for_each_fault(node: Node) -> N
     await until_sick(node)
     await node.until("the Events", lambda: len(events(node)) == 2)
     first, second = events(node)
-    assert {each["regarding"]["name"] for each in (first, second)} == {"a", "b"}
+    assert {event["regarding"]["name"] for event in (first, second)} == {"a", "b"}
     assert (first["type"], first["reason"], first["reportingInstance"]) == ("Warning", "CardUnhealthy", NODE)
     assert f"card 1 ({SECOND}) of this pod is sick: Xid 79" in first["note"]
     node.simulate("xid=1:79,1:48")

@@ -97,13 +97,13 @@ def test_each_of_several_cards_is_read_with_its_unit(tmp_path: Path) -> None:
     assert read.shares(array("I", [3])) == {"GPU-0": 0, "GPU-1": 1}
 
 
-def test_an_answer_of_more_cards_than_units_is_no_witness(tmp_path: Path) -> None:
+def test_an_answer_of_more_cards_than_units_is_no_evidence(tmp_path: Path) -> None:
     write(tmp_path, entry({"-1": ids(3)}, GPUSHARE_CARD="GPU-0,GPU-1"))
     (read,) = CheckpointFile(tmp_path).read(NAMES)
     assert read.cards == ()
 
 
-def test_an_answer_that_names_no_card_is_no_witness(tmp_path: Path) -> None:
+def test_an_answer_that_names_no_card_is_no_evidence(tmp_path: Path) -> None:
     write(tmp_path, entry({"-1": ids(3)}, GPUSHARE_CARD_INDEX="none"))
     (read,) = CheckpointFile(tmp_path).read(NAMES)
     assert read.cards == ()

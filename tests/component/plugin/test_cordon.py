@@ -11,8 +11,8 @@ from tests.samples.plugin import NODE, annotation, container, ids, pod_json
 
 from gpushare_core.api.names import CORDON_ANNOTATION
 from gpushare_core.dialects.gpushare import GPUSHARE
+from gpushare_extender.extender import Extender
 from gpushare_extender.ledger.ledger import Ledger
-from gpushare_extender.main import Extender
 from gpushare_plugin.devices.simulated.source import card_uuid
 
 __all__ = ["extender"]
@@ -37,12 +37,12 @@ async def cordon(node: Node, words: str) -> None:
 
 
 async def until_open(node: Node, ledger: Ledger, uuid: str, *, is_open: bool) -> None:
-    def told() -> bool:
+    def is_reported() -> bool:
         sums = ledger.node(NODE)
         cards = sums.cards() if sums else ()
         return any(card.uuid == uuid and card.healthy == is_open for card in cards)
 
-    await node.until(f"{uuid} in the ledger", told)
+    await node.until(f"{uuid} in the ledger", is_reported)
 
 
 async def test_pods_on_the_card_stay_and_nobody_new_comes(node: Node) -> None:

@@ -1,7 +1,7 @@
 """A pod that its author has annotated as the mirror of another one: that changes no book."""
 
 import pytest
-from tests.component.plugin.test_forgotten_pods import RUNNING
+from tests.component.plugin.test_lost_assignments import RUNNING
 from tests.fakes.api_server import PODS, SHARE_NODES
 from tests.fakes.plugin_node import Node
 from tests.samples.plugin import container, pod_json
@@ -14,7 +14,10 @@ async def victim(node: Node, units: int = 12) -> None:
     await node.run_pod(pod_json("victim", container(units=units)) | {"status": RUNNING})
     await node.until("it in the status", lambda: "victim" in node.on_cards())
     await node.until("agreement", lambda: node.condition("LedgerInSync") == ("True", "InSync"))
-    await node.until("its kubelet's word", lambda: node.agent is not None and node.agent.state.shown.complete)
+    await node.until(
+        "its kubelet's word",
+        lambda: node.agent is not None and node.agent.state.listed_since_restart.complete,
+    )
 
 
 async def forge(node: Node, uid: str = "uid-victim") -> None:
@@ -32,7 +35,7 @@ async def test_nobody_is_alarmed(node: Node, monkeypatch: pytest.MonkeyPatch) ->
     await node.until("the next one", lambda: "next" in node.on_cards())
     await node.until("agreement", lambda: node.condition("LedgerInSync") == ("True", "InSync"))
     conditions = [it["status"].get("conditions", []) for it in node.api.history(SHARE_NODES)]
-    assert "OverCommitted" not in {each["reason"] for found in conditions for each in found}
+    assert "OverCommitted" not in {condition["reason"] for found in conditions for condition in found}
 
 
 async def test_what_the_other_one_had_is_free_when_that_has_ended(node: Node) -> None:

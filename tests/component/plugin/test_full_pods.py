@@ -20,8 +20,8 @@ def bound_by_somebody_else(name: str, *, room: int) -> Json:
     return pod
 
 
-def told(node: Node) -> Sequence[Json]:
-    return [each for each in node.api.objects[EVENTS].values() if each["reason"] == "AnnotationsFull"]
+def full_pod_events(node: Node) -> Sequence[Json]:
+    return [event for event in node.api.objects[EVENTS].values() if event["reason"] == "AnnotationsFull"]
 
 
 def writes(node: Node, name: str) -> int:
@@ -35,8 +35,8 @@ async def test_a_full_pod_is_named_and_holds_nobody_up(node: Node) -> None:
     await node.until("the word", lambda: node.condition("LedgerInSync") == ("False", "RepairPending"))
     assert f"default/full (the pod has {MAX_BYTES - 10} bytes of annotations" in node.message("LedgerInSync")
     assert "take annotations out of the pod" in node.message("LedgerInSync")
-    await node.until("the Event", lambda: bool(told(node)))
-    (event,) = told(node)
+    await node.until("the Event", lambda: bool(full_pod_events(node)))
+    (event,) = full_pod_events(node)
     assert event["regarding"]["name"] == "full"
     assert "take annotations out of the pod" in event["note"]
     assert writes(node, "full") == 0
@@ -45,10 +45,10 @@ async def test_a_full_pod_is_named_and_holds_nobody_up(node: Node) -> None:
 
 async def test_a_restarted_plugin_tells_it_once(node: Node) -> None:
     await node.run_pod(bound_by_somebody_else("full", room=10))
-    await node.until("the Event", lambda: bool(told(node)))
+    await node.until("the Event", lambda: bool(full_pod_events(node)))
     await node.restart_plugin()
     await node.until("the word", lambda: node.condition("LedgerInSync") == ("False", "RepairPending"))
-    assert len(told(node)) == 1
+    assert len(full_pod_events(node)) == 1
 
 
 async def test_once_there_is_room_the_annotation_is_written(node: Node) -> None:

@@ -83,7 +83,7 @@ def test_it_cannot_take_all_memory() -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "mode", "told"),
+    ("content", "mode", "expected"),
     [
         pytest.param(None, 0, "No such file", id="not there"),
         pytest.param(b"#!/bin/sh\n", 0o644, "Permission denied", id="not executable"),
@@ -91,7 +91,7 @@ def test_it_cannot_take_all_memory() -> None:
     ],
 )
 def test_what_cannot_be_run_says_nothing_of_the_card(
-    tmp_path: Path, content: bytes | None, mode: int, told: str
+    tmp_path: Path, content: bytes | None, mode: int, expected: str
 ) -> None:
     program = tmp_path / "healthy"
     if content is not None:
@@ -99,7 +99,7 @@ def test_what_cannot_be_run_says_nothing_of_the_card(
         program.chmod(mode)
     answer = ask_health((str(program), "GPU-0"), 5.0)
     assert answer.problem == ""
-    assert answer.unusable.startswith(f"{program}: {told}")
+    assert answer.unusable.startswith(f"{program}: {expected}")
 
 
 def test_no_file_stays_open() -> None:

@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from gpushare_plugin.health_server import HealthServer
+from gpushare_core.health_server import HealthServer, text_page
 
-PROBES = {"/healthz": lambda: "", "/readyz": lambda: "waiting"}
+PAGES = {"/healthz": text_page(lambda: ""), "/readyz": text_page(lambda: "waiting")}
 
 
 async def call(port: int, request: bytes) -> str:
@@ -30,7 +30,7 @@ async def call(port: int, request: bytes) -> str:
     ],
 )
 async def test_probes_are_answered_over_http(request_line: str, status: str, body: str) -> None:
-    async with HealthServer(0, PROBES, host="127.0.0.1") as server:
+    async with HealthServer(0, PAGES, host="127.0.0.1") as server:
         answer = await call(server.port, f"{request_line}\r\nHost: x\r\n\r\n".encode())
     head, _, content = answer.partition("\r\n\r\n")
     assert head.startswith(f"HTTP/1.1 {status}\r\n")

@@ -122,7 +122,7 @@ def make_loop(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("spoil", "reason", "told"),
+    ("spoil", "reason", "expected"),
     [
         pytest.param(remove, "InventoryMissing", "put its inventory there", id="gone"),
         pytest.param(make_pipe, "InventoryUnreadable", "it is no file", id="pipe"),
@@ -137,7 +137,7 @@ def make_loop(path: Path) -> None:
     ],
 )
 async def test_a_file_that_is_none_is_said_and_the_last_good_one_stays(
-    path: Path, spoil: object, reason: str, told: str
+    path: Path, spoil: object, reason: str, expected: str
 ) -> None:
     assert callable(spoil)
     source = InventorySource(path)
@@ -146,7 +146,7 @@ async def test_a_file_that_is_none_is_said_and_the_last_good_one_stays(
     reading = await source.read()
     assert (problem(reading), reading.cards) == (reason, before.cards)
     assert reading.problem
-    assert told in reading.problem.message
+    assert expected in reading.problem.message
     assert reading.problem.message.endswith("the cards that were listed last stay in force")
     fresh = await InventorySource(path).read()
     assert (problem(fresh), fresh.cards) == (reason, ())
@@ -248,12 +248,12 @@ async def test_rounds_while_a_health_command_hangs_keep_nothing(path: Path) -> N
     source = InventorySource(path, checks=(checks := CardChecks(hang, lambda: 0.0)), deadline=1.0)
     cards = (await source.read()).cards
     gc.collect()
-    before = sum(isinstance(each, asyncio.Future) for each in gc.get_objects())
+    before = sum(isinstance(found, asyncio.Future) for found in gc.get_objects())
     command = HealthCommand(arguments=("/bin/check", "{uuid}"), period=5.0, timeout=2.0)
     for _ in range(50):
-        await checks.follow(command, cards, patience=0.001)
+        await checks.follow(command, cards, timeout=0.001)
     gc.collect()
-    kept = sum(isinstance(each, asyncio.Future) for each in gc.get_objects()) - before
+    kept = sum(isinstance(found, asyncio.Future) for found in gc.get_objects()) - before
     released.set()
     assert kept <= 4, f"{kept} futures more after 50 rounds"
 
@@ -344,7 +344,7 @@ async def test_a_node_serves_its_inventory_and_a_broken_one_harms_no_pod(node: N
     assert node.on_cards()["a"] == before["a"]
 
     held = next(iter(before["a"]))
-    other = next(each for each in ("GCU-0", "GCU-1") if each != held)
+    other = next(uuid for uuid in ("GCU-0", "GCU-1") if uuid != held)
     in_place(path, card_lines(other))
     node.agent.state.changed.set()
     await node.until(

@@ -74,7 +74,7 @@ async def test_what_pods_have_is_in_use_before_the_kubelet_lists_them(
         await node.until("the same lists", lambda: node.kubelet.offered.items() >= offered.items())
     await all_pods(node)
     assert written
-    assert [each for each in written if each != {"uid-web": units}] == []
+    assert [held for held in written if held != {"uid-web": units}] == []
     assert node.allocation("web") == annotated
     assert node.kubelet.offered.items() >= offered.items()
 
@@ -90,7 +90,7 @@ async def test_a_pod_that_ended_meanwhile_is_released_when_the_others_are_listed
         await two_answers(node)
     await node.until("its end", lambda: held(node.share_node.status) == {"uid-stays": 8})
     assert {"uid-gone": 4, "uid-stays": 8} in written
-    assert [each for each in written if each.get("uid-stays") != 8] == []
+    assert [held for held in written if held.get("uid-stays") != 8] == []
 
 
 async def test_on_a_node_without_other_pods_it_is_released_after_a_while(
@@ -150,7 +150,7 @@ async def test_a_plugin_that_starts_then_keeps_what_was_recorded(node: Node, che
     await node.until("the reason", lambda: node.condition("UnitChangeBlocked")[0] == "True")
     assert node.share_node.status.memory_unit == "1Gi"
     assert written
-    assert [each for each in written if each != {"uid-web": 4}] == []
+    assert [held for held in written if held != {"uid-web": 4}] == []
 
 
 def watched_sync(node: Node) -> list[str]:
@@ -203,7 +203,7 @@ async def test_a_socket_that_is_taken_away_and_put_back_is_no_restart(node: Node
 
 
 def is_settled(node: Node) -> bool:
-    return node.agent is not None and node.agent.state.shown.complete
+    return node.agent is not None and node.agent.state.listed_since_restart.complete
 
 
 async def next_answer(node: Node) -> None:

@@ -36,7 +36,7 @@ class Source:
 
 def find_cards(node: Node, *cards: int) -> None:
     """The node has these cards from now on, in this order."""
-    present = [PhysicalCard(uuid=CARDS[each], index=at, memory=16 * GIB) for at, each in enumerate(cards)]
+    present = [PhysicalCard(uuid=CARDS[card], index=at, memory=16 * GIB) for at, card in enumerate(cards)]
     node.open_source = lambda *_: Source(present)
 
 
@@ -75,7 +75,7 @@ def nothing_moved(node: Node) -> bool:
     )
 
 
-@pytest.mark.parametrize("witness", ["checkpoint", "annotation"])
+@pytest.mark.parametrize("evidence", ["checkpoint", "annotation"])
 @pytest.mark.parametrize(
     ("devices", "summary"),
     [
@@ -86,16 +86,16 @@ def nothing_moved(node: Node) -> bool:
     ],
 )
 async def test_a_policy_applied_anew_with_other_cards_moves_no_unit_in_use(
-    node: Node, devices: Json, summary: str, witness: str
+    node: Node, devices: Json, summary: str, evidence: str
 ) -> None:
-    if witness == "annotation":
+    if evidence == "annotation":
         forget_checkpoint(node)
     await two_pods_run(node)
     await delete_policy(node)
     node.share(devices=devices)
     await start_again(node)
     assert nothing_moved(node)
-    if witness == "checkpoint":
+    if evidence == "checkpoint":
         assert node.share_node.status.summary == summary
 
 
@@ -105,7 +105,7 @@ async def test_what_is_recorded_before_a_list_is_sent_says_who_has_what(node: No
     node.api.forget_history()
     node.share()
     await start_again(node)
-    summaries = {each["status"].get("summary", "") for each in node.api.history(SHARE_NODES)}
+    summaries = {share_node["status"].get("summary", "") for share_node in node.api.history(SHARE_NODES)}
     assert summaries == {"", "12/16 12/16"}
 
 

@@ -1,6 +1,7 @@
 """Use of cards that are simulated: in the status past a threshold, in metrics at once, Events once."""
 
 import asyncio
+import itertools
 import logging
 
 import pytest
@@ -39,14 +40,14 @@ def used(node: Node) -> dict[str, str]:
     status = node.share_node.status
     cards = {str(card.index): card.used_memory for card in status.cards if card.used_memory != "0"}
     shares = [share for card in status.cards for share in card.pods]
-    containers = {f"{each.name}/{each.container}": each.used_memory for each in shares}
+    containers = {f"{share.name}/{share.container}": share.used_memory for share in shares}
     return {"node": status.memory.used, **cards, **containers}
 
 
 async def run_pod(node: Node, name: str = "a", **units: int) -> None:
     asking = units or {"main": 4}
-    text = annotation({each: {FIRST: amount} for each, amount in asking.items()})
-    body = pod_json(name, *(container(*each) for each in asking.items()), annotation=text)
+    text = annotation({container_name: {FIRST: amount} for container_name, amount in asking.items()})
+    body = pod_json(name, *itertools.starmap(container, asking.items()), annotation=text)
     await node.run_pod(body)
     await node.until("the pod", lambda: name in node.on_cards())
 
@@ -54,12 +55,12 @@ async def run_pod(node: Node, name: str = "a", **units: int) -> None:
 async def figure(node: Node, line: str) -> float | None:
     """The value of the series that begins so."""
     _, _, text = (await call(node.health_port, READ)).partition("\r\n\r\n")
-    return next((float(each.split()[-1]) for each in text.splitlines() if each.startswith(line)), None)
+    return next((float(row.split()[-1]) for row in text.splitlines() if row.startswith(line)), None)
 
 
 def events(node: Node) -> list[tuple[str, str, str]]:
-    told = node.api.objects[EVENTS].values()
-    return [(each["regarding"]["name"], each["type"], each["reason"]) for each in told]
+    written = node.api.objects[EVENTS].values()
+    return [(event["regarding"]["name"], event["type"], event["reason"]) for event in written]
 
 
 async def test_a_load_is_shown_by_card_and_by_container(measured_node: Node) -> None:
@@ -182,7 +183,7 @@ async def test_of_slices_each_card_counts_for_itself(node: Node) -> None:
     await node.until("the pod", lambda: node.on_cards() == {"a": {FIRST: 1, SECOND: 1}})
     load(node, "a", "12Gi")
     await node.until("the use", lambda: used(node)["node"] == "12Gi")
-    assert [each.used_memory for each in node.share_node.status.cards] == ["6Gi", "6Gi", "0"]
+    assert [card.used_memory for card in node.share_node.status.cards] == ["6Gi", "6Gi", "0"]
     assert node.condition("MemoryExceeded") == WITHIN
     load(node, "a", "18Gi")
     await node.until("the condition", lambda: node.condition("MemoryExceeded") == EXCEEDED)

@@ -10,7 +10,7 @@ from tests.fakes.kubelet import AdmissionError
 from tests.fakes.plugin_node import Node
 from tests.samples.plugin import NODE, container, name_of, pod_json
 
-from gpushare_core.api.node_object import SimulatedCards
+from gpushare_core.api.share_node import SimulatedCards
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.text.json_object import Json
 from gpushare_plugin.devices.card import Reading
@@ -75,7 +75,7 @@ async def test_units_that_an_init_container_lends_beside_another_class_are_no_al
     await node.until("the next one", lambda: node.share_node.status.summary == "memory:61/86 whole")
     await node.until("agreement", lambda: node.condition("LedgerInSync") == ("True", "InSync"))
     conditions = [it["status"].get("conditions", []) for it in node.api.history(SHARE_NODES)]
-    assert "OverCommitted" not in {each["reason"] for found in conditions for each in found}
+    assert "OverCommitted" not in {condition["reason"] for found in conditions for condition in found}
 
 
 async def test_of_two_classes_that_race_for_the_last_card_one_is_refused(node: Node) -> None:
@@ -190,7 +190,7 @@ async def test_a_policy_that_is_applied_anew_knows_what_is_held(node: Node) -> N
 async def test_pods_of_all_classes_at_once_never_share_a_card(node: Node) -> None:
     await mixed(node)
     asked = [("s1", 2, SLICE), ("m1", 50, MEMORY), ("c1", 1, CARD), ("m2", 50, MEMORY), ("s2", 1, SLICE)]
-    pods = (node.run_pod(asking(*each)) for each in asked)
+    pods = (node.run_pod(asking(*arguments)) for arguments in asked)
     results = await asyncio.gather(*pods, return_exceptions=True)
     assert any(not isinstance(result, BaseException) for result in results)
     cards: dict[str, set[str]] = {}

@@ -10,7 +10,7 @@ from tests.samples.plugin import NODE, container, pod_json
 
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.text.json_object import Json
-from gpushare_extender.main import Extender
+from gpushare_extender.extender import Extender
 from gpushare_extender.objects.pod_reference import PodReference
 
 REGISTERING = "not registered with the kubelet yet"
@@ -34,7 +34,9 @@ async def until_free(node: Node, extender: Extender, name: str, amount: int) -> 
     await node.until(f"{amount} of {name}", lambda: greatest[name].get(NODE) == amount)
     await node.kubelet.until(
         "all lists",
-        lambda kubelet: all("Healthy" in kubelet.devices_of(each).values() for each in (MEMORY, SLICE, CARD)),
+        lambda kubelet: all(
+            "Healthy" in kubelet.devices_of(resource).values() for resource in (MEMORY, SLICE, CARD)
+        ),
     )
 
 

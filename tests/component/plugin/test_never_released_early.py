@@ -7,7 +7,7 @@ from tests.fakes.api_server import PODS, status
 from tests.fakes.plugin_node import Node
 from tests.samples.plugin import container, pod_json
 
-from gpushare_core.api.node_object import NodeStatus
+from gpushare_core.api.share_node import NodeStatus
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.kube.paths import pod_path
 from gpushare_core.text.json_object import Json
@@ -88,7 +88,7 @@ async def test_of_a_pod_that_the_kubelet_showed_first(
     await node.until("what it asks for", lambda: node.knows("web"))
     await node.until("the annotation", lambda: node.allocation("web") is not None)
     assert written
-    assert [each for each in written if each != {"uid-web": units}] == []
+    assert [holders for holders in written if holders != {"uid-web": units}] == []
 
 
 def _orphans(written: NodeStatus) -> list[bool]:
@@ -111,4 +111,4 @@ async def test_of_a_plugin_that_starts_anew_and_cannot_read_what_pods_ask_for(
     node.api.recover()
     await node.until("what it asks for", lambda: node.knows("web"))
     assert written
-    assert [each for each in written if each != {"uid-web": units}] == []
+    assert [holders for holders in written if holders != {"uid-web": units}] == []

@@ -43,7 +43,7 @@ async def test_without_a_share_node_nothing_is_renewed(
     monkeypatch.setattr(node_lease, "SOON", 0.01)
     share_node = idle_node.api.objects[SHARE_NODES].pop(("", NODE))
     await idle_node.start_plugin()
-    await idle_node.until("the list", lambda: any(each.path == SHARE_NODES for each in idle_node.api.seen))
+    await idle_node.until("the list", lambda: SHARE_NODES in [call.path for call in idle_node.api.seen])
     assert not lease(idle_node)
     idle_node.api.put(SHARE_NODES, share_node)
     await idle_node.until("the Lease", lambda: bool(lease(idle_node)))

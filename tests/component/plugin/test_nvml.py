@@ -243,10 +243,10 @@ async def test_a_process_can_end_while_a_call_never_returns(driver: StubDriver) 
         sys.executable, "-c", PROGRAM, str(driver.library), stdout=asyncio.subprocess.PIPE
     )
     try:
-        told, _ = await asyncio.wait_for(process.communicate(), timeout=20)
+        output, _ = await asyncio.wait_for(process.communicate(), timeout=20)
     finally:
         driver.recover()  # whatever went wrong, the process is not left behind
-    assert (process.returncode, told.strip()) == (0, b"DriverHung")
+    assert (process.returncode, output.strip()) == (0, b"DriverHung")
 
 
 async def test_what_nobody_expected_is_a_problem_and_not_the_end(driver: StubDriver) -> None:

@@ -109,7 +109,7 @@ async def test_events_that_could_not_be_followed_for_a_moment_are_followed_then(
 async def test_a_card_that_cannot_be_followed_loses_no_event_of_another(
     source: NvmlSource, driver: StubDriver
 ) -> None:
-    """Nor does one that comes: what happens while the cards are read is told by the next reading."""
+    """Nor does one that comes: what happens while the cards are read is in the next reading."""
     driver.add_card("GPU-c")
     driver.fail("nvmlDeviceRegisterEvents", pynvml.NVML_ERROR_UNKNOWN)
     await source.read()

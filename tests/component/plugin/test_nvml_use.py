@@ -79,7 +79,7 @@ def belongs(driver: StubDriver, pid: int, cgroup: str) -> None:
     (folder / "cgroup").write_text(f"0::{cgroup}\n")
 
 
-def told(driver: StubDriver, *, by_process: bool = True) -> Use:
+def use_of(driver: StubDriver, *, by_process: bool = True) -> Use:
     return nvml_use(BOTH, by_process=by_process, proc=driver.folder / "proc")
 
 
@@ -93,7 +93,7 @@ def test_cards_and_processes_are_told_with_their_cgroups(driver: StubDriver) -> 
     driver.run(70, GIB)
     driver.run(70, 2 * GIB, card=1)
     driver.run(71, 3 * GIB, card=1)
-    use = told(driver)
+    use = use_of(driver)
     assert use.cards == {"GPU-a": GIB, "GPU-b": 5 * GIB}
     assert by_cgroup(use) == {
         ("GPU-a", "0::/x\n"): GIB,
@@ -107,13 +107,13 @@ def test_a_process_that_computes_and_draws_counts_once(driver: StubDriver) -> No
     for kind in ("compute", "graphics"):
         driver.run(70, GIB, kind=kind)
     driver.run(71, 2 * GIB, kind="graphics")
-    assert sorted(process.used for process in told(driver).processes) == [GIB, 2 * GIB]
+    assert sorted(process.used for process in use_of(driver).processes) == [GIB, 2 * GIB]
 
 
 @pytest.mark.usefixtures("source")
 def test_processes_are_not_asked_for_where_only_cards_are_measured(driver: StubDriver) -> None:
     driver.run(70, GIB)
-    use = told(driver, by_process=False)
+    use = use_of(driver, by_process=False)
     assert (use.cards["GPU-a"], list(use.processes)) == (GIB, [])
     assert [driver.calls(symbol) for symbol in LISTS] == [0, 0, 0, 0]
 
@@ -122,9 +122,9 @@ def test_processes_are_not_asked_for_where_only_cards_are_measured(driver: StubD
 @pytest.mark.parametrize("error", sorted(OLDER))
 def test_older_drivers_are_asked_in_their_way(driver: StubDriver, error: str) -> None:
     driver.run(70, GIB)
-    for symbol in ("nvmlDeviceGetMemoryInfo_v2", *(each for each in LISTS if each.endswith("v3"))):
+    for symbol in ("nvmlDeviceGetMemoryInfo_v2", *(form for form in LISTS if form.endswith("v3"))):
         driver.fail(symbol, ERRORS[error])
-    use = told(driver)
+    use = use_of(driver)
     assert (use.problem, use.cards["GPU-a"], [process.used for process in use.processes]) == (
         None,
         GIB,
@@ -137,7 +137,7 @@ def test_a_card_that_draws_nothing_needs_no_list_of_that(driver: StubDriver) -> 
     driver.run(70, GIB)
     for symbol in LISTS[2:]:
         driver.fail(symbol, pynvml.NVML_ERROR_NOT_SUPPORTED)
-    assert [process.used for process in told(driver).processes] == [GIB]
+    assert [process.used for process in use_of(driver).processes] == [GIB]
 
 
 @pytest.mark.usefixtures("source")
@@ -154,7 +154,7 @@ def test_where_processes_cannot_be_listed_cards_are_told_and_what_to_do(
     driver.run(70, GIB)
     for symbol in LISTS:
         driver.fail(symbol, ERRORS[error], card=0)
-    use = told(driver)
+    use = use_of(driver)
     assert use.cards == {"GPU-a": GIB, "GPU-b": 0}
     assert use.problem
     assert use.problem.reason == "ProcessesUnknown"
@@ -164,7 +164,7 @@ def test_where_processes_cannot_be_listed_cards_are_told_and_what_to_do(
 @pytest.mark.usefixtures("source")
 def test_a_process_whose_use_is_not_available_is_no_process_without_use(driver: StubDriver) -> None:
     driver.run(70, -1)
-    use = told(driver)
+    use = use_of(driver)
     assert use.problem
     assert "without what each of them uses" in use.problem.message
 
@@ -178,7 +178,7 @@ def test_where_processes_may_not_be_looked_at_that_is_said(
 
     driver.run(70, GIB)
     monkeypatch.setattr(Path, "read_text", refused)
-    use = told(driver)
+    use = use_of(driver)
     assert use.problem
     assert "SELinux" in use.problem.message
     assert use.cards["GPU-a"] == GIB
@@ -193,7 +193,7 @@ def test_every_error_of_a_card_leaves_out_that_card_alone(
     code = ERRORS[error]
     driver.used = {0: GIB, 1: 2 * GIB}
     driver.fail(symbol, code, card=0)
-    use = told(driver)
+    use = use_of(driver)
     if code in NEVER_ONE_CARD:
         assert use.problem
         assert use.cards == {}
@@ -213,7 +213,7 @@ async def test_the_driver_is_asked_once_in_an_interval(
     driver: StubDriver, library: StubLibrary, source: NvmlSource
 ) -> None:
     now = [100.0]
-    meter = NvmlUse(library, source, clock=lambda: now[0])
+    meter = NvmlUse(library, source.worker, clock=lambda: now[0])
     for step, expected in [(0, 1), (29, 1), (1, 2)]:
         now[0] += step
         await meter.measure(question(interval=30))
@@ -225,7 +225,7 @@ async def test_the_driver_is_asked_once_in_an_interval(
 async def test_a_driver_that_hangs_is_asked_once_and_answers_later(
     driver: StubDriver, library: StubLibrary, source: NvmlSource
 ) -> None:
-    meter = NvmlUse(library, source, deadline=0.2)
+    meter = NvmlUse(library, source.worker, deadline=0.2)
     driver.used = {0: GIB}
     driver.hang("nvmlDeviceGetMemoryInfo_v2")
     for _ in range(3):
@@ -245,19 +245,19 @@ async def test_a_driver_that_is_not_loaded_is_not_asked(driver: StubDriver, libr
     driver.fail("nvmlInitWithFlags", pynvml.NVML_ERROR_DRIVER_NOT_LOADED)
     source = NvmlSource(library)
     await source.read()
-    use = await NvmlUse(library, source).measure(question())
+    use = await NvmlUse(library, source.worker).measure(question())
     assert use.problem
     assert use.problem.reason == "DriverNotAsked"
 
 
 async def test_what_nobody_expects_is_a_problem_and_no_end(source: NvmlSource) -> None:
-    class Broken:
+    class Broken(NvmlLibrary):
         is_open = True
 
         def use(self, question: UseQuestion) -> Use:
             raise AttributeError(question)
 
-    use = await NvmlUse(Broken(), source).measure(question())
+    use = await NvmlUse(Broken(), source.worker).measure(question())
     assert use.problem
     assert "AttributeError" in use.problem.message
 
@@ -276,7 +276,7 @@ async def test_processes_are_joined_to_the_containers_of_a_pod_that_is_read_once
     idle_node: Node, driver: StubDriver, library: StubLibrary
 ) -> None:
     node, source = idle_node, NvmlSource(library)
-    meter = NvmlUse(library, source)
+    meter = NvmlUse(library, source.worker)
     node.open_source, node.open_use = lambda _: source, lambda _: meter
     node.share(devices={"source": "NVML"})
     for pid, identifier, size in [(70, X, GIB), (71, X, GIB), (72, Y, 5 * GIB)]:
@@ -291,7 +291,7 @@ async def test_processes_are_joined_to_the_containers_of_a_pod_that_is_read_once
     def holders() -> set[str]:
         return {pod.container for card in node.share_node.status.cards for pod in card.pods}
 
-    # A measurement between the admissions of the two containers would read the pod once more after the second.
+    # A measurement between the admissions of the two containers would read the pod again after the second.
     await node.until("both containers hold units", lambda: holders() == {"x", "y"})
     node.share(devices={"source": "NVML"}, measurement={"scope": "Containers", "intervalSeconds": 10})
 
@@ -302,7 +302,9 @@ async def test_processes_are_joined_to_the_containers_of_a_pod_that_is_read_once
     assert node.share_node.status.cards[0].used_memory == "9Gi"
     assert node.condition("MemoryExceeded") == ("True", "RequestExceeded")
     assert "container y of pod default/two uses 5Gi" in node.message("MemoryExceeded")
-    reads = [each for each in node.api.seen if each.method == "GET" and each.path.endswith("/pods/two")]
+    reads = [
+        request for request in node.api.seen if request.method == "GET" and request.path.endswith("/pods/two")
+    ]
     assert len(reads) == 2, "what it asks for, and its containers"
 
 

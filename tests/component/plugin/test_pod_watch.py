@@ -17,7 +17,7 @@ from gpushare_core.kube.paths import pod_path
 from gpushare_plugin.cluster import pod_watch
 from gpushare_plugin.cluster.pod_watch import PodWatch, read_one
 from gpushare_plugin.decide.held.pods import Pod
-from gpushare_plugin.state import NodeState
+from gpushare_plugin.state import PluginState
 
 ONE = name_of("a")
 PREDECESSOR = pod_json("a", container(units=8), uid="before")
@@ -30,9 +30,9 @@ async def api() -> AsyncIterator[PluginApi]:
         yield fake
 
 
-async def state_after_reading(api: PluginApi) -> NodeState:
+async def state_after_reading(api: PluginApi) -> PluginState:
     """What is known of ``ONE`` after its spec was read."""
-    state = NodeState(NODE)
+    state = PluginState(NODE)
     async with KubeClient(api.credentials()) as client:
         await PodWatch(state, client, ended=lambda: None).read_specs([ONE], timeout=5)
     return state
@@ -74,10 +74,10 @@ class HeldBack:
         return await self.answer(request)
 
 
-async def _read_twice(api: PluginApi, first: HeldBack) -> NodeState:
+async def _read_twice(api: PluginApi, first: HeldBack) -> PluginState:
     """What is known after two readings, the second of which begins while the first is under way."""
     api.fail("GET", pod_path(*ONE), first)
-    state = NodeState(NODE)
+    state = PluginState(NODE)
     async with KubeClient(api.credentials()) as client, asyncio.timeout(10), asyncio.TaskGroup() as group:
         watch = PodWatch(state, client, ended=lambda: None)
         group.create_task(watch.read_specs([ONE], timeout=5))
@@ -90,7 +90,7 @@ async def _read_twice(api: PluginApi, first: HeldBack) -> NodeState:
 
 
 def _readings(api: PluginApi) -> int:
-    return sum(each.method == "GET" and each.path == pod_path(*ONE) for each in api.seen)
+    return sum(request.method == "GET" and request.path == pod_path(*ONE) for request in api.seen)
 
 
 async def test_a_pod_that_is_being_read_is_not_read_twice(api: PluginApi) -> None:
@@ -123,11 +123,11 @@ async def test_a_reading_under_way_that_tells_nothing_of_the_pod_is_not_trusted(
 async def test_a_reading_that_hangs_is_not_waited_for_long(
     api: PluginApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pod_watch, "PATIENCE", 0.05)
+    monkeypatch.setattr(pod_watch, "UNDER_WAY_TIMEOUT", 0.05)
     api.put(PODS, pod_json("a", container(units=4)))
     hanging = HeldBack()
     api.fail("GET", pod_path(*ONE), hanging)
-    state = NodeState(NODE)
+    state = PluginState(NODE)
     async with KubeClient(api.credentials()) as client, asyncio.timeout(10), asyncio.TaskGroup() as group:
         watch = PodWatch(state, client, ended=lambda: None)
         first = group.create_task(watch.read_specs([ONE], timeout=5))
@@ -150,7 +150,7 @@ async def test_a_pod_that_ends_while_it_is_being_read_is_not_remembered(
     """The answer is of a moment before."""
     held = HeldBack(answer=json_answer(pod_json("a", container(units=4))))
     api.fail("GET", pod_path(*ONE), held)
-    state = NodeState(NODE)
+    state = PluginState(NODE)
     async with KubeClient(api.credentials()) as client, asyncio.timeout(10):
         watch = PodWatch(state, client, ended=lambda: None)
         if known:
@@ -174,7 +174,7 @@ async def test_a_reading_that_found_nothing_says_nothing_of_a_pod_that_came_sinc
     """The pod was deleted and made anew while the answer was on its way."""
     held = HeldBack(answer=status(404))
     api.fail("GET", pod_path(*ONE), held)
-    state = NodeState(NODE)
+    state = PluginState(NODE)
     async with KubeClient(api.credentials()) as client, asyncio.timeout(10):
         watch = PodWatch(state, client, ended=lambda: None)
         watch._handle(_pod_event("ADDED", uid="before", version=5))

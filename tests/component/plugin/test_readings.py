@@ -7,8 +7,8 @@ from tests.fakes.kubelet import AdmissionError
 from tests.fakes.plugin_node import Node
 from tests.samples.plugin import NODE, container, pod_json
 
-from gpushare_core.api.node_object import SimulatedCards
 from gpushare_core.api.served import Problem
+from gpushare_core.api.share_node import SimulatedCards
 from gpushare_plugin.devices.card import LeftOutCard, Reading
 from gpushare_plugin.devices.simulated.source import simulate
 

@@ -147,4 +147,4 @@ async def test_a_spec_that_this_version_cannot_read_is_said_and_what_was_offered
 
 def raw_conditions(node: Node) -> dict[str, tuple[str, str]]:
     written = node.api.objects[SHARE_NODES]["", NODE]["status"]["conditions"]
-    return {each["type"]: (each["status"], each["reason"]) for each in written}
+    return {condition["type"]: (condition["status"], condition["reason"]) for condition in written}

@@ -53,7 +53,7 @@ def without_first_units(status: Json) -> Json:
     return {**status, "cards": cards}
 
 
-UNEVEN = {"source": "Simulated", "simulated": [{"count": 1, "memory": each} for each in ("8Gi", "16Gi")]}
+UNEVEN = {"source": "Simulated", "simulated": [{"count": 1, "memory": memory} for memory in ("8Gi", "16Gi")]}
 
 
 async def a_pod_on_the_second_card_keeps_its_place(node: Node) -> None:

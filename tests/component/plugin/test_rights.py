@@ -35,6 +35,8 @@ async def test_the_role_names_exactly_the_verbs_in_use(node: Node) -> None:
 
 def test_what_admission_policies_know_plugins_by_is_a_right_of_the_same_role() -> None:
     """In a role of its own it could be missing where these are not: plugins changed pods of any node."""
-    roles = [each["rules"] for each in yaml.safe_load_all(MANIFEST.read_text()) if "rules" in each]
+    roles = [
+        document["rules"] for document in yaml.safe_load_all(MANIFEST.read_text()) if "rules" in document
+    ]
     known_by = {"apiGroups": ["gpushare.io"], "resources": ["allocations"], "verbs": ["update"]}
     assert [known_by in rules for rules in roles] == [True, True]

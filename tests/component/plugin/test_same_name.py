@@ -1,8 +1,8 @@
 """A pod that follows another one of its name, and of which the kubelet hears before the plugin's watch."""
 
 import pytest
-from tests.component.plugin.test_forgotten_pods import RUNNING, forgetful_restart, must_not_fit, one_card
 from tests.component.plugin.test_kubelet_restart import all_pods
+from tests.component.plugin.test_lost_assignments import RUNNING, forgetful_restart, must_not_fit, one_card
 from tests.fakes.api_server import PODS
 from tests.fakes.kubelet import Admitted
 from tests.fakes.plugin_node import Node

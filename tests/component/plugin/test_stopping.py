@@ -1,4 +1,4 @@
-"""A plugin that is told to stop says so, so that nobody sends pods to a node that would refuse them."""
+"""A plugin that stops writes so into its GPUShareNode, so that no pods come that the kubelet would refuse."""
 
 import asyncio
 

@@ -110,7 +110,7 @@ async def test_a_server_unlinks_its_own_socket_only(node: Node) -> None:
     assert await _answers(str(path))
     await second.stop()
     assert not path.exists()
-    assert [each.name for each in path.parent.iterdir() if each.name.startswith("x.sock")] == []
+    assert [file.name for file in path.parent.iterdir() if file.name.startswith("x.sock")] == []
 
 
 async def test_a_socket_that_cannot_be_made_is_no_end_of_the_process(tmp_path: Path) -> None:

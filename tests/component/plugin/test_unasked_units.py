@@ -3,7 +3,8 @@
 import asyncio
 
 import pytest
-from tests.component.plugin.test_forgotten_pods import (
+from tests.component.plugin.test_kubelet_restart import all_pods
+from tests.component.plugin.test_lost_assignments import (
     CARD,
     FIRST,
     MEMORY,
@@ -15,7 +16,6 @@ from tests.component.plugin.test_forgotten_pods import (
     mirror,
     one_card,
 )
-from tests.component.plugin.test_kubelet_restart import all_pods
 from tests.fakes.api_server import PODS
 from tests.fakes.kubelet import AdmissionError
 from tests.fakes.plugin_node import Node
@@ -115,7 +115,7 @@ async def test_it_is_nobody_elses_either_while_pod_resources_are_silent(
         await node.kubelet.admit(mirror("other", 16))
 
 
-async def test_what_a_kubelet_has_forgotten_for_a_moment_is_not_given_twice(node: Node) -> None:
+async def test_what_a_kubelet_has_lost_for_a_moment_is_not_given_twice(node: Node) -> None:
     await one_card(node, "Memory")
     await runs(node, 12)
     node.kubelet.forgetful = True
@@ -141,7 +141,7 @@ async def test_nor_what_it_has_given_away_a_moment_ago_and_forgets_at_once(node:
 async def test_nor_what_it_gives_away_at_this_moment(
     node: Node, monkeypatch: pytest.MonkeyPatch, *, deaf: bool
 ) -> None:
-    """Two containers restart, and it has forgotten what it had set aside for the first one."""
+    """Two containers restart, and it has lost what it had set aside for the first one."""
     monkeypatch.setattr(allocator, "POD_RESOURCES_TIMEOUT", 0.05)
     await one_card(node, "Memory")
     node.kubelet.deaf = deaf
@@ -191,7 +191,7 @@ async def test_an_init_container_lends_its_units_within_its_pod(node: Node, mode
 
 
 async def test_what_a_container_runs_with_is_not_given_to_a_pod_that_asks_for_as_much(node: Node) -> None:
-    """The kubelet has forgotten it; all that it calls free is just as much."""
+    """The kubelet has lost it; all that it calls free is just as much."""
     await one_card(node, "Memory")
     await runs(node, 12)
     await forgetful_restart(node, "first")

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from tests.component.plugin.test_forgotten_pods import RUNNING
+from tests.component.plugin.test_lost_assignments import RUNNING
 from tests.component.plugin.test_mixed_with_extender import bind
 from tests.component.plugin.test_with_extender import extender
 from tests.fakes.api_server import PODS
@@ -13,7 +13,7 @@ from tests.samples.plugin import NODE, annotation, container, name_of, pod_json
 
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.dialects.table import DIALECTS
-from gpushare_extender.main import Extender
+from gpushare_extender.extender import Extender
 from gpushare_plugin.devices.simulated.source import card_uuid
 
 __all__ = ["extender"]
@@ -148,7 +148,7 @@ async def test_the_extender_says_why_and_opens_the_node_when_it_has_changed(
     )
     node.end_pod("a")
     await node.until("the change", lambda: node.condition("UnitChangeBlocked") == ("False", "NotBlocked"))
-    await node.until("open", lambda: any(NODE in each for each in ledger.greatest.values()))
+    await node.until("open", lambda: any(NODE in nodes for nodes in ledger.greatest.values()))
 
 
 @pytest.mark.parametrize("dialect", sorted(DIALECTS.keys() - {"tuya.com"}))

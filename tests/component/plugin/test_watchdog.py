@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from gpushare_plugin.heartbeat import WATCHDOG_SILENT_AFTER, Heartbeat, NoWatchdog
+from gpushare_plugin.heartbeat import WATCHDOG_SILENT_AFTER, Heartbeat, Watchdog
 from gpushare_plugin.watchdog import SILENT_AFTER, TICK
 
 PROGRAM = """
@@ -168,7 +168,7 @@ def test_a_watchdog_that_hangs_is_noticed_by_the_plugin() -> None:
 async def test_no_sign_is_given_while_a_service_does_not_answer() -> None:
     beats: list[bool] = []
 
-    class Watched(NoWatchdog):
+    class Recording(Watchdog):
         def beat(self) -> None:
             beats.append(True)
 
@@ -178,15 +178,19 @@ async def test_no_sign_is_given_while_a_service_does_not_answer() -> None:
     async def hangs() -> bool:
         return False
 
-    await Heartbeat(Watched(), [answers, hangs], lambda: 0.0).beat()
+    echoes, echo = os.pipe()
+    recording = Recording(echo, echoes)
+    await Heartbeat(recording, [answers, hangs], lambda: 0.0).beat()
     assert not beats
-    await Heartbeat(Watched(), [answers, answers], lambda: 0.0).beat()
+    await Heartbeat(recording, [answers, answers], lambda: 0.0).beat()
     assert beats
+    os.close(echoes)
+    os.close(echo)
 
 
 async def test_a_plugin_without_a_watchdog_does_not_miss_it() -> None:
     now = 0.0
-    heartbeat = Heartbeat(NoWatchdog(), [], lambda: now)
+    heartbeat = Heartbeat(None, [], lambda: now)
     now = WATCHDOG_SILENT_AFTER + 1
     await heartbeat.beat()
     assert heartbeat.problem() == ""

@@ -12,11 +12,12 @@ from tests.fuzz.fuzzing import fuzzes
 from tests.fuzz.strategies.odd_json import encoded, mutated, nested
 
 from gpushare_core.kube.backoff import Backoff
-from gpushare_core.kube.client import KubeClient, Request, _api_error
+from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import Credentials
 from gpushare_core.kube.errors import MAX_RETRY_AFTER, retry_after_seconds
 from gpushare_core.kube.follow import Changed, Collection, Follower, Listed, follow
-from gpushare_core.kube.http_calls import HttpAnswer
+from gpushare_core.kube.request import ApiRequest
+from gpushare_core.kube.response import HttpResponse, refusal
 
 POD = {"metadata": {"name": "a", "namespace": "default", "uid": "uid-a", "resourceVersion": "7"}}
 LIST = {"metadata": {"resourceVersion": "5", "continue": ""}, "items": [POD]}
@@ -43,11 +44,11 @@ class ScriptedClient(KubeClient):
         self._pages = [page]
         self._events = [events]
 
-    async def _exchange(self, request: Request) -> bytes:
+    async def _exchange(self, request: ApiRequest) -> bytes:
         del request
         return self._pages.pop() if self._pages else GOOD
 
-    async def stream(self, request: Request, *, idle: float) -> AsyncIterator[bytes]:
+    async def stream(self, request: ApiRequest, *, idle: float) -> AsyncIterator[bytes]:
         del request, idle
         for line in self._events.pop() if self._events else [LAST]:
             yield line
@@ -77,7 +78,7 @@ def test_whatever_was_sent_the_good_state_is_followed_afterwards(page: bytes, ev
     asyncio.run(asyncio.wait_for(_until_the_last(page, events), 30))
 
 
-@fuzzes(_api_error, retry_after_seconds)
+@fuzzes(refusal, retry_after_seconds)
 @given(
     st.integers(400, 599),
     encoded(mutated({"reason": "Conflict", "message": "m"})) | st.binary(max_size=400),
@@ -88,6 +89,6 @@ def test_whatever_was_sent_the_good_state_is_followed_afterwards(page: bytes, ev
 @example(429, b"[]", "9" * 5000)
 @example(503, b"", "Tue, 24 Nov 2026 12:00:00 GMT")
 def test_every_refusal_says_why_and_when_to_come_again(status: int, content: bytes, after: str) -> None:
-    error = _api_error(HttpAnswer(status, content, after))
+    error = refusal(HttpResponse(status, content, after))
     assert str(status) in str(error)
     assert 0.0 <= error.retry_after <= MAX_RETRY_AFTER

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.fakes.api_server import PODS, fake_api
+from tests.fakes.extender_api import extender_api
 from tests.fakes.extender_keys import KeyFolder, caller_tls
 from tests.fakes.open_port import listening
 from tests.fuzz.fuzzing import fuzzes
@@ -35,7 +36,7 @@ from gpushare_extender.verbs.server import ExtenderApi, application
 
 DEADLINE = 20.0
 """Seconds in which every conversation is over, on a busy machine."""
-LIMITS = ListenerLimits(patience=Timeouts(read=0.5, idle=0.5), handshake=0.5)
+LIMITS = ListenerLimits(timeouts=Timeouts(read=0.5, idle=0.5), handshake=0.5)
 
 POD = {**pod_json("a", units=4), "metadata": {"name": "a", "namespace": "default", "uid": "uid-a"}}
 NODES = {"items": [{"metadata": {"name": "n1"}}, {"metadata": {"name": "n2"}}]}
@@ -71,7 +72,7 @@ async def extender() -> AsyncIterator[ExtenderApi]:
     async with fake_api() as api, KubeClient(api.credentials()) as client:
         api.put(PODS, pod_json("b", units=4))
         binder = Binder(client, ledger, permitted)
-        yield ExtenderApi(ledger, binder, HealthApi(watches, registry=new_registry("gpushare-extender")))
+        yield extender_api(binder, HealthApi(watches, registry=new_registry("gpushare-extender")))
 
 
 class Server:

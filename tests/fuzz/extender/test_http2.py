@@ -24,12 +24,12 @@ from hypothesis import strategies as st
 from tests.fakes.http2_wire import GOOD, PREFACE, Owner, Transport, headers_frame, wire
 from tests.fuzz.fuzzing import fuzzes
 
-from gpushare_extender.transport.exchange import Answer, Call
 from gpushare_extender.transport.http2 import Http2Requests, StreamLimits
-from gpushare_extender.transport.unfinished import PartialRequestBudget
+from gpushare_extender.transport.messages import Request, Response
+from gpushare_extender.transport.partial_requests import PartialRequestBudget
 
 _log = logging.getLogger(__name__)
-LIMITS = StreamLimits(read=5.0, write=5.0, largest=1000)
+LIMITS = StreamLimits(read=5.0, write=5.0, max_request=1000)
 START = PREFACE + wire(SettingsFrame(0))
 WHOLE = ["END_STREAM", "END_HEADERS"]
 
@@ -79,15 +79,15 @@ def conversations(draw: st.DrawFn) -> list[bytes]:
     return [bytes(changed[:cut]), bytes(changed[cut:])]
 
 
-async def answered(call: Call) -> Answer:
+async def answered(request: Request) -> Response:
     await asyncio.sleep(0)
-    return Answer(call.content * 100)
+    return Response(request.content * 100)
 
 
 async def spoken(parts: list[bytes], *, drains: bool = False) -> Transport:
     transport, owner = Transport(), Owner()
-    unfinished = PartialRequestBudget(LIMITS.largest, _log)
-    requests = Http2Requests(answered, owner, LIMITS, unfinished)
+    budget = PartialRequestBudget(LIMITS.max_request, _log)
+    requests = Http2Requests(answered, owner, LIMITS, budget)
     requests.connection_made(cast("asyncio.Transport", transport))
     for part in parts:
         if part and not transport.is_closed:
@@ -100,7 +100,7 @@ async def spoken(parts: list[bytes], *, drains: bool = False) -> Transport:
     for _ in range(20):
         await asyncio.sleep(0)
     requests.connection_lost(None)
-    assert unfinished.total == 0
+    assert budget.total == 0
     return transport
 
 

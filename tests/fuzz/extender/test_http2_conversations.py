@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from tests.fakes.http2_wire import GOOD, Owner, Transport
 from tests.fuzz.fuzzing import fuzzes
 
-from gpushare_extender.transport.exchange import Answer, Call
 from gpushare_extender.transport.http2 import Http2Requests, StreamLimits
+from gpushare_extender.transport.messages import Request, Response
 
 LARGEST = 20_000
 REPEATED = 7
@@ -29,7 +29,7 @@ class Client:
         self.chance = chance
         self.transport, self.owner = Transport(), Owner()
         self.requests = Http2Requests(
-            self._answer, self.owner, StreamLimits(read=60.0, write=60.0, largest=LARGEST)
+            self._answer, self.owner, StreamLimits(read=60.0, write=60.0, max_request=LARGEST)
         )
         self.requests.connection_made(cast("asyncio.Transport", self.transport))
         self.http2 = H2Connection(H2Configuration(client_side=True))
@@ -42,10 +42,10 @@ class Client:
         self.reset: set[int] = set()
         self._owed: list[tuple[int, int]] = []
 
-    async def _answer(self, call: Call) -> Answer:
+    async def _answer(self, request: Request) -> Response:
         for _ in range(self.chance.randrange(4)):
             await asyncio.sleep(0)
-        return Answer(call.content * REPEATED)
+        return Response(request.content * REPEATED)
 
     def act(self) -> None:
         """One thing or another."""
@@ -70,7 +70,7 @@ class Client:
                 del self.unsent[number]
 
     def _take_back(self) -> None:
-        left = [each for each in self.asked if each not in self.ended and each not in self.reset]
+        left = [stream for stream in self.asked if stream not in self.ended and stream not in self.reset]
         if left and self.chance.random() < 0.3:
             number = self.chance.choice(left)
             self.http2.reset_stream(number)

@@ -15,13 +15,12 @@ from gpushare_core.dialects.aliyun import ALIYUN
 from gpushare_core.dialects.enflame import ENFLAME
 from gpushare_core.placement.requests import PodRequest, ResourceClass
 from gpushare_core.text.json_object import UNREADABLE_JSON
+from gpushare_extender.decide.fit.candidates import prioritize_nodes
 from gpushare_extender.decide.fit.filter import filter_nodes
-from gpushare_extender.decide.fit.prioritize import prioritize_nodes
-from gpushare_extender.decide.pod import Pod
-from gpushare_extender.decide.pod_state import PodState
+from gpushare_extender.decide.pod import KubePod
+from gpushare_extender.decide.pod_state import PodState, rejection_for
 from gpushare_extender.decide.preemption.bound_pods import PodList
 from gpushare_extender.decide.preemption.disruption_budgets import BudgetList, violating
-from gpushare_extender.decide.rejection import rejection_for
 from gpushare_extender.decide.waiting.unserved_pods import read_waiting, remark
 from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.objects.holder import read_pod
@@ -139,11 +138,11 @@ def test_an_odd_pod_is_not_believed_and_harms_no_other(contents: list[bytes]) ->
     msgspec.json.encode(inspect_all(seen))
 
 
-@fuzzes(Pod.request, rejection_for, PodList.pods)
+@fuzzes(KubePod.request, rejection_for, PodList.pods)
 @given(raw(objects.watched(objects.POD)), raw(mutated({"items": [BUDGET]})))
 def test_a_pod_of_the_api_server_is_read_or_refused(content: bytes, budgets: bytes) -> None:
     try:
-        pod = msgspec.json.decode(content, type=Pod)
+        pod = msgspec.json.decode(content, type=KubePod)
         state = msgspec.json.decode(content, type=PodState)
         bound = msgspec.json.decode(b'{"items":[' + content + b"]}", type=PodList).pods()
         allowed = msgspec.json.decode(budgets, type=BudgetList).items
@@ -153,14 +152,14 @@ def test_a_pod_of_the_api_server_is_read_or_refused(content: bytes, budgets: byt
     request = pod.request({"gpushare.io/memory": ResourceClass.MEMORY})
     assert isinstance(request, PodRequest)
     rejection_for("gpushare.io/memory", state)
-    for each in bound:
-        assert all(amount >= 0 for amount in each.frees.values())
+    for node in bound:
+        assert all(amount >= 0 for amount in node.frees.values())
     violating(bound, allowed)
 
 
 @fuzzes(read_waiting)
 @given(mutated(WAITING))
 def test_an_odd_pod_that_waits_keeps_no_other_from_being_told(odd: Any) -> None:
-    told = [remark(each, {"gpushare.io/memory": 16}) for each in read_waiting([odd, WAITING])]
+    told = [remark(pod, {"gpushare.io/memory": 16}) for pod in read_waiting([odd, WAITING])]
     assert told[-1] is not None
     assert "gpushare.io/mem," in told[-1].note

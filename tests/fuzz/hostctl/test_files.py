@@ -11,12 +11,12 @@ from tests.fuzz.strategies.odd_json import encoded, mutated, nested, odd_texts
 from tests.samples.hostctl import EXTENDER, FRESH, PATHS, file, planned
 
 from gpushare_hostctl import arguments
-from gpushare_hostctl.decide import plan, record
-from gpushare_hostctl.decide.process_identity import listening_sockets
-from gpushare_hostctl.decide.rendering import Question, render
-from gpushare_hostctl.decide.scheduler_flags import SchedulerFlags
-from gpushare_hostctl.decide.snapshot import Snapshot
-from gpushare_hostctl.decide.status import read_status
+from gpushare_hostctl.decide.run import plan, record
+from gpushare_hostctl.decide.run.process_identity import listening_sockets
+from gpushare_hostctl.decide.run.snapshot import HostSnapshot
+from gpushare_hostctl.decide.run.status import read_status
+from gpushare_hostctl.decide.scheduler.rendering import Question, render
+from gpushare_hostctl.decide.scheduler.scheduler_flags import SchedulerFlags
 from gpushare_hostctl.errors import NeedsPersonError
 
 PLANNED = planned(FRESH)
@@ -36,7 +36,7 @@ RECORD = {
 @example(json.dumps({**RECORD, "original": {"sha256": [], "mode": "x", "uid": None, "gid": {}}}).encode())
 @example(b"\xff")
 def test_a_damaged_record_is_refused_with_a_reason(content: bytes) -> None:
-    snapshot = Snapshot(paths=PATHS, manifest=PLANNED.manifest, files={record.FILE_NAME: file(content)})
+    snapshot = HostSnapshot(paths=PATHS, manifest=PLANNED.manifest, files={record.FILE_NAME: file(content)})
     try:
         found = record.decode(content)
         read_status(snapshot)

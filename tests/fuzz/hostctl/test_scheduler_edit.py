@@ -15,19 +15,20 @@ from tests.fuzz.strategies.manifests import FOREIGN_EDITS, configurations, manif
 from tests.fuzz.strategies.yaml_text import damaged_yaml
 from tests.samples.hostctl import EXTENDER, PATHS, WITH_CONFIG, file, performed
 
-from gpushare_hostctl.decide import health_endpoint, manifest, plan, scheduler_config
-from gpushare_hostctl.decide.snapshot import Snapshot
+from gpushare_hostctl.decide.run import plan
+from gpushare_hostctl.decide.run.snapshot import HostSnapshot
+from gpushare_hostctl.decide.scheduler import health_endpoint, manifest, scheduler_config
 from gpushare_hostctl.errors import NeedsPersonError
 
 NEXT = dataclasses.replace(EXTENDER, url="http://127.0.0.1:40000")
 """What a later version of the operator asks for."""
 
 
-def snapshot_of(text: str) -> Snapshot:
-    return Snapshot(paths=PATHS, manifest=file(text.encode("utf-8", "surrogatepass")), files={})
+def snapshot_of(text: str) -> HostSnapshot:
+    return HostSnapshot(paths=PATHS, manifest=file(text.encode("utf-8", "surrogatepass")), files={})
 
 
-def installed(snapshot: Snapshot, extender: scheduler_config.ExtenderEntry = EXTENDER) -> Snapshot:
+def installed(snapshot: HostSnapshot, extender: scheduler_config.ExtenderEntry = EXTENDER) -> HostSnapshot:
     """The host after an installation. Raises NeedsPersonError where none is possible."""
     base = manifest.parse(plan.base_manifest(snapshot).content)
     source = file(CONFIG) if plan.config_source(base) else None
@@ -38,21 +39,21 @@ def installed(snapshot: Snapshot, extender: scheduler_config.ExtenderEntry = EXT
 CONFIG = b"apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 
 
-def restored(snapshot: Snapshot) -> bytes:
+def restored(snapshot: HostSnapshot) -> bytes:
     """The manifest after a restoration."""
     found = plan.restore(snapshot).manifest or snapshot.manifest
     assert found is not None
     return found.content
 
 
-def edited(snapshot: Snapshot, name: str) -> Snapshot:
+def edited(snapshot: HostSnapshot, name: str) -> HostSnapshot:
     """The host after somebody else's edit."""
     assert snapshot.manifest
     content = FOREIGN_EDITS[name](snapshot.manifest.content.decode()).encode()
     return dataclasses.replace(snapshot, manifest=dataclasses.replace(snapshot.manifest, content=content))
 
 
-def applied(text: str) -> Snapshot:
+def applied(text: str) -> HostSnapshot:
     """The host after an installation, of a manifest that takes one."""
     try:
         return installed(snapshot_of(text))
@@ -159,7 +160,7 @@ def test_a_configuration_gets_the_extender_and_loses_nothing_or_is_refused(text:
         assert str(error)
         return
     before, after = yaml.safe_load(content), yaml.safe_load(merged)
-    urls = [str(each.get("urlPrefix")).rstrip("/") for each in after.pop("extenders")]
+    urls = [str(extender.get("urlPrefix")).rstrip("/") for extender in after.pop("extenders")]
     assert urls.count(EXTENDER.url) == 1
     before.pop("extenders", None)
     assert after == before

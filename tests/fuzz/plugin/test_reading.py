@@ -17,14 +17,14 @@ from tests.fuzz.strategies.yaml_text import BOMBS, TAGS, damaged_yaml
 from tests.samples.inventory import card_lines
 from tests.samples.plugin import card, layout
 
-from gpushare_core.api.node_object import GPUShareNode
+from gpushare_core.api.share_node import GPUShareNode
 from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.dialects.table import DIALECTS, RESOURCES
 from gpushare_core.text.json_object import UNREADABLE_JSON
 from gpushare_plugin.cluster.container_names import container_ids
 from gpushare_plugin.cluster.pod_watch import read_one
 from gpushare_plugin.cluster.share_node_watch import ShareNodeWatch
-from gpushare_plugin.decide.admit.hints import hinted_cards
+from gpushare_plugin.decide.admit.unadmitted_pods import hinted_cards
 from gpushare_plugin.decide.health.cordon import read_cordon
 from gpushare_plugin.decide.held.pods import is_bound_to, read_pod
 from gpushare_plugin.decide.use.cgroups import cgroup_owners
@@ -36,7 +36,7 @@ from gpushare_plugin.devices.nvml.library import _facts, _optional
 from gpushare_plugin.devices.nvml.use_library import _cgroup
 from gpushare_plugin.devices.simulated.simulation import read_simulation, simulated_reading
 from gpushare_plugin.devices.simulated.use import read_load
-from gpushare_plugin.state import NodeState
+from gpushare_plugin.state import PluginState
 
 KEY = Dialect.allocation_annotation
 INVENTORY = (
@@ -70,7 +70,7 @@ def test_an_odd_pod_is_read_or_refused_with_a_reason(body: Any) -> None:
 @given(objects.watched(objects.SHARE_NODE))
 def test_an_odd_share_node_leaves_what_was_known_in_force(body: Any) -> None:
     async def follow() -> None:
-        state = NodeState("n1")
+        state = PluginState("n1")
         watch = ShareNodeWatch(state, client=None)  # type: ignore[arg-type]  # nothing is asked
         watch._store(objects.SHARE_NODE)
         known = state.share_node
@@ -173,7 +173,7 @@ facts = st.builds(
 @given(st.lists(facts, max_size=4), st.lists(st.sampled_from([card(0), card(1)]), max_size=2, unique=True))
 def test_absurd_answers_of_a_driver_make_a_reading(told: list[CardFacts], known: list[Any]) -> None:
     reading = reading_of(told, frozenset(), known)
-    assert len({each.uuid for each in reading.cards}) == len(reading.cards)
+    assert len({card.uuid for card in reading.cards}) == len(reading.cards)
 
 
 @fuzzes(_facts)

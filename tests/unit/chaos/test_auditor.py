@@ -19,23 +19,23 @@ from chaos.findings import Finding
 from chaos.plan.known import CONTROL_PLANES
 from tests.samples.audit import MEMORY_WORLD
 
-from gpushare_core.audit.difference import Kind
+from gpushare_core.audit.difference import DifferenceKind
 from gpushare_core.audit.records import (
-    Books,
+    ClusterRecords,
     ContainerKey,
-    LedgerBook,
-    NodeBooks,
-    PodBook,
+    LedgerRecord,
+    NodeRecords,
     PodKey,
+    PodRecord,
     SeenCards,
     StoredContainer,
 )
 
-GOOD = MEMORY_WORLD.books()
+GOOD = MEMORY_WORLD.records()
 SEEN = SeenCards(cards=("GPU-0",), units=4)
 
 
-def wrong_environment() -> NodeBooks:
+def wrong_environment() -> NodeRecords:
     """One container sees a card whose units it does not hold."""
     environments = dict(GOOD.environments or {})
     environments[next(iter(environments))] = SeenCards(cards=("GPU-9",), units=4, unit="1Gi")
@@ -46,17 +46,17 @@ def wrong_environment() -> NodeBooks:
 class Readings:
     """Answers one after the other; None: nobody answers."""
 
-    books: list[NodeBooks | None]
+    books: list[NodeRecords | None]
     unread: Mapping[str, str] = field(default_factory=dict)
 
     async def read(self) -> Reading:
         books = self.books.pop(0)
         if books is None:
             raise UnreadableBooksError("the API server does not answer")
-        return Reading({"control-plane-1": Books({books.node: books})}, self.unread)
+        return Reading({"control-plane-1": ClusterRecords({books.node: books})}, self.unread)
 
 
-async def look_at(books: Sequence[NodeBooks | None]) -> list[Finding]:
+async def look_at(books: Sequence[NodeRecords | None]) -> list[Finding]:
     found: list[Finding] = []
     auditor = Auditor(cast("Gatherer", Readings(list(books))), found.append)
     for _ in books:
@@ -74,7 +74,7 @@ async def test_a_breach_is_reported_when_two_readings_show_it() -> None:
     assert {each.rule for each in await look_at([GOOD, bad, bad])} == {"I2"}
 
 
-def released() -> NodeBooks:
+def released() -> NodeRecords:
     """The GPUShareNode counts nobody any more, while the kubelet holds all as before."""
     assert GOOD.share_node
     cards = tuple(replace(card, holders=(), allocated=0) for card in GOOD.share_node.cards)
@@ -95,7 +95,7 @@ async def test_while_nobody_answers_nothing_is_forgotten() -> None:
 async def test_asked_while_nobody_answers_the_books_do_not_agree() -> None:
     auditor = Auditor(cast("Gatherer", Readings([None])), lambda _: None)
     (difference,) = await auditor.differences()
-    assert difference.kind is Kind.UNREADABLE
+    assert difference.kind is DifferenceKind.UNREADABLE
 
 
 async def test_a_book_that_cannot_be_read_in_quiet_is_a_difference() -> None:
@@ -103,7 +103,7 @@ async def test_a_book_that_cannot_be_read_in_quiet_is_a_difference() -> None:
     readings = Readings([GOOD, GOOD], {"ledger of control-plane-2": "its extender does not answer"})
     auditor = Auditor(cast("Gatherer", readings), lambda _: None)
     (difference,) = await auditor.differences()
-    assert difference.kind is Kind.UNREADABLE
+    assert difference.kind is DifferenceKind.UNREADABLE
     assert "ledger of control-plane-2" in difference.sentence
     await auditor.look()
     assert auditor.unread == {"ledger of control-plane-2": 1}
@@ -125,7 +125,7 @@ async def test_a_book_that_cannot_be_read_in_quiet_is_a_difference() -> None:
         ),
     ],
 )
-def test_what_has_to_be_read(books: NodeBooks, ledgers: set[str], missed: set[str]) -> None:
+def test_what_has_to_be_read(books: NodeRecords, ledgers: set[str], missed: set[str]) -> None:
     assert dict(unread([books], ledgers)).keys() == missed
 
 
@@ -133,7 +133,7 @@ async def test_the_ledger_of_every_extender_is_compared() -> None:
     """Whichever is asked next has to be right; the second one counts nothing."""
     good = GOOD.ledger
     assert good is not None
-    every = by_extender([GOOD], {"one": {GOOD.node: good}, "two": {GOOD.node: LedgerBook()}})
+    every = by_extender([GOOD], {"one": {GOOD.node: good}, "two": {GOOD.node: LedgerRecord()}})
 
     class Both:
         async def read(self) -> Reading:
@@ -165,11 +165,11 @@ def test_containers_of_pods_that_everybody_has_given_up_are_not_compared() -> No
     environments: dict[ContainerKey, SeenCards | None] = {
         key(uid): SEEN for uid in ("api", "kubelet", "none")
     }
-    pods = [PodBook(key=PodKey("chaos", "a", "api"), node="gpu-1", kubelet_uid="api")]
+    pods = [PodRecord(key=PodKey("chaos", "a", "api"), node="gpu-1", kubelet_uid="api")]
     stored = {ContainerKey(PodKey("", "", "kubelet"), "main"): StoredContainer()}
     assert without_abandoned(environments, pods, stored).keys() == {key("api"), key("kubelet")}
 
 
 def test_a_static_pod_is_known_by_the_kubelets_uid() -> None:
-    pods = [PodBook(key=PodKey("chaos", "a", "mirror"), node="gpu-1", kubelet_uid="file")]
+    pods = [PodRecord(key=PodKey("chaos", "a", "mirror"), node="gpu-1", kubelet_uid="file")]
     assert without_abandoned({key("file"): SEEN}, pods, None)

@@ -2,12 +2,16 @@
 
 import json
 
-from gpushare_cli.decide.report import AuditReport, ExitCode, audit_json, audit_text, residue_text
-from gpushare_core.audit.difference import Difference, Kind
+from gpushare_cli.decide.report import AuditReport, AuditStatus, audit_json, audit_text, residue_text
+from gpushare_core.audit.difference import Difference, DifferenceKind
 from gpushare_core.residue import Residue
 
 DIFFERENCE = Difference(
-    node="gpu-1", kind=Kind.UNCOUNTED, card="GPU-0", pod="default/a", sentence="units look free: see the log"
+    node="gpu-1",
+    kind=DifferenceKind.UNCOUNTED,
+    card="GPU-0",
+    pod="default/a",
+    sentence="units look free: see the log",
 )
 REPORT = AuditReport(nodes=1, pods=2, books=("annotations",), differences=[DIFFERENCE])
 
@@ -25,7 +29,7 @@ def test_a_table_then_sentences_then_what_was_compared() -> None:
 
 def test_nothing_found() -> None:
     report = AuditReport(nodes=3, pods=1, books=("annotations", "x"), unread=("y (how)",))
-    assert report.exit_code is ExitCode.NONE
+    assert report.exit_code is AuditStatus.NONE
     assert audit_text(report).splitlines() == [
         "No difference. Compared on 3 nodes, 1 pod: annotations, x.",
         "Not compared: y (how).",

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import yaml
 
-from gpushare_cli.gather.traces import COLLECTIONS
+from gpushare_cli.gather.cluster import COLLECTIONS
 from gpushare_core.kube.paths import PODS, SHARE_NODES
 
 ROOT = Path(__file__).resolve().parents[3]

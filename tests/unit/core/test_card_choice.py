@@ -4,7 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpushare_core.placement.card_choice import Card, CardRequest, Strategy, choose
+from gpushare_core.placement.card_choice import (
+    Card,
+    CardRequest,
+    ChoiceReason,
+    Strategy,
+    choice_reason,
+    choose,
+)
 
 CARDS = st.lists(
     st.builds(
@@ -29,7 +36,7 @@ def on_one(units: int) -> CardRequest:
 
 
 def cards(*allocated: int, units: int = 16) -> list[Card]:
-    return [Card(f"GPU-{index}", index, units, each) for index, each in enumerate(allocated)]
+    return [Card(f"GPU-{index}", index, units, used) for index, used in enumerate(allocated)]
 
 
 @pytest.mark.parametrize(
@@ -98,9 +105,38 @@ def test_chosen_cards_are_distinct_healthy_and_never_over_committed(
 @given(CARDS, st.integers(1, 24))
 def test_binpack_leaves_the_least_and_spread_the_most(present: list[Card], units: int) -> None:
     free = [card.free for card in present if card.fits(units)]
-    tight, wide = (choose(present, on_one(units), each) for each in (Strategy.BINPACK, Strategy.SPREAD))
+    tight, wide = (
+        choose(present, on_one(units), strategy) for strategy in (Strategy.BINPACK, Strategy.SPREAD)
+    )
     assert [card.free for card in (*tight, *wide)] == ([min(free), max(free)] if free else [])
 
 
 def test_every_strategy_can_place() -> None:
     assert all(choose(cards(0), on_one(1), strategy) for strategy in Strategy)
+
+
+def open_to_all(allocated: int, index: int) -> Card:
+    """A card that its first use takes from other classes."""
+    return Card(f"GPU-{index}", index, 16, allocated, lockable=True)
+
+
+@pytest.mark.parametrize(
+    ("present", "strategy", "reason"),
+    [
+        pytest.param(cards(4, 14), Strategy.BINPACK, ChoiceReason.ONLY, id="the other one is too full"),
+        pytest.param(cards(4, 8, 0), Strategy.BINPACK, ChoiceReason.TIGHTEST, id="tightest"),
+        pytest.param(cards(4, 4, 0), Strategy.BINPACK, ChoiceReason.TIGHTEST, id="of two that are as tight"),
+        pytest.param(cards(4, 8, 0), Strategy.SPREAD, ChoiceReason.EMPTIEST, id="emptiest"),
+        pytest.param(cards(0, 0), Strategy.BINPACK, ChoiceReason.FIRST, id="all alike"),
+        pytest.param(cards(8, 8), Strategy.SPREAD, ChoiceReason.FIRST, id="all alike, spread"),
+        pytest.param(
+            [*cards(8), open_to_all(0, 1)], Strategy.SPREAD, ChoiceReason.IN_USE, id="unused cards stay free"
+        ),
+        pytest.param(
+            [*cards(8, 4), open_to_all(0, 2)], Strategy.SPREAD, ChoiceReason.EMPTIEST, id="of those in use"
+        ),
+    ],
+)
+def test_a_choice_has_its_reason(present: list[Card], strategy: Strategy, reason: ChoiceReason) -> None:
+    chosen = [card.uuid for card in choose(present, on_one(4), strategy)]
+    assert choice_reason(present, 4, chosen=chosen, strategy=strategy) is reason

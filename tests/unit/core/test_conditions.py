@@ -5,13 +5,13 @@ from datetime import UTC, datetime
 import pytest
 
 from gpushare_core.api.conditions import (
+    Condition,
     ConditionState,
     condition_false,
     condition_true,
     condition_unknown,
     dated_conditions,
 )
-from gpushare_core.api.node_object import Condition
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 EARLIER = "2026-11-20T08:00:00Z"
@@ -30,7 +30,7 @@ def condition(status: str) -> Condition:
     ],
 )
 def test_a_new_condition_begins_now(state: ConditionState, status: str) -> None:
-    (dated,) = dated_conditions([state], before=[], generation=3, now=NOW, of=Condition)
+    (dated,) = dated_conditions([state], before=[], generation=3, now=NOW)
     assert (dated.status, dated.last_transition_time) == (status, "2026-11-21T12:00:00Z")
     assert (dated.reason, dated.observed_generation) == (state.reason, 3)
 
@@ -48,10 +48,9 @@ def test_the_transition_is_when_the_status_changed(before: str, since: str) -> N
         before=[condition(before)],
         generation=1,
         now=NOW,
-        of=Condition,
     )
     assert (dated.last_transition_time, dated.reason, dated.message) == (since, "New", "other words")
 
 
 def test_a_condition_that_is_not_decided_any_more_goes() -> None:
-    assert dated_conditions([], before=[condition("True")], generation=1, now=NOW, of=Condition) == []
+    assert dated_conditions([], before=[condition("True")], generation=1, now=NOW) == []

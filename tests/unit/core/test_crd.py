@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 from gpushare_core.api import crd
+from gpushare_core.api.enums import Mode
 from gpushare_core.api.share_node import NodeSpec
 from gpushare_core.text.json_object import Json
 
@@ -74,9 +75,9 @@ def test_the_status_has_no_defaults_and_conditions_are_a_map(resource: crd.Custo
 
 def test_what_the_operator_writes_is_what_the_api_server_would_fill_in() -> None:
     """Otherwise each reconciliation would find a difference."""
-    written = NodeSpec(policy="p", mode="Memory", memory_unit="1Gi").to_json()
+    written = NodeSpec(policy="p", mode=Mode.MEMORY, memory_unit="1Gi").to_json()
     properties = schema_of(crd.NODE)["properties"]["spec"]["properties"]
-    defaults = {name: each["default"] for name, each in properties.items() if "default" in each}
+    defaults = {name: schema["default"] for name, schema in properties.items() if "default" in schema}
     assert defaults.keys() <= written.keys()
     assert {name: written[name] for name in defaults if defaults[name] != {}} == {
         name: value for name, value in defaults.items() if value != {}

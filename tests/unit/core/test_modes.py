@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpushare_core.api.enums import Mode
-from gpushare_core.placement.card_choice import Card, Strategy
+from gpushare_core.placement.card_choice import Card, ChoiceReason, Strategy
 from gpushare_core.placement.modes.sharing_mode import Room, SharingMode
 from gpushare_core.placement.modes.table import (
     MEMORY,
@@ -22,7 +22,7 @@ EVERY_MODE = [pytest.param(mode, id=name) for name, mode in MODES.items()]
 CARDS = st.lists(
     st.tuples(st.integers(0, 20), st.integers(0, 30), st.booleans()),
     max_size=8,
-).map(lambda each: [Card(f"GPU-{index}", index, *card) for index, card in enumerate(each)])
+).map(lambda cards: [Card(f"GPU-{index}", index, *card) for index, card in enumerate(cards)])
 
 
 def test_the_api_offers_every_mode() -> None:
@@ -199,6 +199,35 @@ def free_cards(*numa_nodes: int, allocated: tuple[int, ...] = ()) -> list[Card]:
 )
 def test_whole_cards_come_from_one_numa_node(cards: list[Card], amount: int, indices: list[int]) -> None:
     assert CARDS_MODE.choose(cards, amount) == {f"GPU-{index}": 1 for index in indices}
+
+
+@pytest.mark.parametrize(
+    ("cards", "amount", "reason"),
+    [
+        pytest.param(linked_cards((0, 0), (0, 1), (0, 0)), 2, ChoiceReason.LINKED, id="linked"),
+        pytest.param(linked_cards((0, -1), (0, -1), (1, -1)), 2, ChoiceReason.NUMA_NODE, id="near"),
+        pytest.param(linked_cards((0, 0), (0, 0)), 1, ChoiceReason.FIRST, id="one of a single group"),
+        pytest.param(free_cards(-1, -1, -1), 2, ChoiceReason.FIRST, id="nothing known"),
+        pytest.param(free_cards(0, 1, allocated=(1,)), 1, ChoiceReason.ONLY, id="the others are taken"),
+    ],
+)
+def test_whole_cards_have_the_reason_of_their_group(
+    cards: list[Card], amount: int, reason: ChoiceReason
+) -> None:
+    chosen = CARDS_MODE.choose(cards, amount)
+    assert CARDS_MODE.reason(cards, chosen, Strategy.BINPACK) is reason
+
+
+@pytest.mark.parametrize(
+    ("strategy", "reason"),
+    [
+        pytest.param(Strategy.BINPACK, ChoiceReason.TIGHTEST, id="binpack"),
+        pytest.param(Strategy.SPREAD, ChoiceReason.EMPTIEST, id="spread"),
+    ],
+)
+def test_units_of_memory_have_the_reason_of_their_strategy(strategy: Strategy, reason: ChoiceReason) -> None:
+    cards = [Card("a", 0, 16, 4), Card("b", 1, 16, 8), Card("c", 2, 16)]
+    assert MEMORY.reason(cards, MEMORY.choose(cards, 4, strategy), strategy) is reason
 
 
 REQUEST = PodRequest(

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from gpushare_core.api.enums import Mode, Source
 from gpushare_core.api.policy import PolicySpec
-from gpushare_core.api.share_node import GPUShareNode, NodeSpec
+from gpushare_core.api.share_node import GPUShareNode
 from gpushare_core.api.timestamps import rfc3339
 
 
@@ -90,7 +90,7 @@ def test_a_node_gets_what_its_rule_and_its_policy_say() -> None:
             "operator": {"logLevel": "error"},
         }
     )
-    written = NodeSpec.of_rule("default", spec, spec.nodes[0]).to_json()
+    written = spec.of_node("default", spec.nodes[0]).to_json()
     assert written["policy"] == "default"
     assert (written["memoryUnit"], written["reservedMemory"]) == ("2Gi", "1Gi")
     assert (written["strategy"], written["logLevel"]) == ("Spread", "debug")
@@ -100,13 +100,13 @@ def test_a_node_gets_what_its_rule_and_its_policy_say() -> None:
 def test_what_nobody_asks_for_is_not_written_to_nodes() -> None:
     """An upgrade writes no GPUShareNode anew because of a field that it brings."""
     spec = PolicySpec.model_validate({"nodes": [{"names": ["a"]}]})
-    written = NodeSpec.of_rule("default", spec, spec.nodes[0]).to_json()
+    written = spec.of_node("default", spec.nodes[0]).to_json()
     assert written.keys().isdisjoint({"extenderLogLevel", "candidates"})
 
 
 def test_a_share_node_without_status_is_read() -> None:
     spec = {"policy": "p", "mode": "Memory", "memoryUnit": "1Gi"}
-    node = GPUShareNode.model_validate({"metadata": {"name": "gpu-1"}, "spec": spec})
+    node = GPUShareNode.from_json({"metadata": {"name": "gpu-1"}, "spec": spec})
     assert node.status.cards == []
 
 

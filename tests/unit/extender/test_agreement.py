@@ -14,7 +14,7 @@ from gpushare_core.dialects.table import DIALECTS
 from gpushare_core.placement.modes.table import MODES, NODE_MODES
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_extender.decide.audit.fast_path import surely_agree
-from gpushare_extender.decide.audit.records import node_books
+from gpushare_extender.decide.audit.records import node_records
 from gpushare_extender.ledger.booking import Booking, without_pod
 from gpushare_extender.ledger.ledger import DoesNotFitError, Ledger
 from gpushare_extender.objects.holder import CardUnits, PodUpdate
@@ -121,7 +121,7 @@ def agreeing() -> Ledger:
 @example(ledger=agreeing(), what="")
 def test_the_rules_find_nothing_where_books_surely_agree(ledger: Ledger, what: str) -> None:
     if surely_agree(corrupt(ledger, what=what), "n1"):
-        books = node_books(ledger, "n1")
+        books = node_records(ledger, "n1")
         assert books is not None
         assert node_differences(books) == []
 

@@ -2,13 +2,14 @@
 
 import pytest
 from msgspec.structs import replace
+from tests.fakes.ledger_listener import HeardChanges
 from tests.samples.extender import asked, cordoning, pod_update, reference, reporting, share_node
 
-from gpushare_core.audit.difference import Kind
+from gpushare_core.audit.difference import DifferenceKind
 from gpushare_core.audit.differences import node_differences
 from gpushare_core.placement.modes.table import NODE_MODES
 from gpushare_core.placement.requests import ResourceClass
-from gpushare_extender.decide.audit.records import node_books, settled_differences
+from gpushare_extender.decide.audit.records import node_records, settled_differences
 from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.objects.holder import PodUpdate
 from gpushare_extender.objects.share_node import ShareNode
@@ -25,7 +26,7 @@ def ledger(reported: ShareNode, *updates: PodUpdate) -> Ledger:
 
 
 def found(seen: Ledger) -> list[str]:
-    books = node_books(seen, "n1")
+    books = node_records(seen, "n1")
     return (
         [f"{node_difference.kind} {node_difference.pod}" for node_difference in node_differences(books)]
         if books
@@ -120,16 +121,16 @@ def test_books_that_differ(seen: Ledger, expected: list[str]) -> None:
 
 
 def test_of_a_card_that_pods_come_to_all_the_time_nothing_is_said() -> None:
-    books = node_books(ledger(mixed(), pod_update("a", c0=4), pod_update("b", c1=4)), "n1")
+    books = node_records(ledger(mixed(), pod_update("a", c0=4), pod_update("b", c1=4)), "n1")
     assert books
     assert {node_difference.kind for node_difference in node_differences(books)} == {
-        Kind.LOCK_DIFFERS,
-        Kind.SHARES_DIFFER,
+        DifferenceKind.LOCK_DIFFERS,
+        DifferenceKind.SHARES_DIFFER,
     }
     assert [
         (settled_difference.kind, settled_difference.uid)
         for settled_difference in settled_differences(books, ())
-    ] == [(Kind.SHARES_DIFFER, "b")]
+    ] == [(DifferenceKind.SHARES_DIFFER, "b")]
     assert settled_differences(books, {"b"}) == []
 
 
@@ -148,8 +149,8 @@ def test_a_defect_of_the_sums_is_found() -> None:
 
 
 def test_every_change_of_a_node_is_told() -> None:
-    told: list[str] = []
-    seen = Ledger(node_changed=told.append)
+    heard = HeardChanges()
+    seen, told = Ledger(heard), heard.nodes
     for change in (
         lambda: seen.set_share_node(share_node()),
         lambda: seen.set_pod(pod_update("a", c0=4)),

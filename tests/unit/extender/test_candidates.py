@@ -13,9 +13,8 @@ from tests.samples.extender import asked, pod_request, pod_update, reference, sh
 from gpushare_core.placement.card_choice import Strategy
 from gpushare_core.placement.modes.table import MODES
 from gpushare_core.placement.requests import PodRequest, ResourceClass
-from gpushare_extender.decide.fit.candidates import alike, offer
+from gpushare_extender.decide.fit.candidates import alike, offer, prioritize_nodes
 from gpushare_extender.decide.fit.filter import FilterResult, Narrowing, filter_nodes
-from gpushare_extender.decide.fit.prioritize import prioritize_nodes
 from gpushare_extender.ledger.fit_index import Answer, Fit
 from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.objects.share_node import ShareNode

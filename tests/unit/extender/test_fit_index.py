@@ -16,10 +16,10 @@ from gpushare_core.placement.card_choice import Card, Strategy
 from gpushare_core.placement.modes.table import MODES, NODE_MODES, mode_serving
 from gpushare_core.placement.node_ranking import Candidate, ranking_key
 from gpushare_core.placement.requests import PodRequest, Request, ResourceClass, ResourceRequest
-from gpushare_extender.ledger.fit_index import MAX_SHAPES, Fit, NodeState
+from gpushare_extender.ledger.fit_index import MAX_SHAPES, Fit, SharedAnswers
 from gpushare_extender.ledger.ledger import DoesNotFitError, Ledger
 from gpushare_extender.ledger.node_ledger import NodeLedger
-from gpushare_extender.ledger.unreleased_pods import DEPARTURE_SECONDS
+from gpushare_extender.ledger.unreleased_pods import UNRELEASED_SECONDS
 from gpushare_extender.objects.holder import CardUnits, Holder, PodUpdate
 from gpushare_extender.objects.share_node import ShareNode, node_unit, unit_meaning
 
@@ -164,7 +164,7 @@ class IndexMachine(RuleBasedStateMachine):
     def what_comes_of_a_bind(self, data: st.DataObject) -> None:
         uid = data.draw(st.sampled_from(self.uids))
         ends = {
-            "confirmed": lambda: self.ledger.confirm(uid, now=self.now),
+            "confirmed": lambda: self.ledger.reservations.confirm(uid, now=self.now),
             "released": lambda: self.ledger.release(uid),
             "left": lambda: self.ledger.pod_deleted(uid, now=self.now),
             "dropped": lambda: self.ledger.drop_pod(uid),
@@ -204,8 +204,8 @@ class IndexMachine(RuleBasedStateMachine):
 
     @rule()
     def time_passes(self) -> None:
-        self.now += DEPARTURE_SECONDS
-        self.ledger.end_departures(now=self.now)
+        self.now += UNRELEASED_SECONDS
+        self.ledger.free_unreleased(now=self.now)
 
     @rule(data=st.data())
     def the_watch_lists_anew(self, data: st.DataObject) -> None:
@@ -353,17 +353,17 @@ def test_states_forget_the_requests_that_are_not_remembered(ledger: Ledger) -> N
     for units in range(1, 1000):
         ledger.answers(NAMES, pod_request(units))
     gc.collect()
-    states = [each for each in gc.get_objects() if isinstance(each, NodeState)]
+    states = [each for each in gc.get_objects() if isinstance(each, SharedAnswers)]
     assert max(len(state.answers) for state in states) == MAX_SHAPES
 
 
 def test_states_that_no_node_is_in_any_more_are_forgotten(ledger: Ledger) -> None:
     gc.collect()
-    before = sum(isinstance(each, NodeState) for each in gc.get_objects())
+    before = sum(isinstance(each, SharedAnswers) for each in gc.get_objects())
     for number in range(1, 300):
         ledger.set_share_node(replace(share_node("n1"), compute_score=number))
         ledger.answers(NAMES, pod_request(4))
     for name in NAMES[1:]:
         ledger.drop_share_node(name)
     gc.collect()
-    assert sum(isinstance(each, NodeState) for each in gc.get_objects()) == before + 1
+    assert sum(isinstance(each, SharedAnswers) for each in gc.get_objects()) == before + 1

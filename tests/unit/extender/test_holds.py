@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
+from tests.fakes.ledger_listener import HeardChanges
 from tests.samples.extender import asked, holder, pod_request, reference, share_node
 from tests.samples.preemption import ledger_with, mixed_node
 
@@ -97,8 +98,8 @@ def test_a_more_important_pod_elsewhere_leaves_it() -> None:
 
 
 def test_everybody_hears_of_its_end() -> None:
-    heard: list[tuple[str, int]] = []
-    ledger = Ledger(lambda name, amount: heard.append((name, amount)))
+    changes = HeardChanges()
+    ledger, heard = Ledger(changes), changes.rooms
     ledger.set_share_node(share_node("n1", 16))
     hold(ledger)
     heard.clear()
@@ -107,8 +108,8 @@ def test_everybody_hears_of_its_end() -> None:
 
 
 def test_the_pod_hears_when_its_card_is_free() -> None:
-    heard: list[str] = []
-    ledger = Ledger(held_is_free=heard.append)
+    changes = HeardChanges()
+    ledger, heard = Ledger(changes), changes.fits_now
     ledger.set_share_node(share_node("n1", 16))
     ledger.reserve(reference("a"), node="n1", request=asked(16))
     hold(ledger, gone={"uid-a"})
@@ -119,8 +120,8 @@ def test_the_pod_hears_when_its_card_is_free() -> None:
 
 def test_a_pod_hears_when_it_may_go_elsewhere_than_to_where_it_had_units_reserved() -> None:
     """Meanwhile it was refused on all other nodes; the room on its own may be no more than before."""
-    heard: list[str] = []
-    ledger = Ledger(held_is_free=heard.append)
+    changes = HeardChanges()
+    ledger, heard = Ledger(changes), changes.fits_now
     ledger.set_share_node(share_node("n1", 16, 16))
     for name in ("a", "b"):
         ledger.reserve(reference(name), node="n1", request=asked(4))
@@ -128,7 +129,7 @@ def test_a_pod_hears_when_it_may_go_elsewhere_than_to_where_it_had_units_reserve
     assert heard == ["uid-a"]
     ledger.release_later("uid-b", now=0.0)
     assert heard == ["uid-a"], "its units count still"
-    ledger.end_departures(now=1000.0)
+    ledger.free_unreleased(now=1000.0)
     assert heard == ["uid-a", "uid-b"]
 
 

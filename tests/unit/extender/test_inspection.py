@@ -3,6 +3,7 @@
 import msgspec
 from tests.samples.extender import asked, cordoning, pod_update, reference, reporting, share_node
 
+from gpushare_core.placement.card_choice import ChoiceReason
 from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.verbs.inspection import inspect_all, inspect_node
 
@@ -93,3 +94,16 @@ def test_all_nodes_that_share_cards_sorted_by_name() -> None:
 
 def test_a_node_that_does_not_share_cards_has_no_view() -> None:
     assert inspect_node(Ledger(), "n1") is None
+
+
+def test_a_pod_that_was_bound_here_shows_why_it_has_its_card() -> None:
+    ledger = Ledger()
+    ledger.set_share_node(share_node("n1", 16, 8))
+    ledger.set_pod(pod_update("a", c0=4))
+    ledger.set_pod(pod_update("b", c0=4, c1=2))
+    choices = {"b": {"n1-0": ChoiceReason.TIGHTEST}, "gone": {"n1-0": ChoiceReason.ONLY}}
+    (node,) = msgspec.to_builtins(inspect_all(ledger, choices=choices))["nodes"]
+    assert [[pod.get("reason") for pod in card["pods"]] for card in node["cards"]] == [
+        [None, "tightest card that fits"],
+        [None],
+    ]

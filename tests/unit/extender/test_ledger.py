@@ -2,11 +2,12 @@
 
 import pytest
 from msgspec import structs
+from tests.fakes.ledger_listener import HeardChanges
 from tests.samples.extender import GI, RESOURCE, asked, holder, pod_update, reference, reporting, share_node
 
 from gpushare_core.placement.card_choice import Strategy
 from gpushare_extender.ledger.ledger import DoesNotFitError, Ledger
-from gpushare_extender.ledger.unreleased_pods import DEPARTURE_SECONDS
+from gpushare_extender.ledger.unreleased_pods import UNRELEASED_SECONDS
 from gpushare_extender.objects.holder import Holder, PodUpdate
 from gpushare_extender.objects.share_node import ReportedHolder
 
@@ -91,7 +92,7 @@ class TestAnotherNode:
         ledger.replace_pods([pod_update("a", node="n2", c1=16)], begun=1.0)
         assert (used(ledger, "n1"), used(ledger, "n2")) == ([4, 0], [0, 16])
         ledger.replace_pods([], begun=2.0)
-        ledger.end_departures(now=2.0 + DEPARTURE_SECONDS)
+        ledger.free_unreleased(now=2.0 + UNRELEASED_SECONDS)
         assert (used(ledger, "n1"), used(ledger, "n2")) == ([0, 0], [0, 0])
 
 
@@ -109,9 +110,9 @@ class TestDepartures:
         ledger.set_pod(pod_update("a", c0=4))
         ledger.pod_deleted("a", now=100.0)
         ledger.set_share_node(reporting(share_node("n1"), other=1))
-        ledger.end_departures(now=99.0 + DEPARTURE_SECONDS)
+        ledger.free_unreleased(now=99.0 + UNRELEASED_SECONDS)
         assert (used(ledger), ledger.holder("a")) == ([5, 0], None)
-        ledger.end_departures(now=100.0 + DEPARTURE_SECONDS)
+        ledger.free_unreleased(now=100.0 + UNRELEASED_SECONDS)
         assert used(ledger) == [1, 0]
 
     def test_once_it_tells_that_counts_alone(self, ledger: Ledger) -> None:
@@ -178,14 +179,14 @@ class TestDepartures:
         ledger.set_pod(pod_update("a", c0=4))
         ledger.pod_deleted("a", now=100.0)
         ledger.set_pod(pod_update("a", c1=4))
-        ledger.end_departures(now=1000.0)
+        ledger.free_unreleased(now=1000.0)
         assert used(ledger) == [0, 4]
 
     def test_a_list_without_it_counts_from_when_it_began(self, ledger: Ledger) -> None:
         ledger.set_pod(pod_update("a", c0=4))
         ledger.replace_pods([], begun=100.0)
         assert used(ledger) == [4, 0]
-        ledger.end_departures(now=100.0 + DEPARTURE_SECONDS)
+        ledger.free_unreleased(now=100.0 + UNRELEASED_SECONDS)
         assert used(ledger) == [0, 0]
 
 
@@ -309,7 +310,7 @@ class TestReservations:
         reserve(ledger, "a", 12)
         ledger.release("a")
         assert used(ledger) == [0, 0]
-        assert not ledger.is_reserved("a")
+        assert "a" not in ledger.reservations
 
     def test_a_pod_cannot_reserve_twice(self, ledger: Ledger) -> None:
         reserve(ledger, "a", 4)
@@ -319,23 +320,23 @@ class TestReservations:
     def test_the_annotation_takes_the_place_of_the_reservation(self, ledger: Ledger) -> None:
         reserve(ledger, "a", 4)
         ledger.set_pod(pod_update("a", c0=4))
-        ledger.confirm("a", now=5.0)
+        ledger.reservations.confirm("a", now=5.0)
         ledger.release("a")
         assert used(ledger) == [4, 0]
-        assert not ledger.is_reserved("a")
+        assert "a" not in ledger.reservations
 
     def test_a_pod_deleted_before_its_bind_is_answered_does_not_come_back(self, ledger: Ledger) -> None:
         reserve(ledger, "a", 4)
         ledger.set_pod(pod_update("a", c0=4))
         ledger.drop_pod("a")
-        ledger.confirm("a", now=5.0)
+        ledger.reservations.confirm("a", now=5.0)
         assert used(ledger) == [0, 0]
 
     def test_an_update_without_annotation_leaves_a_reservation_alone(self, ledger: Ledger) -> None:
         reserve(ledger, "a", 4)
         ledger.set_pod(PodUpdate("a"))
         assert used(ledger) == [4, 0]
-        ledger.confirm("a", now=5.0)
+        ledger.reservations.confirm("a", now=5.0)
         ledger.set_pod(PodUpdate("a"))
         assert used(ledger) == [4, 0]
 
@@ -343,7 +344,7 @@ class TestReservations:
         reserve(ledger, "a", 4)
         ledger.replace_pods([], begun=100.0)
         assert used(ledger) == [4, 0]
-        assert ledger.is_unconfirmed("a")
+        assert ledger.reservations.is_unconfirmed("a")
 
     @pytest.mark.parametrize(
         ("begun", "units"),
@@ -355,9 +356,9 @@ class TestReservations:
     )
     def test_a_list_without_a_confirmed_pod(self, ledger: Ledger, begun: float, units: int) -> None:
         reserve(ledger, "a", 4)
-        ledger.confirm("a", now=5.0)
+        ledger.reservations.confirm("a", now=5.0)
         ledger.replace_pods([], begun=begun)
-        ledger.end_departures(now=begun + DEPARTURE_SECONDS)
+        ledger.free_unreleased(now=begun + UNRELEASED_SECONDS)
         assert used(ledger) == [units, 0]
 
     def test_a_list_takes_the_place_of_all_allocations(self, ledger: Ledger) -> None:
@@ -366,7 +367,7 @@ class TestReservations:
         ledger.replace_pods(
             [pod_update("stays", c0=2), pod_update("new", c1=1), PodUpdate("plain")], begun=1.0
         )
-        ledger.end_departures(now=1.0 + DEPARTURE_SECONDS)
+        ledger.free_unreleased(now=1.0 + UNRELEASED_SECONDS)
         assert used(ledger) == [2, 1]
 
 
@@ -484,8 +485,8 @@ class TestReportedHolders:
 
 def test_a_list_of_the_nodes_that_there_are_changes_only_those_that_have_changed() -> None:
     """All that is remembered of a node goes with a change, and it is audited: the list has them all."""
-    changed: list[str] = []
-    ledger = Ledger(node_changed=changed.append)
+    heard = HeardChanges()
+    ledger, changed = Ledger(heard), heard.nodes
     ledger.replace_share_nodes([share_node("n1"), share_node("n2"), share_node("n3")])
     known = ledger.answers(["n1", "n2"], asked(4))
     changed.clear()
@@ -500,8 +501,8 @@ class TestConfirmation:
     """What a watch shows of a bind that was made here."""
 
     def test_it_changes_no_sums_and_is_known_from_then_on(self) -> None:
-        changed, looked = list[str](), list[str]()
-        ledger = Ledger(node_changed=changed.append)
+        heard, looked = HeardChanges(), list[str]()
+        ledger, changed = Ledger(heard), heard.nodes
         ledger.replace_share_nodes([share_node("n1")])
         reserved = reserve(ledger, "a", 4)
         changed.clear()
@@ -513,7 +514,7 @@ class TestConfirmation:
         sums = ledger.node("n1")
         assert sums is not None
         assert sums.holders["a"] is seen
-        assert not ledger.is_reserved("a")
+        assert "a" not in ledger.reservations
         assert sorted(used(ledger)) == [0, 4]
 
     @pytest.mark.parametrize("units", [3, 5])

@@ -90,7 +90,7 @@ def see_own(pod: str) -> Operation:
 def leave(pod: str) -> Operation:
     def apply(ledger: Ledger, model: Model) -> None:
         ledger.pod_deleted(reference(pod).uid, now=0.0)
-        ledger.end_departures(now=inf)
+        ledger.free_unreleased(now=inf)
         model.seen.discard(pod)
         model.on.pop(pod, None)
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.fakes.ledger_listener import HeardChanges
 from tests.samples.extender import asked, holder, reference, reporting, share_node
 
 from gpushare_core.dialects.gpushare import GPUSHARE
@@ -22,23 +23,17 @@ RESOURCE = GPUSHARE.memory_resource
 class Seen:
     """A ledger, and what it has told."""
 
-    rooms: list[tuple[str, int]] = field(default_factory=list)
-    changed: list[str] = field(default_factory=list)
-    fits: list[str] = field(default_factory=list)
+    heard: HeardChanges = field(default_factory=HeardChanges)
     before: dict[str, int] = field(default_factory=dict)
     """Node -> the greatest amount that fitted there before the list."""
     ledger: Ledger = field(init=False)
 
     def __post_init__(self) -> None:
-        self.ledger = Ledger(
-            has_room=lambda name, amount: self.rooms.append((name, amount)),
-            held_is_free=self.fits.append,
-            node_changed=self.changed.append,
-        )
+        self.ledger = Ledger(self.heard)
 
     def the_list_comes(self) -> None:
         self.before = {**self.ledger.greatest[RESOURCE]}
-        for each in (self.rooms, self.changed, self.fits):
+        for each in (self.heard.rooms, self.heard.nodes, self.heard.fits_now):
             each.clear()
 
     def sums(self) -> dict[str, object]:
@@ -120,10 +115,10 @@ def set_one_by_one(ledger: Ledger, after: Sequence[ShareNode]) -> None:
 def assert_same(together: Seen, one_by_one: Seen) -> None:
     assert together.sums() == one_by_one.sums()
     assert together.ledger.node_names() == one_by_one.ledger.node_names()
-    assert sorted(together.changed) == sorted(set(one_by_one.changed))
-    assert set(together.fits) <= set(one_by_one.fits)
+    assert sorted(together.heard.nodes) == sorted(set(one_by_one.heard.nodes))
+    assert set(together.heard.fits_now) <= set(one_by_one.heard.fits_now)
     after, before = together.ledger.greatest[RESOURCE], together.before
-    assert sorted(together.rooms) == sorted(
+    assert sorted(together.heard.rooms) == sorted(
         (RESOURCE, amount) for name, amount in after.items() if amount > before.get(name, 0)
     )
 
@@ -131,5 +126,5 @@ def assert_same(together: Seen, one_by_one: Seen) -> None:
 def test_a_node_of_many_pods_is_told_of_once() -> None:
     here = seen([share_node("n1", 16)], [], held=False)
     here.ledger.replace_pods([PodUpdate(uid, holder(uid, c0=4)) for uid in UIDS], begun=1.0)
-    assert here.changed == ["n1"]
+    assert here.heard.nodes == ["n1"]
     assert here.ledger.greatest[RESOURCE] == {"n1": 4}

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
+from tests.fakes.ledger_listener import HeardChanges
 from tests.samples.extender import asked, pod_update, reference, reporting, share_node
 
 from gpushare_core.allocation_annotation import Allocation, encode_allocation
@@ -14,10 +15,11 @@ from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.placement.modes.table import NODE_MODES
 from gpushare_core.placement.requests import PodRequest, ResourceClass, ResourceRequest
 from gpushare_extender.bind.binding import allocation_of
+from gpushare_extender.decide.fit.candidates import prioritize_nodes
 from gpushare_extender.decide.fit.filter import filter_nodes
-from gpushare_extender.decide.fit.prioritize import prioritize_nodes
-from gpushare_extender.decide.waiting.unschedulable_pods import RefusedPods
+from gpushare_extender.decide.waiting.unschedulable_pods import UnschedulablePods
 from gpushare_extender.ledger.ledger import DoesNotFitError, Ledger
+from gpushare_extender.ledger.listener import LedgerListener
 from gpushare_extender.objects.holder import read_pod
 from gpushare_extender.objects.share_node import ShareNode
 
@@ -89,8 +91,8 @@ def test_of_two_classes_that_race_for_the_last_free_card_one_is_refused_with_a_r
 
 
 def test_what_waits_for_a_card_hears_when_one_is_free_again() -> None:
-    room: list[tuple[str, int]] = []
-    ledger = Ledger(lambda name, amount: room.append((name, amount)))
+    heard = HeardChanges()
+    ledger, room = Ledger(heard), heard.rooms
     ledger.set_share_node(mixed(86))
     reserve(ledger, "first", asked(10))
     room.clear()
@@ -159,15 +161,16 @@ def test_a_pause_that_is_over_counts_no_more() -> None:
 
 def test_a_pod_of_two_classes_is_woken_when_another_card_than_the_largest_has_room() -> None:
     """A free card offers as much of each class alone as it did before."""
-    refused = RefusedPods()
+    refused = UnschedulablePods()
 
-    def has_room(name: str, amount: int) -> None:
-        refused.has_room(name, amount)
+    class Waiting(LedgerListener):
+        def has_room(self, name: str, amount: int) -> None:
+            refused.has_room(name, amount)
 
-    def card_has_room() -> None:
-        refused.card_has_room()
+        def card_has_room(self) -> None:
+            refused.card_has_room()
 
-    ledger = Ledger(has_room, card_has_room=card_has_room)
+    ledger = Ledger(Waiting())
     ledger.set_share_node(mixed(86, 86))
     ledger.set_pod(pod_update("a", c0=80))
     ledger.set_pod(pod_update("b", c0=1))

@@ -14,10 +14,10 @@ from tests.samples.extender import RESOURCE, asked, reference, reporting, share_
 
 from gpushare_core.audit.differences import node_differences
 from gpushare_extender.decide.audit.fast_path import surely_agree
-from gpushare_extender.decide.audit.records import node_books
+from gpushare_extender.decide.audit.records import node_records
 from gpushare_extender.ledger.ledger import DoesNotFitError, Ledger
 from gpushare_extender.ledger.reservations import BindState, Reservation
-from gpushare_extender.ledger.unreleased_pods import DEPARTURE_SECONDS
+from gpushare_extender.ledger.unreleased_pods import UNRELEASED_SECONDS
 from gpushare_extender.objects.holder import CardUnits, Holder, PodUpdate
 
 CARD = 8
@@ -124,7 +124,7 @@ class LedgerMachine(RuleBasedStateMachine):
     def answer(self, uid: str) -> None:
         del self.sent[uid]
         if uid in self.bound:
-            self.ledger.confirm(uid, now=self.tick())
+            self.ledger.reservations.confirm(uid, now=self.tick())
         else:
             self.ledger.release(uid)
 
@@ -133,7 +133,7 @@ class LedgerMachine(RuleBasedStateMachine):
     def a_defect_ends_a_bind(self, data: st.DataObject) -> None:
         uid = data.draw(st.sampled_from(sorted(self.sent.keys() - self.abandoned)))
         self.abandoned.add(uid)
-        self.ledger.abandon(uid, now=self.tick())
+        self.ledger.reservations.abandon(uid, now=self.tick())
 
     @precondition(lambda self: self.abandoned)
     @rule(data=st.data())
@@ -167,13 +167,13 @@ class LedgerMachine(RuleBasedStateMachine):
         look, self.look = self.look, None
         assert look is not None
         uid = look.reservation.holder.uid
-        if look.shows_nothing and self.ledger.reservation(uid) is look.reservation:
+        if look.shows_nothing and self.ledger.reservations.get(uid) is look.reservation:
             self.ledger.release_later(uid, now=self.tick())
 
     def settled_reservations(self) -> list[Reservation]:
         """Returns those that a look can tell about."""
         settled = self.expired | self.bound
-        abandoned = self.ledger.reservations(BindState.ABANDONED)
+        abandoned = self.ledger.reservations.in_state(BindState.ABANDONED)
         return [reservation for reservation in abandoned if reservation.holder.uid in settled]
 
     @precondition(lambda self: self.running)
@@ -234,8 +234,8 @@ class LedgerMachine(RuleBasedStateMachine):
     def the_plugins_have_had_the_time_to_report(self) -> None:
         for node in NODES:
             self.the_plugin_reports(node)
-        self.now += DEPARTURE_SECONDS
-        self.ledger.end_departures(now=self.now)
+        self.now += UNRELEASED_SECONDS
+        self.ledger.free_unreleased(now=self.now)
 
     @rule(node=st.sampled_from(NODES))
     def the_policy_goes(self, node: str) -> None:
@@ -279,7 +279,7 @@ class LedgerMachine(RuleBasedStateMachine):
     def who_finds_that_books_agree_is_right(self) -> None:
         for node in NODES:
             if surely_agree(self.ledger, node):
-                books = node_books(self.ledger, node)
+                books = node_records(self.ledger, node)
                 assert books is not None
                 assert node_differences(books) == []
 
@@ -314,7 +314,7 @@ class LedgerMachine(RuleBasedStateMachine):
             sums = self.ledger.node(node)
             assert sums is not None
             assert sums.holders == {uid: each for uid, each in self.running.items() if each.node == node}
-            books = node_books(self.ledger, node)
+            books = node_records(self.ledger, node)
             assert books is not None
             assert node_differences(books) == []
             assert surely_agree(self.ledger, node)

@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.fakes.ledger_listener import HeardChanges
 from tests.samples.extender import GI, RESOURCE, asked, pod_update, reference, share_node
 
 from gpushare_core.dialects.gpushare import GPUSHARE
@@ -35,8 +36,8 @@ def test_a_request_of_slices_reserves_one_on_each_of_distinct_cards() -> None:
 
 
 def test_what_a_node_serves_is_indexed_by_its_mode_alone() -> None:
-    room: list[tuple[str, int]] = []
-    ledger = Ledger(lambda name, amount: room.append((name, amount)))
+    heard = HeardChanges()
+    ledger, room = Ledger(heard), heard.rooms
     ledger.set_share_node(share_node("n1"))
     ledger.set_share_node(slices())
     assert dict(ledger.greatest[RESOURCE]) == {}
@@ -48,7 +49,7 @@ def test_a_lost_bind_is_not_taken_up_in_another_mode() -> None:
     ledger = Ledger()
     ledger.set_share_node(slices())
     ledger.reserve(reference("a"), node="n1", request=asked(2, ResourceClass.SLICE))
-    ledger.abandon("uid-a", now=0.0)
+    ledger.reservations.abandon("uid-a", now=0.0)
     ledger.set_share_node(share_node("n1", 1, 1, mode=MODES["Exclusive"], unit="1 card"))
     with pytest.raises(DoesNotFitError, match="already holds"):
         ledger.reserve(reference("a"), node="n1", request=asked(2, ResourceClass.SLICE))
@@ -156,7 +157,7 @@ def test_changes_of_mode_under_pods_never_let_two_classes_on_a_card_nor_too_much
             assert_right([held for held in running if held.units_of(card.uuid)], card.uuid)
     for held in running:
         ledger.drop_pod(held.uid)
-    ledger.end_departures(now=1000.0)
+    ledger.free_unreleased(now=1000.0)
     assert used(ledger) == [0, 0, 0]
 
 

@@ -6,21 +6,21 @@ from tests.samples.extender import asked, pod_request, reference, reporting, sha
 from tests.samples.preemption import bound, ledger_with
 
 from gpushare_core.placement.requests import PodRequest
-from gpushare_extender.decide.pod import Pod
+from gpushare_extender.decide.pod import KubePod
 from gpushare_extender.decide.preemption.nomination import given_up_reason, is_doubtful
 from gpushare_extender.ledger.ledger import Ledger
 
 REASON = "insufficient GPU memory in one card: asked 10, largest free 6"
 
 
-def nominated(node: str = "n1", *, policy: str = "PreemptLowerPriority", priority: int = 10) -> Pod:
+def nominated(node: str = "n1", *, policy: str = "PreemptLowerPriority", priority: int = 10) -> KubePod:
     return msgspec.convert(
         {
             "metadata": {"uid": "uid-p", "namespace": "default", "name": "p"},
             "spec": {"priority": priority, "preemptionPolicy": policy},
             "status": {"nominatedNodeName": node},
         },
-        Pod,
+        KubePod,
     )
 
 
@@ -46,7 +46,7 @@ class TestDoubtful:
             ),
         ],
     )
-    def test_of_a_pod_without_units(self, pod: Pod, request_: PodRequest, *, doubtful: bool) -> None:
+    def test_of_a_pod_without_units(self, pod: KubePod, request_: PodRequest, *, doubtful: bool) -> None:
         assert is_doubtful(two_thirds_each(), pod, request_) is doubtful
 
     def test_not_while_a_card_is_held_for_it(self) -> None:

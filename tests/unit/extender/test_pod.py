@@ -7,7 +7,7 @@ from tests.samples.extender import RESOURCE, container_json
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.placement.requests import PodRequest, ResourceClass, ResourceRequest
 from gpushare_core.text.json_object import Json
-from gpushare_extender.decide.pod import Pod, PodSpec
+from gpushare_extender.decide.pod import KubePod, PodSpec
 
 
 def memory(total: int, **containers: int) -> tuple[ResourceRequest, ...]:
@@ -15,7 +15,7 @@ def memory(total: int, **containers: int) -> tuple[ResourceRequest, ...]:
 
 
 def request_of(*containers: Json) -> PodRequest:
-    return msgspec.convert({"spec": {"containers": containers}}, Pod).request(GPUSHARE.resources)
+    return msgspec.convert({"spec": {"containers": containers}}, KubePod).request(GPUSHARE.resources)
 
 
 def test_units_per_container_and_cpu_and_memory_together() -> None:
@@ -32,7 +32,7 @@ def test_an_amount_nobody_can_read_does_not_keep_the_pod_from_running() -> None:
     "spec", [PodSpec(), PodSpec(containers=[], init_containers=[])], ids=["no lists", "empty lists"]
 )
 def test_a_spec_without_containers_requests_nothing(spec: PodSpec) -> None:
-    assert Pod(spec=spec).request(GPUSHARE.resources) == PodRequest(cpu="0", memory="0")
+    assert KubePod(spec=spec).request(GPUSHARE.resources) == PodRequest(cpu="0", memory="0")
 
 
 def test_what_was_read_is_known_to_the_next_pod_that_asks_for_the_same() -> None:
@@ -41,7 +41,7 @@ def test_what_was_read_is_known_to_the_next_pod_that_asks_for_the_same() -> None
 
 
 def test_what_was_read_is_good_for_the_same_resources_only() -> None:
-    pod = msgspec.convert({"spec": {"containers": [container_json("a", 4)]}}, Pod)
+    pod = msgspec.convert({"spec": {"containers": [container_json("a", 4)]}}, KubePod)
     assert pod.request(GPUSHARE.resources).total == 4
     assert pod.request({}).total == 0
     assert pod.request({RESOURCE: ResourceClass.SLICE}).resources[0].resource is ResourceClass.SLICE
@@ -77,10 +77,12 @@ REQUIRED = {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "
     ],
 )
 def test_whether_a_pod_says_itself_which_nodes_are_better(spec: Json, *, prefers: bool) -> None:
-    assert msgspec.convert({"spec": spec}, Pod).prefers_nodes is prefers
+    assert msgspec.convert({"spec": spec}, KubePod).prefers_nodes is prefers
 
 
 def test_what_it_prefers_is_no_other_request() -> None:
     containers = [container_json("a", 4)]
-    pod = msgspec.convert({"spec": {"containers": containers, "affinity": {"podAffinity": PREFERRED}}}, Pod)
+    pod = msgspec.convert(
+        {"spec": {"containers": containers, "affinity": {"podAffinity": PREFERRED}}}, KubePod
+    )
     assert pod.request(GPUSHARE.resources) is request_of(*containers)

@@ -2,11 +2,11 @@
 
 from tests.samples.extender import pod_request, reference
 
+from gpushare_extender.decide.fit.candidates import SAMPLE
 from gpushare_extender.decide.preemption.queue import (
     ENOUGH_ATTEMPTS,
     GONE_SECONDS,
     MAX_PODS,
-    SAMPLE,
     SCHEDULER_SECONDS,
     STALE_SECONDS,
     TURN_SECONDS,
@@ -60,7 +60,7 @@ def test_one_for_which_kube_scheduler_was_woken_is_looked_at_at_once() -> None:
     queue.refused(preemptor(), now=0.0)
     (known,) = queue.due(now=1.0)
     queue.looked_at(known, again=200.0)
-    known.is_woken = True
+    known.is_activated = True
     queue.refused(preemptor(), now=2.0)
     assert due(queue, 2.0 + SCHEDULER_SECONDS) == ["p"]
 

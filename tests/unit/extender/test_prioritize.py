@@ -10,7 +10,7 @@ from gpushare_core.placement.card_choice import Strategy
 from gpushare_core.placement.modes.memory import MemoryMode
 from gpushare_core.placement.modes.table import MODES
 from gpushare_core.placement.requests import ResourceClass
-from gpushare_extender.decide.fit.prioritize import prioritize_nodes
+from gpushare_extender.decide.fit.candidates import prioritize_nodes
 from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.objects.share_node import ShareNode, ShareNodeCard
 

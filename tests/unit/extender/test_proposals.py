@@ -5,7 +5,7 @@ from tests.samples.extender import asked
 from tests.samples.preemption import bound, budget_json, budgets, ledger_with
 
 from gpushare_core.text.json_object import Json
-from gpushare_extender.decide.pod import Container, PodSpec, Resources
+from gpushare_extender.decide.pod import Container, PodSpec, ResourceRequirements
 from gpushare_extender.decide.preemption.bound_pods import BoundPod
 from gpushare_extender.decide.preemption.proposals import NodeToFree, Proposal, complete
 from gpushare_extender.decide.preemption.victims import NodeWithout
@@ -69,11 +69,11 @@ def test_a_victim_without_units_of_ours_stays_besides() -> None:
 @pytest.mark.parametrize(
     "resources",
     [
-        pytest.param(Resources(requests={"cpu": "4"}), id="CPU"),
-        pytest.param(Resources(limits={"example.com/rdma": "1"}), id="another extended resource"),
+        pytest.param(ResourceRequirements(requests={"cpu": "4"}), id="CPU"),
+        pytest.param(ResourceRequirements(limits={"example.com/rdma": "1"}), id="another extended resource"),
     ],
 )
-def test_victims_that_free_more_than_others_stay_and_more_are_added(resources: Resources) -> None:
+def test_victims_that_free_more_than_others_stay_and_more_are_added(resources: ResourceRequirements) -> None:
     spec = PodSpec(containers=[Container("main", resources=resources)])
     greedy = BoundPod(pod=bound("a").pod, priority=1, spec=spec)
     others = [bound("b", 1), bound("c"), bound("d")]

@@ -5,8 +5,8 @@ from itertools import cycle
 import pytest
 from tests.samples.extender import pod_request, reference, share_node
 
+from gpushare_extender.decide.fit.candidates import SAMPLE
 from gpushare_extender.decide.fit.filter import FilterResult, filter_nodes
-from gpushare_extender.decide.preemption.queue import SAMPLE
 from gpushare_extender.decide.waiting.sampled_pods import (
     A_SECOND,
     AT_ONCE,

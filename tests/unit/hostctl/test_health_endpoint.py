@@ -2,8 +2,8 @@
 
 import pytest
 
-from gpushare_hostctl.decide import manifest
-from gpushare_hostctl.decide.health_endpoint import HealthEndpoint, find
+from gpushare_hostctl.decide.scheduler import manifest
+from gpushare_hostctl.decide.scheduler.health_endpoint import HealthEndpoint, find
 from gpushare_hostctl.errors import NeedsPersonError
 
 LATE = b"delayCacheUntilActive: true\n"

@@ -7,7 +7,7 @@ import pytest
 from cryptography import x509
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
-from gpushare_hostctl.decide.key_pairs import (
+from gpushare_hostctl.decide.scheduler.key_pairs import (
     AUTHORITY_FILE,
     AUTHORITY_LIFETIME,
     CLIENT_FILE,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.samples import hostctl as samples
 
 from gpushare_core.text.json_object import Json
-from gpushare_hostctl.decide import manifest
+from gpushare_hostctl.decide.scheduler import manifest
 from gpushare_hostctl.errors import NeedsPersonError
 
 KUBEADM = samples.KUBEADM.decode()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpushare_hostctl.decide.own_files import is_ours
+from gpushare_hostctl.decide.run.own_files import is_ours
 
 MANIFEST = "kube-scheduler.yaml"
 HASH = "0123456789ab"

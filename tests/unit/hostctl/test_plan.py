@@ -17,10 +17,10 @@ from tests.samples.hostctl import (
     snapshot_of,
 )
 
-from gpushare_hostctl.decide import plan
-from gpushare_hostctl.decide.record import PendingRestart
-from gpushare_hostctl.decide.snapshot import Snapshot
-from gpushare_hostctl.decide.status import read_status
+from gpushare_hostctl.decide.run import plan
+from gpushare_hostctl.decide.run.record import PendingRestart
+from gpushare_hostctl.decide.run.snapshot import HostSnapshot
+from gpushare_hostctl.decide.run.status import read_status
 from gpushare_hostctl.errors import NeedsPersonError
 
 
@@ -120,7 +120,7 @@ def test_restoring_what_others_edited_removes_only_ours() -> None:
         ),
     ],
 )
-def test_there_may_be_nothing_to_write_back(snapshot: Snapshot, result: str) -> None:
+def test_there_may_be_nothing_to_write_back(snapshot: HostSnapshot, result: str) -> None:
     restore_plan = plan.restore(snapshot)
 
     assert (restore_plan.result, restore_plan.manifest) == (result, None)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpushare_hostctl.decide.process_identity import listening_sockets
+from gpushare_hostctl.decide.run.process_identity import listening_sockets
 
 HEAD = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"
 

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from gpushare_hostctl.decide.process_identity import ProcessIdentity
-from gpushare_hostctl.decide.record import InstallationRecord, Original, PendingRestart, decode
+from gpushare_hostctl.decide.run.process_identity import ProcessIdentity
+from gpushare_hostctl.decide.run.record import InstallationRecord, Original, PendingRestart, decode
 from gpushare_hostctl.errors import NeedsPersonError
 
 RECORD = InstallationRecord(

@@ -7,8 +7,8 @@ import pytest
 import yaml
 from tests.samples.hostctl import CONFIG_HEAD, EXTENDER
 
-from gpushare_hostctl.decide.rendering import Question, render
-from gpushare_hostctl.decide.scheduler_flags import SchedulerFlags
+from gpushare_hostctl.decide.scheduler.rendering import Question, render
+from gpushare_hostctl.decide.scheduler.scheduler_flags import SchedulerFlags
 from gpushare_hostctl.errors import NeedsPersonError
 
 HTTPS = replace(EXTENDER, url="https://127.0.0.1:22766/gpushare", managed_resources=("gpushare.io/memory",))

@@ -5,8 +5,8 @@ import math
 import pytest
 from tests.samples.hostctl import NOBODY_LISTENS, TOO_SLOW, process, serving, starting
 
-from gpushare_hostctl.decide.process_identity import ProcessIdentity
-from gpushare_hostctl.decide.restart_detector import ProbeResult, RestartDetector
+from gpushare_hostctl.decide.run.process_identity import ProcessIdentity
+from gpushare_hostctl.decide.run.restart_detector import ProbeResult, RestartDetector
 
 
 def restart_seen(

@@ -10,15 +10,15 @@ from tests.samples.hostctl import CONFIG_HEAD, EXTENDER
 
 from gpushare_core.api.names import EDIT_REVISION
 from gpushare_core.text.json_object import Json
-from gpushare_hostctl.decide.record import checksum
-from gpushare_hostctl.decide.scheduler_config import (
+from gpushare_hostctl.decide.run.record import checksum
+from gpushare_hostctl.decide.scheduler.scheduler_config import (
     ClientTls,
     ExtenderEntry,
     delays_cache_until_active,
     from_flags,
     merge,
 )
-from gpushare_hostctl.decide.scheduler_flags import SchedulerFlags
+from gpushare_hostctl.decide.scheduler.scheduler_flags import SchedulerFlags
 from gpushare_hostctl.errors import NeedsPersonError
 
 OURS = replace(EXTENDER, managed_resources=("gpushare.io/memory", "gpushare.io/card"))

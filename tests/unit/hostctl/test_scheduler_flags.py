@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpushare_hostctl.decide.scheduler_flags import SchedulerFlags
+from gpushare_hostctl.decide.scheduler.scheduler_flags import SchedulerFlags
 from gpushare_hostctl.errors import NeedsPersonError
 
 

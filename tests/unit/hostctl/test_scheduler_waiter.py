@@ -6,7 +6,7 @@ import pytest
 from tests.fakes.hostctl_prober import ScriptedProber, SleepClock
 from tests.samples.hostctl import ENDPOINT, NOBODY_LISTENS, process, serving, starting
 
-from gpushare_hostctl.decide.restart_detector import ProbeResult
+from gpushare_hostctl.decide.run.restart_detector import ProbeResult
 from gpushare_hostctl.host.scheduler_waiter import SchedulerNotServingError, SchedulerWaiter
 
 

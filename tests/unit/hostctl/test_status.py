@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 from tests.samples.hostctl import FRESH, KUBEADM, file, performed, planned, process, snapshot_of
 
-from gpushare_hostctl.decide import plan
-from gpushare_hostctl.decide.snapshot import Snapshot
-from gpushare_hostctl.decide.status import read_status
+from gpushare_hostctl.decide.run import plan
+from gpushare_hostctl.decide.run.snapshot import HostSnapshot
+from gpushare_hostctl.decide.run.status import read_status
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ from gpushare_hostctl.decide.status import read_status
         ),
     ],
 )
-def test_the_status_says_what_is_out_of_place(snapshot: Snapshot, state: str, message: str) -> None:
+def test_the_status_says_what_is_out_of_place(snapshot: HostSnapshot, state: str, message: str) -> None:
     status = read_status(snapshot)
 
     assert status.state == state

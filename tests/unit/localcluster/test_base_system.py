@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from gpushare_localcluster.base_system import base_system
+from gpushare_localcluster.build.base_system import base_system
 
 
 def stanza(name: str, *, status: str = "install ok installed", **fields: str) -> str:

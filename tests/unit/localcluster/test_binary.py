@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from gpushare_localcluster import binary, toolchain
+from gpushare_localcluster.build import binary, toolchain
+from gpushare_localcluster.build.lock import locked
 from gpushare_localcluster.directories import cache_folder
 from gpushare_localcluster.errors import LocalClusterError
-from gpushare_localcluster.lock import locked
 
 
 @pytest.fixture

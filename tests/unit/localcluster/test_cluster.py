@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gpushare_localcluster import processes
-from gpushare_localcluster.binary import Binary
+from gpushare_localcluster.build.binary import Binary
 from gpushare_localcluster.cluster import LocalCluster, is_free
 from gpushare_localcluster.config import ClusterConfig, Containerd, NodeConfig
 from gpushare_localcluster.containers import read_records
@@ -137,7 +137,7 @@ def test_nothing_is_run_in_the_network_of_a_cluster_that_does_not_run(tmp_path: 
 
 
 def test_descendants_are_those_of_one_process_only() -> None:
-    assert [each.pid for each in processes.below(CLUSTER, 100)] == [101, 107, 108]
+    assert [process.pid for process in processes.below(CLUSTER, 100)] == [101, 107, 108]
 
 
 def test_a_program_goes_by_the_name_it_was_started_with(tmp_path: Path) -> None:

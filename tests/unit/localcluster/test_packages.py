@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gpushare_localcluster import packages
+from gpushare_localcluster.build import packages
 from gpushare_localcluster.errors import LocalClusterError
 
 APT_GET = """#!/bin/sh

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gpushare_localcluster import cli, preflight
-from gpushare_localcluster.binary import PREBUILT
+from gpushare_localcluster.build.binary import PREBUILT
 from gpushare_localcluster.errors import LocalClusterError
 
 CHECKOUT = Path(__file__).resolve().parents[3]
@@ -62,7 +62,7 @@ def builds(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
 
     monkeypatch.delenv(PREBUILT, raising=False)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    monkeypatch.setattr("gpushare_localcluster.toolchain.find_go", find_go)
+    monkeypatch.setattr("gpushare_localcluster.build.toolchain.find_go", find_go)
     return begun
 
 

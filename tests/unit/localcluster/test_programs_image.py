@@ -5,7 +5,7 @@ import json
 import tarfile
 from pathlib import Path
 
-from gpushare_localcluster.programs_image import NAMES, write_programs_image
+from gpushare_localcluster.build.programs_image import NAMES, write_programs_image
 
 
 def test_the_image_is_the_program_under_both_names(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gpushare_localcluster import toolchain
+from gpushare_localcluster.build import toolchain
 from gpushare_localcluster.errors import LocalClusterError
 
 

@@ -34,9 +34,9 @@ from tests.samples.operator import (
     volcano_policy,
 )
 
+from gpushare_core.api.conditions import Condition
 from gpushare_core.api.enums import Backend
 from gpushare_core.api.names import EXTERNAL_SCHEDULER_LABEL, SCHEDULER_LABEL
-from gpushare_core.api.policy import Condition
 from gpushare_operator.actions import (
     Action,
     ApplyDaemonSet,

@@ -24,9 +24,11 @@ from gpushare_core.text.json_object import Json
 from gpushare_operator.actions import Action, ApplyDeployment, CreateJob, DeleteDeployment
 from gpushare_operator.backends.table import BACKENDS
 from gpushare_operator.cluster.objects import ReadResult
-from gpushare_operator.cluster.readers import read_deployment, read_pod_without_scheduler, read_server_version
+from gpushare_operator.cluster.readers.pods import read_pod_without_scheduler
+from gpushare_operator.cluster.readers.workloads import read_deployment
+from gpushare_operator.cluster.server import read_server_version
 from gpushare_operator.cluster.snapshot import ClusterSnapshot
-from gpushare_operator.status.pods_without_scheduler import absent_scheduler_name
+from gpushare_operator.status.pods_without_scheduler import absent_scheduler
 from gpushare_operator.status.policy import policy_status
 
 
@@ -245,7 +247,7 @@ def test_pods_that_nobody_places_are_counted(seen: ClusterSnapshot, said: str) -
 def test_pods_that_nobody_places_are_looked_for_where_there_may_be_some(
     seen: ClusterSnapshot, asked: str
 ) -> None:
-    assert absent_scheduler_name(seen) == asked
+    assert absent_scheduler(seen) == asked
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.samples.operator import INSTALLATION, control_plane, hostctl_run, policy, rule, spec
 
-from gpushare_core.api.api_model import ApiModel
+from gpushare_core.api.api_object import ApiObject
 from gpushare_core.api.share_node import NodeSpec
 from gpushare_core.text.json_object import Json
-from gpushare_extender.main import DRAIN_SECONDS
+from gpushare_extender.extender import DRAIN_SECONDS
 from gpushare_operator.backends.dedicated.deployment import scheduler_deployment
 from gpushare_operator.backends.extender.daemon_set import extender_daemon_set
 from gpushare_operator.backends.extender.log_folder import ExtenderLog
@@ -307,8 +307,8 @@ def test_a_share_node_carries_all_that_the_rule_says() -> None:
     assert asked.spec is not None
     spec = share_node_spec(asked, asked.spec.nodes[0])
     body = share_node(asked, "gpu-1", spec, digest(spec))
-    parsed = NodeSpec.model_validate(body["spec"])
-    assert parsed == NodeSpec.of_rule("default", asked.spec, asked.spec.nodes[0])
+    parsed = NodeSpec.from_json(body["spec"])
+    assert parsed == asked.spec.of_node("default", asked.spec.nodes[0])
     assert body["metadata"]["ownerReferences"][0]["name"] == "default"
 
 
@@ -327,21 +327,22 @@ def test_a_patch_of_a_share_node_takes_out_what_is_not_asked_for_any_more() -> N
     assert left_out == dict.fromkeys(("candidates", "slicesPerCard", "unitChange", "extenderLogLevel"))
 
 
-def inner_models(model: ApiModel) -> list[ApiModel]:
-    found = [value for value in model.__dict__.values() if isinstance(value, ApiModel)]
-    return [*found, *(inner for value in found for inner in inner_models(value))]
+def inner_objects(whole: ApiObject) -> list[ApiObject]:
+    fields = [getattr(whole, name) for name in whole.__struct_fields__]
+    found = [field for field in fields if isinstance(field, ApiObject)]
+    return [*found, *(inner for field in found for inner in inner_objects(field))]
 
 
 def test_what_is_within_a_field_of_a_share_node_is_always_said() -> None:
     """A merge patch replaces values and lists; of an object it would leave what is not said any more."""
-    inner = inner_models(NodeSpec.model_validate(asked_of_a_node()))
-    assert {type(model).__name__ for model in inner} == {"Devices", "CardHealth", "Measurement"}
-    for model in inner:
-        said = model.to_json()
-        assert said.keys() == {field.alias for field in type(model).model_fields.values()}
-        models = [value for value in model.__dict__.values() if isinstance(value, ApiModel)]
+    inner = inner_objects(NodeSpec.from_json(asked_of_a_node()))
+    assert {type(part).__name__ for part in inner} == {"Devices", "CardHealth", "Measurement"}
+    for part in inner:
+        said = part.to_json()
+        assert said.keys() == {*part.__struct_encode_fields__}
+        objects = [name for name in part.__struct_fields__ if isinstance(getattr(part, name), ApiObject)]
         maps = [value for value in said.values() if isinstance(value, dict)]
-        assert len(maps) == len(models), "any other one would keep its keys"
+        assert len(maps) == len(objects), "any other one would keep its keys"
 
 
 node_names = st.from_regex(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?", fullmatch=True)

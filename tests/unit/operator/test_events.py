@@ -12,8 +12,8 @@ from tests.samples.operator import (
     snapshot,
 )
 
-from gpushare_core.api.event_limits import event_name, event_note
-from gpushare_core.api.policy import PolicyStatus
+from gpushare_core.api.events import event_name, event_note
+from gpushare_core.api.policy_status import PolicyStatus
 from gpushare_operator.backends.kube_scheduler.hostctl_job import HostctlCommand
 from gpushare_operator.cluster.snapshot import ClusterSnapshot
 from gpushare_operator.status.events import events_for

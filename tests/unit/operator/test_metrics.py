@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import pytest
 from prometheus_client import CollectorRegistry
 
-from gpushare_core.api.policy import PolicyStatus
+from gpushare_core.api.policy_status import PolicyStatus
 from gpushare_core.process.metrics import exposition
 from gpushare_operator.cluster.objects import PolicyObject
 from gpushare_operator.process.metrics import OperatorMetrics, show_figures
@@ -16,7 +16,7 @@ POLICY = PolicyObject(
     name="default",
     uid="uid",
     spec=None,
-    status=PolicyStatus.model_validate(
+    status=PolicyStatus.from_json(
         {
             "nodes": {"enabled": 5000, "ready": 4999},
             "cards": {"total": 40000, "healthy": 39990},

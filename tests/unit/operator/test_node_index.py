@@ -402,7 +402,7 @@ def test_a_defect_at_one_node_says_nothing_of_it_and_all_of_the_others(
     states = snapshot(node("a", labels={"defect": ""}), node("b")).states
     index.update(states)
     assert (index.sums, index.defects) == ({"nodes": 1}, {"a": "KeyError('defect')"})
-    assert "cannot say anything about node a" in caplog.text
+    assert "cannot evaluate node a" in caplog.text
     index.update({**states, "a": ObservedState("a", node("a"))})
     assert (index.sums, index.defects) == ({"nodes": 2}, {})
 

@@ -4,6 +4,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
+import msgspec
 import pytest
 from tests.samples.operator import (
     INSTALLATION,
@@ -35,8 +36,10 @@ from tests.samples.operator import (
     volcano_policy,
 )
 
+from gpushare_core.api.conditions import Condition
 from gpushare_core.api.names import CONTROL_PLANE_LABEL, DIALECT_LABEL, MODE_LABEL
-from gpushare_core.api.policy import Condition, MemoryTotals, PolicyStatus, UnitTotals
+from gpushare_core.api.policy_status import PolicyStatus
+from gpushare_core.api.share_node import MemoryTotals, UnitTotals
 from gpushare_operator.backends.extender.hosts import why_no_extender
 from gpushare_operator.backends.kube_scheduler.hostctl_job import HostctlCommand
 from gpushare_operator.cluster.objects import PolicyObject
@@ -101,7 +104,7 @@ def test_what_is_in_use_is_written_when_it_has_moved_far(before: str, now: str, 
     known = replace(policy(), status=stored)
     seen = snapshot(serving(known, "gpu-1"), share("gpu-1", known, memory=memory))
     status = policy_status(seen, known, INSTALLATION, now=NOW)
-    assert status.memory == memory.model_copy(update={"used": written})
+    assert status.memory == msgspec.structs.replace(memory, used=written)
 
 
 def test_units_of_different_kinds_are_told_apart() -> None:

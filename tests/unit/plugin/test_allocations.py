@@ -21,18 +21,18 @@ from tests.samples.plugin import (
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_core.placement.units import CardPart
-from gpushare_plugin.decide.admit.preferred_allocation import PreferredCard, PreferredCards
-from gpushare_plugin.decide.admit.unadmitted_pods import promised_units
+from gpushare_plugin.decide.admit.unadmitted_pods import units_bound_not_admitted
 from gpushare_plugin.decide.held.allocations import (
     every_allocation,
-    forgotten_allocations,
-    forgotten_units,
+    lost_allocations,
+    lost_units,
     pod_allocation,
 )
 from gpushare_plugin.decide.held.assigned_devices import AssignedDevices
 from gpushare_plugin.decide.held.pod_allocation import PodAllocation
-from gpushare_plugin.decide.held.pod_assignment import PodAssignment
+from gpushare_plugin.decide.held.pod_assignment import ListedDevices, PodAssignment
 from gpushare_plugin.decide.held.pods import Pod
+from gpushare_plugin.decide.held.preferred_cards import PreferredCard, PreferredCards
 from gpushare_plugin.decide.report.annotation_repairs import plan_repairs
 from gpushare_plugin.decide.units.layout import lay_out
 
@@ -97,7 +97,11 @@ def test_what_a_pod_holds_includes_what_podresources_do_not_show(
     one: Pod, held: AssignedDevices, preferred: PreferredCards, expected: Expected
 ) -> None:
     allocation = pod_allocation(one, node_assignments(held, preferred))
-    assert allocation == (PodAllocation(one, *expected) if expected else None)
+    assert allocation == allocation_of(one, expected, ResourceClass.MEMORY)
+
+
+def allocation_of(one: Pod, expected: Expected, resource: ResourceClass) -> PodAllocation | None:
+    return PodAllocation(one, *expected, classes=dict.fromkeys(expected[1], resource)) if expected else None
 
 
 HALVES = lay_out([card(0), card(1), card(2)], CardPart(ResourceClass.SLICE, 2), reserved=0)
@@ -128,7 +132,7 @@ def test_of_slices_each_is_on_a_card_of_its_own(
 ) -> None:
     assignments = replace(node_assignments(assigned(a=held), preferred), layout=HALVES)
     allocation = pod_allocation(SLICED, assignments)
-    assert allocation == (PodAllocation(SLICED, *expected) if expected else None)
+    assert allocation == allocation_of(SLICED, expected, ResourceClass.SLICE)
 
 
 BOTH = pod("a", container("main", 1, SLICE), container("other", 4))
@@ -139,10 +143,12 @@ that for one that the cluster counts: ``removeMissingExtendedResources`` of its 
 @pytest.mark.parametrize("in_checkpoint", [True, False])
 def test_what_the_kubelet_gave_counts_whatever_the_pod_asks(*, in_checkpoint: bool) -> None:
     listed = assigned(a={"main": [2], "other": []})
-    assignments = {name: replace(each, uid="uid-a") for name, each in listed.pods.items()}
+    assignments = {name: replace(assignment, uid="uid-a") for name, assignment in listed.pods.items()}
     held = AssignedDevices(assignments, stored(HALVES, a={"main": [2]}) if in_checkpoint else {})
     allocation = pod_allocation(BOTH, replace(node_assignments(held), layout=HALVES))
-    assert allocation == PodAllocation(BOTH, {"main": {"GPU-1": 1}}, {"GPU-1": 1})
+    # By the checkpoint the class is known; the layout of one class does not say it.
+    classes = {"GPU-1": ResourceClass.SLICE} if in_checkpoint else {}
+    assert allocation == PodAllocation(BOTH, {"main": {"GPU-1": 1}}, {"GPU-1": 1}, classes=classes)
     nothing = replace(node_assignments(assigned(a={"main": [], "other": []})), layout=HALVES)
     assert pod_allocation(BOTH, nothing) is None
 
@@ -155,11 +161,13 @@ def test_promises_are_what_was_annotated_and_not_admitted_yet() -> None:
         pod("d", container(units=2)),
         pod("copy-of-b", container(units=4), annotation=annotation(uid="uid-b")),
     ]
-    assert promised_units(pods, assigned(a={"main": [0, 1, 2, 3]})) == {"GPU-0": 4, "GPU-1": 2}
+    assert units_bound_not_admitted(pods, assigned(a={"main": [0, 1, 2, 3]})) == {"GPU-0": 4, "GPU-1": 2}
 
 
 def test_units_that_are_not_of_ours_are_left_out() -> None:
-    assignment = PodAssignment.of_ids(name_of("a"), {"main": ["AAB", "GPU-0-_-3"]})
+    assignment = PodAssignment.of_devices(
+        name_of("a"), {"main": {GPUSHARE.memory_resource: ListedDevices(others=["AAB", "GPU-0-_-3"])}}
+    )
     assert list(assignment.containers["main"]) == [1]
 
 
@@ -167,45 +175,45 @@ def test_a_running_pod_without_units_has_what_is_annotated() -> None:
     text = annotation({"main": {"GPU-1": 4}})
     running = replace(pod("a", container(units=4), annotation=text), running=True)
     listed = node_assignments(assigned(a={"main": []}))
-    (forgotten,) = forgotten_allocations(listed, [running])
-    assert (forgotten.containers, forgotten.cards) == ({"main": {"GPU-1": 4}}, {"GPU-1": 4})
-    assert forgotten_units(listed, by_name(running)) == {"GPU-1": 4}
-    assert promised_units([running], listed.assigned) == {}
-    assert forgotten_allocations(node_assignments(assigned(a={"main": [0, 1, 2, 3]})), [running]) == []
-    assert forgotten_allocations(listed, [replace(running, running=False)]) == []
+    (lost,) = lost_allocations(listed, [running])
+    assert (lost.containers, lost.cards) == ({"main": {"GPU-1": 4}}, {"GPU-1": 4})
+    assert lost_units(listed, by_name(running)) == {"GPU-1": 4}
+    assert units_bound_not_admitted([running], listed.assigned) == {}
+    assert lost_allocations(node_assignments(assigned(a={"main": [0, 1, 2, 3]})), [running]) == []
+    assert lost_allocations(listed, [replace(running, running=False)]) == []
     elsewhere = replace(running, annotation=annotation({"main": {"GPU-1": 4}}, node="gpu-2", uid="uid-a"))
-    assert forgotten_allocations(listed, [elsewhere]) == []
+    assert lost_allocations(listed, [elsewhere]) == []
 
 
 def test_an_annotation_that_contradicts_itself_counts_by_its_containers() -> None:
     text = annotation({"main": {"GPU-1": 4}}, cards={"GPU-0": 4})
     running = replace(pod("a", container(units=4), annotation=text), running=True)
-    assert forgotten_units(node_assignments(assigned(a={"main": []})), by_name(running)) == {"GPU-1": 4}
+    assert lost_units(node_assignments(assigned(a={"main": []})), by_name(running)) == {"GPU-1": 4}
 
 
-def test_units_that_podresources_never_show_are_not_forgotten() -> None:
+def test_units_that_podresources_never_show_are_not_lost() -> None:
     """Of ordinary init containers nothing is listed, and the kubelet keeps their units."""
     running = replace(ONLY_INIT_ANNOTATED, running=True)
     listed = node_assignments(assigned(a={"main": []}))
-    assert forgotten_units(listed, by_name(running)) == {}
-    assert forgotten_allocations(listed, [running]) == []
-    assert promised_units([running], listed.assigned) == {"GPU-1": 4}
+    assert lost_units(listed, by_name(running)) == {}
+    assert lost_allocations(listed, [running]) == []
+    assert units_bound_not_admitted([running], listed.assigned) == {"GPU-1": 4}
 
 
-def test_units_of_a_container_are_forgotten_although_another_one_was_given_its_own_again() -> None:
+def test_units_of_a_container_are_lost_although_another_one_was_given_its_own_again() -> None:
     """A kubelet without checkpoint asks anew for a container that restarts, and for no other one."""
     text = annotation({"x": {"GPU-1": 4}, "y": {"GPU-1": 2}})
     running = replace(pod("a", container("x", 4), container("y", 2), annotation=text), running=True)
     listed = node_assignments(assigned(a={"x": [16, 17, 18, 19], "y": []}))
-    (forgotten,) = forgotten_allocations(listed, [running])
-    assert forgotten.cards == {"GPU-1": 6}
-    assert forgotten_units(listed, by_name(running)) == {"GPU-1": 2}
+    (lost,) = lost_allocations(listed, [running])
+    assert lost.cards == {"GPU-1": 6}
+    assert lost_units(listed, by_name(running)) == {"GPU-1": 2}
 
 
 CARD = GPUSHARE.card_resource
 
 
-def test_a_container_that_was_never_promised_units_has_forgotten_none() -> None:
+def test_a_container_that_was_never_promised_units_has_lost_none() -> None:
     """A node that offers memory alone admits a pod, bound past the scheduler, that asks for cards besides."""
     both = pod(
         "a", container("x", 4), container("y", 2, resource=CARD), annotation=annotation({"x": {"GPU-0": 4}})
@@ -214,7 +222,7 @@ def test_a_container_that_was_never_promised_units_has_forgotten_none() -> None:
     listed = node_assignments(assigned(a={"x": [0, 1, 2, 3], "y": []}))
     (counted,) = every_allocation(listed, {running.name: running})
     assert counted.cards == {"GPU-0": 4}
-    assert forgotten_allocations(listed, [running]) == []
+    assert lost_allocations(listed, [running]) == []
 
 
 @pytest.mark.parametrize("in_checkpoint", [True, False])
@@ -232,7 +240,7 @@ def test_what_the_kubelet_shows_of_a_pod_counts_before_its_spec_was_read(*, in_c
 
 
 def test_what_the_kubelet_shows_of_a_pod_counts_before_it_is_admitted_completely() -> None:
-    """As when another container of it is being admitted, or has been forgotten and is annotated nowhere."""
+    """As when another container of it is being admitted, or has been lost and is annotated nowhere."""
     half = pod("a", container("x", 4), container("y", 2))
     listed = node_assignments(assigned(a={"x": [0, 1, 2, 3], "y": []}))
     for one in half, replace(half, running=True):
@@ -241,7 +249,7 @@ def test_what_the_kubelet_shows_of_a_pod_counts_before_it_is_admitted_completely
         assert plan_repairs(listed, [one], GPUSHARE, now=datetime(2026, 1, 1, tzinfo=UTC)) == []
 
 
-def test_a_pod_that_the_kubelet_has_half_forgotten_is_counted_once() -> None:
+def test_a_pod_that_the_kubelet_has_half_lost_is_counted_once() -> None:
     """Of a pod whose request cannot be served here it is known by the units what it has, and what is gone."""
     text = annotation({"x": {"GPU-0": 4}, "y": {"GPU-1": 2}})
     both = pod("a", container("x", 4), container("y", 2), container("z", 1, resource=CARD), annotation=text)

@@ -7,9 +7,11 @@ from tests.samples.plugin import ANNOTATION, NODE, annotation, assigned, contain
 
 from gpushare_core.allocation_annotation import Allocation, decode_allocation
 from gpushare_core.dialects.gpushare import GPUSHARE
+from gpushare_plugin.decide.admit.preferred_allocation import NO_ROOM
 from gpushare_plugin.decide.held.assigned_devices import AssignedDevices
 from gpushare_plugin.decide.held.pods import Pod
-from gpushare_plugin.decide.report.annotation_repairs import plan_repairs
+from gpushare_plugin.decide.held.preferred_cards import PreferredCard, PreferredCards
+from gpushare_plugin.decide.report.annotation_repairs import other_card_events, plan_repairs
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 FOUR, FOUR_ON_1 = [0, 1, 2, 3], [16, 17, 18, 19]
@@ -71,7 +73,7 @@ def test_two_swapped_pods_are_both_repaired_and_keep_what_else_was_written() -> 
     first = pod("first", container(units=4), annotation=annotation({"main": {"GPU-0": 4}}))
     second = pod("second", container(units=4), annotation=annotation({"main": {"GPU-1": 4}}))
     made = repaired(assigned(first={"main": FOUR_ON_1}, second={"main": FOUR}), first, second)
-    assert {name: each.cards for name, each in made.items()} == {
+    assert {name: held.cards for name, held in made.items()} == {
         "first": {"GPU-1": 4},
         "second": {"GPU-0": 4},
     }
@@ -96,3 +98,32 @@ def test_a_pod_bound_by_somebody_else_gets_its_annotation_afterwards(
     made = repaired(assigned(a={"x": [0, 1], "y": [2, 3]}), bare)["a"]
     assert (made.at, made.cards) == ("2026-11-21T12:00:00Z", {"GPU-0": 4})
     assert (made.cpu, made.memory) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "preferred", "expected"),
+    [
+        pytest.param(annotation({"main": {"GPU-1": 3}}), {}, "", id="the annotated card"),
+        pytest.param(None, {}, "", id="nothing is annotated"),
+        pytest.param(annotation({"main": {"GPU-0": 4}}, node="gpu-2"), {}, "", id="of another node"),
+        pytest.param(
+            annotation({"main": {"GPU-0": 4}}),
+            {},
+            "card GPU-1 in place of GPU-0: kept by the kubelet",
+            id="the plugin did not choose it",
+        ),
+        pytest.param(
+            annotation({"main": {"GPU-0": 4}}),
+            {"uid-a": PreferredCard(("GPU-1",), reason=NO_ROOM)},
+            "card GPU-1 in place of GPU-0: annotated card has no room",
+            id="the plugin chose it",
+        ),
+    ],
+)
+def test_a_pod_with_another_card_than_annotated_is_told_why(
+    text: str | None, preferred: PreferredCards, expected: str
+) -> None:
+    assignments = node_assignments(assigned(a={"main": FOUR_ON_1}), preferred)
+    repairs = plan_repairs(assignments, [annotated(text)], GPUSHARE, now=NOW)
+    assert [repair.other_card for repair in repairs] == [expected]
+    assert [event.note for event in other_card_events(repairs)] == ([expected] if expected else [])

@@ -9,9 +9,9 @@ import pytest
 from tests.samples.plugin import card
 from tests.samples.sick_cards import HUNG, LOST, ODD, QUIET, RESET, Ward
 
-from gpushare_core.api.node_object import CardFault
 from gpushare_core.api.served import Problem
-from gpushare_plugin.decide.health.card_health import Health, clearance, judged, seconds_until_due
+from gpushare_core.api.share_node import CardFault
+from gpushare_plugin.decide.health.card_health import HealthRecord, clearance, judged, seconds_until_due
 from gpushare_plugin.devices.card import CardEvent, LeftOutCard, Reading
 
 
@@ -441,7 +441,7 @@ def test_an_event_after_the_clock_was_set_back_counts(ward: Ward) -> None:
 
 def test_an_event_counts_where_it_cannot_be_read_when_the_one_before_it_was() -> None:
     fault = CardFault(uuid="GPU-1", reason="Xid79", since="?", last_seen="?", quiet_seconds=QUIET)
-    ward = Ward(health=Health({"GPU-1": fault}))
+    ward = Ward(health=HealthRecord({"GPU-1": fault}))
     ward.look()
     ward.look(79, after=QUIET / 2)
     assert ward.until_healthy() == QUIET
@@ -451,6 +451,6 @@ def test_times_that_cannot_be_read_keep_the_card_sick_for_the_quiet_time() -> No
     fault = CardFault(
         uuid="GPU-1", reason="Xid79", since="?", last_seen="?", quiet_since="?", quiet_seconds=60
     )
-    ward = Ward(health=Health({"GPU-1": fault}))
+    ward = Ward(health=HealthRecord({"GPU-1": fault}))
     assert not ward.look()
     assert ward.until_healthy() == 60

@@ -3,7 +3,7 @@
 import pytest
 
 from gpushare_core.api.enums import Health
-from gpushare_core.api.node_object import CardStatus
+from gpushare_core.api.share_node import CardStatus
 from gpushare_plugin.decide.report.card_summary import card_line, card_summary
 
 

@@ -27,7 +27,7 @@ ALIYUN = entry("aliyun.com/gpu-mem", "GPU-ffff-_-0", "GPU-ffff-_-1")
 def test_units_of_ours_are_seen_beside_devices_of_other_plugins(entries: Sequence[CheckpointEntry]) -> None:
     found = by_pod(entries)["uid-a"]["prep"]
     assert (found.name, found.numbers, found.cards) == (OURS.name, OURS.numbers, OURS.cards)
-    assert {each.name for each in found.foreign} == {CARD.name, ALIYUN.name}
+    assert {units.name for units in found.foreign} == {CARD.name, ALIYUN.name}
     assert by_pod([found]) == {"uid-a": {"prep": found}}
 
 

@@ -7,11 +7,11 @@ import pytest
 from tests.samples.plugin import GIB, card, layout, share_node
 
 from gpushare_core.api.enums import Injection
-from gpushare_core.api.node_object import Devices, GPUShareNode
 from gpushare_core.api.served import Problem
-from gpushare_core.audit.difference import Difference, Kind
+from gpushare_core.api.share_node import Devices, GPUShareNode
+from gpushare_core.audit.difference import Difference, DifferenceKind
 from gpushare_core.placement.units import WHOLE_CARD, MemoryUnit
-from gpushare_plugin.decide.offer.offering import KUBELET_SILENT, Offering
+from gpushare_plugin.decide.offer.offering import POD_RESOURCES_UNAVAILABLE, Offering
 from gpushare_plugin.decide.report.conditions import (
     NOTHING_READ,
     AnnotationState,
@@ -19,8 +19,7 @@ from gpushare_plugin.decide.report.conditions import (
     node_conditions,
 )
 from gpushare_plugin.decide.units.layout import Layout, lay_out
-from gpushare_plugin.devices.card import LeftOutCard, Reading
-from gpushare_plugin.devices.equipment import Equipment
+from gpushare_plugin.devices.card import Equipment, LeftOutCard, Reading
 
 GOOD = Offering(layout=layout())
 REGISTERED = RegistrationState(registered=True)
@@ -45,7 +44,7 @@ def states(
 
 
 def test_all_is_well() -> None:
-    assert {kind: each[:2] for kind, each in states().items()} == {
+    assert {kind: state[:2] for kind, state in states().items()} == {
         "Registered": ("True", "Registered"),
         "CardsHealthy": ("True", "AllHealthy"),
         "CardsCordoned": ("False", "NoneCordoned"),
@@ -289,8 +288,8 @@ def test_a_condition_says_what_is_wrong_and_what_to_do(
 
 
 def test_a_refusal_is_not_said_of_another_unit_that_is_asked_for_since() -> None:
-    """What is offered is kept while the kubelet is silent, and with it what was said of an earlier spec."""
-    kept = replace(TOO_FINE, postponed=KUBELET_SILENT)
+    """The offer stays while the kubelet does not answer, and so do the words about an earlier spec."""
+    kept = replace(TOO_FINE, postponed=POD_RESOURCES_UNAVAILABLE)
     assert states(kept, node=share_node("1M"))["UnitTooFine"][0] == "True"
     later = states(kept, node=share_node("2Gi"))["UnitTooFine"]
     assert later[:2] == ("Unknown", "PodResourcesUnreachable")
@@ -312,7 +311,7 @@ def test_without_a_card_none_is_called_healthy() -> None:
 
 
 def test_units_that_the_kubelet_forgot_are_said() -> None:
-    annotations = AnnotationState(pod_resources_available=True, forgotten=["default/a"])
+    annotations = AnnotationState(pod_resources_available=True, lost=["default/a"])
     status, reason, message = states(annotations=annotations)["LedgerInSync"]
     assert (status, reason) == ("False", "KubeletForgot")
     assert "default/a" in message
@@ -349,18 +348,21 @@ def test_a_card_that_is_left_out_is_named() -> None:
     assert message.endswith("is 2Gi; 1Gi stays in force; card 2 (GPU-2) is left out")
 
 
-def difference(kind: Kind, sentence: str) -> Difference:
+def difference(kind: DifferenceKind, sentence: str) -> Difference:
     return Difference(node="gpu-1", kind=kind, sentence=sentence)
 
 
 def test_a_card_of_which_more_is_held_than_it_has_is_said_first() -> None:
-    found = [difference(Kind.SHARES_DIFFER, "small"), difference(Kind.OVER_CAPACITY, "20 of 16 units")]
-    annotations = AnnotationState(pod_resources_available=True, forgotten=["default/a"], differences=found)
+    found = [
+        difference(DifferenceKind.SHARES_DIFFER, "small"),
+        difference(DifferenceKind.OVER_CAPACITY, "20 of 16 units"),
+    ]
+    annotations = AnnotationState(pod_resources_available=True, lost=["default/a"], differences=found)
     assert states(annotations=annotations)["LedgerInSync"] == ("False", "OverCommitted", "20 of 16 units")
 
 
 def test_of_many_differences_the_first_are_told() -> None:
-    found = [difference(Kind.SHARES_DIFFER, f"pod {number} differs") for number in range(5)]
+    found = [difference(DifferenceKind.SHARES_DIFFER, f"pod {number} differs") for number in range(5)]
     annotations = AnnotationState(pod_resources_available=True, differences=found)
     assert states(annotations=annotations)["LedgerInSync"] == (
         "False",

@@ -7,7 +7,7 @@ from tests.samples.plugin import GIB, container, layout, name_of, pod
 from gpushare_plugin.decide.held.pod_allocation import PodAllocation
 from gpushare_plugin.decide.use.cgroups import CgroupOwner
 from gpushare_plugin.decide.use.container_use import (
-    Holding,
+    ContainerShare,
     loads,
     measured_use,
     requested_memory,
@@ -20,7 +20,7 @@ X, Y, STRANGE = (digit * 64 for digit in "123")
 
 
 def held(name: str, **containers: dict[str, int]) -> PodAllocation:
-    asking = [container(each, sum(shares.values())) for each, shares in containers.items()]
+    asking = [container(name, sum(shares.values())) for name, shares in containers.items()]
     cards: dict[str, int] = {}
     for shares in containers.values():
         cards = {card: cards.get(card, 0) + units for card, units in (cards | shares).items()}
@@ -32,15 +32,15 @@ def process(pod_name: str, identifier: str, used: int, *, card: str = "GPU-0", b
     return ProcessUse(card=card, used=used, cgroup=f"{below}0::/kubepods/burstable/pod{uid}/{identifier}\n")
 
 
-def key(name: str, container_name: str, card: str = "GPU-0") -> Holding:
-    return Holding(name_of(name), UIDS[name], container_name, card)
+def key(name: str, container_name: str, card: str = "GPU-0") -> ContainerShare:
+    return ContainerShare(name_of(name), UIDS[name], container_name, card)
 
 
 ALONE = held("a", main={"GPU-0": 4})
 TWO = held("b", x={"GPU-0": 4}, y={"GPU-0": 2})
 
 
-def used(use: Use, *allocations: PodAllocation, **names: str) -> dict[Holding, int]:
+def used(use: Use, *allocations: PodAllocation, **names: str) -> dict[ContainerShare, int]:
     known = {CgroupOwner(UIDS["b"], identifier): name for name, identifier in names.items()}
     return dict(measured_use(use, layout(), allocations, known).containers)
 
@@ -55,7 +55,7 @@ def test_processes_of_one_of_several_holders_need_its_name() -> None:
     use = Use(processes=[process("b", X, 5), process("b", Y, 7), process("b", STRANGE, 9)])
     assert used(use, TWO) == {}
     assert unnamed_owners(use, layout(), [TWO], {}) == {
-        CgroupOwner(UIDS["b"], each): name_of("b") for each in (X, Y, STRANGE)
+        CgroupOwner(UIDS["b"], container_id): name_of("b") for container_id in (X, Y, STRANGE)
     }
     assert used(use, TWO, x=X, y=Y) == {key("b", "x"): 5, key("b", "y"): 7}
 
@@ -101,11 +101,11 @@ def test_the_plugins_own_node_may_run_within_a_pod_of_another_cluster() -> None:
 
 
 def test_a_source_may_know_containers_by_name() -> None:
-    told = [
+    uses = [
         ContainerUse(uid=UIDS["b"], container="y", card="GPU-0", used=5),
         ContainerUse(uid=UIDS["b"], container="helper", card="GPU-0", used=5),
     ]
-    assert used(Use(containers=told), TWO) == {key("b", "y"): 5}
+    assert used(Use(containers=uses), TWO) == {key("b", "y"): 5}
 
 
 def test_what_was_asked_for_is_what_the_units_are_worth() -> None:

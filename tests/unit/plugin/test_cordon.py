@@ -1,4 +1,4 @@
-"""Which cards an annotation of people cordons, and what the kubelet is told of their units."""
+"""Which cards an annotation of people cordons, and what the kubelet gets of their units."""
 
 from dataclasses import replace
 
@@ -7,7 +7,7 @@ import pytest
 from tests.samples.plugin import card, layout, share_node
 
 from gpushare_core.api.names import CORDON_ANNOTATION
-from gpushare_core.api.node_object import GPUShareNode
+from gpushare_core.api.share_node import GPUShareNode
 from gpushare_plugin.decide.health.cordon import Cordon, cordoned, kept_units, read_cordon
 from gpushare_plugin.decide.offer.device_list import encode_devices
 from gpushare_plugin.decide.offer.offering import Offering
@@ -96,6 +96,6 @@ def test_the_condition_names_cards_and_what_to_do() -> None:
 @pytest.mark.parametrize(("cards", "status"), [(set(), "False"), ({"GPU-0"}, "True")])
 def test_the_condition_names_words_that_are_no_card(cards: set[str], status: str) -> None:
     words = tuple(f"w{number}" for number in range(9))
-    told, reason, message = condition(Cordon(frozenset(cards), words))
-    assert (told, reason) == (status, "UnknownCards")
+    found, reason, message = condition(Cordon(frozenset(cards), words))
+    assert (found, reason) == (status, "UnknownCards")
     assert "'w0', 'w1', 'w2', 'w3', 'w4', which is no card of this node and cordons nothing" in message

@@ -60,7 +60,7 @@ def bound(dialect: str, annotations: dict[str, str], card: str | None = "GPU-1")
 def repaired(dialect: str, pod: Pod, held: AssignedDevices = ON_1) -> dict[str, str]:
     """What is set of the dialect; whether ours is set, too, is in test_annotation_repairs."""
     plan = plan_repairs(node_assignments(held), [pod], DIALECTS[dialect], now=NOW)
-    return {key: value for each in plan for key, value in each.annotations.items() if key != ANNOTATION}
+    return {key: value for repair in plan for key, value in repair.annotations.items() if key != ANNOTATION}
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_what_the_replaced_system_wrote_of_its_own_units_stays() -> None:
 @pytest.mark.parametrize("dialect", ["aliyun.com", "volcano.sh", "enflame.com"])
 def test_a_pod_with_units_of_two_cards_gets_no_index_that_would_be_wrong(dialect: str) -> None:
     """As after the kubelet forgot a container, which came back elsewhere."""
-    item = pod_json("a", *(container(each, 2, DIALECTS[dialect].memory_resource) for each in ("x", "y")))
+    item = pod_json("a", *(container(name, 2, DIALECTS[dialect].memory_resource) for name in ("x", "y")))
     pod = read_pod(item, ANNOTATION, RESOURCES)
     held = assigned(a={"x": [0, 1], "y": [16, 17]})
     assert not repaired(dialect, pod, held).keys() & {*ALIYUN, *VOLCANO, *ENFLAME} - {
@@ -202,7 +202,7 @@ MIXED = lay_out([card(0), card(1)], parse_node_unit("1Gi, 1/2 card, 1 card"), re
 
 def repaired_mixed(dialect: str, pod: Pod, held: AssignedDevices) -> dict[str, str]:
     plan = plan_repairs(replace(node_assignments(held), layout=MIXED), [pod], DIALECTS[dialect], now=NOW)
-    return {key: value for each in plan for key, value in each.annotations.items() if key != ANNOTATION}
+    return {key: value for repair in plan for key, value in repair.annotations.items() if key != ANNOTATION}
 
 
 @pytest.mark.parametrize(("dialect", "annotations"), [("aliyun.com", ALIYUN), ("enflame.com", ENFLAME)])

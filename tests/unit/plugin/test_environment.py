@@ -1,12 +1,12 @@
 """A container gets the card that its units lie on: nothing else is looked at."""
 
 import pytest
-from tests.samples.plugin import GIB, card, ids, layout
+from tests.samples.plugin import GIB, card, environment, ids, layout
 
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_core.placement.units import WHOLE_CARD, CardPart, Unit
-from gpushare_plugin.decide.admit.environment import UnusableUnitsError, environment
+from gpushare_plugin.decide.units.errors import UnusableUnitsError
 from gpushare_plugin.decide.units.layout import Layout, lay_out
 
 LAYOUT = layout(reserved=2**30)

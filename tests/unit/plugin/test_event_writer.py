@@ -1,4 +1,4 @@
-"""Events on pods: each is told in the log, and the round does not wait for an API server that is away."""
+"""Events on pods: each is logged, and the round does not wait for an API server that is away."""
 
 import asyncio
 import logging
@@ -47,7 +47,7 @@ def test_an_event_that_is_refused_keeps_no_other_from_being_written() -> None:
 
 def test_of_an_api_server_that_is_away_one_event_is_enough(caplog: pytest.LogCaptureFixture) -> None:
     assert written(UnreachableError("it is away")) == ["a"]
-    assert [each for each in ("to a", "to b", "to c", "to d") if f"Told: {each}" in caplog.text] == [
+    assert [note for note in ("to a", "to b", "to c", "to d") if f"Told: {note}" in caplog.text] == [
         "to a",
         "to b",
         "to c",

@@ -1,8 +1,8 @@
-"""Who is told of a sick card: each pod once for each fault, whatever happens to the plugin in between."""
+"""Which pods get an Event about a sick card: once for each fault, also across restarts of the plugin."""
 
 from datetime import UTC, datetime
 
-from gpushare_core.api.node_object import CardFault, CardStatus, NodeStatus, PodShare
+from gpushare_core.api.share_node import CardFault, CardStatus, NodeStatus, PodShare
 from gpushare_plugin.decide.health.fault_events import fault_events
 
 FIRST, LATER = "2026-11-22T10:00:00Z", "2026-11-22T11:00:00Z"
@@ -28,35 +28,35 @@ def status(*pods: str, since: str = FIRST, cleared: str = "", last_seen: str = "
     return NodeStatus(cards=[card], faults=[fault] if since else [])
 
 
-def told(before: NodeStatus, after: NodeStatus) -> list[str]:
+def pods_with_events(before: NodeStatus, after: NodeStatus) -> list[str]:
     return [event.pod.name for event in fault_events(before, after)]
 
 
 def test_each_pod_is_told_once_however_many_containers_it_has() -> None:
     before = status("a", "b", since="")
-    assert told(before, status("a", "b")) == ["a", "b"]
+    assert pods_with_events(before, status("a", "b")) == ["a", "b"]
 
 
 def test_nobody_is_told_what_the_status_says_already() -> None:
-    assert told(status("a"), status("a")) == []
-    assert told(status("a"), status("a", last_seen=LATER)) == []
+    assert pods_with_events(status("a"), status("a")) == []
+    assert pods_with_events(status("a"), status("a", last_seen=LATER)) == []
 
 
 def test_a_pod_that_came_at_the_last_moment_is_told() -> None:
-    assert told(status("a"), status("a", "b")) == ["b"]
+    assert pods_with_events(status("a"), status("a", "b")) == ["b"]
 
 
 def test_of_a_card_that_returned_nobody_is_told_and_of_the_next_fault_all() -> None:
     returned = status("a", cleared=LATER)
-    assert told(status("a"), returned) == []
-    assert told(returned, status("a", since=LATER)) == ["a"]
+    assert pods_with_events(status("a"), returned) == []
+    assert pods_with_events(returned, status("a", since=LATER)) == ["a"]
 
 
 def test_the_same_fault_of_the_same_pod_has_one_name() -> None:
     (first,) = fault_events(status("a", since=""), status("a"))
     (again,) = fault_events(status("a", since=""), status("a", last_seen=LATER))
     (other,) = fault_events(status("a", since=""), status("a", since=LATER))
-    names = [each.to_json("gpu-1", NOW)["metadata"]["name"] for each in (first, again, other)]
+    names = [event.to_json("gpu-1", NOW)["metadata"]["name"] for event in (first, again, other)]
     assert names[0] == names[1] != names[2]
 
 

@@ -5,16 +5,16 @@ from dataclasses import replace
 import pytest
 from tests.samples.plugin import GIB, card, name_of, share_node
 
-from gpushare_core.api.node_object import GPUShareNode
 from gpushare_core.api.served import Problem
+from gpushare_core.api.share_node import GPUShareNode
 from gpushare_core.process.metrics import Sample, exposition, new_registry
 from gpushare_core.text.json_object import Json
 from gpushare_plugin.decide.report.figures import MAX_CONTAINERS, use_figures
-from gpushare_plugin.decide.use.container_use import Holding, MeasuredUse
-from gpushare_plugin.kubelet.device_plugin import ALLOCATE, KubeletCall
+from gpushare_plugin.decide.use.container_use import ContainerShare, MeasuredUse
+from gpushare_plugin.kubelet.device_plugin import ALLOCATE, KubeletRequest
 from gpushare_plugin.metrics import PluginMetrics, ProcessState, figures
 
-HOLDING = Holding(name_of("a"), "uid-a", "x", "GPU-0")
+HOLDING = ContainerShare(name_of("a"), "uid-a", "x", "GPU-0")
 OF_A = ("gpu-1", "GPU-0", "default", "a")
 SERIES_OF_A_CARD = 7
 MAX_SERIES_BESIDE_CARDS = 100
@@ -68,7 +68,7 @@ def state(share: GPUShareNode | None = SHARED, *, cards: int = 1) -> ProcessStat
         ),
         listed={"pods": True, "gpusharenodes": True},
         registered=True,
-        books_age=1.5,
+        assignments_age=1.5,
     )
 
 
@@ -160,7 +160,7 @@ def test_calls_of_the_kubelet_are_counted_from_zero() -> None:
     metrics = PluginMetrics(registry, state)
     refused = 'gpushare_plugin_kubelet_refusals_total{reason="UnusableUnits",verb="Allocate"}'
     assert f"{refused} 0.0" in exposition(registry).decode()
-    metrics.called(KubeletCall(verb=ALLOCATE, seconds=0.002, refusal="UnusableUnits"))
+    metrics.called(KubeletRequest(verb=ALLOCATE, seconds=0.002, refusal="UnusableUnits"))
     text = exposition(registry).decode()
     assert f"{refused} 1.0" in text
     assert 'gpushare_plugin_kubelet_call_duration_seconds_sum{verb="Allocate"} 0.002' in text
@@ -169,12 +169,12 @@ def test_calls_of_the_kubelet_are_counted_from_zero() -> None:
 def test_what_is_not_known_is_not_shown() -> None:
     problem = Problem("DriverHung", "wait")
     off = share_node(measurement={"scope": "Off"})
-    for each in (
+    for without_use in (
         replace(state(), measured=MeasuredUse(problem=problem)),
         replace(state(), measured=None),
         state(off),
     ):
-        assert by_labels(list(figures(each)), "gpushare_card_memory_used_bytes") == {}
+        assert by_labels(list(figures(without_use)), "gpushare_card_memory_used_bytes") == {}
     partly = replace(
         state(), measured=MeasuredUse(cards={"GPU-0": 1}, requested={HOLDING: 1}, problem=problem)
     )

@@ -60,7 +60,7 @@ def test_what_the_container_was_told(
 ) -> None:
     own, foreign = sort_ids(name, IDS[name])
     entry = read_answer(StoredUnits("uid-a", "main", name, own, foreign), variables, device_nodes)
-    assert [(each.card, each.size, each.count) for each in entry.foreign] == [(card, size, 2)]
+    assert [(units.card, units.size, units.count) for units in entry.foreign] == [(card, size, 2)]
     assert (entry.cards, list(entry.numbers)) == ((), [])
 
 

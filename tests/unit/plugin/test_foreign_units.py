@@ -38,15 +38,15 @@ def units(
 def test_the_ids_of_another_plugin_are_kept_as_they_are(name: str, foreign: list[str]) -> None:
     own, found = sort_ids(name, [*ids(0, 17), *foreign])
     assert list(own) == [0, 17]
-    assert sorted(text for each in found for text in each.ids) == sorted(foreign)
-    assert sum(each.count for each in found) == len(foreign)
+    assert sorted(text for devices in found for text in devices.ids) == sorted(foreign)
+    assert sum(devices.count for devices in found) == len(foreign)
 
 
 def test_what_is_unknown_under_our_own_names_is_no_unit() -> None:
     assert sort_ids("gpushare.io/memory", ["GPU-1-_-0", *ids(3), "odd one"]) == (array("I", [3]), ())
 
 
-@pytest.mark.parametrize("name", [each.memory_resource for each in DIALECTS.values()])
+@pytest.mark.parametrize("name", [dialect.memory_resource for dialect in DIALECTS.values()])
 @given(number=st.integers(0, CAPACITY - 1))
 def test_no_unit_of_ours_is_taken_for_foreign(name: str, number: int) -> None:
     assert sort_ids(name, [encode_id(number)]) == (array("I", [number]), ())

@@ -4,17 +4,17 @@ from dataclasses import replace
 
 import pytest
 from tests.samples.inventory import ENFLAME
-from tests.samples.plugin import card, ids, layout
+from tests.samples.plugin import card, environment, ids, layout
 
-from gpushare_core.api.node_object import Devices
+from gpushare_core.api.share_node import Devices
 from gpushare_core.dialects.enflame import ENFLAME as ENFLAME_DIALECT
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.dialects.table import DIALECTS
 from gpushare_core.placement.units import WHOLE_CARD
-from gpushare_plugin.decide.admit.environment import UnusableUnitsError, environment
 from gpushare_plugin.decide.admit.injection import ContainerAnswer, container_answer
+from gpushare_plugin.decide.units.errors import UnusableUnitsError
 from gpushare_plugin.decide.units.layout import lay_out
-from gpushare_plugin.devices.equipment import DeviceNode, Equipment, HostMount
+from gpushare_plugin.devices.card import DeviceNode, Equipment, HostMount
 from gpushare_plugin.devices.inventory.inventory_file import read_inventory
 
 NVIDIA = layout()
@@ -93,7 +93,7 @@ def test_cards_that_want_the_same_place_in_one_container_are_refused() -> None:
 
 def test_our_variables_win_over_those_of_an_inventory() -> None:
     loud = Equipment(variables=(("ALIYUN_COM_GPU_MEM_IDX", "7"),), runtime_variable="NVIDIA_VISIBLE_DEVICES")
-    cards = [replace(each, equipment=replace(loud, runtime_name=each.uuid)) for each in (card(0), card(1))]
+    cards = [replace(plain, equipment=replace(loud, runtime_name=plain.uuid)) for plain in (card(0), card(1))]
     answer = container_answer(ids(0), layout(*cards), DIALECTS["aliyun.com"], Devices())
     assert answer.variables["ALIYUN_COM_GPU_MEM_IDX"] == "0"
     assert answer.variables["NVIDIA_VISIBLE_DEVICES"] == "GPU-0"

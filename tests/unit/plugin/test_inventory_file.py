@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.samples.inventory import ENFLAME, card_lines
 
 from gpushare_core.placement.quantity import parse_memory
-from gpushare_plugin.devices.equipment import DeviceNode, HostMount
+from gpushare_plugin.devices.card import DeviceNode, HostMount
 from gpushare_plugin.devices.inventory.inventory_file import MAX_BYTES, InventoryError, read_inventory
 
 
@@ -115,11 +115,11 @@ MALFORMED = [
 ]
 
 
-@pytest.mark.parametrize(("text", "told"), MALFORMED)
-def test_what_is_no_inventory_is_refused_with_line_and_reason(text: str, told: str) -> None:
+@pytest.mark.parametrize(("text", "expected"), MALFORMED)
+def test_what_is_no_inventory_is_refused_with_line_and_reason(text: str, expected: str) -> None:
     with pytest.raises(InventoryError) as refusal:
         read_inventory(text.encode())
-    assert told in str(refusal.value)
+    assert expected in str(refusal.value)
 
 
 def test_what_is_not_utf_8_is_refused_with_its_line() -> None:
@@ -144,5 +144,5 @@ def test_the_example_of_the_documentation_is_an_inventory() -> None:
     inventory = read_inventory(example.removeprefix("yaml").encode())
     assert [card.uuid for card in inventory.cards] == ["GCU-U53000090104", "GCU-U53000090105"]
     equipment = [card.equipment for card in inventory.cards]
-    assert [each.cdi_name for each in equipment if each] == ["gcu0", "GCU-U53000090105"]
+    assert [found.cdi_name for found in equipment if found] == ["gcu0", "GCU-U53000090105"]
     assert inventory.health

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.samples.plugin import GIB, card, layout
 
-from gpushare_core.api.node_object import CardStatus, NodeStatus
+from gpushare_core.api.share_node import CardStatus, NodeStatus
 from gpushare_core.placement.units import MemoryUnit
 from gpushare_plugin.decide.units.layout import GONE, keep_places, lay_out, recorded_layout
 from gpushare_plugin.devices.card import PhysicalCard
@@ -16,7 +16,7 @@ MEMORIES = st.lists(st.integers(0, 40), min_size=1, max_size=6)
 
 def spans(*cards: PhysicalCard, reserved: int = 0) -> list[tuple[int, int]]:
     placed = lay_out(cards, UNIT, reserved=reserved).cards
-    return [(each.first, each.units) for each in placed]
+    return [(card.first, card.units) for card in placed]
 
 
 @pytest.mark.parametrize(
@@ -63,9 +63,9 @@ def test_while_units_are_held_known_cards_keep_place_and_size_and_new_ones_follo
     known = [card(1), card(0)]
     found = [card(0, memory=99 * GIB), card(5), card(1)]
     kept = keep_places(found, known, held=True)
-    assert [each.uuid for each in kept] == ["GPU-1", "GPU-0", "GPU-5"]
-    assert [each.memory for each in kept] == [16 * GIB] * 3
-    assert [each.index for each in kept] == [1, 0, 2]
+    assert [kept_card.uuid for kept_card in kept] == ["GPU-1", "GPU-0", "GPU-5"]
+    assert [kept_card.memory for kept_card in kept] == [16 * GIB] * 3
+    assert [kept_card.index for kept_card in kept] == [1, 0, 2]
 
 
 def test_a_card_that_vanished_while_units_are_held_stays_in_its_place_unhealthy() -> None:
@@ -78,24 +78,29 @@ def test_what_was_recorded_leads_to_the_same_layout_after_a_restart() -> None:
     before = layout(card(0, memory=8 * GIB), card(1))
     written = [
         CardStatus(
-            index=each.card.index, uuid=each.uuid, memory=f"{each.card.memory // GIB}Gi", units=each.units
+            index=placed.card.index,
+            uuid=placed.uuid,
+            memory=f"{placed.card.memory // GIB}Gi",
+            units=placed.units,
         )
-        for each in before.cards
+        for placed in before.cards
     ]
     recorded = recorded_layout(NodeStatus(memory_unit="1Gi", cards=written))
     assert recorded
-    cards = keep_places([card(1), card(0)], [each.card for each in recorded.cards], held=True)
+    cards = keep_places([card(1), card(0)], [placed.card for placed in recorded.cards], held=True)
     after = lay_out(cards, UNIT, reserved=0, places=recorded.places)
-    assert [(each.uuid, each.first) for each in after.cards] == [("GPU-0", 0), ("GPU-1", 8)]
+    assert [(placed.uuid, placed.first) for placed in after.cards] == [("GPU-0", 0), ("GPU-1", 8)]
 
 
 def test_a_layout_with_gaps_is_recorded_with_its_gaps() -> None:
     before = lay_out([card(0), card(1)], UNIT, reserved=GIB, places={"GPU-1": 40})
-    assert [(each.uuid, each.first) for each in before.cards] == [("GPU-0", 0), ("GPU-1", 40)]
+    assert [(placed.uuid, placed.first) for placed in before.cards] == [("GPU-0", 0), ("GPU-1", 40)]
     assert (before.card_of(39), before.card_of(55), before.card_of(56)) == (None, before.cards[1], None)
     written = [
-        CardStatus(index=each.card.index, uuid=each.uuid, memory="16Gi", units=15, first_unit=each.first)
-        for each in before.cards
+        CardStatus(
+            index=placed.card.index, uuid=placed.uuid, memory="16Gi", units=15, first_unit=placed.first
+        )
+        for placed in before.cards
     ]
     assert before.means_the_same(recorded_layout(NodeStatus(memory_unit="1Gi", cards=written)))
 

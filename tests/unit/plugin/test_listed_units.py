@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 from tests.samples.plugin import assigned, name_of
 
-from gpushare_plugin.decide.admit.admission import require_not_listed
-from gpushare_plugin.decide.admit.environment import UnusableUnitsError
+from gpushare_plugin.decide.admit.pod_being_admitted import require_not_listed
+from gpushare_plugin.decide.units.errors import UnusableUnitsError
 
 LISTED = assigned(idle={"main": []}, first={"main": [2, 3, 9], "side": [4]}, second={"main": [20]})
 

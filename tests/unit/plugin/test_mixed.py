@@ -1,4 +1,4 @@
-"""Mode Mixed in the plugin's decisions: blocks of units, locks, which card a class gets, witnesses."""
+"""Mode Mixed in the plugin's decisions: blocks of units, locks, which card a class gets, granted units."""
 
 from array import array
 from dataclasses import replace
@@ -14,6 +14,7 @@ from tests.samples.plugin import (
     by_name,
     card,
     container,
+    environment,
     ids,
     name_of,
     pod,
@@ -25,15 +26,15 @@ from gpushare_core.placement.card_choice import Strategy
 from gpushare_core.placement.modes.table import NODE_MODES
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_core.placement.units import UnitFields, parse_node_unit
-from gpushare_plugin.decide.admit.admission import admission_candidates
-from gpushare_plugin.decide.admit.environment import UnusableUnitsError, environment
+from gpushare_plugin.decide.admit.pod_being_admitted import candidates_by_list
 from gpushare_plugin.decide.admit.preferred_allocation import ContainerRequest, NothingFitsError, choose_units
 from gpushare_plugin.decide.held.assigned_devices import AssignedDevices
 from gpushare_plugin.decide.held.checkpoint import CheckpointEntry, StoredUnits, read_answer
 from gpushare_plugin.decide.offer.device_list import device_lists
-from gpushare_plugin.decide.offer.granted_units import agrees, stored_witnesses
-from gpushare_plugin.decide.offer.offering import Offering, Snapshot, decide_offering
+from gpushare_plugin.decide.offer.granted_units import agrees, stored_granted_units
+from gpushare_plugin.decide.offer.offering import NodeSnapshot, Offering, decide_offering
 from gpushare_plugin.decide.report.status import node_status
+from gpushare_plugin.decide.units.errors import UnusableUnitsError
 from gpushare_plugin.decide.units.layout import Layout, lay_out, recorded_layout
 from gpushare_plugin.decide.units.locks import locks_of_units
 from gpushare_plugin.decide.units.unit_ids import UnitSet
@@ -67,8 +68,8 @@ def test_a_number_alone_tells_card_and_class(
 
 def test_what_is_reserved_moves_no_block() -> None:
     reserving = lay_out([card(0), card(1)], UNIT, reserved=2 * GIB)
-    assert [(each.first, each.units) for each in reserving.of(MEMORY).cards] == [(0, 14), (19, 14)]
-    assert [(each.first, each.units) for each in reserving.of(SLICE).cards] == [(16, 2), (35, 2)]
+    assert [(placed.first, placed.units) for placed in reserving.of(MEMORY).cards] == [(0, 14), (19, 14)]
+    assert [(placed.first, placed.units) for placed in reserving.of(SLICE).cards] == [(16, 2), (35, 2)]
     assert reserving.means_the_same(TWO)
 
 
@@ -129,7 +130,7 @@ def test_a_class_is_given_units_of_its_own_cards_and_then_of_free_ones(
 
 @pytest.mark.parametrize("resource", ResourceClass)
 def test_cards_of_other_classes_are_never_given(resource: ResourceClass) -> None:
-    other = next(each for each in ResourceClass if each is not resource)
+    other = next(other_class for other_class in ResourceClass if other_class is not resource)
     with pytest.raises(NothingFitsError):
         chosen(resource, 1, {"GPU-0": other, "GPU-1": other})
 
@@ -151,8 +152,8 @@ def test_the_pod_that_is_admitted_asks_for_what_the_kubelet_asks_for() -> None:
     memory = pod("m", container(units=1))
     waiting = by_name(slices, memory)
     devices = assigned(s={"main": []}, m={"main": []})
-    found = admission_candidates(devices, waiting, {}, 1, resource=GPUSHARE.memory_resource)
-    assert [each.name for each in found] == [name_of("m")]
+    found = candidates_by_list(devices, waiting, {}, 1, resource=GPUSHARE.memory_resource)
+    assert [pod.name for pod in found] == [name_of("m")]
 
 
 def entry(layout: Layout, container: str, numbers: list[int]) -> CheckpointEntry:
@@ -181,7 +182,7 @@ def histories(draw: st.DrawFn) -> tuple[Layout, AssignedDevices, tuple[PhysicalC
             held[f"c{placed.card.index}"] = [*numbers[len(numbers) - amount :]]
     entries = {name: entry(before, name, numbers) for name, numbers in held.items()}
     devices = assigned(a=held)
-    known = {name: replace(each, uid="uid-a") for name, each in devices.pods.items()}
+    known = {name: replace(assignment, uid="uid-a") for name, assignment in devices.pods.items()}
     found = [card(index, memory=size * GIB) for index, size in enumerate(draw(SIZES))]
     return before, AssignedDevices(known, {"uid-a": entries}), tuple(draw(st.permutations(found)))
 
@@ -192,7 +193,7 @@ def test_no_layout_ever_contradicts_what_containers_were_told(
 ) -> None:
     """Nothing is recorded any more, and other cards are found."""
     _, held, found = history
-    snapshot = Snapshot(
+    snapshot = NodeSnapshot(
         share_node=share_node(mode="Mixed", slicesPerCard=2),
         cards=found,
         last_layout=None,
@@ -201,11 +202,11 @@ def test_no_layout_ever_contradicts_what_containers_were_told(
     )
     offering = decide_offering(snapshot)
     assert offering.layout is not None
-    assert agrees(offering.layout, stored_witnesses(held))
+    assert agrees(offering.layout, stored_granted_units(held))
 
 
 def test_a_layout_with_the_units_in_another_class_contradicts() -> None:
     held = AssignedDevices(stored={"uid-a": {"main": entry(TWO, "main", [16])}})
-    assert agrees(TWO, stored_witnesses(held))
+    assert agrees(TWO, stored_granted_units(held))
     shifted = lay_out([card(0), card(1)], UNIT, reserved=0, places={"GPU-0": 2, "GPU-1": 40})
-    assert not agrees(shifted, stored_witnesses(held))
+    assert not agrees(shifted, stored_granted_units(held))

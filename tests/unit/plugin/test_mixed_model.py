@@ -2,14 +2,13 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.samples.plugin import GIB, card, ids
+from tests.samples.plugin import GIB, card, environment, ids
 
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.placement.card_choice import Strategy
 from gpushare_core.placement.modes.table import NODE_MODES
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_core.placement.units import UnitFields
-from gpushare_plugin.decide.admit.environment import environment
 from gpushare_plugin.decide.admit.preferred_allocation import ContainerRequest, NothingFitsError, choose_units
 from gpushare_plugin.decide.units.layout import lay_out
 from gpushare_plugin.decide.units.locks import locks_of_units, open_cards
@@ -52,5 +51,5 @@ def test_whatever_the_kubelet_asks_for_no_card_serves_two_classes(
         assert environment(ids(*numbers), MANY, GPUSHARE)
         running.append((resource, numbers))
         for placed in MANY.cards:
-            here = {each for each, held in running if placed.uuid in MANY.shares(held)}
+            here = {holder for holder, held in running if placed.uuid in MANY.shares(held)}
             assert len(here) <= 1

@@ -8,7 +8,7 @@ from tests.samples.plugin import annotation, assigned, by_name, card, container,
 from gpushare_core.placement.units import MemoryUnit
 from gpushare_plugin.decide.held.assigned_devices import AssignedDevices
 from gpushare_plugin.decide.held.pods import Pod
-from gpushare_plugin.decide.offer.offering import Offering, Snapshot, decide_offering, is_draining
+from gpushare_plugin.decide.offer.offering import NodeSnapshot, Offering, decide_offering, is_draining
 from gpushare_plugin.decide.units.layout import Layout
 from gpushare_plugin.devices.card import PhysicalCard
 
@@ -27,7 +27,7 @@ def decided(
     **spec: Any,
 ) -> Offering:
     return decide_offering(
-        Snapshot(
+        NodeSnapshot(
             share_node=share_node(unit, status=status, **spec),
             cards=cards,
             last_layout=last,
@@ -51,7 +51,7 @@ def test_a_first_start_offers_what_is_asked_less_what_is_reserved() -> None:
     "node", [pytest.param(None, id="no GPUShareNode"), pytest.param(share_node(mode="Off"), id="mode Off")]
 )
 def test_a_node_that_is_not_shared_offers_nothing(node: object) -> None:
-    snapshot = Snapshot(share_node=node, cards=CARDS, last_layout=layout(), assigned=HELD, pods={})  # type: ignore[arg-type]
+    snapshot = NodeSnapshot(share_node=node, cards=CARDS, last_layout=layout(), assigned=HELD, pods={})  # type: ignore[arg-type]
     assert decide_offering(snapshot) == Offering()
 
 
@@ -127,7 +127,7 @@ def test_one_card_too_many_is_left_out() -> None:
     more = (card(2), card(0), card(1))
     offering = decided(cards=more, last=layout(), limit=TWO_CARDS)
     assert offering.layout == layout()
-    assert [each.uuid for each in offering.left_out] == ["GPU-2"]
+    assert [left_out.uuid for left_out in offering.left_out] == ["GPU-2"]
     assert offering.finest_unit
     assert (offering.finest_unit.text, offering.desired_units) == ("2Gi", 48)
 
@@ -154,4 +154,4 @@ def test_cards_that_come_with_a_unit_too_fine_are_taken_as_far_as_they_fit() -> 
     more = (card(0), card(1), card(2, memory=4 * 2**30), card(3))
     offering = decided("1Mi", cards=more, last=layout(), limit=TWO_CARDS + 4 * 16)
     assert offering.layout == layout(*more[:3])
-    assert [each.uuid for each in offering.left_out] == ["GPU-3"]
+    assert [left_out.uuid for left_out in offering.left_out] == ["GPU-3"]

@@ -31,7 +31,7 @@ def test_a_static_pod_keeps_its_units_beside_another_pod_of_its_name(asked: int,
     assigned = read_assigned(answer.SerializeToString(), RESOURCES)
     assert sorted(assigned.numbers()) == [*range(12), *range(16, 16 + asked)]
     held = every_allocation(node_assignments(assigned), by_name(pod("a", container(units=asked))))
-    assert sum(each.cards.get("GPU-0", 0) for each in held) == 12
+    assert sum(allocation.cards.get("GPU-0", 0) for allocation in held) == 12
 
 
 @pytest.mark.parametrize("is_first", [True, False], ids=["listed first", "listed last"])
@@ -40,14 +40,14 @@ def test_the_checkpoint_tells_two_pods_of_one_name_apart(asked: int, *, is_first
     both = [listed(*range(12)), listed(*range(16, 16 + asked))]
     answer = api.ListPodResourcesResponse(pod_resources=both if is_first else both[::-1])
     given = {"static": {"main": [*range(12)]}, **({"a": {"main": [16, 17]}} if asked else {})}
-    entries = [entry for each in stored(layout(), **given).values() for entry in each.values()]
+    entries = [entry for containers in stored(layout(), **given).values() for entry in containers.values()]
     pods = by_name(pod("a", container(units=asked)))
     assigned = identify(
         read_assigned(answer.SerializeToString(), RESOURCES), entries, AssignedDevices(), pods
     )
     assert [orphan.uid for orphan in orphans(assigned, pods)] == ["uid-static"]
     held = every_allocation(node_assignments(assigned), pods)
-    assert {each.pod.uid: dict(each.cards) for each in held} == {
+    assert {allocation.pod.uid: dict(allocation.cards) for allocation in held} == {
         "uid-static": {"GPU-0": 12},
         **({"uid-a": {"GPU-1": 2}} if asked else {}),
     }

@@ -145,7 +145,7 @@ def test_an_answer_is_complete_of_one_card_and_contains_what_it_must(
 
 def test_what_a_forgotten_pod_has_is_not_available() -> None:
     request = ContainerRequest(
-        units=6, pod_units=6, annotated_cards=("GPU-0",), promised={"GPU-1": 16}, forgotten={"GPU-0": 12}
+        units=6, pod_units=6, annotated_cards=("GPU-0",), promised={"GPU-1": 16}, lost={"GPU-0": 12}
     )
     available = UnitSet(range(32))
     assert choose_units(request, TWO, available=available, included=(), strategy=Strategy.BINPACK)[0] == (
@@ -208,11 +208,11 @@ HALVES = lay_out([card(0), card(1), card(2)], CardPart(ResourceClass.SLICE, 2), 
             id="if nothing else is left, that too",
         ),
         pytest.param(
-            ContainerRequest(units=2, pod_units=2, forgotten={"GPU-0": 1}),
+            ContainerRequest(units=2, pod_units=2, lost={"GPU-0": 1}),
             {0, 2, 4},
             [],
             {"GPU-1", "GPU-2"},
-            id="not what a pod has that the kubelet forgot",
+            id="not what a pod has that the kubelet lost",
         ),
         pytest.param(
             ContainerRequest(units=2, pod_units=1, pod_cards=frozenset({"GPU-2"})),

@@ -1,4 +1,4 @@
-"""The status follows use only where it has moved far; an excess is told at once, and once."""
+"""The status follows use only where it has moved far; an excess is reported at once, and once."""
 
 from dataclasses import replace
 
@@ -11,12 +11,12 @@ from gpushare_core.api.enums import MeasurementScope
 from gpushare_core.api.served import Problem
 from gpushare_core.placement.quantity import MIB
 from gpushare_core.text.json_object import Json
-from gpushare_plugin.decide.use.container_use import Holding, MeasuredUse
+from gpushare_plugin.decide.use.container_use import ContainerShare, MeasuredUse
 from gpushare_plugin.decide.use.excess import excess_conditions, excess_events
 from gpushare_plugin.decide.use.reported_use import ReportedUse, recorded_use, reported_use
 
-A = Holding(name_of("a"), "uid-a", "main", "GPU-0")
-B = Holding(name_of("b"), "uid-b", "main", "GPU-0")
+A = ContainerShare(name_of("a"), "uid-a", "main", "GPU-0")
+B = ContainerShare(name_of("b"), "uid-b", "main", "GPU-0")
 MEMORY = {"GPU-0": 100 * GIB, "GPU-1": 100 * GIB}
 ASKED = {A: 10 * GIB, B: 20 * GIB}
 
@@ -30,8 +30,8 @@ def use(card: float, **containers: float) -> ReportedUse:
 
 
 def measured(card: float, **containers: float) -> MeasuredUse:
-    told = use(card, **containers)
-    return MeasuredUse(cards=told.cards, containers=told.containers, requested=ASKED)
+    reported = use(card, **containers)
+    return MeasuredUse(cards=reported.cards, containers=reported.containers, requested=ASKED)
 
 
 @pytest.mark.parametrize(
@@ -56,11 +56,11 @@ def test_the_status_follows_what_moved_far(before: ReportedUse, now: MeasuredUse
 
 def test_who_hovers_at_what_was_asked_for_is_told_of_once() -> None:
     above, below = measured(11, a=11), replace(measured(9.75, a=9.75), exceeded_lately=frozenset({A}))
-    told = reported_use(use(9, a=9), above, MEMORY)
-    assert reported_use(told, below, MEMORY) == told
-    assert reported_use(told, above, MEMORY) == told
+    reported = reported_use(use(9, a=9), above, MEMORY)
+    assert reported_use(reported, below, MEMORY) == reported
+    assert reported_use(reported, above, MEMORY) == reported
     over = replace(below, exceeded_lately=frozenset())
-    assert reported_use(told, over, MEMORY).containers == over.containers
+    assert reported_use(reported, over, MEMORY).containers == over.containers
 
 
 def test_a_card_of_which_nothing_can_be_told_keeps_its_figures() -> None:
@@ -103,8 +103,8 @@ def test_a_status_is_read_as_it_was_written() -> None:
 
 def condition(now: MeasuredUse | None, scope: str = "Containers") -> tuple[str, str, str]:
     spec = share_node(measurement={"scope": scope}).spec
-    told = ReportedUse(cards=now.cards, containers=now.containers) if now else use(0)
-    (state,) = excess_conditions(spec, now, told)
+    reported = ReportedUse(cards=now.cards, containers=now.containers) if now else use(0)
+    (state,) = excess_conditions(spec, now, reported)
     return state.status, state.reason, state.message
 
 

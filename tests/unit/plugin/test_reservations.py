@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpushare_plugin.kubelet.reservations import ALLOCATE_DEBOUNCE, Reservations
+from gpushare_plugin.kubelet.reservations import ALLOCATE_DEBOUNCE, UnitReservations
 
 
 @pytest.mark.parametrize(
@@ -16,7 +16,7 @@ from gpushare_plugin.kubelet.reservations import ALLOCATE_DEBOUNCE, Reservations
     ],
 )
 def test_what_was_given_is_not_listed_yet(asked: list[int], *, expected: bool) -> None:
-    reservations = Reservations(lambda: 0.0)
+    reservations = UnitReservations(lambda: 0.0)
     for given in ([2, 1], [], [5, 6]):
         reservations.allocate(given)
     assert reservations.may_be_unlisted(asked) is expected
@@ -25,7 +25,7 @@ def test_what_was_given_is_not_listed_yet(asked: list[int], *, expected: bool) -
 def test_what_is_lent_counts_since_it_was_lent() -> None:
     """An ordinary init container lends its units: a list of in between shows some of them only."""
     now = 0.0
-    reservations = Reservations(lambda: now)
+    reservations = UnitReservations(lambda: now)
     reservations.allocate([1, 2, 3, 4])
     now = 1.0
     reservations.allocate([2, 3])
@@ -35,7 +35,7 @@ def test_what_is_lent_counts_since_it_was_lent() -> None:
 
 def test_what_was_given_lately_may_not_be_written_down() -> None:
     now = 0.0
-    reservations = Reservations(lambda: now)
+    reservations = UnitReservations(lambda: now)
     reservations.allocate([1, 2])
     now = ALLOCATE_DEBOUNCE / 2
     reservations.allocate([2, 3])
@@ -45,7 +45,7 @@ def test_what_was_given_lately_may_not_be_written_down() -> None:
 
 
 def test_who_is_given_units_while_another_call_for_them_waits() -> None:
-    reservations = Reservations(lambda: 0.0)
+    reservations = UnitReservations(lambda: 0.0)
     reservations.allocate([1, 2])
     begun = reservations.granted
     assert not reservations.is_given_since(begun, [1, 2])

@@ -65,7 +65,7 @@ async def test_a_card_is_never_fuller_than_full() -> None:
 async def test_a_load_that_makes_no_sense_is_ignored_and_told() -> None:
     use = await measured(load("much"), load("2Gi"))
     assert use.cards["GPU-0"] == 2 * GIB
-    assert [remark.split(":")[0] for remark in use.remarks] == [
+    assert [warning.split(":")[0] for warning in use.warnings] == [
         "the simulated load of pod default/a is ignored"
     ]
 

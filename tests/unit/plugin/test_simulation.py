@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpushare_core.api.node_object import SimulatedCards
+from gpushare_core.api.share_node import SimulatedCards
 from gpushare_plugin.devices.simulated.simulation import Simulation, read_simulation, simulated_reading
 from gpushare_plugin.devices.simulated.source import simulate
 
@@ -10,7 +10,7 @@ CARDS = tuple(simulate("gpu-1", [SimulatedCards(count=3, memory="16Gi")]))
 NAMES = {card.uuid: name for card, name in zip(CARDS, "abc", strict=True)}
 
 
-def told(text: str) -> str:
+def problem_of(text: str) -> str:
     """Cards by the letter of their UUID in the order of their indices; a capital letter: not healthy."""
     cards = simulated_reading(CARDS, text).cards
     assert [card.index for card in cards] == sorted(card.index for card in cards)
@@ -33,7 +33,7 @@ def told(text: str) -> str:
     ],
 )
 def test_what_is_asked_happens(text: str, expected: str) -> None:
-    assert told(text) == expected
+    assert problem_of(text) == expected
 
 
 def test_only_a_driver_that_hangs_is_a_problem_of_all() -> None:

@@ -6,11 +6,12 @@ import pytest
 from tests.samples.plugin import GIB, container, layout, pod, share_node
 
 from gpushare_core.api.conditions import ConditionState
-from gpushare_core.api.node_object import GPUShareNode, NodeStatus
+from gpushare_core.api.share_node import GPUShareNode, NodeStatus
 from gpushare_plugin.decide.held.pod_allocation import PodAllocation
 from gpushare_plugin.decide.offer.offering import Offering
 from gpushare_plugin.decide.report.conditions import AnnotationState, RegistrationState, node_conditions
-from gpushare_plugin.decide.report.status import node_status, quantity_text
+from gpushare_plugin.decide.report.status import node_status
+from gpushare_plugin.decide.units.quantity_text import quantity_text
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 LATER = datetime(2026, 11, 21, 13, 0, tzinfo=UTC)

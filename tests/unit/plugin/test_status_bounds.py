@@ -12,7 +12,7 @@ from tests.samples.plugin import card, layout, pod, share_node
 
 from gpushare_core.api import bounds, crd
 from gpushare_core.api.conditions import condition_false
-from gpushare_core.api.node_object import CardFault, GPUShareNode, NodeStatus
+from gpushare_core.api.share_node import CardFault, GPUShareNode, NodeStatus
 from gpushare_core.placement.units import MemoryUnit
 from gpushare_core.text.json_object import Json
 from gpushare_core.text.printable import printable
@@ -45,13 +45,13 @@ def refusals(schema: Json, value: Any, at: str = "status") -> Iterator[str]:
     if isinstance(value, list):
         if len(value) > schema.get("maxItems", len(value)):
             yield f"{at} has more than {schema['maxItems']} items"
-        for each in value:
-            yield from refusals(schema["items"], each, f"{at}[]")
+        for item in value:
+            yield from refusals(schema["items"], item, f"{at}[]")
     if isinstance(value, dict):
         if len(value) > schema.get("maxProperties", len(value)):
             yield f"{at} has more than {schema['maxProperties']} properties"
-        for name, each in value.items():
-            yield from refusals(schema.get("properties", {}).get(name, {}), each, f"{at}.{name}")
+        for name, item in value.items():
+            yield from refusals(schema.get("properties", {}).get(name, {}), item, f"{at}.{name}")
 
 
 def in_python(pattern: str) -> re.Pattern[str]:
@@ -125,7 +125,7 @@ def test_what_an_inventory_may_say_is_taken_as_it_is(model: str) -> None:
 def test_what_a_stolen_token_would_write_is_refused(uuid: str) -> None:
     card_status = {"index": 0, "uuid": uuid, "memory": "16Gi", "units": 16}
     found = [*refusals(status_schema(crd.NODE), {"cards": [card_status]})]
-    assert any("cards[].uuid" in each for each in found)
+    assert any("cards[].uuid" in text for text in found)
 
 
 @pytest.mark.parametrize("field", ["model", "healthReason"])

@@ -25,7 +25,7 @@ from gpushare_plugin.decide.held.pod_allocation import PodAllocation
 from gpushare_plugin.decide.held.pod_assignment import PodAssignment, place
 from gpushare_plugin.decide.held.pod_identity import identify
 from gpushare_plugin.decide.held.pods import Pod
-from gpushare_plugin.decide.offer.granted_units import stored_witnesses
+from gpushare_plugin.decide.offer.granted_units import stored_granted_units
 from gpushare_plugin.decide.units.foreign_units import ForeignUnits
 
 KNOWN = pod("a", container(units=4))
@@ -39,12 +39,12 @@ def listed(units: list[int], uid: str = "", *, name: str = "a") -> PodAssignment
 
 BOTH = AssignedDevices(place([listed(OWN_UNITS, "uid-a"), listed(STATIC_UNITS, "uid-static")]))
 CHECKPOINT = stored(layout(), a={"main": OWN_UNITS}, static={"main": STATIC_UNITS})
-ENTRIES = [entry for each in CHECKPOINT.values() for entry in each.values()]
+ENTRIES = [entry for containers in CHECKPOINT.values() for entry in containers.values()]
 
 
 def held(devices: AssignedDevices, known: Pod = KNOWN) -> dict[str, dict[str, int]]:
     return {
-        each.pod.uid: dict(each.cards) for each in every_allocation(node_assignments(devices), by_name(known))
+        held.pod.uid: dict(held.cards) for held in every_allocation(node_assignments(devices), by_name(known))
     }
 
 
@@ -82,7 +82,7 @@ def test_a_static_pod_has_its_units_beside_one_of_its_name_that_the_kubelet_has_
     running = replace(KNOWN, running=True)
     known = PodAllocation(running, {"main": {"GPU-0": 4}}, {"GPU-0": 4})
     without = AssignedDevices(
-        place([listed([], "uid-a"), listed(STATIC_UNITS, "uid-static")]), forgotten={name_of("a"): known}
+        place([listed([], "uid-a"), listed(STATIC_UNITS, "uid-static")]), lost={name_of("a"): known}
     )
     assert held(without, running) == {"uid-a": {"GPU-0": 4}, "uid-static": {"GPU-0": 4}}
 
@@ -98,7 +98,7 @@ def test_without_a_checkpoint_what_they_have_tells_them_apart(*, is_first: bool)
 def test_pods_of_which_nothing_tells_the_uid_are_not_taken_for_one() -> None:
     """Of two nodes, too: a pod is on one."""
     found = place([listed([], name=name) for name in ("a", "a", "a", "b", "b")])
-    uids = [each.uid for each in found.values() if each.uid]
+    uids = [assignment.uid for assignment in found.values() if assignment.uid]
     assert len({*uids}) == len(uids) == 3
 
 
@@ -117,9 +117,9 @@ def test_the_card_of_foreign_devices_stays_known_of_both() -> None:
     before = AssignedDevices(place([listed(OWN_UNITS, "uid-a"), known]))
     now = AssignedDevices(place([listed(OWN_UNITS, "uid-a"), static]))
     found = locate(now, before, PODS, {units.name})
-    assert {each.card for every in found.foreign() for each in every} == {"GPU-1"}
+    assert {units.card for every in found.foreign() for units in every} == {"GPU-1"}
 
 
 def test_people_are_told_the_name_that_the_pod_has() -> None:
     both = replace(BOTH, stored={"uid-static": CHECKPOINT["uid-static"]})
-    assert {stored_witness.holder for stored_witness in stored_witnesses(both)} == {"default/a"}
+    assert {stored.holder for stored in stored_granted_units(both)} == {"default/a"}

@@ -19,7 +19,9 @@ def head(length: int) -> bytes:
 
 
 def run_of(numbers: list[int], tail: bytes) -> bytes:
-    return b"".join(head(len(each)) + each + tail for each in (encode_id(n).encode() for n in numbers))
+    return b"".join(
+        head(len(unit_id)) + unit_id + tail for unit_id in (encode_id(n).encode() for n in numbers)
+    )
 
 
 @pytest.mark.parametrize("tail", [b"", TAIL], ids=["alone", "with something after each"])

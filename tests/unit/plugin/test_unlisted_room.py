@@ -8,9 +8,9 @@ import pytest
 from tests.samples.plugin import assigned, by_name, layout, name_of, node_assignments, stored
 
 from gpushare_core.placement.requests import ResourceClass
-from gpushare_plugin.decide.admit.environment import UnusableUnitsError
 from gpushare_plugin.decide.held.assigned_devices import AssignedDevices
 from gpushare_plugin.decide.held.lost_assignments import require_room_beside_unlisted
+from gpushare_plugin.decide.units.errors import UnusableUnitsError
 
 EVERY = range(16)
 FIRST = replace(assigned(first={"main": [*range(12)]}), unshown=frozenset({name_of("first")}))
@@ -45,5 +45,5 @@ def test_units_of_pods_that_are_not_shown_yet(
             taken=known.holdings(),
             assignments=node_assignments(known),
             pods=by_name(),
-            silent=silent,
+            unavailable=silent,
         )

@@ -1,4 +1,4 @@
-"""An excess is remembered for a while; what a source remarks is said once."""
+"""An excess is remembered for a while; a source's warning is logged once."""
 
 import logging
 from collections.abc import Callable
@@ -10,8 +10,8 @@ from gpushare_plugin.cluster.container_names import ContainerNames
 from gpushare_plugin.decide.held.pod_allocation import PodAllocation
 from gpushare_plugin.devices.card import Reading
 from gpushare_plugin.devices.use import ContainerUse, Use, UseQuestion
-from gpushare_plugin.state import NodeState
-from gpushare_plugin.use_meter import EXCESS_ENDS_AFTER, MAX_REMARKS, UseMeter
+from gpushare_plugin.reconcile.use_meter import EXCESS_ENDS_AFTER, MAX_WARNINGS, UseMeter
+from gpushare_plugin.state import PluginState
 
 HELD = [PodAllocation(pod("a", container("main", 4)), {"main": {"GPU-0": 4}}, {"GPU-0": 4})]
 
@@ -35,8 +35,8 @@ def of_main(size: int) -> Use:
 
 def meter(
     source: Source, clock: Callable[[], float], scope: str = "Containers"
-) -> tuple[UseMeter, NodeState]:
-    state = NodeState("gpu-1", reading=Reading(cards=(card(0), card(1))))
+) -> tuple[UseMeter, PluginState]:
+    state = PluginState("gpu-1", reading=Reading(cards=(card(0), card(1))))
     state.share_node = share_node(measurement={"scope": scope, "intervalSeconds": 60})
     names = ContainerNames(None)  # type: ignore[arg-type]  # nothing is looked up
     return UseMeter(state, names, open_use=lambda _: source, clock=clock), state
@@ -59,14 +59,17 @@ async def test_the_policy_says_what_is_asked_and_how_often() -> None:
     for scope in ("Off", "Cards", "Containers"):
         measuring, _ = meter(source, lambda: 0.0, scope)
         await measuring.measure(layout(), HELD)
-    assert [(each.by_container, each.interval) for each in source.asked] == [(False, 60), (True, 60)]
+    assert [(question.by_container, question.interval) for question in source.asked] == [
+        (False, 60),
+        (True, 60),
+    ]
 
 
-async def test_a_remark_is_said_once_and_not_remembered_for_ever(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_warning_is_logged_once_and_not_remembered_for_ever(caplog: pytest.LogCaptureFixture) -> None:
     source = Source()
     measuring, _ = meter(source, lambda: 0.0)
     with caplog.at_level(logging.WARNING):
-        for number in [0, 0, *range(1, MAX_REMARKS + 1), 0]:
-            source.use = Use(remarks=[f"remark {number}"])
+        for number in [0, 0, *range(1, MAX_WARNINGS + 1), 0]:
+            source.use = Use(warnings=[f"warning {number}"])
             await measuring.measure(layout(), HELD)
-    assert [record.getMessage() for record in caplog.records].count("remark 0") == 2
+    assert [record.getMessage() for record in caplog.records].count("warning 0") == 2

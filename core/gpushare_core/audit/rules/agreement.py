@@ -1,22 +1,23 @@
-"""I3: all books say the same of every container. Of who holds what; sums and locks are in ``sums``."""
+"""I3: all books have the same units for every container; sums and locks are in ``sums``."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from gpushare_core.audit.difference import Difference, Kind
-from gpushare_core.audit.holdings import Holding, distinct_numbers, shares_of
-from gpushare_core.audit.records import ContainerKey, NodeBooks, PodKey, Shares
-from gpushare_core.audit.rules.claims import Claim
-from gpushare_core.audit.unit_map import UnitMap
-from gpushare_core.audit.wording import (
+from gpushare_core.audit.difference import (
     ANNOTATION,
     CHECKPOINT,
     LOOK_AT_PLUGIN,
     PODRESOURCES,
     STATUS,
+    Difference,
+    DifferenceKind,
     shares_text,
 )
+from gpushare_core.audit.holdings import Holding, distinct_numbers, shares_of
+from gpushare_core.audit.records import ContainerKey, NodeRecords, PodKey, Shares
+from gpushare_core.audit.rules.claims import Claim
+from gpushare_core.audit.unit_map import UnitMap
 
 Container = tuple[str, str]
 """UID of the pod, name of the container."""
@@ -24,7 +25,7 @@ Container = tuple[str, str]
 
 @dataclass(slots=True)
 class Accounts:
-    """What each book says of every container; a book that was not read is not in it."""
+    """The units of every container by each book; a book that was not read is left out."""
 
     of: dict[str, dict[Container, Shares]] = field(default_factory=dict)
     """Book -> container -> card UUID -> units."""
@@ -36,42 +37,42 @@ class Accounts:
 
 
 def accounts(
-    books: NodeBooks, held: Iterable[Holding], claims: Mapping[str, Claim], units: UnitMap | None
+    records: NodeRecords, held: Iterable[Holding], claims: Mapping[str, Claim], units: UnitMap | None
 ) -> Accounts:
-    """Returns what annotations, kubelet and status say, each as far as it was read."""
+    """Returns what annotations, kubelet and status have, as far as they were read."""
     found = Accounts()
-    if books.pods is not None:
-        found.of[ANNOTATION] = _annotated(books, claims)
+    if records.pods is not None:
+        found.of[ANNOTATION] = _annotated(records, claims)
         found.names.update({uid: claim.pod.key for uid, claim in claims.items()})
-    if units is not None and (books.resources is not None or books.checkpoint is not None):
-        book = CHECKPOINT if books.resources is None else PODRESOURCES
+    if units is not None and (records.resources is not None or records.checkpoint is not None):
+        book = CHECKPOINT if records.resources is None else PODRESOURCES
         found.of[book] = {}
-        for each in held:
-            found.names[_uid(each)] = each.key.pod
-            found.of[book][_uid(each), each.key.container] = shares_of(each.blocks(units))
-    if books.share_node is not None and not books.share_node.problem:
-        found.of[STATUS] = _reported(books, found.names)
+        for holding in held:
+            found.names[_uid(holding)] = holding.key.pod
+            found.of[book][_uid(holding), holding.key.container] = shares_of(holding.blocks(units))
+    if records.share_node is not None and not records.share_node.problem:
+        found.of[STATUS] = _reported(records, found.names)
     return found
 
 
 def _uid(held: Holding) -> str:
-    """A pod that no book knows by its UID is known by its name alone."""
+    """Returns the pod's UID, or its name where no book has the UID."""
     return held.key.pod.uid or f"{held.key.pod}"
 
 
-def _annotated(books: NodeBooks, claims: Mapping[str, Claim]) -> dict[Container, Shares]:
+def _annotated(records: NodeRecords, claims: Mapping[str, Claim]) -> dict[Container, Shares]:
     return {
         (uid, container): {card: units for card, units in shares.items() if units}
         for uid, claim in claims.items()
-        if claim.allocation.node == books.node and claim.justified
+        if claim.allocation.node == records.node and claim.justified
         for container, shares in claim.allocation.containers.items()
         if any(shares.values())
     }
 
 
-def _reported(books: NodeBooks, names: dict[str, PodKey]) -> dict[Container, Shares]:
+def _reported(records: NodeRecords, names: dict[str, PodKey]) -> dict[Container, Shares]:
     found: dict[Container, dict[str, int]] = defaultdict(dict)
-    for card in books.share_node.cards if books.share_node else ():
+    for card in records.share_node.cards if records.share_node else ():
         for holder in card.holders:
             pod = holder.key.pod
             names.setdefault(pod.uid or f"{pod}", pod)
@@ -79,55 +80,54 @@ def _reported(books: NodeBooks, names: dict[str, PodKey]) -> dict[Container, Sha
     return dict(found)
 
 
-def disagreements(books: NodeBooks, held: Iterable[Holding], told: Accounts) -> Iterator[Difference]:
-    """Yields the containers of which books say different things, one difference for each."""
-    foreign = {(_uid(each), each.key.container) for each in held if each.foreign}
-    for uid, container in told.containers():
+def disagreements(records: NodeRecords, held: Iterable[Holding], accounts: Accounts) -> Iterator[Difference]:
+    """Yields the containers for which books have different units, one difference for each container."""
+    foreign = {(_uid(holding), holding.key.container) for holding in held if holding.foreign}
+    for uid, container in accounts.containers():
         said = {
             book: entries.get((uid, container), {})
-            for book, entries in told.of.items()
-            if _speaks(books, book, uid, container, is_foreign=(uid, container) in foreign)
+            for book, entries in accounts.of.items()
+            if _speaks(records, book, uid, container, is_foreign=(uid, container) in foreign)
         }
         if len({tuple(sorted(shares.items())) for shares in said.values()}) > 1:
-            yield _difference(books, told.names.get(uid, PodKey("", "", uid)), container, said)
+            yield _difference(records, accounts.names.get(uid, PodKey("", "", uid)), container, said)
 
 
-def _speaks(books: NodeBooks, book: str, uid: str, container: str, *, is_foreign: bool) -> bool:
-    """Whether ``book`` would tell of the container at all."""
-    pod = (books.pods or {}).get(uid)
+def _speaks(records: NodeRecords, book: str, uid: str, container: str, *, is_foreign: bool) -> bool:
+    """Whether ``book`` would have the container at all."""
+    pod = (records.pods or {}).get(uid)
     if book == ANNOTATION:  # ended pods and those that were deleted by force have none that counts
         return pod is not None and not pod.ended
     if book in (PODRESOURCES, CHECKPOINT):
-        return not is_foreign and _lists(books, uid, container)
+        return not is_foreign and _lists(records, uid, container)
     return True
 
 
-def _lists(books: NodeBooks, uid: str, container: str) -> bool:
-    """Whether the kubelet's books would list the container.
+def _lists(records: NodeRecords, uid: str, container: str) -> bool:
+    """Whether the kubelet's books would have the container.
 
-    PodResources list no ordinary init containers, and of a pod that the API server does not have nobody tells
-    which they are.
+    PodResources list no ordinary init containers. Which containers those are is unknown for a pod that the
+    API server does not have.
     """
-    pod = (books.pods or {}).get(uid)
-    if books.checkpoint is not None:
+    pod = (records.pods or {}).get(uid)
+    if records.checkpoint is not None:
         return True
     return pod is not None and (pod.request is None or container not in pod.request.init_containers)
 
 
-def _difference(books: NodeBooks, pod: PodKey, container: str, said: Mapping[str, Shares]) -> Difference:
+def _difference(records: NodeRecords, pod: PodKey, container: str, said: Mapping[str, Shares]) -> Difference:
     same: dict[str, list[str]] = defaultdict(list)
     for book, shares in said.items():
         same[shares_text(shares)].append(book)
     words = "; ".join(f"{_tellers_say(tellers)} {text}" for text, tellers in same.items())
     cards = {card for shares in said.values() for card in shares}
-    return Difference(
-        node=books.node,
-        kind=Kind.SHARES_DIFFER,
-        card=cards.pop() if len(cards) == 1 else "",
-        pod=str(pod),
-        uid=pod.uid,
+    return Difference.of_pod(
+        records,
+        pod,
+        DifferenceKind.SHARES_DIFFER,
+        f"of {ContainerKey(pod, container)}: {words}. {_meaning(said)}",
         container=container,
-        sentence=f"of {ContainerKey(pod, container)}: {words}. {_meaning(said)}",
+        card=cards.pop() if len(cards) == 1 else "",
     )
 
 
@@ -150,45 +150,42 @@ def _meaning(said: Mapping[str, Shares]) -> str:
     return f"One of them is behind; {LOOK_AT_PLUGIN}"
 
 
-def two_kubelet_books(books: NodeBooks, held: Iterable[Holding]) -> Iterator[Difference]:
+def kubelet_disagreements(records: NodeRecords, held: Iterable[Holding]) -> Iterator[Difference]:
     """Yields the containers that have other units by PodResources than by the checkpoint."""
-    if books.resources is None or books.checkpoint is None:
+    if records.resources is None or records.checkpoint is None:
         return
-    for each in held:
-        numbers = distinct_numbers(each.stored or ())
-        differ = numbers != (listed := distinct_numbers(each.units)) and [*numbers] != [*listed]
-        if each.listed and each.stored is not None and differ:
-            yield Difference(
-                node=books.node,
-                kind=Kind.SHARES_DIFFER,
-                pod=str(each.key.pod),
-                uid=each.key.pod.uid,
-                container=each.key.container,
-                sentence=f"of {each.key}: {PODRESOURCES} list {len(each.numbers)} units and {CHECKPOINT} has"
+    for holding in held:
+        numbers = distinct_numbers(holding.stored or ())
+        differ = numbers != (listed := distinct_numbers(holding.units)) and [*numbers] != [*listed]
+        if holding.listed and holding.stored is not None and differ:
+            yield Difference.of_container(
+                records,
+                holding.key,
+                DifferenceKind.SHARES_DIFFER,
+                f"of {holding.key}: {PODRESOURCES} list {len(holding.numbers)} units and {CHECKPOINT} has"
                 f" {len(numbers)}, not the same ones: after a restart the kubelet would go by the checkpoint;"
                 " if this stays, delete the pod",
             )
 
 
-def orphan_marks(books: NodeBooks) -> Iterator[Difference]:
-    """Yields the holders that the status calls orphaned although the API server has their pods, and those
-    that it does not call so although the API server does not have them."""
-    if books.pods is None or books.share_node is None:
+def orphan_marks(records: NodeRecords) -> Iterator[Difference]:
+    """Yields the holders whose mark ``orphaned`` in the status is wrong: it means that the API server does
+    not have the pod."""
+    if records.pods is None or records.share_node is None:
         return
-    for card in books.share_node.cards:
+    for card in records.share_node.cards:
         for holder in card.holders:
-            pod = books.pods.get(holder.key.pod.uid)
+            pod = records.pods.get(holder.key.pod.uid)
             is_there = pod is not None and not pod.ended
             if is_there is holder.orphaned:
                 says = "does not have it" if holder.orphaned else "has it"
                 truth = "has it" if is_there else "does not have it"
-                yield Difference(
-                    node=books.node,
-                    kind=Kind.ORPHAN_MARK,
-                    card=card.uuid,
-                    pod=str(holder.key.pod),
-                    uid=holder.key.pod.uid,
+                yield Difference.of_pod(
+                    records,
+                    holder.key.pod,
+                    DifferenceKind.ORPHAN_MARK,
+                    f"{STATUS} says of {holder.key} that the API server {says}, and the API server {truth}:"
+                    f" {LOOK_AT_PLUGIN}",
                     container=holder.key.container,
-                    sentence=f"{STATUS} says of {holder.key} that the API server {says}, and the API server"
-                    f" {truth}: {LOOK_AT_PLUGIN}",
+                    card=card.uuid,
                 )

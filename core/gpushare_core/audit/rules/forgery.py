@@ -2,43 +2,46 @@
 
 from collections.abc import Iterator, Mapping
 
-from gpushare_core.audit.difference import Difference, Kind
-from gpushare_core.audit.records import NodeBooks, PodBook
+from gpushare_core.audit.difference import ANNOTATION, LEDGER, STATUS, Difference, DifferenceKind
+from gpushare_core.audit.records import NodeRecords, PodRecord
 from gpushare_core.audit.rules.claims import Claim
-from gpushare_core.audit.wording import ANNOTATION, LEDGER, STATUS
 from gpushare_core.dialects.dialect import Dialect
 
 
-def forgeries(books: NodeBooks, claims: Mapping[str, Claim], held: Mapping[str, int]) -> Iterator[Difference]:
-    """Yields the pods for which a book counts more than they ask for, where only an annotation says so.
+def forgeries(
+    records: NodeRecords, claims: Mapping[str, Claim], held: Mapping[str, int]
+) -> Iterator[Difference]:
+    """Yields the pods for which a book counts more units than they ask for, by an annotation alone.
 
     ``held``: UID -> units that the kubelet holds for the pod.
     """
-    for uid, pod in (books.pods or {}).items():
+    for uid, pod in (records.pods or {}).items():
         if pod.request is None or pod.ended or not _speaks_of_units(pod):
             continue
         claim = claims.get(uid)
         believed = claim.total if claim and claim.justified else 0
         most = max(pod.request.total, held.get(uid, 0), believed)
-        for teller, counted in _counted(books, uid).items():
+        for teller, counted in _counted(records, uid).items():
             if counted > most:
-                yield _forged(books, pod, teller, counted, claim)
+                yield _forged(records, pod, teller, counted, claim)
 
 
-def _speaks_of_units(pod: PodBook) -> bool:
+def _speaks_of_units(pod: PodRecord) -> bool:
     return bool(pod.annotations)
 
 
-def _counted(books: NodeBooks, uid: str) -> dict[str, int]:
-    """Returns book -> units that it counts for the pod. Containers that run one after the other lend each
-    other units: of the status the most that one container has."""
+def _counted(records: NodeRecords, uid: str) -> dict[str, int]:
+    """Returns book -> units that it counts for the pod.
+
+    For the status, the units of the largest container: containers may lend each other units.
+    """
     counted = {}
-    if books.ledger is not None:
-        shares = (share for card in books.ledger.cards for share in card.shares)
+    if records.ledger is not None:
+        shares = (share for card in records.ledger.cards for share in card.shares)
         counted[LEDGER] = sum(share.units for share in shares if share.pod.uid == uid)
-    if books.share_node is not None:
+    if records.share_node is not None:
         units: dict[str, int] = {}
-        for card in books.share_node.cards:
+        for card in records.share_node.cards:
             for holder in card.holders:
                 if holder.key.pod.uid == uid:
                     units[holder.key.container] = units.get(holder.key.container, 0) + holder.units
@@ -46,15 +49,16 @@ def _counted(books: NodeBooks, uid: str) -> dict[str, int]:
     return counted
 
 
-def _forged(books: NodeBooks, pod: PodBook, teller: str, counted: int, claim: Claim | None) -> Difference:
+def _forged(
+    records: NodeRecords, pod: PodRecord, teller: str, counted: int, claim: Claim | None
+) -> Difference:
     asked = pod.request.total if pod.request else 0
     said = claim.total if claim else 0
-    return Difference(
-        node=books.node,
-        kind=Kind.FORGED,
-        pod=str(pod.key),
-        uid=pod.key.uid,
-        sentence=f"{pod.key} asks for {asked} units, {ANNOTATION} {Dialect.allocation_annotation} says"
+    return Difference.of_pod(
+        records,
+        pod.key,
+        DifferenceKind.FORGED,
+        f"{pod.key} asks for {asked} units, {ANNOTATION} {Dialect.allocation_annotation} says"
         f" {said}, and {teller} counts {counted}: its author has written the annotation, which keeps units"
         " from others; delete the pod, and see that the admission policies of the installation are there",
     )

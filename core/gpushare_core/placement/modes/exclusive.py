@@ -1,8 +1,8 @@
 """Mode Exclusive: whole cards, linked directly or at least of one NUMA node where that is possible."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from gpushare_core.placement.card_choice import Card, Strategy
+from gpushare_core.placement.card_choice import Card, ChoiceReason, Strategy
 from gpushare_core.placement.modes.distinct_cards import DistinctCards
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_core.placement.units import WHOLE_CARD, Unit, UnitFields
@@ -21,20 +21,21 @@ class ExclusiveMode(DistinctCards):
     def choose(
         self, cards: Iterable[Card], amount: int, strategy: Strategy = Strategy.BINPACK
     ) -> Mapping[str, int]:
-        """Takes cards that are linked, else those of one NUMA node, else any.
+        """Takes cards that are linked, else those of one NUMA node, else any. Of several groups the one with
+        the fewest cards left over: large groups stay whole."""
+        return super().choose(_pool(cards, amount)[0], amount, strategy)
 
-        Of several such groups that on which the fewest cards are left over: great ones stay whole.
-        """
-        free = [card for card in cards if card.fits(1)]
-        pools = (_smallest(_groups(free, kinship), amount) for kinship in (_linked, _near))
-        return super().choose(next((pool for pool in pools if pool), free), amount, strategy)
+    def reason(self, cards: Sequence[Card], chosen: Mapping[str, int], strategy: Strategy) -> ChoiceReason:
+        pool, reason = _pool(cards, len(chosen))
+        is_part = reason is not None and len(pool) < sum(card.fits(1) for card in cards)
+        return reason if reason and is_part else super().reason(pool, chosen, strategy)
 
     def _free(self, amount: int) -> str:
         return "a free card" if amount == 1 else f"{amount} free cards"
 
 
 Group = tuple[int, ...]
-"""What cards have in common; the last number is negative where it is unknown."""
+"""What cards have in common; the last number is negative where that is unknown."""
 
 
 def _linked(card: Card) -> Group:
@@ -43,6 +44,19 @@ def _linked(card: Card) -> Group:
 
 def _near(card: Card) -> Group:
     return (card.numa_node,)
+
+
+_KINSHIPS = {_linked: ChoiceReason.LINKED, _near: ChoiceReason.NUMA_NODE}
+"""What cards have in common that a pod gets together: the closest first."""
+
+
+def _pool(cards: Iterable[Card], amount: int) -> tuple[list[Card], ChoiceReason | None]:
+    """Returns the free cards of which ``amount`` are taken, and why these; None where it is all of them."""
+    free = [card for card in cards if card.fits(1)]
+    for kinship, reason in _KINSHIPS.items():
+        if pool := _smallest(_groups(free, kinship), amount):
+            return pool, reason
+    return free, None
 
 
 def _groups(cards: Iterable[Card], kinship: Callable[[Card], Group]) -> dict[Group, list[Card]]:

@@ -4,13 +4,20 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import ClassVar, NamedTuple
 
-from gpushare_core.placement.card_choice import Card, CardRequest, Strategy, choose
+from gpushare_core.placement.card_choice import (
+    Card,
+    CardRequest,
+    ChoiceReason,
+    Strategy,
+    choice_reason,
+    choose,
+)
 from gpushare_core.placement.requests import PodRequest, ResourceClass
 from gpushare_core.placement.units import NodeUnit, Unit, UnitFields
 
 
 class Room(NamedTuple):
-    """What those cards of a node offer that are open to one request."""
+    """What the cards of a node offer to one request."""
 
     greatest: int
     """The greatest amount that fits now."""
@@ -21,7 +28,7 @@ class Room(NamedTuple):
 
     @property
     def remark(self) -> str:
-        """What a refusal adds for people; empty where every card counts."""
+        """For people, at the end of a refusal; empty where every card counts."""
         if self.unhealthy > 1:
             return f"; {self.unhealthy} unhealthy or cordoned cards do not count"
         return "; 1 unhealthy or cordoned card does not count" if self.unhealthy else ""
@@ -36,11 +43,11 @@ class NodeMode(ABC):
     @property
     @abstractmethod
     def served(self) -> "tuple[SharingMode, ...]":
-        """The ways of sharing that its cards are open to. No card is shared in two of them at a time."""
+        """The ways of sharing that its cards are open to, each card one at a time."""
 
     @abstractmethod
     def unit(self, fields: UnitFields, /) -> NodeUnit:
-        """Returns what ``fields`` call one unit. Raises ``ValueError`` when they say none."""
+        """Raises ``ValueError`` when ``fields`` name no unit."""
 
 
 class SharingMode(NodeMode):
@@ -55,7 +62,7 @@ class SharingMode(NodeMode):
 
     @abstractmethod
     def unit(self, fields: UnitFields, /) -> Unit:
-        """Returns what ``fields`` call one unit. Raises ``ValueError`` when they say none."""
+        """Raises ``ValueError`` when ``fields`` name no unit."""
 
     @abstractmethod
     def on_cards(self, amount: int) -> CardRequest:
@@ -84,14 +91,16 @@ class SharingMode(NodeMode):
         request = self.on_cards(amount)
         return {card.uuid: request.units for card in choose(cards, request, strategy)}
 
+    def reason(self, cards: Sequence[Card], chosen: Mapping[str, int], strategy: Strategy) -> ChoiceReason:
+        """Returns why ``choose`` has ``chosen`` these of ``cards``."""
+        return choice_reason(cards, max(chosen.values()), chosen=chosen.keys(), strategy=strategy)
+
     def room(self, cards: Sequence[Card]) -> Room:
-        """Returns what ``cards`` offer to one request."""
         amounts = [(card.units, card.allocated) for card in cards if card.healthy]
         return self.room_of(amounts, unhealthy=len(cards) - len(amounts))
 
     def room_of(self, amounts: Collection[tuple[int, int]], *, unhealthy: int) -> Room:
-        """Returns the same of healthy cards, by the units of each and those of them that are allocated,
-        beside so many ``unhealthy`` ones."""
+        """Returns the same from the units, and the allocated units, of each healthy card."""
         return Room(
             self.greatest([units - allocated for units, allocated in amounts]),
             self.greatest([units for units, _ in amounts]),

@@ -1,6 +1,6 @@
 """What the extender knows of a node, as the auditor reads it: its sums, annotations, and the GPUShareNode.
 
-It keeps no containers, only what a pod has of a card: here each pod is one container without a name.
+The extender keeps no containers, only what a pod has of a card: here each pod is one container without name.
 """
 
 from collections.abc import Collection, Iterator
@@ -10,13 +10,13 @@ from gpushare_core.audit.difference import Difference
 from gpushare_core.audit.differences import node_differences
 from gpushare_core.audit.records import (
     ContainerKey,
-    LedgerBook,
     LedgerCard,
+    LedgerRecord,
     LedgerShare,
-    NodeBooks,
-    PodBook,
+    NodeRecords,
     PodKey,
-    ShareNodeBook,
+    PodRecord,
+    ShareNodeRecord,
     StatusCard,
     StatusHolder,
 )
@@ -30,13 +30,13 @@ from gpushare_extender.objects.share_node import ReportedHolder, ShareNode, Shar
 NO_CONTAINER = ""
 
 
-def node_books(ledger: Ledger, name: str) -> NodeBooks | None:
-    """Returns None where there is nothing to compare: for a node without a GPUShareNode, or whose plugin has
-    not written there yet what is shared, as after a policy was applied anew beside pods that run."""
+def node_records(ledger: Ledger, name: str) -> NodeRecords | None:
+    """Returns None where there is nothing to compare: for a node without a GPUShareNode, and until its plugin
+    has written there what is shared, as after a policy was applied anew beside running pods."""
     node = ledger.node(name)
     if node is None or node.share_node is None or not node.share_node.unit:
         return None
-    return NodeBooks(
+    return NodeRecords(
         node=name,
         share_node=_share_node(node, node.share_node),
         pods={
@@ -47,32 +47,36 @@ def node_books(ledger: Ledger, name: str) -> NodeBooks | None:
     )
 
 
-def settled_differences(books: NodeBooks, departing: Collection[str]) -> list[Difference]:
-    """Returns what differs on a node that keeps changing, but for what pods make that have just gone, by UID:
-    these count in the ledger alone for a while.
+def settled_differences(records: NodeRecords, unreleased: Collection[str]) -> list[Difference]:
+    """Returns what differs on a node that keeps changing, without:
 
-    Nor is anything said of a card as a whole while a pod is on its way to it or from it: each time it would
-    be another one, and look as if it was always the same.
+    1. Differences of the pods ``unreleased`` (UIDs): for a while these count in the ledger alone.
+    2. Differences of a card as a whole while a pod comes to it or leaves it: each time that would be another
+       pod, and look like one lasting difference.
     """
-    moving = {*departing, *_unreported(books)}
-    cards = books.ledger.cards if books.ledger else ()
+    moving = {*unreleased, *_unreported(records)}
+    cards = records.ledger.cards if records.ledger else ()
     used = {card.uuid for card in cards if any(share.pod.uid in moving for share in card.shares)}
-    found = node_differences(books)
-    return [each for each in found if each.uid not in departing and (each.uid or each.card not in used)]
+    found = node_differences(records)
+    return [
+        difference
+        for difference in found
+        if difference.uid not in unreleased and (difference.uid or difference.card not in used)
+    ]
 
 
-def _unreported(books: NodeBooks) -> set[str]:
-    """Returns the UIDs of the pods that the ledger counts, and that the plugin has not told of."""
-    cards = books.share_node.cards if books.share_node else ()
-    told = {holder.key.pod.uid for card in cards for holder in card.holders}
-    counted = books.ledger.cards if books.ledger else ()
-    return {share.pod.uid for card in counted for share in card.shares} - told
+def _unreported(records: NodeRecords) -> set[str]:
+    """Returns the UIDs of the pods that the ledger counts, and that the plugin has not reported."""
+    cards = records.share_node.cards if records.share_node else ()
+    reported = {holder.key.pod.uid for card in cards for holder in card.holders}
+    counted = records.ledger.cards if records.ledger else ()
+    return {share.pod.uid for card in counted for share in card.shares} - reported
 
 
-def _without_annotation(share_node: ShareNode) -> dict[str, PodBook]:
-    """Returns the pods that the plugin knows by the API; of each no annotation may have been seen."""
+def _without_annotation(share_node: ShareNode) -> dict[str, PodRecord]:
+    """Returns the pods that the plugin knows by the API, as if they had no annotation."""
     return {
-        holder.uid: PodBook(key=PodKey(holder.namespace, holder.name, holder.uid), node=share_node.name)
+        holder.uid: PodRecord(key=PodKey(holder.namespace, holder.name, holder.uid), node=share_node.name)
         for card in share_node.cards
         for holder in card.holders
         if not holder.orphaned
@@ -80,21 +84,21 @@ def _without_annotation(share_node: ShareNode) -> dict[str, PodBook]:
 
 
 def _bound(ledger: Ledger, node: NodeLedger) -> Iterator[Holder]:
-    """Yields the pods of which a watch has shown an annotation, and that are there still."""
+    """Yields the pods whose annotation a watch has shown, and that are still there."""
     for uid, holder in node.holders.items():
-        if ledger.holder(uid) is holder and not ledger.is_reserved(uid):
+        if ledger.holder(uid) is holder and uid not in ledger.reservations:
             yield holder
 
 
-def _pod(holder: Holder, node: NodeLedger, share_node: ShareNode) -> PodBook:
+def _pod(holder: Holder, node: NodeLedger, share_node: ShareNode) -> PodRecord:
     key = PodKey(holder.namespace, holder.name, holder.uid)
     annotations = {Dialect.allocation_annotation: _annotation(holder, node, share_node)}
-    return PodBook(key=key, node=holder.node, annotations=annotations)
+    return PodRecord(key=key, node=holder.node, annotations=annotations)
 
 
 def _annotation(holder: Holder, node: NodeLedger, share_node: ShareNode) -> str:
-    """Returns what its annotation said, in the node's units."""
-    units = {each.card: _unit(holder, each.card, share_node) for each in holder.cards}
+    """Returns what the pod's annotation said, in the node's units."""
+    units = {own.card: _unit(holder, own.card, share_node) for own in holder.cards}
     first = next(iter(units.values()), share_node.unit)
     allocation = Allocation(
         node=holder.node,
@@ -115,8 +119,8 @@ def _unit(holder: Holder, card: str, share_node: ShareNode) -> str:
     )
 
 
-def _share_node(node: NodeLedger, share_node: ShareNode) -> ShareNodeBook:
-    return ShareNodeBook(
+def _share_node(node: NodeLedger, share_node: ShareNode) -> ShareNodeRecord:
+    return ShareNodeRecord(
         name=share_node.name,
         unit=node_unit(share_node.unit),
         dialect=share_node.dialect.name,
@@ -149,15 +153,15 @@ def _status_card(node: NodeLedger, card: ShareNodeCard) -> StatusCard:
 
 
 def _as_a_whole(reported: ReportedHolder, card: ShareNodeCard, booked: int, given: int) -> int:
-    """Returns what a pod has of ``card`` by its GPUShareNode, which tells of containers: where those lend
-    each other units, and it can be what is ``booked``, that."""
+    """Returns what a pod has of ``card`` by its GPUShareNode, which reports containers: where these lend each
+    other units, and that can be what is ``booked``, it is."""
     lends = sum(holder.units for holder in card.holders) > card.allocated
     return booked if lends and reported.least <= booked <= reported.units else given
 
 
-def _ledger_book(ledger: Ledger, node: NodeLedger, share_node: ShareNode) -> LedgerBook:
+def _ledger_book(ledger: Ledger, node: NodeLedger, share_node: ShareNode) -> LedgerRecord:
     cards = tuple(_ledger_card(ledger, node, card) for card in node.cards())
-    return LedgerBook(unit=node_unit(share_node.unit), cards=cards)
+    return LedgerRecord(unit=node_unit(share_node.unit), cards=cards)
 
 
 def _ledger_card(ledger: Ledger, node: NodeLedger, card: Card) -> LedgerCard:
@@ -165,7 +169,7 @@ def _ledger_card(ledger: Ledger, node: NodeLedger, card: Card) -> LedgerCard:
         LedgerShare(
             pod=PodKey(share.namespace, share.name, share.uid),
             units=share.units,
-            reserved=ledger.is_reserved(share.uid),
+            reserved=share.uid in ledger.reservations,
         )
         for share in node.shares(card.uuid)
         if share.units

@@ -1,9 +1,9 @@
-"""Which of the nodes that fit a pod are offered to kube-scheduler: the best ones of each policy. Pure.
+"""Which of the nodes that fit a pod are offered to kube-scheduler, and their scores. Pure.
 
-kube-scheduler scores every node that it is offered, which costs more than all else of a pod's scheduling.
-Each policy says how many of its nodes are offered; the best are those that rank first. Pods that follow one
-another closely do not see each other's units yet: with Binpack all of them are shown the same one of equal
-nodes, with Spread each is shown other ones.
+kube-scheduler scores every node that it is offered, which costs more than the rest of a pod's scheduling.
+Each policy says how many of its nodes are offered: those that rank first. Pods that follow one another
+closely do not see each other's units yet. So of equal nodes Binpack offers all pods the same one, and Spread
+offers each pod other ones.
 """
 
 from collections import defaultdict
@@ -13,7 +13,12 @@ from zlib import crc32
 
 from gpushare_core.placement.card_choice import Strategy
 from gpushare_core.placement.node_ranking import BEST, SECOND, key_scores
+from gpushare_core.placement.requests import Request
 from gpushare_extender.ledger.fit_index import Answer, Fit
+from gpushare_extender.ledger.ledger import Ledger
+
+SAMPLE = 100
+"""kube-scheduler offers all nodes that it finds fit, if they are fewer: its ``minFeasibleNodesToFind``."""
 
 Alike = Mapping[Answer, Sequence[str]]
 """Nodes by what the ledger answers of them: thousands of nodes share few answers."""
@@ -21,17 +26,21 @@ Alike = Mapping[Answer, Sequence[str]]
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """What comes of the nodes that fit a pod: each is in one of the two."""
+    """The nodes that fit a pod, each in one of the two."""
 
     offered: list[str] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
 
 
-def scores(answers: Mapping[str, Answer]) -> dict[str, int]:
-    """Returns a score for every node, as core's ranking gives it; 0 for a node that does not fit.
+def may_be_sampled(offered: int) -> bool:
+    """Returns whether there may be more fit nodes than the ``offered`` ones."""
+    return offered >= SAMPLE
 
-    Nodes of policies with different strategies can meet here: each strategy ranks its own. Of equal nodes the
-    first by name is the best one with Binpack.
+
+def scores(answers: Mapping[str, Answer]) -> dict[str, int]:
+    """Returns a score for every node by core's ranking; 0 for a node that does not fit.
+
+    Each strategy ranks its own nodes. Of equal nodes the first by name is the best one with Binpack.
     """
     fits = {answer for answer in answers.values() if isinstance(answer, Fit)}
     by_strategy = {
@@ -39,8 +48,8 @@ def scores(answers: Mapping[str, Answer]) -> dict[str, int]:
         for strategy in {fit.strategy for fit in fits}
     }
     points = {fit: by_strategy[fit.strategy][fit.key] for fit in fits}
-    scored = {name: points[each] if isinstance(each, Fit) else 0 for name, each in answers.items()}
-    packed = [name for name, each in answers.items() if isinstance(each, Fit) and _packs(each)]
+    scored = {name: points[answer] if isinstance(answer, Fit) else 0 for name, answer in answers.items()}
+    packed = [name for name, answer in answers.items() if isinstance(answer, Fit) and _packs(answer)]
     best = sorted(name for name in packed if scored[name] == BEST)
     return scored | dict.fromkeys(best[1:], SECOND)
 
@@ -50,7 +59,6 @@ def _packs(fit: Fit) -> bool:
 
 
 def alike(names: Sequence[str], answers: Sequence[Answer]) -> Alike:
-    """Returns ``names`` by their ``answers``, in the order in which they are."""
     groups: defaultdict[Answer, list[str]] = defaultdict(list)
     for name, answer in zip(names, answers, strict=True):
         groups[answer].append(name)
@@ -58,10 +66,8 @@ def alike(names: Sequence[str], answers: Sequence[Answer]) -> Alike:
 
 
 def offer(nodes: Alike, *, uid: str, always: Collection[str] = ()) -> Offer:
-    """Returns which of ``nodes`` are offered for the pod, and which are not although they fit.
-
-    ``always``: those that are offered if they fit, however they rank.
-    """
+    """Returns which of ``nodes`` are offered for the pod, and which are not although they fit. Those in
+    ``always`` are offered if they fit, however they rank."""
     made = Offer()
     for most, fits in _policies(nodes):
         left = most or sum(len(nodes[fit]) for fit in fits)
@@ -78,7 +84,8 @@ def offer(nodes: Alike, *, uid: str, always: Collection[str] = ()) -> Offer:
 
 
 def _policies(nodes: Alike) -> Iterator[tuple[int, list[Fit]]]:
-    """Yields how many nodes of policies that say the same are offered, and how they fit, the best first."""
+    """Yields, for all policies that say the same, how many nodes are offered, and their fits, the best
+    first."""
     groups: dict[tuple[Strategy, int], list[Fit]] = {}
     for node in nodes:
         if isinstance(node, Fit):
@@ -88,9 +95,14 @@ def _policies(nodes: Alike) -> Iterator[tuple[int, list[Fit]]]:
 
 
 def _taken(names: Sequence[str], most: int, *, begin_by: str) -> tuple[Sequence[str], Sequence[str]]:
-    """Returns ``most`` of ``names``, which begin at another one for each text, and the others."""
+    """Returns ``most`` of ``names`` from a place that ``begin_by`` decides, and the others."""
     if most in (0, len(names)) or not begin_by:
         return names[:most], names[most:]
     begin = crc32(begin_by.encode(errors="replace")) % len(names)
     turned = [*names[begin:], *names[:begin]]
     return turned[:most], turned[most:]
+
+
+def prioritize_nodes(ledger: Ledger, names: Sequence[str], request: Request) -> dict[str, int]:
+    """Returns a score for every name."""
+    return scores(dict(zip(names, ledger.answers(names, request), strict=True)))

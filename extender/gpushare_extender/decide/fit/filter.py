@@ -10,7 +10,7 @@ from gpushare_core.placement.requests import PodRequest
 from gpushare_extender.decide.fit.candidates import Alike, Offer, alike, offer
 from gpushare_extender.ledger.fit_index import Answer, Fit
 from gpushare_extender.ledger.ledger import Ledger
-from gpushare_extender.ledger.unfit_reason import OF_THE_POD, Refusal, UnfitReason, told
+from gpushare_extender.ledger.unfit_reason import OF_THE_POD, Refusal, UnfitReason, messages
 
 _LAST = (sys.maxsize,)
 """A ranking key after all others."""
@@ -20,9 +20,9 @@ _LAST = (sys.maxsize,)
 class FilterResult:
     """Every offered name is in exactly one of the first four.
 
-    kube-scheduler is not told of those that are left out. A name that is in no list is to it a node where
-    evicting pods is of no use (``NewDefaultNodeToStatus`` of 1.36; 1.30 looks for victims there, and finds
-    that none is needed): so it is, and thousands of names cost more than all else of an answer.
+    The response does not name the nodes that are left out. For a name in no list it takes evicting pods to
+    be of no use (``NewDefaultNodeToStatus`` of 1.36; 1.30 looks for victims there, and finds that none is
+    needed). That is right, and thousands of names would cost more than the rest of the response.
     """
 
     passing: list[str]
@@ -31,22 +31,22 @@ class FilterResult:
     unresolvable: dict[str, str] = field(default_factory=dict)
     """Node -> why not; evicting pods would be of no use."""
     left_out: list[str] = field(default_factory=list)
-    """Those that it fits, and that are not offered because others are better."""
+    """Nodes that the request fits, and that are not offered because others are better."""
     kinds: set[Refusal] = field(default_factory=set, compare=False)
-    """Of the reasons why it does not fit, which they follow from."""
+    """The kinds of the reasons in ``failed`` and ``unresolvable``."""
 
     @property
     def is_for_good(self) -> bool:
-        """Returns whether the pod itself is the reason: no node takes it, and more room does not help."""
+        """Whether the pod itself is the reason: no node takes it, and more room does not help."""
         return not self.kinds.isdisjoint(OF_THE_POD)
 
 
 @dataclass(frozen=True, slots=True)
 class Narrowing:
-    """Of the nodes that fit only the best are to pass, as many as their policies say."""
+    """Only the best of the nodes that fit are to pass, as many as their policies say."""
 
     nominated_node: str = ""
-    """Where kube-scheduler has evicted others for the pod: it passes in any case. Empty where it has not."""
+    """Where kube-scheduler has evicted others for the pod: this node passes in any case. Empty where none."""
 
 
 def filter_nodes(
@@ -60,10 +60,10 @@ def filter_nodes(
 ) -> FilterResult:
     """Returns which of the nodes in ``names`` take a pod with ``request``; with ``narrowing`` the best ones.
 
-    ``annotations_size``: bytes of the pod's, without our own. What we write has to fit beside them.
+    ``annotations_size``: bytes of the pod's own annotations. Ours have to fit beside them.
 
-    A pod that already holds units (the scheduler tries again after a bind whose end it did not see) only
-    passes where it holds them: it must not get a second share.
+    A pod that already holds units (kube-scheduler tries again after a bind whose end it did not see) passes
+    only where it holds them: it must not get a second share.
     """
     if not request.resources:
         return FilterResult(names)
@@ -84,10 +84,8 @@ def filter_nodes(
 
 
 def passing_nodes(ledger: Ledger, names: Iterable[str], request: PodRequest) -> list[str]:
-    """Returns those of ``names`` that ``request`` fits, whoever asks.
-
-    The ledger knows what a node offers of each resource alone, and the most that any does.
-    """
+    """Returns those of ``names`` that ``request`` fits, whoever asks. The ledger knows what a node offers of
+    each resource alone, and the most that any node does."""
     if any(ledger.most(asked.name) < asked.total for asked in request.resources):
         return []
     passing = list(names)
@@ -97,40 +95,39 @@ def passing_nodes(ledger: Ledger, names: Iterable[str], request: PodRequest) -> 
     if len(request.resources) == 1:
         return passing
     answers = ledger.answers(passing, request)
-    return [name for name, each in zip(passing, answers, strict=True) if isinstance(each, Fit)]
+    return [name for name, answer in zip(passing, answers, strict=True) if isinstance(answer, Fit)]
 
 
 def fitting_nodes(ledger: Ledger, *, uid: str, request: PodRequest) -> set[str]:
-    """Returns the nodes that take the pod with ``request``, whichever are offered, also where units are held
-    for it, or for a lesser one."""
+    """Returns the nodes that take the pod with ``request``, also where units are held for this pod or for a
+    less important one."""
     fitting = passing_nodes(ledger, ledger.greatest[request.resources[0].name], request)
     held = ledger.holds.nodes()
     answers = _ignoring_holds(ledger, [*held], ledger.answers(held, request), uid=uid, request=request)
-    return {*fitting, *(name for name, each in zip(held, answers, strict=True) if isinstance(each, Fit))}
+    return {*fitting, *(name for name, answer in zip(held, answers, strict=True) if isinstance(answer, Fit))}
 
 
 def _ignoring_holds(
     ledger: Ledger, names: Sequence[str], answers: Sequence[Answer], *, uid: str, request: PodRequest
 ) -> list[Answer]:
-    """Returns ``answers``, but of nodes that take the pod because what is held there is held for it, or for a
-    lesser one."""
+    """Returns ``answers``; a node fits also where it does so without holds for this pod or less important
+    ones."""
     held = ledger.holds.nodes()
     return [
-        _past_holds_on(ledger, name, answer, uid=uid, request=request) if name in held else answer
+        _ignoring_holds_on(ledger, name, answer, uid=uid, request=request) if name in held else answer
         for name, answer in zip(names, answers, strict=True)
     ]
 
 
-def _past_holds_on(ledger: Ledger, node: str, answer: Answer, *, uid: str, request: PodRequest) -> Answer:
-    passed = ledger.holds.passed(node, uid=uid, priority=request.priority)
+def _ignoring_holds_on(ledger: Ledger, node: str, answer: Answer, *, uid: str, request: PodRequest) -> Answer:
+    ignorable = ledger.holds.ignorable_for(node, uid=uid, priority=request.priority)
     share_node = ledger.share_node(node)
-    if isinstance(answer, Fit) or share_node is None or not ledger.fits(node, request, gone=passed):
+    if isinstance(answer, Fit) or share_node is None or not ledger.fits(node, request, gone=ignorable):
         return answer
     return Fit(share_node.strategy, share_node.candidates, _LAST)
 
 
 def _refused(names: Iterable[str], reason: str, kind: Refusal) -> FilterResult:
-    """The pod fits nowhere, whatever nodes there are."""
     return FilterResult([], unresolvable=dict.fromkeys(names, reason), kinds={kind})
 
 
@@ -142,7 +139,7 @@ def _only(node: str, names: list[str]) -> FilterResult:
 
 
 def _offer(ledger: Ledger, nodes: Alike, *, uid: str, narrowing: Narrowing) -> Offer:
-    """Where units are held for the pod it has no need to compete."""
+    """A node on which units are held for the pod is always offered."""
     hold = ledger.holds.of(uid)
     always = {narrowing.nominated_node, hold.node if hold else ""}
     return offer(nodes, uid=uid, always=always - {""})
@@ -161,9 +158,9 @@ def _result(names: list[str], nodes: Alike, made: Offer, request: PodRequest) ->
         kinds={reason.kind for reason in reasons},
     )
     by_container = {resource.name: resource.by_container for resource in request.resources}
-    for each, message in told(reasons).items():
-        messages = result.failed if each.resolvable else result.unresolvable
-        messages.update(dict.fromkeys(nodes[each], message + by_container.get(each.resource, "")))
+    for reason, message in messages(reasons).items():
+        refused = result.failed if reason.resolvable else result.unresolvable
+        refused.update(dict.fromkeys(nodes[reason], message + by_container.get(reason.resource, "")))
     return result
 
 

@@ -12,11 +12,11 @@ import msgspec
 
 from gpushare_core.dialects.table import RESOURCES
 from gpushare_core.placement.quantity import read_amount
-from gpushare_extender.decide.pod import Pod, PodSpec, Resources
+from gpushare_extender.decide.pod import KubePod, PodMetadata, PodSpec, ResourceRequirements
 from gpushare_extender.objects.pod_reference import PodReference
 
 MIRROR = "kubernetes.io/config.mirror"
-"""Annotation of a static pod's image in the API: the kubelet runs it whatever becomes of that."""
+"""Annotation of the mirror pod of a static pod: the kubelet runs the pod whatever becomes of the mirror."""
 DEFAULT_GRACE = 30
 """Source: ``DefaultTerminationGracePeriodSeconds`` of ``k8s.io/api/core/v1``."""
 
@@ -32,7 +32,7 @@ class BoundPod:
     labels: Mapping[str, str] = field(default_factory=dict)
     is_terminating: bool = False
     comes_back: bool = False
-    """Whether it would run on the same node again at once: a static pod, or one of a DaemonSet."""
+    """Whether it would run on the same node again at once: a static pod, or a pod of a DaemonSet."""
     grace: int = DEFAULT_GRACE
     """Seconds that it may take to end."""
     spec: PodSpec = field(default_factory=PodSpec, compare=False)
@@ -43,63 +43,61 @@ class BoundPod:
 
     @property
     def importance(self) -> tuple[int, float]:
-        """Less is less important: a lower priority, and of equal ones what began later. As kube-scheduler's
+        """The less, the less important: a lower priority, or the same and begun later. As kube-scheduler's
         ``MoreImportantPod``."""
         return self.priority, -self.started
 
     @property
     def frees(self) -> dict[str, Fraction]:
-        """What its containers that run together request, by resource, besides what is ours."""
-        request = Pod(spec=self.spec).request({})
+        """Resource that is not ours -> what its containers that run together request."""
+        request = KubePod(spec=self.spec).request({})
         freed = {"cpu": read_amount(request.cpu), "memory": read_amount(request.memory)}
         for container in self.spec.containers or ():
-            resources = container.resources or Resources()
+            resources = container.resources or ResourceRequirements()
             for name, amount in ((resources.limits or {}) | (resources.requests or {})).items():
                 if name not in {"cpu", "memory", *RESOURCES}:
                     freed[name] = freed.get(name, Fraction(0)) + read_amount(amount)
         return freed
 
 
-class _Owner(msgspec.Struct):
+class OwnerReference(msgspec.Struct):
+    """Source: ``metav1.OwnerReference``."""
+
     kind: str = ""
     controller: bool | None = None
 
 
-class _Metadata(msgspec.Struct, rename="camel"):
+class OwnedMetadata(PodMetadata, rename="camel", kw_only=True):
+    """Source: ``metav1.ObjectMeta``."""
+
     name: str
     namespace: str
     uid: str
     labels: dict[str, str] | None = None
-    annotations: dict[str, str] | None = None
-    owner_references: list[_Owner] | None = None
+    owner_references: list[OwnerReference] | None = None
     creation_timestamp: str | None = None
-    deletion_timestamp: str | None = None
 
 
-class _Status(msgspec.Struct, rename="camel"):
-    start_time: str | None = None
+class OwnedPod(KubePod, kw_only=True):
+    """A pod with what tells whether it would come back."""
 
-
-class _Pod(msgspec.Struct):
-    metadata: _Metadata
-    spec: PodSpec = msgspec.field(default_factory=PodSpec)
-    status: _Status = msgspec.field(default_factory=_Status)
+    metadata: OwnedMetadata
 
 
 class PodList(msgspec.Struct):
     """What the API server answers."""
 
-    items: list[_Pod]
+    items: list[OwnedPod]
 
     def pods(self) -> list[BoundPod]:
         return [_bound_pod(item) for item in self.items]
 
 
-def _bound_pod(pod: _Pod) -> BoundPod:
+def _bound_pod(pod: OwnedPod) -> BoundPod:
     metadata, grace = pod.metadata, pod.spec.termination_grace_period_seconds
     return BoundPod(
-        pod=PodReference(metadata.namespace, metadata.name, metadata.uid),
-        priority=pod.spec.priority or 0,
+        pod=pod.reference,
+        priority=pod.priority,
         started=_seconds(pod.status.start_time or metadata.creation_timestamp),
         labels=metadata.labels or {},
         is_terminating=metadata.deletion_timestamp is not None,
@@ -109,7 +107,7 @@ def _bound_pod(pod: _Pod) -> BoundPod:
     )
 
 
-def _comes_back(metadata: _Metadata) -> bool:
+def _comes_back(metadata: OwnedMetadata) -> bool:
     controllers = [owner.kind for owner in metadata.owner_references or () if owner.controller]
     return MIRROR in (metadata.annotations or {}) or "DaemonSet" in controllers
 

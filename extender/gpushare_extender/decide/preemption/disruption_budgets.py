@@ -1,7 +1,7 @@
 """How many pods PodDisruptionBudgets let go. Pure.
 
-Source: ``policy/v1`` PodDisruptionBudget, and ``pkg/registry/core/pod/rest/eviction.go`` of Kubernetes: a
-selector without requirements selects every pod of its namespace, no selector none.
+Source: ``policy/v1`` PodDisruptionBudget, and ``pkg/registry/core/pod/rest/eviction.go`` of Kubernetes. A
+selector without requirements selects every pod of its namespace; without a selector none is selected.
 """
 
 from collections.abc import Iterable, Sequence
@@ -12,7 +12,7 @@ import msgspec
 from gpushare_extender.decide.preemption.bound_pods import BoundPod
 
 
-class _Requirement(msgspec.Struct):
+class LabelRequirement(msgspec.Struct):
     key: str
     operator: Literal["In", "NotIn", "Exists", "DoesNotExist"]
     values: list[str] | None = None
@@ -27,9 +27,9 @@ class _Requirement(msgspec.Struct):
         }[self.operator]
 
 
-class _Selector(msgspec.Struct, rename="camel"):
+class LabelSelector(msgspec.Struct, rename="camel"):
     match_labels: dict[str, str] | None = None
-    match_expressions: list[_Requirement] | None = None
+    match_expressions: list[LabelRequirement] | None = None
 
     def selects(self, labels: "dict[str, str]") -> bool:
         equal = (labels.get(key) == value for key, value in (self.match_labels or {}).items())
@@ -38,30 +38,30 @@ class _Selector(msgspec.Struct, rename="camel"):
         )
 
 
-class _Metadata(msgspec.Struct):
+class BudgetMetadata(msgspec.Struct):
     name: str
     namespace: str
 
 
-class _Spec(msgspec.Struct):
-    selector: _Selector | None = None
+class BudgetSpec(msgspec.Struct):
+    selector: LabelSelector | None = None
 
 
-class _Status(msgspec.Struct, rename="camel"):
+class BudgetStatus(msgspec.Struct, rename="camel"):
     disruptions_allowed: int = 0
     disrupted_pods: dict[str, str] | None = None
-    """By the names of pods whose eviction is counted already."""
+    """Name of a pod whose eviction is counted already -> when."""
 
 
 class Budget(msgspec.Struct):
     """One PodDisruptionBudget."""
 
-    metadata: _Metadata
-    spec: _Spec = msgspec.field(default_factory=_Spec)
-    status: _Status = msgspec.field(default_factory=_Status)
+    metadata: BudgetMetadata
+    spec: BudgetSpec = msgspec.field(default_factory=BudgetSpec)
+    status: BudgetStatus = msgspec.field(default_factory=BudgetStatus)
 
     def counts(self, pod: BoundPod) -> bool:
-        """Returns whether the eviction of ``pod`` takes one of the disruptions that are allowed."""
+        """Returns whether the eviction of ``pod`` takes one of the allowed disruptions."""
         selector = self.spec.selector
         return (
             selector is not None

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from gpushare_core.api.timestamps import micro_time
 from gpushare_core.text.json_object import Json
-from gpushare_extender.decide.pod_event import object_reference, pod_event
+from gpushare_extender.decide.pod_event import pod_event
 from gpushare_extender.objects.pod_reference import PodReference
 
 PREEMPTING, PREEMPTED, REFUSED = "Preempting", "Preempted", "PreemptionRefused"
@@ -14,8 +14,8 @@ PREEMPTING, PREEMPTED, REFUSED = "Preempting", "Preempted", "PreemptionRefused"
 
 
 @dataclass(frozen=True, slots=True)
-class PodEvent:
-    """Something that people who look at a pod have to know."""
+class PreemptionEvent:
+    """What people who look at a pod have to know of a preemption."""
 
     pod: PodReference
     reason: str
@@ -27,8 +27,7 @@ class PodEvent:
         return "Warning" if self.reason == REFUSED else "Normal"
 
     def to_json(self, now: datetime) -> Json:
-        """Returns an Event of ``events.k8s.io/v1``."""
-        event = pod_event(
+        return pod_event(
             self.pod,
             type_=self.type,
             reason=self.reason,
@@ -36,26 +35,28 @@ class PodEvent:
             note=self.note,
             seed=f"{self.pod.uid}/{self.reason}/{self.note}/{micro_time(now)}",
             now=now,
+            related=self.related,
         )
-        return {**event, **({"related": object_reference(self.related)} if self.related else {})}
 
 
 def preempting(
     preemptor: PodReference, victims: Sequence[PodReference], *, node: str, cards: Sequence[str]
-) -> PodEvent:
-    """Tells of a pod which others were evicted for it, and where."""
+) -> PreemptionEvent:
+    """Tells the pod which others were evicted for it, and where."""
     evicted = ", ".join(map(str, victims))
     note = f"evicted {evicted} to free {' and '.join(cards)} on node {node}, kept for this pod"
-    return PodEvent(preemptor, PREEMPTING, note)
+    return PreemptionEvent(preemptor, PREEMPTING, note)
 
 
-def preempted(victim: PodReference, preemptor: PodReference, *, node: str) -> PodEvent:
-    """Tells of a pod why it was evicted; the beginning is kube-scheduler's own wording."""
+def preempted(victim: PodReference, preemptor: PodReference, *, node: str) -> PreemptionEvent:
+    """Tells the victim why it was evicted; the beginning is kube-scheduler's own wording."""
     why = f"{preemptor} has a higher priority and needs the card"
     note = f"Preempted by pod {preemptor.uid} on node {node}: {why}"
-    return PodEvent(victim, PREEMPTED, note, related=preemptor)
+    return PreemptionEvent(victim, PREEMPTED, note, related=preemptor)
 
 
-def refused(preemptor: PodReference, victim: PodReference, *, why: str) -> PodEvent:
-    """Tells of a pod which other one could not be evicted for it."""
-    return PodEvent(preemptor, REFUSED, f"pod {victim} was not evicted for this pod: {why}", related=victim)
+def refused(preemptor: PodReference, victim: PodReference, *, why: str) -> PreemptionEvent:
+    """Tells the pod which other one could not be evicted for it."""
+    return PreemptionEvent(
+        preemptor, REFUSED, f"pod {victim} was not evicted for this pod: {why}", related=victim
+    )

@@ -1,14 +1,15 @@
 """Which pods were offered only some of the nodes that fit them, and are not bound since. Pure.
 
-What kept such a pod from all of them, such as another extender or the kubelet, is not known here: at its next
-attempts it is offered every node that fits.
+What kept such a pod from all of them, such as another extender or the kubelet, is not known here. At its next
+attempts the pod is offered every node that fits.
 """
 
-from collections import OrderedDict
 from typing import NamedTuple
 
+from gpushare_extender.decide.remembered_pods import RememberedPods
+
 MAX_PODS = 16384
-"""Those that were tried longest ago are forgotten first. Each takes about 0.3 KiB."""
+"""Each takes about 0.3 KiB."""
 REMEMBERED_SECONDS = 1200.0
 """kube-scheduler tries a pod again after 5 minutes at the latest; before that it may have waited 10 minutes
 for a volume (``bindTimeoutSeconds``), which another node may have at once."""
@@ -21,18 +22,17 @@ VOLUME_SECONDS = 30.0
 class _Attempt(NamedTuple):
     asked: float
     """When kube-scheduler asked about nodes."""
-    patience: float
-    """Seconds in which it goes on with the pod, if it does."""
+    timeout: float
+    """Seconds in which it proceeds with the pod, if it does."""
 
 
 class OfferedPods:
     """By pod UID. Use from one thread. Moments are in seconds of one clock."""
 
     def __init__(self, most: int = MAX_PODS) -> None:
-        self._most = most
-        self._tried: OrderedDict[str, float] = OrderedDict()
+        self._tried = RememberedPods[float](most)
         self._left_out: dict[str, _Attempt] = {}
-        """Of these, the last attempt of those that were offered only some nodes at it, and have not come
+        """The last attempt of those pods that were offered only some nodes at it, and have not come
         further."""
 
     def __len__(self) -> int:
@@ -55,8 +55,8 @@ class OfferedPods:
         return True
 
     def has_others(self, uid: str, *, now: float) -> bool:
-        """Returns whether the pod fits nodes that it was not offered at this attempt: it needs no other pod's
-        place then. Whoever was told so is not told again before the next attempt."""
+        """Returns whether the pod fits nodes that it was not offered at this attempt: then it needs no other
+        pod's place. True once for each attempt."""
         attempt = self._left_out.get(uid)
         if attempt is None or now - attempt.asked > ATTEMPT_SECONDS:
             return False
@@ -64,12 +64,13 @@ class OfferedPods:
         return True
 
     def proceeded(self, uid: str) -> None:
-        """kube-scheduler goes on with the pod: nobody has refused all nodes that it was offered."""
+        """kube-scheduler proceeds with the pod: nobody has refused all nodes that it was offered."""
         self._left_out.pop(uid, None)
 
     def take_refused(self, *, now: float) -> list[str]:
-        """Returns the pods with which it has not gone on, though they fit other nodes, each once."""
-        refused = [uid for uid, each in self._left_out.items() if now - each.asked > each.patience]
+        """Returns, each once, the pods with which kube-scheduler has not proceeded, though they fit other
+        nodes."""
+        refused = [uid for uid, attempt in self._left_out.items() if now - attempt.asked > attempt.timeout]
         for uid in refused:
             del self._left_out[uid]
         return refused
@@ -80,13 +81,7 @@ class OfferedPods:
         self._left_out.pop(uid, None)
 
     def _try(self, uid: str, *, now: float) -> None:
-        self._tried[uid] = now
-        self._tried.move_to_end(uid)
-        self._forget_old(now)
-
-    def _forget_old(self, now: float) -> None:
-        while self._tried:
-            uid, tried = next(iter(self._tried.items()))
-            if len(self._tried) <= self._most and now - tried <= REMEMBERED_SECONDS:
-                return
-            self.settled(uid)
+        if forgotten := self._tried.remember(uid, now):
+            self._left_out.pop(forgotten[0], None)
+        while now - next(iter(self._tried.values())) > REMEMBERED_SECONDS:
+            self.settled(next(iter(self._tried)))

@@ -1,4 +1,4 @@
-"""Which pods that fitted nowhere would fit now, and do not know it. Pure.
+"""Which pods that fitted nowhere would fit now, and kube-scheduler does not know it. Pure.
 
 kube-scheduler tries a pod that an extender refused again when something in the cluster changes, else after
 five minutes. It does not see what the extender waits for: a plugin's report that units are free, a card that
@@ -11,17 +11,17 @@ from gpushare_core.placement.requests import Request
 from gpushare_extender.ledger.fit_index import Shape, shape_of
 
 MAX_PODS = 4096
-"""Of pods that ask for the same some are forgotten first: whatever wakes one of them wakes all."""
+"""Of pods that ask for the same some are forgotten first: whatever activates one of them activates all."""
 
 
-class RefusedPods:
+class UnschedulablePods:
     """By pod UID. Use from one thread."""
 
     def __init__(self, most: int = MAX_PODS) -> None:
         self._most = most
         self._asked: OrderedDict[str, Shape] = OrderedDict()
         self._uids: dict[Shape, dict[str, None]] = {}
-        """Of those that ask for the same, refused longest ago first: thousands of pods wait for few different
+        """The pods that ask for the same, refused longest ago first: thousands of pods wait for few different
         amounts."""
         self._would_fit: set[str] = set()
         self._has_forgotten = False
@@ -44,31 +44,31 @@ class RefusedPods:
     def has_room(self, name: str, amount: int) -> bool:
         """``amount`` of the resource ``name`` fits a node, more than before. Returns whether a pod waits for
         it."""
-        for asked, uids in self._uids.items():
-            if any(each == name and total <= amount for each, total in asked):
+        for shape, uids in self._uids.items():
+            if any(asked == name and total <= amount for asked, total in shape):
                 self._would_fit.update(uids)
         return bool(self._would_fit)
 
     def card_has_room(self) -> bool:
         """A card has more room on a node of several resources: a pod of several may fit with it, although
         no resource alone fits better than before. Returns whether a pod waits for it."""
-        for asked, uids in self._uids.items():
-            if len(asked) > 1:
+        for shape, uids in self._uids.items():
+            if len(shape) > 1:
                 self._would_fit.update(uids)
         return bool(self._would_fit)
 
     def fits(self, uid: str) -> bool:
         """The pod would fit now, maybe it alone of those that ask for the same: a card is held for it.
 
-        Returns whether it waits for that, or may be one that was forgotten.
+        Returns whether the pod waits for that, or may be one that was forgotten.
         """
         if uid in self._asked or self._has_forgotten:
             self._would_fit.add(uid)
         return uid in self._would_fit
 
     def take_waiting(self) -> bool:
-        """Returns whether pods would fit that were not tried since, and takes these for tried: as those that
-        were forgotten, for whatever makes kube-scheduler try one makes it try all."""
+        """Returns whether pods would fit that were not tried since. They count as tried from now on, and so
+        do those that were forgotten: whatever makes kube-scheduler try one makes it try all."""
         waiting, self._would_fit = self._would_fit, set()
         self._has_forgotten = self._has_forgotten and not waiting
         for uid in waiting:

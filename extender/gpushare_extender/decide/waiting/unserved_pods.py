@@ -1,4 +1,4 @@
-"""What pods are told that wait for what no node has. Pure.
+"""Events for pods that wait for what no node has. Pure.
 
 kube-scheduler adds up what each node has of a resource. Where that does not suffice it does not ask an
 extender, and writes ``Insufficient`` and the resource's name: not that no node serves it, nor how big the
@@ -17,16 +17,23 @@ from gpushare_core.api.names import GROUP
 from gpushare_core.dialects.table import RESOURCES, SHARED_RESOURCES
 from gpushare_core.placement.modes.table import mode_serving
 from gpushare_core.placement.quantity import read_amount
-from gpushare_core.placement.requests import PodRequest, ResourceRequest
+from gpushare_core.placement.requests import ResourceRequest
 from gpushare_core.text.json_object import UNREADABLE_JSON, Json
-from gpushare_extender.decide.pod import Container, Pod, PodMetadata, PodSpec, Resources
+from gpushare_extender.decide.pod import (
+    Container,
+    KubePod,
+    PodMetadata,
+    PodSpec,
+    PodStatus,
+    ResourceRequirements,
+)
 from gpushare_extender.decide.pod_event import pod_event
 from gpushare_extender.objects.pod_reference import PodReference
 
 MAX_NAMES = 5
 """Resources that a note lists."""
 SAID_BY_US = "insufficient GPU"
-"""In what kube-scheduler writes where it has asked the extender: then the pod has been told."""
+"""In the message that kube-scheduler writes where it has asked the extender: it says the reason already."""
 
 
 class Waiting(StrEnum):
@@ -36,36 +43,33 @@ class Waiting(StrEnum):
     TOO_MUCH = "MoreThanAnyNodeHas"
 
 
-class _Condition(msgspec.Struct):
+class PodCondition(msgspec.Struct):
+    """Source: ``v1.PodCondition``."""
+
     type: str
     status: str = ""
     reason: str = ""
     message: str = ""
 
 
-class _Status(msgspec.Struct):
-    conditions: list[_Condition] | None = None
+class WaitingStatus(PodStatus, rename="camel"):
+    """Source: ``v1.PodStatus``."""
+
+    conditions: list[PodCondition] | None = None
 
 
-class _Spec(PodSpec, rename="camel", omit_defaults=True):
+class WaitingSpec(PodSpec, rename="camel", omit_defaults=True):
+    """Source: ``v1.PodSpec``."""
+
     scheduling_gates: list[Any] | None = None
 
 
-class WaitingPod(msgspec.Struct):
+class WaitingPod(KubePod, kw_only=True):
     """A pod without a node, as the API server has it."""
 
     metadata: PodMetadata
-    spec: _Spec = msgspec.field(default_factory=_Spec)
-    status: _Status = msgspec.field(default_factory=_Status)
-
-    @property
-    def reference(self) -> PodReference:
-        return PodReference(self.metadata.namespace, self.metadata.name, self.metadata.uid)
-
-    @property
-    def request(self) -> PodRequest:
-        """What it asks by the names of all dialects."""
-        return Pod(spec=self.spec).request(RESOURCES)
+    spec: WaitingSpec = msgspec.field(default_factory=WaitingSpec)
+    status: WaitingStatus = msgspec.field(default_factory=WaitingStatus)
 
     @property
     def refusal(self) -> str:
@@ -78,19 +82,19 @@ class WaitingPod(msgspec.Struct):
 
     @property
     def asked_names(self) -> list[str]:
-        """The resources by names of ours, or nearly, of which it asks for any."""
+        """The names of the resources that it asks for, if they are ours or look like ours."""
         containers = (*(self.spec.init_containers or ()), *(self.spec.containers or ()))
         limits = map(_limits, containers)
         named = (name for limit in limits for name, amount in limit.items() if read_amount(amount) > 0)
         return [name for name in dict.fromkeys(named) if name in RESOURCES or name.startswith(f"{GROUP}/")]
 
 
-def _is_refusal(condition: _Condition) -> bool:
+def _is_refusal(condition: PodCondition) -> bool:
     return (condition.type, condition.status, condition.reason) == ("PodScheduled", "False", "Unschedulable")
 
 
 def _limits(container: Container) -> Mapping[str, str | int | float]:
-    return (container.resources or Resources()).limits or {}
+    return (container.resources or ResourceRequirements()).limits or {}
 
 
 def read_waiting(items: Iterable[Json]) -> Iterator[WaitingPod]:
@@ -107,7 +111,7 @@ def read_waiting(items: Iterable[Json]) -> Iterator[WaitingPod]:
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """What a waiting pod is to be told."""
+    """Why a pod waits, for its users."""
 
     pod: PodReference
     reason: Waiting
@@ -127,7 +131,7 @@ class Remark:
 
 
 def remark(pod: WaitingPod, biggest: Mapping[str, int]) -> Remark | None:
-    """Returns what ``pod`` is told; None where it waits for what others have, or was told by its scheduler.
+    """Returns None where ``pod`` waits for units that others have, and where its scheduler says why it waits.
 
     ``biggest``: name of each resource that nodes serve -> the greatest amount that a pod can have on an empty
     node.
@@ -137,7 +141,7 @@ def remark(pod: WaitingPod, biggest: Mapping[str, int]) -> Remark | None:
         return Remark(pod.reference, Waiting.NOT_SERVED, _not_served(unserved[0], biggest))
     if SAID_BY_US in pod.refusal:
         return None
-    for asked in pod.request.resources:
+    for asked in pod.request(RESOURCES).resources:
         if asked.total > biggest[asked.name] and f"Insufficient {asked.name}" in pod.refusal:
             return Remark(pod.reference, Waiting.TOO_MUCH, _too_much(asked, biggest[asked.name]))
     return None

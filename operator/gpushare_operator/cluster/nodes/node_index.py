@@ -1,9 +1,8 @@
-"""What pure functions find in the states of nodes, kept node by node.
+"""What pure functions of one node's state return, kept node by node.
 
-A cluster has thousands of nodes, and one of them changes. A function that looks at the state of one node, and
-at nothing else that may change, is asked again only for a node whose state is another one; what it says of
-all nodes together is kept as sums, as results of the few that are in some way special, and as the names of
-those of which the same is to be said.
+A cluster has thousands of nodes, and one of them changes. Such a function is called again only for a node
+whose state has changed. What it returned for all nodes is kept as sums, as results of the few special nodes,
+and as the names of nodes that share a result.
 """
 
 import logging
@@ -24,15 +23,15 @@ class Entry(Generic[R_co]):
     """What one node adds to an index."""
 
     result: R_co | None = None
-    """None for a node of which there is nothing to say."""
+    """None where there is nothing to say about the node."""
     amounts: Mapping[Hashable, int] = field(default_factory=dict)
-    """What it adds to the sums."""
+    """What the node adds to the sums."""
     common: Hashable | None = None
-    """A result that thousands of nodes may have in common, in place of one of its own."""
+    """In place of ``result``: one that thousands of nodes may share."""
 
 
 class NodeFunction(Protocol[R_co]):
-    """Looks at one node. Equal looks say the same of the same state."""
+    """Equal functions return the same for the same state."""
 
     def __call__(self, state: ObservedState) -> Entry[R_co]: ...
 
@@ -42,22 +41,22 @@ NOTHING: Entry[Any] = Entry()
 
 @dataclass(slots=True)
 class NodeIndex(Generic[R]):
-    """What ``function`` says of all nodes."""
+    """What ``function`` returned for all nodes."""
 
     function: NodeFunction[R]
     results: dict[str, R] = field(default_factory=dict)
-    """Node name -> what is to be said of it, of those of which there is something."""
+    """By node name; nodes without a result are left out."""
     groups: dict[Any, dict[str, None]] = field(default_factory=dict)
-    """What several nodes have in common -> their names."""
+    """Common result -> names of its nodes."""
     sums: dict[Hashable, int] = field(default_factory=dict)
-    """Without those that are 0."""
+    """Sums that are 0 are left out."""
     defects: dict[str, str] = field(default_factory=dict)
-    """Node name -> how the look at it failed: a defect of ours. Of such a node nothing is known."""
+    """Node name -> the exception that ``function`` raised: a defect. Nothing is known of such a node."""
     _states: Mapping[str, ObservedState] = field(default_factory=dict)
     _entries: dict[str, Entry[R]] = field(default_factory=dict)
 
     def update(self, states: Mapping[str, ObservedState]) -> None:
-        """Looks at those nodes whose state is not the one that was looked at last."""
+        """Calls ``function`` for the nodes whose state has changed since the last update."""
         if states is self._states:
             return
         before = self._states
@@ -67,16 +66,16 @@ class NodeIndex(Generic[R]):
                 self.defects.pop(name, None)
                 self._replace(name, None)
             elif before.get(name) is not state:
-                self._replace(name, self._ask(state))
+                self._replace(name, self._call(state))
         self._states = states
 
-    def _ask(self, state: ObservedState) -> Entry[R]:
-        """A defect at one node must not keep the others from what is due to them."""
+    def _call(self, state: ObservedState) -> Entry[R]:
+        """A defect at one node must not keep the others from being planned."""
         self.defects.pop(state.name, None)
         try:
             return self.function(state)
         except Exception as error:
-            _log.exception("cannot say anything about node %s", state.name)
+            _log.exception("cannot evaluate node %s", state.name)
             self.defects[state.name] = repr(error)
             return NOTHING
 
@@ -103,13 +102,13 @@ class NodeIndex(Generic[R]):
 
 
 def _changed(before: Mapping[str, ObservedState], states: Mapping[str, ObservedState]) -> Iterable[str]:
-    """Returns the nodes whose state may be another one. One node changes and thousands do not: they are
-    compared only where nobody has kept which."""
+    """Returns the nodes whose state may have changed. All nodes are compared only where the journal does not
+    know."""
     known = states.changed_since(before) if isinstance(states, ObservedStates) else None
     if known is not None:
         return known
     return [
-        *(name for name, each in states.items() if before.get(name) is not each),
+        *(name for name, state in states.items() if before.get(name) is not state),
         *(before.keys() - states),
     ]
 
@@ -124,15 +123,17 @@ def _add(sums: dict[Hashable, int], amounts: Mapping[Hashable, int], *, sign: in
 
 @dataclass(slots=True)
 class NodeIndexes:
-    """The indexes that are in use. One is begun anew when its look is another one."""
+    """The indexes in use. An index begins anew when its function is no longer equal to the one before."""
 
     _indexes: dict[tuple[type, str], NodeIndex[Any]] = field(default_factory=dict)
 
     def find(
         self, function: NodeFunction[R], states: Mapping[str, ObservedState], *, subject: str = ""
     ) -> NodeIndex[R]:
-        """Returns what ``function`` says of ``states``; ``subject`` tells apart looks of one type. It is right
-        until the next call."""
+        """Returns the index of ``states``, which is right until the next call.
+
+        ``subject`` tells apart functions of one type.
+        """
         key = (type(function), subject)
         index = self._indexes.get(key)
         if index is None or index.function != function:
@@ -141,6 +142,5 @@ class NodeIndexes:
         return index
 
     def forget(self, subject: str) -> None:
-        """Nobody asks about it any more."""
         for key in [key for key in self._indexes if key[1] == subject]:
             del self._indexes[key]

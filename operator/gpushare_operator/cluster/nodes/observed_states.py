@@ -1,4 +1,4 @@
-"""What is known of each node: its objects side by side, kept as they change."""
+"""What is observed of each node: its objects side by side, kept as they change."""
 
 from collections import deque
 from collections.abc import Collection, Iterable, Mapping
@@ -12,24 +12,24 @@ from gpushare_operator.cluster.objects import NodeObject, PodObject, PolicyObjec
 
 @dataclass(frozen=True, slots=True)
 class ObservedState:
-    """The objects of one node. None stands for one that is not there."""
+    """The objects of one node. None: there is no such object."""
 
     name: str
     node: NodeObject | None = None
     share: ShareNodeObject | None = None
     plugins: tuple[PodObject, ...] = ()
-    """Pods of plugins on it, in order of their names."""
+    """Pods of plugins on the node, by name in order."""
     unavailable_since: datetime | None = None
-    """When its plugin was heard of last, where it is not heard of any more."""
+    """The last sign of its plugin, where the plugin is unavailable."""
 
     @property
     def plugin(self) -> PodObject | None:
-        """Returns its plugin, a ready one if there are two."""
+        """A ready one if there are two."""
         return max(self.plugins, key=lambda pod: pod.ready, default=None)
 
     @property
     def policies(self) -> set[str]:
-        """Returns the policies that the node still carries something of, other than capacity."""
+        """Policies that have a pod, a GPUShareNode or a label here; capacity does not count."""
         names = {pod.policy for pod in self.plugins}
         if self.share:
             names.add(self.share.policy)
@@ -38,7 +38,7 @@ class ObservedState:
         return names - {""}
 
     def is_in_force(self, policy: PolicyObject) -> bool:
-        """Returns whether a GPUShareNode says that the node shares its cards under this very policy."""
+        """Returns whether the GPUShareNode says that the node shares its cards under this very policy."""
         share = self.share
         return (
             share is not None
@@ -54,7 +54,7 @@ def observed_states(
     pods: Iterable[PodObject],
     unavailable: Mapping[str, datetime],
 ) -> Mapping[str, ObservedState]:
-    """Returns the state of every node that anything is known of, by its name."""
+    """Returns the state of every node with any object, by name."""
     keeper = StateKeeper(unavailable=unavailable)
     for pod in pods:
         keeper.note_pod(None, pod)
@@ -63,12 +63,12 @@ def observed_states(
 
 
 MAX_CHANGES = 8192
-"""That are remembered. Where more happened in between, to compare all nodes costs little more."""
+"""Changes that the journal remembers. After more, comparing all nodes costs little more."""
 
 
 @dataclass(slots=True)
 class Journal:
-    """Which nodes have changed, in order; numbered from 0 on. Only the last of them are remembered."""
+    """The last changes: names of nodes, in order. Changes are numbered from 0."""
 
     _names: deque[str] = field(default_factory=lambda: deque(maxlen=MAX_CHANGES))
     end: int = 0
@@ -79,18 +79,18 @@ class Journal:
         self.end += len(names)
 
     def between(self, begin: int, end: int) -> Iterable[str] | None:
-        """Returns the nodes that changed from number ``begin`` on and before ``end``, each once; None where
-        that is not remembered."""
+        """Returns the nodes in changes ``begin`` to ``end`` (exclusive), without repetition; None where the
+        journal no longer remembers them."""
         oldest = self.end - len(self._names)
         if not oldest <= begin <= end:
             return None
-        # From the newest back: mostly the last few are asked for, behind thousands.
+        # From the newest back: mostly only the last few are asked for.
         back = islice(reversed(self._names), self.end - end, self.end - begin)
         return dict.fromkeys(reversed([*back]))
 
 
 class ObservedStates(dict[str, ObservedState]):
-    """The states of all nodes at one moment, by name. Never changed once it was handed out."""
+    """The states of all nodes at one moment, by name; never changed after ``StateKeeper`` returned it."""
 
     __slots__ = ("_journal", "_position")
 
@@ -100,8 +100,8 @@ class ObservedStates(dict[str, ObservedState]):
         self._position = journal.end
 
     def changed_since(self, before: Mapping[str, ObservedState]) -> Iterable[str] | None:
-        """Returns the nodes of which something may be another than it was ``before``; None where nobody
-        knows, because that was too long ago, or later than this, or nothing that was handed out here."""
+        """Returns the nodes that may differ from ``before``. None where that is not known: ``before`` is too
+        old, newer than this, or of another keeper."""
         if not isinstance(before, ObservedStates) or before._journal is not self._journal:
             return None
         return self._journal.between(before._position, self._position)
@@ -109,33 +109,33 @@ class ObservedStates(dict[str, ObservedState]):
 
 @dataclass(slots=True)
 class StateKeeper:
-    """Keeps the states of all nodes: only those are made anew of which something has changed."""
+    """Keeps the states of all nodes. Only states of nodes that have changed are made anew."""
 
     unavailable: Mapping[str, datetime] = field(default_factory=dict)
-    """Node name -> when its plugin was heard of last, of those that are unavailable."""
+    """Node name -> the last sign of its plugin, for unavailable plugins."""
     _journal: Journal = field(default_factory=Journal)
     _states: ObservedStates = field(init=False)
     _plugins: dict[str, dict[str, PodObject]] = field(default_factory=dict)
-    """Node name -> pods of plugins on it, by name."""
+    """Node name -> pod name -> pod of a plugin on that node."""
     _changed: dict[str, None] = field(default_factory=dict)
-    """Names, in the order in which they changed."""
+    """Names of nodes, in the order of their changes."""
 
     def __post_init__(self) -> None:
         self._states = ObservedStates({}, self._journal)
 
     def note(self, names: Iterable[str]) -> None:
-        """Node or GPUShareNode of these names has changed."""
+        """The Node or GPUShareNode of these names has changed."""
         self._changed.update(dict.fromkeys(names))
 
     def note_unavailable(self, unavailable: Mapping[str, datetime]) -> None:
-        """These plugins are not heard of, and no others."""
+        """``unavailable``: all plugins of which this is true now."""
         differing = unavailable.items() ^ self.unavailable.items()
         self.unavailable = unavailable
         self.note(sorted({name for name, _ in differing}))
 
     def note_pod(self, old: PodObject | None, new: PodObject | None) -> None:
-        """A pod was ``old`` and is ``new`` now; None: it is not there."""
-        for pod in (each for each in (old, new) if each and _is_plugin(each)):
+        """A pod was ``old`` and is ``new`` now; None: there is none."""
+        for pod in (pod for pod in (old, new) if pod and _is_plugin(pod)):
             self._changed[pod.node] = None
             self._plugins.setdefault(pod.node, {}).pop(pod.name, None)
         if new and _is_plugin(new):
@@ -144,7 +144,7 @@ class StateKeeper:
     def hand_out(
         self, nodes: Mapping[str, NodeObject], shares: Mapping[str, ShareNodeObject]
     ) -> Mapping[str, ObservedState]:
-        """Returns the states as of now: the mapping is never changed afterwards."""
+        """Returns the states of now; the mapping is never changed afterwards."""
         if not self._changed:
             return self._states
         self._journal.note(self._changed)

@@ -1,4 +1,4 @@
-"""What nodes have in common, or alone, whatever policies ask for."""
+"""What few nodes have, and what many have in common, whatever policies ask for."""
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,12 +17,12 @@ from gpushare_operator.cluster.nodes.observed_states import ObservedState
 from gpushare_operator.cluster.objects import NodeObject, PolicyObject
 
 HOST_LABELS = frozenset({CONTROL_PLANE_LABEL, EXTERNAL_SCHEDULER_LABEL, SCHEDULER_LABEL})
-"""Of nodes on which a kube-scheduler runs, or may have been edited."""
+"""On nodes where a kube-scheduler runs, or may have been edited."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Spoken:
-    """That a node speaks a dialect in a mode, or is asked to."""
+    """A node speaks a dialect in a mode, or is asked to."""
 
     dialect: str
     mode: str
@@ -34,21 +34,21 @@ class _Spoken:
 
 @dataclass(frozen=True, slots=True)
 class _Owned:
-    """That something on a node is a policy's."""
+    """Something on a node is this policy's."""
 
     policy: str
 
 
 @dataclass(frozen=True, slots=True)
 class _Offered:
-    """That a node offers some of a resource by a name of dialects, whoever's it is."""
+    """A node offers some of a resource with a name of a dialect, whoever its plugin is."""
 
     resource: str
 
 
 @dataclass(frozen=True, slots=True)
 class Sharer:
-    """A policy under which a node shares its cards, as its GPUShareNode names it."""
+    """A policy under which a node shares its cards, by its GPUShareNode."""
 
     policy: str
     owners: tuple[str, ...]
@@ -63,8 +63,6 @@ class _Traits:
 
 @dataclass(frozen=True, slots=True)
 class NodeTraits:
-    """Looks for what most nodes do not have, and for what many have in common."""
-
     def __call__(self, state: ObservedState) -> Entry[_Traits]:
         node = state.node
         is_host = node is not None and not HOST_LABELS.isdisjoint(node.labels)
@@ -76,18 +74,18 @@ class NodeTraits:
 
 @lru_cache(maxsize=256)
 def _counted(keys: tuple[Hashable, ...]) -> Mapping[Hashable, int]:
-    """Returns the same mapping for nodes with the same ``keys``: nobody may change it."""
+    """Nodes with the same ``keys`` share one mapping: nobody may change it."""
     return dict.fromkeys(keys, 1)
 
 
 def _dialects(state: ObservedState) -> Iterator[Hashable]:
-    """Yields dialect and mode of the GPUShareNode, and those that the labels record while the node is a
-    policy's: a kubelet may set these labels on any node, and kube-schedulers are edited for what they say."""
+    """Yields dialect and mode of the GPUShareNode, and of the labels while the node is a policy's.
+
+    Without a policy labels do not count: a kubelet may set them, and kube-schedulers are edited for them.
+    """
     if share := state.share:
-        mode = str(share.spec.get("mode", ""))
-        yield from (
-            _Spoken(each, mode) for each in (str(share.spec.get("dialect", GROUP)), share.dialect) if each
-        )
+        mode, dialects = str(share.spec.get("mode", "")), (share.spec.get("dialect", GROUP), share.dialect)
+        yield from (_Spoken(str(dialect), mode) for dialect in dialects if dialect)
     if state.node and state.policies and DIALECT_LABEL in state.node.labels:
         yield _Spoken(state.node.labels[DIALECT_LABEL], state.node.labels.get(MODE_LABEL, ""))
 
@@ -112,33 +110,31 @@ def _sharers(state: ObservedState) -> Iterator[Hashable]:
 
 @dataclass(frozen=True, slots=True)
 class ClusterTraits:
-    """What ``NodeTraits`` found."""
+    """What ``NodeTraits`` found, nodes in order of their names."""
 
     hosts: Sequence[NodeObject]
-    """Nodes with any of ``HOST_LABELS``, in order of their names."""
+    """Nodes with any of ``HOST_LABELS``."""
     tainted: Sequence[NodeObject]
-    """Nodes with our startup taint that stay, in order of their names."""
+    """Nodes with our startup taint that are not being deleted."""
     dialects: frozenset[tuple[str, str]]
-    """Dialect and mode of all GPUShareNodes, and those that the labels of nodes under a policy record."""
+    """Dialect and mode of all GPUShareNodes, and of the labels of nodes under a policy."""
     policies: frozenset[str]
-    """Those of which a GPUShareNode or a label is there."""
+    """Policies with a GPUShareNode or a label."""
     offered: frozenset[str]
-    """Extended resources by the names of dialects of which any node offers some, whoever's they are."""
+    """Extended resources with names of dialects that any node offers, whoever its plugin is."""
     sharers: frozenset[Sharer]
-    """Those under which nodes share their cards."""
 
     def shares_node(self, policy: PolicyObject) -> bool:
-        """Returns whether a node shares its cards under this very policy; as ``ObservedState.is_in_force``."""
+        """Returns whether any node shares its cards under this very policy: ``ObservedState.is_in_force``."""
         owned = (sharer.owners for sharer in self.sharers if sharer.policy == policy.name)
         return any(policy.uid in owners or not owners for owners in owned)
 
 
 def cluster_traits(index: NodeIndex[_Traits], nodes: Mapping[str, NodeObject]) -> ClusterTraits:
-    """Returns what ``index`` found in ``nodes``.
+    """Raises RuntimeError where a node could not be evaluated.
 
-    Raises:
-        RuntimeError: a node could not be looked at. A host that is not seen must not be taken for one that is
-            no host any more: its kube-scheduler would be restored.
+    A host that is not seen must not count as one that is no host any more: its kube-scheduler would be
+    restored.
     """
     if index.defects:
         raise RuntimeError(f"cannot tell hosts from other nodes: {index.defects}")

@@ -6,7 +6,7 @@ node shows the units that its plugin has registered, or no policy wants its card
 
 from collections.abc import Iterator
 
-from gpushare_core.api.enums import StartupTaint
+from gpushare_core.api.enums import StartupTaintHandling
 from gpushare_core.api.names import REGISTERED
 from gpushare_core.dialects.table import DIALECTS
 from gpushare_operator.actions import RemoveStartupTaint
@@ -55,7 +55,7 @@ def _is_offered(snapshot: ClusterSnapshot, node: NodeObject) -> bool:
 
 
 def _removes(policy: PolicyObject) -> bool:
-    return policy.spec is not None and policy.spec.startup_taint is StartupTaint.REMOVE
+    return policy.spec is not None and policy.spec.startup_taint is StartupTaintHandling.REMOVE
 
 
 def _removal(node: NodeObject) -> RemoveStartupTaint:

@@ -5,12 +5,14 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from gpushare_core.api.enums import Injection
-from gpushare_core.api.node_object import Devices
+from gpushare_core.api.share_node import Devices
 from gpushare_core.dialects.dialect import CARD_VARIABLE, Dialect
-from gpushare_plugin.decide.admit.environment import UnusableUnitsError, granted_units, variables_of
-from gpushare_plugin.decide.units.layout import Layout
-from gpushare_plugin.devices.card import PhysicalCard
-from gpushare_plugin.devices.equipment import DeviceNode, Equipment, HostMount
+from gpushare_core.dialects.grants import CardGrant, ContainerGrant
+from gpushare_core.placement.modes.table import mode_serving
+from gpushare_plugin.decide.units.errors import UnusableUnitsError
+from gpushare_plugin.decide.units.layout import Layout, PlacedCard
+from gpushare_plugin.decide.units.unit_ids import UnknownUnitError, decode_id
+from gpushare_plugin.devices.card import DeviceNode, Equipment, HostMount, PhysicalCard
 
 HIDDEN = "void"
 """In NVIDIA's variable: its runtime adds no card by itself, whatever the container's image asks for.
@@ -36,15 +38,14 @@ class ContainerAnswer:
 def container_answer(
     ids: Sequence[str], layout: Layout, dialect: Dialect, devices: Devices
 ) -> ContainerAnswer:
-    """Returns what a container gets that has the units ``ids``: of their cards alone, injected as ``devices``
+    """Returns what a container with the units ``ids`` gets of their cards alone, injected as ``devices``
     says.
 
-    Raises:
-        UnusableUnitsError: the IDs are not of this node, do not lie on cards as the mode has it, or what the
-            inventory gives with their cards cannot be in one container.
+    Raises ``UnusableUnitsError`` where the IDs are not of this node, do not lie on cards as the mode has it,
+    or what the inventory gives with their cards cannot be in one container.
     """
-    granted = granted_units(ids, layout)
-    cards, variables = [placed.card for placed in granted.cards], variables_of(granted, dialect)
+    placed, grant = _granted(ids, layout)
+    cards, variables = [of_grant.card for of_grant in placed], dialect.environment(grant)
     if devices.injection is Injection.CDI:
         return _by_cdi(cards, variables, dialect, devices.cdi_kind)
     if not any(card.equipment for card in cards):
@@ -52,10 +53,53 @@ def container_answer(
     return _by_inventory(cards, variables, dialect)
 
 
+def _granted(ids: Sequence[str], layout: Layout) -> tuple[Sequence[PlacedCard], ContainerGrant]:
+    """Returns the cards of the units ``ids``, and what the container is told. Nobody says which pod it is: it
+    has what this container has."""
+    numbers = sorted(_number(unit_id, layout) for unit_id in ids)
+    # The class is that of the lowest: in a layout of one class units of another lie on no card.
+    resource = (layout.class_of(numbers[0]) if numbers else None) or layout.classes[0]
+    layout = layout.of(resource)
+    shares, asked = layout.shares(numbers), mode_serving(resource).on_cards(len(ids))
+    if len(shares) != max(1, asked.cards) or any(units != asked.units for units in shares.values()):
+        chosen = ", ".join(f"{units} of {uuid}" for uuid, units in sorted(shares.items())) or "nothing"
+        where = "as many cards" if asked.cards > 1 else "one card"
+        raise UnusableUnitsError(f"asked {len(ids)} units of {where}, the kubelet chose {chosen}")
+    cards = [placed for placed in layout.cards if placed.uuid in shares]
+    return cards, ContainerGrant(
+        resource=resource,
+        unit=layout.only.text,
+        pod_units=len(ids),
+        cards=tuple(
+            CardGrant(
+                uuid=placed.uuid,
+                index=placed.card.index,
+                units=asked.units,
+                memory=layout.memory_of(asked.units, placed),
+                card_units=placed.units,
+                card_memory=placed.card.memory,
+            )
+            for placed in cards
+        ),
+    )
+
+
+def _number(unit_id: str, layout: Layout) -> int:
+    try:
+        number = decode_id(unit_id)
+    except UnknownUnitError as error:
+        raise UnusableUnitsError(str(error)) from error
+    if layout.card_of(number) is None:
+        raise UnusableUnitsError(
+            f"{unit_id!r} is a unit of no card of this node; it has {layout.units} units"
+        )
+    return number
+
+
 def _by_cdi(
     cards: Sequence[PhysicalCard], variables: dict[str, str], dialect: Dialect, kind: str
 ) -> ContainerAnswer:
-    """Device nodes and mounts are the node's CDI specification's to say: from there the runtime has them."""
+    """Device nodes and mounts come from the node's CDI specification: there the runtime reads them."""
     hidden = dict.fromkeys(_runtime_variables(dialect), HIDDEN)
     own = dict(pair for card in cards for pair in _equipment(card).variables)
     names = (
@@ -70,17 +114,17 @@ def _by_inventory(
     """The vendor's runtime has a variable of its own, or none; NVIDIA's has nothing to do here."""
     equipment = [_equipment(card) for card in cards]
     nvidia = _runtime_variables(dialect)
-    named = {each.runtime_variable: "" for each in equipment if each.runtime_variable}
+    named = {item.runtime_variable: "" for item in equipment if item.runtime_variable}
     listed = {
-        name: ",".join(each.runtime_name for each in equipment if each.runtime_variable == name)
+        name: ",".join(item.runtime_name for item in equipment if item.runtime_variable == name)
         for name in named
     }
-    own = dict(pair for each in equipment for pair in each.variables)
+    own = dict(pair for item in equipment for pair in item.variables)
     kept = {name: value for name, value in variables.items() if name not in nvidia}
     return ContainerAnswer(
         variables={**own, **kept, **listed},
-        device_nodes=_distinct([node for each in equipment for node in each.device_nodes]),
-        mounts=_distinct([mount for each in equipment for mount in each.mounts]),
+        device_nodes=_distinct([node for item in equipment for node in item.device_nodes]),
+        mounts=_distinct([mount for item in equipment for mount in item.mounts]),
     )
 
 
@@ -94,7 +138,7 @@ def _runtime_variables(dialect: Dialect) -> list[str]:
 
 
 def _distinct(parts: Iterable[_Part]) -> tuple[_Part, ...]:
-    """Returns each once. Raises ``UnusableUnitsError`` where two want the same place in the container."""
+    """Returns each part once. Raises ``UnusableUnitsError`` where two want the same place in it."""
     placed: dict[str, _Part] = {}
     for part in parts:
         if placed.setdefault(part.container_path, part) != part:

@@ -1,4 +1,4 @@
-"""Which units a container shall get: on the right cards, and laid on them as the mode has it."""
+"""Which units a container shall get: on the right cards, laid on them as the mode has it, and why there."""
 
 from array import array
 from collections.abc import Iterable, Iterator, Mapping
@@ -11,23 +11,13 @@ from gpushare_plugin.decide.units.layout import Layout, PlacedCard
 from gpushare_plugin.decide.units.locks import Locks, open_cards
 from gpushare_plugin.decide.units.unit_ids import UnitSet
 
-
-@dataclass(frozen=True, slots=True)
-class PreferredCard:
-    """What GetPreferredAllocation answered for a pod: the cards, and for how many of its containers."""
-
-    cards: tuple[str, ...]
-    containers: int = 1
-    classes: Mapping[str, ResourceClass] = field(default_factory=dict)
-    """Card UUID -> what was answered of it."""
-
-    def cards_of(self, resource: ResourceClass) -> tuple[str, ...]:
-        """Returns the cards that were answered to a question for ``resource``."""
-        return tuple(card for card in self.cards if self.classes.get(card, resource) is resource)
-
-
-PreferredCards = Mapping[str, PreferredCard]
-"""By the pod's UID."""
+SAME_POD = "the pod has units of another card already"
+NOT_ON_NODE = "annotated card is not on this node"
+CLOSED = "annotated card takes no new pods"
+OTHER_CLASS = "annotated card serves another class"
+NO_ROOM = "annotated card has no room"
+KEPT_BY_KUBELET = "kept by the kubelet"
+"""The plugin did not name these units: the kubelet had given them before, or did not ask which to take."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,10 +43,10 @@ class ContainerRequest:
     annotated_cards: tuple[str, ...] = ()
     """The cards that the extender chose."""
     hinted_cards: tuple[str, ...] = ()
-    """Those that anybody may have annotated: only what nobody else was promised is given there."""
+    """Cards that anybody may have annotated: given as far as other pods were not promised the room."""
     promised: Mapping[str, int] = field(default_factory=dict)
     """Card UUID -> units that other pods were promised there."""
-    forgotten: Mapping[str, int] = field(default_factory=dict)
+    lost: Mapping[str, int] = field(default_factory=dict)
     """Card UUID -> units that other pods have there although the kubelet calls them available."""
     limits: Mapping[str, int] = field(default_factory=dict)
     """Card UUID -> units that are free there, where that may be fewer than the kubelet calls available."""
@@ -76,18 +66,15 @@ def choose_units(
     included: Iterable[int],
     strategy: Strategy,
 ) -> tuple[tuple[str, ...], list[int]]:
-    """Returns the cards' UUIDs and exactly ``request.units`` units of them, ``included`` among them.
+    """Returns the cards' UUIDs and exactly ``request.units`` units of them, ``included`` among them. Raises
+    ``NothingFitsError`` where no cards have that many.
 
-    ``layout`` is of the class that is asked for. Cards that serve another one now give nothing.
-
+    ``layout`` is of the class that is asked for: cards that serve another class now give nothing.
     ``available`` contains ``included``, and is used up.
-
-    Raises:
-        NothingFitsError: no cards have that many.
     """
     layout = open_cards(layout, request.locks or {})
     counts = {
-        placed.uuid: _free(placed, available, request) - request.forgotten.get(placed.uuid, 0)
+        placed.uuid: _free(placed, available, request) - request.lost.get(placed.uuid, 0)
         for placed in layout.cards
     }
     chosen = [*included]
@@ -104,7 +91,7 @@ def choose_units(
 
 
 def _free(placed: PlacedCard, available: UnitSet, request: ContainerRequest) -> int:
-    """A card that has just been closed may be available still by the list that the kubelet knows."""
+    """A card that has just been closed may still be available by the list that the kubelet knows."""
     if not placed.card.is_open and placed.uuid not in request.pod_cards:
         return 0
     count = available.count(placed.numbers)
@@ -114,52 +101,45 @@ def _free(placed: PlacedCard, available: UnitSet, request: ContainerRequest) -> 
 def choose_distinct(
     request: ContainerRequest, layout: Layout, available: Mapping[str, int], strategy: Strategy, *, count: int
 ) -> Mapping[str, int]:
-    """Returns card UUID -> 1 for ``count`` cards of which the pod has nothing yet, by these rules.
-
-    1. The annotated cards, if all of them have room. 2. The hinted ones, if they have beside what others were
-    promised. 3. By the placement engine, leaving others that. 4. Without that consideration.
-
-    Raises:
-        NothingFitsError: too few cards have room.
-    """
+    """Returns card UUID -> 1 for ``count`` cards of which the pod has nothing yet, the first of these:
+    1. the annotated cards, if all of them have room;
+    2. the hinted ones, if they have room beside what other pods were promised;
+    3. those that the placement engine chooses beside what other pods were promised;
+    4. those that it chooses without that. Raises ``NothingFitsError`` where too few cards have room."""
     others = {uuid: units for uuid, units in available.items() if uuid not in request.pod_cards}
     for named, free in _named(request, others):
         wanted = [uuid for uuid in named if uuid not in request.pod_cards][:count]
         if len(wanted) == count and all(free.get(uuid, 0) > 0 for uuid in wanted):
             return dict.fromkeys(wanted, 1)
-    mode = mode_serving(layout.only.resource)
-    for promised in (request.promised, {}):
-        if chosen := mode.choose(_cards(layout, others, promised, request.locks), count, strategy):
-            return chosen
-    raise NothingFitsError(mode.explain(count, mode.room(_cards(layout, others, {}, request.locks))))
+    return _engine_choice(request, layout, others, strategy, units=count)
 
 
 def choose_card(
     request: ContainerRequest, layout: Layout, available: Mapping[str, int], strategy: Strategy
 ) -> str:
-    """Returns the UUID of the card, by these rules in this order.
-
-    1. All containers of a pod share one card. 2. An annotated card, if it has room for the whole pod. 3. A
-    hinted one, if it has beside what others were promised. 4. By the placement engine, leaving others that.
-    5. Without that consideration.
-
-    Raises:
-        NothingFitsError: no card has room.
-    """
+    """Returns the UUID of the card, the first of these:
+    1. the card of the pod's other containers, with room or without;
+    2. an annotated card, if it has room for the whole pod;
+    3. a hinted one, if it has that beside what other pods were promised;
+    4. the one that the placement engine chooses beside what other pods were promised;
+    5. the one that it chooses without that. Raises ``NothingFitsError`` where no card has room."""
     if request.pod_cards:
         return _same_card(request, available)
     for named, free in _named(request, available):
         for card in named:
             if free.get(card, 0) >= request.pod_units:
                 return card
+    return next(iter(_engine_choice(request, layout, available, strategy, units=request.pod_units)))
+
+
+def _engine_choice(
+    request: ContainerRequest, layout: Layout, available: Mapping[str, int], strategy: Strategy, *, units: int
+) -> Mapping[str, int]:
     mode = mode_serving(layout.only.resource)
     for promised in (request.promised, {}):
-        if chosen := mode.choose(
-            _cards(layout, available, promised, request.locks), request.pod_units, strategy
-        ):
-            return next(iter(chosen))
-    room = mode.room(_cards(layout, available, {}, request.locks))
-    raise NothingFitsError(mode.explain(request.pod_units, room))
+        if chosen := mode.choose(_cards(layout, available, promised, request.locks), units, strategy):
+            return chosen
+    raise NothingFitsError(mode.explain(units, mode.room(_cards(layout, available, {}, request.locks))))
 
 
 def _named(
@@ -199,3 +179,29 @@ def _cards(
         )
         for placed in layout.cards
     ]
+
+
+def reason_for_other_card(request: ContainerRequest, layout: Layout, cards: Iterable[str]) -> str:
+    """Returns why ``cards`` were chosen for ``request`` and not the annotated ones; empty where they were.
+
+    ``layout`` is of the class that is asked for.
+    """
+    named = request.annotated_cards or request.hinted_cards
+    if not named or {*cards} <= {*named}:
+        return ""
+    if request.pod_cards.difference(named):
+        return SAME_POD
+    missed = (uuid for uuid in named if uuid not in cards)
+    found = (_why_not(uuid, request, layout) for uuid in missed)
+    return next(filter(None, found), NO_ROOM)
+
+
+def _why_not(uuid: str, request: ContainerRequest, layout: Layout) -> str:
+    """Returns what keeps new pods from the card, however much room it has; empty where nothing does."""
+    placed = next((placed for placed in layout.cards if placed.uuid == uuid), None)
+    if placed is None:
+        return NOT_ON_NODE
+    if not placed.card.is_open:
+        return CLOSED
+    served = (request.locks or {}).get(uuid, layout.only.resource)
+    return "" if served is layout.only.resource else OTHER_CLASS

@@ -1,9 +1,12 @@
-"""Which cards are sick, and when they return: by proof.
+"""Which cards are sick, and when they return.
 
-NVML answers as ever after an Xid, so that an answer proves nothing. A sick card returns when the driver
-reports no repair that is due and a quiet time has passed without anything new, or when an administrator says
-so. Who falls sick again soon has to be quiet for twice as long. All of it is in the status: a restart of the
-plugin brings no sick card back.
+After an Xid NVML answers as before, so that its answers do not prove that a card is well. A sick card returns
+
+1. when the driver reports no repair that is due, and a quiet time has passed without another symptom; or
+2. when an administrator says so.
+
+A card that falls sick again soon has to be quiet for twice as long. All of it is in the status, so that a
+restart of the plugin brings no sick card back.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,41 +17,41 @@ import msgspec
 
 from gpushare_core.api.enums import ClearedBy
 from gpushare_core.api.names import CLEAR_FAULT_ANNOTATION
-from gpushare_core.api.node_object import CardFault, CardHealth, GPUShareNode
+from gpushare_core.api.share_node import CardFault, CardHealth, GPUShareNode
 from gpushare_core.api.timestamps import read_rfc3339, rfc3339
 from gpushare_plugin.decide.health.xids import xid_message
 from gpushare_plugin.decide.units.layout import GONE
 from gpushare_plugin.devices.card import PhysicalCard, Reading
 
 CARD_ERROR = "CardError"
-"""Reason: the card answers the questions with an error."""
+"""Reason: the driver answers with an error for the card."""
 CARD_GONE = "CardGone"
-"""Reason: it is not found, and pods have units of it."""
+"""Reason: the card is not found, and pods have units of it."""
 _NEEDS_CARD = frozenset({CARD_ERROR, CARD_GONE})
-"""No word of an administrator makes such a card usable."""
+"""Faults that an administrator cannot clear while they stand."""
 
 CONFIRMATION = timedelta(seconds=1)
-"""For so long a card has to answer with an error that may pass, until it is sick."""
+"""For so long the driver has to answer with an error that may pass, until the card is sick."""
 ANSWER_QUIET = timedelta(seconds=10)
-"""Quiet time at most of a card that answered with errors and nothing else: its answers are a proof."""
+"""Longest first quiet time of a card that only had errors: an answer without one proves that it is well."""
 MAX_QUIET = timedelta(days=1)
-FORGOTTEN = timedelta(days=1)
-"""After so long in health a new fault is the first one again; a card that is gone for so long has none."""
+FORGET_AFTER = timedelta(days=1)
+"""A card that was well for so long has no relapse, and one that was gone for so long no fault."""
 STORM = timedelta(seconds=10)
-"""Within it the same event again is none, and of a fault that lasts another one: there can be thousands a
-second, of several kinds. One that asks for a longer quiet time than the fault has is always one."""
+"""In this time an event counts once, because there can be thousands a second: neither the same one again nor
+another one of a fault that lasts is new. An event that asks for a longer quiet time always is."""
 
 Faults = Mapping[str, CardFault]
-"""By the card's UUID; also of cards that have returned, until that is forgotten."""
+"""By the card's UUID; also of cards that have returned, until ``FORGET_AFTER``."""
 
 
 @dataclass(frozen=True, slots=True)
-class Health:
-    """What is known of the health of a node's cards."""
+class HealthRecord:
+    """The health of a node's cards, from one reading to the next."""
 
     faults: Faults = field(default_factory=dict)
     suspected: Mapping[str, datetime] = field(default_factory=dict)
-    """Card UUID -> since when it answers with an error that may pass."""
+    """UUID of a card -> since when it has an error that may pass."""
     missing: Mapping[str, datetime] = field(default_factory=dict)
     """UUID of a card with a fault -> since when it is not found."""
 
@@ -58,18 +61,18 @@ class _Symptom:
     reason: str
     message: str
     stands: bool = True
-    """Whether it is there now, and not an event that was."""
+    """Whether it is present now; False for an event."""
     quiet: timedelta | None = None
-    """For how long the card has to be quiet at most; None: as the policy says."""
+    """Longest first quiet time; None: the policy's."""
 
 
-def recorded_health(share_node: GPUShareNode) -> Health:
-    """Returns what the plugin knew before it was restarted."""
-    return Health({fault.uuid: fault for fault in share_node.status.faults})
+def recorded_health(share_node: GPUShareNode) -> HealthRecord:
+    return HealthRecord({fault.uuid: fault for fault in share_node.status.faults})
 
 
-def examine(before: Health, reading: Reading, share_node: GPUShareNode, *, now: datetime) -> Health:
-    """Returns what is known of the cards after a ``reading``."""
+def examine(
+    before: HealthRecord, reading: Reading, share_node: GPUShareNode, *, now: datetime
+) -> HealthRecord:
     rules = share_node.spec.devices.health
     suspected, missing = _suspected(before, reading, now), _missing(before, reading, now)
     faults = {}
@@ -77,28 +80,31 @@ def examine(before: Health, reading: Reading, share_node: GPUShareNode, *, now: 
         symptoms = [*_symptoms(uuid, reading, rules, share_node)]
         fault = _cleared(before.faults.get(uuid), share_node, now)
         if _is_only_suspected(symptoms, suspected.get(uuid), now):
-            symptoms = [each for each in symptoms if each.reason != CARD_ERROR]
-        elif fault and _is_proven(uuid, reading) and not any(each.stands for each in symptoms):
+            symptoms = [symptom for symptom in symptoms if symptom.reason != CARD_ERROR]
+        elif fault and _is_proven(uuid, reading) and not any(symptom.stands for symptom in symptoms):
             fault = _quiet(fault, now) if symptoms else _returned_if_due(_quiet(fault, now), now)
         for symptom in symptoms:
             quiet = _quiet_time(fault, symptom, rules)
             if fault and _is_nothing_new(fault, symptom, quiet=quiet, now=now):
-                fault = _in_its_words(fault, symptom)
+                fault = _reworded(fault, symptom)
             else:
                 fault = _fallen(uuid, fault, symptom, quiet=quiet, now=now)
-        if fault and not _is_told_of(uuid, reading):
-            fault = _not_quiet(fault)
-        stands = any(each.stands for each in symptoms)
+        if fault and not fault.cleared and (reading.problem or _card(uuid, reading) is None):
+            fault = msgspec.structs.replace(fault, quiet_since="")
+        stands = any(symptom.stands for symptom in symptoms)
         if fault and (stands or not _is_forgotten(fault, missing.get(uuid), now)):
             faults[uuid] = fault
-    return Health(faults, suspected, missing)
+    return HealthRecord(faults, suspected, missing)
 
 
-def _named(before: Health, reading: Reading, share_node: GPUShareNode) -> list[str]:
-    """Returns also whom an event names that is not found any more; not whom people have taken out."""
+def _named(before: HealthRecord, reading: Reading, share_node: GPUShareNode) -> list[str]:
+    """Returns the UUIDs of all cards that may have a fault.
+
+    A card that only an event names is among them, unless people have left it out on purpose.
+    """
     cards = (card.uuid for card in reading.cards)
-    taken_out = {each.uuid for each in reading.left_out if each.healthy}
-    events = (event.uuid for event in reading.events if event.uuid and event.uuid not in taken_out)
+    left_out = {card.uuid for card in reading.left_out if card.healthy}
+    events = (event.uuid for event in reading.events if event.uuid and event.uuid not in left_out)
     return [*dict.fromkeys([*before.faults, *cards, *events, *_held(share_node)])]
 
 
@@ -106,8 +112,7 @@ def _held(share_node: GPUShareNode) -> list[str]:
     return [card.uuid for card in share_node.status.cards if card.pods]
 
 
-def _suspected(before: Health, reading: Reading, now: datetime) -> dict[str, datetime]:
-    """Returns the cards that answer with an error that may pass, and since when."""
+def _suspected(before: HealthRecord, reading: Reading, now: datetime) -> dict[str, datetime]:
     if reading.problem:
         return dict(before.suspected)
     return {
@@ -117,9 +122,8 @@ def _suspected(before: Health, reading: Reading, now: datetime) -> dict[str, dat
     }
 
 
-def _missing(before: Health, reading: Reading, now: datetime) -> dict[str, datetime]:
-    """Returns the cards with a fault that are not found, and since when: as far as this process knows, and
-    none where the driver cannot tell."""
+def _missing(before: HealthRecord, reading: Reading, now: datetime) -> dict[str, datetime]:
+    """Returns no card while the source cannot say which cards there are."""
     if reading.problem:
         return {}
     found = {card.uuid for card in reading.cards}
@@ -136,7 +140,7 @@ def _card(uuid: str, reading: Reading) -> PhysicalCard | None:
 
 
 def _symptoms(uuid: str, reading: Reading, rules: CardHealth, share_node: GPUShareNode) -> Iterator[_Symptom]:
-    """Yields events first, then the gravest of what stands. Of a driver that does not answer only events."""
+    """Yields events first, then the gravest symptom that stands; of a source with a problem only events."""
     for event in reading.events:
         if event.uuid in (uuid, "") and event.xid not in rules.ignored_xids:
             yield _Symptom(f"Xid{event.xid}", xid_message(event.xid), stands=False)
@@ -152,8 +156,8 @@ def _symptoms(uuid: str, reading: Reading, rules: CardHealth, share_node: GPUSha
 
 
 def _absence(uuid: str, reading: Reading) -> Iterator[_Symptom]:
-    """Yields why a card of which pods have units is not to be shared; nothing where people want it so."""
-    out = next((each for each in reading.left_out if each.uuid == uuid), None)
+    """Yields why a card that pods hold units of cannot be shared; nothing where people left it out."""
+    out = next((card for card in reading.left_out if card.uuid == uuid), None)
     if out is None:
         yield _Symptom(CARD_GONE, GONE, quiet=ANSWER_QUIET)
     elif not out.healthy:
@@ -161,24 +165,24 @@ def _absence(uuid: str, reading: Reading) -> Iterator[_Symptom]:
 
 
 def _is_nothing_new(fault: CardFault, symptom: _Symptom, *, quiet: timedelta, now: datetime) -> bool:
-    """``quiet``: for how long the card has to be quiet after the symptom."""
-    if symptom.stands:  # also where an administrator has cleared it although it stands
+    """``quiet``: the quiet time that the symptom asks for."""
+    if symptom.stands:  # also where an administrator has cleared it
         return fault.reason == symptom.reason and not fault.quiet_since
     if fault.cleared or quiet > timedelta(seconds=fault.quiet_seconds):
         return False
-    is_fresh = _is_in_storm(fault.since, now)  # then the words of each count
+    is_fresh = _is_in_storm(fault.since, now)  # then another reason is new
     is_known = fault.reason == symptom.reason or not fault.quiet_since or not is_fresh
     return is_known and _is_in_storm(fault.last_seen, now)
 
 
 def _is_in_storm(stamp: str, now: datetime) -> bool:
-    """Nothing is that comes after a time that cannot be read, or before it: the clock was set back."""
+    """Whether ``now`` is less than ``STORM`` after ``stamp``; not where the clock was set back."""
     moment = read_rfc3339(stamp)
     return moment is not None and timedelta() <= now - moment < STORM
 
 
-def _in_its_words(fault: CardFault, symptom: _Symptom) -> CardFault:
-    """What stands may ask for something else than before: that is the same fault."""
+def _reworded(fault: CardFault, symptom: _Symptom) -> CardFault:
+    """The message of a fault may change, such as the repair that the driver asks for."""
     if fault.reason != symptom.reason or fault.message == symptom.message:
         return fault
     return msgspec.structs.replace(fault, message=symptom.message)
@@ -187,7 +191,7 @@ def _in_its_words(fault: CardFault, symptom: _Symptom) -> CardFault:
 def _fallen(
     uuid: str, before: CardFault | None, symptom: _Symptom, *, quiet: timedelta, now: datetime
 ) -> CardFault:
-    """Returns a new fault, or the one ``before`` where that lasts still, with what is new."""
+    """Returns a new fault, or the one ``before`` with the new symptom where it has not been cleared."""
     stamp = rfc3339(now)
     lasting = before if before and not before.cleared else None
     return CardFault(
@@ -203,14 +207,12 @@ def _fallen(
 
 
 def _relapses(before: CardFault | None) -> int:
-    """Returns how often a card with a symptom now has fallen sick again."""
-    if before is None:
-        return 0
-    return before.relapses + 1 if before.cleared else before.relapses
+    """Returns how often a card that has a symptom now has fallen sick again."""
+    return before.relapses + bool(before.cleared) if before else 0
 
 
 def _quiet_time(before: CardFault | None, symptom: _Symptom, rules: CardHealth) -> timedelta:
-    """Twice as long with every relapse; what comes to a fault that lasts makes it no shorter."""
+    """Twice as long with every relapse, and not shorter than that of a fault that has not been cleared."""
     first = timedelta(seconds=rules.quiet_seconds)
     if symptom.quiet:
         first = min(first, symptom.quiet)
@@ -220,25 +222,16 @@ def _quiet_time(before: CardFault | None, symptom: _Symptom, rules: CardHealth) 
     return max(quiet, timedelta(seconds=lasting))
 
 
-def _is_told_of(uuid: str, reading: Reading) -> bool:
-    """What is not there, or of a driver that does not answer, is not quiet."""
-    return reading.problem is None and _card(uuid, reading) is not None
-
-
-def _not_quiet(fault: CardFault) -> CardFault:
-    return fault if fault.cleared else msgspec.structs.replace(fault, quiet_since="")
-
-
 def _is_proven(uuid: str, reading: Reading) -> bool:
-    """Whether all is known of what stands."""
+    """Whether the reading shows all symptoms of the card that stand."""
     card = _card(uuid, reading)
     return reading.problem is None and card is not None and not card.unproven
 
 
 def _quiet(fault: CardFault, now: datetime) -> CardFault:
-    """Returns the fault of a card of which nothing stands."""
+    """Returns the fault of a card without a symptom that stands."""
     since = _moment(fault.quiet_since, now) if fault.quiet_since else now
-    if since >= now:  # it is quiet from now on; or the clock was set back
+    if since >= now:  # quiet from now on, or the clock was set back
         return msgspec.structs.replace(fault, quiet_since=rfc3339(now))
     return fault
 
@@ -255,41 +248,37 @@ def _returned(fault: CardFault, by: ClearedBy, now: datetime) -> CardFault:
 
 
 def _cleared(fault: CardFault | None, share_node: GPUShareNode, now: datetime) -> CardFault | None:
-    """Returns the fault, cleared where people name it as it is known now."""
+    """Returns the fault, cleared where an administrator has named exactly this one."""
     if fault is None or fault.cleared or (fault.reason in _NEEDS_CARD and not fault.quiet_since):
         return fault
-    if clearance(fault) in _clearances(share_node):
+    words = share_node.metadata.annotations.get(CLEAR_FAULT_ANNOTATION, "").replace(",", " ").split()
+    if clearance(fault) in words:
         return _returned(fault, ClearedBy.ADMINISTRATOR, now)
     return fault
 
 
 def clearance(fault: CardFault) -> str:
-    """Returns the word by which an administrator clears the fault, and no later one."""
+    """Returns the word by which an administrator clears this fault, and no later one."""
     return f"{fault.uuid}@{fault.last_seen}"
 
 
-def _clearances(share_node: GPUShareNode) -> list[str]:
-    return share_node.metadata.annotations.get(CLEAR_FAULT_ANNOTATION, "").replace(",", " ").split()
-
-
 def _is_forgotten(fault: CardFault, missing_since: datetime | None, now: datetime) -> bool:
-    """A card that was taken out is forgotten, too; not one that is gone for a moment, as in a reset."""
-    if fault.cleared and fault.quiet_since and now - _moment(fault.cleared, now) >= FORGOTTEN:
+    """Also of a card that was taken out of the node; not of one that is gone for a moment, as in a reset."""
+    if fault.cleared and fault.quiet_since and now - _moment(fault.cleared, now) >= FORGET_AFTER:
         return True
-    is_old = now - _moment(fault.last_seen, now) >= FORGOTTEN
-    return is_old and missing_since is not None and now - missing_since >= FORGOTTEN
+    is_old = now - _moment(fault.last_seen, now) >= FORGET_AFTER
+    return is_old and missing_since is not None and now - missing_since >= FORGET_AFTER
 
 
 def _moment(text: str, otherwise: datetime) -> datetime:
     return read_rfc3339(text) or otherwise
 
 
-def judged(reading: Reading, health: Health) -> Reading:
-    """Returns ``reading`` with the health that its cards have by all that is known."""
+def judged(reading: Reading, health: HealthRecord) -> Reading:
     return replace(reading, cards=tuple(_judged(card, reading, health) for card in reading.cards))
 
 
-def _judged(card: PhysicalCard, reading: Reading, health: Health) -> PhysicalCard:
+def _judged(card: PhysicalCard, reading: Reading, health: HealthRecord) -> PhysicalCard:
     fault = health.faults.get(card.uuid)
     if fault and not fault.cleared:
         return replace(card, healthy=False, reason=fault_text(fault))
@@ -299,7 +288,6 @@ def _judged(card: PhysicalCard, reading: Reading, health: Health) -> PhysicalCar
 
 
 def fault_text(fault: CardFault) -> str:
-    """Returns what is wrong and when the card returns, for people."""
     if fault.reason in _NEEDS_CARD and not fault.quiet_since:
         return fault.message
     by_hand = f"set the annotation {CLEAR_FAULT_ANNOTATION} to {clearance(fault)} to have it back at once"
@@ -311,8 +299,8 @@ def fault_text(fault: CardFault) -> str:
     return f"{fault.message}; it returns after {fault.quiet_seconds} s without another fault, or {by_hand}"
 
 
-def seconds_until_due(health: Health, *, now: datetime) -> float | None:
-    """Returns the seconds until a card may return, or an error counts; None where nothing is waited for."""
+def seconds_until_due(health: HealthRecord, *, now: datetime) -> float | None:
+    """Returns the seconds until a card may return or an error counts, or None."""
     active = [fault for fault in health.faults.values() if fault.quiet_since and not fault.cleared]
     ends = [_moment(fault.quiet_since, now) + timedelta(seconds=fault.quiet_seconds) for fault in active]
     ends += [since + CONFIRMATION for since in health.suspected.values()]
@@ -320,6 +308,5 @@ def seconds_until_due(health: Health, *, now: datetime) -> float | None:
     return min(waits, default=None)
 
 
-def faults_of(health: Health) -> list[CardFault]:
-    """Returns what the status says of them, in a steady order."""
+def faults_of(health: HealthRecord) -> list[CardFault]:
     return sorted(health.faults.values(), key=lambda fault: fault.uuid)

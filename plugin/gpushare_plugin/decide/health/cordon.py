@@ -1,43 +1,38 @@
-"""Which cards people have cordoned: by an annotation of the GPUShareNode.
+"""Which cards people have cordoned, by an annotation of the GPUShareNode such as ``GPU-4f1c...,1``.
 
-The annotation has UUIDs or indices of cards, with commas or spaces in between, such as ``GPU-4f1c...,1``.
+It has UUIDs or indices of cards, with commas or spaces in between.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from gpushare_core.api.names import CORDON_ANNOTATION
-from gpushare_core.api.node_object import GPUShareNode
+from gpushare_core.api.share_node import GPUShareNode
 from gpushare_plugin.decide.units.layout import Layout
 from gpushare_plugin.devices.card import Reading
 
-_LONGEST = 60
-"""Characters of a word that are said again to people."""
+_MAX_WORD = 60
+"""Characters of a word in a message."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cordon:
-    """What the annotation says."""
-
     cards: frozenset[str] = frozenset()
     """UUIDs."""
     unknown: tuple[str, ...] = ()
-    """Words that name no card of the node."""
+    """Words of the annotation that name no card of the node."""
 
 
 NO_CORDON = Cordon()
 
 
 def read_cordon(share_node: GPUShareNode, reading: Reading) -> Cordon:
-    """Returns what people have cordoned; what names no card cordons nothing.
-
-    An index means the card that has it in the status, which is what people see.
-    """
+    """An index means the card that has it in the status, which is what people see."""
     known = _uuids_by_word(share_node, reading)
     words = share_node.metadata.annotations.get(CORDON_ANNOTATION, "").replace(",", " ").split()
     return Cordon(
         cards=frozenset(known[word] for word in words if word in known),
-        unknown=tuple(dict.fromkeys(word[:_LONGEST] for word in words if word not in known)),
+        unknown=tuple(dict.fromkeys(word[:_MAX_WORD] for word in words if word not in known)),
     )
 
 
@@ -52,7 +47,6 @@ def _uuids_by_word(share_node: GPUShareNode, reading: Reading) -> Mapping[str, s
 
 
 def cordoned(reading: Reading, cordon: Cordon) -> Reading:
-    """Returns ``reading`` with the cards of ``cordon`` cordoned."""
     if not cordon.cards:
         return reading
     cards = (replace(card, cordoned=card.uuid in cordon.cards) for card in reading.cards)
@@ -60,11 +54,11 @@ def cordoned(reading: Reading, cordon: Cordon) -> Reading:
 
 
 def kept_units(layout: Layout | None, holdings: Iterable[Sequence[int]]) -> frozenset[int]:
-    """Returns the units of cordoned cards among ``holdings``, which pods have or are about to get."""
+    """Returns the units of cordoned cards in ``holdings``, which pods have or are about to get."""
     placed = [card for card in layout.cards if card.card.cordoned] if layout else []
     if not placed:
         return frozenset()
-    spans = [range(each.first, each.end) for each in placed]
+    spans = [range(card.first, card.end) for card in placed]
     return frozenset(
         number for numbers in holdings for number in numbers if any(number in span for span in spans)
     )

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
-from gpushare_core.api.node_object import CardFault, CardStatus, NodeStatus, PodShare
+from gpushare_core.api.share_node import CardFault, CardStatus, NodeStatus, PodShare
 from gpushare_plugin.decide.held.pod_events import PodEvent
 from gpushare_plugin.decide.held.pods import PodName
 
@@ -10,19 +10,17 @@ CARD_UNHEALTHY = "CardUnhealthy"
 """Reason."""
 
 _Occasion = tuple[str, str, str]
-"""UID of a pod, UUID of a card, since when that is sick."""
+"""UID of a pod, UUID of a card, since when the card is sick."""
 
 
 def fault_events(before: NodeStatus, after: NodeStatus) -> list[PodEvent]:
-    """Returns what pods are to be told where the status changes so.
-
-    It follows from the two alone: a plugin that was restarted in between tells nothing twice.
-    """
-    told = {occasion for occasion, _, _, _ in _occasions(before)}
+    """Returns the Events that follow from a change of the status, and from nothing else: a plugin that is
+    restarted in between repeats none."""
+    known = {occasion for occasion, _, _, _ in _occasions(before)}
     found: Mapping[_Occasion, PodEvent] = {
         occasion: _event(card, fault, share)
         for occasion, card, fault, share in _occasions(after)
-        if occasion not in told
+        if occasion not in known
     }
     return [*found.values()]
 

@@ -8,6 +8,7 @@ from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import reduce
 from itertools import chain
 from types import MappingProxyType
 from typing import NamedTuple
@@ -36,45 +37,45 @@ def orphans(assigned: AssignedDevices, pods: Pods) -> list[PodAssignment]:
 
 
 def orphaned_allocations(assignments: NodeAssignments, pods: Pods) -> Iterator[PodAllocation]:
-    """Yields what the pods have that the API server does not know (any more)."""
+    """Yields what pods have that the API server does not know (any more)."""
     assigned = assignments.assigned
     for assignment in orphans(assigned, pods):
         pod = Pod(name=assignment.name, uid=assignment.uid)
         has_name = assigned.pods.get(assignment.name) is assignment
-        if not (has_name and assignment.name in assigned.forgotten):
+        if not (has_name and assignment.name in assigned.lost):
             yield replace(_seen_allocation(pod, assignment, assignments), orphaned=True)
-    yield from _forgotten_orphans(assignments, pods)
+    yield from _lost_orphans(assignments, pods)
 
 
-def _forgotten_orphans(assignments: NodeAssignments, pods: Pods) -> Iterator[PodAllocation]:
+def _lost_orphans(assignments: NodeAssignments, pods: Pods) -> Iterator[PodAllocation]:
     for known in lost_assignments_without_pod(assignments.assigned, pods):
         pod = Pod(name=known.pod.name, uid=known.pod.kubelet_uid)
         yield replace(_with_seen(pod, known, assignments), orphaned=True, recorded=known.recorded)
 
 
 def lost_assignments_without_pod(assigned: AssignedDevices, pods: Pods) -> list[PodAllocation]:
-    """Returns those of ``assigned.forgotten`` that the API server does not know, such as static pods, and
-    those that were deleted by force and whose name another pod has there by now."""
+    """Returns the lost assignments whose pod the API server does not know: of static pods, and of pods that
+    were deleted by force and whose name another pod has by now."""
     return [
-        each
-        for name, each in assigned.forgotten.items()
-        if not is_known(assigned.pods[name], pods) or not each.is_of(pods[name])
+        known
+        for name, known in assigned.lost.items()
+        if not is_known(assigned.pods[name], pods) or not known.is_of(pods[name])
     ]
 
 
-def _with_seen(pod: Pod, forgotten: PodAllocation, assignments: NodeAssignments) -> PodAllocation:
-    """Returns ``forgotten`` beside what the kubelet has of the other containers of ``pod``.
+def _with_seen(pod: Pod, lost: PodAllocation, assignments: NodeAssignments) -> PodAllocation:
+    """Returns the units ``lost`` of ``pod`` beside those that the kubelet has of its other containers.
 
-    It admits ordinary init containers once more that have ended: they lend their units to those that run.
+    The kubelet admits ordinary init containers once more that have ended: they lend units to those that run.
     """
     assignment, stored = assignments.assigned.pods[pod.name], assignments.assigned.stored_of(pod)
     seen = _seen_allocation(pod, assignment, assignments)
     listed = {name: entry for name, entry in stored.items() if name in assignment.containers}
     own = _kept_allocation(pod, assignment, listed, assignments.layout)
-    running = sum_shares({"forgotten": forgotten.cards, "own": own.cards})
+    running = sum_shares({"lost": lost.cards, "own": own.cards})
     cards = {card: max(running.get(card, 0), seen.cards.get(card, 0)) for card in {**running, **seen.cards}}
-    containers = {**forgotten.containers, **seen.containers}
-    return PodAllocation(pod, containers, cards, classes={**forgotten.classes, **seen.classes})
+    containers = {**lost.containers, **seen.containers}
+    return PodAllocation(pod, containers, cards, classes={**lost.classes, **seen.classes})
 
 
 def _seen_allocation(pod: Pod, assignment: PodAssignment, assignments: NodeAssignments) -> PodAllocation:
@@ -106,19 +107,19 @@ def _with_foreign(own: PodAllocation, foreign: ForeignContainers, layout: Layout
     return replace(own, containers=containers, cards=cards, classes=classes)
 
 
-def forgotten_allocations(assignments: NodeAssignments, pods: Iterable[Pod]) -> list[PodAllocation]:
-    """Returns what pods have of which the kubelet forgot units: as it listed them, else by annotation."""
-    return [each for pod in pods if (each := _forgotten_allocation(pod, assignments))]
+def lost_allocations(assignments: NodeAssignments, pods: Iterable[Pod]) -> list[PodAllocation]:
+    """Returns what pods have whose units the kubelet lost: as it listed them before, else as annotated."""
+    return [lost for pod in pods if (lost := _lost_allocation(pod, assignments))]
 
 
-def _forgotten_allocation(pod: Pod, assignments: NodeAssignments) -> PodAllocation | None:
-    names = forgotten_containers(pod, assignments.assigned)
+def _lost_allocation(pod: Pod, assignments: NodeAssignments) -> PodAllocation | None:
+    names = lost_containers(pod, assignments.assigned)
     if not names:
         return None
-    forgotten, whole = assignments.assigned.forgotten_of(pod), _annotated_allocation(pod, assignments.node)
-    if forgotten:
-        beside = whole.of_containers(set(names) - forgotten.containers.keys()) if whole else forgotten
-        return _with_seen(pod, _joined(forgotten, beside), assignments)
+    lost, whole = assignments.assigned.lost_of(pod), _annotated_allocation(pod, assignments.node)
+    if lost:
+        beside = whole.of_containers(set(names) - lost.containers.keys()) if whole else lost
+        return _with_seen(pod, _joined(lost, beside), assignments)
     if whole is None:
         return None
     has_units = assignments.assigned.has_units(pod)
@@ -126,14 +127,14 @@ def _forgotten_allocation(pod: Pod, assignments: NodeAssignments) -> PodAllocati
 
 
 def _annotated_allocation(pod: Pod, node: str) -> PodAllocation | None:
-    told = pod.allocation
-    if told is None or told.node != node:
+    annotated = pod.allocation
+    if annotated is None or annotated.node != node:
         return None
-    return PodAllocation(pod, told.containers, told.held(), classes=annotated_classes(told))
+    return PodAllocation(pod, annotated.containers, annotated.held(), classes=annotated_classes(annotated))
 
 
 def _joined(one: PodAllocation, beside: PodAllocation) -> PodAllocation:
-    """Returns ``one`` with containers that ``beside`` alone knows: they run side by side."""
+    """Returns ``one`` with the containers that only ``beside`` knows: they run side by side."""
     if beside is one or not beside.containers:
         return one
     cards = sum_shares({"one": one.cards, "beside": beside.cards})
@@ -142,33 +143,31 @@ def _joined(one: PodAllocation, beside: PodAllocation) -> PodAllocation:
 
 
 def annotated_classes(allocation: Allocation) -> dict[str, ResourceClass]:
-    """Returns card UUID -> what ``allocation`` says that the pod has of it."""
+    """Returns card UUID -> class of the pod's units there, by ``allocation``."""
     units = {card: readable_unit(allocation.unit_of(card)) for card in allocation.held()}
     return {card: unit.resource if unit else allocation.resource for card, unit in units.items()}
 
 
-def forgotten_containers(pod: Pod, assigned: AssignedDevices) -> list[str]:
+def lost_containers(pod: Pod, assigned: AssignedDevices) -> list[str]:
     """Returns the containers of ``pod`` that run, ask for units, and are listed without any.
 
-    The kubelet has lost its checkpoint; it asks again only for a container that restarts. One that has no
-    part in what is annotated asks for what its node does not offer: a kubelet admits that, and never had it.
-    What was listed last may be of a pod with a part of its units: the annotation tells of the others.
+    A kubelet that lost its checkpoint asks again only for a container that restarts. A container that the
+    annotation does not name never had units: it asks for what its node does not offer, and a kubelet admits
+    that. Where a part of the pod's units was listed last, the annotation names the others.
     """
-    forgotten = assigned.forgotten_of(pod)
+    lost = assigned.lost_of(pod)
     without = containers_without_units(pod, assigned) if pod.running else []
-    if forgotten is None and not without:
+    if lost is None and not without:
         return []
-    known = forgotten.containers if forgotten else {}
-    promised = pod.allocation.containers if pod.allocation else known if forgotten else None
-    told = {*known, *(name for name in without if promised is None or name in promised)}
-    return [name for name in assigned.pods[pod.name].containers if name in told] if told else []
+    known = lost.containers if lost else {}
+    promised = pod.allocation.containers if pod.allocation else known if lost else None
+    lacking = {*known, *(name for name in without if promised is None or name in promised)}
+    return [name for name in assigned.pods[pod.name].containers if name in lacking] if lacking else []
 
 
 def containers_without_units(pod: Pod, assigned: AssignedDevices) -> list[str]:
-    """Returns the containers of ``pod`` that are listed without the units that they ask for.
-
-    Ordinary init containers are never listed; they have ended when a pod runs.
-    """
+    """Returns the containers of ``pod`` that are listed without the units that they ask for. Ordinary init
+    containers are never listed; they have ended when a pod runs."""
     assignment, stored = assigned.of(pod), assigned.stored_of(pod)
     if assignment is None or pod.request is None:
         return []
@@ -176,29 +175,30 @@ def containers_without_units(pod: Pod, assigned: AssignedDevices) -> list[str]:
     return [name for name in asking if not assignment.has(name) and name not in stored and name not in init]
 
 
-def forgotten_units(
-    assignments: NodeAssignments, pods: Pods, *, but_of: Mapping[str, Shares] = MappingProxyType({})
+def lost_units(
+    assignments: NodeAssignments, pods: Pods, *, candidates: Mapping[str, Shares] = MappingProxyType({})
 ) -> dict[str, int]:
-    """Returns card UUID -> units that running containers have there although the kubelet calls them free: 0
-    where it has as many of the same pod. An annotation may name other cards for a container than for its pod:
-    then those of the container count.
+    """Returns card UUID -> units with which containers run there although the kubelet calls them free.
 
-    ``but_of``: UIDs of pods for a container of one of which the kubelet asks, and not known which, with what
-    the others of its containers run with: what the pod has beyond that is there for the container. So is what
-    another pod had that was deleted by force and whose name it has: a kubelet lets go of that one first.
+    It is 0 where the kubelet has as many of the same pod. Where an annotation names other cards for a
+    container than for its pod, those of the container count.
+
+    ``candidates``: UIDs of the pods that the kubelet may be asking for, with what their other containers run
+    with. What such a pod lost beyond that is free for the container in question. So are the units of a pod
+    that was deleted by force and whose name the candidate has: a kubelet lets go of that pod first.
     """
     units: Counter[str] = Counter()
-    own: dict[str, Mapping[str, int]] = {uid: {} for uid in but_of}
-    known = (
-        *forgotten_allocations(assignments, pods.values()),
-        *_of_forgotten_inits(assignments, pods.values()),
-    )
-    for forgotten_orphan in (*known, *_forgotten_orphans(assignments, pods)):
-        lacking = _lacking_units(forgotten_orphan, assignments)
+    own: dict[str, Mapping[str, int]] = {uid: {} for uid in candidates}
+    of_pods = lost_allocations(assignments, pods.values())
+    inits = _of_lost_inits(assignments, pods.values())
+    for known in (*of_pods, *inits, *_lost_orphans(assignments, pods)):
+        lacking = _lacking_units(known, assignments)
         units.update(lacking)
-        if (uid := _present_uid(forgotten_orphan, pods)) in own:
-            own[uid] = _beyond(lacking, but_of[uid])
-    return {card: count - _least(own.values(), card) for card, count in units.items()}
+        if (uid := _present_uid(known, pods)) in own:
+            beside = candidates[uid]
+            own[uid] = {card: max(0, count - beside.get(card, 0)) for card, count in lacking.items()}
+    free = {card: min((shares.get(card, 0) for shares in own.values()), default=0) for card in units}
+    return {card: count - free[card] for card, count in units.items()}
 
 
 def _lacking_units(known: PodAllocation, assignments: NodeAssignments) -> dict[str, int]:
@@ -210,23 +210,17 @@ def _lacking_units(known: PodAllocation, assignments: NodeAssignments) -> dict[s
 
 
 def _present_uid(known: PodAllocation, pods: Pods) -> str:
-    """Returns the UID of the pod that has the name in the API server, in place of an orphan's."""
+    """Returns the UID of the API server's pod of the name; where there is none, of the pod itself."""
     named = pods.get(known.pod.name) if known.orphaned else known.pod
     return named.uid if named else known.pod.uid
 
 
-def _beyond(shares: Shares, others: Shares) -> Shares:
-    return {card: max(0, units - others.get(card, 0)) for card, units in shares.items()}
+def _of_lost_inits(assignments: NodeAssignments, pods: Iterable[Pod]) -> Iterator[PodAllocation]:
+    """Yields what pods have of which an ordinary init container may run whose units the kubelet lost.
 
-
-def _least(shares: Iterable[Mapping[str, int]], card: str) -> int:
-    return min((share.get(card, 0) for share in shares), default=0)
-
-
-def _of_forgotten_inits(assignments: NodeAssignments, pods: Iterable[Pod]) -> Iterator[PodAllocation]:
-    """Yields what the pods have of which an ordinary init container may run that the kubelet has forgotten:
-    the checkpoint would have its units as long as the pod is there. Not those of a pod that the kubelet is
-    admitting for the first time: it gives them as it goes on."""
+    The checkpoint would have its units as long as the pod is there. A pod that the kubelet admits for the
+    first time is left out: it gets its units one container after the other.
+    """
     assigned = assignments.assigned
     if assigned.checkpoint_problem:
         return
@@ -235,57 +229,45 @@ def _of_forgotten_inits(assignments: NodeAssignments, pods: Iterable[Pod]) -> It
 
 
 def _lacks_inits(pod: Pod, assigned: AssignedDevices) -> bool:
-    """Whether the checkpoint lacks an ordinary init container of ``pod`` that asks for units."""
     asking = pod.request.init_containers.intersection(pod.request.containers) if pod.request else ()
     return not assigned.stored_of(pod).keys() >= {*asking}
 
 
 def admitted_allocations(assignments: NodeAssignments, pods: Iterable[Pod]) -> Iterator[PodAllocation]:
-    """Yields the allocation of each of ``pods`` that was admitted and has units."""
-    return (each for pod in pods if (each := _admitted_allocation(pod, assignments)))
+    return (held for pod in pods if (held := _admitted_allocation(pod, assignments)))
 
 
 def _admitted_allocation(pod: Pod, assignments: NodeAssignments) -> PodAllocation | None:
     allocation = pod_allocation(pod, assignments)
-    is_told = allocation is not None and allocation.cards and not assignments.assigned.forgotten_of(pod)
-    return allocation if is_told else None
+    has_all = allocation and allocation.cards and not assignments.assigned.lost_of(pod)
+    return allocation if has_all else None
 
 
 def pod_allocation(pod: Pod, assignments: NodeAssignments) -> PodAllocation | None:
     """Returns what ``pod`` has, or None while it is not admitted completely.
 
-    The kubelet keeps the units of ordinary init containers until the pod ends, but PodResources do not show
-    them. Where the checkpoint does not either, their card is the one where the pod's other units are; failing
-    that the card that was preferred, or the annotated one. Of cards that nobody knows nothing is told.
+    The kubelet keeps the units of ordinary init containers until the pod ends, but PodResources do not list
+    them. Their card is the first that is known of these: 1. the card in the checkpoint; 2. the card of the
+    pod's other units; 3. the card that was preferred; 4. the annotated card.
     """
     assignment, request = assignments.assigned.of(pod), pod.request
     if assignment is None or request is None or not request.resources:
         return None
     is_served = len(request.resources) == 1 or assignments.layout.is_mixed
     # Of another pod of its name units are listed, too.
-    is_alone = all(name in request.containers for name, each in assignment.containers.items() if each)
+    is_alone = all(name in request.containers for name, numbers in assignment.containers.items() if numbers)
     if request.crowded_containers or not (is_served and is_alone) or assignment.foreign:
-        is_forgotten = _forgotten_allocation(pod, assignments) is not None
-        has_units = assignments.assigned.has_units(pod) and not is_forgotten
+        is_lost = _lost_allocation(pod, assignments) is not None
+        has_units = assignments.assigned.has_units(pod) and not is_lost
         return _seen_allocation(pod, assignment, assignments) if has_units else None
     parts = [_part_allocation(pod, part, assignment, assignments) for part in request.parts]
-    if len(parts) == 1 or None in parts:
-        return parts[0] if len(parts) == 1 else None
-    return _together(pod, [part for part in parts if part])
-
-
-def _together(pod: Pod, parts: Sequence[PodAllocation]) -> PodAllocation:
-    """The cards of two classes are never the same."""
-    containers = {name: shares for part in parts for name, shares in part.containers.items()}
-    cards = {card: units for part in parts for card, units in part.cards.items()}
-    classes = {card: resource for part in parts for card, resource in part.classes.items()}
-    return PodAllocation(pod, containers, cards, classes=classes)
+    found = [part for part in parts if part]
+    return reduce(_joined, found) if len(found) == len(parts) else None
 
 
 def _part_allocation(
     pod: Pod, request: PodRequest, assignment: PodAssignment, assignments: NodeAssignments
 ) -> PodAllocation | None:
-    """Returns what ``pod`` has of the single resource of ``request``."""
     found = _found_allocation(pod, request, assignment, assignments)
     (asked,) = request.resources
     return replace(found, classes=dict.fromkeys(found.cards, asked.resource)) if found else None
@@ -300,7 +282,8 @@ def _found_allocation(
     running = request.running_containers
     if not all(assignment.containers.get(name) for name in running):
         return None
-    containers = {name: _shares(assignment, name, stored, assignments.layout) for name in running}
+    layout, numbers = assignments.layout, assignment.containers
+    containers = {name: _stored_shares(stored.get(name), numbers[name], layout) for name in running}
     return _with_init_containers(pod, request, containers, assignments)
 
 
@@ -318,19 +301,11 @@ def _stored_allocation(pod: Pod, entries: Sequence[CheckpointEntry], layout: Lay
     return PodAllocation(pod, containers, dict(cards), classes=classes)
 
 
-def _stored_shares(entry: CheckpointEntry, numbers: "array[int]", layout: Layout) -> dict[str, int]:
+def _stored_shares(entry: CheckpointEntry | None, numbers: "array[int]", layout: Layout) -> dict[str, int]:
     """The card is the one that the container sees, whatever the layout says now."""
-    if entry.cards and numbers:
+    if entry and entry.cards and numbers:
         return {card: units for card, units in entry.shares(numbers).items() if units}
     return layout.shares(numbers)
-
-
-def _shares(
-    assignment: PodAssignment, container: str, stored: StoredContainers, layout: Layout
-) -> dict[str, int]:
-    """Returns the cards of one container that PodResources show."""
-    numbers, entry = assignment.containers[container], stored.get(container)
-    return _stored_shares(entry, numbers, layout) if entry else layout.shares(numbers)
 
 
 def _with_init_containers(
@@ -352,14 +327,14 @@ def _with_init_containers(
         cards[card] = cards.get(card, 0) + added
         beyond -= added
     shares = {name: mode.on_cards(units) for name, units in init.items()}
-    lent = {name: dict.fromkeys(likely[: each.cards], each.units) for name, each in shares.items()}
+    lent = {name: dict.fromkeys(likely[: amount.cards], amount.units) for name, amount in shares.items()}
     return PodAllocation(pod, {**lent, **containers}, cards)
 
 
 def _likely_cards(
     pod: Pod, resource: ResourceClass, seen: Iterable[str], assignments: NodeAssignments
 ) -> list[str]:
-    """Returns the cards on which units of ``pod`` can lie that are not shown, the likeliest first."""
+    """Returns the cards on which unlisted units of ``pod`` can lie, the likeliest first."""
     preferred = assignments.preferred.get(pod.uid)
     named = preferred.cards_of(resource) if preferred else ()
     annotated = annotated_cards_of(pod, resource) if assignments.layout.is_mixed else pod.annotated_cards
@@ -367,9 +342,8 @@ def _likely_cards(
 
 
 def annotated_cards_of(pod: Pod, resource: ResourceClass) -> tuple[str, ...]:
-    """Returns the cards that the pod was promised of one class."""
     classes = annotated_classes(pod.allocation) if pod.allocation else {}
-    return tuple(card for card, each in classes.items() if each is resource)
+    return tuple(card for card, served in classes.items() if served is resource)
 
 
 def is_known(assignment: PodAssignment, pods: Pods) -> bool:
@@ -379,42 +353,39 @@ def is_known(assignment: PodAssignment, pods: Pods) -> bool:
 
 
 def every_allocation(assignments: NodeAssignments, pods: Pods) -> list[PodAllocation]:
-    """Returns what all pods have, each once, also those that only the kubelet knows, or that it has
-    forgotten. No pod is left out of which the kubelet shows units."""
+    """Returns what all pods have, each once, also what only the kubelet knows and what it lost. Every pod of
+    which the kubelet lists units is among them."""
     return with_orphans([allocations_of(pod, assignments) for pod in pods.values()], assignments, pods)
 
 
 class PodAllocations(NamedTuple):
-    """What one pod of the API server's has; all None of one that has nothing."""
+    """What one pod of the API server's has; all None where it has nothing."""
 
     admitted: PodAllocation | None = None
     shown: PodAllocation | None = None
-    """What the kubelet shows of a pod of which it cannot be told whether that is all."""
-    forgotten: PodAllocation | None = None
+    """What the kubelet lists of a pod while it is unknown whether that is all."""
+    lost: PodAllocation | None = None
 
 
 def allocations_of(pod: Pod, assignments: NodeAssignments) -> PodAllocations:
-    """Returns what ``pod`` has. That follows from its ``PodInputs``, the node and the layout alone."""
-    admitted, forgotten = _admitted_allocation(pod, assignments), _forgotten_allocation(pod, assignments)
-    shown = None if admitted or forgotten else _shown_allocation(pod, assignments)
-    return PodAllocations(admitted, shown, forgotten)
+    """Returns what ``pod`` has. That follows from its ``PodSnapshot`` alone."""
+    admitted, lost = _admitted_allocation(pod, assignments), _lost_allocation(pod, assignments)
+    shown = None if admitted or lost else _shown_allocation(pod, assignments)
+    return PodAllocations(admitted, shown, lost)
 
 
 def with_orphans(
     of_pods: Sequence[PodAllocations], assignments: NodeAssignments, pods: Pods
 ) -> list[PodAllocation]:
-    """Returns what ``every_allocation`` does, by what was found of each of ``pods``."""
     admitted = (of_pod.admitted for of_pod in of_pods if of_pod.admitted)
     shown = (of_pod.shown for of_pod in of_pods if of_pod.shown)
-    forgotten = (of_pod.forgotten for of_pod in of_pods if of_pod.forgotten)
-    return [*admitted, *shown, *orphaned_allocations(assignments, pods), *forgotten]
+    lost = (of_pod.lost for of_pod in of_pods if of_pod.lost)
+    return [*admitted, *shown, *orphaned_allocations(assignments, pods), *lost]
 
 
 def _shown_allocation(pod: Pod, assignments: NodeAssignments) -> PodAllocation | None:
-    """Returns what the kubelet shows of ``pod``, of which it cannot be told whether that is all.
-
-    What it asks for was not read yet, or it is not admitted completely.
-    """
+    """Returns what the kubelet lists of ``pod`` while it is unknown whether that is all: what the pod asks
+    for was not read yet, or it is not admitted completely."""
     assignment = assignments.assigned.of(pod)
     if assignment is None or not assignments.assigned.has_units(pod):
         return None
@@ -425,23 +396,23 @@ def _shown_allocation(pod: Pod, assignments: NodeAssignments) -> PodAllocation |
 def node_locks(
     assignments: NodeAssignments, pods: Pods, allocations: Iterable[PodAllocation]
 ) -> dict[str, ResourceClass]:
-    """Returns the class that each card serves of which the kubelet has assigned units, or pods have them by
-    ``allocations``: where the kubelet does not show them, or has forgotten them."""
+    """Returns the class that each card in use serves: by the units that the kubelet has assigned, and by
+    ``allocations``, which know of units that the kubelet does not list or has lost."""
     if not assignments.layout.is_mixed:
         return {}
     locks = locks_of_units(assignments.layout, assignments.assigned.holdings())
-    told = (allocation.classes for allocation in allocations)
-    for classes in (*told, *_unlisted_classes(assignments, pods), assignments.recorded):
+    by_allocation = (allocation.classes for allocation in allocations)
+    for classes in (*by_allocation, *_unlisted_classes(assignments, pods), assignments.recorded):
         for card, resource in classes.items():
             locks.setdefault(card, resource)
     return locks
 
 
 def _unlisted_classes(assignments: NodeAssignments, pods: Pods) -> Iterator[Mapping[str, ResourceClass]]:
-    """Yields what pods have that were admitted and are not listed.
+    """Yields the classes of what pods have that were admitted and are not listed.
 
-    A kubelet that was restarted lists its pods one after the other, and one that was bound meanwhile can be
-    before them; or PodResources are silent. Of their own class it keeps their units itself.
+    A restarted kubelet lists its pods one after the other, and one that was bound meanwhile can come first;
+    or PodResources do not answer. From pods of the same class the kubelet itself keeps their units.
     """
     unlisted = [pod for pod in pods.values() if assignments.assigned.of(pod) is None]
     yield answered_classes(unlisted, assignments)
@@ -452,6 +423,6 @@ def _unlisted_classes(assignments: NodeAssignments, pods: Pods) -> Iterator[Mapp
 
 
 def answered_classes(pods: Iterable[Pod], assignments: NodeAssignments) -> dict[str, ResourceClass]:
-    """Returns what was answered of cards for pods of which the kubelet has not shown units yet."""
+    """Returns card UUID -> class, as preferred for pods of which the kubelet lists no units yet."""
     answered = (assignments.preferred.get(pod.uid) for pod in pods if not assignments.assigned.has_units(pod))
-    return {card: resource for each in answered if each for card, resource in each.classes.items()}
+    return {card: resource for cards in answered if cards for card, resource in cards.classes.items()}

@@ -4,13 +4,14 @@ from array import array
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
+from typing import NamedTuple
 
 from gpushare_core.placement.requests import ResourceClass
-from gpushare_plugin.decide.admit.preferred_allocation import PreferredCards
 from gpushare_plugin.decide.held.checkpoint import StoredContainers
 from gpushare_plugin.decide.held.pod_allocation import PodAllocation
 from gpushare_plugin.decide.held.pod_assignment import PodAssignment
 from gpushare_plugin.decide.held.pods import Pod, PodName
+from gpushare_plugin.decide.held.preferred_cards import PreferredCard, PreferredCards
 from gpushare_plugin.decide.units.foreign_units import ForeignUnits
 from gpushare_plugin.decide.units.layout import Layout
 
@@ -27,10 +28,10 @@ class AssignedDevices:
     foreign_names: frozenset[str] = frozenset()
     """Extended resources of which foreign units are in ``pods`` and ``stored``."""
     unshown: frozenset[PodName] = frozenset()
-    """Those of ``pods`` that the kubelet has not listed since it was restarted: as they were before."""
-    forgotten: Mapping[PodName, PodAllocation] = field(default_factory=dict)
-    """What those of ``pods`` had before that run on and that the kubelet lists without it since."""
-    kubelet: str = field(default="", compare=False)
+    """Those of ``pods`` that the kubelet has not listed since its restart: as they were before."""
+    lost: Mapping[PodName, PodAllocation] = field(default_factory=dict)
+    """Those of ``pods`` that run on with units without which the kubelet lists them."""
+    kubelet: str = ""
     """Which process answered: a restarted one is another one."""
 
     def of(self, pod: Pod) -> PodAssignment | None:
@@ -39,17 +40,15 @@ class AssignedDevices:
         return assignment if assignment and assignment.uid in ("", pod.kubelet_uid) else None
 
     def stored_of(self, pod: Pod) -> StoredContainers:
-        """Returns what the checkpoint says of ``pod``."""
         return self.stored.get(pod.kubelet_uid, {})
 
     def has_units(self, pod: Pod) -> bool:
-        """Whether units are assigned to this pod."""
         assignment = self.of(pod)
         return bool(self.stored_of(pod) or (assignment and assignment.has_units))
 
-    def forgotten_of(self, pod: Pod) -> PodAllocation | None:
+    def lost_of(self, pod: Pod) -> PodAllocation | None:
         """Returns what ``pod`` had of which the kubelet knows nothing any more."""
-        found = self.forgotten.get(pod.name)
+        found = self.lost.get(pod.name)
         return found if found and found.is_of(pod) else None
 
     def holdings_of(self, pod: Pod) -> "Iterable[array[int]]":
@@ -58,11 +57,8 @@ class AssignedDevices:
         return assignment.containers.values() if assignment else ()
 
     def foreign(self) -> Iterator[list[ForeignUnits]]:
-        """Yields the foreign units of each pod that has some; a device that containers lend each other is
-        listed of both.
-
-        Also of pods that the checkpoint alone shows: they may have ended since it was written.
-        """
+        """Yields the foreign units of each pod that has some, a device once for each container that has it.
+        The checkpoint may show pods that have ended since it was written: they count, too."""
         listed = {pod.uid for pod in self.pods.values()}
         for assignment in self.pods.values():
             if assignment.foreign:
@@ -72,7 +68,6 @@ class AssignedDevices:
                 yield units
 
     def pods_with_units(self) -> Iterator[PodAssignment]:
-        """Yields the pods to which units are assigned."""
         return (pod for pod in self.pods.values() if pod.has_units or self.stored.get(pod.uid))
 
     def numbers(self) -> Iterator[int]:
@@ -95,6 +90,33 @@ class NodeAssignments:
     assigned: AssignedDevices
     layout: Layout
     preferred: PreferredCards
-    """Cards that GetPreferredAllocation answered: where nothing else shows the card of an init container."""
+    """Cards that GetPreferredAllocation answered: where nothing else says the card of an init container."""
     recorded: Mapping[str, ResourceClass] = field(default_factory=dict)
-    """Card UUID -> what it serves for pods that the record alone has: the kubelet has not shown them."""
+    """Card UUID -> the class that it serves for pods of the record: the kubelet has not listed them yet."""
+
+    def of_pod(self, pod: Pod) -> "PodSnapshot":
+        """Returns what concerns ``pod`` alone: on a node with a hundred pods most are as before."""
+        assigned = self.assigned
+        return PodSnapshot(
+            self.node,
+            self.layout,
+            pod,
+            listed=assigned.pods.get(pod.name),
+            stored=assigned.stored_of(pod),
+            lost=assigned.lost.get(pod.name),
+            preferred=self.preferred.get(pod.uid),
+        )
+
+
+class PodSnapshot(NamedTuple):
+    """All that is known of one pod. What the pod has, and how it is annotated, follows from that alone."""
+
+    node: str
+    layout: Layout
+    pod: Pod
+    listed: PodAssignment | None
+    """By the pod's name: it may be another pod's."""
+    stored: StoredContainers
+    lost: PodAllocation | None
+    """By the pod's name."""
+    preferred: PreferredCard | None

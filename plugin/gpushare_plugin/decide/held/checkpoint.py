@@ -1,7 +1,7 @@
 """What the kubelet stored of each container: its units, and what the plugin answered for them.
 
-Unlike PodResources it names pods by UID, shows ordinary init containers, and outlives every object of ours.
-It may show pods that have ended since it was written.
+Unlike PodResources it names pods by UID, has ordinary init containers, and outlives every object of ours. It
+may have pods that have ended since it was written.
 """
 
 from array import array
@@ -74,27 +74,27 @@ class StoredUnits:
 def read_answer(
     units: StoredUnits, variables: Mapping[str, str], device_nodes: Collection[str] = ()
 ) -> CheckpointEntry:
-    """Returns an entry by the environment and the device nodes (paths) that the plugin answered.
+    """Returns the entry of ``units`` by the environment and the device nodes (paths) that a plugin answered.
 
-    Ours names the cards by UUID in every dialect; another plugin's answer tells the card in its own way.
+    Ours names the cards by UUID in every dialect; another plugin's answer names the card in its own way.
     """
     names = variables.get(CARD_VARIABLE, "")
     uuids = names.split(",") if names and units.numbers else []
     uuids = uuids if all(map(is_card_uuid, uuids)) else []
-    each = len(units.numbers) // len(uuids) if uuids else 0
-    is_even = each * len(uuids) == len(units.numbers) and each > 0
+    share = len(units.numbers) // len(uuids) if uuids else 0
+    is_even = share * len(uuids) == len(units.numbers) and share > 0
     return CheckpointEntry(
         uid=units.uid,
         container=units.container,
         resource=RESOURCES[units.name],
         name=units.name,
-        foreign=tuple(_told(each, variables, device_nodes) for each in units.foreign),
+        foreign=tuple(_with_card(unit, variables, device_nodes) for unit in units.foreign),
         numbers=units.numbers,
         cards=tuple(
             StoredCard(
                 uuid=uuid,
                 # A single card shares them: of 256,000 units each copy is a megabyte.
-                numbers=units.numbers[place * each : (place + 1) * each] if len(uuids) > 1 else units.numbers,
+                numbers=units.numbers if len(uuids) == 1 else units.numbers[place * share :][:share],
                 index=_number(variables.get(Dialect.index_variable), place),
                 memory=_number(variables.get(Dialect.memory_variable), place) or 0,
                 card_memory=_number(variables.get(Dialect.card_memory_variable), place) or 0,
@@ -105,7 +105,9 @@ def read_answer(
     )
 
 
-def _told(units: ForeignUnits, variables: Mapping[str, str], device_nodes: Collection[str]) -> ForeignUnits:
+def _with_card(
+    units: ForeignUnits, variables: Mapping[str, str], device_nodes: Collection[str]
+) -> ForeignUnits:
     codec = dialect_of(units.name).codec
     card = codec.stored_card(variables, device_nodes)
     return replace(
@@ -116,11 +118,8 @@ def _told(units: ForeignUnits, variables: Mapping[str, str], device_nodes: Colle
 
 
 def by_pod(entries: Iterable[CheckpointEntry]) -> dict[str, dict[str, CheckpointEntry]]:
-    """Returns pod UID -> container -> entry.
-
-    A container has one for each extended resource, such as a device of another plugin's beside units of ours,
-    and the checkpoint has them in no order.
-    """
+    """Returns pod UID -> container -> entry. The checkpoint has an entry for each extended resource of a
+    container, such as another plugin's device beside units of ours, in no order."""
     pods: dict[str, dict[str, CheckpointEntry]] = {}
     for entry in entries:
         containers = pods.setdefault(entry.uid, {})
@@ -130,12 +129,10 @@ def by_pod(entries: Iterable[CheckpointEntry]) -> dict[str, dict[str, Checkpoint
 
 
 def _joined(one: CheckpointEntry, other: CheckpointEntry) -> CheckpointEntry:
-    """Returns the one that has units of ours, with the foreign ones of both."""
     own = other if other.numbers or not one.numbers else one
     return replace(own, foreign=(*one.foreign, *other.foreign))
 
 
 def _number(text: str | None, place: int) -> int | None:
-    """Returns the number at ``place`` of a list."""
     numbers = (text or "").split(",")
     return int(numbers[place]) if place < len(numbers) and is_number(numbers[place]) else None

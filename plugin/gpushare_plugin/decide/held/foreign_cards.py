@@ -1,4 +1,4 @@
-"""On which card the foreign units of a container lie: as it was told, else as its pod is annotated."""
+"""On which card the foreign units of a container lie: as the container was told, else as annotated."""
 
 from collections.abc import Collection, Iterable
 from dataclasses import replace
@@ -15,16 +15,16 @@ def locate(
 ) -> AssignedDevices:
     """Returns ``assigned`` with the cards of the foreign units that are of the extended resources ``names``.
 
-    Of other resources they are another plugin's affair and left out. What was known ``before`` stays, also of
-    a pod that the API server does not know any more.
+    Units of other resources are another plugin's affair and left out. What was known ``before`` stays, also
+    of a pod that the API server does not know any more.
     """
     by_uid = _by_uid(assigned, pods)
-    entries = {uid: _located_entries(each, by_uid.get(uid), names) for uid, each in assigned.stored.items()}
-    stored = {uid: each for uid, each in entries.items() if each}
+    entries = {uid: _located_entries(pod, by_uid.get(uid), names) for uid, pod in assigned.stored.items()}
+    stored = {uid: pod for uid, pod in entries.items() if pod}
     located = replace(assigned, stored=stored, foreign_names=frozenset(names))
     listed = {
-        name: _with_located(each, located, by_uid.get(each.uid), before, names)
-        for name, each in assigned.pods.items()
+        name: _with_located(assignment, located, by_uid.get(assignment.uid), before, names)
+        for name, assignment in assigned.pods.items()
     }
     return replace(located, pods=listed)
 
@@ -36,7 +36,6 @@ def _with_located(
     before: AssignedDevices,
     names: Collection[str],
 ) -> PodAssignment:
-    """Hardly any pod has foreign units."""
     stored = assigned.stored.get(assignment.uid, {}).values()
     if not assignment.foreign and not any(entry.foreign for entry in stored):
         return assignment
@@ -44,10 +43,13 @@ def _with_located(
 
 
 def _by_uid(assigned: AssignedDevices, pods: Pods) -> dict[str, Pod]:
-    """Returns the pods by what the kubelet calls them. Whoever makes a pod can annotate that it is the mirror
-    of any other one: then that one's own UID tells, or that the kubelet lists its name."""
+    """Returns the pods by the UIDs that the kubelet has. Whoever makes a pod can annotate it as the mirror of
+    any other one, so a UID is that of, the first that applies:
+    1. the pod that has it itself;
+    2. the pod whose name the kubelet lists with it;
+    3. the pod that claims to be the mirror."""
     claimed = {pod.static_uid: pod for pod in pods.values() if pod.static_uid}
-    named = ((each.uid, pods.get(name)) for name, each in assigned.pods.items())
+    named = ((assignment.uid, pods.get(name)) for name, assignment in assigned.pods.items())
     listed = {uid: pod for uid, pod in named if pod and pod.kubelet_uid == uid}
     return {**claimed, **listed, **{pod.uid: pod for pod in pods.values() if not pod.static_uid}}
 
@@ -71,22 +73,22 @@ def _located(
     before: AssignedDevices,
     names: Collection[str],
 ) -> ForeignContainers:
-    """What the checkpoint says of a container goes before what is listed; it knows init containers, too."""
-    former = (each for each in before.pods.values() if each.name == assignment.name)
-    earlier = next((each.foreign for each in former if each.uid == assignment.uid), {})
-    stored = {name: each.foreign for name, each in assigned.stored.get(assignment.uid, {}).items()}
+    """What the checkpoint says of a container comes before what is listed: it knows init containers, too."""
+    former = (known for known in before.pods.values() if known.name == assignment.name)
+    earlier = next((known.foreign for known in former if known.uid == assignment.uid), {})
+    stored = {name: entry.foreign for name, entry in assigned.stored.get(assignment.uid, {}).items()}
     listed = {
-        name: _annotated(name, _known_before(each, earlier.get(name, ())), pod, names)
-        for name, each in assignment.foreign.items()
+        name: _annotated(name, _known_before(units, earlier.get(name, ())), pod, names)
+        for name, units in assignment.foreign.items()
         if not stored.get(name)
     }
-    return {name: each for name, each in {**listed, **stored}.items() if each}
+    return {name: units for name, units in {**listed, **stored}.items() if units}
 
 
 def _known_before(
     units: Iterable[ForeignUnits], before: Collection[ForeignUnits]
 ) -> tuple[ForeignUnits, ...]:
-    known = {each.key: each for each in before}
+    known = {unit.key: unit for unit in before}
     return tuple(
         replace(unit, card=unit.card or known[unit.key].card, size=unit.size or known[unit.key].size)
         if unit.key in known

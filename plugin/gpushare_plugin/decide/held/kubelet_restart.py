@@ -1,14 +1,14 @@
-"""Whether a pod that a kubelet does not list has ended, or was not shown yet.
+"""Whether a pod that a kubelet does not list has ended, or was not listed yet.
 
-After its start a kubelet keeps what its checkpoint says until it has heard of all pods, and its PodResources
-show those that it has heard of: nobody at first, then static pods, then those of the API server, one by one.
+After its start a kubelet keeps what its checkpoint says until it has heard of all pods. Its PodResources list
+those that it has heard of: none at first, then static pods, then the API server's, one by one.
 Source: ``GetActivePods``, ``HandlePodAdditions``, ``ManagerImpl.UpdateAllocatedDevices`` (1.36).
 """
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
-from gpushare_core.api.node_object import NodeStatus
+from gpushare_core.api.share_node import NodeStatus
 from gpushare_core.placement.modes.table import class_of_lock
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_plugin.decide.held.allocations import is_known
@@ -17,7 +17,7 @@ from gpushare_plugin.decide.held.checkpoint import StoredContainers
 from gpushare_plugin.decide.held.pods import PodName, Pods
 
 SETTLED_AFTER = 10.0
-"""Seconds for which pods are waited for that would show that a kubelet has heard of all."""
+"""Seconds after which a kubelet has heard of all pods that it can hear of, whether it lists them or not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,8 +27,8 @@ class PodsListedSinceRestart:
     kubelet: str | None = None
     """Which process that is; None before any has answered."""
     since: float = 0.0
-    """When it showed the first pod of the API server's that it has, or answered first where there is none, in
-    steady seconds: it may be cut off from the API server for long."""
+    """When it listed the first pod of the API server's, or first answered where there is none, in steady
+    seconds. A kubelet may be cut off from the API server for long."""
     before: frozenset[PodName] = field(default_factory=frozenset)
     """What the process before it had listed."""
     names: frozenset[PodName] = field(default_factory=frozenset)
@@ -37,10 +37,10 @@ class PodsListedSinceRestart:
     """Whether it has heard of all pods that it can hear of."""
 
     def may_still_be_listed(self, name: PodName, *, known: bool) -> bool:
-        """Whether a pod that is not listed now may be at a later time, and has its units until then.
+        """Whether a pod that is not listed now may be later, and has its units until then.
 
-        ``known``: whether the API server has this very pod. If not, a kubelet that has heard of all pods has
-        let go of it.
+        ``known``: whether the API server has this very pod. Any other is gone once the kubelet has heard of
+        all.
         """
         return name not in self.names and (known or not self.complete)
 
@@ -49,8 +49,8 @@ class PodsListedSinceRestart:
     ) -> "PodsListedSinceRestart":
         """Returns what is known after one answer more.
 
-        ``before``: what was assigned by the answers before. ``pods``: as the API server has them; None while
-        they were not read.
+        ``before``: what was assigned by the answers before. ``pods``: of the API server; None until they are
+        read.
         """
         shown = self
         if listed.kubelet != shown.kubelet:
@@ -59,15 +59,12 @@ class PodsListedSinceRestart:
             return replace(shown, names=shown.names | listed.pods.keys(), since=now)
         if shown.complete:
             return replace(shown, names=shown.names & pods.keys() | listed.pods.keys())
-        expected = shown._expected(pods)
+        expected = {pod.name for pod in pods.values() if pod.started or pod.name in shown.before}
         of_api_server = {name for name in expected if not pods[name].static_uid}
         was_cut_off = bool(of_api_server) and shown.names.isdisjoint(of_api_server)
         since, names = now if was_cut_off else shown.since, shown.names | listed.pods.keys()
         complete = now - since >= SETTLED_AFTER or (bool(of_api_server) and expected <= names)
         return replace(shown, since=since, names=names, complete=complete)
-
-    def _expected(self, pods: Pods) -> set[PodName]:
-        return {pod.name for pod in pods.values() if pod.started or pod.name in self.before}
 
 
 def with_unshown(
@@ -78,40 +75,41 @@ def with_unshown(
     *,
     stored: Mapping[str, StoredContainers],
 ) -> AssignedDevices:
-    """Returns what is ``listed``, and of what was assigned ``before`` the pods that may still be shown.
+    """Returns what is ``listed``, and of what was assigned ``before`` the pods that may still be listed.
 
-    ``stored``: all that the checkpoint says, of pods that have ended, too. Of a pod that may be shown it
-    counts also where the pod was not listed before. Anybody can annotate a pod as the mirror of another one:
-    a kubelet that has heard of all lists every static pod that it has, and of one that is listed already only
-    what is ``listed`` counts, or what it has forgotten would look as if it had it still.
+    ``stored``: all that the checkpoint says, also of pods that have ended. It counts for pods that may still
+    be listed, whether they were listed before or not. It does not count for:
+    1. a pod that is listed already: what the kubelet lost would look as if it had it still;
+    2. a static pod that is not listed by a kubelet that has heard of all: anybody can annotate its mirror.
     """
     kept = {
-        name: each
-        for name, each in before.pods.items()
-        if name not in listed.pods and shown.may_still_be_listed(name, known=is_known(each, pods))
+        name: assignment
+        for name, assignment in before.pods.items()
+        if name not in listed.pods and shown.may_still_be_listed(name, known=is_known(assignment, pods))
     }
     awaited = (pod for pod in pods.values() if shown.may_still_be_listed(pod.name, known=not pod.static_uid))
     following = {pod.kubelet_uid for pod in awaited}
-    uids = following.union(each.uid for each in kept.values()) - _listed_uids(listed, before)
-    told = {uid: stored.get(uid) or before.stored.get(uid, {}) for uid in uids}
+    uids = following.union(assignment.uid for assignment in kept.values()) - _listed_uids(listed, before)
+    entries = {uid: stored.get(uid) or before.stored.get(uid, {}) for uid in uids}
     return replace(
         listed,
         pods={**listed.pods, **kept},
-        stored={**{uid: each for uid, each in told.items() if each}, **listed.stored},
+        stored={**{uid: containers for uid, containers in entries.items() if containers}, **listed.stored},
         unshown=frozenset(kept),
     )
 
 
 def _listed_uids(listed: AssignedDevices, before: AssignedDevices) -> set[str]:
-    """Also of who is listed without the units by which his UID is found, and had that name with it before."""
-    pods = (*listed.pods.values(), *(each for name, each in before.pods.items() if name in listed.pods))
-    return {pod.uid for pod in pods}
+    """Returns the UIDs of listed pods, and those that their names had before: a pod that is listed without
+    the units by which its UID is found may still be that one."""
+    named_before = (pod for name, pod in before.pods.items() if name in listed.pods)
+    return {pod.uid for pod in (*listed.pods.values(), *named_before)}
 
 
 def unshown_holders(
     status: NodeStatus, assigned: AssignedDevices, shown: PodsListedSinceRestart, pods: Pods
 ) -> frozenset[PodName]:
-    """Returns the pods of which ``status`` alone says that they have units, and that may still be shown."""
+    """Returns the pods that have units by ``status`` alone, and that may still be listed."""
     holders = ((PodName(pod.namespace, pod.name), pod.uid) for card in status.cards for pod in card.pods)
     listed = {pod.uid for pod in assigned.pods.values() if pod.uid}
     return frozenset(
@@ -123,19 +121,21 @@ def unshown_holders(
 
 
 def recorded_locks(status: NodeStatus, holders: Collection[PodName]) -> dict[str, ResourceClass]:
-    """Returns the class that each card serves by ``status`` of which one of ``holders`` has units there.
+    """Returns the class that cards serve by ``status`` where one of ``holders`` has units.
 
-    Of one that was deleted by force nothing else says it: the API server does not know the pod, and which of
-    the checkpoint's entries have ended the kubelet alone knows.
+    Of a pod that was deleted by force nothing else says it: the API server does not know the pod, and only
+    the kubelet knows which entries of the checkpoint have ended.
     """
-    held = (
-        card for card in status.cards if any(PodName(pod.namespace, pod.name) in holders for pod in card.pods)
-    )
-    return {card.uuid: lock for card in held if (lock := class_of_lock(card.lock))}
+    return {
+        card.uuid: lock
+        for card in status.cards
+        if any(PodName(pod.namespace, pod.name) in holders for pod in card.pods)
+        if (lock := class_of_lock(card.lock))
+    }
 
 
 def unshown_starters(assigned: AssignedDevices, shown: PodsListedSinceRestart, pods: Pods) -> list[PodName]:
-    """Returns the pods that were admitted, ask for units, and may still be shown with some."""
+    """Returns the pods that were admitted, ask for units, and may still be listed with some."""
     return [
         pod.name
         for pod in pods.values()

@@ -1,7 +1,7 @@
 """What pods have of which their kubelet knows nothing any more: their containers run on.
 
 A kubelet that starts without its checkpoint gives nothing to containers that run, and lists them without
-units. What they have was told before: by the kubelet process before it, else in the status of the
+units. What they have was known before: to the kubelet process before it, else to the status of the
 GPUShareNode. The annotation of a static pod goes with its mirror, which anybody may delete. Source:
 ``isContainerAlreadyRunning`` of ``devicemanager.ManagerImpl`` (1.36).
 """
@@ -12,47 +12,48 @@ from dataclasses import replace
 from itertools import chain
 
 from gpushare_core.allocation_annotation import Shares, sum_shares
-from gpushare_core.api.node_object import NodeStatus
+from gpushare_core.api.share_node import NodeStatus
 from gpushare_core.placement.modes.table import class_of_lock
 from gpushare_core.placement.requests import ResourceClass
-from gpushare_plugin.decide.admit.environment import UnusableUnitsError
 from gpushare_plugin.decide.held.allocations import (
     containers_without_units,
-    forgotten_containers,
-    forgotten_units,
+    lost_containers,
+    lost_units,
 )
 from gpushare_plugin.decide.held.assigned_devices import AssignedDevices, NodeAssignments
 from gpushare_plugin.decide.held.kubelet_restart import PodsListedSinceRestart
 from gpushare_plugin.decide.held.pod_allocation import PodAllocation
 from gpushare_plugin.decide.held.pod_assignment import PodAssignment
 from gpushare_plugin.decide.held.pods import Pod, PodName, Pods
-from gpushare_plugin.decide.units.layout import Layout, PlacedCard
+from gpushare_plugin.decide.units.errors import UnusableUnitsError
+from gpushare_plugin.decide.units.layout import Layout
 from gpushare_plugin.decide.units.unit_ids import UnitSet
 
 Remembered = Mapping[PodName, PodAllocation]
-"""What pods had before a kubelet was started, of those that it has not shown with all of it since."""
-FORGOTTEN = "see LedgerInSync"
+"""What pods had before a kubelet was started, as long as it has not listed all of it since."""
+LOST = "see LedgerInSync"
 NOT_SHOWN = "and it has not listed all of their pods since its start: create the pod anew"
 
 
 def still_remembered(
     remembered: Remembered, assigned: AssignedDevices, shown: PodsListedSinceRestart, pods: Pods
 ) -> Remembered:
-    """Returns what is left of ``remembered`` after one answer more: not what pods had that have ended, nor
-    what the kubelet lists."""
-    left = ((name, _left(each, assigned, shown, pods)) for name, each in remembered.items())
-    return {name: each for name, each in left if each}
+    """Returns what is left of ``remembered`` after one answer more: not what ended pods had, or what is
+    listed."""
+    left = ((name, _left(known, assigned, shown, pods)) for name, known in remembered.items())
+    return {name: known for name, known in left if known}
 
 
-def forgotten(remembered: Remembered, assigned: AssignedDevices) -> Remembered:
-    """Returns what listed pods had and are listed without, or were listed without before a kubelet was
-    started that has not shown them yet."""
-    found = ((name, _forgotten_part(name, each, assigned)) for name, each in remembered.items())
-    return {name: each for name, each in found if each}
+def lost_assignments(remembered: Remembered, assigned: AssignedDevices) -> Remembered:
+    """Returns what listed pods had and are listed without; before a restarted kubelet lists them, by the last
+    list."""
+    found = ((name, _lost_part(name, known, assigned)) for name, known in remembered.items())
+    return {name: known for name, known in found if known}
 
 
-def _forgotten_part(name: PodName, known: PodAllocation, assigned: AssignedDevices) -> PodAllocation | None:
-    """What a container has whose pod is not shown yet stays assigned, if it was listed with it before."""
+def _lost_part(name: PodName, known: PodAllocation, assigned: AssignedDevices) -> PodAllocation | None:
+    """While the pod was not listed since the restart, its containers keep the units with which they were
+    listed before: the rest is lost."""
     before = assigned.pods.get(name)
     if before is None or name not in assigned.unshown:
         return known if before else None
@@ -80,18 +81,17 @@ def _left(
 
 
 def _is_newer(known: PodAllocation, pod: Pod, assigned: AssignedDevices) -> bool:
-    """Whether it is of a pod that took the name of ``pod``: we have not heard of that pod's end yet."""
+    """Whether ``known`` is of a pod that took the name of ``pod``, of whose end we have not heard yet."""
     listed = assigned.pods.get(pod.name)
     return listed is not None and listed.uid == known.pod.kubelet_uid and listed.is_unheard_of(pod)
 
 
 def _may_be_unheard_of(pod: Pod, known: PodAllocation, assigned: AssignedDevices) -> bool:
-    """Whether the kubelet may not have heard of ``pod`` yet, and lists the one that had its name before and
-    was deleted by force.
-
-    The mirror of a static pod it makes itself. One that asks for no units of containers that it lists would
-    never be told apart from the former one, and the record may be of a former mirror.
-    """
+    """Whether the kubelet may not have heard of ``pod`` yet, and lists the pod that had its name before and
+    was deleted by force. Not where:
+    1. ``pod`` is a static pod: the kubelet makes the mirror itself;
+    2. the GPUShareNode alone says what is ``known``: it may be of a former mirror;
+    3. no listed container of ``pod`` would ask for units: nothing would ever tell the two apart."""
     asks = pod.request is None or bool(pod.request.running_containers)
     if known.recorded or pod.static_uid or pod.started or not asks:
         return False
@@ -101,11 +101,11 @@ def _may_be_unheard_of(pod: Pod, known: PodAllocation, assigned: AssignedDevices
 
 
 def _as_asked(known: PodAllocation, pod: Pod) -> PodAllocation:
-    """Returns ``known`` without what a static pod does not ask for whose file was written anew."""
+    """Returns ``known`` without what a static pod does not ask for any more, whose file was written anew."""
     if _has_uid_of(known, pod) or pod.request is None:
         return known
     asked = pod.request.containers
-    shares = {name: each for name, each in known.containers.items() if sum(each.values()) == asked.get(name)}
+    shares = {name: held for name, held in known.containers.items() if sum(held.values()) == asked.get(name)}
     return replace(known, pod=pod, containers=shares, cards=sum_shares(shares))
 
 
@@ -130,23 +130,25 @@ def _without_listed(
 
 
 def recorded_holdings(status: NodeStatus, pods: Pods) -> Remembered:
-    """Returns what pods have by ``status``, as far as it can be theirs still.
+    """Returns what pods have by ``status``, as far as it can still be theirs.
 
-    The mirror of a static pod may have been made anew, or will be: its name is all that the record knows it
-    by, and what its containers ask for tells it from one whose file was written anew.
+    The mirror of a static pod may have been made anew, or will be: the record knows the pod by its name
+    alone, and what its containers ask for shows whether its file was written anew.
     """
     shares: dict[tuple[PodName, str], dict[str, dict[str, int]]] = {}
     for card in status.cards:
-        for each in card.pods:
-            key = PodName(each.namespace, each.name), each.uid
-            shares.setdefault(key, {}).setdefault(each.container, {})[card.uuid] = each.units
+        for share in card.pods:
+            key = PodName(share.namespace, share.name), share.uid
+            shares.setdefault(key, {}).setdefault(share.container, {})[card.uuid] = share.units
     classes = {card.uuid: lock for card in status.cards if (lock := class_of_lock(card.lock))}
-    found = [
-        _recorded(pod, containers, classes)
-        for (name, uid), containers in shares.items()
-        if (pod := _pod_of(name, uid, pods))
-    ]
-    return {each.pod.name: each for each in found}
+    found: dict[PodName, PodAllocation] = {}
+    for (name, uid), containers in shares.items():
+        if pod := _pod_of(name, uid, pods):
+            # Units that ordinary init containers lend count twice until the kubelet lists the others.
+            cards = sum_shares(containers)
+            held = {card: classes[card] for card in cards if card in classes}
+            found[pod.name] = PodAllocation(pod, containers, cards, classes=held, recorded=True)
+    return found
 
 
 def _pod_of(name: PodName, uid: str, pods: Pods) -> Pod | None:
@@ -158,61 +160,52 @@ def _pod_of(name: PodName, uid: str, pods: Pods) -> Pod | None:
     return Pod(name=name, uid=uid) if pod.static_uid else None
 
 
-def _recorded(
-    pod: Pod, containers: Mapping[str, Mapping[str, int]], classes: Mapping[str, ResourceClass]
-) -> PodAllocation:
-    """Units that ordinary init containers lend are counted twice until the kubelet lists the others."""
-    cards = sum_shares(containers)
-    held = {card: classes[card] for card in cards if card in classes}
-    return PodAllocation(pod, containers, cards, classes=held, recorded=True)
-
-
 def shares_to_get_again(pod: Pod, assigned: AssignedDevices, units: int, *, resource: str = "") -> Shares:
-    """Returns what a forgotten container that asks for ``units`` of ``resource`` has, of any where that is
-    empty: a pod of a node in mode ``Mixed`` can ask for as many slices as GiB.
+    """Returns what the lost container has that asks for ``units`` of ``resource``; of any where that is
+    empty. A pod on a node in mode ``Mixed`` can ask for as many slices as GiB.
 
-    The kubelet does not say which container restarts: nothing where several ask for as many.
+    Nothing where several ask for as many: the kubelet does not say which container restarts.
     """
     asking = [*_asking(pod, assigned, units, resource=resource).values()]
     return asking[0] if len(asking) == 1 else {}
 
 
 def has_known_cards(pod: Pod, assigned: AssignedDevices, units: int, *, resource: str = "") -> bool:
-    """Whether those forgotten containers of ``pod`` that ask for ``units`` of ``resource`` have the same
-    cards: else one that restarts could get the cards with which another one runs."""
+    """Whether all lost containers of ``pod`` that ask for ``units`` of ``resource`` have the same cards. Else
+    one that restarts could get the cards with which another one runs."""
     asking = [*_asking(pod, assigned, units, resource=resource).values()]
-    return all(each == asking[0] for each in asking)
+    return all(shares == asking[0] for shares in asking)
 
 
 def running_beside(
     pod: Pod, assigned: AssignedDevices, units: int, *, resource: str = ""
 ) -> Mapping[str, Shares]:
-    """Returns what the other forgotten containers of ``pod`` run with beside the one that asks for ``units``
-    of ``resource``: container -> card UUID -> units.
+    """Returns what the other lost containers of ``pod`` run with beside the one that asks for ``units`` of
+    ``resource``: container -> card UUID -> units.
 
-    Nothing where that one is an ordinary init container: those that run have what it lends them.
+    Nothing where an ordinary init container asks: those that run have what it lends them.
     """
     asking = next(iter(_asking(pod, assigned, units, resource=resource)), None)
     if asking is None and _is_init_asking(pod, assigned, units, resource=resource):
         return {}
-    known = _forgotten_shares(pod, assigned)
-    return {name: known.get(name, {}) for name in forgotten_containers(pod, assigned) if name != asking}
+    known = _lost_shares(pod, assigned)
+    return {name: known.get(name, {}) for name in lost_containers(pod, assigned) if name != asking}
 
 
 def _is_init_asking(pod: Pod, assigned: AssignedDevices, units: int, *, resource: str) -> bool:
-    """Whether none but ordinary init containers of ``pod`` can ask for ``units`` of ``resource``."""
+    """Whether only ordinary init containers of ``pod`` can ask for ``units`` of ``resource``."""
     asked = _asked(pod, resource)
     others = containers_without_units(pod, assigned)
     return units in asked.values() and all(asked.get(name) != units for name in others)
 
 
 def _asking(pod: Pod, assigned: AssignedDevices, units: int, *, resource: str) -> Mapping[str, Shares]:
-    """Returns the forgotten containers that may ask for ``units`` of ``resource``, with what each has."""
-    containers = _forgotten_shares(pod, assigned)
+    """Returns the lost containers that may ask for ``units`` of ``resource``, with what each has."""
+    containers = _lost_shares(pod, assigned)
     others = pod.request.containers.keys() - _asked(pod, resource).keys() if pod.request else frozenset()
-    names = [name for name in forgotten_containers(pod, assigned) if name not in others]
+    names = [name for name in lost_containers(pod, assigned) if name not in others]
     shares = {name: containers.get(name, {}) for name in names}
-    return {name: each for name, each in shares.items() if sum(each.values()) == units}
+    return {name: held for name, held in shares.items() if sum(held.values()) == units}
 
 
 def _asked(pod: Pod, resource: str) -> Mapping[str, int]:
@@ -221,7 +214,7 @@ def _asked(pod: Pod, resource: str) -> Mapping[str, int]:
         return {}
     if not resource:
         return pod.request.containers
-    asked = (each.containers for each in pod.request.resources if each.name == resource)
+    asked = (request.containers for request in pod.request.resources if request.name == resource)
     return {name: units for containers in asked for name, units in containers.items()}
 
 
@@ -232,82 +225,76 @@ def require_room_beside_unlisted(
     taken: Iterable[Sequence[int]],
     assignments: NodeAssignments,
     pods: Pods,
-    meant: Sequence[Pod] = (),
-    silent: bool = False,
+    candidates: Sequence[Pod] = (),
+    unavailable: bool = False,
 ) -> None:
-    """Raises ``UnusableUnitsError`` where ``numbers`` beside those ``taken``, forgotten ones, and those of
-    pods that are not shown yet are more than their card has, unless they can be those of a forgotten
-    container that is started anew.
+    """Raises ``UnusableUnitsError`` where a card has no room for ``numbers`` beside these units:
+    1. those ``taken``: the kubelet has given them away, or was told to, each container's by themselves;
+    2. those that the kubelet has lost;
+    3. those of pods that the kubelet has not listed since its start.
 
-    ``taken``: units that the kubelet has given away, or was told to give, those of each container by
-    themselves. ``meant``: pods for a container of one of which the kubelet may be asking. ``silent``: whether
-    PodResources do not answer. Else the pod that is being admitted is shown.
+    Not where ``numbers`` can be the units of a lost container that is started anew.
+
+    ``candidates``: the pods that the kubelet may be asking for. ``unavailable``: whether PodResources do not
+    answer; else they list the pod that is being admitted.
     """
     layout, assigned = assignments.layout.of(resource), assignments.assigned
-    is_new = not any(forgotten_containers(each, assigned) for each in meant)
-    is_alone = not silent and not any(running_beside(each, assigned, len(numbers)) for each in meant)
-    own: dict[str, Shares] = {each.uid: {} for each in meant if is_new or is_alone}
-    forgotten = forgotten_units(assignments, pods, but_of=own)
-    unshown = _met(numbers, _unshown_holdings(assigned, silent=silent), layout)
-    shares = layout.shares(numbers) if forgotten or unshown else {}
-    beginning = chain(_forgotten_of_all(meant, assigned), _every_unshown(assigned, layout) if silent else ())
-    if {*forgotten, *unshown}.isdisjoint(shares) or shares in beginning:
+    is_new = not any(lost_containers(pod, assigned) for pod in candidates)
+    is_alone = not unavailable and not any(running_beside(pod, assigned, len(numbers)) for pod in candidates)
+    own: dict[str, Shares] = {pod.uid: {} for pod in candidates if is_new or is_alone}
+    lost = lost_units(assignments, pods, candidates=own)
+    unlisted = chain.from_iterable(_unshown_holdings(assigned, unavailable=unavailable))
+    unshown = layout.shares(sorted({*numbers}.intersection(unlisted)))
+    shares = layout.shares(numbers) if lost or unshown else {}
+    beginning = chain(
+        _lost_of_all(candidates, assigned), _every_unshown(assigned, layout) if unavailable else ()
+    )
+    if {*lost, *unshown}.isdisjoint(shares) or shares in beginning:
         return
     used = UnitSet.of(taken)
     added = layout.shares([number for number in numbers if not used.has(number)])
     for placed in (card for card in layout.cards if card.uuid in {**added, **unshown}):
-        lost = forgotten.get(placed.uuid, 0) + unshown.get(placed.uuid, 0)
-        count = used.count(placed.numbers) + added.get(placed.uuid, 0) + lost
-        if lost and count > placed.units:
-            why = NOT_SHOWN if placed.uuid in unshown else FORGOTTEN
-            raise UnusableUnitsError(_no_room(placed, count, lost, why))
+        uncounted = lost.get(placed.uuid, 0) + unshown.get(placed.uuid, 0)
+        count = used.count(placed.numbers) + added.get(placed.uuid, 0) + uncounted
+        if uncounted and count > placed.units:
+            why = NOT_SHOWN if placed.uuid in unshown else LOST
+            raise UnusableUnitsError(
+                f"{count} of {placed.units} units of card {placed.card.index} ({placed.uuid}) would be in"
+                f" use: containers run with {uncounted} of them that the kubelet calls free, {why}"
+            )
 
 
-def _no_room(placed: PlacedCard, count: int, lost: int, why: str) -> str:
-    return (
-        f"{count} of {placed.units} units of card {placed.card.index} ({placed.uuid}) would be in"
-        f" use: containers run with {lost} of them that the kubelet calls free, {why}"
-    )
-
-
-def _met(numbers: Iterable[int], holdings: Iterable[Sequence[int]], layout: Layout) -> Mapping[str, int]:
-    """Returns card UUID -> how many of ``numbers`` are in ``holdings``, too."""
-    asked = {*numbers}
-    return layout.shares(sorted(asked.intersection(chain.from_iterable(holdings))))
-
-
-def _unshown_holdings(assigned: AssignedDevices, *, silent: bool) -> "Iterator[array[int]]":
+def _unshown_holdings(assigned: AssignedDevices, *, unavailable: bool) -> "Iterator[array[int]]":
     """Yields the units of each container whose pod the kubelet has not listed since its start.
 
-    Where it is ``silent`` the checkpoint alone tells of nobody: it shows pods that have ended.
+    The checkpoint shows pods that have ended: while PodResources are ``unavailable`` it alone is no evidence.
     """
-    listed = {each.uid for name, each in assigned.pods.items() if name not in assigned.unshown}
+    listed = {assignment.uid for name, assignment in assigned.pods.items() if name not in assigned.unshown}
     for name in assigned.unshown:
         yield from assigned.pods[name].containers.values()
     for uid, entries in assigned.stored.items():
-        if not silent and uid not in listed:
+        if not unavailable and uid not in listed:
             yield from (entry.numbers for entry in entries.values())
 
 
 def _every_unshown(assigned: AssignedDevices, layout: Layout) -> Iterator[Shares]:
-    """Yields what each container has whose pod is not shown yet."""
     for name in assigned.unshown:
-        each = assigned.pods[name]
-        yield from map(layout.shares, each.containers.values())
-        yield from (layout.shares(it.numbers) for it in assigned.stored.get(each.uid, {}).values())
+        assignment = assigned.pods[name]
+        yield from map(layout.shares, assignment.containers.values())
+        yield from (layout.shares(it.numbers) for it in assigned.stored.get(assignment.uid, {}).values())
 
 
-def _forgotten_of_all(meant: Sequence[Pod], assigned: AssignedDevices) -> Iterator[Shares]:
-    """Yields what each forgotten container has; nothing where one of the pods has none: it may be that one
-    which is being admitted, and asks for as much."""
-    found = [(pod, forgotten_containers(pod, assigned)) for pod in meant]
+def _lost_of_all(candidates: Sequence[Pod], assigned: AssignedDevices) -> Iterator[Shares]:
+    """Yields what each lost container has; nothing where one of the pods lost nothing: the kubelet may be
+    asking for as much for that one."""
+    found = [(pod, lost_containers(pod, assigned)) for pod in candidates]
     for pod, names in found if all(names for _, names in found) else ():
-        containers = _forgotten_shares(pod, assigned)
+        containers = _lost_shares(pod, assigned)
         yield from (containers.get(name, {}) for name in names)
 
 
-def _forgotten_shares(pod: Pod, assigned: AssignedDevices) -> Mapping[str, Shares]:
-    """Returns container -> card UUID -> units: what the kubelet listed before, else what is annotated."""
-    forgotten = assigned.forgotten_of(pod)
+def _lost_shares(pod: Pod, assigned: AssignedDevices) -> Mapping[str, Shares]:
+    """Returns container -> card UUID -> units: as the kubelet listed them before, else as annotated."""
+    lost = assigned.lost_of(pod)
     annotated = pod.allocation.containers if pod.allocation else {}
-    return {**annotated, **forgotten.containers} if forgotten else annotated
+    return {**annotated, **lost.containers} if lost else annotated

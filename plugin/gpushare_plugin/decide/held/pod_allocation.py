@@ -19,19 +19,18 @@ class PodAllocation:
     """Card UUID -> units that the kubelet keeps for the pod as a whole."""
     orphaned: bool = False
     """Whether the API server does not have the pod among those that run."""
-    classes: Mapping[str, ResourceClass] = field(default_factory=dict, compare=False)
+    classes: Mapping[str, ResourceClass] = field(default_factory=dict)
     """Card UUID -> what the pod has of it, where that is known."""
-    recorded: bool = field(default=False, compare=False)
-    """Whether the GPUShareNode alone tells it, under a UID that may be that of a former mirror."""
+    recorded: bool = False
+    """Whether the GPUShareNode alone says it, under a UID that may be that of a former mirror."""
 
     def is_of(self, pod: Pod) -> bool:
-        """Whether it is of ``pod``, of which the API server may have made the mirror anew."""
+        """Whether it is of ``pod``, whose mirror may have been made anew."""
         has_uid = self.pod.kubelet_uid in ("", pod.kubelet_uid, pod.uid)
         return has_uid or (self.recorded and bool(pod.static_uid))
 
     def of_containers(self, names: Iterable[str]) -> "PodAllocation":
-        """Returns what those of its containers have that ``names`` has."""
         shares = {name: self.containers[name] for name in names if self.containers.get(name)}
         cards = sum_shares(shares)
-        classes = {card: each for card, each in self.classes.items() if card in cards}
+        classes = {card: resource for card, resource in self.classes.items() if card in cards}
         return replace(self, containers=shares, cards=cards, classes=classes)

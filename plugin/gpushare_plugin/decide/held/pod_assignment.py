@@ -6,7 +6,6 @@ from dataclasses import dataclass, field, replace
 
 from gpushare_plugin.decide.held.pods import Pod, PodName
 from gpushare_plugin.decide.units.foreign_units import ForeignContainers, ForeignUnits, sort_ids
-from gpushare_plugin.decide.units.unit_ids import known_numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,16 +24,15 @@ class PodAssignment:
 
     name: PodName
     containers: Mapping[str, "array[int]"]
-    """Every container that PodResources show -> numbers of its units, ascending and each once, four bytes
-    each."""
+    """Every container that PodResources list -> numbers of its units, ascending, each once, in four bytes."""
     uid: str = ""
     """Of the pod as the kubelet knows it; empty when unknown."""
     foreign: ForeignContainers = field(default_factory=dict)
     names_of: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """Container -> extended resources of which it has units of ours; only containers that have some."""
     instead_of: str = ""
-    """UID by which the API server had another pod of the name when the checkpoint first told of this one, and
-    has it still: this one is newer, and we have not heard of it. Empty otherwise."""
+    """UID of another pod of the name that the API server had when the checkpoint first had this one, and has
+    still: this one is newer, and the API server has not told of it. Empty otherwise."""
 
     @classmethod
     def of_devices(cls, name: PodName, devices: Mapping[str, Mapping[str, ListedDevices]]) -> "PodAssignment":
@@ -45,8 +43,8 @@ class PodAssignment:
         containers = {container: array("I") for container in devices}
         foreign: dict[str, tuple[ForeignUnits, ...]] = {}
         names_of: dict[str, frozenset[str]] = {}
-        for container, each in devices.items():
-            for resource, listed in each.items():
+        for container, by_resource in devices.items():
+            for resource, listed in by_resource.items():
                 numbers, others = sort_ids(resource, listed.others)
                 numbers += listed.numbers
                 containers[container] = array("I", sorted({*containers[container], *numbers}))
@@ -56,47 +54,37 @@ class PodAssignment:
                     names_of[container] = names_of.get(container, frozenset()) | {resource}
         return cls(name, containers, foreign=foreign, names_of=names_of)
 
-    @classmethod
-    def of_ids(cls, name: PodName, containers: Mapping[str, Iterable[str]]) -> "PodAssignment":
-        """Returns the assignment by the IDs that each container has; IDs that are not ours are left out."""
-        numbers = {container: sorted({*known_numbers(ids)}) for container, ids in containers.items()}
-        return cls(name, {container: array("I", each) for container, each in numbers.items()})
-
     def with_uid(self, uid: str) -> "PodAssignment":
-        """Returns the assignment of the pod that the kubelet knows by ``uid``."""
         if uid == self.uid:
             return self
         return PodAssignment(self.name, self.containers, uid, self.foreign, self.names_of)
 
     def is_unheard_of(self, pod: Pod) -> bool:
-        """Whether it is of a pod that took the name of ``pod``, of which alone the API server has told."""
+        """Whether it is of a pod that took the name of ``pod``, and that the API server has not told of."""
         return bool(self.instead_of) and self.instead_of == pod.kubelet_uid
 
     @property
     def names(self) -> frozenset[str]:
-        """Extended resources of which it has units of ours."""
         return frozenset().union(*self.names_of.values())
 
     @property
     def units(self) -> int:
-        """Of all containers together."""
         foreign = (unit.count for units in self.foreign.values() for unit in units)
         return sum(map(len, self.containers.values())) + sum(foreign)
 
     @property
     def has_units(self) -> bool:
-        """Whether any container has units. Asked of each pod in each admission."""
+        """Asked of each pod in each admission."""
         return any(self.containers.values()) or any(self.foreign.values())
 
     def has(self, container: str) -> bool:
-        """Whether the container has units."""
         return bool(self.containers.get(container) or self.foreign.get(container))
 
 
 def place(assignments: Iterable[PodAssignment]) -> dict[PodName, PodAssignment]:
-    """Returns ``assignments`` by name; of several pods of one name the first one has it, and the others go by
-    names that none can have: the API server does not know them. Where nothing tells their UIDs they get some
-    that no other pod has."""
+    """Returns ``assignments`` by name. Of several pods of one name the first has it. The others get names
+    that no pod can have, so that the API server does not know them, and UIDs that no pod has where theirs are
+    unknown."""
     placed: dict[PodName, PodAssignment] = {}
     for assignment in assignments:
         key, count = assignment.name, 1

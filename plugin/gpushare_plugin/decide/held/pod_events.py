@@ -1,10 +1,9 @@
 """Kubernetes Events on pods. Pure."""
 
-import hashlib
 from dataclasses import dataclass
 from datetime import datetime
 
-from gpushare_core.api.event_limits import event_name, event_note
+from gpushare_core.api.events import new_event, pod_object
 from gpushare_core.api.timestamps import micro_time
 from gpushare_core.text.json_object import Json
 from gpushare_plugin.decide.held.pods import PodName
@@ -23,30 +22,18 @@ class PodEvent:
     warning: bool = False
     action: str = "Measuring"
     occasion: str = ""
-    """What it is about, where a pod shall be told of it but once; empty: each is one of its own."""
+    """What the Event is about, where a pod is told of that only once; empty: each Event is one of its own."""
 
     def to_json(self, node: str, now: datetime) -> Json:
-        """Returns an Event of ``events.k8s.io/v1``. Its name makes a repetition collide with the first."""
-        moment = micro_time(now)
-        seed = f"{self.uid}/{self.reason}/{self.occasion or f'{self.note}/{moment}'}"
-        digest = hashlib.sha256(seed.encode()).hexdigest()[:16]
-        name, namespace = self.pod.name, self.pod.namespace
-        return {
-            "apiVersion": "events.k8s.io/v1",
-            "kind": "Event",
-            "metadata": {"name": event_name(name, digest), "namespace": namespace},
-            "eventTime": moment,
-            "type": "Warning" if self.warning else "Normal",
-            "reason": self.reason,
-            "note": event_note(self.note),
-            "action": self.action,
-            "reportingController": CONTROLLER,
-            "reportingInstance": node,
-            "regarding": {
-                "apiVersion": "v1",
-                "kind": "Pod",
-                "namespace": namespace,
-                "name": name,
-                "uid": self.uid,
-            },
-        }
+        """Returns the Event. Its name makes a repetition collide with the first."""
+        return new_event(
+            regarding=pod_object(namespace=self.pod.namespace, name=self.pod.name, uid=self.uid),
+            type_="Warning" if self.warning else "Normal",
+            reason=self.reason,
+            action=self.action,
+            note=self.note,
+            seed=f"{self.uid}/{self.reason}/{self.occasion or f'{self.note}/{micro_time(now)}'}",
+            controller=CONTROLLER,
+            instance=node,
+            now=now,
+        )

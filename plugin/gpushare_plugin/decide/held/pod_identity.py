@@ -1,4 +1,4 @@
-"""Which pod it is that PodResources list: they know its name only, and names are used again."""
+"""Which pod it is that PodResources list: they give its name only, and names are used again."""
 
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,10 +12,8 @@ from gpushare_plugin.decide.held.pods import Pod, PodName, Pods
 from gpushare_plugin.decide.units.foreign_units import ForeignUnits
 
 Units = tuple[str, str, int, int]
-"""A container, the lowest of its units and how many they are: no two pods have that in common.
-
-What foreign IDs begin with stands before that; it is empty for our own.
-"""
+"""A container, the lowest of its units and how many they are: no two pods have that in common. Before these
+stands what foreign IDs begin with; it is empty for our own."""
 
 
 def identify(
@@ -28,32 +26,40 @@ def identify(
 ) -> AssignedDevices:
     """Returns what is ``listed`` with the pods' UIDs, and what the checkpoint says of these pods.
 
-    A UID is the one under which the checkpoint has the same units; else the one that these units had
-    ``before``; else that of the API's pod of this name, unless the name had a newer one ``before`` of which
-    the kubelet may have lost the units; else the one that the name had before, or is ``remembered`` with from
-    another process of ours, where the checkpoint alone shows units of it. The checkpoint's other entries are
-    of pods that have ended since it was written. (One that has ended, whose units were an ordinary init
-    container's alone and whose name another pod has now, cannot be told from that.)
+    UID of a listed pod, the first that applies:
+    1. the UID of the pod in the checkpoint with the same units;
+    2. the UID that these units had ``before``;
+    3. of the pods that had the name ``before``, the UID of one that is newer than the API server's pod, if
+       the kubelet may have lost its units;
+    4. the UID of the API server's pod of this name;
+    5. the UID that the name had ``before``, or is ``remembered`` with from another process of ours, if the
+       checkpoint alone has units of it.
 
-    What is as it was ``before`` is the same object: then what follows from it is not worked out again.
+    The other entries of the checkpoint are of pods that have ended since it was written. A pod that has
+    ended, that had units of ordinary init containers alone, and whose name is another's now, looks the same.
+    What is as it was ``before`` is the same object, so that it compares fast.
 
-    Of two pods of one name it is the one that the API server has. The other one keeps the key that ``place``
-    gave it while a kubelet that was restarted lists it alone: the first may follow.
+    Of two pods of one name, the one that the API server has goes by the name. The other keeps the key that
+    ``place`` gave it while a restarted kubelet lists it alone: the first may follow.
     """
     stored = by_pod(entries)
     uids = {
         key: entry.uid
-        for each in stored.values()
-        for entry in each.values()
+        for containers in stored.values()
+        for entry in containers.values()
         for key in _units(entry.container, entry.numbers, entry.foreign)
     }
     identified = {
-        key: each if before.pods.get(key) is each else _sharing(each, stored.get(each.uid, {}))
-        for key, each in _identified(listed, uids, before, pods, remembered=remembered)
+        key: assignment
+        if before.pods.get(key) is assignment
+        else _sharing(assignment, stored.get(assignment.uid, {}))
+        for key, assignment in _identified(listed, uids, before, pods, remembered=remembered)
     }
     active = {assignment.uid for assignment in identified.values()}
     return replace(
-        listed, pods=identified, stored={uid: each for uid, each in stored.items() if uid in active}
+        listed,
+        pods=identified,
+        stored={uid: containers for uid, containers in stored.items() if uid in active},
     )
 
 
@@ -62,13 +68,13 @@ def with_stored(
 ) -> AssignedDevices:
     """Returns what was ``assigned`` last with what the checkpoint says by now of the same pods.
 
-    While PodResources do not answer the last answer stays, and may be of a moment at which a pod was being
-    admitted. What the checkpoint says no more stays, too: it may be lost.
+    While PodResources do not answer, their last answer stays, which may be of a moment at which a pod was
+    being admitted. What the checkpoint no longer says stays, too: the checkpoint may be lost.
     """
-    named = {name: _named(each, stored, pods.get(name)) for name, each in assigned.pods.items()}
-    active = {each.uid for each in named.values()} & stored.keys()
-    told = {uid: stored[uid] for uid in active}
-    return replace(assigned, pods=named, stored={**assigned.stored, **told})
+    named = {name: _named(assignment, stored, pods.get(name)) for name, assignment in assigned.pods.items()}
+    active = {assignment.uid for assignment in named.values()} & stored.keys()
+    newer = {uid: stored[uid] for uid in active}
+    return replace(assigned, pods=named, stored={**assigned.stored, **newer})
 
 
 def _named(
@@ -80,8 +86,8 @@ def _named(
 
 
 def _sharing(assignment: PodAssignment, stored: StoredContainers) -> PodAssignment:
-    """Returns ``assignment`` with the numbers that the checkpoint has, where these are the same: of 256,000
-    units a second array takes a megabyte."""
+    """Returns ``assignment`` with the numbers of the checkpoint where these are equal: of 256,000 units a
+    second array takes a megabyte."""
     containers = {
         name: entry.numbers if (entry := stored.get(name)) and entry.numbers == numbers else numbers
         for name, numbers in assignment.containers.items()
@@ -114,30 +120,30 @@ def _identified(
 
 
 def _may_have_lost(name: PodName, listed: AssignedDevices, before: AssignedDevices) -> bool:
-    """Whether what is listed of the pod may be of a kubelet that knows nothing of what it had before."""
+    """Whether the kubelet that listed the pod may know nothing of what the pod had before."""
     known = before.pods.get(name)
     is_restarted = listed.kubelet != before.kubelet or name in before.unshown
     return known is not None and (is_restarted or not known.has_units)
 
 
 def _instead_of(only: PodAssignment, former: Iterable[PodAssignment], pod: Pod | None) -> PodAssignment:
-    """Returns ``only`` with what tells that it is newer than ``pod``: the checkpoint had it when we had heard
-    of that one alone."""
+    """Returns ``only``, marked as newer than ``pod`` where we had heard of ``pod`` alone when the checkpoint
+    had it."""
     if pod is None or not only.uid or only.uid == pod.kubelet_uid:
         return only
-    known = next((each for each in former if each.uid == only.uid), None)
+    known = next((assignment for assignment in former if assignment.uid == only.uid), None)
     if known is None or known.is_unheard_of(pod):
         return replace(only, instead_of=pod.kubelet_uid)
     return only
 
 
 def _by_name(assigned: AssignedDevices) -> dict[PodName, dict[PodName, PodAssignment]]:
-    """Returns name -> the pods of that name, by what they go by."""
-    if all(each.name == key for key, each in assigned.pods.items()):
-        return {name: {name: each} for name, each in assigned.pods.items()}
+    """Returns name -> the pods of that name, by their keys."""
+    if all(assignment.name == key for key, assignment in assigned.pods.items()):
+        return {name: {name: assignment} for name, assignment in assigned.pods.items()}
     found: dict[PodName, dict[PodName, PodAssignment]] = {}
-    for key, each in assigned.pods.items():
-        found.setdefault(each.name, {})[key] = each
+    for key, assignment in assigned.pods.items():
+        found.setdefault(assignment.name, {})[key] = assignment
     return found
 
 
@@ -147,28 +153,30 @@ def _apart(
     before: Sequence[PodAssignment],
     pod: Pod | None,
 ) -> dict[PodName, PodAssignment]:
-    """Returns pods of one name by their UIDs, first the one that the API server has: ``pod``."""
-    told = [replace(each, uid=_told_uid(each, uids, before)) for each in every]
+    """Returns pods of one name with their UIDs, first the one that the API server has: ``pod``."""
+    identified = [replace(assignment, uid=_uid_of_units(assignment, uids, before)) for assignment in every]
     own = pod.kubelet_uid if pod else ""
-    if pod and own not in {each.uid for each in told}:
-        unknown = [at for at, each in enumerate(told) if not each.uid]
-        at = min(unknown, key=lambda at: not _has_as_asked(told[at], pod), default=None)
-        told = [replace(each, uid=own) if number == at else each for number, each in enumerate(told)]
-    return place(sorted(told, key=lambda each: each.uid != own))
+    if pod and own not in {assignment.uid for assignment in identified}:
+        unknown = [at for at, assignment in enumerate(identified) if not assignment.uid]
+        at = min(unknown, key=lambda at: not _has_as_asked(identified[at], pod), default=None)
+        identified = [
+            replace(known, uid=own) if number == at else known for number, known in enumerate(identified)
+        ]
+    return place(sorted(identified, key=lambda assignment: assignment.uid != own))
 
 
 def _has_as_asked(assignment: PodAssignment, pod: Pod) -> bool:
     """Whether all units of ``assignment`` are such as ``pod`` asks for."""
     asked = pod.request.containers if pod.request else {}
-    return all(len(each) == asked.get(name) for name, each in assignment.containers.items() if each)
+    return all(len(numbers) == asked.get(name) for name, numbers in assignment.containers.items() if numbers)
 
 
 def _key(only: PodAssignment, former: Mapping[PodName, PodAssignment], pod: Pod | None) -> PodName:
-    """Returns what the only pod of its name goes by. A kubelet that was restarted may list the one first that
-    has another name, and the one that has this name later."""
+    """Returns the key of the only listed pod of its name. A restarted kubelet may list the pod first that
+    goes by another key, and later the one that goes by the name."""
     if only.name not in former or not only.uid or (pod and pod.kubelet_uid == only.uid):
         return only.name
-    return next((key for key, each in former.items() if each.uid == only.uid), only.name)
+    return next((key for key, assignment in former.items() if assignment.uid == only.uid), only.name)
 
 
 def _uid(
@@ -181,10 +189,10 @@ def _uid(
     remembered: str,
 ) -> str:
     """``lost``: as ``_may_have_lost``."""
-    if told := _told_uid(assignment, uids, former.values()):
-        return told
+    if uid := _uid_of_units(assignment, uids, former.values()):
+        return uid
     if pod is not None:
-        newer = (each.uid for each in former.values() if lost and each.is_unheard_of(pod))
+        newer = (earlier.uid for earlier in former.values() if lost and earlier.is_unheard_of(pod))
         return next(newer, pod.kubelet_uid)
     before = former.get(assignment.name)
     if assignment.has_units or (before is not None and before.has_units):
@@ -193,20 +201,22 @@ def _uid(
     return next((uid for uid in known if uid in uids.values()), "")
 
 
-def _told_uid(assignment: PodAssignment, uids: Mapping[Units, str], before: Iterable[PodAssignment]) -> str:
+def _uid_of_units(
+    assignment: PodAssignment, uids: Mapping[Units, str], before: Iterable[PodAssignment]
+) -> str:
     """Returns the UID that the units have in the checkpoint, or had before; empty where neither says it."""
     for container, numbers in assignment.containers.items():
         for key in _units(container, numbers, assignment.foreign.get(container, ())):
             if key in uids:
                 return uids[key]
-    return next((each.uid for each in before if each.uid and _share_units(assignment, each)), "")
+    return next((earlier.uid for earlier in before if earlier.uid and _share_units(assignment, earlier)), "")
 
 
 def _units(container: str, numbers: "array[int]", foreign: Iterable[ForeignUnits]) -> Iterator[Units]:
     if numbers:
         yield container, "", numbers[0], len(numbers)
-    for each in foreign:
-        yield container, *each.key
+    for units in foreign:
+        yield container, *units.key
 
 
 def _share_units(one: PodAssignment, other: PodAssignment) -> bool:

@@ -60,11 +60,10 @@ class Pod:
 
     @property
     def kubelet_uid(self) -> str:
-        """What the kubelet's checkpoint knows the pod by."""
+        """By which the kubelet's checkpoint knows the pod."""
         return self.static_uid or self.uid
 
     def asking_for(self, names: Collection[str]) -> "Pod":
-        """Returns the pod as one that asks for these extended resources alone."""
         if self.asked is None:
             return self
         request = self.asked.of(names)
@@ -122,7 +121,7 @@ MAX_LOAD = 1024
 """Characters of a load to simulate that are kept: anybody annotates pods, on nodes with real cards, too."""
 
 
-class _Metadata(msgspec.Struct, rename="camel"):
+class _NodePodMetadata(msgspec.Struct, rename="camel"):
     """Source: ``metav1.ObjectMeta``."""
 
     name: str
@@ -135,7 +134,7 @@ class _Metadata(msgspec.Struct, rename="camel"):
 
 
 class _Listed(msgspec.Struct):
-    metadata: _Metadata
+    metadata: _NodePodMetadata
 
 
 class _Resources(msgspec.Struct):
@@ -143,35 +142,32 @@ class _Resources(msgspec.Struct):
     requests: dict[str, Any] | None = None
 
 
-class _Container(msgspec.Struct, rename="camel"):
+class _NodePodContainer(msgspec.Struct, rename="camel"):
     name: str
     restart_policy: str | None = None
     resources: _Resources | None = None
 
 
-class _Spec(msgspec.Struct, rename="camel"):
-    containers: list[_Container] | None = None
-    init_containers: list[_Container] | None = None
+class _NodePodSpec(msgspec.Struct, rename="camel"):
+    containers: list[_NodePodContainer] | None = None
+    init_containers: list[_NodePodContainer] | None = None
     node_name: str | None = None
     priority: int | None = None
 
 
-class _Status(msgspec.Struct, rename="camel"):
+class _NodePodStatus(msgspec.Struct, rename="camel"):
     phase: str | None = None
     start_time: str | None = None
 
 
 class _Whole(msgspec.Struct):
-    spec: _Spec
-    status: _Status = msgspec.field(default_factory=_Status)
+    spec: _NodePodSpec
+    status: _NodePodStatus = msgspec.field(default_factory=_NodePodStatus)
 
 
 def read_metadata(item: Json, annotation: str) -> Pod:
-    """Returns a pod by its metadata alone; ``annotation`` is the key of the allocation.
-
-    Raises:
-        ValueError: it is no pod of the API server's.
-    """
+    """Returns a pod by its metadata alone; ``annotation`` is the key of the allocation. Raises ``ValueError``
+    where it is no pod of the API server's."""
     metadata = msgspec.convert(item, _Listed).metadata
     annotations = metadata.annotations or {}
     return Pod(
@@ -189,21 +185,13 @@ def read_metadata(item: Json, annotation: str) -> Pod:
 
 
 def is_bound_to(item: Json, node: str) -> bool:
-    """Whether the pod is bound to ``node`` and has not ended.
-
-    Raises:
-        ValueError: it is no pod of the API server's.
-    """
+    """Whether the pod is bound to ``node`` and has not ended. Raises as ``read_metadata``."""
     whole = msgspec.convert(item, _Whole)
     return whole.spec.node_name == node and whole.status.phase not in FINISHED
 
 
 def read_pod(item: Json, annotation: str, resources: Mapping[str, ResourceClass]) -> Pod:
-    """Returns a pod by its whole object; ``resources`` are the extended resources that it may ask for.
-
-    Raises:
-        ValueError: it is no pod of the API server's.
-    """
+    """Returns a pod by its whole object, which may ask for ``resources``. Raises as ``read_metadata``."""
     whole = msgspec.convert(item, _Whole)
     running = whole.status.phase == "Running"
     request = read_request(msgspec.to_builtins(whole.spec), resources)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.placement.units import MemoryUnit, NodeUnit, with_memory
-from gpushare_plugin.decide.offer.replaced_plugin_units import NO_STAND_INS, DevicesOfReplacedPlugin
+from gpushare_plugin.decide.offer.replaced_plugin_units import NO_REPLACED_PLUGIN, DevicesOfReplacedPlugin
 from gpushare_plugin.decide.units.layout import Layout, PlacedCard, lay_out
 from gpushare_plugin.decide.units.locks import Locks, open_cards
 from gpushare_plugin.decide.units.unit_ids import CAPACITY, ID_LENGTH, encode_id
@@ -39,14 +39,14 @@ def device_lists(
     layout: Layout,
     dialect: Dialect,
     locks: Locks,
-    devices_of_replaced_plugin: DevicesOfReplacedPlugin = NO_STAND_INS,
+    devices_of_replaced_plugin: DevicesOfReplacedPlugin = NO_REPLACED_PLUGIN,
     *,
     kept: Container[int] = _NO_UNITS,
 ) -> dict[str, bytes]:
     """Returns name of an extended resource of ``dialect`` -> the list that the kubelet gets of it.
 
-    A card that serves one class is in the list of no other: so that of the others capacity shrinks by it.
-    ``kept``: units of cordoned cards that pods have.
+    A card that serves one class is in no other list: the capacity of the others shrinks by it. ``kept``:
+    units of cordoned cards that pods have.
     """
     return {
         dialect.resource_name(resource): encode_devices(
@@ -58,15 +58,15 @@ def device_lists(
 
 def encode_devices(
     layout: Layout,
-    devices_of_replaced_plugin: DevicesOfReplacedPlugin = NO_STAND_INS,
+    devices_of_replaced_plugin: DevicesOfReplacedPlugin = NO_REPLACED_PLUGIN,
     *,
     kept: Container[int] = _NO_UNITS,
     limit: int = MESSAGE_LIMIT,
 ) -> bytes:
     """Returns the whole message for one class; above ``limit`` bytes without what the kubelet can spare.
 
-    Of a cordoned card the units that are not ``kept`` are unhealthy: what is allocatable on the node, less
-    what its pods have, is then what other cards have free.
+    Units of a cordoned card that are not ``kept`` are unhealthy: what is allocatable on the node, less what
+    its pods have, is then what other cards have free.
     """
     ids = devices_of_replaced_plugin.encoded(layout.only.resource)
     foreign = b"".join(_head(len(identifier), _HEALTHY) + identifier + _HEALTHY for identifier in ids)
@@ -147,7 +147,7 @@ def _entries(
 ) -> Iterator[bytes]:
     for placed, tail in zip(cards, tails, strict=True):
         offered = (number for number in placed.numbers if number not in withheld)
-        heads = [[_head(length, each) for length in range(ID_LENGTH + 1)] for each in tail]
+        heads = [[_head(length, ending) for length in range(ID_LENGTH + 1)] for ending in tail]
         for number in offered:
             unit_id = encode_id(number).encode()
             which = tail.free != tail.kept and number in kept

@@ -1,13 +1,11 @@
-"""When other names take effect: the kubelet knows units by the name of their resource.
-
-Under another one it would give the same units again.
-"""
+"""When other names take effect. The kubelet knows units by the name of their resource: under another name it
+would give the same units again."""
 
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from gpushare_core.api.node_object import NodeStatus
+from gpushare_core.api.share_node import NodeStatus
 from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.dialects.table import DIALECTS
@@ -29,9 +27,9 @@ def dialect_in_force(
 ) -> DialectInForce:
     """Returns ``desired``, unless pods hold units by other names.
 
-    ``served`` is the dialect that was served until now. Where that is not known, as after a policy was
-    deleted and applied anew, it is the one by whose names most pods hold units of ours. Units that another
-    plugin gave out count as held where they go by the names of ``served``.
+    ``served``: the dialect that was served until now. Where that is not known, as after a policy was deleted
+    and applied anew, it is the one by whose names most pods hold units of ours. Units that another plugin
+    gave out count as held where they go by the names of ``served``.
     """
     held = [*_held_names(pods, assigned)]
     served = served or _most_held(held, desired)
@@ -41,10 +39,8 @@ def dialect_in_force(
 
 
 def recorded_dialect(status: NodeStatus) -> Dialect | None:
-    """Returns what the plugin wrote to the status before it was restarted; None where it wrote nothing.
-
-    A plugin that did not write the dialect knew only ours.
-    """
+    """Returns the dialect that the plugin wrote to the status before it was restarted; None where it wrote
+    nothing. A plugin that wrote no dialect knew only ours."""
     return DIALECTS.get(status.dialect or GPUSHARE.name) if status.memory_unit else None
 
 
@@ -60,7 +56,7 @@ class _HeldNames:
 
 
 def _held_names(pods: Pods, assigned: AssignedDevices) -> Iterator[_HeldNames]:
-    listed = {each.uid for each in assigned.pods.values()}
+    listed = {assignment.uid for assignment in assigned.pods.values()}
     for assignment in assigned.pods.values():
         stored = assigned.stored.get(assignment.uid, {}).values()
         own = assignment.names | {entry.name for entry in stored if entry.numbers}
@@ -80,5 +76,5 @@ def _most_held(held: list[_HeldNames], desired: Dialect) -> Dialect:
     """Returns ``desired`` where no other dialect has more pods."""
     pods: Counter[str] = Counter()
     for names in held:
-        pods.update(each.name for each in DIALECTS.values() if names.own & each.resources.keys())
+        pods.update(dialect.name for dialect in DIALECTS.values() if names.own & dialect.resources.keys())
     return max(DIALECTS.values(), key=lambda dialect: (pods[dialect.name], dialect is desired))

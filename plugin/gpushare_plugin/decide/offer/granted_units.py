@@ -1,7 +1,7 @@
-"""Witnesses of what unit IDs in use mean: they outlive the objects in which layouts are recorded.
+"""What unit IDs in use mean, by evidence that outlives the objects in which layouts are recorded.
 
 A container that holds units was told its card. The kubelet's checkpoint keeps that answer; where it cannot be
-read, the pod's annotation says it, too. A layout that contradicts a witness must not be offered.
+read, the pod's annotation says the card, too. A layout that contradicts the evidence must not be offered.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -30,7 +30,7 @@ from gpushare_plugin.devices.card import PhysicalCard
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GrantedUnits:
-    """One container: its units, and the card that it was told they lie on."""
+    """The units of one container on one card, as the container was told."""
 
     holder: str
     """For people."""
@@ -60,8 +60,7 @@ class GrantedUnits:
         return unit.memory_of(self.units, self.card_memory * MIB) // MIB == self.memory
 
     @property
-    def told_unit(self) -> Unit | None:
-        """The size of one unit that follows from what the container was told."""
+    def reported_unit(self) -> Unit | None:
         if self.unit:
             return self.unit
         if self.memory < self.units or self.memory == 0:
@@ -72,11 +71,11 @@ class GrantedUnits:
 
 
 class ContradictionError(Exception):
-    """The witnesses cannot all be right; the text says which do not go together."""
+    """What containers were told cannot all be right; the text says what does not go together."""
 
 
-def stored_witnesses(assigned: AssignedDevices) -> list[GrantedUnits]:
-    """Returns what the checkpoint says of active pods."""
+def stored_granted_units(assigned: AssignedDevices) -> list[GrantedUnits]:
+    """Returns what containers of active pods were told, by the checkpoint."""
     names = {assignment.uid: str(assignment.name) for assignment in assigned.pods.values()}
     return [
         GrantedUnits(
@@ -98,25 +97,23 @@ def stored_witnesses(assigned: AssignedDevices) -> list[GrantedUnits]:
     ]
 
 
-def annotated_witnesses(assigned: AssignedDevices, pods: Pods, node: str) -> list[GrantedUnits]:
-    """Returns what annotations say of containers of ``node`` which the checkpoint tells nothing of.
-
-    Of one with several cards nobody says which of its units lies on which.
-    """
+def annotated_granted_units(assigned: AssignedDevices, pods: Pods, node: str) -> list[GrantedUnits]:
+    """Returns what annotations say of containers of ``node`` that the checkpoint does not have. Of a
+    container with several cards nothing says which of its units lies on which."""
     return [
         GrantedUnits(
-            holder=str(annotated_container.pod),
+            holder=str(held.pod),
             card=card,
-            lowest=min(annotated_container.numbers),
-            highest=max(annotated_container.numbers),
-            units=len(annotated_container.numbers),
-            resource=annotated_container.resource,
-            container=annotated_container.container,
-            unit=annotated_container.unit,
+            lowest=min(held.numbers),
+            highest=max(held.numbers),
+            units=len(held.numbers),
+            resource=held.resource,
+            container=held.container,
+            unit=held.unit,
         )
-        for annotated_container in _annotated_containers(assigned, pods, node)
-        for card, units in annotated_container.shares.items()
-        if units == len(annotated_container.numbers)
+        for held in _annotated_containers(assigned, pods, node)
+        for card, units in held.shares.items()
+        if units == len(held.numbers)
     ]
 
 
@@ -142,7 +139,7 @@ class _AnnotatedContainer:
 
 
 def _annotated_containers(assigned: AssignedDevices, pods: Pods, node: str) -> Iterator[_AnnotatedContainer]:
-    """Yields the containers that hold units, of which annotations tell and the checkpoint does not."""
+    """Yields the containers that hold units, by annotations alone: the checkpoint does not have them."""
     for pod in pods.values():
         allocation, assignment = pod.allocation, assigned.of(pod)
         if allocation is None or assignment is None or allocation.node != node:
@@ -157,14 +154,14 @@ def _annotated_containers(assigned: AssignedDevices, pods: Pods, node: str) -> I
 
 
 def contradicting(layout: Layout, assigned: AssignedDevices, pods: Pods, node: str) -> list[str]:
-    """Returns the pods of ``node`` by whose annotations units mean something else than in ``layout``."""
+    """Returns the pods of ``node`` whose units are something else in ``layout`` than in their annotations."""
     annotated = _annotated_containers(assigned, pods, node)
-    return sorted({str(each.pod) for each in annotated if each.contradicts(layout)})
+    return sorted({str(container.pod) for container in annotated if container.contradicts(layout)})
 
 
-def unwitnessed(assigned: AssignedDevices, witnesses: Iterable[GrantedUnits]) -> list[str]:
-    """Returns the pods with a container that holds units of which no witness says anything."""
-    known = {(witness.holder, witness.container) for witness in witnesses}
+def pods_without_evidence(assigned: AssignedDevices, granted: Iterable[GrantedUnits]) -> list[str]:
+    """Returns the pods with a container that holds units and is none of ``granted``."""
+    known = {(grant.holder, grant.container) for grant in granted}
     return sorted(
         str(pod.name)
         for pod in assigned.pods_with_units()
@@ -173,62 +170,56 @@ def unwitnessed(assigned: AssignedDevices, witnesses: Iterable[GrantedUnits]) ->
 
 
 def _holding(assignment: PodAssignment, assigned: AssignedDevices) -> set[str]:
-    """Returns the names of the containers that hold units of ours."""
     listed = {name for name, numbers in assignment.containers.items() if numbers}
     return listed | {name for name, entry in assigned.stored.get(assignment.uid, {}).items() if entry.numbers}
 
 
-def with_told_parts(unit: NodeUnit, witnesses: Iterable[GrantedUnits]) -> NodeUnit:
-    """Returns ``unit``, of several classes, with the size that witnesses were told for those of their class.
-
-    Of each class they may say different things: then they go with no unit at all.
-    """
+def with_reported_parts(unit: NodeUnit, granted: Iterable[GrantedUnits]) -> NodeUnit:
+    """Returns ``unit``, of several classes, with the sizes that containers were told. Where they were told
+    different sizes for one class, no unit goes with all of them."""
     if not isinstance(unit, MixedUnit):
         return unit
-    for told in (witness.told_unit for witness in witnesses):
-        if isinstance(told, MemoryUnit):
-            unit = replace(unit, memory=told)
-        elif isinstance(told, CardPart) and told.resource is ResourceClass.SLICE:
-            unit = replace(unit, slices=told)
+    for part in (grant.reported_unit for grant in granted):
+        if isinstance(part, MemoryUnit):
+            unit = replace(unit, memory=part)
+        elif isinstance(part, CardPart) and part.resource is ResourceClass.SLICE:
+            unit = replace(unit, slices=part)
     return unit
 
 
-def witnessed_unit(candidates: Iterable[NodeUnit | None], witnesses: Sequence[GrantedUnits]) -> NodeUnit:
-    """Returns the first of ``candidates`` in which all ``witnesses`` hold memory, else the one they tell.
-
-    Raises:
-        ContradictionError: no size of a unit goes with all of them.
-    """
-    told = (each.told_unit for each in witnesses)
-    for unit in (*candidates, *told):
-        if unit is not None and all(witness.is_of(unit) for witness in witnesses):
+def granted_unit(candidates: Iterable[NodeUnit | None], granted: Sequence[GrantedUnits]) -> NodeUnit:
+    """Returns the first of ``candidates`` that goes with all that was ``granted``, else the unit that
+    containers were told. Raises ``ContradictionError`` where no size of a unit goes with all of them."""
+    reported = (grant.reported_unit for grant in granted)
+    for unit in (*candidates, *reported):
+        if unit is not None and all(grant.is_of(unit) for grant in granted):
             return unit
-    holders = ", ".join(sorted({witness.holder for witness in witnesses}))
+    holders = ", ".join(sorted({grant.holder for grant in granted}))
     raise ContradictionError(f"{holders} hold units of different sizes")
 
 
-def agrees(layout: Layout, witnesses: Iterable[GrantedUnits]) -> bool:
-    """Whether ``layout`` means by all units in use the cards that their containers were told."""
-    return all(_lies_on_its_card(layout, witness) for witness in witnesses)
+def agrees(layout: Layout, granted: Iterable[GrantedUnits]) -> bool:
+    """Whether all units in use lie in ``layout`` on the cards that their containers were told."""
+    return all(_lies_on_its_card(layout, grant) for grant in granted)
 
 
-def _lies_on_its_card(layout: Layout, witness: GrantedUnits) -> bool:
+def _lies_on_its_card(layout: Layout, grant: GrantedUnits) -> bool:
     if layout.is_mixed:
-        if witness.resource not in layout.classes:
+        if grant.resource not in layout.classes:
             return False
-        layout = layout.of(witness.resource)
-    ends = (layout.card_of(witness.lowest), layout.card_of(witness.highest))
-    return all(placed is not None and placed.uuid == witness.card for placed in ends)
+        layout = layout.of(grant.resource)
+    ends = (layout.card_of(grant.lowest), layout.card_of(grant.highest))
+    return all(placed is not None and placed.uuid == grant.card for placed in ends)
 
 
-def has_sizes(layout: Layout, witnesses: Iterable[GrantedUnits]) -> bool:
+def has_sizes(layout: Layout, granted: Iterable[GrantedUnits]) -> bool:
     """Whether the cards of ``layout`` are as large as their containers were told."""
     memories = {placed.uuid: placed.card.memory // MIB for placed in layout.cards}
-    return all(witness.card_memory in (0, memories.get(witness.card)) for witness in witnesses)
+    return all(grant.card_memory in (0, memories.get(grant.card)) for grant in granted)
 
 
 @dataclass(frozen=True, slots=True)
-class WitnessedCard:
+class GrantedCard:
     """A card of which units are held."""
 
     card: PhysicalCard
@@ -243,48 +234,49 @@ class WitnessedCard:
 
     @classmethod
     def of(
-        cls, witnesses: Sequence[GrantedUnits], present: PhysicalCard | None, unit: NodeUnit
-    ) -> "WitnessedCard":
-        """Returns the card of these ``witnesses``, as large as they say and not smaller than they need."""
-        lowest = min(witness.lowest for witness in witnesses)
-        highest = max(witness.highest for witness in witnesses)
-        told = max(witness.card_memory for witness in witnesses)
+        cls, granted: Sequence[GrantedUnits], present: PhysicalCard | None, unit: NodeUnit
+    ) -> "GrantedCard":
+        """Returns the card of ``granted``, as large as containers were told and not too small for them."""
+        lowest = min(grant.lowest for grant in granted)
+        highest = max(grant.highest for grant in granted)
+        card_memory = max(grant.card_memory for grant in granted)
         memory = present.memory if present else 0
-        if told and memory // MIB != told:
-            memory = told * MIB
-        memory = max(memory, *(_least_memory(witnesses, part) for part in unit.parts))
-        index = next((each.index for each in witnesses if each.index is not None), None)
-        card = replace(present, memory=memory) if present else _gone(witnesses[0].card, memory, lowest)
+        if card_memory and memory // MIB != card_memory:
+            memory = card_memory * MIB
+        memory = max(memory, *(_least_memory(granted, part) for part in unit.parts))
+        index = next((grant.index for grant in granted if grant.index is not None), None)
+        card = replace(present, memory=memory) if present else _gone(granted[0].card, memory, lowest)
         room = unit.units_in(memory)
-        fixed = told or not isinstance(unit, MemoryUnit)  # the size of a card is not what its parts depend on
+        # Where a card is divided into parts its size does not matter.
+        fixed = card_memory or not isinstance(unit, MemoryUnit)
         least = room if fixed else highest - lowest + 1
-        seen = [(each, _block(each, memory, unit)) for each in witnesses]
+        seen = [(grant, _block(grant, memory, unit)) for grant in granted]
         return cls(
             card=card if index is None else replace(card, index=index),
             lowest=lowest,
             highest=highest,
-            earliest=max(each.highest - block.stop + 1 for each, block in seen),
-            latest=min(each.lowest - block.start for each, block in seen),
+            earliest=max(grant.highest - block.stop + 1 for grant, block in seen),
+            latest=min(grant.lowest - block.start for grant, block in seen),
             room=room,
             least=least,
         )
 
 
-def _block(witness: GrantedUnits, memory: int, unit: NodeUnit) -> range:
-    """Returns which units of a card, counted from its first, are of the class of ``witness``."""
+def _block(grant: GrantedUnits, memory: int, unit: NodeUnit) -> range:
+    """Returns which units of a card, counted from its first, are of the class of ``grant``."""
     start = 0
     for part in unit.parts:
         room = part.units_in(memory)
-        if part.resource is witness.resource:
+        if part.resource is grant.resource:
             return range(start, start + room)
         start += room
     return range(start)
 
 
-def _least_memory(witnesses: Sequence[GrantedUnits], part: Unit) -> int:
-    """Returns the bytes that a card has at least that has all these units of one class."""
-    own = [witness for witness in witnesses if witness.resource is part.resource]
-    span = max(each.highest for each in own) - min(each.lowest for each in own) + 1 if own else 0
+def _least_memory(granted: Sequence[GrantedUnits], part: Unit) -> int:
+    """Returns the bytes that a card has at least on which these units of one class lie."""
+    own = [grant for grant in granted if grant.resource is part.resource]
+    span = max(grant.highest for grant in own) - min(grant.lowest for grant in own) + 1 if own else 0
     return part.least_memory(span) if own else 0
 
 
@@ -292,42 +284,39 @@ def _gone(uuid: str, memory: int, index: int) -> PhysicalCard:
     return PhysicalCard(uuid=uuid, index=index, memory=memory, healthy=False, reason=GONE)
 
 
-def witnessed_cards(
-    witnesses: Iterable[GrantedUnits], present: Iterable[PhysicalCard], unit: NodeUnit
-) -> list[WitnessedCard]:
+def granted_cards(
+    granted: Iterable[GrantedUnits], present: Iterable[PhysicalCard], unit: NodeUnit
+) -> list[GrantedCard]:
     """Returns the cards of which units are held, in the order of these units."""
     by_uuid = {card.uuid: card for card in present}
     by_card: dict[str, list[GrantedUnits]] = {}
-    for witness in witnesses:
-        by_card.setdefault(witness.card, []).append(witness)
-    cards = [WitnessedCard.of(each, by_uuid.get(uuid), unit) for uuid, each in by_card.items()]
-    return sorted(cards, key=lambda each: each.lowest)
+    for grant in granted:
+        by_card.setdefault(grant.card, []).append(grant)
+    cards = [GrantedCard.of(of_card, by_uuid.get(uuid), unit) for uuid, of_card in by_card.items()]
+    return sorted(cards, key=lambda card: card.lowest)
 
 
-def placed_cards(cards: Sequence[WitnessedCard], unit: NodeUnit) -> list[tuple[PhysicalCard, int]]:
+def placed_cards(cards: Sequence[GrantedCard], unit: NodeUnit) -> list[tuple[PhysicalCard, int]]:
     """Returns each card with a place that contains all its units in use, where no card overlaps another.
-
-    Raises:
-        ContradictionError: there is none.
-    """
+    Raises ``ContradictionError`` where there is none."""
     placed: list[tuple[PhysicalCard, int]] = []
     end = 0
-    limits = [*(first for first in _latest_places(cards)[1:]), None]
-    for each, limit in zip(cards, limits, strict=True):
-        room = each.room if limit is None else max(each.least, min(each.room, limit - end))
-        earliest = max(end, each.earliest + each.room - room)
-        latest = each.latest if limit is None else min(each.latest, limit - room)
+    limits = [*_latest_places(cards)[1:], None]
+    for card, limit in zip(cards, limits, strict=True):
+        room = card.room if limit is None else max(card.least, min(card.room, limit - end))
+        earliest = max(end, card.earliest + card.room - room)
+        latest = card.latest if limit is None else min(card.latest, limit - room)
         if earliest > latest:
             raise ContradictionError(_overlap(cards))
-        usual = each.lowest // room * room  # where it lies if all cards are of one size
+        usual = card.lowest // room * room  # where it lies if all cards are of one size
         first = usual if earliest <= usual <= latest else earliest
-        memory = each.card.memory if room == each.room else unit.parts[0].least_memory(room)
-        placed.append((replace(each.card, memory=memory), first))
+        memory = card.card.memory if room == card.room else unit.parts[0].least_memory(room)
+        placed.append((replace(card.card, memory=memory), first))
         end = first + room
     return placed
 
 
-def _latest_places(cards: Sequence[WitnessedCard]) -> list[int]:
+def _latest_places(cards: Sequence[GrantedCard]) -> list[int]:
     """Returns the highest place of each card that leaves room for those after it."""
     latest: list[int] = []
     for card in reversed(cards):
@@ -335,11 +324,10 @@ def _latest_places(cards: Sequence[WitnessedCard]) -> list[int]:
     return latest[::-1]
 
 
-def _overlap(cards: Sequence[WitnessedCard]) -> str:
-    return "; ".join(_overlaps(cards)) or "the cards of which units are held have no room for these units"
-
-
-def _overlaps(cards: Sequence[WitnessedCard]) -> Iterator[str]:
-    for one, other in pairwise(cards):
-        if other.lowest <= one.highest:
-            yield f"units of card {other.card.uuid} are held that lie between those of card {one.card.uuid}"
+def _overlap(cards: Sequence[GrantedCard]) -> str:
+    found = [
+        f"units of card {other.card.uuid} are held that lie between those of card {one.card.uuid}"
+        for one, other in pairwise(cards)
+        if other.lowest <= one.highest
+    ]
+    return "; ".join(found) or "the cards of which units are held have no room for these units"

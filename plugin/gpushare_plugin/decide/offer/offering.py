@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from gpushare_core.api.enums import Mode, UnitChange
-from gpushare_core.api.node_object import GPUShareNode, NodeSpec
 from gpushare_core.api.served import Problem
+from gpushare_core.api.share_node import GPUShareNode, NodeSpec
 from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.dialects.table import DIALECTS
@@ -28,18 +28,18 @@ from gpushare_plugin.decide.offer.granted_units import (
     ContradictionError,
     GrantedUnits,
     agrees,
-    annotated_witnesses,
+    annotated_granted_units,
     contradicting,
+    granted_cards,
+    granted_unit,
     has_sizes,
     placed_cards,
-    stored_witnesses,
-    unwitnessed,
-    with_told_parts,
-    witnessed_cards,
-    witnessed_unit,
+    pods_without_evidence,
+    stored_granted_units,
+    with_reported_parts,
 )
 from gpushare_plugin.decide.offer.replaced_plugin_units import (
-    NO_STAND_INS,
+    NO_REPLACED_PLUGIN,
     DevicesOfReplacedPlugin,
     devices_of_replaced_plugin,
 )
@@ -57,7 +57,7 @@ LAYOUT_UNKNOWN = "LayoutUnknown"
 STARTING = Problem(
     "Starting", "the plugin has just started, and waits until the API server tells this node's pods"
 )
-KUBELET_SILENT = Problem(
+POD_RESOURCES_UNAVAILABLE = Problem(
     "PodResourcesUnreachable",
     "which units pods hold is not known until the kubelet's PodResources answer: is the kubelet running, and"
     " is its folder pod-resources mounted?",
@@ -87,7 +87,7 @@ def unreadable(fields: str) -> Problem:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Snapshot:
+class NodeSnapshot:
     """All that the decision is made from."""
 
     share_node: GPUShareNode | None
@@ -115,7 +115,7 @@ class Offering:
     """Names the resources as which the units are offered."""
     renaming_blocked_by: tuple[str, ...] = ()
     """The pods that hold units by the names of ``dialect`` while another one is asked for, for people."""
-    devices_of_replaced_plugin: DevicesOfReplacedPlugin = NO_STAND_INS
+    devices_of_replaced_plugin: DevicesOfReplacedPlugin = NO_REPLACED_PLUGIN
     """Foreign units in the lists that the kubelet gets."""
     problem: Problem | None = None
     """What this version cannot serve."""
@@ -134,7 +134,7 @@ class Offering:
 
     @property
     def lists(self) -> tuple[Layout | None, Dialect, DevicesOfReplacedPlugin]:
-        """What the lists follow from that the kubelet gets."""
+        """What the kubelet's lists follow from."""
         return self.layout, self.dialect, self.devices_of_replaced_plugin
 
     @property
@@ -146,12 +146,11 @@ class Offering:
         return self.layout is None and self.postponed is not None
 
     def refuses(self, unit: NodeUnit) -> bool:
-        """Whether ``unit`` is too fine: it does not come into force, whoever ends."""
+        """Whether ``unit`` is too fine: it does not come into force, whichever pods end."""
         return self.refused_unit is not None and self.refused_unit.meanings == unit.meanings
 
 
-def decide_offering(snapshot: Snapshot) -> Offering:
-    """Returns what the node offers from now on."""
+def decide_offering(snapshot: NodeSnapshot) -> Offering:
     offering = _decide(snapshot)
     if snapshot.share_node is None or offering.layout is None:
         return offering
@@ -167,7 +166,7 @@ def decide_offering(snapshot: Snapshot) -> Offering:
     )
 
 
-def _decide(snapshot: Snapshot) -> Offering:
+def _decide(snapshot: NodeSnapshot) -> Offering:
     share_node = snapshot.share_node
     if share_node is None or share_node.spec.mode is Mode.OFF:
         return Offering()
@@ -175,17 +174,17 @@ def _decide(snapshot: Snapshot) -> Offering:
     try:
         if problem := _problem(share_node.spec):
             kept = _as_before(snapshot, share_node) if held else None
-            holders = tuple(sorted(each.pod for each in held)) if kept else ()
+            holders = tuple(sorted(pod.pod for pod in held)) if kept else ()
             return Offering(layout=kept, problem=problem, blocked_by=holders)
         return _offering(snapshot, share_node, held)
     except NotShownError:
-        return Offering(postponed=KUBELET_SILENT)
+        return Offering(postponed=POD_RESOURCES_UNAVAILABLE)
     except ContradictionError as error:
         return Offering(postponed=Problem(LAYOUT_UNKNOWN, str(error)))
 
 
 def is_draining(spec: NodeSpec, offering: Offering) -> bool:
-    """Whether no new pod gets units, as another unit is to come: then an amount means one size everywhere."""
+    """Whether no new pod gets units because another unit is to come: an amount means one size everywhere."""
     if offering.layout is None or spec.unit_change is UnitChange.KEEP:
         return False
     fields = UnitFields(spec.memory_unit, spec.slices_per_card)
@@ -203,30 +202,30 @@ def postponed(before: Offering, problem: Problem, *, cards: Sequence[PhysicalCar
 
 
 def without_cards(before: Offering, problem: Problem) -> Offering:
-    """Returns what is offered while a source tells nothing of any card, ever: the cards are those of another
-    source, which the policy does not ask for any more. They stay, for who holds units, and get nobody new."""
+    """Returns what is offered while a source will never tell of any card. The cards stay those of another
+    source, which the policy does not ask for any more: for the pods that hold units, and for no new ones."""
     if before.layout:
         before = replace(before, layout=before.layout.stopped(problem.message))
     return postponed(before, problem)
 
 
-def _offering(snapshot: Snapshot, share_node: GPUShareNode, held: list[HeldUnit]) -> Offering:
+def _offering(snapshot: NodeSnapshot, share_node: GPUShareNode, held: list[HeldUnit]) -> Offering:
     """Raises ``ContradictionError`` where it is not known what units in use mean."""
     desired = desired_unit(share_node.spec)
-    witnesses = stored_witnesses(snapshot.assigned)
+    granted = stored_granted_units(snapshot.assigned)
     served = _recorded_unit(snapshot, share_node)
-    if served is None and _is_held(desired, held, snapshot, witnesses):
+    if served is None and _is_held(desired, held, snapshot, granted):
         served = desired
-    if witnesses:
-        told = with_told_parts(desired, witnesses)
-        served = witnessed_unit((served, most_annotated(held), desired, told), witnesses)
+    if granted:
+        reported = with_reported_parts(desired, granted)
+        served = granted_unit((served, most_annotated(held), desired, reported), granted)
     in_force = unit_in_force(desired, served, held)
     present = snapshot.cards or ()
-    layout = _layout(snapshot, present, in_force.unit, witnesses, held=bool(held))
+    layout = _layout(snapshot, present, in_force.unit, granted, held=bool(held))
     if not _is_too_fine(layout, snapshot.limit):
         offering = Offering(layout=layout, blocked_by=in_force.blocked_by)
         return _unless_in_vain(offering, snapshot, desired) if in_force.blocked_by else offering
-    last_good = _last_good(snapshot, served, witnesses, held=bool(held)) if served else None
+    last_good = _last_good(snapshot, served, granted, held=bool(held)) if served else None
     if last_good and in_force.blocked_by:  # what is told is of the unit to come
         offering = Offering(layout=last_good, blocked_by=in_force.blocked_by)
         return _unless_in_vain(offering, snapshot, desired)
@@ -238,8 +237,8 @@ def _offering(snapshot: Snapshot, share_node: GPUShareNode, held: list[HeldUnit]
     )
 
 
-def _unless_in_vain(offering: Offering, snapshot: Snapshot, desired: NodeUnit) -> Offering:
-    """Returns ``offering``, in which pods are in the way of ``desired``; nobody has to end for a unit that is
+def _unless_in_vain(offering: Offering, snapshot: NodeSnapshot, desired: NodeUnit) -> Offering:
+    """Returns ``offering``, in which pods are in the way of ``desired``; no pod has to end for a unit that is
     too fine to come into force."""
     reserved = offering.layout.reserved if offering.layout else 0
     coming = lay_out(snapshot.cards or (), desired, reserved=reserved)
@@ -253,39 +252,37 @@ def _is_too_fine(layout: Layout, limit: int) -> bool:
 
 
 def _refusal(layout: Layout, limit: int) -> Offering:
-    """Returns what is said of the unit of ``layout``, which is too fine."""
-    cards = [placed.card for placed in layout.cards]
     return Offering(
-        finest_unit=finest_unit(cards, layout.unit, reserved=layout.reserved, limit=limit),
+        finest_unit=finest_unit(_cards(layout), layout.unit, reserved=layout.reserved, limit=limit),
         refused_unit=layout.unit,
         desired_units=layout.units,
     )
 
 
 def _is_held(
-    unit: NodeUnit, held: Sequence[HeldUnit], snapshot: Snapshot, witnesses: Sequence[GrantedUnits]
+    unit: NodeUnit, held: Sequence[HeldUnit], snapshot: NodeSnapshot, granted: Sequence[GrantedUnits]
 ) -> bool:
-    """Whether what pods hold can be units of ``unit``, which is of several classes: as after a policy was
-    deleted and applied anew. Of what each pod holds alone that cannot be told."""
-    if len(unit.parts) == 1 or any(each.unit and each.unit.meaning not in unit.meanings for each in held):
+    """Whether what pods hold can be units of ``unit``, which is of several classes, as after a policy was
+    deleted and applied anew. What a single pod holds cannot tell that."""
+    if len(unit.parts) == 1 or any(pod.unit and pod.unit.meaning not in unit.meanings for pod in held):
         return False
     try:
-        _layout(snapshot, snapshot.cards or (), unit, witnesses, held=bool(held))
+        _layout(snapshot, snapshot.cards or (), unit, granted, held=bool(held))
     except ContradictionError:
         return False
     return True
 
 
 def _last_good(
-    snapshot: Snapshot, unit: NodeUnit, witnesses: Sequence[GrantedUnits], *, held: bool
+    snapshot: NodeSnapshot, unit: NodeUnit, granted: Sequence[GrantedUnits], *, held: bool
 ) -> Layout | None:
     """Returns what worked before: ``unit`` with the cards that were offered, others as far as they fit."""
     known = known_layout(snapshot)
-    before = {*(known.places if known else ()), *(witness.card for witness in witnesses)}
+    before = {*(known.places if known else ()), *(grant.card for grant in granted)}
     chosen: list[PhysicalCard] = []
     last_good = None
     for card in sorted(snapshot.cards or (), key=lambda card: card.uuid not in before):
-        layout = _layout(snapshot, [*chosen, card], unit, witnesses, held=held)
+        layout = _layout(snapshot, [*chosen, card], unit, granted, held=held)
         if fits(layout, limit=snapshot.limit):
             chosen.append(card)
             last_good = layout
@@ -293,50 +290,45 @@ def _last_good(
 
 
 def _layout(
-    snapshot: Snapshot,
+    snapshot: NodeSnapshot,
     present: Sequence[PhysicalCard],
     unit: NodeUnit,
-    witnesses: Sequence[GrantedUnits],
+    granted: Sequence[GrantedUnits],
     *,
     held: bool,
 ) -> Layout:
-    """Returns the cards that are ``present``; those of which units are ``held`` as they were at that time.
-
-    That is taken from the layout that was recorded, unless a witness contradicts it; then from the witnesses.
-
-    Raises:
-        ContradictionError: neither tells.
-    """
-    reserved = _reserved(snapshot.share_node.spec) if snapshot.share_node else 0
+    """Returns the cards that are ``present``; those of which units are ``held`` as they were at that time,
+    by:
+    1. the recorded layout, unless what was ``granted`` contradicts it;
+    2. what was granted. Raises ``ContradictionError`` where neither tells."""
+    reserved = parse_memory(snapshot.share_node.spec.reserved_memory) if snapshot.share_node else 0
     known = known_layout(snapshot)
-    if held and known and known.unit.meanings == unit.meanings and agrees(known, witnesses):
+    if held and known and known.unit.meanings == unit.meanings and agrees(known, granted):
         _verify_record(snapshot, known)
         cards = keep_places(present, _cards(known), held=True)
         return lay_out(cards, unit, reserved=reserved, places=known.places)
     if held or (known is None and _may_hold(snapshot)):
-        witnesses = [*witnesses, *_other_witnesses(snapshot, unit)]
+        granted = [*granted, *_other_granted_units(snapshot, unit)]
     found = lay_out(present, unit, reserved=reserved)
-    if agrees(found, witnesses) and has_sizes(found, witnesses):
+    if agrees(found, granted) and has_sizes(found, granted):
         return found
-    placed = placed_cards(witnessed_cards(witnesses, present, unit), unit)
+    placed = placed_cards(granted_cards(granted, present, unit), unit)
     cards = keep_places(present, [card for card, _ in placed], held=True)
     return lay_out(cards, unit, reserved=reserved, places={card.uuid: first for card, first in placed})
 
 
-def _may_hold(snapshot: Snapshot) -> bool:
-    """Whether nothing is known yet of what is assigned, and a pod asks for units: also one not annotated."""
+def _may_hold(snapshot: NodeSnapshot) -> bool:
+    """Whether nothing is known yet of what is assigned, and a pod asks for units, annotated or not."""
     asking = (pod for pod in snapshot.pods.values() if pod.request and pod.request.containers)
     return not snapshot.assigned_known and any(asking)
 
 
-def _verify_record(snapshot: Snapshot, known: Layout) -> None:
-    """What this process offered it knows. What was recorded before its start may be an old backup.
+def _verify_record(snapshot: NodeSnapshot, known: Layout) -> None:
+    """Raises ``ContradictionError`` where annotations contradict the record, or it is unknown which units are
+    held.
 
-    Two pods may also have got each other's card and not been repaired before the restart: which of both is
-    wrong cannot be told.
-
-    Raises:
-        ContradictionError: annotations say otherwise than the record, or nobody knows which units are held.
+    A record from before the start of this process may be an old backup. Two pods may also have got each
+    other's card and not been repaired before the restart: nothing says which of both is wrong.
     """
     if snapshot.last_layout is not None:
         return
@@ -349,43 +341,37 @@ def _verify_record(snapshot: Snapshot, known: Layout) -> None:
         )
 
 
-def _other_witnesses(snapshot: Snapshot, unit: NodeUnit) -> list[GrantedUnits]:
-    """Returns what annotations witness, where no layout is recorded.
-
-    Raises:
-        ContradictionError: it is not known which units are held, or what those of some pods mean.
-    """
+def _other_granted_units(snapshot: NodeSnapshot, unit: NodeUnit) -> list[GrantedUnits]:
+    """Returns what annotations say of units in use, where no layout is recorded. Raises
+    ``ContradictionError`` where it is not known which units are held, or what those of some pods mean."""
     _require_assigned(snapshot)
-    witnesses = _annotated(snapshot)
-    if unknown := unwitnessed(snapshot.assigned, [*stored_witnesses(snapshot.assigned), *witnesses]):
+    granted = annotated_granted_units(snapshot.assigned, snapshot.pods, _node_name(snapshot))
+    if unknown := pods_without_evidence(
+        snapshot.assigned, [*stored_granted_units(snapshot.assigned), *granted]
+    ):
         raise ContradictionError(
             f"nothing says on which card the units of these pods lie: {', '.join(unknown)}; delete them, or"
             " wait until the kubelet has ended those that are deleted"
         )
-    if other := {witness.holder for witness in witnesses if not witness.is_of(unit)}:
+    if other := {grant.holder for grant in granted if not grant.is_of(unit)}:
         raise ContradictionError(
             f"units of {unit.text} are held, and by their annotations units of another size by"
             f" {', '.join(sorted(other))}: delete these pods"
         )
-    return witnesses
+    return granted
 
 
-def _require_assigned(snapshot: Snapshot) -> None:
+def _require_assigned(snapshot: NodeSnapshot) -> None:
     """Raises ``NotShownError`` where it is not known yet which units are held."""
     if not snapshot.assigned_known:
         raise NotShownError
 
 
-def _annotated(snapshot: Snapshot) -> list[GrantedUnits]:
-    return annotated_witnesses(snapshot.assigned, snapshot.pods, _node_name(snapshot))
-
-
-def _node_name(snapshot: Snapshot) -> str:
+def _node_name(snapshot: NodeSnapshot) -> str:
     return snapshot.share_node.metadata.name if snapshot.share_node else ""
 
 
 def _problem(spec: NodeSpec) -> Problem | None:
-    """Returns what of ``spec`` this version cannot serve."""
     if readable_unit(spec.memory_unit) is None:
         return Problem("InvalidUnit", f"memoryUnit {spec.memory_unit!r} is no size: use one such as 1Gi")
     if spec.mode in (Mode.SLICES, Mode.MIXED) and spec.slices_per_card is None:
@@ -398,20 +384,20 @@ def desired_unit(spec: NodeSpec) -> NodeUnit:
     return NODE_MODES[spec.mode].unit(UnitFields(spec.memory_unit, spec.slices_per_card))
 
 
-def _as_before(snapshot: Snapshot, share_node: GPUShareNode) -> Layout | None:
-    """What was offered while units are held, as far as the cards that are there now can serve it.
-
-    Raises ``ContradictionError`` where it is not known what units in use mean.
-    """
+def _as_before(snapshot: NodeSnapshot, share_node: GPUShareNode) -> Layout | None:
+    """Returns what was offered while units are held, as far as the present cards can serve it. Raises
+    ``ContradictionError`` where it is not known what units in use mean."""
     known = known_layout(snapshot)
-    if known is None or not agrees(known, stored_witnesses(snapshot.assigned)):
+    if known is None or not agrees(known, stored_granted_units(snapshot.assigned)):
         return None
     _verify_record(snapshot, known)
     cards = _cards(known) if snapshot.cards is None else keep_places(snapshot.cards, _cards(known), held=True)
-    return lay_out(cards, known.unit, reserved=_reserved(share_node.spec), places=known.places)
+    return lay_out(
+        cards, known.unit, reserved=parse_memory(share_node.spec.reserved_memory), places=known.places
+    )
 
 
-def _recorded_unit(snapshot: Snapshot, share_node: GPUShareNode) -> NodeUnit | None:
+def _recorded_unit(snapshot: NodeSnapshot, share_node: GPUShareNode) -> NodeUnit | None:
     if snapshot.last_layout:
         return snapshot.last_layout.unit
     try:
@@ -420,14 +406,14 @@ def _recorded_unit(snapshot: Snapshot, share_node: GPUShareNode) -> NodeUnit | N
         return None
 
 
-def known_dialect(snapshot: Snapshot) -> Dialect | None:
+def known_dialect(snapshot: NodeSnapshot) -> Dialect | None:
     """Returns in whose names units were offered last, also before the plugin was restarted."""
     if snapshot.last_dialect or snapshot.share_node is None:
         return snapshot.last_dialect
     return recorded_dialect(snapshot.share_node.status)
 
 
-def known_layout(snapshot: Snapshot) -> Layout | None:
+def known_layout(snapshot: NodeSnapshot) -> Layout | None:
     """Returns what was offered last, also before the plugin was restarted."""
     if snapshot.last_layout or snapshot.share_node is None:
         return snapshot.last_layout
@@ -442,9 +428,5 @@ def is_recorded(offering: Offering, share_node: GPUShareNode) -> bool:
     return layout.means_the_same(recorded_layout(status))
 
 
-def _cards(layout: Layout | None) -> Sequence[PhysicalCard]:
-    return [placed.card for placed in layout.cards] if layout else ()
-
-
-def _reserved(spec: NodeSpec) -> int:
-    return parse_memory(spec.reserved_memory)
+def _cards(layout: Layout) -> Sequence[PhysicalCard]:
+    return [placed.card for placed in layout.cards]

@@ -1,4 +1,4 @@
-"""Foreign units in the kubelet's list, in place of as many of our own: then its sums are those of the cards.
+"""Foreign units in the kubelet's list, in place of as many of ours: so its sums are those of the cards.
 
 The kubelet admits a container anew after a reboot only while the devices that it has are listed as healthy.
 Source: ``devicesToAllocate`` of ``devicemanager.ManagerImpl`` (1.36).
@@ -11,8 +11,8 @@ from itertools import chain
 
 from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.placement.requests import ResourceClass
-from gpushare_plugin.decide.admit.environment import UnusableUnitsError
 from gpushare_plugin.decide.held.assigned_devices import AssignedDevices
+from gpushare_plugin.decide.units.errors import UnusableUnitsError
 from gpushare_plugin.decide.units.foreign_units import foreign_classes, foreign_doubt, foreign_shares
 from gpushare_plugin.decide.units.layout import Layout
 from gpushare_plugin.decide.units.unit_ids import UnitSet
@@ -23,18 +23,17 @@ MAX_ID = 63
 
 @dataclass(frozen=True, slots=True)
 class DevicesOfReplacedPlugin:
-    """What the lists have beside our units, and what of these they do not have."""
+    """What the lists have beside our units, and which of our units they lack for it."""
 
     ids: Mapping[ResourceClass, tuple[str, ...]] = field(default_factory=dict)
     """Class -> foreign IDs of the resource in which this node offers units of that class."""
     withheld: frozenset[int] = frozenset()
 
     def encoded(self, resource: ResourceClass) -> list[bytes]:
-        """Returns the IDs for the list of one class."""
         return [text.encode() for text in self.ids.get(resource, ())]
 
 
-NO_STAND_INS = DevicesOfReplacedPlugin()
+NO_REPLACED_PLUGIN = DevicesOfReplacedPlugin()
 
 
 def devices_of_replaced_plugin(
@@ -42,11 +41,11 @@ def devices_of_replaced_plugin(
 ) -> DevicesOfReplacedPlugin:
     """Returns the foreign units that pods have of the extended resources of ``dialect``.
 
-    Those of another resource keep our units from being offered, too; where a card is given out beyond its
-    size, all that nobody has.
+    Foreign units of other resources keep ours from being offered, too. Of a card that is given out beyond its
+    size all units are withheld that nobody has.
     """
     if not any(assigned.foreign()):
-        return NO_STAND_INS
+        return NO_REPLACED_PLUGIN
     held = {*assigned.numbers()}
     withheld: set[int] = set()
     for resource in layout.classes:
@@ -71,21 +70,21 @@ def foreign_by_card(layout: Layout, resource: ResourceClass, assigned: AssignedD
 
 
 def foreign_locks(layout: Layout, assigned: AssignedDevices) -> dict[str, ResourceClass]:
-    """Returns the class that cards serve by foreign units, on a node where there is a choice."""
+    """Returns the class that cards serve by foreign units, where there is a choice."""
     if not layout.is_mixed:
         return {}
     return foreign_classes(chain.from_iterable(assigned.foreign()), layout)
 
 
 def require_room_beside_foreign(numbers: Sequence[int], layout: Layout, assigned: AssignedDevices) -> None:
-    """Raises ``UnusableUnitsError`` where units of ours with these ``numbers`` and foreign ones are more than
-    their card has: the kubelet may not have got yet the list that keeps them apart."""
+    """Raises ``UnusableUnitsError`` where ``numbers`` and foreign units are more than their card has: the
+    kubelet may not have got the list yet that keeps them apart."""
     resource = layout.class_of(numbers[0]) if numbers else None
     foreign = foreign_by_card(layout, resource, assigned) if resource else {}
     if not resource or not foreign:
         return
     held, view = UnitSet([*assigned.numbers(), *numbers]), layout.of(resource)
-    for placed in {each.uuid: each for each in map(view.card_of, numbers) if each}.values():
+    for placed in {card.uuid: card for card in map(view.card_of, numbers) if card}.values():
         used = held.count(placed.numbers) + foreign.get(placed.uuid, 0)
         if used > placed.units and foreign.get(placed.uuid):
             raise UnusableUnitsError(

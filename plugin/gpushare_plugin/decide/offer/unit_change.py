@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from gpushare_core.placement.units import Meaning, NodeUnit, Unit, readable_unit
+from gpushare_core.placement.units import NodeUnit, Unit, readable_unit
 from gpushare_plugin.decide.held.allocations import lost_assignments_without_pod, orphans
 from gpushare_plugin.decide.held.assigned_devices import AssignedDevices
 from gpushare_plugin.decide.held.pods import Pod, Pods
@@ -32,27 +32,23 @@ class UnitInForce:
 
 
 def held_units(pods: Pods, assigned: AssignedDevices) -> list[HeldUnit]:
-    """Returns one entry per pod; a pod that was neither admitted nor promised anything has none.
-
-    Pods that the API server does not know (any more) count as long as the kubelet keeps their units.
-    """
+    """Returns the unit of each pod that was admitted or promised units. Pods that the API server does not
+    know (any more) count as long as the kubelet keeps their units."""
     known = [
         HeldUnit(_annotated_unit(pod), admitted=is_admitted(pod, assigned), pod=str(pod.name))
         for pod in pods.values()
         if is_admitted(pod, assigned) or pod.allocation is not None
     ]
     unknown = {str(orphan.name) for orphan in orphans(assigned, pods)}
-    unknown |= {
-        str(lost_assignment.pod.name) for lost_assignment in lost_assignments_without_pod(assigned, pods)
-    }
-    listed = {each.uid for each in assigned.pods.values()} | {pod.kubelet_uid for pod in pods.values()}
+    unknown |= {str(lost.pod.name) for lost in lost_assignments_without_pod(assigned, pods)}
+    listed = {pod.uid for pod in assigned.pods.values()} | {pod.kubelet_uid for pod in pods.values()}
     unlisted = {f"the pod with the UID {uid}" for uid in assigned.stored.keys() - listed}
     return known + [HeldUnit(None, admitted=True, pod=pod) for pod in sorted(unknown | unlisted)]
 
 
 def is_admitted(pod: Pod, assigned: AssignedDevices) -> bool:
     """Whether the kubelet has assigned ``pod`` its units, also where it has lost them since."""
-    return assigned.has_units(pod) or assigned.forgotten_of(pod) is not None
+    return assigned.has_units(pod) or assigned.lost_of(pod) is not None
 
 
 def may_go_on(pod: Pod, assigned: AssignedDevices, unit: NodeUnit) -> bool:
@@ -65,23 +61,19 @@ def may_go_on(pod: Pod, assigned: AssignedDevices, unit: NodeUnit) -> bool:
 def unit_in_force(desired: NodeUnit, recorded: NodeUnit | None, held: Iterable[HeldUnit]) -> UnitInForce:
     """Returns ``desired``, unless pods hold units of another size.
 
-    ``recorded`` is the unit that was served until now. Where that is not known, as after a policy was
-    deleted and applied anew, it is taken from the pods' annotations.
+    ``recorded``: the unit that was served until now. Where that is not known, as after a policy was deleted
+    and applied anew, it is taken from the pods' annotations.
     """
     held = list(held)
     served = recorded or most_annotated(held) or desired
     if served.meanings == desired.meanings:
         return UnitInForce(desired)
-    blocking = [pod.pod for pod in held if pod.admitted or _meaning(pod) in served.meanings]
+    blocking = [pod.pod for pod in held if pod.admitted or (pod.unit and pod.unit.meaning in served.meanings)]
     return UnitInForce(served, tuple(sorted(blocking))) if blocking else UnitInForce(desired)
 
 
 def _annotated_unit(pod: Pod) -> Unit | None:
     return readable_unit(pod.allocation.unit) if pod.allocation else None
-
-
-def _meaning(held: HeldUnit) -> Meaning | None:
-    return held.unit.meaning if held.unit else None
 
 
 def most_annotated(held: list[HeldUnit]) -> Unit | None:

@@ -1,6 +1,6 @@
 """The conditions of a GPUShareNode: what holds, why, and what to do about it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gpushare_core.api.conditions import (
@@ -19,7 +19,7 @@ from gpushare_core.api.names import (
     UNIT_CHANGE_BLOCKED,
     UNIT_TOO_FINE,
 )
-from gpushare_core.api.node_object import NodeSpec
+from gpushare_core.api.share_node import NodeSpec
 from gpushare_core.audit.difference import Difference
 from gpushare_core.dialects.visible_cards import APPLICATION_VARIABLES, RUNTIME_SUFFIX, is_runtime_variable
 from gpushare_core.placement.modes.table import unit_asked_for
@@ -27,27 +27,25 @@ from gpushare_core.placement.requests import ResourceClass
 from gpushare_core.placement.units import NodeUnit, UnitFields, part_of
 from gpushare_plugin.decide.health.cordon import NO_CORDON, Cordon
 from gpushare_plugin.decide.offer.offering import (
-    KUBELET_SILENT,
     LAYOUT_UNKNOWN,
+    POD_RESOURCES_UNAVAILABLE,
     Offering,
     desired_unit,
     is_draining,
 )
 from gpushare_plugin.decide.report.audit import TOO_MUCH
-from gpushare_plugin.decide.report.status import quantity_text
 from gpushare_plugin.decide.units.layout import Layout, PlacedCard
+from gpushare_plugin.decide.units.quantity_text import quantity_text
 from gpushare_plugin.devices.card import LeftOutCard, Reading
 
 
 @dataclass(frozen=True, slots=True)
 class RegistrationState:
-    """Whether the kubelet has this plugin registered."""
+    """Whether the kubelet listens to this plugin, and why not."""
 
     registered: bool
     message: str = ""
-    """Why not, for people."""
     reason: str = "KubeletUnreachable"
-    """Why not, for programs."""
     displaced: bool = False
     """Whether another plugin serves this node: then that one repairs and reports."""
 
@@ -59,30 +57,28 @@ STOPPING = RegistrationState(
 
 @dataclass(frozen=True, slots=True)
 class AnnotationState:
-    """How the pods' annotations stand to what the kubelet has assigned."""
+    """How the pods' annotations compare with what the kubelet has assigned."""
 
     pod_resources_available: bool
-    """Whether PodResources answered."""
     differing: Sequence[str] = ()
     """Pods whose annotation could not be repaired yet, and why."""
     checkpoint_problem: str = ""
     """Why the kubelet's checkpoint cannot be read."""
-    forgotten: Sequence[str] = ()
+    lost: Sequence[str] = ()
     """Running pods whose units the kubelet does not know (any more)."""
     doubtful: Sequence[str] = ()
     """Foreign units that may be fewer than they count as, and why."""
     differences: Sequence[Difference] = ()
-    """What the auditor finds, and that counts."""
+    """What the audit found."""
 
 
 NOTHING_READ = Reading()
 _MAX_WORDS = 5
-"""Unknown words of an annotation that are said again to people."""
-_MAX_DIFFERENCES = 3
-"""Differences of books that are told in a sentence each."""
+"""Unknown words of an annotation in a message."""
+_MAX_SENTENCES = 3
+"""Sentences in a message: a node may have hundreds of pods, and a condition takes 32 KiB."""
 _MAX_PODS = 5
-"""Pods that are named to people."""
-_NONE_CORDONED = condition_false(CARDS_CORDONED, "NoneCordoned")
+"""Names of pods in a message."""
 
 
 def node_conditions(
@@ -95,10 +91,7 @@ def node_conditions(
     cordon: Cordon = NO_CORDON,
     excess: Sequence[ConditionState] = (),
 ) -> list[ConditionState]:
-    """Returns all conditions of the node that has ``spec``; ``reading``: the last one of its cards.
-
-    ``excess``: the condition about memory in use, where containers are measured.
-    """
+    """``excess``: the condition about memory in use, where containers are measured."""
     return [
         _registered(spec, offering, registration, reading),
         _cards_healthy(offering.layout, reading),
@@ -132,9 +125,10 @@ def _registered(
 
 
 def _unprotected(cards: Sequence[PlacedCard]) -> str:
-    """Says of which variable nobody knows whether a runtime reads it."""
+    """Names a variable of which it is unknown whether a container runtime reads it."""
     names = {placed.card.equipment.runtime_variable for placed in cards if placed.card.equipment}
-    unknown = sorted(name for name in names - {""} if not _is_known(name))
+    known = {*APPLICATION_VARIABLES, *filter(is_runtime_variable, names), ""}
+    unknown = sorted(names - known)
     if not unknown:
         return ""
     return (
@@ -142,10 +136,6 @@ def _unprotected(cards: Sequence[PlacedCard]) -> str:
         " of this node reads it, they can show themselves cards that they do not hold; see that it reads a"
         f" name that ends in {RUNTIME_SUFFIX}, which pods may not set, or use devices.injection CDI"
     )
-
-
-def _is_known(variable: str) -> bool:
-    return is_runtime_variable(variable) or variable in APPLICATION_VARIABLES
 
 
 def _nothing_offered(offering: Offering) -> ConditionState:
@@ -192,8 +182,13 @@ def _cards_healthy(layout: Layout | None, reading: Reading) -> ConditionState:
         usable = any(placed.card.healthy for placed in layout.cards)
         state = condition_unknown if usable else condition_false
         return state(CARDS_HEALTHY, problem.reason, problem.message)
-    faulty = [card for card in reading.left_out if not card.healthy]
-    if unhealthy := [*_unhealthy(layout.cards), *map(_left_out_card, faulty)]:
+    unhealthy = [
+        f"card {placed.card.index} ({placed.uuid}): {placed.card.reason or 'unhealthy'}"
+        for placed in layout.cards
+        if not placed.card.healthy
+    ]
+    unhealthy += [_left_out_card(card) for card in reading.left_out if not card.healthy]
+    if unhealthy:
         return condition_false(CARDS_HEALTHY, "CardsUnhealthy", "; ".join(unhealthy))
     if reading.left_out:
         return condition_true(CARDS_HEALTHY, "CardsLeftOut", _left_out(reading.left_out))
@@ -204,38 +199,25 @@ def _cards_healthy(layout: Layout | None, reading: Reading) -> ConditionState:
 
 
 def _cards_cordoned(layout: Layout | None, cordon: Cordon) -> ConditionState:
-    """True where a card is cordoned; words that name none are said in either case."""
-    placed = layout.cards if layout else ()
-    closed = [f"card {each.card.index} ({each.uuid})" for each in placed if each.card.cordoned]
-    message = "; ".join(filter(None, (_no_new_pods(closed), _unknown_words(cordon.unknown))))
+    """True where a card is cordoned. Unknown words of the annotation are named in any case."""
+    cards = layout.cards if layout else ()
+    closed = [f"card {placed.card.index} ({placed.uuid})" for placed in cards if placed.card.cordoned]
+    messages = []
+    if closed:
+        messages.append(
+            f"no new pod comes to {', '.join(closed)}, pods that are there stay: take them out of the"
+            f" annotation {CORDON_ANNOTATION} when they shall serve again"
+        )
     if cordon.unknown:
-        state = condition_true if closed else condition_false
-        return state(CARDS_CORDONED, "UnknownCards", message)
-    return condition_true(CARDS_CORDONED, "Cordoned", message) if closed else _NONE_CORDONED
-
-
-def _no_new_pods(closed: Sequence[str]) -> str:
-    if not closed:
-        return ""
-    return (
-        f"no new pod comes to {', '.join(closed)}, pods that are there stay: take them out of the annotation"
-        f" {CORDON_ANNOTATION} when they shall serve again"
-    )
-
-
-def _unknown_words(words: Sequence[str]) -> str:
-    if not words:
-        return ""
-    return (
-        f"the annotation {CORDON_ANNOTATION} has {', '.join(map(repr, words[:_MAX_WORDS]))}, which is no"
-        " card of this node and cordons nothing: use UUIDs or indices of its cards, with commas in between"
-    )
-
-
-def _unhealthy(cards: Sequence[PlacedCard]) -> Iterator[str]:
-    for placed in cards:
-        if not placed.card.healthy:
-            yield f"card {placed.card.index} ({placed.uuid}): {placed.card.reason or 'unhealthy'}"
+        messages.append(
+            f"the annotation {CORDON_ANNOTATION} has {', '.join(map(repr, cordon.unknown[:_MAX_WORDS]))},"
+            " which is no card of this node and cordons nothing: use UUIDs or indices of its cards, with"
+            " commas in between"
+        )
+    if not messages:
+        return condition_false(CARDS_CORDONED, "NoneCordoned")
+    state = condition_true if closed else condition_false
+    return state(CARDS_CORDONED, "UnknownCards" if cordon.unknown else "Cordoned", "; ".join(messages))
 
 
 def _left_out(cards: Sequence[LeftOutCard]) -> str:
@@ -254,18 +236,20 @@ def _ledger_in_sync(offering: Offering, annotations: AnnotationState) -> Conditi
             return condition_false(LEDGER_IN_SYNC, LAYOUT_UNKNOWN, message)
         return condition_unknown(LEDGER_IN_SYNC, postponed.reason, message)
     if not annotations.pod_resources_available:
-        return condition_unknown(LEDGER_IN_SYNC, KUBELET_SILENT.reason, KUBELET_SILENT.message)
+        return condition_unknown(
+            LEDGER_IN_SYNC, POD_RESOURCES_UNAVAILABLE.reason, POD_RESOURCES_UNAVAILABLE.message
+        )
     if too_much := [difference for difference in annotations.differences if difference.kind in TOO_MUCH]:
-        return condition_false(LEDGER_IN_SYNC, "OverCommitted", _told(too_much))
+        return condition_false(LEDGER_IN_SYNC, "OverCommitted", _sentences(too_much))
     if annotations.differing:
         message = (
             "annotations that differ from the kubelet's books and could not be set right, which is tried"
             f" again: {_first_few(annotations.differing)}"
         )
         return condition_false(LEDGER_IN_SYNC, "RepairPending", message)
-    if annotations.forgotten:
+    if annotations.lost:
         message = (
-            f"the kubelet has lost the units of pods that run: {', '.join(annotations.forgotten)}; what they"
+            f"the kubelet has lost the units of pods that run: {', '.join(annotations.lost)}; what they"
             " have is kept free for them: delete these pods, so that their controllers make them anew, and"
             " take the file of a static pod away for a moment"
         )
@@ -277,34 +261,31 @@ def _ledger_in_sync(offering: Offering, annotations: AnnotationState) -> Conditi
         )
         return condition_false(LEDGER_IN_SYNC, "ForeignUnits", message)
     if annotations.differences:
-        return condition_false(LEDGER_IN_SYNC, "BooksDiffer", _told(annotations.differences))
-    return condition_true(LEDGER_IN_SYNC, "InSync", _without_checkpoint(annotations.checkpoint_problem))
+        return condition_false(LEDGER_IN_SYNC, "BooksDiffer", _sentences(annotations.differences))
+    message = ""
+    if annotations.checkpoint_problem:
+        message = (
+            "the kubelet's checkpoint cannot be read, pods are known by name and annotation alone: mount the"
+            f" kubelet's folder device-plugins as the manifests do; {annotations.checkpoint_problem}"
+        )
+    return condition_true(LEDGER_IN_SYNC, "InSync", message)
 
 
-def _told(differences: Sequence[Difference]) -> str:
-    """Returns the first few in their own words, and how many more there are."""
+def _sentences(differences: Sequence[Difference]) -> str:
     return _first_few([difference.sentence for difference in differences])
 
 
 def _first_few(sentences: Sequence[str]) -> str:
-    """A node may have hundreds of pods, and a condition takes 32 KiB."""
-    more = len(sentences) - _MAX_DIFFERENCES
+    more = len(sentences) - _MAX_SENTENCES
     rest = f"; and {more} more" if more > 0 else ""
-    return "; ".join(sentences[:_MAX_DIFFERENCES]) + rest
-
-
-def _without_checkpoint(problem: str) -> str:
-    if not problem:
-        return ""
-    return (
-        "the kubelet's checkpoint cannot be read, pods are known by name and annotation alone: mount the"
-        f" kubelet's folder device-plugins as the manifests do; {problem}"
-    )
+    return "; ".join(sentences[:_MAX_SENTENCES]) + rest
 
 
 def _unit_too_fine(spec: NodeSpec, offering: Offering) -> ConditionState:
     if offering.finest_unit is None or offering.refused_unit is None:
-        return _fits(offering)
+        if offering.layout is None:
+            return condition_unknown(UNIT_TOO_FINE, "NothingOffered", "nothing is offered: see Registered")
+        return condition_false(UNIT_TOO_FINE, "Fits")
     if offering.postponed and not _concerns(spec, offering, offering.refused_unit):
         return condition_unknown(UNIT_TOO_FINE, offering.postponed.reason, offering.postponed.message)
     refused = part_of(offering.refused_unit, ResourceClass.MEMORY)
@@ -318,17 +299,11 @@ def _unit_too_fine(spec: NodeSpec, offering: Offering) -> ConditionState:
     return condition_true(UNIT_TOO_FINE, "TooManyUnits", message)
 
 
-def _fits(offering: Offering) -> ConditionState:
-    if offering.layout is None:
-        return condition_unknown(UNIT_TOO_FINE, "NothingOffered", "nothing is offered: see Registered")
-    return condition_false(UNIT_TOO_FINE, "Fits")
-
-
 def _concerns(spec: NodeSpec, offering: Offering, unit: NodeUnit) -> bool:
-    """Whether ``unit`` is asked for now, or in force: an offering that is kept may be of an earlier spec."""
+    """Whether ``unit`` is asked for now, or in force: an offering that was kept may be of an earlier spec."""
     in_force = offering.layout.unit if offering.layout else None
     desired = unit_asked_for(spec.mode, UnitFields(spec.memory_unit, spec.slices_per_card))
-    return any(each is not None and each.meanings == unit.meanings for each in (in_force, desired))
+    return any(known is not None and known.meanings == unit.meanings for known in (in_force, desired))
 
 
 def _unit_change_blocked(spec: NodeSpec, offering: Offering) -> ConditionState:
@@ -347,7 +322,7 @@ def _unit_change_blocked(spec: NodeSpec, offering: Offering) -> ConditionState:
 
 
 def _gone(pods: Sequence[str], holding: str) -> str:
-    """Returns, of as many pods as are named to people, ``this pod is gone, which holds ...: NAME``."""
+    """Returns words such as ``this pod is gone, which holds ...: NAME``."""
     more = len(pods) - _MAX_PODS
     rest = f" and {more} more" if more > 0 else ""
     who = "this pod is gone" if len(pods) == 1 else f"these {len(pods)} pods are gone"
@@ -355,7 +330,6 @@ def _gone(pods: Sequence[str], holding: str) -> str:
 
 
 def _s(pods: Sequence[str]) -> str:
-    """Returns the ending of the verb."""
     return "s" if len(pods) == 1 else ""
 
 
@@ -366,7 +340,7 @@ def _renaming(spec: NodeSpec, offering: Offering) -> str:
 
 
 def _change(spec: NodeSpec, layout: Layout) -> str:
-    """Returns which field of the policy asks for another unit than that of ``layout``."""
+    """Returns the field of the policy that asks for another unit than ``layout`` has."""
     desired, served = desired_unit(spec), layout.unit
     if [part.resource for part in desired.parts] != [part.resource for part in served.parts]:
         return f"mode {spec.mode}"

@@ -1,11 +1,11 @@
-"""What Prometheus reads of a node and its cards. Pure."""
+"""Metrics of a node and its cards. Pure."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from heapq import nlargest
 
 from gpushare_core.api.enums import Health
-from gpushare_core.api.node_object import CardStatus, NodeSpec, NodeStatus
+from gpushare_core.api.share_node import NodeSpec, NodeStatus
 from gpushare_core.placement.modes.table import NODE_MODES, class_of_lock
 from gpushare_core.process.metrics import Gauge, Sample
 from gpushare_plugin.decide.use.container_use import MeasuredUse
@@ -28,7 +28,7 @@ CONTAINER_REQUESTED = Gauge(
     "gpushare_container_memory_requested_bytes", "What it asked for of the card.", CONTAINER_LABELS
 )
 MAX_CONTAINERS = 256
-"""Of a node, those that use most: more pods than a kubelet takes by default, each with two containers."""
+"""Of a node, those that use most. A kubelet takes 110 pods by default: two containers of each are fewer."""
 CARD_UNITS = Gauge("gpushare_card_units", "Units of the card, by the status.", ("node", "card", "state"))
 NAMESPACE_UNITS = Gauge(
     "gpushare_namespace_units", "Units that the pods of a namespace hold.", ("node", "resource", "namespace")
@@ -54,7 +54,7 @@ NODE_GAUGES = (
 
 
 def card_figures(node: str, cards: Sequence[PhysicalCard]) -> Iterator[Sample]:
-    """Yields what the source of devices tells, also of cards that are not shared."""
+    """Yields the reading of the source of devices, also of cards that are not shared."""
     healthy = sum(card.healthy for card in cards)
     yield CARDS.at(healthy, node, Health.HEALTHY.value)
     yield CARDS.at(len(cards) - healthy, node, Health.UNHEALTHY.value)
@@ -65,7 +65,7 @@ def card_figures(node: str, cards: Sequence[PhysicalCard]) -> Iterator[Sample]:
 
 
 def use_figures(node: str, measured: MeasuredUse) -> Iterator[Sample]:
-    """Yields what is in use; of containers only where that can be told."""
+    """Yields the memory in use; of containers only where that is known."""
     for card, used in measured.cards.items():
         yield CARD_USED.at(used, node, card)
     if measured.problem:
@@ -78,7 +78,6 @@ def use_figures(node: str, measured: MeasuredUse) -> Iterator[Sample]:
 
 
 def status_figures(node: str, spec: NodeSpec, status: NodeStatus) -> Iterator[Sample]:
-    """Yields what the GPUShareNode says: conditions, and who has how much."""
     for condition in status.conditions:
         if condition.status in ("True", "False"):
             yield CONDITION.at(condition.status == "True", node, condition.type)
@@ -86,14 +85,16 @@ def status_figures(node: str, spec: NodeSpec, status: NodeStatus) -> Iterator[Sa
         yield UNITS.at(allocated, node, resource, ALLOCATED)
         yield UNITS.at(max(0, total - allocated), node, resource, FREE)
     for card in status.cards:
-        yield from _card_figures(node, card)
+        yield CARD_UNITS.at(card.allocated_units, node, card.uuid, ALLOCATED)
+        yield CARD_UNITS.at(max(0, card.units - card.allocated_units), node, card.uuid, FREE)
+        yield CARD_PODS.at(len({share.uid for share in card.pods}), node, card.uuid)
     held = _held_by_namespace(spec, status)
-    for (resource, namespace), units in nlargest(MAX_NAMESPACES, held.items(), key=lambda each: each[1]):
+    for (resource, namespace), units in nlargest(MAX_NAMESPACES, held.items(), key=lambda item: item[1]):
         yield NAMESPACE_UNITS.at(units, node, resource, namespace)
 
 
 def _totals(spec: NodeSpec, status: NodeStatus) -> Iterator[tuple[str, int, int]]:
-    """Yields resource, total and allocated; in mode Mixed of each resource."""
+    """Yields resource, total and allocated, in mode Mixed of each resource."""
     if status.resources:
         yield from ((resource.resource, resource.total, resource.allocated) for resource in status.resources)
     elif spec.mode in NODE_MODES:
@@ -102,7 +103,7 @@ def _totals(spec: NodeSpec, status: NodeStatus) -> Iterator[tuple[str, int, int]
 
 
 def _held_by_namespace(spec: NodeSpec, status: NodeStatus) -> Counter[tuple[str, str]]:
-    """Returns resource and namespace -> units; in mode Mixed the resource is what the card serves now."""
+    """Returns resource and namespace -> units; in mode Mixed the resource is the one of the card's lock."""
     served = NODE_MODES[spec.mode].served if spec.mode in NODE_MODES else ()
     usual = served[0].resource.value if served else ""
     held: Counter[tuple[str, str]] = Counter()
@@ -111,9 +112,3 @@ def _held_by_namespace(spec: NodeSpec, status: NodeStatus) -> Counter[tuple[str,
         for share in card.pods:
             held[locked.value if locked else usual, share.namespace] += share.units
     return held
-
-
-def _card_figures(node: str, card: CardStatus) -> Iterator[Sample]:
-    yield CARD_UNITS.at(card.allocated_units, node, card.uuid, ALLOCATED)
-    yield CARD_UNITS.at(max(0, card.units - card.allocated_units), node, card.uuid, FREE)
-    yield CARD_PODS.at(len({share.uid for share in card.pods}), node, card.uuid)

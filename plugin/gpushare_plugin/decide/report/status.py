@@ -1,4 +1,4 @@
-"""The status of a GPUShareNode: every card, and who has what on it."""
+"""The status of a GPUShareNode: every card, and which containers have how much of it."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
@@ -8,10 +8,9 @@ import msgspec
 from gpushare_core.api import bounds
 from gpushare_core.api.conditions import ConditionState, dated_conditions
 from gpushare_core.api.enums import Health
-from gpushare_core.api.node_object import (
+from gpushare_core.api.share_node import (
     CardFault,
     CardStatus,
-    Condition,
     GPUShareNode,
     MemoryTotals,
     NodeStatus,
@@ -20,7 +19,6 @@ from gpushare_core.api.node_object import (
     UnitTotals,
 )
 from gpushare_core.placement.modes.table import class_of_lock, mode_dividing, mode_serving
-from gpushare_core.placement.quantity import format_memory
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_core.placement.units import part_of
 from gpushare_core.process.version import VERSION
@@ -30,7 +28,8 @@ from gpushare_plugin.decide.offer.offering import Offering
 from gpushare_plugin.decide.report.card_summary import card_line, card_summary
 from gpushare_plugin.decide.units.layout import Layout, PlacedCard
 from gpushare_plugin.decide.units.locks import NO_LOCKS, Locks
-from gpushare_plugin.decide.use.container_use import Holding
+from gpushare_plugin.decide.units.quantity_text import quantity_text
+from gpushare_plugin.decide.use.container_use import ContainerShare
 from gpushare_plugin.decide.use.reported_use import NOTHING_USED, ReportedUse
 
 
@@ -45,18 +44,22 @@ def node_status(
     use: ReportedUse = NOTHING_USED,
     now: datetime,
 ) -> NodeStatus:
-    """Returns what to write; equal to what is there already where nothing changed."""
+    """Returns what to write; equal to the present status where nothing has changed."""
     layout = offering.layout
-    placed = sorted(layout.cards, key=lambda each: each.card.index) if layout else []
-    cards = [_card(each, layout, allocations, locks, use) for each in placed] if layout else []
+    placed = sorted(layout.cards, key=lambda card: card.card.index) if layout else []
+    cards = [_card(card, layout, allocations, locks, use) for card in placed] if layout else []
+    mode = mode_dividing(layout.unit).name if layout else ""
+    summary = " ".join(card_summary(card, mode) for card in cards)
     status = NodeStatus(
         observed_generation=share_node.metadata.generation,
         plugin_version=VERSION,
         memory_unit=layout.unit.text if layout else "",
         dialect=offering.dialect.name if layout else "",
-        summary=_summary(layout, cards),
-        card_summaries=_card_summaries(layout, cards),
-        units=_units(cards),
+        summary=printable(summary, max_bytes=bounds.SUMMARY),
+        card_summaries=[printable(card_line(card, mode), max_bytes=bounds.CARD_SUMMARY) for card in cards],
+        units=UnitTotals(
+            total=sum(card.units for card in cards), allocated=sum(card.allocated_units for card in cards)
+        ),
         memory=_memory(layout, cards, use),
         resources=[*_resources(layout, cards)] if layout and layout.is_mixed else [],
         cards=cards,
@@ -68,9 +71,8 @@ def node_status(
 def with_conditions(
     status: NodeStatus, share_node: GPUShareNode, states: Iterable[ConditionState], *, now: datetime
 ) -> NodeStatus:
-    """Returns ``status`` with other conditions, each with its times."""
     before, generation = share_node.status.conditions, share_node.metadata.generation
-    dated = dated_conditions(states, before=before, generation=generation, now=now, of=Condition)
+    dated = dated_conditions(states, before=before, generation=generation, now=now)
     return msgspec.structs.replace(status, conditions=dated)
 
 
@@ -81,7 +83,7 @@ def kept_status(
     faults: Sequence[CardFault] = (),
     now: datetime,
 ) -> NodeStatus:
-    """Returns what to write where it is not known who has what: what was recorded stays."""
+    """Returns what to write while it is not known which pods have what: the recorded cards stay."""
     status = msgspec.structs.replace(
         share_node.status,
         observed_generation=share_node.metadata.generation,
@@ -98,7 +100,7 @@ def _card(
     locks: Locks,
     use: ReportedUse,
 ) -> CardStatus:
-    """A card that is open to several classes counts as the first of them, which is memory."""
+    """A card without a lock counts in units of the first class, which is memory."""
     card, lock = placed.card, locks.get(placed.uuid)
     units = {
         resource_class: _units_of(placed.uuid, layout.of(resource_class)) for resource_class in layout.classes
@@ -106,7 +108,7 @@ def _card(
     return CardStatus(
         index=card.index,
         uuid=card.uuid,
-        model=printable(card.model, most_bytes=bounds.MODEL),
+        model=printable(card.model, max_bytes=bounds.MODEL),
         memory=quantity_text(card.memory),
         first_unit=placed.first,
         units=units[lock or layout.classes[0]],
@@ -116,10 +118,10 @@ def _card(
         numa_node=card.numa_node,
         link_group=card.link_group if card.link_group >= 0 else None,
         health=Health.HEALTHY if card.healthy else Health.UNHEALTHY,
-        health_reason=printable(card.reason, most_bytes=bounds.HEALTH_REASON),
+        health_reason=printable(card.reason, max_bytes=bounds.HEALTH_REASON),
         cordoned=card.cordoned,
         lock=mode_serving(lock).name if lock else "",
-        offers={resource.value: each for resource, each in units.items()} if layout.is_mixed else {},
+        offers={resource.value: count for resource, count in units.items()} if layout.is_mixed else {},
         pods=sorted(_shares(card.uuid, allocations, use), key=_by_name),
     )
 
@@ -132,12 +134,12 @@ def _shares(uuid: str, allocations: Sequence[PodAllocation], use: ReportedUse) -
     for allocation in allocations:
         for container, cards in allocation.containers.items():
             if uuid in cards:
-                key = Holding(allocation.pod.name, allocation.pod.uid, container, uuid)
+                key = ContainerShare(allocation.pod.name, allocation.pod.uid, container, uuid)
                 yield PodShare(
-                    namespace=printable(allocation.pod.name.namespace, most_bytes=bounds.WORD),
-                    name=printable(allocation.pod.name.name, most_bytes=bounds.NAME),
-                    uid=printable(allocation.pod.uid, most_bytes=bounds.UID),
-                    container=printable(container, most_bytes=bounds.WORD),
+                    namespace=printable(allocation.pod.name.namespace, max_bytes=bounds.WORD),
+                    name=printable(allocation.pod.name.name, max_bytes=bounds.NAME),
+                    uid=printable(allocation.pod.uid, max_bytes=bounds.UID),
+                    container=printable(container, max_bytes=bounds.WORD),
                     units=cards[uuid],
                     used_memory=quantity_text(use.containers.get(key, 0)),
                     orphaned=allocation.orphaned,
@@ -145,9 +147,9 @@ def _shares(uuid: str, allocations: Sequence[PodAllocation], use: ReportedUse) -
 
 
 def _faults(faults: Sequence[CardFault]) -> list[CardFault]:
-    """The driver names cards as it likes: one that no status may name has none."""
+    """Leaves out cards whose UUID, which the driver chooses, no status may have."""
     return [
-        msgspec.structs.replace(fault, message=printable(fault.message, most_bytes=bounds.FAULT_MESSAGE))
+        msgspec.structs.replace(fault, message=printable(fault.message, max_bytes=bounds.FAULT_MESSAGE))
         for fault in faults
         if bounds.is_card_uuid(fault.uuid)
     ]
@@ -157,28 +159,8 @@ def _by_name(share: PodShare) -> tuple[str, str, str, str]:
     return (share.namespace, share.name, share.uid, share.container)
 
 
-def _summary(layout: Layout | None, cards: list[CardStatus]) -> str:
-    if layout is None:
-        return ""
-    mode = mode_dividing(layout.unit).name
-    return printable(" ".join(card_summary(card, mode) for card in cards), most_bytes=bounds.SUMMARY)
-
-
-def _card_summaries(layout: Layout | None, cards: Sequence[CardStatus]) -> list[str]:
-    if layout is None:
-        return []
-    mode = mode_dividing(layout.unit).name
-    return [printable(card_line(card, mode), most_bytes=bounds.CARD_SUMMARY) for card in cards]
-
-
-def _units(cards: list[CardStatus]) -> UnitTotals:
-    return UnitTotals(
-        total=sum(card.units for card in cards), allocated=sum(card.allocated_units for card in cards)
-    )
-
-
 def _resources(layout: Layout, cards: Sequence[CardStatus]) -> Iterator[ResourceTotals]:
-    """Yields what the kubelet shows of each class: what the cards offer that serve no other."""
+    """Yields what the kubelet shows of each class: units of the cards that are not locked to another."""
     for resource in layout.classes:
         own = [card for card in cards if class_of_lock(card.lock) is resource]
         free = [card for card in cards if not card.lock]
@@ -192,29 +174,22 @@ def _resources(layout: Layout, cards: Sequence[CardStatus]) -> Iterator[Resource
 def _memory(layout: Layout | None, cards: list[CardStatus], use: ReportedUse) -> MemoryTotals:
     if layout is None:
         return MemoryTotals()
-    text = _family(layout)
-    total = sum(_memory_of(card, card.units, layout) for card in cards)
-    allocated = sum(_memory_of(card, card.allocated_units, layout) for card in cards)
-    return MemoryTotals(
-        total=quantity_text(total, like=text),
-        allocated=quantity_text(allocated, like=text),
-        used=quantity_text(sum(use.cards.get(card.uuid, 0) for card in cards), like=text),
+    sums = (
+        sum(_memory_of(card, card.units, layout) for card in cards),
+        sum(_memory_of(card, card.allocated_units, layout) for card in cards),
+        sum(use.cards.get(card.uuid, 0) for card in cards),
     )
+    total, allocated, used = (quantity_text(size, like=_family(layout)) for size in sums)
+    return MemoryTotals(total=total, allocated=allocated, used=used)
 
 
 def _memory_of(card: CardStatus, units: int, layout: Layout) -> int:
     of_class = layout.of(class_of_lock(card.lock) or layout.classes[0])
-    placed = next(each for each in of_class.cards if each.uuid == card.uuid)
+    placed = next(placed for placed in of_class.cards if placed.uuid == card.uuid)
     return of_class.memory_of(units, placed)
 
 
 def _family(layout: Layout) -> str:
-    """Returns a quantity in the suffixes that are to be written."""
+    """Returns a quantity with the kind of suffix that is to be written."""
     memory = part_of(layout.unit, ResourceClass.MEMORY)
     return memory.text if memory else "1Gi"
-
-
-def quantity_text(size: int, like: str = "1Gi") -> str:
-    """Returns ``size`` bytes exactly, in the shorter family of suffixes; in that of ``like`` on ties."""
-    other = "1M" if like.endswith("i") else "1Mi"
-    return min(format_memory(size, like=like), format_memory(size, like=other), key=len)

@@ -1,8 +1,7 @@
 """Units that the plugin of a replaced system gave out, under device IDs of its own.
 
-The kubelet keeps them in its books, under a resource that may be ours now, for as long as their pods run. Of
-shared cards the IDs tell how many they are and no more: the kubelet took any, and that plugin gave its
-containers the card that the pod's annotation named.
+The kubelet keeps them, under a resource that may be ours now, as long as their pods run. IDs of shared cards
+say only how many units there are: that plugin gave its containers the card of the pod's annotation.
 """
 
 from array import array
@@ -23,7 +22,7 @@ _DIALECTS: Mapping[str, Dialect] = {
 
 
 def dialect_of(name: str) -> Dialect:
-    """Returns whose the extended resource ``name`` is; ours are those of no replaced system."""
+    """Returns the dialect of the extended resource ``name``. Our own names belong to no replaced system."""
     return _DIALECTS[name]
 
 
@@ -52,27 +51,27 @@ class ForeignUnits:
 
     @property
     def key(self) -> tuple[str, int, int]:
-        """No two pods have that in common."""
+        """Differs between any two pods."""
         prefix, numbers = next(iter(self.numbers.items()))
         return prefix, min(numbers, default=-1), self.count
 
     def view(self, layout: Layout) -> Layout:
-        """Returns the units of the class that these are of; where nothing serves it, of the first class."""
+        """Returns the units of the class of these; of the first class where nothing serves theirs."""
         return layout.of(self.class_in(layout))
 
     def class_in(self, layout: Layout) -> ResourceClass:
-        """Returns as what these count in ``layout``."""
+        """Returns the class as which these count in ``layout``."""
         resource = RESOURCES[self.name]
         return resource if resource in layout.classes else layout.classes[0]
 
     def cards(self, layout: Layout) -> list[PlacedCard]:
-        """Returns the card; all of them while it is unknown which, none where the node does not have it."""
+        """Returns the card: all cards while it is unknown which, none where the node does not have it."""
         named = [card for card in layout.cards if self.card in (card.uuid, str(card.card.index))]
         return named or (list(layout.cards) if self.is_on_unknown(layout) else [])
 
     def is_on_unknown(self, layout: Layout) -> bool:
-        """Whether nothing tells the card. An index that no card has is from before one went: those after it
-        have others since."""
+        """Whether nothing says which card. An index that no card has is from before a card went: the cards
+        after that one have other indices since."""
         indexes = {str(card.card.index) for card in layout.cards}
         return not self.card or (self.card.isdecimal() and self.card not in indexes)
 
@@ -89,9 +88,9 @@ class ForeignUnits:
         return -(-count * self.size // of_one)
 
     def has_size_of(self, layout: Layout) -> bool:
-        """Whether one of them is one unit of ``layout``, as far as that is known."""
-        told = self.size if self.is_memory else 0
-        return not told or self.view(layout).only.meaning == (ResourceClass.MEMORY, told)
+        """Whether one of these is one unit of ``layout``, as far as their size is known."""
+        size = self.size if self.is_memory else 0
+        return not size or self.view(layout).only.meaning == (ResourceClass.MEMORY, size)
 
     @property
     def is_memory(self) -> bool:
@@ -103,12 +102,14 @@ ForeignContainers = Mapping[str, tuple[ForeignUnits, ...]]
 
 
 def foreign_doubt(foreign: ForeignUnits, layout: Layout) -> str:
-    """Returns for people why these units may be fewer than they count as; empty where they are not."""
+    """Returns for people why these may be fewer units than they count as; empty where they are not."""
     if not foreign.has_size_of(layout):
         return f"{foreign.count} units of {foreign.size // MIB}Mi each"
     if foreign.is_on_unknown(layout):
-        told = f"index {foreign.card}, which none has" if foreign.card else "nothing"
-        return f"{foreign.count} units of one card, of which its plugin's answer or an annotation says {told}"
+        named = f"index {foreign.card}, which none has" if foreign.card else "nothing"
+        return (
+            f"{foreign.count} units of one card, of which its plugin's answer or an annotation says {named}"
+        )
     return ""
 
 
@@ -141,7 +142,7 @@ def _foreign(name: str, ids: Iterable[str]) -> tuple[ForeignUnits, ...]:
     for text in ids:
         prefix, number = _split(text)
         numbers.setdefault(prefix, set()).update(number)
-    return (ForeignUnits(name, {each: array("I", sorted(numbers[each])) for each in sorted(numbers)}),)
+    return (ForeignUnits(name, {prefix: array("I", sorted(numbers[prefix])) for prefix in sorted(numbers)}),)
 
 
 def _whole_card(text: str) -> str:
@@ -150,7 +151,7 @@ def _whole_card(text: str) -> str:
 
 
 def _split(text: str) -> tuple[str, list[int]]:
-    """Returns what is before the number at the end, and that; all of it where the two would not make it."""
+    """Returns a prefix and the number at the end; no number where both together would not be ``text``."""
     prefix, hyphen, number = text.rpartition("-")
     is_number = number.isascii() and number.isdecimal() and len(number) < 10 and str(int(number)) == number
     return (prefix + hyphen, [int(number)]) if hyphen and is_number else (text, [])
@@ -163,15 +164,15 @@ def foreign_shares(foreign: Iterable[ForeignUnits], layout: Layout) -> dict[str,
     """
     shares: dict[str, int] = {}
     counted: set[str] = set()
-    for each in foreign:
-        ids, view = {*each.ids} - counted, each.view(layout)
+    for devices in foreign:
+        ids, view = {*devices.ids} - counted, devices.view(layout)
         counted |= ids
-        for placed in each.cards(view) if ids else ():
-            units = shares.get(placed.uuid, 0) + each.units_on(placed, view, len(ids))
-            shares[placed.uuid] = units if each.is_memory else placed.units
+        for placed in devices.cards(view) if ids else ():
+            units = shares.get(placed.uuid, 0) + devices.units_on(placed, view, len(ids))
+            shares[placed.uuid] = units if devices.is_memory else placed.units
     return shares
 
 
 def foreign_classes(foreign: Iterable[ForeignUnits], layout: Layout) -> dict[str, ResourceClass]:
     """Returns card UUID -> the class that ``foreign`` units have of it."""
-    return {placed.uuid: each.class_in(layout) for each in foreign for placed in each.cards(layout)}
+    return {placed.uuid: devices.class_in(layout) for devices in foreign for placed in devices.cards(layout)}

@@ -10,9 +10,10 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 
 from gpushare_core.api.enums import Health
-from gpushare_core.api.node_object import CardStatus, NodeStatus
+from gpushare_core.api.share_node import CardStatus, NodeStatus
 from gpushare_core.placement.quantity import parse_memory
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_core.placement.units import Meaning, NodeUnit, Unit, parse_node_unit
@@ -70,7 +71,7 @@ class Layout:
 
     @property
     def classes(self) -> tuple[ResourceClass, ...]:
-        """What a card serves of which nobody has anything."""
+        """What a card serves as long as nobody has units of it."""
         return tuple(part.resource for part in self.unit.parts)
 
     @property
@@ -90,7 +91,7 @@ class Layout:
     def _block(self, placed: PlacedCard, before: Sequence[Unit], part: Unit) -> PlacedCard:
         """Blocks have room for a card's whole memory, so that a change of what is reserved moves none."""
         memory = placed.card.memory
-        first = placed.first + sum(each.units_in(memory) for each in before)
+        first = placed.first + sum(unit.units_in(memory) for unit in before)
         return _place(placed.card, first, part, self.reserved)
 
     def room_of(self, card: str) -> int:
@@ -110,12 +111,10 @@ class Layout:
         return None
 
     def memory_of(self, units: int, placed: PlacedCard) -> int:
-        """Returns the bytes that ``units`` of a card are, in a layout of one class."""
         return self.only.memory_of(units, max(0, placed.card.memory - self.reserved))
 
     @property
     def units(self) -> int:
-        """Of all cards together."""
         return sum(placed.units for placed in self.cards)
 
     @property
@@ -129,20 +128,18 @@ class Layout:
 
     def card_of(self, number: int) -> PlacedCard | None:
         """Returns the card that unit ``number`` lies on; in the gap that reserved memory leaves, too."""
-        before = bisect_right(self.cards, number, key=_first)
+        before = bisect_right(self.cards, number, key=attrgetter("first"))
         placed = self.cards[before - 1] if before else None
         return placed if placed and number < placed.end else None
 
     def stopped(self, reason: str) -> "Layout":
-        """Returns the same units on cards that are not healthy."""
-        stopped = (replace(each.card, healthy=False, reason=reason) for each in self.cards)
-        cards = (replace(each, card=card) for each, card in zip(self.cards, stopped, strict=True))
-        return replace(self, cards=tuple(cards))
+        stopped = [replace(placed.card, healthy=False, reason=reason) for placed in self.cards]
+        return self.on(stopped)
 
     def on(self, present: Iterable[PhysicalCard]) -> "Layout":
         """Returns the same units on its cards as they are now; one that is not ``present`` is gone."""
         now = {card.uuid: card for card in present}
-        cards = (replace(each, card=_in_place(now.get(each.uuid), each.card)) for each in self.cards)
+        cards = (replace(placed, card=_in_place(now.get(placed.uuid), placed.card)) for placed in self.cards)
         return replace(self, cards=tuple(cards))
 
     def shares(self, numbers: Sequence[int]) -> dict[str, int]:
@@ -163,10 +160,6 @@ class Layout:
         return self.unit.meanings, [(placed.uuid, placed.first, placed.card.memory) for placed in self.cards]
 
 
-def _first(placed: PlacedCard) -> int:
-    return placed.first
-
-
 def lay_out(
     cards: Sequence[PhysicalCard], unit: NodeUnit, *, reserved: int, places: Places | None = None
 ) -> Layout:
@@ -177,13 +170,13 @@ def lay_out(
     """
     fixed = places or {}
     placed = [_place(card, fixed[card.uuid], unit, reserved) for card in cards if card.uuid in fixed]
-    taken = sorted((each.first, each.end) for each in placed if each.room)
+    taken = sorted((card.first, card.end) for card in placed if card.room)
     for card in cards:
         if card.uuid not in fixed:
             added = _place(card, _gap(taken, unit.units_in(card.memory)), unit, reserved)
             placed.append(added)
             taken = sorted([*taken, (added.first, added.end)])
-    return Layout(unit, tuple(sorted(placed, key=lambda each: (each.first, each.room))), reserved)
+    return Layout(unit, tuple(sorted(placed, key=lambda card: (card.first, card.room))), reserved)
 
 
 def _place(card: PhysicalCard, first: int, unit: NodeUnit, reserved: int) -> PlacedCard:
@@ -244,7 +237,7 @@ def recorded_layout(status: NodeStatus) -> Layout | None:
     if layout.is_mixed:
         return layout
     units = {card.uuid: card.units for card in status.cards}
-    return replace(layout, cards=tuple(replace(each, units=units[each.uuid]) for each in layout.cards))
+    return replace(layout, cards=tuple(replace(placed, units=units[placed.uuid]) for placed in layout.cards))
 
 
 def _recorded(card: CardStatus) -> PhysicalCard:

@@ -1,6 +1,6 @@
 """Which class a card serves alone: in mode Mixed its first use locks it, until nobody has anything of it.
 
-No state is kept: locks follow from what the kubelet has assigned, is assigning, or has forgotten.
+No state is kept: locks follow from what the kubelet has assigned, is assigning, or has lost.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

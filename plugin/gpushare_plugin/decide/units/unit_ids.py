@@ -16,7 +16,7 @@ CAPACITY = len(ALPHABET) ** ID_LENGTH
 
 _HYPHEN, _DIGITS = ALPHABET.index("-"), range(ALPHABET.index("0"), ALPHABET.index("9") + 1)
 SHORT = frozenset(first << 12 | _HYPHEN << 6 | third for first in _DIGITS for third in _DIGITS)
-"""Numbers the IDs of which have two letters: digits, without the hyphen between them."""
+"""Numbers whose IDs have two letters: digits, without the hyphen between them."""
 
 _VALUES = {letter: value for value, letter in enumerate(ALPHABET)}
 
@@ -46,7 +46,6 @@ def decode_id(unit_id: str) -> int:
 
 
 def known_numbers(ids: Iterable[str]) -> Iterator[int]:
-    """Yields the numbers of ``ids``, without those that name no unit."""
     for unit_id in ids:
         try:
             yield decode_id(unit_id)
@@ -67,20 +66,18 @@ class UnitSet:
 
     @classmethod
     def of(cls, holdings: Iterable[Sequence[int]]) -> "UnitSet":
-        """Returns the units of all ``holdings``: in each they are ascending and each there once."""
+        """Returns the units of all ``holdings``: in each they are ascending and there once."""
         found = cls()
         for numbers in holdings:
             found._put(numbers, 1)
         return found
 
     def discard(self, numbers: Iterable[int]) -> None:
-        """Removes ``numbers``, as far as they are members."""
         for number in numbers:
             self._members[number] = 0
 
     def discard_all(self, holdings: Iterable[Sequence[int]], *, but: Iterable[int] = ()) -> None:
-        """Removes the units of all ``holdings``, in each ascending and each there once, without those of
-        ``but``."""
+        """Removes the units of all ``holdings``, in each ascending and there once, but those of ``but``."""
         kept = [number for number in but if self._members[number]]
         for numbers in holdings:
             self._put(numbers, 0)
@@ -95,11 +92,9 @@ class UnitSet:
             self._members[number] = member
 
     def has(self, number: int) -> bool:
-        """Whether ``number`` is a member."""
         return bool(self._members[number])
 
     def count(self, within: range) -> int:
-        """Returns how many members lie in ``within``."""
         return self._members.count(1, within.start, within.stop)
 
     def lowest(self, amount: int, within: range) -> list[int]:

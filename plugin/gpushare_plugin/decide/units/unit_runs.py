@@ -18,8 +18,8 @@ _ZERO = ALPHABET[:1].encode()
 _AT_ONCE = 256, 16, 1
 """Units that the patterns have one after the other: each match costs as much as four of them."""
 _FIRST_WINDOW, _GROWTH = 4096, 2
-"""Bytes that are looked at together at first, and how many times as many after each that held units of ours
-alone: it begins anew after each ID that is none of ours, and would look at all the rest again."""
+"""Bytes of the first window, and by how much windows grow that held units of ours alone. Reading begins anew
+after each foreign ID: without windows it would look at all the rest each time."""
 _NO_LETTER = b"!"
 """Base64 does not have it."""
 _OURS, _STANDARD = ALPHABET.encode(), ALPHABET.translate(str.maketrans("-_", "+/")).encode()
@@ -33,23 +33,23 @@ _IS_DIGIT, _IS_HYPHEN = (
 
 
 class UnitRuns:
-    """How one unit stands in a message: between a head, which tells the length of its ID, and a tail."""
+    """How one unit stands in a message: between a head, which says how long its ID is, and a tail."""
 
     def __init__(self, head: Callable[[int], bytes], tail: bytes = b"") -> None:
         """``head``: by the length of the ID. It begins with a byte that no ID has."""
         self._head, self._tail = head(ID_LENGTH), tail
-        begin, short, end = (re.escape(each) for each in (self._head, head(_SHORT_LENGTH), tail))
+        begin, short, end = (re.escape(part) for part in (self._head, head(_SHORT_LENGTH), tail))
         # Digit, hyphen, digit is an ID of Volcano's plugin; ours has no hyphen there.
         long = begin + b"(?![0-9]-[0-9])[A-Za-z0-9_-]{3}" + end
         others = short + b"[0-9]{2}" + end
         alike = begin + b"[^%b]" % re.escape(self._head[:1]) * ID_LENGTH + end
-        self._exactly = re.compile(b"|".join([*(long * each for each in _AT_ONCE), others]))
-        self._alike = re.compile(b"|".join([*(alike * each for each in _AT_ONCE), others]))
+        self._exactly = re.compile(b"|".join([*(long * count for count in _AT_ONCE), others]))
+        self._alike = re.compile(b"|".join([*(alike * count for count in _AT_ONCE), others]))
         self._short = re.compile(b"%b([0-9])([0-9])%b" % (short, end))
 
     def read(self, content: bytes, start: int, stop: int) -> "tuple[array[int], int]":
-        """Returns the numbers of the units that begin at ``start``, in their order, and where these units
-        end: at ``start``, where none begins there."""
+        """Returns the numbers of the units that begin at ``start``, in their order, and where they end: at
+        ``start`` where none begins there."""
         numbers, window = array("I"), _FIRST_WINDOW
         while True:
             found, end = self._within(content, start, min(stop, start + window))
@@ -68,7 +68,7 @@ class UnitRuns:
         return numbers or array("I"), end
 
     def _numbers(self, run: bytes) -> "array[int] | None":
-        """Returns the numbers of what looks like units; None where one of them is none of ours."""
+        """Returns the numbers of what looks like units; None where one of them is not ours."""
         run, short = self._short.subn(self._lengthened, run)
         first, stride = len(self._head), len(self._head) + ID_LENGTH + len(self._tail)
         columns = [run[first + place :: stride] for place in range(ID_LENGTH)]

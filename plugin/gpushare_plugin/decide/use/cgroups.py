@@ -1,4 +1,4 @@
-"""Whose a process is, by the names of its cgroups.
+"""Which container a process belongs to, by the names of its cgroups.
 
 Kubelets and container runtimes put a pod's UID and a container's ID into the path of a cgroup, each in its
 own way: see the table in the tests. Sources: ``pkg/kubelet/cm/cgroup_manager_linux.go`` of Kubernetes, and
@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 
 class CgroupOwner(NamedTuple):
-    """A container as its node's kubelet and container runtime know it."""
+    """A container by the names that the kubelet and the container runtime give it."""
 
     pod_uid: str
-    """As the kubelet knows it: of a static pod the digest of its manifest."""
+    """The kubelet's: of a static pod the digest of its manifest."""
     container_id: str
     """Without the runtime's prefix; empty where the cgroup is the pod's own."""
 
@@ -22,14 +22,14 @@ class CgroupOwner(NamedTuple):
 _POD = re.compile(r"(?:^|-)pod([0-9a-f]{32}|[0-9a-f]{8}(?:[-_][0-9a-f]{4}){3}[-_][0-9a-f]{12})(?:\.slice)?$")
 _CONTAINER = re.compile(r"(?:^|[-:])([0-9a-f]{64})(?:\.scope)?$")
 _MONITOR = "conmon"
-"""CRI-O's process that watches over a container has a cgroup of its own beside it."""
+"""In the name of a cgroup for CRI-O's process that watches over a container."""
 
 
 def cgroup_owners(text: str) -> Sequence[CgroupOwner]:
-    """Returns to whom a process belongs of which ``text`` is ``/proc/PID/cgroup``; the outermost first.
+    """Returns the containers around a process, the outermost first. ``text``: its ``/proc/PID/cgroup``.
 
-    There are several where a pod runs containers of its own, or is a node. Of cgroups v1 the hierarchies
-    say the same as far as they say anything.
+    There are several where a pod runs containers of its own, or is a node. The hierarchies of cgroups v1 name
+    the same container, or none.
     """
     found: dict[CgroupOwner, None] = {}
     for line in text.splitlines():
@@ -40,7 +40,7 @@ def cgroup_owners(text: str) -> Sequence[CgroupOwner]:
 
 
 def _owners(names: Sequence[str]) -> Iterator[CgroupOwner]:
-    """A container's cgroup is the first below its pod's that looks like one; below that it is its own."""
+    """A container's cgroup is the first below its pod's that looks like one; it may have others below it."""
     uid = ""
     for name in names:
         if pod := _POD.search(name):

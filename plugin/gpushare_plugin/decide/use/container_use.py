@@ -1,4 +1,4 @@
-"""Which container uses how much of which card, of all that a source of devices tells."""
+"""Which container uses how much of which card, by what a source of devices measures."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -13,11 +13,11 @@ from gpushare_plugin.decide.use.cgroups import CgroupOwner, cgroup_owners
 from gpushare_plugin.devices.use import Load, ProcessUse, Use
 
 ContainerNames = Mapping[CgroupOwner, str]
-"""Names of containers, by what their processes' cgroups are called."""
+"""Names of containers, by their processes' cgroups."""
 
 
-class Holding(NamedTuple):
-    """Units of one card that one container has."""
+class ContainerShare(NamedTuple):
+    """A container's part of one card."""
 
     pod: PodName
     uid: str
@@ -28,42 +28,40 @@ class Holding(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredUse:
-    """What is in use, at one moment."""
-
     cards: Mapping[str, int] = field(default_factory=dict)
-    """UUID -> bytes. A card of which it cannot be told is missing."""
-    containers: Mapping[Holding, int] = field(default_factory=dict)
-    """Bytes. With it and ``cards``, what is missing uses nothing."""
-    requested: Mapping[Holding, int] = field(default_factory=dict)
+    """UUID -> bytes. A card whose use is unknown is missing."""
+    containers: Mapping[ContainerShare, int] = field(default_factory=dict)
+    """Bytes. A container that is missing uses nothing of a card in ``cards``."""
+    requested: Mapping[ContainerShare, int] = field(default_factory=dict)
     """Bytes that each container asked for."""
-    exceeded_lately: frozenset[Holding] = frozenset()
-    """Who used more than that, now or a while ago."""
+    exceeded_lately: frozenset[ContainerShare] = frozenset()
+    """Shares whose containers use more than that, or did a while ago."""
     problem: Problem | None = None
-    """Why nothing can be told now, or nothing of containers."""
+    """Why nothing is known now, or nothing of containers."""
 
 
 def measured_use(
     use: Use, layout: Layout, allocations: Sequence[PodAllocation], names: ContainerNames
 ) -> MeasuredUse:
-    """Returns ``use`` by those who hold units; what others use counts for the cards alone."""
+    """Returns ``use`` by the containers that hold units; what others use counts for the cards alone."""
     requested = requested_memory(layout, allocations)
-    containers: Counter[Holding] = Counter()
-    by_name = {(key.uid, key.container, key.card): key for key in requested}
-    for told in use.containers:
-        if key := by_name.get((told.uid, told.container, told.card)):
-            containers[key] += told.used
-    finder = _HolderFinder(allocations, requested, names)
+    containers: Counter[ContainerShare] = Counter()
+    by_name = {(share.uid, share.container, share.card): share for share in requested}
+    for container in use.containers:
+        if share := by_name.get((container.uid, container.container, container.card)):
+            containers[share] += container.used
+    finder = _ShareFinder(allocations, requested, names)
     for process in use.processes:
-        if holder := finder.holder(process):
-            containers[holder] += process.used
+        if share := finder.share(process):
+            containers[share] += process.used
     return MeasuredUse(cards=use.cards, containers=dict(containers), requested=requested, problem=use.problem)
 
 
-def requested_memory(layout: Layout, allocations: Iterable[PodAllocation]) -> dict[Holding, int]:
-    """Returns the bytes that each holding is worth; of cards that are not in the layout nothing."""
-    placed = {each.uuid: each for each in layout.cards}
+def requested_memory(layout: Layout, allocations: Iterable[PodAllocation]) -> dict[ContainerShare, int]:
+    """Returns the bytes of the units that each container holds of the cards in ``layout``."""
+    placed = {card.uuid: card for card in layout.cards}
     return {
-        Holding(allocation.pod.name, allocation.pod.uid, container, card): layout.of(
+        ContainerShare(allocation.pod.name, allocation.pod.uid, container, card): layout.of(
             allocation.classes.get(card, layout.classes[0])
         ).memory_of(units, placed[card])
         for allocation in allocations
@@ -73,13 +71,14 @@ def requested_memory(layout: Layout, allocations: Iterable[PodAllocation]) -> di
     }
 
 
-def exceeding(used: Mapping[Holding, int], requested: Mapping[Holding, int]) -> dict[Holding, int]:
-    """Returns the bytes of those who use more than they asked for."""
-    return {key: size for key, size in used.items() if size > requested.get(key, size)}
+def exceeding(
+    used: Mapping[ContainerShare, int], requested: Mapping[ContainerShare, int]
+) -> dict[ContainerShare, int]:
+    """Returns the bytes in use of the shares whose containers use more than they asked for."""
+    return {share: size for share, size in used.items() if size > requested.get(share, size)}
 
 
 def loads(allocations: Iterable[PodAllocation]) -> list[Load]:
-    """Returns the pods of which a load is to be simulated."""
     return [
         Load(
             pod=str(allocation.pod.name),
@@ -95,41 +94,42 @@ def loads(allocations: Iterable[PodAllocation]) -> list[Load]:
 def unnamed_owners(
     use: Use, layout: Layout, allocations: Sequence[PodAllocation], names: ContainerNames
 ) -> dict[CgroupOwner, PodName]:
-    """Returns of which containers the names have to be known: several of their pod have units of a card."""
-    finder = _HolderFinder(allocations, requested_memory(layout, allocations), names)
-    return dict(each for process in use.processes if (each := finder.unnamed(process)))
+    """Returns the containers whose names have to be looked up: several of their pod hold units of a card."""
+    finder = _ShareFinder(allocations, requested_memory(layout, allocations), names)
+    return dict(unnamed for process in use.processes if (unnamed := finder.unnamed(process)))
 
 
-class _HolderFinder:
-    """Who of those that hold units a process belongs to."""
+class _ShareFinder:
+    """Finds the share of which a process uses memory."""
 
     def __init__(
-        self, allocations: Iterable[PodAllocation], holdings: Iterable[Holding], names: ContainerNames
+        self, allocations: Iterable[PodAllocation], shares: Iterable[ContainerShare], names: ContainerNames
     ) -> None:
         self._names = names
         self._uids = {allocation.pod.kubelet_uid: allocation.pod.uid for allocation in allocations}
-        self._on_card: dict[tuple[str, str], list[Holding]] = defaultdict(list)
-        for holding in holdings:
-            self._on_card[holding.uid, holding.card].append(holding)
+        self._on_card: dict[tuple[str, str], list[ContainerShare]] = defaultdict(list)
+        for share in shares:
+            self._on_card[share.uid, share.card].append(share)
 
-    def holder(self, process: ProcessUse) -> Holding | None:
-        """Returns None for a process of nobody who has units of its card, or while that cannot be told."""
-        for owner, holdings in self._candidates(process):
-            if len(holdings) == 1:
-                return holdings[0]
+    def share(self, process: ProcessUse) -> ContainerShare | None:
+        """Returns None where no container around the process holds units of its card, or no name is known."""
+        for owner, shares in self._candidates(process):
+            if len(shares) == 1:
+                return shares[0]
             name = self._names.get(owner)
-            return next((holding for holding in holdings if holding.container == name), None)
+            return next((share for share in shares if share.container == name), None)
         return None
 
     def unnamed(self, process: ProcessUse) -> tuple[CgroupOwner, PodName] | None:
-        for owner, holdings in self._candidates(process):
-            is_open = len(holdings) > 1 and owner.container_id and owner not in self._names
-            return (owner, holdings[0].pod) if is_open else None
+        for owner, shares in self._candidates(process):
+            is_open = len(shares) > 1 and owner.container_id and owner not in self._names
+            return (owner, shares[0].pod) if is_open else None
         return None
 
-    def _candidates(self, process: ProcessUse) -> Iterator[tuple[CgroupOwner, list[Holding]]]:
-        """Yields what may have the process, the outermost first: a pod may itself run a cluster."""
+    def _candidates(self, process: ProcessUse) -> Iterator[tuple[CgroupOwner, list[ContainerShare]]]:
+        """Yields the containers around the process and their pods' shares of its card, the outermost first: a
+        pod may itself run a cluster."""
         for owner in cgroup_owners(process.cgroup):
             uid = self._uids.get(owner.pod_uid)
-            if uid is not None and (holdings := self._on_card.get((uid, process.card))):
-                yield owner, holdings
+            if uid is not None and (shares := self._on_card.get((uid, process.card))):
+                yield owner, shares

@@ -11,13 +11,12 @@ from gpushare_plugin.devices.inventory.health_command import HealthAnswer, ask_h
 from gpushare_plugin.devices.inventory.inventory_file import HealthCommand
 from gpushare_plugin.devices.worker import Worker
 
-AT_ONCE = 4
-"""Programs that run at the same time."""
+CONCURRENT_CHECKS = 4
 SOON = 1.0
-"""Seconds that a round of the plugin waits for answers: those that come later count in the next."""
+"""Seconds that a round of the plugin waits for answers; later ones count in the next round."""
 REWORDED = 600
-"""Seconds for which the words about a sick card stay: some programs write the time, or a temperature, and
-each change would be a write of the status."""
+"""Seconds for which the words about a sick card stay: some programs write the time or a temperature, and
+each change would cost a write of the status."""
 GRACE = 5.0
 """Seconds in which a program that was killed has to be gone."""
 NOT_YET = HealthAnswer("its health command has not answered yet")
@@ -26,23 +25,21 @@ STUCK = HealthAnswer("its health command did not end although it was killed: loo
 
 @dataclass(slots=True)
 class _Check:
-    """What is known of one card."""
+    """The last check of one card, and its answer."""
 
     running: "asyncio.Future[HealthAnswer]"
-    """One for the whole call: each that is made for a call that hangs would be kept by it."""
+    """The same one until the call returns: a call that hangs would keep every future made for it."""
     begun: float | None = None
-    """When the program was started; None while it waits for others."""
+    """When the program was started; None while it waits for its turn."""
     answer: HealthAnswer = NOT_YET
     unusable: str = ""
     asked: float = 0.0
-    """When it was asked for."""
-    said: float = 0.0
-    """When the words of ``answer`` were taken."""
+    answered: float = 0.0
 
 
 @dataclass(slots=True)
 class CardChecks:
-    """Each card is asked about anew when the command's period has passed; the answer holds until the next."""
+    """Checks each card once in the command's period; an answer holds until the next one."""
 
     ask: Callable[[Sequence[str], float], HealthAnswer] = ask_health
     now: Callable[[], float] = time.monotonic
@@ -53,11 +50,11 @@ class CardChecks:
     """By card UUID."""
 
     async def follow(
-        self, command: HealthCommand | None, cards: Sequence[PhysicalCard], *, patience: float
+        self, command: HealthCommand | None, cards: Sequence[PhysicalCard], *, timeout: float
     ) -> None:
-        """Asks about the ``cards`` that are due, and takes the answers that come soon.
+        """Checks the ``cards`` that are due, and takes the answers that come soon.
 
-        It waits ``patience`` seconds for cards that never had one.
+        ``timeout``: seconds to wait for cards that have had no answer yet.
         """
         if command != self._command:
             self._command, self._checks = command, {}
@@ -69,8 +66,10 @@ class CardChecks:
                 self._begin(card, command)
         running = [check for check in self._checks.values() if not check.running.done()]
         if running:
-            soon = patience if any(check.answer is NOT_YET for check in running) else min(patience, SOON)
-            await asyncio.wait([check.running for check in running], timeout=soon)
+            is_first = any(check.answer is NOT_YET for check in running)
+            await asyncio.wait(
+                [check.running for check in running], timeout=timeout if is_first else min(timeout, SOON)
+            )
         self._collect()
 
     def _collect(self) -> None:
@@ -89,12 +88,12 @@ class CardChecks:
             check.begun = self.now()
             return self.ask(command.for_card(card), command.timeout)
 
-        self._worker = self._worker or Worker("health command", threads=AT_ONCE)
-        check.running = asyncio.wrap_future(self._worker.ask(run))
+        self._worker = self._worker or Worker("health command", threads=CONCURRENT_CHECKS)
+        check.running = asyncio.wrap_future(self._worker.call(run))
         self._checks[card.uuid] = check
 
     def judged(self, cards: Sequence[PhysicalCard]) -> tuple[PhysicalCard, ...]:
-        """Returns the ``cards`` with what their last answers say."""
+        """Returns the ``cards`` with the health that their last answers give them."""
         return tuple(self._judged(card) for card in cards)
 
     def _judged(self, card: PhysicalCard) -> PhysicalCard:
@@ -111,7 +110,7 @@ class CardChecks:
 
     @property
     def problem(self) -> Problem | None:
-        """Why the command cannot be run; cards are then as they were."""
+        """Why the command cannot be run; the cards keep their last answers."""
         unusable = next((check.unusable for check in self._checks.values() if check.unusable), "")
         if not unusable:
             return None
@@ -123,13 +122,13 @@ class CardChecks:
 
 
 def _take_answer(check: _Check, now: float) -> None:
-    """A program that cannot be run leaves the answer before in force; so do other words, for a while."""
+    """The earlier answer stays where the program cannot be run, and for a while where only words differ."""
     if not check.running.done():
         return
     before, answer = check.answer, check.running.result()
     check.unusable = answer.unusable
     if before is not NOT_YET:
-        is_reworded = bool(before.problem and answer.problem) and now - check.said < REWORDED
+        is_reworded = bool(before.problem and answer.problem) and now - check.answered < REWORDED
         if answer.unusable or is_reworded:
             return
-    check.answer, check.said = HealthAnswer(answer.problem), now
+    check.answer, check.answered = HealthAnswer(answer.problem), now

@@ -1,4 +1,4 @@
-"""Runs the program that tells whether a card is well: with bounded time, output and memory."""
+"""Runs the program that checks whether a card is well, with bounded time, output and memory."""
 
 import os
 import resource
@@ -12,20 +12,20 @@ from dataclasses import dataclass
 from typing import IO
 
 MAX_OUTPUT = 512
-"""Bytes that are kept; the rest is read and thrown away."""
+"""Bytes that are kept; the rest is dropped."""
 MAX_DATA = 128 * 2**20
-"""Bytes of memory of the program: the plugin's container must not be ended for want of it."""
+"""Bytes of memory of the program, so that it cannot have the plugin's container ended for want of memory."""
 ENVIRONMENT: Mapping[str, str] = {
     "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
     "LC_ALL": "C.UTF-8",
 }
-"""All that it gets: nothing of the plugin's own."""
+"""All variables of the program: it gets none of the plugin's."""
 
 
 @dataclass(frozen=True, slots=True)
 class HealthAnswer:
     problem: str = ""
-    """Why the card is not well, for people; empty where it is."""
+    """Why the card is not well, for people; empty where it is well."""
     unusable: str = ""
     """Why the program could not be run, which says nothing of the card."""
 
@@ -33,14 +33,16 @@ class HealthAnswer:
 def ask_health(arguments: Sequence[str], timeout: float) -> HealthAnswer:
     """Runs ``arguments`` for at most ``timeout`` seconds. Blocks.
 
-    Status 0 means that the card is well. Any other, a signal and a timeout mean that it is not; the first
-    line of the output says why. A program that is not there, or cannot be executed, is unusable.
+    1. The program ends with status 0: the card is well.
+    2. It ends with another status, by a signal or by the timeout: the card is not well. The first line of the
+       output says why.
+    3. The program is not there, or cannot be executed: it is unusable.
     """
     try:
         return _answer(_started(arguments), timeout)
     except OSError as error:
         return HealthAnswer(unusable=f"{arguments[0]}: {error.strerror or error}")
-    except Exception as error:  # whatever it is, it says nothing of the card
+    except Exception as error:  # it says nothing of the card
         return HealthAnswer(unusable=f"{arguments[0]}: {error!r}")
 
 
@@ -77,10 +79,10 @@ def _limit(pid: int) -> None:
 
 
 def _read(stream: IO[bytes], deadline: float) -> bytes:
-    """Returns the begin of what is written until the program ends.
+    """Returns the beginning of what is written until the program ends.
 
     Raises:
-        subprocess.TimeoutExpired: it writes still, or something that it has started.
+        subprocess.TimeoutExpired: the program, or one that it has started, still has the output open.
     """
     kept = b""
     with selectors.DefaultSelector() as selector:
@@ -96,7 +98,7 @@ def _read(stream: IO[bytes], deadline: float) -> bytes:
 
 
 def _kill(process: "subprocess.Popen[bytes]") -> None:
-    """Also what it has started."""
+    """Kills it with all that it has started."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
 
@@ -104,6 +106,6 @@ def _kill(process: "subprocess.Popen[bytes]") -> None:
 def _reason(output: bytes, status: int) -> str:
     text = output.decode(errors="replace")
     line = next((line.strip() for line in text.splitlines() if line.strip()), "")
-    printable = "".join(each if each.isprintable() else " " for each in line)[:256]
+    shown = "".join(letter if letter.isprintable() else " " for letter in line)[:256]
     ended = f"ended with status {status}" if status > 0 else f"was ended by signal {-status}"
-    return f"{printable} (its health command {ended})" if printable else f"its health command {ended}"
+    return f"{shown} (its health command {ended})" if shown else f"its health command {ended}"

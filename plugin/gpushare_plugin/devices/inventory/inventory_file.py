@@ -1,13 +1,12 @@
-"""What is written in an inventory, and what is wrong with one. Pure.
+"""The text of an inventory: what it says, and what is wrong with it. Pure.
 
-Whoever writes it is root on the node, and a mistake must not harm anything but itself: anything that is not
-exactly an inventory is refused as a whole, with its line.
+Root on the node writes it, and a mistake must not do any harm: a text that is not exactly an inventory is
+refused as a whole, with the line of the mistake.
 """
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import PurePosixPath
 from typing import Annotated, Any, Literal
 
@@ -16,19 +15,18 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from pydantic.alias_generators import to_camel
 
 from gpushare_core.api.bounds import CARD_UUID
-from gpushare_core.api.policy import CDI_KIND
+from gpushare_core.api.share_node import CDI_KIND
 from gpushare_core.dialects.dialect import CARD_VARIABLE
 from gpushare_core.placement.quantity import parse_memory
 from gpushare_core.text.yaml_edit import UNREADABLE_YAML
-from gpushare_plugin.devices.card import PhysicalCard
-from gpushare_plugin.devices.equipment import DeviceNode, Equipment, HostMount
+from gpushare_plugin.devices.card import DeviceNode, Equipment, HostMount, PhysicalCard
 
 MAX_BYTES = 256 * 1024
 MAX_CARDS = 64
 MAX_MEMORY = 16 * 2**40
 """Bytes of one card."""
-_DEEPEST = 12
-"""Levels of lists and mappings in each other; an inventory has five."""
+_MAX_DEPTH = 12
+"""Nested lists and mappings; an inventory has five."""
 
 _OURS = CARD_VARIABLE.partition("_")[0] + "_"
 
@@ -36,7 +34,7 @@ _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class InventoryError(Exception):
-    """The text is no inventory; the message says where and why."""
+    """The message says where the mistake is, and what is wrong."""
 
     def __init__(self, reason: str, line: int = 0) -> None:
         super().__init__(f"line {line}: {reason}" if line else reason)
@@ -82,13 +80,13 @@ _Variable = Annotated[
 _Variables = Annotated[dict[_Variable, Annotated[str, Field(max_length=4096)]], Field(max_length=64)]
 
 
-class _Part(BaseModel):
+class _InventoryPart(BaseModel):
     model_config = ConfigDict(
         alias_generator=to_camel, frozen=True, extra="forbid", strict=True, hide_input_in_errors=True
     )
 
 
-class _DeviceNode(_Part):
+class _DeviceNode(_InventoryPart):
     host_path: _Device
     container_path: _Device | None = None
     permissions: Annotated[str, Field(pattern=r"^[rwm]{1,3}$")] = "rw"
@@ -97,7 +95,7 @@ class _DeviceNode(_Part):
         return DeviceNode(self.host_path, self.container_path or self.host_path, self.permissions)
 
 
-class _Mount(_Part):
+class _Mount(_InventoryPart):
     host_path: _Path
     container_path: _Path | None = None
     read_only: bool = True
@@ -110,13 +108,13 @@ _DeviceNodes = Annotated[list[Annotated[_DeviceNode, BeforeValidator(_spelled_ou
 _Mounts = Annotated[list[Annotated[_Mount, BeforeValidator(_spelled_out)]], Field(max_length=64)]
 
 
-class _VisibleCards(_Part):
+class _VisibleCards(_InventoryPart):
     variable: _Variable
     by: Literal["UUID", "Index"] = "UUID"
 
 
-class _EveryContainer(_Part):
-    """What comes with each card alike."""
+class _EveryContainer(_InventoryPart):
+    """What a container gets whichever card it has."""
 
     device_nodes: _DeviceNodes = []
     mounts: _Mounts = []
@@ -124,7 +122,7 @@ class _EveryContainer(_Part):
     visible_cards: _VisibleCards | None = None
 
 
-class _Card(_Part):
+class _InventoryCard(_InventoryPart):
     uuid: _Name
     index: Annotated[int, Field(ge=0, le=1023)] | None = None
     memory: Annotated[str, AfterValidator(_is_memory)]
@@ -138,25 +136,25 @@ class _Card(_Part):
     cdi_name: _Name | None = None
 
 
-class _Health(_Part):
+class _HealthFields(_InventoryPart):
     command: Annotated[list[Annotated[str, Field(max_length=4096)]], Field(min_length=1, max_length=32)]
     period_seconds: Annotated[int, Field(ge=5, le=3600)] = 30
     timeout_seconds: Annotated[int, Field(ge=1, le=30)] = 5
 
 
-class _File(_Part):
-    cards: Annotated[list[_Card], Field(min_length=1, max_length=MAX_CARDS)]
+class _InventoryFields(_InventoryPart):
+    cards: Annotated[list[_InventoryCard], Field(min_length=1, max_length=MAX_CARDS)]
     container: _EveryContainer = _EveryContainer()
     cdi_kind: Annotated[str, Field(max_length=127, pattern=CDI_KIND)] = ""
-    health: _Health | None = None
+    health: _HealthFields | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HealthCommand:
-    """A program that tells of one card whether it is well. Times in seconds."""
+    """A program that checks one card. Times in seconds."""
 
     arguments: tuple[str, ...]
-    """With ``{uuid}`` and ``{index}`` where those of the card go."""
+    """With the placeholders ``{uuid}`` and ``{index}``."""
     period: float
     timeout: float
 
@@ -175,20 +173,16 @@ class Inventory:
 
 
 def read_inventory(content: bytes) -> Inventory:
-    """Returns what ``content`` says.
-
-    Raises:
-        InventoryError: it is none.
-    """
+    """Raises ``InventoryError``."""
     node = _root(_text(content))
     try:
-        written = _File.model_validate(_data(node))
+        written = _InventoryFields.model_validate(_data(node))
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False)[0]
-        raise InventoryError(_told(first["loc"], first["msg"]), _line(node, first["loc"])) from error
+        raise InventoryError(_reason(first["loc"], first["msg"]), _line(node, first["loc"])) from error
     _require_distinct(written, node)
     indexed = [(card.index if card.index is not None else at, card) for at, card in enumerate(written.cards)]
-    cards = (_card(card, index, written) for index, card in sorted(indexed, key=lambda each: each[0]))
+    cards = (_card(card, index, written) for index, card in sorted(indexed, key=lambda pair: pair[0]))
     return Inventory(tuple(cards), _health(written.health))
 
 
@@ -203,7 +197,7 @@ def _text(content: bytes) -> str:
 
 
 def _root(text: str) -> yaml.Node:
-    """What would grow when it is read, or nest without end, is refused before anything is made of it."""
+    """Refuses anchors, which could grow without end when they are read, and deep nesting before it parses."""
     depth = 0
     try:
         for event in yaml.parse(text, Loader=_Loader):
@@ -212,7 +206,7 @@ def _root(text: str) -> yaml.Node:
                     "anchors and aliases (& and *) are not read: write it out", _line_of(event)
                 )
             depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-            if depth > _DEEPEST:
+            if depth > _MAX_DEPTH:
                 raise InventoryError("lists or mappings nest too deep", _line_of(event))
         node = yaml.compose(text, Loader=_Loader)
     except yaml.YAMLError as error:
@@ -224,7 +218,7 @@ def _root(text: str) -> yaml.Node:
 
 
 def _yaml_error(error: yaml.YAMLError, last: int | None = None) -> InventoryError:
-    """``last``: number of the last line; where something is missing at the end, the reader counts on."""
+    """``last``: number of the last line, beyond which the reader counts where the end is missing."""
     mark = getattr(error, "problem_mark", None)
     problem = getattr(error, "problem", None) or str(error).partition("\n")[0]
     line = mark.line + 1 if mark else 0
@@ -232,7 +226,7 @@ def _yaml_error(error: yaml.YAMLError, last: int | None = None) -> InventoryErro
 
 
 def _require_distinct_keys(node: yaml.Node) -> None:
-    """YAML's reader would take the last of several."""
+    """YAML's reader would take the last of several equal keys."""
     if isinstance(node, yaml.SequenceNode):
         for item in node.value:
             _require_distinct_keys(item)
@@ -258,13 +252,13 @@ def _data(node: yaml.Node) -> Any:
         raise InventoryError(f"a value cannot be read: {error}") from error
 
 
-def _told(location: Iterable[int | str], message: str) -> str:
+def _reason(location: Iterable[int | str], message: str) -> str:
     path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location)
     return f"{path.removeprefix('.')}: {message.removeprefix('Value error, ')}"
 
 
 def _line(node: yaml.Node, location: Sequence[int | str]) -> int:
-    """Returns the line of what is at ``location``, or of the nearest thing around it that is there."""
+    """Returns the line of ``location``, or of the innermost part around it that is there."""
     line = _line_of(node)
     for part in location:
         found = _at(node, part)
@@ -288,13 +282,13 @@ def _line_of(placed: yaml.Node | yaml.Event) -> int:
     return mark.line + 1 if mark else 0
 
 
-def _require_distinct(written: _File, node: yaml.Node) -> None:
+def _require_distinct(written: _InventoryFields, node: yaml.Node) -> None:
     cards = written.cards
     indices = [card.index if card.index is not None else at for at, card in enumerate(cards)]
     _require_different("uuid", [card.uuid for card in cards], node)
     _require_different("index", [str(index) for index in indices], node)
     for at, card in enumerate(cards):
-        paths = list(chain.from_iterable(_container_paths(each) for each in (written.container, card)))
+        paths = [*_container_paths(written.container), *_container_paths(card)]
         if twice := next((path for path in paths if paths.count(path) > 1), None):
             reason = f"cards[{at}]: {twice} in the container is given twice"
             raise InventoryError(reason, _line(node, ("cards", at)))
@@ -308,12 +302,12 @@ def _require_different(field: str, values: Sequence[str], node: yaml.Node) -> No
             raise InventoryError(reason, _line(node, ("cards", at, field)))
 
 
-def _container_paths(part: _EveryContainer | _Card) -> Iterator[str]:
+def _container_paths(part: _EveryContainer | _InventoryCard) -> Iterator[str]:
     yield from (device_node.read().container_path for device_node in part.device_nodes)
     yield from (mount.read().container_path for mount in part.mounts)
 
 
-def _card(card: _Card, index: int, written: _File) -> PhysicalCard:
+def _card(card: _InventoryCard, index: int, written: _InventoryFields) -> PhysicalCard:
     return PhysicalCard(
         uuid=card.uuid,
         index=index,
@@ -326,7 +320,7 @@ def _card(card: _Card, index: int, written: _File) -> PhysicalCard:
     )
 
 
-def _equipment(card: _Card, index: int, written: _File) -> Equipment:
+def _equipment(card: _InventoryCard, index: int, written: _InventoryFields) -> Equipment:
     common, visible = written.container, written.container.visible_cards
     names: Mapping[str, str] = {"UUID": card.uuid, "Index": str(index)}
     return Equipment(
@@ -340,11 +334,8 @@ def _equipment(card: _Card, index: int, written: _File) -> Equipment:
     )
 
 
-def _health(health: _Health | None) -> HealthCommand | None:
+def _health(health: _HealthFields | None) -> HealthCommand | None:
     if health is None:
         return None
-    return HealthCommand(
-        arguments=tuple(health.command),
-        period=float(health.period_seconds),
-        timeout=float(health.timeout_seconds),
-    )
+    period, timeout = float(health.period_seconds), float(health.timeout_seconds)
+    return HealthCommand(arguments=tuple(health.command), period=period, timeout=timeout)

@@ -1,16 +1,15 @@
 """Cards as a file on the node lists them: of any vendor."""
 
-import asyncio
 import logging
 import os
 import stat
 import time
 from collections.abc import Callable
-from concurrent.futures import Future
 from pathlib import Path
 
 from gpushare_core.api.served import Problem
-from gpushare_plugin.devices.card import Reading
+from gpushare_core.api.share_node import GPUShareNode
+from gpushare_plugin.devices.card import DeviceSource, Reading
 from gpushare_plugin.devices.inventory.card_checks import CardChecks
 from gpushare_plugin.devices.inventory.inventory_file import (
     MAX_BYTES,
@@ -18,7 +17,8 @@ from gpushare_plugin.devices.inventory.inventory_file import (
     InventoryError,
     read_inventory,
 )
-from gpushare_plugin.devices.worker import Worker
+from gpushare_plugin.devices.use import UseSource
+from gpushare_plugin.devices.worker import SingleCall, Worker
 
 DEADLINE = 5.0
 """Seconds that a reading may take."""
@@ -29,9 +29,23 @@ _TRIES = 5
 _log = logging.getLogger(__name__)
 
 
-class _FaultError(Exception):
-    """There is no inventory to be had from the file."""
+class InventoryFamily:
+    """Keeps the source of one file until another one is asked for."""
 
+    def __init__(self) -> None:
+        self._source: InventorySource | None = None
+
+    def open(self, share_node: GPUShareNode) -> DeviceSource:
+        path = Path(share_node.spec.devices.inventory_path)
+        if self._source is None or self._source.path != path:
+            self._source = InventorySource(path)
+        return self._source
+
+    def open_use(self) -> UseSource | None:
+        return None
+
+
+class _FaultError(Exception):
     def __init__(self, reason: str, message: str) -> None:
         super().__init__(message)
         self.problem = Problem(reason, message)
@@ -47,7 +61,7 @@ class InventoryFile:
         self._read: Inventory | Problem | None = None
 
     def read(self) -> Inventory | Problem:
-        """Returns what it says now, or why it is no inventory: not there, not safe to believe, malformed."""
+        """Returns what the file says, or why it is no inventory: not there, not safe to trust, malformed."""
         try:
             content = self._settled()
         except _FaultError as error:
@@ -61,12 +75,12 @@ class InventoryFile:
             return read_inventory(content)
         except InventoryError as error:
             return Problem("InventoryInvalid", f"{self._path}: {error}")
-        except Exception as error:  # neither the thread nor the process ends by what is in a file
-            _log.exception("an inventory that cannot be read")
+        except Exception as error:  # neither the worker nor the process ends by what is in a file
+            _log.exception("cannot read the inventory")
             return Problem("InventoryInvalid", f"{self._path}: {error!r}")
 
     def _settled(self) -> bytes:
-        """However it was changed: in place, by a rename, or by another target of a symbolic link."""
+        """Returns the content once it has stopped changing: in place, by a rename, or by a symbolic link."""
         content = self._now()
         for _ in range(_TRIES):
             if content == self._content:
@@ -79,7 +93,7 @@ class InventoryFile:
 
     def _now(self) -> bytes:
         try:
-            # Of a pipe nobody may ever write to the other end.
+            # Without blocking: it may be a pipe to which nobody writes.
             descriptor = os.open(self._path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
             with os.fdopen(descriptor, "rb") as file:
                 self._require_trusted(os.fstat(descriptor))
@@ -91,7 +105,7 @@ class InventoryFile:
             raise self._fault(error.strerror or str(error)) from error
 
     def _require_trusted(self, found: os.stat_result) -> None:
-        """Whoever writes it decides what users' containers get of the node."""
+        """Whoever writes the file decides what users' containers get of the node."""
         if not stat.S_ISREG(found.st_mode):
             raise self._fault("it is no file")
         if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH) or found.st_uid not in (0, os.geteuid()):
@@ -106,10 +120,9 @@ class InventoryFile:
 
 
 class InventorySource:
-    """The cards of an inventory. Make one for as long as the node's inventory is there.
+    """The cards of an inventory. What was listed last stays in force while the file is no inventory.
 
-    What was listed last stays in force while the file is none. Neither the file nor the health command can
-    hold up the event loop.
+    Neither the file nor the health command can hold up the event loop.
     """
 
     def __init__(self, path: Path, *, checks: CardChecks | None = None, deadline: float = DEADLINE) -> None:
@@ -117,27 +130,23 @@ class InventorySource:
         self._file = InventoryFile(path)
         self._checks = checks or CardChecks()
         self._deadline = deadline
-        self._worker = Worker("inventory")
-        self._answer: Future[Inventory | Problem] | None = None
+        self._call = SingleCall[Inventory | Problem](Worker("inventory"), deadline)
         self._known = Inventory(())
         self._problem = ""
 
     async def read(self) -> Reading:
         problem = await self._look()
         known = self._known
-        await self._checks.follow(known.health, known.cards, patience=self._deadline)
+        await self._checks.follow(known.health, known.cards, timeout=self._deadline)
         cards = self._checks.judged(known.cards)
         return self._log_problem(Reading(cards=cards, problem=problem or self._checks.problem))
 
     async def _look(self) -> Problem | None:
         """Takes over what the file says now. Returns why that cannot be done."""
-        if self._answer is None:
-            self._answer = self._worker.ask(self._file.read)
-            await asyncio.wait([asyncio.wrap_future(self._answer)], timeout=self._deadline)
-        if not self._answer.done():
+        read = await self._call.result(self._file.read)
+        if read is None:
             message = f"reading {self.path} takes more than {self._deadline:g} s: look at the node's disks"
             return self._kept(Problem("InventoryUnreadable", message))
-        read, self._answer = self._answer.result(), None
         if isinstance(read, Problem):
             return self._kept(read)
         self._known = read

@@ -1,9 +1,9 @@
-"""What NVML's answers mean: which cards there are, which are left out, what is wrong and what to do.
+"""What NVML's answers mean: which cards there are, which are left out, what is wrong and what to do. Pure.
 
-Pure. Codes: ``nvmlReturn_t`` of NVIDIA's ``nvml.h``.
+Codes: ``nvmlReturn_t`` of NVIDIA's ``nvml.h``.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from gpushare_core.api.bounds import is_card_uuid
@@ -21,7 +21,7 @@ Pairs = Collection[frozenset[str]]
 
 
 class DriverFaultError(Exception):
-    """NVML says nothing of any card: ``code`` as ``nvmlReturn_t``, ``detail`` for people."""
+    """NVML says nothing of any card. ``detail`` is for people."""
 
     def __init__(self, code: int, detail: str) -> None:
         super().__init__(f"{detail}: {code}")
@@ -34,23 +34,23 @@ class CardFacts:
 
     index: int
     uuid: str = ""
-    """Empty where it was not told."""
+    """Empty where NVML did not say."""
     model: str = ""
     memory: int = 0
     """Bytes."""
     capability: tuple[int, int] = (0, 0)
-    """CUDA compute capability; zeros where it was not told."""
+    """CUDA compute capability; zeros where NVML did not say."""
     mig_enabled: bool = False
     numa_node: int = -1
-    """Negative where it was not told."""
+    """Negative where NVML did not say."""
     remapping_failures: int | None = 0
-    """Not 0 where a row of its memory could not be remapped; None where that was not answered."""
+    """Not 0 where a row of the card's memory could not be remapped; None where NVML did not answer."""
     recovery_action: int | None = 0
-    """``nvmlDeviceGpuRecoveryAction_t``; None where it was not answered."""
+    """``nvmlDeviceGpuRecoveryAction_t``; None where NVML did not answer."""
     error: int = 0
-    """The code with which a question was answered that a card cannot be shared without."""
+    """Code of the first call that failed and without which the card cannot be shared."""
     call: str = ""
-    """The call that was answered so."""
+    """The name of that call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +94,9 @@ DRIVER_FAULTS: Mapping[int, _Fault] = {
         " still supports",
     ),
 }
-"""By code, where the driver as a whole answers with it."""
+"""By code, of a call that is not about one card."""
 NEVER_ONE_CARD = frozenset({1, 9, 12, 18})
-"""Codes that mean the driver as a whole, also as the answer to a question about one card."""
+"""Codes that mean the driver as a whole, also of a call about one card."""
 UNKNOWN_ERROR = 999
 
 HUNG = Problem(
@@ -120,8 +120,6 @@ _CARD_FAULTS: Mapping[int, str] = {
     27: "it is not ready yet: wait",
     28: "it is not there any more: reseat or replace the card",
 }
-
-
 PASSING = frozenset({10, 19, 20, 27, UNKNOWN_ERROR})
 """Codes of one card that may be over in a moment."""
 
@@ -140,7 +138,6 @@ _RECOVERY_ACTIONS: Mapping[int, str] = {
 
 
 def repair_due(facts: CardFacts) -> Problem | None:
-    """Returns what the driver says has to be done with the card before it is fit again."""
     if facts.remapping_failures:
         return ROW_REMAPPING_FAILED
     if not facts.recovery_action:
@@ -151,7 +148,7 @@ def repair_due(facts: CardFacts) -> Problem | None:
 
 
 def driver_problem(code: int, detail: str) -> Problem:
-    """Returns what a person has to know of a driver that answers every question with ``code``."""
+    """Returns what is wrong with a driver that answers every question with ``code``, for people."""
     fault = DRIVER_FAULTS.get(code)
     if fault:
         return Problem(fault.reason, f"{fault.message} ({detail})")
@@ -163,7 +160,7 @@ def driver_problem(code: int, detail: str) -> Problem:
 
 
 def without_driver(code: int, detail: str, known: Sequence[PhysicalCard]) -> Reading:
-    """Returns the ``known`` cards with the problem that ``code`` is; unhealthy where it stops them all."""
+    """Returns the ``known`` cards with the problem, unhealthy where it stops them all."""
     problem = driver_problem(code, detail)
     fault = DRIVER_FAULTS.get(code)
     cards = stopped(known, problem.message) if fault and fault.stops_cards else tuple(known)
@@ -173,8 +170,8 @@ def without_driver(code: int, detail: str, known: Sequence[PhysicalCard]) -> Rea
 def without_answer(deadline: float, known: Sequence[PhysicalCard]) -> Reading:
     """Returns the ``known`` cards, unhealthy: a container would hang as the driver does.
 
-    ``deadline``: seconds after which it counts as hanging. It is the same however long that lasts, so that
-    the status is written once.
+    The problem names the ``deadline`` and not how long the driver has hung, so that the status is written
+    once.
     """
     problem = replace(HUNG, message=HUNG.message.format(seconds=deadline))
     return Reading(cards=stopped(known, "the driver does not answer"), problem=problem)
@@ -185,15 +182,16 @@ def stopped(cards: Iterable[PhysicalCard], reason: str) -> tuple[PhysicalCard, .
 
 
 def reading_of(facts: Sequence[CardFacts], pairs: Pairs, known: Sequence[PhysicalCard]) -> Reading:
-    """Returns what ``facts`` say.
+    """Returns the cards of ``facts``. What becomes of a card, the first that applies:
 
-    A card that fails stays as it was ``known``, unhealthy. Where not even its UUID was told, it is the known
-    card that is missed, first that with its index. One that was never known is left out: nobody knows its
-    memory. A card that was ``known`` and of which NVML says nothing at all is gone.
+    1. NVML says nothing of a ``known`` card: it is gone.
+    2. The card fails and was known: it stays as it was, unhealthy. A failing card without a UUID counts as a
+       known card that no other fact names, first the one with its index.
+    3. The card fails and was never known: it is left out, for nobody knows its memory.
     """
-    groups = link_groups([fact.uuid for fact in facts if fact.uuid], pairs)
-    told = {fact.uuid for fact in facts if fact.uuid}
-    missed = {card.uuid: card for card in known if card.uuid not in told}
+    uuids = [fact.uuid for fact in facts if fact.uuid]
+    groups = link_groups(uuids, pairs)
+    missed = {card.uuid: card for card in known if card.uuid not in uuids}
     cards: list[PhysicalCard] = []
     left_out: list[LeftOutCard] = []
     for fact in facts:
@@ -202,30 +200,36 @@ def reading_of(facts: Sequence[CardFacts], pairs: Pairs, known: Sequence[Physica
         if before:
             cards.append(_failing(before, fact))
         elif reason := NO_OWN_UUID if nameless else _left_out(fact):
-            out = LeftOutCard(index=fact.index, uuid=fact.uuid, reason=reason, healthy=not fact.error)
-            left_out.append(out)
+            left_out.append(
+                LeftOutCard(index=fact.index, uuid=fact.uuid, reason=reason, healthy=not fact.error)
+            )
         else:
             cards.append(_card(fact, groups))
     return Reading(cards=tuple(cards), left_out=tuple(left_out))
 
 
 def _has_no_own_uuid(facts: CardFacts, cards: Sequence[PhysicalCard]) -> bool:
-    """Whether the driver names the card like one before it, or by nothing where it names cards."""
-    if facts.error:
-        return any(card.uuid == facts.uuid for card in cards)
-    return not is_card_uuid(facts.uuid) or any(card.uuid == facts.uuid for card in cards)
+    """Whether the driver gives the card the UUID of one before it, or none although it answers."""
+    is_taken = any(card.uuid == facts.uuid for card in cards)
+    return is_taken or not (facts.error or is_card_uuid(facts.uuid))
 
 
 def _failing(before: PhysicalCard, facts: CardFacts) -> PhysicalCard:
-    reason, passing = card_fault(facts), facts.error in PASSING
-    failing = replace(before, index=facts.index, healthy=False, reason=reason, passing=passing)
-    return replace(failing, repair=None, unproven=False)
+    return replace(
+        before,
+        index=facts.index,
+        healthy=False,
+        reason=card_fault(facts),
+        passing=facts.error in PASSING,
+        repair=None,
+        unproven=False,
+    )
 
 
 def _before(
     facts: CardFacts, known: Iterable[PhysicalCard], missed: dict[str, PhysicalCard]
 ) -> PhysicalCard | None:
-    """Returns the card that ``facts`` are about as it was; one without UUID is taken out of ``missed``."""
+    """Returns the card of ``facts`` as it was known; one without a UUID is taken out of ``missed``."""
     if facts.uuid:
         return next((card for card in known if card.uuid == facts.uuid), None)
     nearest = sorted(missed.values(), key=lambda card: card.index != facts.index)
@@ -239,7 +243,6 @@ def _left_out(facts: CardFacts) -> str:
 
 
 def card_fault(facts: CardFacts) -> str:
-    """Returns what is wrong with the card and what to do, for people."""
     known = _CARD_FAULTS.get(facts.error, "run `nvidia-smi -q` on the node")
     return f"{known.format(index=facts.index)} (NVML error {facts.error} of {facts.call})"
 
@@ -259,7 +262,7 @@ def _card(facts: CardFacts, groups: Mapping[str, int]) -> PhysicalCard:
 
 
 def compute_score(capability: tuple[int, int]) -> int:
-    """Returns a number that is higher for newer cards: 900 for compute capability 9.0, 0 if not told."""
+    """Returns a number that is higher for newer cards: 900 for compute capability 9.0, 0 if unknown."""
     major, minor = capability
     return major * 100 + minor * 10
 
@@ -267,18 +270,15 @@ def compute_score(capability: tuple[int, int]) -> int:
 def link_groups(uuids: Sequence[str], pairs: Pairs) -> dict[str, int]:
     """Returns UUID -> group. All cards of a group are linked with each other; a card without links has none.
 
-    Where links form no such groups, as in a ring, each card goes to the first group it is linked with whole.
+    Where links form no such groups, as in a ring, a card joins the first group whose cards it is all linked
+    with.
     """
     groups: list[list[str]] = []
     for uuid in uuids:
-        fitting = (group for group in groups if all(frozenset((uuid, each)) in pairs for each in group))
+        fitting = (group for group in groups if all(frozenset((uuid, other)) in pairs for other in group))
         if group := next(fitting, None):
             group.append(uuid)
         else:
             groups.append([uuid])
-    return dict(_numbered(group for group in groups if len(group) > 1))
-
-
-def _numbered(groups: Iterable[Iterable[str]]) -> Iterator[tuple[str, int]]:
-    for number, group in enumerate(groups):
-        yield from ((uuid, number) for uuid in group)
+    linked = (group for group in groups if len(group) > 1)
+    return {uuid: number for number, group in enumerate(linked) for uuid in group}

@@ -1,4 +1,4 @@
-"""The driver's Xid messages, through NVML's event set. As ``nvml_library``: only in its thread."""
+"""The driver's Xid messages, through NVML's event set. Called by the library's worker only."""
 
 import ctypes
 import logging
@@ -12,7 +12,7 @@ from gpushare_plugin.devices.card import CardEvent
 from gpushare_plugin.devices.nvml.cards import CardFacts
 
 MAX_AT_ONCE = 1000
-"""Events that are taken in one go: a card in trouble can bring more than anybody reads."""
+"""Events that are taken in one go: a card in trouble can send more than anybody reads."""
 WAIT = 1
 """Milliseconds: the shortest wait of which NVML's documentation leaves no doubt."""
 
@@ -20,7 +20,7 @@ _log = logging.getLogger(__name__)
 
 
 class XidEvents:
-    """The Xid messages of the cards that are followed, from the moment on that they are."""
+    """Follows cards, and keeps the Xid messages that they send from then on."""
 
     def __init__(self) -> None:
         self._set: Any = None
@@ -28,24 +28,24 @@ class XidEvents:
         self._uuids: dict[int, str] = {}
         """By the address that is a card's handle."""
         self._kept: tuple[CardEvent, ...] = ()
-        """Taken from a set that is no more."""
+        """Events of a set that was freed."""
         self._problem = ""
 
     def follow(self, facts: Sequence[CardFacts]) -> None:
-        """Follows exactly the cards that NVML tells of. Blocks.
+        """Follows exactly the cards that NVML lists. Blocks.
 
-        What cannot be followed is logged: a card serves without, too.
+        What cannot be followed is logged: a card serves without it.
         """
-        told = {fact.uuid: fact.index for fact in facts if fact.uuid and not fact.error}
-        if self._set is None or not self._followed <= told.keys():
+        listed = {fact.uuid: fact.index for fact in facts if fact.uuid and not fact.error}
+        if self._set is None or not self._followed <= listed.keys():
             self._kept = self.collect()
             self._begin()
-        if self._set is not None and told.keys() - self._followed:
-            for uuid in told.keys() - set(self._uuids.values()):
-                self._register(uuid, told[uuid])
+        if self._set is not None and listed.keys() - self._followed:
+            for uuid in listed.keys() - set(self._uuids.values()):
+                self._register(uuid, listed[uuid])
 
     def _begin(self) -> None:
-        """Where no set can be had it is tried again."""
+        """Begins anew. The next ``follow`` tries again where no set can be had."""
         self.close()
         try:
             self._set = pynvml.nvmlEventSetCreate()
@@ -58,7 +58,7 @@ class XidEvents:
             xids = pynvml.nvmlEventTypeXidCriticalError
             pynvml.nvmlDeviceRegisterEvents(handle, xids, self._set)
         except (pynvml.NVMLError_NotSupported, pynvml.NVMLError_FunctionNotFound) as error:
-            self._log_problem(f"card {uuid} tells no Xid messages: {error}")
+            self._log_problem(f"card {uuid} sends no Xid messages: {error}")
         except pynvml.NVMLError as error:  # it is tried again
             self._log_problem(f"the Xid messages of card {uuid} cannot be followed yet: {error}")
             return
@@ -67,7 +67,7 @@ class XidEvents:
         self._followed |= {uuid}
 
     def collect(self) -> tuple[CardEvent, ...]:
-        """Returns what has happened since it was called last. Does not wait for anything to happen."""
+        """Returns what has happened since it was called last, without waiting."""
         kept, self._kept = self._kept, ()
         return tuple(dict.fromkeys([*kept, *(self._waiting() if self._set is not None else ())]))
 
@@ -85,13 +85,12 @@ class XidEvents:
                 yield CardEvent(self._uuids.get(_address(event.device), ""), int(event.eventData))
 
     def _log_problem(self, problem: str) -> None:
-        """Once, as long as it is the same."""
+        """Logs the same problem once."""
         if problem != self._problem:
             _log.warning(problem)
         self._problem = problem
 
     def close(self) -> None:
-        """The next ``follow`` begins anew."""
         if self._set is not None:
             with suppress(pynvml.NVMLError):
                 pynvml.nvmlEventSetFree(self._set)

@@ -1,7 +1,7 @@
-"""The user of ``pynvml``, with ``nvml_events``: asks the driver's library, and gives back plain values.
+"""The driver's library, asked through ``pynvml``: plain values come back.
 
-Every call may take for ever, so that all of it belongs into a thread of its own. ``pynvml`` keeps the loaded
-library in its module: there is one ``NvmlLibrary`` in a process.
+Every call may take for ever, so all of them are made by a worker. ``pynvml`` keeps the loaded library in its
+module: there is one ``NvmlLibrary`` in a process. ``events`` and ``use_library`` use ``pynvml``, too.
 """
 
 import _ctypes
@@ -26,10 +26,10 @@ _T = TypeVar("_T")
 
 
 class NvmlLibrary:
-    """The driver's library, loaded and initialised from the first reading that succeeds until one fails.
+    """The library is loaded and initialised from the first reading that succeeds until one fails.
 
-    A failure of the driver as a whole closes it, so that the next reading finds the driver that is there
-    then: after it was loaded again, or upgraded, with the library of the new version.
+    A failure of the driver as a whole closes the library, so that the next reading opens that of the driver
+    which is there by then: it may have been loaded again or upgraded.
     """
 
     def __init__(self, library: str = LIBRARY) -> None:
@@ -37,13 +37,13 @@ class NvmlLibrary:
         self._is_open = False
         self._events = XidEvents()
         self._lock = RLock()
-        """Who closes it waits for a call that is under way: it would return into code that is no more."""
+        """``close`` waits for a call under way, which would return into code that is unloaded."""
 
     def read(self) -> list[CardFacts]:
         """Returns what NVML says of each card, by index. Blocks.
 
         Raises:
-            DriverFaultError: it says nothing of any card.
+            DriverFaultError: NVML says nothing of any card.
         """
         with self._lock:
             return self._read()
@@ -59,16 +59,15 @@ class NvmlLibrary:
         return facts
 
     def events(self) -> tuple[CardEvent, ...]:
-        """Returns what has happened to the cards that were read, since it was called last. Blocks.
+        """Returns what has happened to the cards since it was called last. Blocks.
 
-        Before the cards are others the old events have to be taken: they are lost then.
+        Call it before ``read``: where the cards have changed, older events are lost.
         """
         with self._lock:
             return self._events.collect()
 
     @property
     def is_open(self) -> bool:
-        """Whether cards can be asked about; from a reading that succeeds until one fails."""
         return self._is_open
 
     def use(self, question: UseQuestion) -> Use:
@@ -83,11 +82,11 @@ class NvmlLibrary:
         Raises:
             DriverFaultError: as ``read``.
         """
-        told = [fact for fact in facts if fact.uuid and not fact.error]
+        known = [fact for fact in facts if fact.uuid and not fact.error]
         with self._lock:
             return frozenset(
                 frozenset((one.uuid, other.uuid))
-                for one, other in combinations(told, 2)
+                for one, other in combinations(known, 2)
                 if _are_linked(one.index, other.index)
             )
 
@@ -102,7 +101,7 @@ class NvmlLibrary:
         _ask(pynvml.nvmlInit)
 
     def close(self) -> None:
-        """Unloads the library, too: that of another version of the driver has the same name."""
+        """Unloads the library: that of another version of the driver has the same file name."""
         with self._lock:
             self._close()
 
@@ -119,38 +118,22 @@ class NvmlLibrary:
 
 
 def _facts(index: int) -> CardFacts:
-    """Raises ``DriverFaultError`` where what fails is not this card alone."""
-    told: dict[str, Any] = {"index": index}
-    try:
-        told.update(_told(index))
-    except _CardError as error:
-        told.update(error.told, error=error.code, call=error.call)
-    return CardFacts(**told)
-
-
-class _CardError(Exception):
-    def __init__(self, code: int, call: str, told: dict[str, Any]) -> None:
-        super().__init__(code)
-        self.code, self.call, self.told = code, call, told
-
-
-def _told(index: int) -> dict[str, Any]:
-    """Raises ``_CardError`` with what was told before."""
-    told: dict[str, Any] = {}
+    """Returns the answers up to the first error. Raises ``DriverFaultError`` where the driver fails."""
+    answers: dict[str, Any] = {}
     try:
         handle = pynvml.nvmlDeviceGetHandleByIndex(index)
         for name, call in _QUESTIONS:
-            told[name] = call(handle)
+            answers[name] = call(handle)
     except pynvml.NVMLError as error:
         _raise_if_driver(error)
-        raise _CardError(error.value, _call_of(error), told) from error
+        answers.update(error=error.value, call=_call_of(error))
     except UnicodeError as error:  # pynvml decodes what the driver says
-        raise _CardError(pynvml.NVML_ERROR_UNKNOWN, _call_of(error), told) from error
-    return told
+        answers.update(error=pynvml.NVML_ERROR_UNKNOWN, call=_call_of(error))
+    return CardFacts(index=index, **answers)
 
 
 def _optional(call: Callable[[Any], _T], otherwise: _T) -> Callable[[Any], _T]:
-    """Returns ``call`` for what a card may serve without."""
+    """Returns ``call`` with ``otherwise`` for an error: a card serves without this answer."""
 
     def asked(handle: Any) -> _T:
         try:
@@ -165,7 +148,7 @@ def _optional(call: Callable[[Any], _T], otherwise: _T) -> Callable[[Any], _T]:
 
 
 def _is_mig_enabled(handle: Any) -> bool:
-    """Raises ``NVMLError`` where it cannot be told: a card in MIG mode must not be shared by mistake."""
+    """Raises ``NVMLError`` where NVML does not say: a card in MIG mode must not be shared by mistake."""
     try:
         return bool(pynvml.nvmlDeviceGetMigMode(handle)[0] == pynvml.NVML_DEVICE_MIG_ENABLE)
     except (pynvml.NVMLError_NotSupported, pynvml.NVMLError_FunctionNotFound):
@@ -173,7 +156,7 @@ def _is_mig_enabled(handle: Any) -> bool:
 
 
 def _numa_node(handle: Any) -> int:
-    """Returns the node whose memory is next to the card, or -1."""
+    """Returns the NUMA node whose memory is next to the card, or -1."""
     (nodes,) = pynvml.nvmlDeviceGetMemoryAffinity(handle, 1, pynvml.NVML_AFFINITY_SCOPE_NODE)
     return next(_bits(int(nodes)), -1)
 
@@ -189,11 +172,11 @@ _UNKNOWN_QUESTION = frozenset(
         pynvml.NVML_ERROR_INVALID_ARGUMENT,
     }
 )
-"""Answers of drivers and cards that do not know what is asked: these live without."""
+"""Answers of drivers and cards that do not know the question: they serve without it."""
 
 
 def _proof(call: Callable[[Any], int]) -> Callable[[Any], int | None]:
-    """Returns ``call``, which gives 0 where the question is not known, and None where it was not answered."""
+    """Returns ``call`` with 0 where the question is not known, and None where it was not answered."""
 
     def asked(handle: Any) -> int | None:
         try:
@@ -239,7 +222,7 @@ def _are_linked(one: int, other: int) -> bool:
 
 
 def _ask(call: Callable[[], _T]) -> _T:
-    """Returns the answer of a ``call`` that is not about one card. Raises ``DriverFaultError``."""
+    """Makes a ``call`` that is not about one card. Raises ``DriverFaultError``."""
     try:
         return call()
     except pynvml.NVMLError as error:
@@ -247,13 +230,13 @@ def _ask(call: Callable[[], _T]) -> _T:
 
 
 def _raise_if_driver(error: Any) -> None:
-    """Raises ``DriverFaultError`` where the code says that the driver as a whole does not serve."""
+    """Raises ``DriverFaultError`` where the code means the driver as a whole."""
     if error.value in NEVER_ONE_CARD:
         raise DriverFaultError(error.value, _call_of(error)) from error
 
 
 def _call_of(error: BaseException) -> str:
-    """Returns the name of the function of ``pynvml`` that raised, as its documentation has it."""
+    """Returns the name of the function of ``pynvml`` that raised."""
     names = []
     trace = error.__traceback__
     while trace is not None:

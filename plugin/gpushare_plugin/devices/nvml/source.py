@@ -3,14 +3,11 @@
 import asyncio
 import logging
 from collections.abc import Callable
-from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import replace
-from queue import Empty, SimpleQueue
-from threading import Thread
-from typing import Protocol, TypeVar
 
-from gpushare_plugin.devices.card import CardEvent, PhysicalCard, Reading
+from gpushare_core.api.share_node import GPUShareNode
+from gpushare_plugin.devices.card import CardEvent, DeviceSource, PhysicalCard, Reading
 from gpushare_plugin.devices.nvml.cards import (
     UNKNOWN_ERROR,
     CardFacts,
@@ -20,75 +17,71 @@ from gpushare_plugin.devices.nvml.cards import (
     without_answer,
     without_driver,
 )
+from gpushare_plugin.devices.nvml.library import NvmlLibrary
+from gpushare_plugin.devices.nvml.use import NvmlUse
+from gpushare_plugin.devices.use import UseSource
+from gpushare_plugin.devices.worker import SingleCall, Worker
 
 DEADLINE = 5.0
 """Seconds that a reading may take. A node of 16 cards whose driver has to wake up takes about three."""
 PERIOD = 1.0
 """Seconds after which the driver is asked for events."""
 
-T = TypeVar("T")
 _log = logging.getLogger(__name__)
 
 
-class Library(Protocol):
-    """What is asked of NVML. Every call may block for ever, and raise ``DriverFaultError``."""
+class NvmlFamily:
+    """One handle and one thread for cards and use: the library takes one call at a time."""
 
-    def read(self) -> list[CardFacts]:
-        """Returns what is told of each card."""
+    def __init__(self, happened: Callable[[], None]) -> None:
+        library = NvmlLibrary()
+        self._source = NvmlSource(library, happened=happened)
+        self._use = NvmlUse(library, self._source.worker)
 
-    def events(self) -> tuple[CardEvent, ...]:
-        """Returns what has happened to these cards since it was called last; without waiting for it."""
+    def open(self, _: GPUShareNode) -> DeviceSource:
+        return self._source
 
-    def linked_pairs(self, facts: list[CardFacts]) -> Pairs:
-        """Returns which cards are linked directly."""
+    def open_use(self) -> UseSource:
+        return self._use
 
 
 class NvmlSource:
     """The cards that NVML lists, less those in MIG mode. Make one for the life of the process.
 
-    All calls are made by one thread, one after the other. If one does not return, its cards are unhealthy
-    until it does: no other call is made meanwhile, and the process can end all the same. A card that is
-    plugged in is found when NVML counts it.
+    The worker makes one call after the other. While a call hangs the cards are unhealthy, and the process can
+    end all the same. A card that is plugged in is found when NVML counts it.
     """
 
     def __init__(
         self,
-        library: Library,
+        library: NvmlLibrary,
         *,
         deadline: float = DEADLINE,
         period: float = PERIOD,
         happened: Callable[[], None] = lambda: None,
     ) -> None:
-        """``happened`` is called on the event loop when there is something that the next reading tells.
+        """``happened`` is called on the event loop when the next reading has something new.
 
-        ``period``: seconds after which the thread looks for events when there is nothing else to do.
+        ``period``: seconds after which the worker looks for events when it has no other call.
         """
         self._library = library
         self._deadline = deadline
-        self._period = period
         self._happened = happened
         self._loop: asyncio.AbstractEventLoop | None = None
         self._events: list[CardEvent] = []
-        """Only for the thread, from when they are told until they are in a reading."""
-        self._calls: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        """From NVML, until they are in a reading. Used by the worker alone."""
         self._known: tuple[PhysicalCard, ...] = ()
-        self._answer: asyncio.Future[Reading] | None = None
         self._links: tuple[frozenset[str], Pairs] = (frozenset(), ())
         self._problem = ""
-        Thread(target=self._serve, name="NVML", daemon=True).start()
+        self.worker = Worker("NVML", idle=self._look_for_events, idle_after=period)
+        self._call = SingleCall[Reading](self.worker, deadline)
 
     async def read(self) -> Reading:
-        """Waits for a call that hangs only the first time: later readings look whether it has returned."""
         self._loop = asyncio.get_running_loop()
-        answer, patience = self._answer, 0.0
-        if answer is None:
-            self._answer = answer = asyncio.wrap_future(self._ask())
-            patience = self._deadline
-        await asyncio.wait([answer], timeout=patience)
-        if not answer.done():
-            return self._log_problem(without_answer(self._deadline, self._known))
-        self._answer = None
-        reading = answer.result()
+        known = self._known
+        reading = await self._call.result(lambda: self._reading(known))
+        if reading is None:
+            return self._log_problem(without_answer(self._deadline, known))
         if reading.problem is None:
             self._known = reading.cards
         return self._log_problem(reading)
@@ -102,37 +95,22 @@ class NvmlSource:
         self._problem = reason
         return reading
 
-    def _ask(self) -> Future[Reading]:
-        known = self._known
-        return self.call(lambda: self._reading(known))
+    # By the worker
 
-    def call(self, function: Callable[[], T]) -> Future[T]:
-        """Returns what ``function`` returns in the thread, once it has its turn. It may not raise."""
-        future: Future[T] = Future()
-        self._calls.put(lambda: future.set_result(function()))
-        return future
-
-    def _serve(self) -> None:
-        """The thread: only here the library is called."""
-        while True:
-            try:
-                call = self._calls.get(timeout=self._period)
-            except Empty:
-                self._collect()
-                if self._events and self._loop:
-                    with suppress(RuntimeError):  # the loop is closed: the process ends
-                        self._loop.call_soon_threadsafe(self._happened)
-            else:
-                call()
+    def _look_for_events(self) -> None:
+        self._collect()
+        if self._events and self._loop:
+            with suppress(RuntimeError):  # the loop is closed: the process ends
+                self._loop.call_soon_threadsafe(self._happened)
 
     def _collect(self) -> None:
         try:
             self._events += self._library.events()
         except Exception:
-            _log.exception("what NVML tells of events cannot be read")
+            _log.exception("cannot read NVML's events")
 
     def _reading(self, known: tuple[PhysicalCard, ...]) -> Reading:
-        self._collect()  # before the cards are read: a card that is another one then has none of them
+        self._collect()  # before the cards are read: a card that has replaced another has none of its events
         events, self._events = tuple(self._events), []
         return replace(self._cards(known), events=events)
 
@@ -142,12 +120,12 @@ class NvmlSource:
             return reading_of(facts, self._pairs(facts), known)
         except DriverFaultError as error:
             return without_driver(error.code, error.detail, known)
-        except Exception as error:  # neither the thread nor the process ends by what a driver answers
-            _log.exception("what NVML answered cannot be read")
+        except Exception as error:  # neither the worker nor the process ends by what a driver answers
+            _log.exception("cannot read NVML's answer")
             return without_driver(UNKNOWN_ERROR, repr(error), known)
 
     def _pairs(self, facts: list[CardFacts]) -> Pairs:
-        """Links are asked for when the cards are others: that is a call for each pair."""
+        """NVML is asked for links only when the cards have changed: that is a call for each pair."""
         uuids = frozenset(fact.uuid for fact in facts if fact.uuid and not fact.error)
         if uuids != self._links[0]:
             self._links = (uuids, self._library.linked_pairs(facts))

@@ -1,6 +1,6 @@
-"""What NVML tells of the memory in use: of each card, and of each process that has some of it.
+"""The memory in use by NVML: of each card, and of each process on it.
 
-As ``nvml_library`` a user of ``pynvml``: every call may take for ever, and belongs into the library's thread.
+Every call may take for ever: they are made by the library's worker only.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -28,7 +28,7 @@ _GRAPHICS = (
     pynvml.nvmlDeviceGetGraphicsRunningProcesses_v3,
     pynvml.nvmlDeviceGetGraphicsRunningProcesses_v2,
 )
-"""Each list in its forms, the newest first."""
+"""The forms of each list, the newest first."""
 
 
 class _ProcessesUnknownError(Exception):
@@ -36,9 +36,10 @@ class _ProcessesUnknownError(Exception):
 
 
 def nvml_use(uuids: Iterable[str], *, by_process: bool, proc: Path = PROC) -> Use:
-    """Returns what is in use of the cards ``uuids``; ``proc`` is where processes are looked up. Blocks.
+    """Returns what is in use of the cards ``uuids``. Blocks. The library has to be loaded.
 
-    The library has to be loaded. A card that cannot be asked is left out; so are processes that have gone.
+    A card that NVML gives no answer about is left out, and so is a process that has gone. ``proc``: the
+    folder in which processes are looked up.
     """
     cards: dict[str, int] = {}
     processes: list[ProcessUse] = []
@@ -58,7 +59,7 @@ def nvml_use(uuids: Iterable[str], *, by_process: bool, proc: Path = PROC) -> Us
 
 
 def _used(handle: Any) -> int:
-    """Returns the bytes that are allocated, where the driver can tell them without what it reserves."""
+    """Returns the bytes that are allocated; with older drivers those that the driver reserves, too."""
     try:
         return int(pynvml.nvmlDeviceGetMemoryInfo(handle, version=pynvml.nvmlMemory_v2).used)
     except pynvml.NVMLError as error:
@@ -68,7 +69,7 @@ def _used(handle: Any) -> int:
 
 
 def _processes(uuid: str, handle: Any, proc: Path) -> Iterator[ProcessUse]:
-    """Yields each process once: the same may compute and draw."""
+    """Yields each process once: it may both compute and draw."""
     computing = _listed(handle, _COMPUTE)
     if computing is None:
         raise _ProcessesUnknownError(
@@ -99,7 +100,7 @@ def _listed(handle: Any, forms: Sequence[Callable[[Any], Sequence[Any]]]) -> Seq
 
 
 def _cgroup(pid: int, proc: Path) -> str:
-    """Raises ``_ProcessesUnknownError`` where nobody lets us look; a process that is gone has none."""
+    """Raises ``_ProcessesUnknownError`` where reading it is forbidden; a process that is gone has none."""
     try:
         return (proc / str(pid) / "cgroup").read_text(errors="replace")
     except PermissionError as error:

@@ -1,7 +1,8 @@
-"""What is to happen to simulated cards: read from an annotation of the GPUShareNode."""
+"""What happens to simulated cards: read from an annotation of the GPUShareNode."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from gpushare_core.api.served import Problem
 from gpushare_plugin.devices.card import CardEvent, PhysicalCard, Reading
@@ -29,11 +30,11 @@ class Simulation:
     vanish: frozenset[int] = frozenset()
     """Cards that are not found."""
     shift: int = 0
-    """How many places the indices of all cards are moved on, the last ones to the front."""
+    """By how much the indices of all cards grow, those of the last cards starting again at 0."""
     repair: frozenset[int] = frozenset()
-    """Cards of which the driver reports that a repair is due."""
+    """Cards for which the driver reports that a repair is due."""
     xids: frozenset[tuple[int, int]] = frozenset()
-    """Card and Xid: events, which happen when they are added."""
+    """Card and Xid: events that happen when they are added."""
     hangs: bool = False
     """Whether the driver does not answer."""
 
@@ -42,12 +43,13 @@ def read_simulation(text: str) -> Simulation:
     """Returns what ``text`` asks for: words such as ``fail=0,2 vanish=1 shift=1 driver=hung xid=1:79``.
 
     Raises:
-        ValueError: it is none of that; the message says what can be asked for.
+        ValueError: the message says what can be asked for.
     """
     simulation = Simulation()
     for word in text.split():
         try:
-            simulation = _with(simulation, *word.split("="))
+            name, value = word.split("=")
+            simulation = _with(simulation, name, value)
         except (TypeError, ValueError) as error:
             raise ValueError(f"the annotation gpushare.io/simulate has {word!r}: {HELP}") from error
     return simulation
@@ -56,14 +58,11 @@ def read_simulation(text: str) -> Simulation:
 def _with(simulation: Simulation, name: str, value: str) -> Simulation:
     """Raises ``ValueError``."""
     match name:
-        case "fail":
-            return replace(simulation, fail=_indices(value))
-        case "vanish":
-            return replace(simulation, vanish=_indices(value))
+        case "fail" | "vanish" | "repair":
+            cards: dict[str, Any] = {name: _indices(value)}
+            return replace(simulation, **cards)
         case "shift":
             return replace(simulation, shift=int(value))
-        case "repair":
-            return replace(simulation, repair=_indices(value))
         case "xid":
             return replace(simulation, xids=frozenset(map(_xid, value.split(","))))
         case "driver" if value == "hung":
@@ -81,10 +80,10 @@ def _xid(text: str) -> tuple[int, int]:
 
 
 def simulated_reading(cards: Sequence[PhysicalCard], text: str, before: str | None = None) -> Reading:
-    """Returns what a source would tell of ``cards``, all healthy as made, when happens what ``text`` says.
+    """Returns the reading of ``cards``, which are healthy as they were made, after what ``text`` says.
 
-    ``before``: the text of the last reading, whose events are over; None: there was no reading, and nobody
-    saw the events. A text that cannot be read is a problem, and nothing happens to the cards.
+    ``before``: the text of the last reading, whose events are over; None where there was no reading, and then
+    no event is reported. A text that cannot be read is a problem, and nothing happens to the cards.
     """
     try:
         simulation = read_simulation(text)
@@ -94,9 +93,10 @@ def simulated_reading(cards: Sequence[PhysicalCard], text: str, before: str | No
     happened = (_happened(card, simulation, len(cards)) for card in present)
     ordered = tuple(sorted(happened, key=lambda card: card.index))
     events = simulation.xids - _xids_of(text if before is None else before)
+    uuids = {index: card.uuid for index, card in enumerate(cards)}
     return Reading(
         cards=ordered,
-        events=tuple(_event(cards, *event) for event in sorted(events) if 0 <= event[0] < len(cards)),
+        events=tuple(CardEvent(uuids[index], xid) for index, xid in sorted(events) if index in uuids),
         problem=HANGS if simulation.hangs else None,
     )
 
@@ -106,10 +106,6 @@ def _xids_of(text: str) -> frozenset[tuple[int, int]]:
         return read_simulation(text).xids
     except ValueError:
         return frozenset()
-
-
-def _event(cards: Sequence[PhysicalCard], index: int, xid: int) -> CardEvent:
-    return CardEvent(cards[index].uuid, xid)
 
 
 def _happened(card: PhysicalCard, simulation: Simulation, count: int) -> PhysicalCard:

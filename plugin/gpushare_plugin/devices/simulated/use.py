@@ -1,4 +1,4 @@
-"""A load on cards that do not exist: read from annotations of the pods that hold them."""
+"""A load on simulated cards: read from annotations of the pods that hold them."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -13,31 +13,31 @@ HELP = (
 
 
 class SimulatedUse:
-    """Plays the loads that pods are annotated with, at once; a card is never fuller than full."""
+    """Uses what the annotations of pods ask for, at most all of a card."""
 
     async def measure(self, question: UseQuestion) -> Use:
         containers: list[ContainerUse] = []
-        remarks = []
+        warnings = []
         for load in question.loads:
             try:
                 containers += _of_pod(load, read_load(load.text))
             except ValueError as error:
-                remarks.append(f"the simulated load of pod {load.pod} is ignored: {error}")
+                warnings.append(f"the simulated load of pod {load.pod} is ignored: {error}")
         together: Counter[str] = Counter()
         for container in containers:
             together[container.card] += container.used
         return Use(
             cards={card.uuid: min(card.memory, together[card.uuid]) for card in question.cards},
             containers=containers if question.by_container else (),
-            remarks=remarks,
+            warnings=warnings,
         )
 
 
 def read_load(text: str) -> Mapping[str, int]:
-    """Returns container -> bytes; the name ``""`` stands for each container that is not named.
+    """Returns container -> bytes; the name ``""`` stands for every container that is not named.
 
     Raises:
-        ValueError: it is no such text; the message says what can be written.
+        ValueError: the message says what can be written.
     """
     load: dict[str, int] = {}
     for part in filter(None, text.split(",")):
@@ -57,7 +57,7 @@ def _container_name(name: str) -> str:
 
 
 def _of_pod(load: Load, sizes: Mapping[str, int]) -> Iterator[ContainerUse]:
-    """What a container uses lies evenly on its cards."""
+    """The load of a container is spread evenly over its cards."""
     for container, cards in load.containers.items():
         size = sizes.get(container, sizes.get("", 0))
         for card in cards if size else ():

@@ -7,7 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpushare_core.audit.differences import differences, node_differences
-from gpushare_core.audit.readers import books_of, read_environment, read_ledger, read_pod, read_share_node
+from gpushare_core.audit.readers import (
+    cluster_records,
+    read_environment,
+    read_ledger,
+    read_pod,
+    read_share_node,
+)
 from gpushare_core.audit.records import ContainerKey, LedgerShare, PodKey, StatusHolder
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_core.text.json_object import Json
@@ -51,7 +57,7 @@ def test_a_share_node() -> None:
     assert (card.units, card.allocated, card.lock, card.healthy) == (2, 1, ResourceClass.SLICE, False)
     assert card.offers == {ResourceClass.MEMORY: 16, ResourceClass.SLICE: 2, ResourceClass.CARD: 1}
     assert card.holders == (StatusHolder(key=ContainerKey(A, "main"), units=1),)
-    assert node_differences(books_of([SHARE_NODE], None).nodes["gpu-1"]) == []
+    assert node_differences(cluster_records([SHARE_NODE], None).nodes["gpu-1"]) == []
 
 
 def test_one_without_a_status_says_nothing() -> None:
@@ -70,8 +76,8 @@ def test_one_without_a_status_says_nothing() -> None:
     ],
 )
 def test_one_that_no_plugin_wrote_says_why_it_cannot_be_read(status: Json) -> None:
-    books = books_of([{"metadata": {"name": "gpu-1"}, "status": status}], [])
-    (found,) = differences(books)
+    records = cluster_records([{"metadata": {"name": "gpu-1"}, "status": status}], [])
+    (found,) = differences(records)
     assert found.kind == "Unreadable"
     assert found.node == "gpu-1"
 
@@ -86,7 +92,7 @@ json_values = st.recursive(
 @given(json_values, json_values)
 def test_whatever_a_status_says_the_auditor_answers(status: Any, card: Any) -> None:
     for each in (status, {"cards": [card]}, {"memoryUnit": status, "units": card}):
-        assert differences(books_of([{"metadata": {"name": "n"}, "status": each}], [])) is not None
+        assert differences(cluster_records([{"metadata": {"name": "n"}, "status": each}], [])) is not None
 
 
 def test_a_pod() -> None:
@@ -161,5 +167,5 @@ def test_what_no_extender_answers_is_refused(answer: Json) -> None:
 
 
 def test_a_node_that_the_extender_does_not_know_has_an_empty_ledger() -> None:
-    found = differences(books_of([SHARE_NODE], None, ledger={}))
+    found = differences(cluster_records([SHARE_NODE], None, ledger={}))
     assert {each.kind for each in found} == {"CapacityDiffers"}

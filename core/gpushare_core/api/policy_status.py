@@ -1,0 +1,65 @@
+"""What a GPUSharePolicy says came of it; the operator writes it. The CRD is generated from these classes."""
+
+from typing import Annotated
+
+from msgspec import field
+
+from gpushare_core.api import bounds
+from gpushare_core.api.api_object import ApiObject, Word, bounded
+from gpushare_core.api.conditions import ConditionList
+from gpushare_core.api.share_node import MemoryTotals
+
+_Units = Annotated[str, bounded(bounds.text(bounds.UNITS))]
+_Versions = Annotated[str, bounded(bounds.text(bounds.VERSIONS))]
+
+
+class NodeTotals(ApiObject, frozen=True, kw_only=True):
+    enabled: int = 0
+    ready: int = 0
+    summary: Word = ""
+    """Ready/enabled, for people."""
+
+
+class CardTotals(ApiObject, frozen=True, kw_only=True):
+    total: int = 0
+    healthy: int = 0
+    summary: Word = ""
+    """Healthy and not cordoned/total, for people."""
+
+
+class PolicyUnits(ApiObject, frozen=True, kw_only=True):
+    """Over nodes in different modes the sums are of unlike things; the texts keep them apart."""
+
+    total: int = 0
+    allocated: int = 0
+    unit: _Units = ""
+    """What a unit is, such as 1Gi, 1/2 card, 1 card; all there are."""
+    summary: _Units = ""
+    """Allocated/total of each kind of unit, in the same order."""
+
+
+class ProgramVersions(ApiObject, frozen=True, kw_only=True):
+    """Which versions run; several of one program as in ``0.2.0 (5), 0.1.0 (3)``, with their numbers."""
+
+    operator: Word = ""
+    """The one at work."""
+    plugin: _Versions = ""
+    """By the policy's nodes."""
+    extender: _Versions = ""
+    """By its pods."""
+    hostctl: _Versions = ""
+    """By its last run on each host."""
+
+
+class PolicyStatus(ApiObject, frozen=True, kw_only=True):
+    """What came of it."""
+
+    observed_generation: int = 0
+    backend: Word = ""
+    """By which scheduler backend pods are placed: the one that the oldest policy asks for."""
+    conditions: ConditionList = field(default_factory=list)
+    nodes: NodeTotals = field(default_factory=NodeTotals)
+    cards: CardTotals = field(default_factory=CardTotals)
+    units: PolicyUnits = field(default_factory=PolicyUnits)
+    memory: MemoryTotals = field(default_factory=MemoryTotals)
+    versions: ProgramVersions = field(default_factory=ProgramVersions)

@@ -1,0 +1,1 @@
+"""What one run decides: which files the host gets, and whether kube-scheduler has restarted with them."""

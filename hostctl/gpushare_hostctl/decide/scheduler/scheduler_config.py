@@ -1,0 +1,281 @@
+"""The KubeSchedulerConfiguration with the extender in it.
+
+Source: ``kubescheduler.config.k8s.io/v1`` and, for what ``--config`` switches off,
+``cmd/kube-scheduler/app/options`` of Kubernetes 1.36: with ``--config`` the leader election flags still
+count (``ApplyLeaderElectionTo``), those in ``ApplyDeprecated`` no longer do. Both ways start from the same
+defaults, so a flag that is not given needs no entry.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+from gpushare_core.text import yaml_edit
+from gpushare_core.text.json_object import Json
+from gpushare_hostctl.decide.scheduler.scheduler_flags import SchedulerFlags
+from gpushare_hostctl.errors import NeedsPersonError, yaml_needs_person
+
+_GROUP = "kubescheduler.config.k8s.io/"
+_KIND = "KubeSchedulerConfiguration"
+_LARGEST = 2**31 - 1
+"""Of a number in a configuration; NaN compares as too large, too."""
+_MAX_BACKOFF = 300
+"""Seconds between two attempts of a pod of a dedicated kube-scheduler while others have to be scheduled.
+
+Pods that an extender has refused are tried again after every event of the cluster, such as any bind: with the
+usual 10 seconds some thousands of them take all attempts there are. While there is nobody else to schedule
+kube-scheduler does not wait for it (``SchedulerPopFromBackoffQ``, since 1.33). Five minutes are what it lets
+a pod rest at most when nothing happens (``DefaultPodMaxInUnschedulablePodsDuration``)."""
+_HEADER = "# Written by gpushare-hostctl; `gpushare-hostctl restore` removes it. Edits here are lost.\n"
+
+
+@dataclass(frozen=True)
+class ClientTls:
+    """Paths of kube-scheduler's key with certificate, and of the authorities that it trusts.
+
+    Keys are not in the configuration itself: from ``--v=2`` on kube-scheduler logs all of that.
+    """
+
+    client: str
+    trusted: str
+
+    def to_mapping(self) -> Json:
+        """Returns the field ``tlsConfig``."""
+        return {"certFile": self.client, "keyFile": self.client, "caFile": self.trusted}
+
+
+@dataclass(frozen=True)
+class ExtenderEntry:
+    """The extender's entry in ``extenders`` of a KubeSchedulerConfiguration.
+
+    ``url`` is the prefix before the verbs, ``http_timeout`` a Go duration such as ``5s``. Without a
+    ``prioritize_verb`` the extender is not asked for scores; filter, preempt and bind are always called.
+    ``tls`` is needed where ``url`` is an https one. No node has to offer the ``ignored_resources``.
+    """
+
+    url: str
+    managed_resources: tuple[str, ...]
+    http_timeout: str = "5s"
+    prioritize_verb: str | None = None
+    weight: int = 1
+    tls: ClientTls | None = None
+    ignored_resources: tuple[str, ...] = ()
+
+    @property
+    def uses_https(self) -> bool:
+        return self.url.startswith("https:")
+
+    def to_mapping(self) -> Json:
+        """Returns the entry as kube-scheduler reads it.
+
+        The extender gets names of nodes, is never skipped when it fails, and binds only pods that ask for a
+        managed resource. kube-scheduler counts those resources by node, too.
+        """
+        return {
+            "urlPrefix": self.url,
+            **({"enableHTTPS": True, "tlsConfig": self.tls.to_mapping()} if self.tls else {}),
+            "filterVerb": "filter",
+            **self._prioritizing(),
+            "preemptVerb": "preempt",
+            "bindVerb": "bind",
+            "nodeCacheCapable": True,
+            "ignorable": False,
+            "httpTimeout": self.http_timeout,
+            "managedResources": [
+                *({"name": name, "ignoredByScheduler": False} for name in self.managed_resources),
+                *({"name": name, "ignoredByScheduler": True} for name in self.ignored_resources),
+            ],
+        }
+
+    def _prioritizing(self) -> Json:
+        # kube-scheduler refuses a prioritize verb without a positive weight.
+        return {"prioritizeVerb": self.prioritize_verb, "weight": self.weight} if self.prioritize_verb else {}
+
+
+def from_flags(flags: SchedulerFlags, extender: ExtenderEntry, *, header: str = _HEADER) -> bytes:
+    """Returns the configuration for a scheduler that had no ``--config``, with ``header`` before it.
+
+    Raises NeedsPersonError when a flag that has to be carried over cannot be read.
+    """
+    client = _client_connection(flags)
+    debugging = {
+        "enableProfiling": flags.boolean("profiling"),
+        "enableContentionProfiling": flags.boolean("contention-profiling"),
+    }
+    document = {
+        "apiVersion": f"{_GROUP}v1",
+        "kind": _KIND,
+        **({"clientConnection": client} if client else {}),
+        **{key: value for key, value in debugging.items() if value is not None},
+        "extenders": [extender.to_mapping()],
+    }
+    return (header + yaml.safe_dump(document, sort_keys=False)).encode()
+
+
+@dataclass(frozen=True)
+class DedicatedProfile:
+    """A kube-scheduler beside the cluster's own: which pods it takes, and where its replicas have a Lease."""
+
+    scheduler_name: str
+    lease_namespace: str
+
+
+def for_dedicated(profile: DedicatedProfile, extender: ExtenderEntry) -> bytes:
+    """Returns the configuration of a kube-scheduler with the extender, for pods of its name alone.
+
+    It scores every node. A sample of the nodes that fit by their sums may hold none with room on one card.
+    And each sample would write other numbers of nodes into the pod that it refuses: a pod that has changed is
+    tried again.
+    """
+    document = {
+        "apiVersion": f"{_GROUP}v1",
+        "kind": _KIND,
+        "leaderElection": {
+            "leaderElect": True,
+            "resourceName": profile.scheduler_name,
+            "resourceNamespace": profile.lease_namespace,
+        },
+        "podMaxBackoffSeconds": _MAX_BACKOFF,
+        "profiles": [{"schedulerName": profile.scheduler_name, "percentageOfNodesToScore": 100}],
+        "extenders": [extender.to_mapping()],
+    }
+    return yaml.safe_dump(document, sort_keys=False).encode()
+
+
+@yaml_needs_person()
+def merge(content: bytes, extender: ExtenderEntry) -> bytes:
+    """Returns somebody else's configuration with the extender added, every other byte as it was.
+
+    An entry with the same URL is replaced. Raises NeedsPersonError for what kube-scheduler would refuse: a
+    second extender that binds, or one that manages the same resource.
+    """
+    text = _decode(content)
+    document = _checked(yaml_edit.first_document(text))
+    for index in reversed(_with_url(document, extender.url)):
+        text = yaml_edit.remove_item(text, ("extenders",), index=index)
+    others = _extenders(yaml_edit.first_document(text))
+    _check_conflicts(others, extender)
+    with yaml_needs_person("with the extender the scheduler's --config file"):
+        text = yaml_edit.insert_item(text, ("extenders",), value=extender.to_mapping())
+        _verify(text, {**document, "extenders": [*others, extender.to_mapping()]})
+    return text.encode()
+
+
+@yaml_needs_person()
+def delays_cache_until_active(content: bytes) -> bool:
+    """Returns whether kube-scheduler is not ready before it leads: field ``delayCacheUntilActive``."""
+    document = yaml_edit.first_document(_decode(content))
+    return isinstance(document, dict) and document.get("delayCacheUntilActive") is True
+
+
+# In a configuration file an empty value means kube-scheduler's default; by flag it meant client-go's
+# default, which is another one. So that is written out.
+def _content_type(text: str) -> str:
+    return text or "application/json"
+
+
+def _rate(text: str) -> float:
+    return _number("kube-api-qps", text, float) or 5.0
+
+
+def _burst(text: str) -> int:
+    return int(_number("kube-api-burst", text, int)) or 10
+
+
+def _number(name: str, text: str, parse: Callable[[str], float]) -> float:
+    try:
+        number = parse(text)
+        if not -_LARGEST <= number <= _LARGEST:
+            raise ValueError(text)
+        return number
+    except ValueError as error:
+        raise NeedsPersonError(f"the flag --{name}={text} of kube-scheduler is not a number") from error
+
+
+@dataclass(frozen=True)
+class _ClientFlag:
+    """A flag that ``--config`` switches off, and the field of ``clientConnection`` that takes its value."""
+
+    flag: str
+    field: str
+    parse: Callable[[str], Any]
+
+
+_CLIENT_FLAGS = (
+    _ClientFlag("kubeconfig", "kubeconfig", str),
+    _ClientFlag("kube-api-content-type", "contentType", _content_type),
+    _ClientFlag("kube-api-qps", "qps", _rate),
+    _ClientFlag("kube-api-burst", "burst", _burst),
+)
+
+
+def _client_connection(flags: SchedulerFlags) -> Json:
+    given = [(client, flags.value(client.flag)) for client in _CLIENT_FLAGS]
+    return {client.field: client.parse(text) for client, text in given if text is not None}
+
+
+def _decode(content: bytes) -> str:
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise NeedsPersonError(f"the scheduler's --config file is not UTF-8 (byte {error.start})") from error
+
+
+def _checked(document: Any) -> Json:
+    has_kind = isinstance(document, dict) and document.get("kind") == _KIND
+    if not has_kind or not str(document.get("apiVersion")).startswith(_GROUP):
+        raise NeedsPersonError(f"the scheduler's --config file is not a {_KIND} of {_GROUP}v1; correct it")
+    _extenders(document)
+    return dict(document)
+
+
+def _extenders(document: Json) -> list[Json]:
+    extenders = document.get("extenders") or []
+    if not isinstance(extenders, list) or not all(isinstance(entry, dict) for entry in extenders):
+        raise NeedsPersonError("extenders in the scheduler's --config file is not a list of mappings")
+    return extenders
+
+
+def _with_url(document: Json, url: str) -> list[int]:
+    return [
+        index
+        for index, entry in enumerate(_extenders(document))
+        if str(entry.get("urlPrefix")).rstrip("/") == url.rstrip("/")
+    ]
+
+
+def _check_conflicts(others: list[Json], extender: ExtenderEntry) -> None:
+    for entry in others:
+        if entry.get("bindVerb"):
+            raise NeedsPersonError(
+                f"the extender {entry.get('urlPrefix')} in the scheduler's --config file binds pods, and "
+                "kube-scheduler allows one such extender; remove it or use another scheduler backend"
+            )
+        _check_resources(entry, extender)
+
+
+def _check_resources(entry: Json, extender: ExtenderEntry) -> None:
+    items = entry.get("managedResources") or []
+    managed = {str(item.get("name")) for item in items if isinstance(item, dict)}
+    both = sorted(managed & {*extender.managed_resources, *extender.ignored_resources})
+    if both:
+        raise NeedsPersonError(
+            f"the extender {entry.get('urlPrefix')} in the scheduler's --config file manages "
+            f"{', '.join(both)} already, and kube-scheduler allows one extender per resource; remove it there"
+        )
+
+
+def _verify(text: str, expected: Json) -> None:
+    try:
+        as_expected = yaml_edit.first_document(text) == expected
+    except yaml_edit.TooLongError:
+        raise
+    except yaml_edit.YamlEditError:
+        as_expected = False
+    if not as_expected:
+        raise NeedsPersonError(
+            "the scheduler's --config file is written in a way that an extender cannot be added to "
+            "(aliases or merge keys, perhaps); write it out plainly"
+        )

@@ -1,0 +1,167 @@
+"""The program of all components of the cluster: built once, cached by the content of its sources."""
+
+import hashlib
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from gpushare_localcluster.build import toolchain
+from gpushare_localcluster.build.lock import Report, locked
+from gpushare_localcluster.directories import cache_folder
+from gpushare_localcluster.errors import LocalClusterError
+
+SOURCES = Path(__file__).resolve().parents[2]
+PREBUILT = "GPUSHARE_LOCALCLUSTER_BINARY"
+KUBERNETES = "v1.36.3"
+PROGRAMS = ("kube-scheduler", "kubectl", "pause")
+KEPT_BUILDS = 3
+KEPT_SECONDS = 24 * 3600.0
+"""After its last use: a running cluster starts programs from its build."""
+PROGRESS_SECONDS = 30.0
+
+
+@dataclass(frozen=True)
+class Binary:
+    """`path` is the program, `programs` a folder with links to it under the components' usual names."""
+
+    path: Path
+    programs: Path
+
+    @property
+    def kubectl(self) -> Path:
+        return self.programs / "kubectl"
+
+
+def ensure_binary(*, report: Report, environment: Mapping[str, str] = os.environ) -> Binary:
+    """Returns the program that GPUSHARE_LOCALCLUSTER_BINARY names, else the one of these sources, built if
+    it was not built before. Raises LocalClusterError if it cannot be built.
+    """
+    cache = cache_folder(environment)
+    if prebuilt := environment.get(PREBUILT):
+        return _use_prebuilt(Path(prebuilt), cache)
+    if not (SOURCES / "go.mod").exists():
+        raise LocalClusterError(
+            f"The local cluster's Go sources are not in {SOURCES}: run it from a checkout of the project, "
+            f"or name a built binary in {PREBUILT}."
+        )
+    go = toolchain.find_go(cache, report=report)
+    folder = cache / fingerprint(SOURCES, toolchain.version(go))
+    program = folder / "localcluster"
+    # No lock where there is nothing to build: another process may be building something else.
+    if not program.exists():
+        with locked(cache / "lock", report=report):
+            _build_once(go, program, report=report)
+    folder.touch()
+    return _link(program, folder)
+
+
+def _build_once(go: Path, program: Path, *, report: Report) -> None:
+    """Builds ``program`` unless another process has done so meanwhile, and deletes outdated builds."""
+    if program.exists():
+        return
+    build(go, program.parent, report=report)
+    for old in outdated(_builds(program.parent.parent), now=time.time()):
+        shutil.rmtree(old)
+
+
+def fingerprint(sources: Path, compiler: str) -> str:
+    """Returns a hash of all that the result of the build depends on."""
+    digest = hashlib.sha256(f"{KUBERNETES} {compiler}".encode())
+    for path in source_files(sources):
+        digest.update(f"\0{path.relative_to(sources)}\0".encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def source_files(sources: Path) -> list[Path]:
+    """Returns the Go files, the modules they need, and the files they embed. A module in a folder below is
+    another program."""
+    files = [path for suffix in ("go", "yaml") for path in sources.rglob(f"*.{suffix}")]
+    modules = [path.parent for path in sources.rglob("*/go.mod")]
+    compiled = [path for path in files if not path.name.endswith("_test.go")]
+    own = [path for path in compiled if not any(path.is_relative_to(module) for module in modules)]
+    return sorted([*own, sources / "go.mod", sources / "go.sum"])
+
+
+def build_command(output: Path) -> Sequence[str]:
+    """Returns the arguments of `go`. They set the version: clients cannot parse the apiserver's default."""
+    version = "k8s.io/component-base/version"
+    major, minor, _ = KUBERNETES.removeprefix("v").split(".")
+    flags = [
+        "-s -w",
+        f"-X {version}.gitVersion={KUBERNETES}",
+        f"-X {version}.gitMajor={major}",
+        f"-X {version}.gitMinor={minor}",
+    ]
+    return ["build", "-trimpath", "-buildvcs=false", "-ldflags", " ".join(flags), "-o", str(output), "."]
+
+
+def build(go: Path, folder: Path, *, report: Report) -> None:
+    """Compiles into `folder`; a build that fails or is interrupted leaves no program there.
+
+    Raises LocalClusterError with the compiler's errors.
+    """
+    report("building the local cluster: about 5 minutes the first time, 20 seconds after an edit")
+    unfinished = folder / "unfinished"
+    compile_program([go, *build_command(unfinished)], SOURCES, unfinished, report=report)
+    unfinished.rename(folder / "localcluster")
+
+
+def compile_program(command: Sequence[Path | str], sources: Path, output: Path, *, report: Report) -> None:
+    """Runs the compiler in `sources`, which writes `output`. Raises LocalClusterError with its errors."""
+    output.parent.mkdir(parents=True, exist_ok=True)
+    started = time.monotonic()
+    with subprocess.Popen(
+        command,
+        cwd=sources,
+        env={**os.environ, "CGO_ENABLED": "0", "GOTOOLCHAIN": "local"},
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        errors = _await(process, started, report=report)
+    if process.returncode != 0:
+        raise LocalClusterError(f"What is in {sources} does not build:\n{errors.strip()}")
+    report(f"built in {time.monotonic() - started:.0f} s")
+
+
+def _await(process: "subprocess.Popen[str]", started: float, *, report: Report) -> str:
+    while True:
+        try:
+            return process.communicate(timeout=PROGRESS_SECONDS)[1]
+        except subprocess.TimeoutExpired:
+            report(f"still building, {time.monotonic() - started:.0f} s")
+
+
+def _builds(cache: Path) -> list[Path]:
+    return [path.parent for path in cache.glob("*/localcluster")]
+
+
+def outdated(builds: Sequence[Path], *, now: float) -> Sequence[Path]:
+    """Returns the builds to delete: neither among the KEPT_BUILDS used last, nor used in the last
+    KEPT_SECONDS. ``now``: seconds since the epoch."""
+    used = {build: build.stat().st_mtime for build in builds}
+    rarely = sorted(builds, key=used.__getitem__, reverse=True)[KEPT_BUILDS:]
+    return [build for build in rarely if now - used[build] > KEPT_SECONDS]
+
+
+def _use_prebuilt(binary: Path, cache: Path) -> Binary:
+    if not (binary.is_file() and os.access(binary, os.X_OK)):
+        raise LocalClusterError(
+            f"{PREBUILT} names {binary}, which is not an executable file: correct or unset it."
+        )
+    name = hashlib.sha256(str(binary.resolve()).encode()).hexdigest()[:16]
+    return _link(binary.resolve(), cache / "prebuilt" / name)
+
+
+def _link(binary: Path, folder: Path) -> Binary:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in PROGRAMS:
+        link = folder / name
+        if not link.exists():
+            link.unlink(missing_ok=True)
+            link.symlink_to(binary)
+    return Binary(path=binary, programs=folder)

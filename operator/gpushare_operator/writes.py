@@ -1,0 +1,187 @@
+"""What each action writes: its calls to the API server, as values."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from typing import Any
+
+from gpushare_core.api.names import API_VERSION, NODE_KIND
+from gpushare_core.api.timestamps import rfc3339
+from gpushare_core.kube import paths
+from gpushare_core.text.json_object import Json
+from gpushare_core.text.printable import MESSAGE_BYTES, printable
+from gpushare_operator import actions
+from gpushare_operator.cluster import kinds
+from gpushare_operator.cluster.labels import COMPARE_LABEL, RESULT_ANNOTATION
+from gpushare_operator.desired.pod_template import to_be_compared
+from gpushare_operator.desired.share_nodes import share_node_patch
+
+
+class Verb(Enum):
+    APPLY = auto()
+    MERGE = auto()
+    CREATE = auto()
+    DELETE = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """One call."""
+
+    verb: Verb
+    kind: kinds.Kind[Any]
+    path: str
+    body: Json = field(default_factory=dict)
+    uid: str = ""
+    """Of the object that is deleted."""
+    may_exist: bool = False
+    """Whether all is well, too, where what is created is there already."""
+
+
+def writes(action: actions.Action, namespace: str) -> Iterable[Write]:
+    """Returns the calls of ``action`` in their order; ``namespace``: the operator's.
+
+    A uid in the metadata makes sure that a new object of the same name is not taken for the old one.
+    """
+    match action:
+        case actions.SetFinalizers() | actions.MarkPolicy():
+            return [_policy_write(action)]
+        case actions.ApplyShareNode() | actions.DeleteShareNode() | actions.DoubtShareNode():
+            return [_share_node_write(action)]
+        case (
+            actions.LabelNode() | actions.ClearCapacity() | actions.SetCounts() | actions.RemoveStartupTaint()
+        ):
+            return [_node_write(action)]
+        case (
+            actions.ApplyDaemonSet()
+            | actions.ApplyDeployment()
+            | actions.DeleteDaemonSet()
+            | actions.DeleteDeployment()
+        ):
+            return _workload_writes(action, namespace)
+        case actions.CreateJob() | actions.RecordResult() | actions.DeleteJob():
+            return [_job_write(action, paths.jobs(namespace))]
+        case actions.ApplyVolcanoBackup():
+            path = paths.config_map_path(namespace, action.name)
+            return [Write(Verb.APPLY, kinds.VOLCANO_BACKUPS, path, action.body)]
+        case actions.DeleteVolcanoBackup():
+            path = paths.config_map_path(namespace, action.name)
+            return [Write(Verb.DELETE, kinds.VOLCANO_BACKUPS, path, uid=action.uid)]
+        case _:
+            raise TypeError(f"no way to perform {action!r}")
+
+
+def _policy_write(action: actions.SetFinalizers | actions.MarkPolicy) -> Write:
+    metadata: Json
+    if isinstance(action, actions.SetFinalizers):
+        metadata = {"finalizers": list(action.finalizers), "resourceVersion": action.resource_version}
+    else:
+        labels, annotations = dict(action.labels), dict(action.annotations)
+        metadata = {"uid": action.uid, "labels": labels, "annotations": annotations}
+    return Write(Verb.MERGE, kinds.POLICIES, f"{paths.POLICIES}/{action.policy}", {"metadata": metadata})
+
+
+def _share_node_write(
+    action: actions.ApplyShareNode | actions.DeleteShareNode | actions.DoubtShareNode,
+) -> Write:
+    path = f"{paths.SHARE_NODES}/{action.node}"
+    if isinstance(action, actions.DeleteShareNode):
+        return Write(Verb.DELETE, kinds.SHARE_NODES, path, uid=action.uid)
+    if isinstance(action, actions.DoubtShareNode):
+        # By server-side apply: a merge would also replace the other conditions by what was known of them.
+        return Write(Verb.APPLY, kinds.SHARE_NODES, f"{path}/status", _doubtful_status(action))
+    # Nobody else writes its spec, so who owns which field says nothing new: server-side apply, which costs
+    # the API server half as much again, is not needed.
+    if action.uid:
+        return Write(Verb.MERGE, kinds.SHARE_NODES, path, share_node_patch(action.body, action.uid))
+    return Write(Verb.CREATE, kinds.SHARE_NODES, paths.SHARE_NODES, action.body)
+
+
+def _doubtful_status(action: actions.DoubtShareNode) -> Json:
+    conditions = [
+        {
+            "type": condition.type,
+            "status": condition.status,
+            "reason": condition.reason,
+            "message": printable(condition.message, max_bytes=MESSAGE_BYTES),
+            "lastTransitionTime": rfc3339(action.since),
+        }
+        for condition in action.conditions
+    ]
+    return {
+        "apiVersion": API_VERSION,
+        "kind": NODE_KIND,
+        "metadata": {"name": action.node, "uid": action.uid},
+        "status": {"conditions": conditions},
+    }
+
+
+def _node_write(
+    action: actions.LabelNode | actions.ClearCapacity | actions.SetCounts | actions.RemoveStartupTaint,
+) -> Write:
+    path, metadata = f"{paths.NODES}/{action.node}", dict[str, Any](uid=action.uid)
+    body: Json = {"metadata": metadata}
+    match action:
+        case actions.LabelNode():
+            metadata["labels"] = dict(action.labels)
+            if action.annotations:
+                metadata["annotations"] = dict(action.annotations)
+        case actions.RemoveStartupTaint():
+            metadata["resourceVersion"] = action.resource_version
+            body["spec"] = {"taints": list(action.others)}
+        case _:
+            path, amounts = f"{path}/status", _amounts(action)
+            body["status"] = {"capacity": amounts, "allocatable": amounts}
+    return Write(Verb.MERGE, kinds.NODES, path, body)
+
+
+def _amounts(action: actions.ClearCapacity | actions.SetCounts) -> Mapping[str, str | None]:
+    if isinstance(action, actions.ClearCapacity):
+        return dict.fromkeys(action.resources)
+    return {name: str(count) for name, count in action.counts.items()}
+
+
+def _workload_writes(
+    action: actions.ApplyDaemonSet
+    | actions.ApplyDeployment
+    | actions.DeleteDaemonSet
+    | actions.DeleteDeployment,
+    namespace: str,
+) -> list[Write]:
+    """A workload is applied with the label of the first write, then the label is taken off.
+
+    As long as a workload has that label and the operator's Deployment is not there, nobody can change it, the
+    garbage collector included. It is taken off by a merge: an apply would leave a label that others have set.
+    """
+    kind: kinds.Kind[Any] = (
+        kinds.DAEMON_SETS
+        if isinstance(action, actions.ApplyDaemonSet | actions.DeleteDaemonSet)
+        else kinds.DEPLOYMENTS
+    )
+    path = f"{kind.path(namespace)}/{action.name}"
+    if isinstance(action, actions.DeleteDaemonSet | actions.DeleteDeployment):
+        return [Write(Verb.DELETE, kind, path, uid=action.uid)]
+    without_label = {"metadata": {"labels": {COMPARE_LABEL: None}}}
+    return [
+        Write(Verb.APPLY, kind, path, to_be_compared(action.body)),
+        Write(Verb.MERGE, kind, path, without_label),
+    ]
+
+
+def _job_write(action: actions.CreateJob | actions.RecordResult | actions.DeleteJob, jobs: str) -> Write:
+    if isinstance(action, actions.CreateJob):
+        return Write(Verb.CREATE, kinds.JOBS, jobs, action.body, may_exist=True)
+    path = f"{jobs}/{action.name}"
+    if isinstance(action, actions.DeleteJob):
+        return Write(Verb.DELETE, kinds.JOBS, path, uid=action.uid)
+    metadata = {"uid": action.uid, "annotations": {RESULT_ANNOTATION: str(action.exit_code)}}
+    return Write(Verb.MERGE, kinds.JOBS, path, {"metadata": metadata})
+
+
+def changes_known_object(action: actions.Action) -> bool:
+    """Returns whether ``action`` changes an object that was there: only its being gone can prevent that."""
+    if isinstance(action, actions.ApplyShareNode):
+        return bool(action.uid)
+    of_policy = actions.SetFinalizers | actions.MarkPolicy
+    of_node = actions.LabelNode | actions.ClearCapacity | actions.SetCounts | actions.RemoveStartupTaint
+    return isinstance(action, of_policy | of_node | actions.DoubtShareNode | actions.RecordResult)
