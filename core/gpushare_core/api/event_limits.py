@@ -1,4 +1,4 @@
-"""What the API server takes of an Event of ``events.k8s.io/v1``: one that is longer is refused as a whole.
+"""Limits of an Event of ``events.k8s.io/v1``: the API server refuses a longer one.
 
 Source: ``ValidateEventCreate`` of ``k8s.io/kubernetes/pkg/apis/core/validation``.
 """
@@ -11,11 +11,11 @@ MAX_NOTE = 1024
 
 
 def event_name(regarding: str, digest: str) -> str:
-    """Returns the name of an Event about the object ``regarding``: as much of that name as fits, first."""
+    """Returns the name of an Event: as much of the name of the object ``regarding`` as fits, and
+    ``digest``."""
     beginning = regarding[: MAX_NAME - len(digest) - 1]
     return f"{beginning.rstrip('.-')}.{digest}"
 
 
 def event_note(text: str) -> str:
-    """Returns as much of ``text`` as fits, printable."""
     return printable(text, max_bytes=MAX_NOTE)

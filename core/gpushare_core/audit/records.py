@@ -209,34 +209,30 @@ class LedgerRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NodeRecords:
-    """All that was read of one node."""
+class HostRecords:
+    """What can be read only on the node itself."""
 
-    node: str
-    share_node: ShareNodeRecord | None = None
-    pods: Mapping[str, PodRecord] | None = None
-    """API server's UID -> pod: all pods that are bound to the node, ended ones too."""
     resources: Sequence[ListedContainer] | None = None
     """PodResources: every container with units of ours of every active pod."""
     checkpoint: Mapping[ContainerKey, StoredContainer] | None = None
     """Its pods have a UID and no name. It may have pods that have ended since it was written."""
     environments: Mapping[ContainerKey, SeenCards | None] | None = None
     """Every running container, by the environment of its process; None where that names no card of ours."""
-    ledger: LedgerRecord | None = None
-    """Empty for a node that the extender does not know."""
     hardware: Mapping[str, int] | None = None
     """Card UUID -> bytes of its memory, by the driver or the inventory. A card that changed while units of it
     were held has the memory that it had when they were granted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HostRecords:
-    """What can be read only on the node itself; fields as in ``NodeRecords``."""
+class NodeRecords(HostRecords):
+    """All that was read of one node."""
 
-    resources: Sequence[ListedContainer] | None = None
-    checkpoint: Mapping[ContainerKey, StoredContainer] | None = None
-    environments: Mapping[ContainerKey, SeenCards | None] | None = None
-    hardware: Mapping[str, int] | None = None
+    node: str
+    share_node: ShareNodeRecord | None = None
+    pods: Mapping[str, PodRecord] | None = None
+    """API server's UID -> pod: all pods that are bound to the node, ended ones too."""
+    ledger: LedgerRecord | None = None
+    """Empty for a node that the extender does not know."""
 
 
 NO_HOST = HostRecords()
