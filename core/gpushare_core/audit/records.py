@@ -91,6 +91,11 @@ class ShareNodeRecord:
     problem: str = ""
     """Why the object cannot be read; then all other fields are empty."""
 
+    @property
+    def mixed_cards(self) -> tuple[StatusCard, ...]:
+        """Returns the cards of a node in mode Mixed; none of other nodes."""
+        return self.cards if self.unit is not None and len(self.unit.parts) > 1 else ()
+
     def card(self, uuid: str) -> StatusCard | None:
         return next((card for card in self.cards if card.uuid == uuid), None)
 
