@@ -18,7 +18,7 @@ from gpushare_localcluster.containers import ContainerRecord, read_records
 from gpushare_localcluster.directories import cluster_folder
 from gpushare_localcluster.errors import LocalClusterError, NotRunningError
 from gpushare_localcluster.programs_image import write_programs_image
-from gpushare_localcluster.supervisor_client import ClusterStatus, NodeStatus, SupervisorClient
+from gpushare_localcluster.supervisor_client import ClusterStatus, MachineStatus, SupervisorClient
 from gpushare_localcluster.waiting import wait_until
 
 READY_SECONDS = 120.0
@@ -282,7 +282,7 @@ class LocalCluster:
 
     # Looking into nodes
 
-    def node(self, name: str) -> NodeStatus:
+    def node(self, name: str) -> MachineStatus:
         """Returns the state of a node. Raises LocalClusterError if there is no such node."""
         nodes = self.status().nodes
         for node in nodes:

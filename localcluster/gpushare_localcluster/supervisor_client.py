@@ -15,7 +15,7 @@ TIMEOUT_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
-class NodeStatus:
+class MachineStatus:
     """A node as a machine.
 
     `pid` is that of its process 1 within the cluster, 0 while it is off. `failure` says why it went off if
@@ -39,7 +39,7 @@ class ClusterStatus:
 
     missing: Sequence[str]
     components: Mapping[str, int]
-    nodes: Sequence[NodeStatus]
+    nodes: Sequence[MachineStatus]
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> "ClusterStatus":
@@ -47,7 +47,7 @@ class ClusterStatus:
             missing=content["missing"],
             components=content["components"],
             nodes=[
-                NodeStatus(
+                MachineStatus(
                     name=node["name"],
                     address=node["address"],
                     control_plane=node["controlPlane"],
