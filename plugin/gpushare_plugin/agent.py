@@ -247,7 +247,7 @@ class Agent:
         which a restart would lose.
         """
         age = self._time() - self._assignment_reader.last_round
-        stuck = f"the books were looked at {age:.0f} s ago" if age > STUCK_AFTER else ""
+        stuck = f"the kubelet's assignments were read {age:.0f} s ago" if age > STUCK_AFTER else ""
         return stuck or self._heartbeat.problem()
 
     def readiness_problem(self) -> str:

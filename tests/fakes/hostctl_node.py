@@ -26,7 +26,7 @@ from gpushare_hostctl.host.files import HostFiles
 from gpushare_hostctl.host.node import ControlPlaneNode
 from gpushare_hostctl.host.scheduler_waiter import SchedulerWaiter
 from gpushare_hostctl.mutual_tls import MutualTls
-from gpushare_hostctl.report import RunResult
+from gpushare_hostctl.report import Report
 
 OWN_CONFIG = b"""# ours
 apiVersion: kubescheduler.config.k8s.io/v1
@@ -205,18 +205,18 @@ class FakeNode:
         *,
         files: HostFiles | None = None,
         rolled_back_inputs: str | None = None,
-    ) -> RunResult:
+    ) -> Report:
         node = self.connected(files)
         return install.run(node, extender, self.mutual_tls, rolled_back_inputs=rolled_back_inputs)
 
-    def make_keys(self) -> RunResult:
+    def make_keys(self) -> Report:
         return mutual_tls.run(self.connected(), self.mutual_tls)
 
     @property
     def mutual_tls(self) -> MutualTls:
         return MutualTls(now=lambda: self.now, group=os.getgid(), prober=self.extender)
 
-    def restore(self, *, files: HostFiles | None = None) -> RunResult:
+    def restore(self, *, files: HostFiles | None = None) -> Report:
         return restore.run(self.connected(files))
 
     def assert_untouched(self) -> None:
