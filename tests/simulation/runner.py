@@ -89,8 +89,7 @@ class Run:
     _audited: dict[tuple[str, str, int], tuple[NodeRecords, list[Difference]]] = field(default_factory=dict)
     """Extender and node -> the books that were audited last, and their differences."""
     _suspects: dict[str, dict[Difference, float]] = field(default_factory=dict)
-    """Node -> differences between status and environments, and since when, while they may still be corrected.
-   """
+    """Node -> differences between status and environments, and since when; those that may be corrected."""
 
     async def run(self) -> Outcome:
         world = World(self.mode, self.seed)
