@@ -185,7 +185,9 @@ class Runner:
         while differences := await self._new_differences():
             told |= {str(difference): read - begun for difference in differences}
             ended = await end_pods_without_units(self._world, differences)
-            stood.update((each, None) for each in standing.look(_comparable(differences), now=restful))
+            stood.update(
+                (difference, None) for difference in standing.look(_comparable(differences), now=restful)
+            )
             if (waited := time.monotonic() - asked) > self._deadlines.patience:
                 for difference in differences:
                     self._told.add(difference.identity)
@@ -200,12 +202,12 @@ class Runner:
             read = time.monotonic()
         seconds = read - begun
         if seconds > self._deadlines.agreement:
-            newest = sorted(told.items(), key=lambda each: each[1])[-MAX_TOLD:]
-            last = "; ".join(f"{each} (until {at:.1f} s)" for each, at in newest)
+            newest = sorted(told.items(), key=lambda difference: difference[1])[-MAX_TOLD:]
+            last = "; ".join(f"{difference} (until {at:.1f} s)" for difference, at in newest)
             self._find("I3", f"agreed only {seconds:.1f} s after quiet: {last}")
         else:
-            for each in stood:
-                self._find(each.rule, f"stood though all was quiet time and again: {each}")
+            for lasting in stood:
+                self._find(lasting.rule, f"stood though all was quiet time and again: {lasting}")
         return seconds
 
     def _find(self, rule: str, sentence: str) -> None:

@@ -22,13 +22,13 @@ HOW_TO_READ = {
 
 async def audit(client: KubeClient, options: Namespace) -> AuditReport:
     """Reports the differences that last for ``options.settle`` seconds. Raises ``CannotLookError``."""
-    books = await _read(client, options)
-    found = differences(books)
+    records = await _read(client, options)
+    found = differences(records)
     if found and options.settle:
         await asyncio.sleep(options.settle)
-        books = await _read(client, options)
-        found = seen_twice(found, differences(books))
-    return _report(books, found, options)
+        records = await _read(client, options)
+        found = seen_twice(found, differences(records))
+    return _report(records, found, options)
 
 
 async def _read(client: KubeClient, options: Namespace) -> ClusterRecords:
@@ -49,7 +49,7 @@ async def _read(client: KubeClient, options: Namespace) -> ClusterRecords:
     return cluster_records(share_nodes, pods, ledger=ledger, hosts=hosts)
 
 
-def _report(books: ClusterRecords, found: list[Difference], options: Namespace) -> AuditReport:
+def _report(records: ClusterRecords, found: list[Difference], options: Namespace) -> AuditReport:
     read = ["annotations", "GPUShareNodes"]
     if options.host_folder:
         read += ["PodResources", "checkpoint", "stored environments"]
@@ -57,8 +57,8 @@ def _report(books: ClusterRecords, found: list[Difference], options: Namespace) 
         read.append("the extender's ledger")
     asked = {"the kubelet's books": options.host_folder, "the extender's ledger": options.extender}
     return AuditReport(
-        nodes=len(books.nodes),
-        pods=sum(len(node.pods or ()) for node in books.nodes.values()),
+        nodes=len(records.nodes),
+        pods=sum(len(node.pods or ()) for node in records.nodes.values()),
         books=tuple(read),
         unread=tuple(HOW_TO_READ[name] for name, given in asked.items() if not given),
         differences=found,

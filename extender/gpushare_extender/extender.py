@@ -34,8 +34,8 @@ from gpushare_extender.cluster.watchers import (
     watch_pods,
     watch_share_nodes,
 )
+from gpushare_extender.decide.attempts import SchedulingAttempts
 from gpushare_extender.decide.preemption.ending_pods import EndingPods
-from gpushare_extender.decide.waiting.attempts import SchedulingAttempts
 from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.ledger.listener import LedgerListener
 from gpushare_extender.objects.pod_reference import PodReference

@@ -93,7 +93,7 @@ def _serving(api: ExtenderApi, options: Options) -> contextlib.AbstractAsyncCont
         for address in (options.listen, *options.also)
     ]
     health = [HealthPortEndpoint(options.health, api.health.pages())] if options.health else []
-    return serving(calls, health, api.health.not_had, drain=DRAIN_SECONDS)
+    return serving(calls, health, api.health.unavailable, drain=DRAIN_SECONDS)
 
 
 def _metrics(health: HealthApi, options: Options, credentials: Credentials) -> Endpoint | None:

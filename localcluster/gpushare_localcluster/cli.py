@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import NoReturn, TypeAlias
+from typing import TypeAlias
 
 from gpushare_localcluster import preflight
 from gpushare_localcluster.build.binary import ensure_binary
@@ -39,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command and returns the exit code."""
     options = parse(sys.argv[1:] if arguments is None else arguments)
     try:
-        return int(options.run(options))
+        return int(options.run(options) or 0)
     except LocalClusterError as error:
         print(f"localcluster: {error}", file=sys.stderr)
         return 1
@@ -132,7 +132,7 @@ def _add_node(node: argparse.ArgumentParser) -> None:
     execute.set_defaults(run=_node_exec)
 
 
-def _up(options: argparse.Namespace) -> int:
+def _up(options: argparse.Namespace) -> None:
     cluster = LocalCluster(cluster_folder(options.name))
     # As in `start`, but before a build that takes minutes.
     preflight.check(preflight.Machine.this())
@@ -150,7 +150,6 @@ def _up(options: argparse.Namespace) -> int:
     except BaseException:
         cluster.stop()
         raise
-    return 0
 
 
 def _containerd(options: argparse.Namespace) -> Containerd | None:
@@ -160,25 +159,21 @@ def _containerd(options: argparse.Namespace) -> Containerd | None:
     return Containerd(packages=ensure_packages(RUNTIME, report=to_stderr), images=images)
 
 
-def _down(options: argparse.Namespace) -> int:
+def _down(options: argparse.Namespace) -> None:
     LocalCluster.attach(options.name).stop()
     to_stderr(f"cluster {options.name} is stopped")
-    return 0
 
 
-def _kubeconfig(options: argparse.Namespace) -> int:
+def _kubeconfig(options: argparse.Namespace) -> None:
     print(LocalCluster.attach(options.name).kubeconfig)
-    return 0
 
 
-def _preflight(options: argparse.Namespace) -> int:
-    del options
+def _preflight(_: argparse.Namespace) -> None:
     preflight.check(preflight.Machine.this())
     to_stderr("this machine can run a local cluster")
-    return 0
 
 
-def _build(options: argparse.Namespace) -> int:
+def _build(options: argparse.Namespace) -> None:
     if not options.ignore_preflight_errors:
         preflight.check(preflight.Machine.this())
     if options.volcano:
@@ -187,7 +182,6 @@ def _build(options: argparse.Namespace) -> int:
         print(ensure_helm(report=to_stderr))
     else:
         print(ensure_binary(report=to_stderr).path)
-    return 0
 
 
 def _status(options: argparse.Namespace) -> int:
@@ -206,52 +200,45 @@ def _kubectl(options: argparse.Namespace) -> int:
     return subprocess.run(cluster.kubectl_command(options.arguments), check=False).returncode
 
 
-def _logs(options: argparse.Namespace) -> int:
+def _logs(options: argparse.Namespace) -> None:
     # Not by `attach`: logs are needed most when the cluster has ended.
     logs = LocalCluster(cluster_folder(options.name)).log_files()
     source = " ".join(options.source)
     if source not in logs:
-        _fail(f"Say whose log to print: {', '.join(logs)}.")
+        raise LocalClusterError(f"Say whose log to print: {', '.join(logs)}.")
     _print_file(logs[source])
-    return 0
 
 
 def _print_file(path: Path) -> None:
     if not path.exists():
-        _fail(f"There is no log {path}.")
+        raise LocalClusterError(f"There is no log {path}.")
     with path.open("rb") as log:
         while block := log.read(1 << 20):
             sys.stdout.buffer.write(block)
 
 
-def _node_add(options: argparse.Namespace) -> int:
+def _node_add(options: argparse.Namespace) -> None:
     labels = dict(_label(text) for text in options.label)
     cluster = LocalCluster.attach(options.name)
     cluster.add_node(NodeConfig(name=options.node, labels=labels, control_plane=options.control_plane))
     cluster.wait_ready()
-    return 0
 
 
 def _label(text: str) -> tuple[str, str]:
     key, separator, value = text.partition("=")
     if not separator:
-        _fail(f"A label is written KEY=VALUE, not {text!r}.")
+        raise LocalClusterError(f"A label is written KEY=VALUE, not {text!r}.")
     return key, value
 
 
-def _node_command(options: argparse.Namespace) -> int:
+def _node_command(options: argparse.Namespace) -> None:
     NODE_COMMANDS[options.command](LocalCluster.attach(options.name), options.node)
-    return 0
 
 
 def _node_exec(options: argparse.Namespace) -> int:
     arguments = options.arguments[1:] if options.arguments[:1] == ["--"] else options.arguments
     command = LocalCluster.attach(options.name).node_command(options.node, arguments)
     return subprocess.run(command, check=False).returncode
-
-
-def _fail(message: str) -> NoReturn:
-    raise LocalClusterError(message)
 
 
 if __name__ == "__main__":

@@ -192,7 +192,6 @@ class LocalCluster:
         return {"supervisor": self._supervisor_log, **logs, **kubelets}
 
     def kubectl(self, *arguments: str, stdin: str | None = None, timeout: float = 300.0) -> str:
-        """Returns what kubectl prints."""
         command = self.kubectl_command(arguments)
         done = subprocess.run(
             command, input=stdin, capture_output=True, text=True, timeout=timeout, check=False
@@ -202,7 +201,6 @@ class LocalCluster:
         return done.stdout
 
     def kubectl_command(self, arguments: Sequence[str]) -> list[str]:
-        """Returns a command line that runs kubectl on this cluster."""
         return [str(self.binary.kubectl), f"--kubeconfig={self.kubeconfig}", *arguments]
 
     def pki_file(self, name: str) -> Path:
@@ -280,7 +278,6 @@ class LocalCluster:
     # Looking into nodes
 
     def node(self, name: str) -> MachineStatus:
-        """Returns the state of a node."""
         nodes = {node.name: node for node in self.status().nodes}
         if name not in nodes:
             raise LocalClusterError(f"There is no node {name}; there are {', '.join(nodes)}.")
@@ -346,7 +343,6 @@ class LocalCluster:
         return processes.host_pid(list(processes.running()), supervisor=supervisor, inner=inner)
 
     def node_command(self, name: str, arguments: Sequence[str]) -> list[str]:
-        """Returns a command line that runs `arguments` on a node."""
         namespaces = ["--mount", "--uts", "--net", "--pid"]
         return ["nsenter", f"--target={self.node_pid(name)}", *namespaces, "--", *arguments]
 
@@ -366,7 +362,6 @@ class LocalCluster:
     # Containers
 
     def containers(self) -> list[ContainerRecord]:
-        """Returns the containers of all nodes that are on."""
         return [
             record
             for node in self.status().nodes
@@ -375,7 +370,6 @@ class LocalCluster:
         ]
 
     def container(self, *, namespace: str, pod: str, container: str) -> ContainerRecord:
-        """Returns the running container of that name."""
         for record in self.containers():
             is_named = (record.namespace, record.pod, record.container) == (namespace, pod, container)
             if is_named and record.state == "running":
@@ -423,7 +417,6 @@ def _send(pid: int, sent: signal.Signals, *, to: str) -> None:
 
 
 def is_free(lock_file: Path) -> bool:
-    """Returns whether nobody holds the lock on a file."""
     with lock_file.open() as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -438,5 +431,4 @@ def advice(logs: Iterable[str]) -> Sequence[str]:
 
 
 def tail(path: Path) -> str:
-    """Returns the last LOG_LINES lines."""
     return "\n".join(path.read_text(errors="replace").splitlines()[-LOG_LINES:])

@@ -3,8 +3,8 @@
 from prometheus_client import CollectorRegistry
 
 from gpushare_extender.bind.binder import Binder
+from gpushare_extender.decide.attempts import SchedulingAttempts
 from gpushare_extender.decide.preemption.ending_pods import EndingPods
-from gpushare_extender.decide.waiting.attempts import SchedulingAttempts
 from gpushare_extender.extender import NOMINATION_SECONDS
 from gpushare_extender.preempt.node_pods import NodePodReader
 from gpushare_extender.preempt.nominations import Nominations

@@ -182,21 +182,16 @@ async def open_port(
             socket.create_server((host, port), family=family, backlog=MAX_UNAUTHENTICATED)
         )
         bound.setblocking(False)  # noqa: FBT003 - the standard library's own signature
-        runner = await _set_up(application, drain, log)
+        runner = web.AppRunner(
+            application, access_log=None, keepalive_timeout=KEEP_ALIVE, shutdown_timeout=drain, logger=log
+        )
+        await runner.setup()
         protocols = _Protocols(cast("web.Server", runner.server), http2, limits.timeouts, budget)
         listener = Listener(protocols.choose, log, budget, tls, limits)
         stack.pop_all()
     return ListeningPort(
         bound, listener, protocols, runner, drain, asyncio.create_task(listener.accept(bound))
     )
-
-
-async def _set_up(application: web.Application, drain: float, log: RareLog) -> web.AppRunner:
-    runner = web.AppRunner(
-        application, access_log=None, keepalive_timeout=KEEP_ALIVE, shutdown_timeout=drain, logger=log
-    )
-    await runner.setup()
-    return runner
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,8 +26,8 @@ class Units(msgspec.Struct):
 
 
 class PodView(msgspec.Struct, omit_defaults=True):
-    """What one pod has of one card. ``reserved``: its bind is under way. ``reason``: why it got this card, if
-    this extender has bound it and still knows."""
+    """The units of one pod on one card. ``reserved``: its bind is under way. ``reason``: why the pod got this
+    card, if this extender has bound the pod and still knows."""
 
     namespace: str
     name: str

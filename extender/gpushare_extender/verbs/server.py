@@ -14,10 +14,10 @@ from gpushare_core.placement.requests import PodRequest
 from gpushare_core.process.version import VERSION
 from gpushare_core.text.json_object import UNREADABLE_JSON
 from gpushare_extender.bind.binder import Binder
+from gpushare_extender.decide.attempts import SchedulingAttempts
 from gpushare_extender.decide.fit.candidates import prioritize_nodes
 from gpushare_extender.decide.fit.filter import FilterResult, Narrowing, filter_nodes
 from gpushare_extender.decide.pod import KubePod
-from gpushare_extender.decide.waiting.attempts import SchedulingAttempts
 from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.objects.pod_reference import PodReference
 from gpushare_extender.preempt.nominations import Nominations

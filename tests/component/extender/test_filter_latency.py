@@ -29,13 +29,13 @@ class FakeExtender:
         self.passing = passing
         self.is_broken = False
 
-    def answer(self, call: Request) -> Response:
+    def answer(self, request: Request) -> Response:
         if self.is_broken:
             raise RuntimeError("a defect")
-        if call.method == "GET":
-            return json_response({"name": call.name})
-        assert (call.path, call.client_authenticated) == ("/gpushare/filter", True)
-        return json_response({"NodeNames": self.passing, "FailedNodes": {"size": str(len(call.content))}})
+        if request.method == "GET":
+            return json_response({"name": request.name})
+        assert (request.path, request.client_authenticated) == ("/gpushare/filter", True)
+        return json_response({"NodeNames": self.passing, "FailedNodes": {"size": str(len(request.content))}})
 
 
 @pytest.fixture

@@ -27,20 +27,20 @@ REFUSED = int(ErrorCodes.REFUSED_STREAM)
 CANCELLED = int(ErrorCodes.CANCEL)
 
 
-def echo_at_once(call: Request) -> Response:
-    return Response(call.method.encode() + b" " + call.path.encode() + b" " + call.content)
+def echo_at_once(request: Request) -> Response:
+    return Response(request.method.encode() + b" " + request.path.encode() + b" " + request.content)
 
 
-async def echo(call: Request) -> Response:
-    return echo_at_once(call)
+async def echo(request: Request) -> Response:
+    return echo_at_once(request)
 
 
 def broken_at_once(_: Request) -> Response:
     raise RuntimeError("a defect")
 
 
-async def broken(call: Request) -> Response:
-    return broken_at_once(call)
+async def broken(request: Request) -> Response:
+    return broken_at_once(request)
 
 
 class Held:
@@ -80,7 +80,7 @@ class Server:
     @contextlib.asynccontextmanager
     async def client(
         self,
-        answering: Handler = echo,
+        handler: Handler = echo,
         *,
         timeouts: Timeouts | None = None,
         drain: float = 5.0,
@@ -88,7 +88,7 @@ class Server:
     ) -> AsyncIterator[Http2Client]:
         ports = asyncio.get_running_loop().create_future()
         limits = ListenerLimits(timeouts or Timeouts())
-        self.stopped = asyncio.create_task(self._serve(answering, limits, drain, ports))
+        self.stopped = asyncio.create_task(self._serve(handler, limits, drain, ports))
         self.port = await ports
         try:
             async with connected(self.port, caller_tls(), window=window) as client:
@@ -98,10 +98,10 @@ class Server:
             await self.stopped
 
     async def _serve(
-        self, answering: Handler, limits: ListenerLimits, drain: float, ports: "asyncio.Future[int]"
+        self, handler: Handler, limits: ListenerLimits, drain: float, ports: "asyncio.Future[int]"
     ) -> None:
         tls = ServerTls(self._keys.files, protocols=PROTOCOLS)
-        service = Http2Service(answering, LARGEST)
+        service = Http2Service(handler, LARGEST)
         async with listening(
             heard_application(),
             host="127.0.0.1",
@@ -129,8 +129,8 @@ class TestAnswers:
             assert exchange.headers["content-type"] == "application/json"
 
     async def test_who_sent_it_has_proven_who_he_is(self, server: Server) -> None:
-        async def proven(call: Request) -> Response:
-            return json_response([call.client_authenticated, call.port > 0])
+        async def proven(request: Request) -> Response:
+            return json_response([request.client_authenticated, request.port > 0])
 
         async with server.client(proven) as client:
             assert (await client.answer(client.ask())).content == b"[true,true]"
@@ -138,9 +138,9 @@ class TestAnswers:
     async def test_many_are_answered_at_a_time_each_with_its_own(self, server: Server) -> None:
         held = Held()
 
-        async def answer(call: Request) -> Response:
-            await held(call)
-            return Response(call.content)
+        async def answer(request: Request) -> Response:
+            await held(request)
+            return Response(request.content)
 
         async with server.client(answer) as client:
             numbers = {client.ask(content=str(index).encode()): index for index in range(200)}
@@ -157,8 +157,8 @@ class TestAnswers:
 
     @pytest.mark.parametrize("defect", [broken, broken_at_once])
     async def test_a_defect_costs_its_own_answer_alone(self, server: Server, defect: Handler) -> None:
-        def answer(call: Request) -> Response | Awaitable[Response]:
-            return defect(call) if call.path == "/defect" else echo(call)
+        def answer(request: Request) -> Response | Awaitable[Response]:
+            return defect(request) if request.path == "/defect" else echo(request)
 
         async with server.client(answer) as client:
             assert (await client.answer(client.ask("POST", "/defect", b""))).reset == CANCELLED
@@ -197,8 +197,8 @@ class TestAnswers:
         ],
     )
     async def test_routes(self, server: Server, method: str, path: str, expected: int) -> None:
-        async def named(call: Request) -> Response:
-            return Response(call.name.encode())
+        async def named(request: Request) -> Response:
+            return Response(request.name.encode())
 
         routes = Routes(
             [Route("POST", "/a", broken), Route("POST", "/c", broken_at_once), Route("GET", "/b/", named)]

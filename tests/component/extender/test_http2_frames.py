@@ -33,12 +33,12 @@ class Answers:
     """The first call is answered when it is let go, all others at once."""
 
     def __init__(self) -> None:
-        self.calls: list[Request] = []
+        self.requests_seen: list[Request] = []
         self.free = asyncio.Event()
 
-    async def __call__(self, call: Request) -> Response:
-        self.calls.append(call)
-        if len(self.calls) == 1:
+    async def __call__(self, request: Request) -> Response:
+        self.requests_seen.append(request)
+        if len(self.requests_seen) == 1:
             await self.free.wait()
         return Response(b"y" * LENGTH)
 
@@ -55,7 +55,7 @@ class Conversation:
     async def begin(self, window: int = 65535) -> None:
         start = PREFACE + wire(SettingsFrame(0, settings={INITIAL_WINDOW: window}))
         await self.say(start + request(HELD, "END_STREAM"))
-        assert len(self.answers.calls) == 1
+        assert len(self.answers.requests_seen) == 1
 
     async def say(self, data: bytes) -> None:
         self.requests.data_received(data)
@@ -139,7 +139,7 @@ class TestWhatComesTogether:
         conversation = Conversation(Transport())
         await conversation.begin()
         await conversation.say(request(3, "END_STREAM") + reset(3))
-        assert len(conversation.answers.calls) == 1
+        assert len(conversation.answers.requests_seen) == 1
 
     @pytest.mark.parametrize(
         "data",
@@ -171,7 +171,7 @@ async def test_more_headers_than_are_taken_are_not_decoded() -> None:
     await conversation.begin()
     frame = HeadersFrame(3, data=b"\x20" * MAX_HEADERS + Encoder().encode(GOOD))
     await conversation.say(wire(frame, ["END_HEADERS", "END_STREAM"]))
-    assert len(conversation.answers.calls) == 1
+    assert len(conversation.answers.requests_seen) == 1
     assert conversation.transport.is_closed
 
 

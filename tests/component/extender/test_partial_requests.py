@@ -28,14 +28,14 @@ class Conversation:
     """With a client whose requests are answered at once."""
 
     def __init__(self, budget: PartialRequestBudget | None = None, *, largest: int = 100_000) -> None:
-        self.calls: list[Request] = []
+        self.requests_seen: list[Request] = []
         self.owner, self.transport = Owner(), Transport()
         limits = StreamLimits(read=60.0, write=60.0, max_request=largest)
         self.requests = Http2Requests(self._answer, self.owner, limits, budget)
         self.requests.connection_made(cast("asyncio.Transport", self.transport))
 
-    def _answer(self, call: Request) -> Response:
-        self.calls.append(call)
+    def _answer(self, request: Request) -> Response:
+        self.requests_seen.append(request)
         return Response(b"answer")
 
     def say(self, *parts: bytes) -> None:
@@ -106,7 +106,7 @@ async def test_requests_may_be_larger_than_the_window(sizes: list[int]) -> None:
     """The window was given back with the whole request: one that was larger never came."""
     conversation = Conversation(largest=max(sizes))
     SendingClient(conversation, sizes).send()
-    assert [len(call.content) for call in conversation.calls] == sizes
+    assert [len(request.content) for request in conversation.requests_seen] == sizes
 
 
 async def test_one_that_is_too_large_is_told_so_and_not_reset() -> None:
@@ -136,7 +136,7 @@ class TestFrames:
         conversation = Conversation(largest=MAX_FRAME)
         conversation.say(START, begun(1))
         conversation.say_in_parts(part(1, MAX_FRAME, "END_STREAM"))
-        assert [len(call.content) for call in conversation.calls] == [MAX_FRAME]
+        assert [len(request.content) for request in conversation.requests_seen] == [MAX_FRAME]
 
 
 class TestTogether:
@@ -151,7 +151,10 @@ class TestTogether:
         assert old.is_reset(1, ErrorCodes.REFUSED_STREAM)
         new.say(part(1, 1, "END_STREAM"))
         old.say(part(3, 1, "END_STREAM"))
-        assert [len(call.content) for call in (*new.calls, *old.calls)] == [60_001, 30_001]
+        assert [len(request.content) for request in (*new.requests_seen, *old.requests_seen)] == [
+            60_001,
+            30_001,
+        ]
         assert budget.total == 0
 
     async def test_many_small_parts_count_as_what_they_take(self, budget: PartialRequestBudget) -> None:

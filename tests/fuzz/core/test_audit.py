@@ -68,7 +68,7 @@ LEDGER: Json = {
 
 
 def are_for_people(found: list[Difference]) -> bool:
-    return all(each.sentence and each.node == NODE for each in found)
+    return all(difference.sentence and difference.node == NODE for difference in found)
 
 
 @fuzzes(read_share_node, few=60)
@@ -119,7 +119,7 @@ REPORT = json.loads(encode_report(ExtenderReport(by="cp-1_1", at=NOW, nodes={NOD
 
 
 @fuzzes(decode_reports)
-@given(st.one_of(odd_texts, encoded(mutated(REPORT)).map(lambda each: each.decode(errors="replace"))))
+@given(st.one_of(odd_texts, encoded(mutated(REPORT)).map(lambda text: text.decode(errors="replace"))))
 @example('{"by": "x", "at": "9999-12-31T23:59:59Z"}')
 @example('{"by": "x", "at": "0001-01-01T00:00:00Z"}')
 @example("[" * 100_000)

@@ -79,9 +79,9 @@ def conversations(draw: st.DrawFn) -> list[bytes]:
     return [bytes(changed[:cut]), bytes(changed[cut:])]
 
 
-async def answered(call: Request) -> Response:
+async def answered(request: Request) -> Response:
     await asyncio.sleep(0)
-    return Response(call.content * 100)
+    return Response(request.content * 100)
 
 
 async def spoken(parts: list[bytes], *, drains: bool = False) -> Transport:

@@ -42,10 +42,10 @@ class Client:
         self.reset: set[int] = set()
         self._owed: list[tuple[int, int]] = []
 
-    async def _answer(self, call: Request) -> Response:
+    async def _answer(self, request: Request) -> Response:
         for _ in range(self.chance.randrange(4)):
             await asyncio.sleep(0)
-        return Response(call.content * REPEATED)
+        return Response(request.content * REPEATED)
 
     def act(self) -> None:
         """One thing or another."""
@@ -70,7 +70,7 @@ class Client:
                 del self.unsent[number]
 
     def _take_back(self) -> None:
-        left = [number for number in self.asked if number not in self.ended and number not in self.reset]
+        left = [stream for stream in self.asked if stream not in self.ended and stream not in self.reset]
         if left and self.chance.random() < 0.3:
             number = self.chance.choice(left)
             self.http2.reset_stream(number)

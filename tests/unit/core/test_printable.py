@@ -11,7 +11,7 @@ from tests.samples.hidden import HIDDEN, hidden_in
 from gpushare_core.text.printable import CUT, printable, printable_lines
 
 
-@pytest.mark.parametrize("character", HIDDEN, ids=lambda each: f"U+{ord(each):04X}")
+@pytest.mark.parametrize("character", HIDDEN, ids=lambda letter: f"U+{ord(letter):04X}")
 def test_a_character_that_a_terminal_obeys_is_shown_as_an_escape(character: str) -> None:
     assert printable(f"a{character}b") == f"a\\u{ord(character):04x}b"
 

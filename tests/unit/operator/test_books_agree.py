@@ -31,7 +31,7 @@ from gpushare_core.audit.extender_report import (
     report_key,
 )
 from gpushare_operator.cluster.objects import CallsObject, PolicyObject
-from gpushare_operator.cluster.readers import read_calls
+from gpushare_operator.cluster.readers.extender_leases import read_calls
 from gpushare_operator.cluster.snapshot import ClusterSnapshot
 from gpushare_operator.status.books_agree import books_agree, seconds_until_reports_end
 from gpushare_operator.status.events import events_for

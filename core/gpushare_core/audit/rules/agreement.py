@@ -1,4 +1,4 @@
-"""I3: all books say the same of every container. Of who holds what; sums and locks are in ``sums``."""
+"""I3: all books have the same units for every container; sums and locks are in ``sums``."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -25,7 +25,7 @@ Container = tuple[str, str]
 
 @dataclass(slots=True)
 class Accounts:
-    """What each book says of every container; a book that was not read is not in it."""
+    """The units of every container by each book; a book that was not read is left out."""
 
     of: dict[str, dict[Container, Shares]] = field(default_factory=dict)
     """Book -> container -> card UUID -> units."""
@@ -39,7 +39,7 @@ class Accounts:
 def accounts(
     records: NodeRecords, held: Iterable[Holding], claims: Mapping[str, Claim], units: UnitMap | None
 ) -> Accounts:
-    """Returns what annotations, kubelet and status say, each as far as it was read."""
+    """Returns what annotations, kubelet and status have, as far as they were read."""
     found = Accounts()
     if records.pods is not None:
         found.of[ANNOTATION] = _annotated(records, claims)
@@ -56,7 +56,7 @@ def accounts(
 
 
 def _uid(held: Holding) -> str:
-    """A pod that no book knows by its UID is known by its name alone."""
+    """Returns the pod's UID, or its name where no book has the UID."""
     return held.key.pod.uid or f"{held.key.pod}"
 
 
@@ -80,23 +80,21 @@ def _reported(records: NodeRecords, names: dict[str, PodKey]) -> dict[Container,
     return dict(found)
 
 
-def disagreements(
-    records: NodeRecords, held: Iterable[Holding], said_by_book: Accounts
-) -> Iterator[Difference]:
-    """Yields the containers of which books say different things, one difference for each."""
+def disagreements(records: NodeRecords, held: Iterable[Holding], accounts: Accounts) -> Iterator[Difference]:
+    """Yields the containers for which books have different units, one difference for each container."""
     foreign = {(_uid(holding), holding.key.container) for holding in held if holding.foreign}
-    for uid, container in said_by_book.containers():
+    for uid, container in accounts.containers():
         said = {
             book: entries.get((uid, container), {})
-            for book, entries in said_by_book.of.items()
+            for book, entries in accounts.of.items()
             if _speaks(records, book, uid, container, is_foreign=(uid, container) in foreign)
         }
         if len({tuple(sorted(shares.items())) for shares in said.values()}) > 1:
-            yield _difference(records, said_by_book.names.get(uid, PodKey("", "", uid)), container, said)
+            yield _difference(records, accounts.names.get(uid, PodKey("", "", uid)), container, said)
 
 
 def _speaks(records: NodeRecords, book: str, uid: str, container: str, *, is_foreign: bool) -> bool:
-    """Whether ``book`` would tell of the container at all."""
+    """Whether ``book`` would have the container at all."""
     pod = (records.pods or {}).get(uid)
     if book == ANNOTATION:  # ended pods and those that were deleted by force have none that counts
         return pod is not None and not pod.ended
@@ -106,10 +104,10 @@ def _speaks(records: NodeRecords, book: str, uid: str, container: str, *, is_for
 
 
 def _lists(records: NodeRecords, uid: str, container: str) -> bool:
-    """Whether the kubelet's books would list the container.
+    """Whether the kubelet's books would have the container.
 
-    PodResources list no ordinary init containers, and of a pod that the API server does not have nobody tells
-    which they are.
+    PodResources list no ordinary init containers. Which containers those are is unknown for a pod that the
+    API server does not have.
     """
     pod = (records.pods or {}).get(uid)
     if records.checkpoint is not None:
@@ -171,8 +169,8 @@ def kubelet_disagreements(records: NodeRecords, held: Iterable[Holding]) -> Iter
 
 
 def orphan_marks(records: NodeRecords) -> Iterator[Difference]:
-    """Yields the holders that the status calls orphaned although the API server has their pods, and those
-    that it does not call so although the API server does not have them."""
+    """Yields the holders whose mark ``orphaned`` in the status is wrong: it means that the API server does
+    not have the pod."""
     if records.pods is None or records.share_node is None:
         return
     for card in records.share_node.cards:

@@ -26,11 +26,11 @@ from gpushare_core.placement.units import NodeUnit, readable_unit
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnitsTaken:
-    """What one holder has of one card."""
+    """Units of one card that one holder has."""
 
     card: str
     resource: ResourceClass | None
-    """None where the book does not say of which class."""
+    """None where the book does not say it."""
     units: int
     holder: str
 
@@ -38,7 +38,10 @@ class UnitsTaken:
 def overfull(
     records: NodeRecords, uses: Iterable[UnitsTaken], *, teller: str, kind: DifferenceKind
 ) -> Iterator[Difference]:
-    """Yields the cards of which ``teller`` grants more than there is, or units of two classes."""
+    """Yields the cards of which more units are taken than there are, or units of two classes.
+
+    ``teller``: the book that says so.
+    """
     share_node = records.share_node
     if share_node is None or share_node.unit is None:
         return
@@ -92,13 +95,13 @@ def _advice(kind: DifferenceKind) -> str:
 
 
 def capacity(records: NodeRecords, card: StatusCard, unit: NodeUnit, resource: ResourceClass | None) -> int:
-    """Returns the units that the card has by its memory, never by what books add up to."""
+    """Returns the units that the card has by its memory, whatever books add up to."""
     present = (records.hardware or {}).get(card.uuid, 0)
     return room(card, unit, resource, min(present, card.memory) if present else 0)
 
 
 def status_capacity(records: NodeRecords) -> Iterator[Difference]:
-    """Yields the cards of which the status itself says more than they have."""
+    """Yields the cards of which the status has more units allocated than there are."""
     share_node = records.share_node
     if share_node is None or share_node.unit is None:
         return
@@ -115,7 +118,7 @@ def _holders_of(card: StatusCard) -> str:
 
 
 def kubelet_capacity(records: NodeRecords, held: Iterable[Holding], units: UnitMap) -> Iterator[Difference]:
-    """Yields what the kubelet holds that cannot be, by the cards on which the units lie."""
+    """Yields what the kubelet cannot hold, by the cards on which the units lie."""
     held = [*held]
     uses = [
         UnitsTaken(card=block.card, resource=block.resource, units=count, holder=str(holding.key.pod))
@@ -130,13 +133,16 @@ def kubelet_capacity(records: NodeRecords, held: Iterable[Holding], units: UnitM
 
 
 def _classes_only(found: Iterable[Difference]) -> Iterator[Difference]:
-    """Init containers lend units: how many are held of a card is counted by distinct ones."""
+    """Whether too many units are held is asked of distinct units, for init containers lend theirs."""
     return (difference for difference in found if difference.kind is DifferenceKind.TWO_CLASSES)
 
 
 def _distinct_overfull(records: NodeRecords, held: list[Holding], units: UnitMap) -> Iterator[Difference]:
-    """A unit has one number: only of units under two names, or of cards that are smaller than the status has
-    them, can there be more than there is room for."""
+    """Too many distinct units can be held only
+
+    1. under two names of extended resources, each with a list of its own; or
+    2. of a card that is smaller than the status says.
+    """
     if not records.hardware and len({part.resource for holding in held for part in holding.units}) < 2:
         return
     distinct: dict[tuple[str, ResourceClass], DistinctUnits] = defaultdict(DistinctUnits)
@@ -180,7 +186,7 @@ def _unknown(records: NodeRecords, holding: Holding, units: UnitMap) -> Iterator
 
 
 def granted_twice(records: NodeRecords, held: Iterable[Holding]) -> Iterator[Difference]:
-    """Yields the units that the kubelet holds for two containers which run side by side."""
+    """Yields the units that the kubelet holds for two containers that run side by side."""
     held = [*held]
     names = {unit.resource for holding in held for unit in holding.units}
     for name in sorted(names):
@@ -189,7 +195,8 @@ def granted_twice(records: NodeRecords, held: Iterable[Holding]) -> Iterator[Dif
 
 
 def _has_common_numbers(held: Iterable[Holding], name: str) -> bool:
-    """Whether two of them have one unit of ``name``: asked first, for who has which takes much to keep."""
+    """Whether two containers have one unit of ``name``: a quick answer before ``_twice``, which needs
+    memory."""
     seen = UnitNumbers()
     for holding in held:
         numbers = distinct_numbers(units for units in holding.units if units.resource == name)
@@ -220,7 +227,7 @@ def _twice(records: NodeRecords, name: str, held: Iterable[Holding]) -> Iterator
 
 
 def _are_of_one_source(one: Holding, other: Holding) -> bool:
-    """Whether PodResources, or the checkpoint, have both: one may be older than the other."""
+    """Whether both are in PodResources, or both in the checkpoint: one may be older than the other."""
     return (one.listed and other.listed) or (one.is_stored and other.is_stored)
 
 
@@ -243,10 +250,10 @@ def _lends(records: NodeRecords, one: Holding, other: Holding) -> bool:
 
 
 def _is_as_asked(records: NodeRecords, held: Holding, request: PodRequest) -> bool:
-    """Whether the kubelet has the container as ``request`` has it.
+    """Whether the container is an init container for the kubelet as in ``request``.
 
-    Whoever takes the name of a static pod while it has no mirror, with its digest, is taken for its mirror by
-    the kubelet itself: then that does not say what the static pod asks for.
+    It is not where a pod took the name and digest of a static pod that has no mirror: the kubelet itself
+    takes that pod for the mirror, and its request is not the static pod's.
     """
     name = held.key.container
     is_init = name in request.init_containers
@@ -254,7 +261,7 @@ def _is_as_asked(records: NodeRecords, held: Holding, request: PodRequest) -> bo
 
 
 def environment_capacity(records: NodeRecords) -> Iterator[Difference]:
-    """Yields the cards of which containers see more than there is, or units of two classes."""
+    """Yields the cards of which containers see more units than there are, or units of two classes."""
     uses = [
         use
         for key, seen in (records.environments or {}).items()
@@ -274,8 +281,8 @@ def _seen_uses(holder: str, seen: SeenCards) -> Iterator[UnitsTaken]:
 
 
 def card_sizes(records: NodeRecords) -> Iterator[Difference]:
-    """Yields the cards whose size differs from the hardware's, that share more than they have, or whose units
-    are another card's as well."""
+    """Yields the cards whose size differs from the hardware's, that share more units than they have, or whose
+    units are another card's as well."""
     for card, text in chain(_overlapping(records), _wrong_sizes(records)):
         yield Difference.of_card(records, card, DifferenceKind.CAPACITY_DIFFERS, text)
 

@@ -16,7 +16,8 @@ MAX_SHOWN = 256
 
 
 def stored_answers(records: NodeRecords, held: Iterable[Holding], units: UnitMap) -> Iterator[Difference]:
-    """Yields the containers whose plugin answered other cards than their units lie on."""
+    """Yields the containers for which the plugin's stored response names other cards than their units lie
+    on."""
     teller = f"the answer in {CHECKPOINT}"
     for holding in held:
         if holding.response and not holding.foreign:
@@ -24,7 +25,7 @@ def stored_answers(records: NodeRecords, held: Iterable[Holding], units: UnitMap
 
 
 def environments(records: NodeRecords, held: Iterable[Holding], units: UnitMap) -> Iterator[Difference]:
-    """Yields the running containers that see other cards than the kubelet holds units of for them."""
+    """Yields the running containers that see other cards than those of the units that the kubelet holds."""
     if records.environments is None or (records.resources is None and records.checkpoint is None):
         return
     held = [*held]
@@ -43,7 +44,7 @@ def environments(records: NodeRecords, held: Iterable[Holding], units: UnitMap) 
 
 
 def _uids(records: NodeRecords, held: Holding) -> set[str]:
-    """Returns what the pod is known by: the API server and the kubelet know static pods by different UIDs."""
+    """Returns the pod's UIDs: a static pod has one of the API server's and one of the kubelet's."""
     pod = (records.pods or {}).get(held.key.pod.uid)
     return {held.key.pod.uid, pod.kubelet_uid if pod else ""} - {""}
 
@@ -51,7 +52,11 @@ def _uids(records: NodeRecords, held: Holding) -> set[str]:
 def _holding_of(
     key: ContainerKey, by_uid: Mapping[tuple[str, str], Holding], by_name: Mapping[ContainerKey, Holding]
 ) -> Holding | None:
-    """By the UID, or by the name where one of the two books does not know that: names are used again."""
+    """Returns the holding of the pod with that UID; where one of the books has no UID, of the pod of that
+    name.
+
+    Names are used again.
+    """
     if found := by_uid.get((key.pod.uid, key.container)):
         return found
     named = by_name.get(_plain(key))
@@ -92,8 +97,8 @@ def _compared(
 def _shows_others(records: NodeRecords, held: Holding, seen: SeenCards, name: str) -> bool:
     """Whether the variable ``name`` shows a runtime other cards than those of the container.
 
-    A runtime knows words besides UUIDs, and an inventory has names of its own: the plugin's answer tells
-    which are right, as far as it was read, and whether the runtime looks at the variable at all.
+    A runtime knows words besides UUIDs, and an inventory has names of its own. The plugin's response, where
+    it was read, says which names are right, and whether the runtime looks at the variable at all.
     """
     response, shown = held.response, {*seen.others[name].split(",")}
     if hides_cards(name, seen.others[name]):
@@ -107,9 +112,10 @@ def _shows_others(records: NodeRecords, held: Holding, seen: SeenCards, name: st
 
 
 def written_by_authors(records: NodeRecords, claims: Mapping[str, Claim]) -> Iterator[Difference]:
-    """Yields the containers whose pod says itself which cards they see: its word wins over the plugin's.
+    """Yields the containers whose pod sets itself which cards they see, which wins over the plugin's
+    response.
 
-    It needs none of the node's own books.
+    Needs no book of the node.
     """
     dialect = DIALECTS.get(records.share_node.dialect) if records.share_node else None
     if dialect is None:
@@ -126,9 +132,10 @@ def written_by_authors(records: NodeRecords, claims: Mapping[str, Claim]) -> Ite
 
 
 def cards_unasked(records: NodeRecords) -> Iterator[Difference]:
-    """Yields the running containers that ask for no card, and whose pod sets what shows them the node's.
+    """Yields the running containers that ask for no card, and whose pod sets a variable that shows them
+    cards.
 
-    It needs none of the node's own books. Our own plugin is such a one: it has to see all cards.
+    Needs no book of the node. Our own plugin is left out: it has to see all cards.
     """
     for pod in (records.pods or {}).values():
         if pod.phase != "Running" or pod.request is None or pod.is_plugin or not records.share_node:
@@ -175,17 +182,17 @@ def _authored(records: NodeRecords, key: ContainerKey, name: str, value: str | N
 
 
 def _source(value: str | None) -> str:
-    """Returns what a pod's author has a variable set to; None where that is not in the pod itself."""
+    """``value``: of a variable that a pod's author sets; None where it is not in the pod itself."""
     return "something from elsewhere" if value is None else _quoted(value)
 
 
 def _quoted(value: str) -> str:
-    """A pod's author may write a million characters, and what to do stands behind them."""
+    """Cuts the value: a pod's author may write a million characters, and the advice stands behind them."""
     return repr(value if len(value) <= MAX_SHOWN else f"{value[:MAX_SHOWN]}...")
 
 
 def _unheld(records: NodeRecords, key: ContainerKey, seen: SeenCards) -> Difference:
-    """A kubelet that has lost its checkpoint does not know what containers see that run on."""
+    """A kubelet that has lost its checkpoint holds nothing for containers that still run."""
     named = f"{ENVIRONMENT} of {key} names {', '.join(seen.cards)}, and the kubelet holds nothing for it"
     if _asks(records, key):
         return Difference.of_container(
@@ -205,7 +212,7 @@ def _unheld(records: NodeRecords, key: ContainerKey, seen: SeenCards) -> Differe
 
 
 def _asks(records: NodeRecords, key: ContainerKey) -> bool:
-    """Whether the container asks for units, as far as that is known."""
+    """Whether the container asks for units; True where that is unknown."""
     for pod in (records.pods or {}).values():
         if pod.key[:2] == key.pod[:2] and pod.request:
             return key.container in pod.request.containers

@@ -11,7 +11,7 @@ from gpushare_core.dialects.dialect import Dialect
 def forgeries(
     records: NodeRecords, claims: Mapping[str, Claim], held: Mapping[str, int]
 ) -> Iterator[Difference]:
-    """Yields the pods for which a book counts more than they ask for, where only an annotation says so.
+    """Yields the pods for which a book counts more units than they ask for, by an annotation alone.
 
     ``held``: UID -> units that the kubelet holds for the pod.
     """
@@ -31,8 +31,10 @@ def _speaks_of_units(pod: PodRecord) -> bool:
 
 
 def _counted(records: NodeRecords, uid: str) -> dict[str, int]:
-    """Returns book -> units that it counts for the pod. Containers that run one after the other lend each
-    other units: of the status the most that one container has."""
+    """Returns book -> units that it counts for the pod.
+
+    For the status, the units of the largest container: containers may lend each other units.
+    """
     counted = {}
     if records.ledger is not None:
         shares = (share for card in records.ledger.cards for share in card.shares)

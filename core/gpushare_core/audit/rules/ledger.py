@@ -1,4 +1,4 @@
-"""The extender's ledger beside what annotations and the status say."""
+"""The extender's ledger has the same pods and cards as annotations and status."""
 
 from collections.abc import Iterator, Mapping
 
@@ -18,7 +18,7 @@ from gpushare_core.audit.rules.claims import Claim
 
 
 def ledger_differences(records: NodeRecords, claims: Mapping[str, Claim]) -> Iterator[Difference]:
-    """Yields what the extender says otherwise than the other books; nothing where it was not read."""
+    """Yields where the ledger differs from the other books; nothing where it was not read."""
     ledger = records.ledger
     if ledger is None:
         return
@@ -32,8 +32,11 @@ def ledger_differences(records: NodeRecords, claims: Mapping[str, Claim]) -> Ite
 
 
 def _use(card: LedgerCard) -> UnitsTaken:
-    """What it keeps for a preemptor beside those that are to go is in the sum alone; of containers that lend
-    each other units the shares are more than the sum."""
+    """Returns the lesser of the card's sum and its shares.
+
+    1. The sum is greater where units are held for a preemptor beside its victims.
+    2. The shares are greater where containers lend each other units.
+    """
     shares = sum(share.units for share in card.shares)
     holders = list_text(str(share.pod) for share in card.shares)
     return UnitsTaken(card=card.uuid, resource=card.lock, units=min(shares, card.allocated), holder=holders)

@@ -1,4 +1,4 @@
-"""I3 and I4 card by card: sums, locks, and units that a book calls free and the kubelet holds."""
+"""I3 and I4 for each card: sums, locks, and units that the status calls free and the kubelet holds."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
@@ -18,7 +18,7 @@ from gpushare_core.placement.requests import ResourceClass
 
 
 def status_sums(records: NodeRecords) -> Iterator[Difference]:
-    """Yields the sums of the status that its own entries do not make."""
+    """Yields the sums in the status that are not those of its own entries."""
     share_node = records.share_node
     if share_node is None:
         return
@@ -36,8 +36,8 @@ def status_sums(records: NodeRecords) -> Iterator[Difference]:
 
 
 def _held(records: NodeRecords, card: StatusCard) -> tuple[int, int]:
-    """Returns the least and the most that the pods hold of ``card``: containers that run one after the other
-    lend each other units."""
+    """Returns the least and the most units of ``card`` that pods may hold: containers that run one after the
+    other may lend each other units."""
     by_pod: dict[str, list[tuple[str, int]]] = defaultdict(list)
     for holder in card.holders:
         by_pod[holder.key.pod.uid or str(holder.key.pod)].append((holder.key.container, holder.units))
@@ -74,8 +74,12 @@ def _totals(records: NodeRecords, share_node: ShareNodeRecord) -> Iterator[Diffe
 
 
 def status_locks(records: NodeRecords) -> Iterator[Difference]:
-    """Yields the cards of mode Mixed that serve a class while nobody has anything of them, or serve none
-    while somebody has, or whose units are not those of their class."""
+    """Yields the cards of mode Mixed that
+
+    1. serve a class while nobody has units of them;
+    2. serve no class while somebody has units of them;
+    3. have other units than they offer of their class.
+    """
     share_node = records.share_node
     if share_node is None or share_node.unit is None or len(share_node.unit.parts) < 2:
         return
@@ -101,7 +105,7 @@ def status_locks(records: NodeRecords) -> Iterator[Difference]:
 
 
 def kubelet_locks(records: NodeRecords, held: Iterable[Holding], units: UnitMap) -> Iterator[Difference]:
-    """Yields the cards of mode Mixed that serve another class by the kubelet than by the status."""
+    """Yields the cards of mode Mixed of which the kubelet holds units of another class than they serve."""
     share_node = records.share_node
     if share_node is None or share_node.unit is None or len(share_node.unit.parts) < 2:
         return
@@ -123,7 +127,7 @@ def kubelet_locks(records: NodeRecords, held: Iterable[Holding], units: UnitMap)
 
 
 def uncounted(records: NodeRecords, held: Iterable[Holding], units: UnitMap) -> Iterator[Difference]:
-    """Yields the cards of which the kubelet holds more units than the status, or the extender, counts."""
+    """Yields the cards of which the kubelet holds more units than the status counts."""
     share_node = records.share_node
     if share_node is None:
         return
@@ -144,8 +148,10 @@ def uncounted(records: NodeRecords, held: Iterable[Holding], units: UnitMap) -> 
 
 
 def uncounted_foreign(records: NodeRecords, held: Iterable[Holding]) -> Iterator[Difference]:
-    """Yields the pods with devices of a replaced system's of which the status counts nothing at all: how much
-    of which card that is does not follow from their IDs."""
+    """Yields the pods with devices of a replaced system's plugin for which the status counts nothing at all.
+
+    How many units of which card they hold does not follow from the device IDs.
+    """
     share_node = records.share_node
     dialect = DIALECTS.get(share_node.dialect) if share_node else None
     if share_node is None or dialect is None:

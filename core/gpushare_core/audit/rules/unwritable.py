@@ -1,4 +1,4 @@
-"""Pods that nobody can write any more, for they were bound with more annotations than Kubernetes allows."""
+"""Pods that were bound with more annotations than Kubernetes allows: nobody can write to them any more."""
 
 from collections.abc import Iterator
 
@@ -9,7 +9,7 @@ from gpushare_core.dialects.dialect import Dialect
 
 
 def unwritable(records: NodeRecords) -> Iterator[Difference]:
-    """Yields those with an allocation: an extender of an earlier version has bound them, or somebody else."""
+    """Yields those with an allocation. An extender of an earlier version bound them, or somebody else."""
     for pod in (records.pods or {}).values():
         is_bound = Dialect.allocation_annotation in pod.annotations and not pod.ended
         if is_bound and pod.annotations_size > MAX_BYTES:

@@ -19,8 +19,7 @@ class _Asked(NamedTuple):
 def without_units(
     records: NodeRecords, held: Iterable[Holding], claims: Mapping[str, Claim]
 ) -> Iterator[Difference]:
-    """Yields the containers of running pods that ask for units of ours, and for which no book that was read
-    has any.
+    """Yields the containers of running pods that ask for our units, and that are in no book that was read.
 
     The kubelet (1.36) starts what is bound past the scheduler and asks for an extended resource that it does
     not know (``removeMissingExtendedResources``): before a plugin registered, or of a class that the node
@@ -55,7 +54,7 @@ def _by_annotations(claims: Mapping[str, Claim]) -> Iterator[tuple[str, str]]:
 
 
 def _running(pod: PodRecord, names: Collection[str]) -> dict[str, _Asked]:
-    """Returns what containers ask that have been admitted for sure, and that nobody ends already."""
+    """Returns what the pod's running containers ask for; nothing unless the kubelet has admitted the pod."""
     if pod.request is None or pod.phase != "Running" or pod.deleting:
         return {}
     request = pod.request.of(names)
@@ -68,10 +67,10 @@ def _running(pod: PodRecord, names: Collection[str]) -> dict[str, _Asked]:
 
 
 def _has_nothing(records: NodeRecords, pod: PodRecord, container: str) -> bool:
-    """Whether nothing is known of the container in the checkpoint and in its own environment either.
+    """Whether the container is not in the checkpoint, and its environment names no card.
 
-    A kubelet that has just started has its checkpoint before its PodResources list anybody; and who sees
-    cards that nobody holds was given them once.
+    1. A kubelet that has just started has its checkpoint before its PodResources list any pod.
+    2. A container that sees cards was given them once, even if nobody holds them now.
     """
     uids = {pod.key.uid, pod.kubelet_uid}
     is_stored = any(

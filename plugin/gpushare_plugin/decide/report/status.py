@@ -71,7 +71,6 @@ def node_status(
 def with_conditions(
     status: NodeStatus, share_node: GPUShareNode, states: Iterable[ConditionState], *, now: datetime
 ) -> NodeStatus:
-    """Returns ``status`` with these conditions, each with its times."""
     before, generation = share_node.status.conditions, share_node.metadata.generation
     dated = dated_conditions(states, before=before, generation=generation, now=now)
     return msgspec.structs.replace(status, conditions=dated)
