@@ -66,6 +66,15 @@ def parse(arguments: Sequence[str] | None, *, description: str | None) -> argpar
         help="more for a kube-scheduler without nodeCacheCapable: 5,000 nodes are about 50 (%(default)s)",
     )
     parser.add_argument("--namespace", help="where the Lease is; default: the pod's own")
+    _add_log_arguments(parser)
+    parser.add_argument("--version", action="version", version=VERSION)
+    parsed = parser.parse_args(arguments)
+    if (parsed.tls_cert is None) != (parsed.client_ca is None) or (parsed.tls_key and not parsed.tls_cert):
+        parser.error("--tls-cert and --client-ca belong together, and --tls-key to them")
+    return parsed
+
+
+def _add_log_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--log-level",
         choices=[level.value for level in LogLevel],
@@ -77,11 +86,6 @@ def parse(arguments: Sequence[str] | None, *, description: str | None) -> argpar
         type=Path,
         help=f"the log is kept there besides, in {LOG_FILE} and a few earlier files",
     )
-    parser.add_argument("--version", action="version", version=VERSION)
-    parsed = parser.parse_args(arguments)
-    if (parsed.tls_cert is None) != (parsed.client_ca is None) or (parsed.tls_key and not parsed.tls_cert):
-        parser.error("--tls-cert and --client-ca belong together, and --tls-key to them")
-    return parsed
 
 
 def _add_tls_arguments(parser: argparse.ArgumentParser) -> None:
