@@ -246,7 +246,7 @@ class TestRoom:
                 caller.writer.write(PROBE[-1:])
             assert {await caller.rest() for caller in callers} == {OK}
 
-    async def test_a_queue_of_unauthenticated_connections_does_not_drop_one_with_a_request(self) -> None:
+    async def test_a_whole_queue_of_strangers_does_not_oust_one_that_asks_at_once(self) -> None:
         async with serving(HealthLimits(unanswered=8)) as port:
             with contextlib.ExitStack() as stack:
                 queue = [

@@ -122,7 +122,7 @@ def test_books_that_differ(seen: AuditInput, expected: list[str]) -> None:
     assert sorted(set(kinds(seen))) == expected
 
 
-def test_records_on_their_way_are_no_alarm() -> None:
+def test_books_on_their_way_are_no_alarm() -> None:
     assert kinds(given((OTHER_CARD,)), after=4.9) == []
 
 
