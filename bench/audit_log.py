@@ -116,4 +116,4 @@ class AuditLog:
 
 def counted(found: Iterable[Write], program: str) -> Counter[str]:
     """Returns how often ``program`` wrote each resource; Leases apart."""
-    return Counter(each.resource for each in found if each.program == program and not each.is_of_lease)
+    return Counter(entry.resource for entry in found if entry.program == program and not entry.is_of_lease)

@@ -78,7 +78,7 @@ class Outcome:
 def exit_code(outcomes: Iterable[Outcome]) -> int:
     """Returns 0 when every row was measured. A target that is missed is a result, not a failure."""
     found = list(outcomes)
-    return 0 if found and all(each.is_measured for each in found) else 1
+    return 0 if found and all(figure.is_measured for figure in found) else 1
 
 
 def ratio(over: float, under: float, what: str) -> float:

@@ -53,8 +53,8 @@ async def create_node(client: KubeClient, body: Json) -> None:
 
 async def fill_share_nodes(client: KubeClient, layout: Layout) -> None:
     """Creates the missing GPUShareNodes of ``layout``, with the status that a plugin would write."""
-    present = {each["metadata"]["name"] async for each in _each(client, paths.SHARE_NODES)}
-    held = [each["metadata"] async for each in _each(client, paths.pods(NAMESPACE))]
+    present = {node["metadata"]["name"] async for node in _each(client, paths.SHARE_NODES)}
+    held = [pod["metadata"] async for pod in _each(client, paths.pods(NAMESPACE))]
     uids = {metadata["name"]: metadata["uid"] for metadata in held}
 
     async def add(index: int) -> None:

@@ -124,7 +124,7 @@ class Scheduler:
         return [node_name((first + place) % self.layout.nodes) for place in range(self.names)]
 
     def _bind_to_best(self, scores: list[HostPriority]) -> None:
-        best = max(scores, key=lambda each: each.score)
+        best = max(scores, key=lambda card: card.score)
         self._bound.append(_bind(self.ledger, best.host, _request(self.ledger, self.units)))
         if len(self._bound) > AT_ONCE:
             self.ledger.drop_pod(self._bound.pop(0))

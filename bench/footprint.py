@@ -38,10 +38,10 @@ def of_container(cluster: LocalCluster, name: str) -> Footprint:
     Raises:
         NotMeasuredError: none runs.
     """
-    found = [each for each in measure(cluster) if each.container == name]
+    found = [footprint for footprint in measure(cluster) if footprint.container == name]
     if not found:
         raise NotMeasuredError(f"no container {name} of the product is running")
-    return max(found, key=lambda each: each.cpu)
+    return max(found, key=lambda footprint: footprint.cpu)
 
 
 def _footprint(cluster: LocalCluster, record: ContainerRecord) -> Footprint:

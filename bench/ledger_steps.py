@@ -18,7 +18,7 @@ from bench.filter_latency import filter_request
 from bench.rows.extender_process import SAMPLE, UNITS
 from bench.rows.scale_extender import sampled
 
-from gpushare_core.audit.lasting import LASTING_SECONDS
+from gpushare_core.audit.difference import LASTING_SECONDS
 from gpushare_extender.audit.ledger_audit import ChangedNodes, LedgerAudit
 from gpushare_extender.cluster.log_levels import LogLevels
 from gpushare_extender.decide.figures import ledger_figures

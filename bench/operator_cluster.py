@@ -104,9 +104,9 @@ class MemoryCluster:
             return self._body(collection, name)
         names, start = sorted(self._names(request.path)), int(request.params.get("continue", 0))
         wanted = dict(pair.split("=") for pair in request.params.get("labelSelector", "").split(",") if pair)
-        found = [self._body(request.path, each) for each in names[start : start + ITEMS]]
+        found = [self._body(request.path, name) for name in names[start : start + ITEMS]]
         more = {"continue": str(start + ITEMS)} if start + ITEMS < len(names) else {}
-        items = [each for each in found if wanted.items() <= (each["metadata"].get("labels") or {}).items()]
+        items = [item for item in found if wanted.items() <= (item["metadata"].get("labels") or {}).items()]
         return {"items": items, "metadata": {"resourceVersion": str(self._version), **more}}
 
     def _write(self, request: ApiRequest) -> Json:
@@ -390,7 +390,7 @@ def _status_fields(status: Json) -> Json:
 
 
 def _owned(value: Mapping[str, Any]) -> Json:
-    return {f"f:{name}": _owned_field(name, each) for name, each in value.items()}
+    return {f"f:{name}": _owned_field(name, part) for name, part in value.items()}
 
 
 def _owned_field(name: str, value: Any) -> Json:
@@ -400,7 +400,7 @@ def _owned_field(name: str, value: Any) -> Json:
         return {}
     key = LIST_KEYS[name]
     return {
-        f"k:{msgspec.json.encode({key: each[key]}).decode()}": {".": {}, **_owned(each)} for each in value
+        f"k:{msgspec.json.encode({key: item[key]}).decode()}": {".": {}, **_owned(item)} for item in value
     }
 
 

@@ -20,12 +20,12 @@ def markdown(outcome: Outcome) -> str:
 def summary(outcomes: Sequence[Outcome]) -> str:
     """Returns which targets are reached, which are missed, and what could not be measured."""
     judged = [(figure, outcome) for outcome in outcomes for figure in outcome.figures if figure.target]
-    missed = [(each, outcome) for each, outcome in judged if not each.reached]
-    unmeasured = [each for each in outcomes if not each.is_measured]
+    missed = [(target, outcome) for target, outcome in judged if not target.reached]
+    unmeasured = [outcome for outcome in outcomes if not outcome.is_measured]
     lines = [
         f"{len(judged) - len(missed)} of {len(judged)} targets reached; {len(unmeasured)} rows not measured.",
-        *(f"- missed: {_sentence(each)} ({outcome.row}, {outcome.stage})" for each, outcome in missed),
-        *(f"- not measured: {each.row}, {each.stage}: {each.problem}" for each in unmeasured),
+        *(f"- missed: {_sentence(target)} ({outcome.row}, {outcome.stage})" for target, outcome in missed),
+        *(f"- not measured: {outcome.row}, {outcome.stage}: {outcome.problem}" for outcome in unmeasured),
     ]
     return "\n".join(["## Summary", "", *lines])
 
@@ -39,7 +39,7 @@ def durations(outcomes: Sequence[Outcome], seconds: float) -> str:
 
 def _by_stage(outcomes: Iterable[Outcome]) -> str:
     parts = []
-    for stage, rows in groupby(outcomes, key=lambda each: each.stage):
+    for stage, rows in groupby(outcomes, key=lambda outcome: outcome.stage):
         parts.append(f"{stage}: " + ", ".join(f"{row.row} {row.seconds:.0f} s" for row in rows))
     return "; ".join(parts)
 

@@ -67,7 +67,7 @@ def selected(stages: Iterable[Stage[Any]], selection: Selection) -> list[Stage[A
         )
         for stage in stages
     )
-    return [each for each in narrowed if each.rows]
+    return [step for step in narrowed if step.rows]
 
 
 async def run(stages: Iterable[Stage[Any]], tell: Callable[[Outcome], None]) -> list[Outcome]:

@@ -1,4 +1,4 @@
-"""Break everything on purpose: ``python -m chaos --seed 1 --operations 1000`` (``make chaos``)."""
+"""Breaks everything on purpose: ``python -m chaos --seed 1 --operations 1000`` (``make chaos``)."""
 
 import argparse
 import asyncio
@@ -70,7 +70,7 @@ def main() -> int:
 
 
 def _folder_name(options: argparse.Namespace) -> str:
-    """A history that is played again leaves alone what lies beside it: its own file, and the logs."""
+    """Keeps the file of a history that is played again, and its logs."""
     again = options.history
     return f"{again.absolute().parent.name}-again" if again else f"chaos-{options.seed}"
 
@@ -102,16 +102,16 @@ def _tell_failure(
 
 async def _shrink(steps: list[Step], outcome: Outcome, folder: Path, *, minutes: float, say: Say) -> None:
     deadline = time.monotonic() + 60 * minutes
-    rules = {each.rule for each in outcome.findings.all}
+    rules = {finding.rule for finding in outcome.findings.all}
 
     async def fails(length: int) -> bool:
         say(f"shrinking: the first {length} operations on a fresh cluster")
         again = Outcome(Findings(_silent))
         await run(steps[:length], folder / f"prefix-{length}", again, say=_silent)
-        for each in again.findings.all:
-            say(f"  {each}")
+        for finding in again.findings.all:
+            say(f"  {finding}")
         # Something else that went wrong, such as a machine that is too slow, is no shorter way to the same.
-        return not rules.isdisjoint(each.rule for each in again.findings.all)
+        return not rules.isdisjoint(finding.rule for finding in again.findings.all)
 
     length = await shortest_failing_prefix(
         min(len(steps), outcome.record.last_number or len(steps)),

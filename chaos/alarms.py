@@ -1,4 +1,4 @@
-"""What our programs say themselves when all books agree: no alarm, and no writes while nobody acts (pure)."""
+"""What our programs report while all books agree: no alarm, and no writes while nobody acts (pure)."""
 
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -10,15 +10,13 @@ BOOKS_AGREE = "BooksAgree"
 OFF = "no node is shared"
 """Beginning of what a policy says that has no books."""
 MAX_WRITES = 1.0
-"""A second, of one program to one object: what writes faster, for nothing, does not end by itself."""
+"""Writes a second, of one program to one object: more of them in quiet do not end by themselves."""
 LEASES = "/leases/"
 
 
 def alarms(policies: Iterable[Json], share_nodes: Iterable[Json]) -> Iterator[str]:
-    """Yields a sentence for every condition that does not say that books agree, though they do.
-
-    A GPUShareNode may not know: of a node that is not shared any more nobody asks.
-    """
+    """Yields a sentence for every condition that does not say that the books agree, though they do. A
+    GPUShareNode may say Unknown when its node is no longer shared."""
     for policy in policies:
         yield from _not_true(policy, "policy", BOOKS_AGREE)
     for share_node in share_nodes:
@@ -35,7 +33,7 @@ def _not_true(item: Json, what: str, kind: str) -> Iterator[str]:
 
 
 def needless_writes(writes: Mapping[str, int], *, seconds: float) -> Iterator[str]:
-    """Yields who wrote to what all the time. ``writes``: those of so many seconds, by caller and object."""
+    """Yields who wrote to what without pause. ``writes``: by client and object, within so many seconds."""
     for what, times in sorted(writes.items()):
         if LEASES not in what and times > MAX_WRITES * seconds:
             yield f"nobody did anything for {seconds:.0f} s, and {what} came {times} times"

@@ -1,4 +1,4 @@
-"""Work that goes on beside a history, such as watching: it may not end without anybody noticing."""
+"""Work beside a history, such as watching, whose end must not go unnoticed."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
@@ -12,7 +12,7 @@ from chaos.findings import Finding
 async def background(
     work: Coroutine[Any, Any, object], *, name: str, report: Callable[[Finding], None]
 ) -> AsyncIterator[None]:
-    """Does ``work`` while entered. That it ends by itself is a finding at once: nobody looks any more."""
+    """Does ``work`` while it is entered. If ``work`` ends by itself, that is a finding at once."""
     task = asyncio.create_task(_reported(work, name, report))
     try:
         yield

@@ -1,4 +1,4 @@
-"""The state of the cluster compared with the model: no pod is lost, none waits that has room."""
+"""The cluster compared with the model: no pod is lost, and no pod waits that has room."""
 
 import asyncio
 import time
@@ -21,10 +21,11 @@ from gpushare_core.kube.paths import NODES, POLICIES, SHARE_NODES, pods
 from gpushare_core.text.json_object import Json
 
 ROOM_SECONDS = 60.0
-"""kube-scheduler tries a refused pod again after 10 s of backoff at most, or when something changes."""
+"""kube-scheduler tries an unschedulable pod again after 10 s of backoff at most, or when something changes.
+"""
 
 ALARM_SECONDS = 45.0
-"""Operators read what others have written, and a difference that is over is told so at the next look."""
+"""Operators read what others have written; they report the end of a difference at their next round."""
 WRITING_SECONDS = 6.0
 
 
@@ -71,7 +72,7 @@ class Expectations:
             self._findings.add(Finding(rule="model", sentence=sentence))
 
     async def nobody_is_alarmed(self) -> None:
-        """Waits until our own conditions say, too, that all books agree. Call it when they do."""
+        """Waits until our own conditions also say that all books agree. Call it when they do."""
         begun = time.monotonic()
         while told := await self._alarms():
             if time.monotonic() - begun > ALARM_SECONDS:

@@ -23,8 +23,8 @@ class Footprint:
         """Looks for ever, until cancelled."""
         while True:
             try:
-                for each in await world.thread(measure, world.cluster):
-                    self.memory[f"{each.container} on {each.node}"].append(each.resident)
+                for footprint in await world.thread(measure, world.cluster):
+                    self.memory[f"{footprint.container} on {footprint.node}"].append(footprint.resident)
             except (LocalClusterError, KeyError, ValueError, OSError):
                 pass  # a process ended between the list and the look at it
             await asyncio.sleep(INTERVAL)

@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 
 class NothingHitError(Exception):
-    """There was nothing that it could be done to: a fault that hits nothing shows nothing."""
+    """The operation found nothing to act on: a fault that hits nothing shows nothing."""
 
 
 class BreachError(Exception):
-    """The operation has itself seen what may not be: the text says what, ``rule`` which promise it breaks."""
+    """The operation itself has seen a breach: the text says what, ``rule`` which promise is broken."""
 
     def __init__(self, rule: str, sentence: str) -> None:
         super().__init__(sentence)
@@ -25,7 +25,7 @@ class BreachError(Exception):
 
 
 class Operation(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind"):
-    """Something that is done once. Subclasses have plain values as fields, and their kind as ``tag``."""
+    """An operation, run once. Subclasses have plain values as fields, and their kind as ``tag``."""
 
     @property
     def kind(self) -> str:
@@ -50,13 +50,14 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind"):
 
 
 class Fault(Operation, frozen=True, kw_only=True):
-    """Something that is broken, and whole again after ``heal``. How long books take to agree is told by kind.
+    """A fault, which ends with ``heal``.
 
-    What is whole again by itself, such as a process that was killed, has ``seconds`` 0 and nothing to heal.
+    How long the books take to agree is reported by kind. A fault that ends by itself, such as a killed
+    process, has ``seconds`` 0 and nothing to heal.
     """
 
     seconds: float = 0.0
-    """How long it lasts before it is healed; at most until the round's other operations are done."""
+    """How long the fault lasts before it is healed; at most until the round's other operations are done."""
 
     async def heal(self, world: "World") -> None:
         """Ends it. Called once after every ``run`` that began, though it may have failed half-way.

@@ -69,15 +69,23 @@ async def _look(world: World) -> tuple[list[str], frozenset[str]]:
             for node in nodes
             if not _is_sink(node) and not is_true(node, "Ready")
         ),
-        *(f"DaemonSet {_name(each)} is not whole" for each in sets if not _is_whole_set(each)),
-        *(f"Deployment {_name(each)} is not whole" for each in deployed if not _is_whole_deployment(each)),
+        *(
+            f"DaemonSet {_name(daemon_set)} is not whole"
+            for daemon_set in sets
+            if not _is_whole_set(daemon_set)
+        ),
+        *(
+            f"Deployment {_name(deployment)} is not whole"
+            for deployment in deployed
+            if not _is_whole_deployment(deployment)
+        ),
         *(f"{_name(scheduler)} is not Ready" for scheduler in schedulers if not is_true(scheduler, "Ready")),
         *(f"policy {_name(policy)}: {_why(policy)}" for policy in policies if not is_settled(policy)),
         *(f"not open again: {broken_watch}" for broken_watch in await world.api_proxy.broken_watches()),
         *on_their_way(ours),
         *unmirrored(world.static_pods, ours, now=time.time_ns()),
     ]
-    placed = frozenset(our["metadata"]["uid"] for our in ours if our["spec"].get("nodeName"))
+    placed = frozenset(pod["metadata"]["uid"] for pod in ours if pod["spec"].get("nodeName"))
     try:
         return missing or abandoned(await world.thread(world.cluster.containers), ours), placed
     except LocalClusterError as error:
@@ -86,11 +94,11 @@ async def _look(world: World) -> tuple[list[str], frozenset[str]]:
 
 def absent(*, nodes: Iterable[Json], system_pods: Iterable[Json], policies: Iterable[Json]) -> list[str]:
     """Returns what has to be there in quiet and is not: of what is not there nothing can be amiss."""
-    schedulers = (f"kube-scheduler-{each}" for each in CONTROL_PLANES)
+    schedulers = (f"kube-scheduler-{node}" for node in CONTROL_PLANES)
     wanted = (
         ("node", (*CONTROL_PLANES, *WORKERS), nodes),
         ("pod", schedulers, system_pods),
-        ("policy", (_name(each) for each in BASE_POLICIES), policies),
+        ("policy", (_name(policy) for policy in BASE_POLICIES), policies),
     )
     return [
         f"{what} {name} is not there"
@@ -167,7 +175,7 @@ def _waiting(scheduled: Json) -> str:
 def condition(item: Json, kind: str) -> Json:
     """The condition of that type, or an empty one."""
     conditions: list[Json] = item.get("status", {}).get("conditions") or []
-    return next((each for each in conditions if each["type"] == kind), {})
+    return next((condition for condition in conditions if condition["type"] == kind), {})
 
 
 def is_true(item: Json, kind: str) -> bool:

@@ -35,7 +35,7 @@ def markdown(outcome: Outcome, *, seed: str) -> str:
             _table(
                 "Differences",
                 ("promise", "what"),
-                [(each.rule, each.sentence) for each in outcome.findings.all],
+                [(finding.rule, finding.sentence) for finding in outcome.findings.all],
             ),
         )
     )
@@ -71,7 +71,9 @@ def write_json(path: Path, outcome: Outcome, *, seed: str) -> None:
         "hit nothing": outcome.record.missed,
         "recoveries": [recovery._asdict() for recovery in outcome.record.recoveries],
         "memory": outcome.memory,
-        "differences": [{"rule": each.rule, "sentence": each.sentence} for each in outcome.findings.all],
+        "differences": [
+            {"rule": finding.rule, "sentence": finding.sentence} for finding in outcome.findings.all
+        ],
     }
     path.write_bytes(msgspec.json.format(msgspec.json.encode(content), indent=2) + b"\n")
 
@@ -85,8 +87,8 @@ def recovery_rows(recoveries: Sequence[Recovery]) -> list[tuple[object, ...]]:
         (
             name,
             len(group),
-            *_middle_and_most([each.quiet for each in group]),
-            *_middle_and_most([each.agreement for each in group]),
+            *_middle_and_most([outcome.quiet for outcome in group]),
+            *_middle_and_most([outcome.agreement for outcome in group]),
         )
         for name, group in sorted(groups.items())
     ]

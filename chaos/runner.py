@@ -15,8 +15,7 @@ from chaos.plan.history import Step, rounds
 from chaos.quiet import NotQuietError, Quiet, await_quiet
 from chaos.record import DONE, MISSED, Record, Recovery
 from chaos.world import World
-from gpushare_core.audit.difference import Difference, Kind
-from gpushare_core.audit.lasting import LastingDifferences
+from gpushare_core.audit.difference import Difference, DifferenceKind, LastingDifferences
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_localcluster.errors import LocalClusterError
 
@@ -186,7 +185,9 @@ class Runner:
         while differences := await self._new_differences():
             told |= {str(difference): read - begun for difference in differences}
             ended = await end_pods_without_units(self._world, differences)
-            stood.update((each, None) for each in standing.look(_comparable(differences), now=restful))
+            stood.update(
+                (difference, None) for difference in standing.look(_comparable(differences), now=restful)
+            )
             if (waited := time.monotonic() - asked) > self._deadlines.patience:
                 for difference in differences:
                     self._told.add(difference.identity)
@@ -201,12 +202,12 @@ class Runner:
             read = time.monotonic()
         seconds = read - begun
         if seconds > self._deadlines.agreement:
-            newest = sorted(told.items(), key=lambda each: each[1])[-MAX_TOLD:]
-            last = "; ".join(f"{each} (until {at:.1f} s)" for each, at in newest)
+            newest = sorted(told.items(), key=lambda difference: difference[1])[-MAX_TOLD:]
+            last = "; ".join(f"{difference} (until {at:.1f} s)" for difference, at in newest)
             self._find("I3", f"agreed only {seconds:.1f} s after quiet: {last}")
         else:
-            for each in stood:
-                self._find(each.rule, f"stood though all was quiet time and again: {each}")
+            for lasting in stood:
+                self._find(lasting.rule, f"stood though all was quiet time and again: {lasting}")
         return seconds
 
     def _find(self, rule: str, sentence: str) -> None:
@@ -223,4 +224,4 @@ class Runner:
 
 def _comparable(differences: Sequence[Difference]) -> list[Difference]:
     """Returns those between books that were read."""
-    return [difference for difference in differences if difference.kind is not Kind.UNREADABLE]
+    return [difference for difference in differences if difference.kind is not DifferenceKind.UNREADABLE]

@@ -32,7 +32,7 @@ async def _left(world: World) -> list[str]:
     objects = [_without_capacity(trace) for trace in await read_traces(world.client)]
     found = residue(objects, await world.thread(_worker_files, world))
     files = differing_files(world.before, await world.thread(world.control_plane_files))
-    return [*(f"{each.where}: {each.sentence}" for each in found), *files]
+    return [*(f"{trace.where}: {trace.sentence}" for trace in found), *files]
 
 
 def _without_capacity(item: Json) -> Json:

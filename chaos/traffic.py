@@ -79,7 +79,7 @@ class Traffic:
         now = time.monotonic()
         slow = [name for name in self.waiting if now - self.created[name] > LONGEST]
         if slow and not self._blocked:
-            name = min(slow, key=lambda each: self.created[each])
+            name = min(slow, key=lambda name: self.created[name])
             self.report(
                 Finding(
                     rule="I6",

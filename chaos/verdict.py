@@ -42,5 +42,5 @@ def growth(sizes: Sequence[float]) -> float:
     """Returns the MiB by which a process grew look after look, 0 where it did not. A restart is a fall."""
     windows = (sizes[start : start + LOOKS + 1] for start in range(len(sizes) - LOOKS))
     rising = (window for window in windows if all(a < b for a, b in pairwise(window)))
-    most = max((each[-1] - each[0] for each in rising), default=0.0)
+    most = max((values[-1] - values[0] for values in rising), default=0.0)
     return most if most > GROWTH else 0.0

@@ -24,7 +24,11 @@ def pod_body(name: str, shape: PodShape) -> Json:
 
 def pod_spec(shape: PodShape) -> Json:
     containers = [_container(f"c{index}", ask, shape.life) for index, ask in enumerate(shape.asks)]
-    first = [each for each, ask in zip(containers, shape.asks, strict=True) if ask.place is not Place.MAIN]
+    first = [
+        container
+        for container, ask in zip(containers, shape.asks, strict=True)
+        if ask.place is not Place.MAIN
+    ]
     spec: Json = {
         "initContainers": first,
         "containers": [container for container in containers if container not in first],

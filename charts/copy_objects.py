@@ -16,7 +16,7 @@ FILES = Path("charts/gpushare/files")
 MARK = "# Copied from {source} by `make chart`. Do not edit.\n"
 
 OPERATOR = Path("manifests/operator.yaml")
-"""The values of the chart change it, and nothing else of what is copied."""
+"""The only copied file that the chart's values change."""
 NAMESPACE = "namespace.yaml"
 """Helm stores its records in the namespace, so it has to be there before."""
 OPTIONAL = (
@@ -27,7 +27,7 @@ OPTIONAL = (
 )
 
 DEDICATED = Path("manifests/dedicated")
-"""For backend Dedicated: a folder of its own, with one in it for servers that cannot point pods anywhere."""
+"""For backend Dedicated: a folder of its own, with another one inside for servers that cannot direct pods."""
 
 
 def main() -> int:
@@ -44,12 +44,12 @@ def main() -> int:
 
 
 def expected(root: Path) -> Mapping[Path, str]:
-    """Returns the text of each file that the chart shall hold, by its path in ``root``."""
+    """Returns the text of each file that the chart holds, by its path in ``root``."""
     return {FILES / folder / source.name: _copy(root, source) for source, folder in _sources(root).items()}
 
 
 def differing(root: Path, copies: Mapping[Path, str]) -> list[Path]:
-    """Returns the paths of ``copies`` that are not as they should be, and of files that are no copies."""
+    """Returns the paths of ``copies`` that differ, and of files that are no copies."""
     present = {path.relative_to(root): path.read_text() for path in (root / FILES).rglob("*.yaml")}
     return sorted(path for path in copies.keys() | present.keys() if copies.get(path) != present.get(path))
 
@@ -69,7 +69,7 @@ def report(stale: list[Path]) -> int:
 
 
 def _sources(root: Path) -> Mapping[Path, str]:
-    """Returns for each source the folder in the chart's files that its copy goes to."""
+    """Returns the folder of the chart for the copies of each source."""
     objects = [path for path in resources(root / "manifests") if path != OPERATOR]
     scheduler = [path.relative_to(root) for path in _nested(root / DEDICATED)]
     return {

@@ -50,10 +50,10 @@ def parse(arguments: list[str]) -> argparse.Namespace:
 
 
 def clear_the_stage(cluster: LocalCluster, console: Console, *, replace: bool) -> None:
-    """Stops a demo cluster that is running, if whoever started the demo wants that.
+    """Stops a running demo cluster, if the person who started the demo agrees.
 
     Raises:
-        NotReplacedError: it is running, and stays.
+        NotReplacedError: the cluster keeps running.
     """
     if not cluster.is_running():
         return

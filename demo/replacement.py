@@ -1,4 +1,4 @@
-"""Whether a demo cluster that is running may be replaced: somebody may have work in it."""
+"""Whether a running demo cluster may be replaced: somebody may be working in it."""
 
 from collections.abc import Callable
 
@@ -18,7 +18,7 @@ class NotReplacedError(Exception):
 
 
 def require_consent(ask: Ask | None) -> None:
-    """``ask``: None where nobody is there to be asked.
+    """``ask``: None where nobody can be asked.
 
     Raises:
         NotReplacedError: the cluster has to stay.

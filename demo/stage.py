@@ -1,4 +1,4 @@
-"""What a scenario does on the cluster, and shows of it."""
+"""What a scenario does on the cluster, and what it shows."""
 
 import json
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ class DemoFailedError(Exception):
 
 @dataclass(slots=True)
 class Stage:
-    """Commands on ``cluster``, told on ``console``."""
+    """Runs commands on ``cluster``, and shows them on ``console``."""
 
     cluster: LocalCluster
     console: Console
@@ -62,7 +62,7 @@ class Stage:
         self.show(f"delete pod {name}", "delete", "pod", name, "--timeout=60s")
 
     def wait_for_node(self, kind: str, wanted: dict[str, int]) -> None:
-        """Waits until ``kind`` (capacity or allocatable) of the worker is what is ``wanted``."""
+        """Waits until ``kind`` (capacity or allocatable) of the worker equals ``wanted``."""
 
         def seen() -> dict[str, int]:
             present = self.read("node", WORKER)["status"][kind]
@@ -73,7 +73,7 @@ class Stage:
         )
 
     def show_books(self) -> None:
-        """Shows who has how much, once the policy counts what its nodes do: it hears a moment later."""
+        """Shows which pod has how much, once the policy's totals agree with its nodes, a moment later."""
         wait_until("the policy counts what its nodes do", self._is_summed_up)
         self.show("get gpushare", "get", "gpushare")
 
@@ -82,7 +82,7 @@ class Stage:
         return of_nodes == of_policies
 
     def _allocated(self, kind: str) -> int:
-        """Returns the units that pods have, by the status of all objects of ``kind``."""
+        """Returns the units of pods, by the status of all objects of ``kind``."""
         items = json.loads(self.kubectl("get", kind, "-o", "json"))["items"]
         return sum(item.get("status", {}).get("units", {}).get("allocated", 0) for item in items)
 

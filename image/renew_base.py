@@ -1,7 +1,7 @@
-"""Names the base image in the Dockerfile by the digest that its tag has in the registry now: `make base`.
+"""Writes the digest of the base image into the Dockerfile, as the registry has it now: `make base`.
 
-Asks the registry itself (its API v2, anonymously), so it needs neither docker nor an engine. The line changes
-only once the digest is known: whatever goes wrong, the Dockerfile stays as it is.
+Asks the registry itself (its API v2, anonymously), so that neither docker nor another engine is needed. The
+line changes only when the digest is known: after any failure the Dockerfile is as it was.
 """
 
 import argparse
@@ -26,17 +26,17 @@ MANIFESTS = (
     "application/vnd.oci.image.manifest.v1+json",
     "application/vnd.docker.distribution.manifest.v2+json",
 )
-"""Of an image for several platforms, and of one for one platform, as OCI and docker call them."""
+"""Media types of an image for several platforms, and of one for a single platform, of OCI and of docker."""
 ENCRYPTED_OR_LOCAL = ("https://", "http://localhost:", "http://127.0.0.1:")
 BY_HAND = "write the digest down yourself: ARG BASE=image:tag@sha256:..."
 TIMEOUT = 30.0
-"""Seconds for each answer."""
+"""Seconds for each response."""
 LARGEST = 4 * 2**20
-"""Bytes of an answer: the registry's own limit for a manifest."""
+"""Bytes of a response: the registry's own limit for a manifest."""
 
 
 class RenewError(Exception):
-    """The digest cannot be found out; the text says why and what to do, for people."""
+    """The digest cannot be read; the text says why and what to do, for people."""
 
 
 class Tag(NamedTuple):
@@ -51,7 +51,7 @@ class Tag(NamedTuple):
 
     @property
     def registry(self) -> str:
-        """The address of its registry. As for docker, one on the loopback address needs no TLS."""
+        """URL of the registry. As with docker, a registry on the loopback address needs no TLS."""
         host = DOCKER_HUB if self.host == "docker.io" else self.host
         is_local = host.partition(":")[0] in {"localhost", "127.0.0.1"}
         return f"{'http' if is_local else 'https'}://{host}"
@@ -80,7 +80,7 @@ def main() -> int:
 
 
 def renew(dockerfile: Path, tag: str | None) -> str:
-    """Rewrites the line of ``dockerfile`` that names the base. ``tag``: None for the one that it names.
+    """Rewrites the line of ``dockerfile`` that names the base. ``tag``: None for the one in that line.
 
     Returns what was done, for people.
 
@@ -107,7 +107,7 @@ def named_base(text: str) -> str:
 
 
 def read_tag(text: str) -> Tag:
-    """Returns the tag that ``text`` names as docker reads it: without a host it is docker.io's."""
+    """Returns the tag in ``text``, read as docker does: without a host it is docker.io's."""
     first, slash, rest = text.partition("/")
     has_host = bool(slash) and (any(mark in first for mark in ".:") or first == "localhost")
     host, path = (first, rest) if has_host else ("docker.io", text)
@@ -121,10 +121,10 @@ def read_tag(text: str) -> Tag:
 
 
 def look_up(tag: Tag) -> Index:
-    """Asks the registry.
+    """Asks the registry for the digests of a tag.
 
     Raises:
-        RenewError: it does not tell, or something that cannot be.
+        RenewError: the registry does not say, or says something impossible.
     """
     url = f"{tag.registry}/v2/{tag.repository}/manifests/{tag.tag}"
     content, told = fetch_manifest(tag, url)
@@ -135,8 +135,12 @@ def look_up(tag: Tag) -> Index:
         )
     try:
         manifest = json.loads(content)
-        listed = [each["platform"] for each in manifest.get("manifests", ())]
-        platforms = {f"{each['os']}/{each['architecture']}" for each in listed if each["os"] != "unknown"}
+        listed = [manifest["platform"] for manifest in manifest.get("manifests", ())]
+        platforms = {
+            f"{platform['os']}/{platform['architecture']}"
+            for platform in listed
+            if platform["os"] != "unknown"
+        }
     except (ValueError, AttributeError, KeyError, TypeError) as error:
         raise RenewError(f"what {tag.registry} answers for {tag} is no manifest: {error!r}") from error
     if not platforms:
@@ -148,7 +152,7 @@ def look_up(tag: Tag) -> Index:
 
 
 def fetch_manifest(tag: Tag, url: str) -> tuple[bytes, str]:
-    """Returns the manifest, and its digest as the registry tells it; empty where it does not."""
+    """Returns the manifest and its digest, which is empty where the registry does not name it."""
     headers = {"Accept": ", ".join(MANIFESTS)}
     try:
         return fetch(url, headers)
@@ -163,7 +167,7 @@ def fetch_manifest(tag: Tag, url: str) -> tuple[bytes, str]:
 
 
 def fetch_token(challenge: str, tag: Tag) -> str:
-    """Returns the token for whoever asks, from where ``challenge`` says that it is to be had.
+    """Returns an anonymous token from the server that ``challenge`` names.
 
     Source: https://distribution.github.io/distribution/spec/auth/token/
     """
@@ -181,11 +185,11 @@ def fetch_token(challenge: str, tag: Tag) -> str:
 
 
 def fetch(url: str, headers: dict[str, str]) -> tuple[bytes, str]:
-    """Returns the content, and the digest that is told with it.
+    """Returns the content and the digest in the header.
 
     Raises:
-        HTTPError: it is refused.
-        RenewError: nobody answers, or not in time, or everybody could read along.
+        HTTPError: the registry refuses.
+        RenewError: there was no response in time, or the connection is not encrypted.
     """
     require_privacy(url)
     request = urllib.request.Request(url, headers=headers)  # noqa: S310 - see above
@@ -203,7 +207,7 @@ def fetch(url: str, headers: dict[str, str]) -> tuple[bytes, str]:
 
 
 class Redirects(urllib.request.HTTPRedirectHandler):
-    """Follows those to where nobody can read along, or write."""
+    """Follows redirects to encrypted or local addresses only."""
 
     def redirect_request(
         self, req: urllib.request.Request, fp: Any, code: int, msg: str, headers: Any, newurl: str

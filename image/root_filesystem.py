@@ -1,7 +1,7 @@
-"""Lays out the image: the interpreter with what it loads, the dependencies, the product, and nothing else.
+"""Lays out the image: the interpreter and what it loads, the dependencies, and the product; nothing else.
 
-Runs in the image's build, with the interpreter that the image shall have. What attackers use and the programs
-do not is left out: a shell, package managers, compilers, modules of the standard library for developers.
+Runs in the image's build, with the interpreter of the image. What attackers use and the programs do not is
+left out: a shell, package managers, compilers, and modules of the standard library for developers.
 """
 
 import compileall
@@ -68,7 +68,7 @@ def interpreter() -> Iterator[Path]:
 
 
 def copy_all(sources: Iterable[Path], root: Path) -> None:
-    """Copies files and folders below ``root``, each to where it was and with the links on its way."""
+    """Copies files and folders below ``root``, each to its own path, with the links on that path."""
     for source in sources:
         if source.exists():
             copy(source, root)
@@ -88,7 +88,8 @@ def copy(source: Path, root: Path) -> None:
 
 
 def real_parent(source: Path, root: Path) -> Path:
-    """Returns the folder of ``source`` without links, and makes in ``root`` the link that /lib may be."""
+    """Returns the folder of ``source`` without links. Where a folder such as /lib is a link, makes the link
+    in ``root``."""
     top = Path("/", source.parts[1])
     if top.is_symlink() and not (root / source.parts[1]).is_symlink():
         root.mkdir(parents=True, exist_ok=True)
@@ -97,7 +98,7 @@ def real_parent(source: Path, root: Path) -> Path:
 
 
 def left_out(folder: str, names: list[str]) -> set[str]:
-    """Returns the names that ``shutil.copytree`` is to leave out of a folder."""
+    """Returns the names in a folder that ``shutil.copytree`` leaves out."""
     place, library = Path(folder).resolve(), Path(sysconfig.get_path("stdlib")).resolve()
     if place in (library, library / "lib-dynload"):
         return {name for name in names if name.partition(".")[0] in LEFT_OUT or name.startswith("config-")}
@@ -110,7 +111,8 @@ def left_out(folder: str, names: list[str]) -> set[str]:
 
 
 def libraries(roots: Iterable[Path]) -> Iterator[Path]:
-    """Yields the shared libraries of the base that programs and modules below ``roots`` are linked with."""
+    """Yields the shared libraries of the base image to which programs and modules below ``roots`` are
+    linked."""
     loaded = [path for root in roots for path in root.rglob("*") if is_linked(path)]
     listing = subprocess.run(["ldd", *loaded], capture_output=True, text=True, check=True).stdout
     found = {word for line in listing.splitlines() for word in line.split() if word.startswith("/")}
@@ -124,7 +126,7 @@ def libraries(roots: Iterable[Path]) -> Iterator[Path]:
 
 
 def index_libraries(root: Path) -> None:
-    """Writes the list by which the loader finds libraries outside of its usual folders."""
+    """Writes the list with which the loader finds libraries outside of its usual folders."""
     subprocess.run(["/sbin/ldconfig", "-r", root], check=True)
     shutil.rmtree(root / "var/cache", ignore_errors=True)
 
@@ -138,7 +140,7 @@ def is_linked(path: Path) -> bool:
 
 
 def is_built(path: str) -> bool:
-    """Returns whether a library comes with a dependency: it lies beside what is linked with it."""
+    """Returns whether a dependency brings the library itself, beside the file that is linked to it."""
     return Path(path).is_relative_to(BUILT)
 
 
@@ -151,7 +153,8 @@ def write_users(root: Path) -> None:
 
 
 def compile_modules(root: Path) -> None:
-    """Compiles all modules: the image is read-only. By content, not by time, and never checked again."""
+    """Compiles all modules, because the image is read-only. The compiled files are valid by content, not by
+    time, and are never checked again."""
     compileall.compile_dir(
         str(root),
         stripdir=str(root),
@@ -163,7 +166,7 @@ def compile_modules(root: Path) -> None:
 
 
 def move_product(dependencies: Path, product: Path) -> None:
-    """Moves the product into a layer of its own: an upgrade fetches that alone."""
+    """Moves the product into a layer of its own, so that an upgrade fetches only that layer."""
     library = next(dependencies.rglob("site-packages"))
     own = next(
         distribution

@@ -1,7 +1,7 @@
-"""Writes what the image consists of: CycloneDX 1.5 in JSON, and what Debian's packages say of themselves.
+"""Writes what the image consists of: CycloneDX 1.5 in JSON, and Debian's own metadata of its packages.
 
-Runs in the image's build, after root_filesystem.py. Python packages are those that were installed, each by a
-hash in requirements.lock.
+Runs in the image's build, after root_filesystem.py. The Python packages are those that were installed, each
+by a hash in requirements.lock.
 """
 
 import json
@@ -43,7 +43,7 @@ def main() -> None:
 
 def installed(root: Path) -> list[Distribution]:
     folders = [str(folder) for folder in root.rglob("site-packages")]
-    return sorted(distributions(path=folders), key=lambda each: each.metadata["Name"].lower())
+    return sorted(distributions(path=folders), key=lambda distribution: distribution.metadata["Name"].lower())
 
 
 def bill(product: Component, components: Sequence[Component]) -> Component:
@@ -59,7 +59,7 @@ def bill(product: Component, components: Sequence[Component]) -> Component:
             "timestamp": made.isoformat().replace("+00:00", "Z"),
             "component": {**product, "type": "application"},
         },
-        "components": sorted(components, key=lambda each: str(each["bom-ref"])),
+        "components": sorted(components, key=lambda component: str(component["bom-ref"])),
     }
 
 
@@ -82,7 +82,8 @@ def python_component(package: Distribution) -> Component:
 
 
 def license_of(package: Distribution) -> str:
-    """Returns the licence as older packages name it: by classifiers, or in a field that may hold the text."""
+    """Returns the licence as older packages state it: in classifiers, or in a field that may hold the whole
+    text."""
     classifiers = package.metadata.get_all("Classifier") or []
     named = [
         classifier.rpartition(" :: ")[2] for classifier in classifiers if classifier.startswith("License :: ")
@@ -97,7 +98,8 @@ def interpreter() -> Component:
 
 
 def debian_packages(root: Path) -> list[str]:
-    """Returns the packages, if the base is Debian, that the files below ``root`` belong to."""
+    """Returns the Debian packages that the files below ``root`` belong to; none where the base is not
+    Debian."""
     owners = dict(owned_files())
     paths = [f"/{path.relative_to(root)}" for path in root.rglob("*") if not path.is_dir()]
     # The package database has libraries where they were before /lib became a link into /usr.
@@ -125,7 +127,7 @@ def query(*arguments: str) -> str:
 
 
 def copy_documents(packages: Sequence[str], root: Path) -> None:
-    """Copies licences, and what scanners read of images without a package manager."""
+    """Copies licences, and the files that scanners read in images without a package manager."""
     status = root / "var/lib/dpkg/status.d"
     status.mkdir(parents=True)
     for name in packages:

@@ -1,1 +1,1 @@
-"""What is published of a version."""
+"""Everything that is published of a version."""

@@ -1,4 +1,4 @@
-"""Makes what is published of a version: ``python -m release [--into dist]``.
+"""Makes everything that is published of a version: ``python -m release [--into dist]``.
 
 One folder with the image, the chart, the manifests, the client, the bill of materials, the notes and the
 checksums. Two runs on one commit and one base image make the same bytes.
@@ -23,10 +23,10 @@ ROOT = Path(__file__).resolve().parents[1]
 CHECKSUMS = "SHA256SUMS"
 NAME = f"gpushare-{VERSION}"
 FIRST_YEAR = 315_532_800
-"""1980-01-01: outside of a checkout there is no commit, and older times fit in no wheel."""
+"""1980-01-01, for use outside of a checkout, where there is no commit: wheels cannot hold older times."""
 
 Report = Callable[[str], None]
-"""Takes a line for people."""
+"""Prints a line for people."""
 
 
 class ReleaseError(Exception):
@@ -35,7 +35,7 @@ class ReleaseError(Exception):
 
 @dataclass(frozen=True)
 class Release:
-    """A release that is being made in ``folder``. ``epoch``: the time of all that is in it."""
+    """A release that is being made in ``folder``. ``epoch``: the time of every file in it."""
 
     folder: Path
     epoch: int
@@ -59,7 +59,7 @@ class Release:
         (self.folder / "RELEASE-NOTES.md").write_text(notes)
 
     def write_chart(self) -> None:
-        """As `helm package` does it, but that takes the time of the day into the archive."""
+        """As `helm package` does it; but that writes the time of day into the archive."""
         self.report("chart")
         chart = ROOT / "charts" / "gpushare"
         files = tree(chart, ".")
@@ -100,7 +100,7 @@ def checksum(path: Path) -> str:
 
 
 def git(*arguments: str) -> str:
-    """Returns what git says; empty outside of a checkout."""
+    """Returns the output of git; empty outside of a checkout."""
     try:
         done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
     except FileNotFoundError:
@@ -109,7 +109,7 @@ def git(*arguments: str) -> str:
 
 
 def make_release(into: Path, *, report: Report) -> Path:
-    """Returns the folder of the release, which is there whole or not at all; an earlier one is replaced.
+    """Returns the folder of the release, which is complete or does not exist; an earlier one is replaced.
 
     Raises:
         ReleaseError: a part of it cannot be made.

@@ -1,4 +1,4 @@
-"""Archives that are the same bytes whoever makes them, whenever: names in order, one time, nobody's files."""
+"""Archives of the same bytes wherever and whenever they are made: sorted names, one time, no owners."""
 
 import gzip
 import tarfile
@@ -9,7 +9,7 @@ COMPRESSION = 9
 
 
 def tree(root: Path, *folders: str) -> Mapping[str, Path]:
-    """Returns the files in ``folders`` of ``root`` by their paths in it, without hidden ones and caches."""
+    """Returns the files in ``folders`` of ``root`` by their paths, without hidden files and caches."""
     paths = (path for folder in folders for path in _files(root / folder))
     return {str(path.relative_to(root)): path for path in paths}
 
@@ -24,7 +24,8 @@ def _files(path: Path) -> Iterable[Path]:
 
 
 def write_archive(target: Path, files: Mapping[str, Path], *, prefix: str, epoch: int) -> None:
-    """Writes ``files`` below the folder ``prefix``. ``epoch``: the time of each, in seconds since 1970."""
+    """Writes ``files`` below the folder ``prefix``. ``epoch``: the time of each file, in seconds since
+    1970."""
     with (
         target.open("wb") as raw,
         gzip.GzipFile("", "wb", COMPRESSION, raw, mtime=epoch) as compressed,

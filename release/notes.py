@@ -1,4 +1,4 @@
-"""Release notes: what the changelog says of a version. Pure."""
+"""Release notes: the changelog's section of a version. Pure."""
 
 import re
 

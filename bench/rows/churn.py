@@ -156,8 +156,8 @@ def churn_figures(
 
 
 def without(found: Sequence[Difference], before: Sequence[Difference]) -> list[Difference]:
-    known = {each.identity for each in before}
-    return [each for each in found if each.identity not in known]
+    known = {pod.identity for pod in before}
+    return [pod for pod in found if pod.identity not in known]
 
 
 async def _differences(cluster: BenchCluster) -> Sequence[Difference]:

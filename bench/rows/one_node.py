@@ -51,12 +51,12 @@ async def attempts(cluster: BenchCluster) -> list[Figure]:
 
 def attempt_figures(found: Sequence["Placed"], *, nodes: int) -> list[Figure]:
     fitting = f"of {len(found)} pods that fit one of {nodes:,} nodes"
-    at_once = sum(not each.was_refused for each in found)
-    counted = [each.attempts for each in found if each.attempts is not None]
+    at_once = sum(not bind.was_refused for bind in found)
+    counted = [bind.attempts for bind in found if bind.attempts is not None]
     return [
         Figure(f"bound at the first attempt {fitting}", at_once, "pods", at_least(len(found))),
         *([Figure(f"attempts {fitting}: most", max(counted))] if counted else []),
-        Figure("create to bound: longest", max(each.seconds for each in found), "s"),
+        Figure("create to bound: longest", max(bind.seconds for bind in found), "s"),
     ]
 
 

@@ -70,11 +70,11 @@ async def settled(cluster: BenchCluster) -> None:
     begun = last = clock()
     while clock() - last < QUIET_SECONDS:
         await asyncio.sleep(QUIET_SECONDS / LOOKS)
-        found = [each for each in cluster.audit.since(position) if not each.is_of_lease]
+        found = [entry for entry in cluster.audit.since(position) if not entry.is_of_lease]
         if new := found[known:]:
             known, last = len(found), clock()
         if new and last - begun > seconds:
-            what = ", ".join(sorted({f"{each.program} {each.resource}" for each in new}))
+            what = ", ".join(sorted({f"{entry.program} {entry.resource}" for entry in new}))
             raise NotMeasuredError(f"still written after {seconds:g} s: {what}")
 
 
@@ -95,7 +95,7 @@ def write_figures(
     found, idle = list(running), list(quiet)
     require(found, "extender")
     extender, plugin = counted(found, "extender"), counted(found, "plugin")
-    periodic = [each for each in idle if not each.is_of_lease]
+    periodic = [entry for entry in idle if not entry.is_of_lease]
     return [
         Figure(f"by the extender per pod{_resources(extender)}", extender.total() / pods, "", at_most(1)),
         Figure(f"by the plugin per pod{_resources(plugin)}", plugin.total() / pods, "", at_most(1)),

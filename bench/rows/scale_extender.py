@@ -22,7 +22,7 @@ from bench.rows import workplace
 from bench.rows.extender_process import SAMPLE, UNITS, Extender, called, described, running
 from bench.size import Size
 
-from gpushare_core.audit.lasting import LASTING_SECONDS
+from gpushare_core.audit.difference import LASTING_SECONDS
 from gpushare_core.kube import paths
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import from_kubeconfig
@@ -107,7 +107,7 @@ async def filters(large: LargeBooks) -> list[Figure]:
     """Of as many names as peers are measured with, as kube-scheduler sends at this size, and of all."""
     sizes = sorted({min(SAMPLE, large.nodes), sampled(large.nodes), large.nodes})
     found = [await called(large.extender, names, large.size.calls) for names in sizes]
-    return [figure for each in found for figure in latency_figures(each)]
+    return [figure for taken in found for figure in latency_figures(taken)]
 
 
 def latency_figures(latency: FilterLatency) -> Iterable[Figure]:
@@ -151,7 +151,7 @@ async def relist(large: LargeBooks) -> list[Figure]:
         )
         took = time.monotonic() - begun
     after, now = process_use.of_process(extender.pid), await asked(extender, SENT)
-    read = sum(now[list_bytes(each)] - sent[list_bytes(each)] for each in COLLECTIONS)
+    read = sum(now[list_bytes(collection)] - sent[list_bytes(collection)] for collection in COLLECTIONS)
     return [
         Figure("relist of pods and GPUShareNodes", took, "s"),
         Figure("processor of the extender for it", after.cpu - before.cpu, "s"),
@@ -165,7 +165,9 @@ async def relist(large: LargeBooks) -> list[Figure]:
 async def has_begun_anew(extender: Extender, before: Json) -> bool:
     """Returns whether each collection is watched again: what was listed is in the ledger by then."""
     now = await asked(extender, SENT)
-    return all(now[watches_begun(each)] > before[watches_begun(each)] for each in COLLECTIONS)
+    return all(
+        now[watches_begun(collection)] > before[watches_begun(collection)] for collection in COLLECTIONS
+    )
 
 
 def waits(what: str, taken: list[float], *, longest: float | None = None) -> Iterable[Figure]:
@@ -256,7 +258,7 @@ async def _life(client: KubeClient, pod: PlacedPod) -> None:
 async def is_gone(extender: Extender, pod: PlacedPod) -> bool:
     """Returns whether nothing of its node counts for ``pod``."""
     node = await asyncio.to_thread(extender.caller.inspect, node_name(pod.node))
-    return all(each["name"] != pod.name for card in node["cards"] for each in card["pods"])
+    return all(listed["name"] != pod.name for card in node["cards"] for listed in card["pods"])
 
 
 async def asked(extender: Extender, path: str) -> Json:

@@ -47,8 +47,8 @@ async def _plain(cluster: BenchCluster) -> Throughput:
 
 
 def ordinary_figures(without: list[Throughput], installed: list[Throughput], target: Target) -> list[Figure]:
-    before = statistics.median(each.rate for each in without)
-    after = statistics.median(each.rate for each in installed)
+    before = statistics.median(run.rate for run in without)
+    after = statistics.median(run.rate for run in installed)
     return [
         Figure("ordinary pods without us", before, "pods/s"),
         Figure("ordinary pods with us installed", after, "pods/s"),

@@ -1,1 +1,1 @@
-"""The books of the local cluster, read by their own ways and given to core's auditor."""
+"""The books of the local cluster, each read where it is kept, and given to core's auditor."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from chaos.audit.gather import Gatherer, Reading, UnreadableBooksError
 from chaos.background import background
 from chaos.findings import Finding
-from gpushare_core.audit.difference import Difference, Kind
+from gpushare_core.audit.difference import Difference, DifferenceKind
 from gpushare_core.audit.differences import differences, released_early, seen_twice
 from gpushare_core.audit.records import ClusterRecords, NodeRecords
 
@@ -20,7 +20,7 @@ INTERVAL = 0.5
 
 @dataclass(slots=True)
 class Auditor:
-    """Of one cluster. ``report`` is called with every breach of safety that was seen twice."""
+    """The auditor of one cluster. ``report`` is called with every breach of safety that was seen twice."""
 
     gatherer: Gatherer
     report: Callable[[Finding], None]
@@ -36,34 +36,39 @@ class Auditor:
     """Read before that."""
     _suspects: Sequence[Difference] = ()
     _releases: Sequence[Difference] = ()
-    """Seen from the reading before the last to the last: a mirror pod that was made anew between the API's
-    answer and the extender's has another UID in one of them."""
+    """From one reading to the next: a mirror pod that is created anew between the responses of API server and
+    extender has another UID in one of them."""
 
     async def differences(self) -> list[Difference]:
-        """Returns everything that differs now, also what is only wrong in quiet: a book, too, that cannot be
-        read and is therefore not compared."""
+        """Returns all differences, including those that are wrong only in quiet, and books that cannot be
+        read and so are not compared."""
         try:
             reading = await self._read()
         except UnreadableBooksError as error:
             return [Difference(node="", kind=error.kind, sentence=str(error))]
         missing = (
-            Difference(node="", kind=Kind.UNREADABLE, pod=book, sentence=f"the {book} cannot be read: {why}")
+            Difference(
+                node="",
+                kind=DifferenceKind.UNREADABLE,
+                pod=book,
+                sentence=f"the {book} cannot be read: {why}",
+            )
             for book, why in reading.unread.items()
         )
         return [*_differing(reading), *missing]
 
     async def look(self) -> None:
-        """One step of safety: what may never be is reported once it is seen twice in a row."""
+        """One check of safety: a breach is reported when it is seen twice in a row."""
         try:
             reading = await self._read()
         except UnreadableBooksError:
             self.unreadable += 1
             return
         self.unread.update(reading.unread.keys())
-        found = [each for each in _differing(reading) if each.kind.at_once]
+        found = [difference for difference in _differing(reading) if difference.kind.at_once]
         lasting = seen_twice(self._releases, _released(self._earlier, reading))
-        for each in (*seen_twice(self._suspects, found), *lasting):
-            self.report(Finding(rule=each.rule, sentence=str(each)))
+        for difference in (*seen_twice(self._suspects, found), *lasting):
+            self.report(Finding(rule=difference.rule, sentence=str(difference)))
         self._releases = [*_released(self._before, reading)]
         self._suspects, self._earlier, self._before = found, self._before, reading.books
 
@@ -87,7 +92,7 @@ class Auditor:
 
 
 def _differing(reading: Reading) -> list[Difference]:
-    """Returns what differs with the ledger of any extender, each difference once."""
+    """Returns the differences with the ledgers of all extenders, each difference once."""
     found: dict[tuple[str, ...], Difference] = {}
     for books in reading.books.values():
         for difference in differences(books):
@@ -96,7 +101,7 @@ def _differing(reading: Reading) -> list[Difference]:
 
 
 def _released(earlier: Mapping[str, ClusterRecords], reading: Reading) -> Iterator[Difference]:
-    """Yields by each extender what it, or the status, has released early since the ``earlier`` books."""
+    """Yields what an extender's ledger, or a status, has released too early since the ``earlier`` books."""
     for extender, books in reading.books.items():
         before = earlier.get(extender, ClusterRecords({}))
         for name, after in books.nodes.items():

@@ -23,10 +23,8 @@ TIMEOUT = 3.0
 
 
 def read_extenders(cluster: LocalCluster) -> dict[str, Mapping[str, LedgerRecord]]:
-    """Returns control plane -> ledger of its extender, by node; those that do not answer are not in it.
-
-    Any of them may be the one that is asked next: all have to be right.
-    """
+    """Returns control plane -> ledger of its extender, by node; extenders that do not respond are left out.
+    All ledgers have to be right, because any extender may be asked next."""
     found = dict[str, Mapping[str, LedgerRecord]]()
     for control_plane in CONTROL_PLANES:
         with contextlib.suppress(OSError, ValueError, http.client.HTTPException, LocalClusterError):
@@ -47,11 +45,9 @@ def _ask(cluster: LocalCluster, node: str) -> dict[str, object]:
 
 
 def encrypted(plain: socket.socket, tls: ssl.SSLContext) -> ssl.SSLSocket:
-    """Raises ``OSError``.
-
-    Where the connection is reset already, as by an extender that is killed, ``wrap_socket`` fails with one
-    of its own that nobody can close: ``SSLSocket._create`` of CPython 3.11.
-    """
+    """Raises ``OSError``. Where the connection was reset already, such as by an extender that is killed,
+    ``wrap_socket`` raises from a socket of its own that nobody can close: ``SSLSocket._create`` of CPython
+    3.11."""
     plain.getpeername()
     return tls.wrap_socket(plain, server_hostname="127.0.0.1")
 

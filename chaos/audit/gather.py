@@ -13,7 +13,7 @@ from chaos.audit.extender_book import read_extenders
 from chaos.audit.kubelet_books import read_checkpoint, read_resources
 from chaos.plan.known import CONTROL_PLANES, WORKERS
 from chaos.world import World
-from gpushare_core.audit.difference import Kind
+from gpushare_core.audit.difference import DifferenceKind
 from gpushare_core.audit.readers import read_environment, read_pod, read_share_node
 from gpushare_core.audit.records import (
     ClusterRecords,
@@ -41,7 +41,7 @@ TIMEOUT = 5.0
 class UnreadableBooksError(Exception):
     """A book that everything else is compared with cannot be read now."""
 
-    kind = Kind.UNREADABLE
+    kind = DifferenceKind.UNREADABLE
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +49,9 @@ class Reading:
     """All books, read once."""
 
     books: Mapping[str, ClusterRecords]
-    """Control plane whose extender's ledger is in it -> the books; "" where no extender answers."""
+    """Control plane whose extender's ledger the books contain -> the books; "" where no extender responds."""
     unread: Mapping[str, str] = field(default_factory=dict)
-    """Book -> why it could not be read, though it has to be there when all is quiet."""
+    """Book that has to exist in quiet -> why it could not be read."""
 
 
 class Gatherer:
@@ -69,10 +69,8 @@ class Gatherer:
             await channel.close()
 
     async def read(self) -> Reading:
-        """Raises ``UnreadableBooksError`` where the API server does not answer.
-
-        Other books may be missing: of a node that is off, of a kubelet that is away.
-        """
+        """Raises ``UnreadableBooksError`` where the API server does not respond. Other books may be missing:
+        those of a node that is off, or of a stopped kubelet."""
         try:
             pods, share_nodes = await asyncio.gather(
                 self._world.client.get(PODS), self._world.client.get(SHARE_NODES)
@@ -130,14 +128,15 @@ def by_extender(
     every = list(nodes)
     return {
         asked: ClusterRecords(
-            {each.node: replace(each, ledger=ledger.get(each.node, LedgerRecord())) for each in every}
+            {record.node: replace(record, ledger=ledger.get(record.node, LedgerRecord())) for record in every}
         )
         for asked, ledger in ledgers.items()
     }
 
 
 def unread(nodes: Iterable[NodeRecords], ledgers: Collection[str]) -> Iterator[tuple[str, str]]:
-    """Yields book -> why it is missed: what is not read is not compared, and nobody would notice."""
+    """Yields book that is missing -> why: a book that is not read is not compared, which nobody would
+    notice."""
     for node in nodes:
         if node.share_node is not None and node.share_node.cards:
             if node.resources is None:
@@ -154,11 +153,10 @@ def without_abandoned(
     pods: Iterable[PodRecord],
     checkpoint: Mapping[ContainerKey, StoredContainer] | None,
 ) -> dict[ContainerKey, SeenCards | None]:
-    """Returns the environments but for those of pods that both the API server and the kubelet have given up.
+    """Returns the environments, without those of pods that API server and kubelet have both given up.
 
-    The kubelet (1.36) gives the units of a pod that was deleted by force to the next one at once, and ends
-    its
-    containers a moment later: nobody's book has them any more.
+    The kubelet (1.36) gives the units of a pod that was deleted by force to the next pod at once, and ends
+    its containers a moment later: until then no book has them.
     """
     known = {pod.kubelet_uid for pod in pods} | {key.pod.uid for key in checkpoint or ()}
     return {key: seen for key, seen in environments.items() if key.pod.uid in known}

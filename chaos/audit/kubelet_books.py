@@ -39,7 +39,7 @@ def read_resources(answer: podresources_pb2.ListPodResourcesResponse) -> list[Li
 
 
 def read_checkpoint(path: Path) -> dict[ContainerKey, StoredContainer] | None:
-    """Returns what the kubelet has stored; None where there is nothing that can be read."""
+    """Returns the kubelet's checkpoint; None where it cannot be read."""
     try:
         entries = json.loads(path.read_bytes())["Data"]["PodDeviceEntries"] or ()
     except (OSError, ValueError, KeyError):
@@ -52,7 +52,7 @@ def read_checkpoint(path: Path) -> dict[ContainerKey, StoredContainer] | None:
             ids = {identifier for ids in entry["DeviceIDs"].values() for identifier in ids}
             units[key].append(held(entry["ResourceName"], ids))
             told[key] = _told(entry["AllocResp"])
-    return {key: StoredContainer(units=tuple(each), told=told[key]) for key, each in units.items()}
+    return {key: StoredContainer(units=tuple(ids), response=told[key]) for key, ids in units.items()}
 
 
 def held(resource: str, ids: Iterable[str]) -> HeldUnits:

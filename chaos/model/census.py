@@ -1,6 +1,6 @@
 """Every pod of the namespace that was ever seen, and what must be true of all of them at the end.
 
-Filled by a watch: the API server keeps no pod that is gone.
+A watch fills it: the API server keeps no deleted pods.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -31,11 +31,11 @@ LEAST_RUN = 0.3
 
 @dataclass(slots=True)
 class Census:
-    """Pods by name. A long history has tens of thousands: of those that are gone little is kept."""
+    """Pods by name. A long history has tens of thousands; of deleted pods little is kept."""
 
     present: dict[str, Json] = field(default_factory=dict)
     excused: dict[str, bool] = field(default_factory=dict)
-    """Those that are gone -> whether the last that was seen of them says who ended them."""
+    """Deleted pods -> whether the last state that was seen says who ended them."""
     seen: set[str] = field(default_factory=set)
     """Those that came to a node."""
     ran: set[str] = field(default_factory=set)
@@ -64,17 +64,16 @@ class Census:
 
 
 def lost_pods(census: Census, operations: Iterable[tuple[Operation, bool]]) -> Iterator[str]:
-    """Yields a sentence for every pod that was made, that nobody asked to remove, and that is not there.
-
-    ``operations``: each with whether the API server answered that it was done.
-    """
+    """Yields a sentence for every pod that was created and not deleted, and that does not exist.
+    ``operations``: each with whether the API server confirmed it."""
     for name in sorted(_expected(operations) - census.present.keys()):
         if not census.excused.get(name):
             yield f"pod {name} was created, nobody deleted it, and it is gone without a reason"
 
 
 def _expected(operations: Iterable[tuple[Operation, bool]]) -> set[str]:
-    """Names that were made and never touched again: whoever is removed, by a call that failed too, may go."""
+    """Names that were created and never used again: a pod that was to be deleted may be gone, even after a
+    failed request."""
     made, removed = set[str](), set[str]()
     for operation, done in operations:
         if isinstance(operation, REMOVALS):
@@ -87,10 +86,10 @@ def _expected(operations: Iterable[tuple[Operation, bool]]) -> set[str]:
 
 
 def idle_cluster(census: Census) -> str:
-    """Returns a sentence where hardly a pod that came to a node ever ran; "" where it is as it should be.
+    """Returns a sentence where hardly a pod that came to a node ever ran; "" otherwise.
 
-    Kubelets refuse pods now and then, as those that are bound past the scheduler; where they refuse nearly
-    all, every book agrees that nobody has anything.
+    Kubelets refuse pods now and then, such as those that are bound past the scheduler. Where they refuse
+    nearly all, every book agrees that no pod has anything.
     """
     seen, ran = len(census.seen), len(census.ran)
     if seen < ENOUGH or ran >= LEAST_RUN * seen:

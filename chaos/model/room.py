@@ -1,7 +1,7 @@
-"""Whether a waiting pod has room somewhere: then it may not wait (pure).
+"""Whether a waiting pod has room somewhere, so that it must not wait (pure).
 
-Deliberately simple, and only where there is no doubt: one class of units, free healthy cards, nothing that
-stands in the pod's way beside cards.
+Deliberately simple, and only for clear cases: one class of units, free healthy cards, nothing but cards in
+the pod's way.
 """
 
 from collections.abc import Iterable, Mapping
@@ -24,11 +24,11 @@ RESOURCES: Mapping[str, Mapping[str, ResourceClass]] = {
 }
 """Dialect -> what its nodes serve, by the product's documentation."""
 CHOOSY = frozenset({"affinity", "nodeSelector", "topologySpreadConstraints"})
-"""Who says in a pod's spec where it may run, as DaemonSets do, is not looked at."""
+"""A pod whose spec says where it may run, such as a DaemonSet's, is left out."""
 
 
 def node_with_room(pod: Json, nodes: Iterable[tuple[Json, ShareNodeRecord]]) -> str:
-    """Returns the name of a node that has room for the pod as it stands, "" where none surely has."""
+    """Returns a node that surely has room for the pod, "" where none has."""
     asked = _asked(pod["spec"])
     if len(asked) != 1 or not CHOOSY.isdisjoint(pod["spec"]):
         return ""
@@ -45,7 +45,7 @@ def _takes_pods(node: Json, books: ShareNodeRecord) -> bool:
 
 
 def _asked(spec: Json) -> dict[str, int]:
-    """Returns what all containers ask together: at least what the pod needs at once."""
+    """Returns the requests of all containers together: at least what the pod needs at once."""
     asked: dict[str, int] = {}
     for container in (*spec["containers"], *spec.get("initContainers", ())):
         for name, amount in _limits(container):

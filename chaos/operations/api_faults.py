@@ -28,7 +28,7 @@ SHARES = (1, 1, 2, 3)
 STATUSES = (429, 429, 500, 503, 504, 409, 403, 410)
 BINDING = "/binding$"
 HANG_SECONDS = 100.0
-"""Until every program has noticed by itself that a watch is dead: 90 s without a bookmark, and a bit."""
+"""Until every program has noticed a dead watch by itself: 90 s without a bookmark, and some more."""
 HIT_SECONDS = 0.5
 """For every open watch to be hit."""
 
@@ -51,12 +51,12 @@ class _ApiFault(Fault, frozen=True, kw_only=True):
 
     @property
     def _needs_no_call(self) -> bool:
-        """Whether it does not wait for calls: it resets all connections by itself."""
+        """Whether it resets all connections by itself, without waiting for requests."""
         return self.fault.manner is Manner.REFUSED
 
 
 class Refused(_ApiFault, frozen=True, kw_only=True, tag="api.refused"):
-    """Nobody listens at the address that pods know, and all their connections are reset."""
+    """Nothing listens at the API server's address in the pods' network, and all connections are reset."""
 
 
 class Reset(_ApiFault, frozen=True, kw_only=True, tag="api.reset"):
@@ -84,10 +84,8 @@ class WatchesExpired(_ApiFault, frozen=True, kw_only=True, tag="api.watches-expi
 
 
 class WatchesHung(_ApiFault, frozen=True, kw_only=True, tag="api.watches-hung"):
-    """Open watches carry nothing any more, and nobody is told: a firewall that forgets connections does that.
-
-    It is over when every program has noticed.
-    """
+    """Open watches carry no more events, and no side is told, as after a firewall forgets connections. The
+    fault ends when every program has noticed."""
 
     async def run(self, world: World) -> None:
         await super().run(world)
@@ -96,7 +94,7 @@ class WatchesHung(_ApiFault, frozen=True, kw_only=True, tag="api.watches-hung"):
 
 
 class Truncated(_ApiFault, frozen=True, kw_only=True, tag="api.truncated"):
-    """Answers end half-way, though the call was carried out; watches end within an event."""
+    """Responses end half-way, though the request was carried out; watches end within an event."""
 
 
 class LostAnswer(_ApiFault, frozen=True, kw_only=True, tag="api.lost-answer"):

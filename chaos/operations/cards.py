@@ -23,7 +23,7 @@ XIDS = (79, 48, 31, 94)
 """Fallen off the bus, an error of memory twice, a fault of the application, a contained error."""
 SIZES = ("8Gi", "12Gi", "20Gi", "16Gi")
 CLEARING = 15.0
-"""Seconds at most until the plugin has noticed that a card is well and may be cleared."""
+"""Seconds until the plugin has noticed, at the latest, that a card is healthy and may be cleared."""
 
 
 class _Cards(Fault, frozen=True, kw_only=True):
@@ -84,7 +84,7 @@ class CordonCards(_Cards, frozen=True, kw_only=True, tag="card.cordon"):
 
 
 class ExchangeCards(_Cards, frozen=True, kw_only=True, tag="card.exchange"):
-    """The policy has other cards simulated: more, fewer, larger, smaller; then the first ones again."""
+    """The policy simulates other cards: more, fewer, larger, smaller; then the first ones again."""
 
     simulated: tuple[Mapping[str, Any], ...]
 
@@ -114,9 +114,9 @@ class ExchangeCards(_Cards, frozen=True, kw_only=True, tag="card.exchange"):
 
 
 def simulated_cards(policy: Json, node: str) -> Sequence[Mapping[str, Any]]:
-    """Returns the cards that ``policy`` has simulated on ``node``; none where another source is in force."""
+    """Returns the cards that ``policy`` simulates on ``node``; none with another source of cards."""
     found = (rule["devices"].get("simulated", ()) for rule in rules_of(policy, node))
-    return next((each for each in found if each), ())
+    return next((cards for cards in found if cards), ())
 
 
 def with_simulated(policy: Json, node: str, cards: Sequence[Mapping[str, Any]]) -> list[Json]:
@@ -138,7 +138,7 @@ def rules_of(policy: Json, node: str) -> list[Json]:
 
 
 async def annotate(world: World, node: str, key: str, value: str | None) -> bool:
-    """Returns False for a GPUShareNode that is gone: it has taken its annotations along."""
+    """Returns False for a deleted GPUShareNode, whose annotations are gone with it."""
     try:
         await world.client.merge(f"{SHARE_NODES}/{node}", {"metadata": {"annotations": {key: value}}})
     except ApiError as error:
@@ -149,7 +149,7 @@ async def annotate(world: World, node: str, key: str, value: str | None) -> bool
 
 
 async def clear_faults(world: World, node: str) -> None:
-    """Clears, as an administrator may, what would keep cards away for ten minutes and more."""
+    """Clears, as an administrator may, faults that would keep cards unavailable for ten minutes and more."""
     try:
         async with asyncio.timeout(CLEARING):
             while words := sorted(clearances(await share_node(world, node))):

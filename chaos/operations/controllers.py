@@ -62,7 +62,8 @@ class DeleteController(Operation, frozen=True, kw_only=True, tag="controller.del
 
 
 class WriteStaticPod(Operation, frozen=True, kw_only=True, tag="static.write"):
-    """A file in a node's folder of manifests: a pod that no scheduler sees. Written anew, another one."""
+    """A file in a node's manifest folder, which makes a pod that no scheduler sees. Each write makes another
+    pod."""
 
     node: str
     name: str

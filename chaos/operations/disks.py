@@ -17,7 +17,7 @@ class _Full(Fault, frozen=True, kw_only=True):
 
     @property
     def touches(self) -> frozenset[str]:
-        """Nor are manifests edited meanwhile: chaos itself would not know what to do."""
+        """Manifests are not edited meanwhile either: chaos itself could not write them."""
         return frozenset({f"disk/{self.node}", f"node/{self.node}", "manifests"})
 
     async def run(self, world: World) -> None:

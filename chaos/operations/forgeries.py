@@ -1,4 +1,4 @@
-"""What a pod's author writes to get units that nobody gave: it must change no book (I5)."""
+"""What the author of a pod writes to get units without a grant: it must change no book (I5)."""
 
 import json
 from random import Random
@@ -48,7 +48,7 @@ class CreateForged(Operation, frozen=True, kw_only=True, tag="pod.forged"):
 
 
 class Forge(Operation, frozen=True, kw_only=True, tag="pod.forge"):
-    """Annotations of a pod that is there are changed: our admission policies refuse it to everybody."""
+    """Changes annotations of an existing pod: our admission policies refuse that to everybody."""
 
     name: str
     annotations: dict[str, str]

@@ -1,4 +1,4 @@
-"""hostctl ends in the middle of its work on a host: its Job is told to, or the kernel ends it."""
+"""hostctl ends in the middle of its work on a host: its Job is deleted, or the kernel kills it."""
 
 import asyncio
 import signal
@@ -13,14 +13,14 @@ from gpushare_localcluster.containers import ContainerRecord
 
 HOSTCTL = "hostctl"
 PATIENCE = 30.0
-"""Seconds until a lost edit has brought a run of hostctl; without a policy none comes."""
+"""Seconds until a lost edit has led to a run of hostctl; without a policy there is no run."""
 INTERVAL = 0.1
 IN = (0.0, 0.5, 1.0, 2.0, 4.0)
 """Seconds of a run, which takes some ten: keys, configuration, manifest, the wait for kube-scheduler."""
 
 
 class EndHostctl(_Manifest, frozen=True, kw_only=True, tag="hostctl.end"):
-    """An upgrade has written the manifest anew; the run that repairs it is ended on its way."""
+    """An upgrade has written the manifest anew; the run that repairs it is ended half-way."""
 
     after: float
     """Seconds that it may work."""
@@ -43,7 +43,9 @@ class EndHostctl(_Manifest, frozen=True, kw_only=True, tag="hostctl.end"):
     async def _await_run(self, world: World) -> ContainerRecord | None:
         deadline = asyncio.get_running_loop().time() + PATIENCE
         while asyncio.get_running_loop().time() < deadline:
-            if here := [each for each in await running(world, HOSTCTL) if each.node == self.node]:
+            if here := [
+                container for container in await running(world, HOSTCTL) if container.node == self.node
+            ]:
                 return here[0]
             await asyncio.sleep(INTERVAL)
         return None

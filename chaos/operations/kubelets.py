@@ -98,7 +98,7 @@ class SlowKubelet(_OnNode, frozen=True, kw_only=True, tag="kubelet.slow"):
 
 
 class ForgetfulKubelet(_OnNode, frozen=True, kw_only=True, tag="kubelet.forget"):
-    """It starts without a checkpoint that it can read. Nothing but draining the node mends that."""
+    """The kubelet starts without a readable checkpoint. Only draining the node mends that."""
 
     damage: Damage
 
@@ -135,7 +135,7 @@ class RemoveKubeletSocket(_OnNode, frozen=True, kw_only=True, tag="sockets.kubel
 
 
 class HidePodResources(_OnNode, frozen=True, kw_only=True, tag="sockets.pod-resources"):
-    """The socket of PodResources is away. Only who is connected goes on reading."""
+    """Removes the socket of PodResources. Only clients that are connected go on reading."""
 
     async def run(self, world: World) -> None:
         socket = world.node_file(self.node, POD_RESOURCES)
@@ -173,13 +173,14 @@ def spoil(checkpoint: Path, damage: Damage) -> None:
 
 
 async def wake(world: World, node: str) -> None:
-    """One that has ended meanwhile, with its node or alone, is started awake."""
+    """A kubelet that has ended meanwhile, with its node or alone, is started and not paused."""
     with contextlib.suppress(LocalClusterError):
         await world.thread(world.cluster.signal_kubelet, node, signal.SIGCONT)
 
 
 async def drain(world: World, node: str) -> None:
-    """Ends every pod of ours on ``node``, static ones too: who deletes their mirrors ends nothing."""
+    """Ends every pod of ours on ``node``. Static pods are ended by their files: deleting a mirror ends
+    nothing."""
     await static_pods.end_all(world, node)
     here = await world.client.send(
         ApiRequest(path=pods(NAMESPACE), params={"fieldSelector": f"spec.nodeName={node}"})
@@ -211,10 +212,13 @@ def draw_forgetful(random: Random, _: Known) -> Operation:
 KINDS = (
     Kind(operation=KillKubelet, weight=3, draw=draw_once(KillKubelet)),
     Kind(operation=RemovePluginSockets, weight=1, draw=draw_once(RemovePluginSockets)),
-    *(Kind(operation=each, weight=2, draw=draw_lasting(each)) for each in (StopKubelet, PauseKubelet)),
     *(
-        Kind(operation=each, weight=1, draw=draw_lasting(each))
-        for each in (SlowKubelet, RemoveKubeletSocket, HidePodResources)
+        Kind(operation=operation, weight=2, draw=draw_lasting(operation))
+        for operation in (StopKubelet, PauseKubelet)
+    ),
+    *(
+        Kind(operation=operation, weight=1, draw=draw_lasting(operation))
+        for operation in (SlowKubelet, RemoveKubeletSocket, HidePodResources)
     ),
     Kind(operation=ForgetfulKubelet, weight=1, draw=draw_forgetful),
 )

@@ -39,7 +39,7 @@ class CutPower(_Machine, frozen=True, kw_only=True, tag="node.power-cut"):
 
 
 class ShutDown(_Machine, frozen=True, kw_only=True, tag="node.shutdown"):
-    """It is shut down in good order, as for a reboot: its containers may end by themselves."""
+    """The machine is shut down in good order, as for a reboot: its containers may end by themselves."""
 
     async def run(self, world: World) -> None:
         await world.thread(world.cluster.stop_node, self.node)
@@ -82,7 +82,7 @@ class Replace(_Machine, frozen=True, kw_only=True, tag="node.replace"):
 
 
 class ForgetNode(_Machine, frozen=True, kw_only=True, tag="node.forget"):
-    """Its Node object is deleted while its kubelet runs, which makes another only when it starts."""
+    """The Node object is deleted while its kubelet runs, which creates another one only when it starts."""
 
     async def run(self, world: World) -> None:
         await world.client.delete(f"{NODES}/{self.node}")
@@ -93,7 +93,7 @@ class ForgetNode(_Machine, frozen=True, kw_only=True, tag="node.forget"):
 
 
 class KillEtcd(Fault, frozen=True, kw_only=True, tag="etcd.kill"):
-    """It crashes and is started again: for a moment the API server answers with errors."""
+    """The process crashes and is started again: for a moment the API server responds with errors."""
 
     async def run(self, world: World) -> None:
         await world.thread(world.cluster.kill_component, ETCD)

@@ -20,7 +20,7 @@ class TextEdit(msgspec.Struct, frozen=True, kw_only=True):
     value: int
 
     def apply(self, text: str) -> str:
-        """Returns the edited text. An edit that was made before is made anew with its own value."""
+        """Returns the edited text. An edit of the same kind is replaced."""
         return EDITS[self.what](text, self.value)
 
 

@@ -16,7 +16,7 @@ from chaos.world import KUBERNETES, World
 
 MANIFEST = "manifests/kube-scheduler.yaml"
 STAGED = "kube-scheduler.chaos"
-"""Beside the folder of the manifests, where an upgrade writes what it then moves in."""
+"""A file beside the manifest folder, which an upgrade writes and then moves in."""
 LASTS = (1.0, 3.0, 8.0)
 """Seconds."""
 INVALID = b"\tthis: [is, no\n  manifest"
@@ -47,7 +47,7 @@ class _Manifest(Fault, frozen=True, kw_only=True):
 
 
 class EditManifest(_Manifest, frozen=True, kw_only=True, tag="manifest.edit"):
-    """An administrator edits what is there, our part included, and saves it in place or by renaming."""
+    """An administrator edits the manifest, our part included, and saves it in place or by renaming."""
 
     edit: TextEdit
     in_place: bool
@@ -103,7 +103,7 @@ class _Unreadable(_Manifest, frozen=True, kw_only=True):
 
 
 class TruncateManifest(_Unreadable, frozen=True, kw_only=True, tag="manifest.truncated"):
-    """Only a part of it is there, as while somebody writes it slowly or his disk is full."""
+    """Only a part of the manifest is there, as while somebody writes it slowly or the disk is full."""
 
     share: float
 
@@ -119,11 +119,12 @@ class SpoilManifest(_Unreadable, frozen=True, kw_only=True, tag="manifest.invali
 
 
 class TakeManifestAway(_Unreadable, frozen=True, kw_only=True, tag="manifest.absent"):
-    """It is moved out of its folder and back: how people stop a static pod, to renew certificates, say."""
+    """The manifest is moved out of its folder and back, as people do to stop a static pod, such as for
+    renewing certificates."""
 
     @property
     def touches(self) -> frozenset[str]:
-        """The last policy that goes waits until the manifest is back, and for minutes perhaps."""
+        """Deleting the last policy waits until the manifest is back, perhaps for minutes."""
         return frozenset({"manifests", "policies"})
 
     def broken(self, _: bytes) -> bytes | None:

@@ -1,4 +1,4 @@
-"""Pods come and go: of all shapes and classes, in every way that the API knows."""
+"""Pods are created and deleted: of all shapes and classes, in every way that the API knows."""
 
 from random import Random
 
@@ -9,7 +9,7 @@ from chaos.workload import pod_body
 from chaos.world import World
 
 MAX_PODS = 45
-"""That the plan has in the cluster at a time: enough to fill it, few enough for two cores."""
+"""Pods in the cluster at a time: enough to fill it, few enough for two cores."""
 
 
 class CreatePod(Operation, frozen=True, kw_only=True, tag="pod.create"):

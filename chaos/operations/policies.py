@@ -23,7 +23,7 @@ from gpushare_core.kube.errors import ApiError
 from gpushare_core.text.json_object import Json
 from gpushare_localcluster.errors import LocalClusterError
 
-BASE: dict[str, Json] = {each["metadata"]["name"]: each for each in POLICIES}
+BASE: dict[str, Json] = {body["metadata"]["name"]: body for body in POLICIES}
 UNITS = ("1Gi", "1Gi", "512Mi", "2Gi", "256Mi", "3Gi", "1G")
 MODES = ("Memory", "Memory", "Slices", "Exclusive", "Mixed", "Mixed", "Off")
 RESERVED = ("0", "512Mi", "1Gi", "5Gi")
@@ -39,7 +39,7 @@ NOTE = "policies/"
 
 
 class _Edit(Fault, frozen=True, kw_only=True):
-    """Policies are applied one right after the other; some are applied as they were when it is over."""
+    """Policies are applied one right after the other; some again as they were at the end."""
 
     policies: tuple[dict[str, Any], ...]
     back: tuple[dict[str, Any], ...] = ()
@@ -122,12 +122,12 @@ class Delete(_Edit, frozen=True, kw_only=True, tag="policy.delete"):
     """Policies are deleted while pods hold their units, and applied again when they are gone."""
 
     async def run(self, world: World) -> None:
-        for each in self.back:
-            await delete(world, each["metadata"]["name"])
+        for body in self.back:
+            await delete(world, body["metadata"]["name"])
 
     async def heal(self, world: World) -> None:
-        for each in self.back:
-            await gone(world, each["metadata"]["name"])
+        for body in self.back:
+            await gone(world, body["metadata"]["name"])
         await super().heal(world)
 
 
@@ -341,8 +341,8 @@ def draw_delete_manifest_away(random: Random, known: Known) -> Operation:
 
 def draw_backend(random: Random, known: Known) -> Operation:
     back, changed = everything(known), copy.deepcopy(everything(known))
-    for each in changed:
-        each["spec"]["scheduler"] = {"backend": "External"}
+    for body in changed:
+        body["spec"]["scheduler"] = {"backend": "External"}
     return ChangeBackend(policies=changed, back=back, seconds=lasts(random))
 
 

@@ -38,8 +38,8 @@ async def running(world: World, program: str) -> list[ContainerRecord]:
     records = await world.thread(world.cluster.containers)
     found = (record for record in records if record.container == program and record.namespace in NAMESPACES)
     return sorted(
-        (each for each in found if each.state == "running"),
-        key=lambda each: (each.node, each.pod, each.attempt),
+        (container for container in found if container.state == "running"),
+        key=lambda container: (container.node, container.pod, container.attempt),
     )
 
 
@@ -119,8 +119,8 @@ class _DeletePod(Fault, frozen=True, kw_only=True):
         found = await chosen(world, self.program, self.which)
         if not found:
             raise NothingHitError("no container of the program runs")
-        for each in found:
-            path, body = pod_path(each.namespace, each.pod), {"gracePeriodSeconds": self.grace}
+        for container in found:
+            path, body = pod_path(container.namespace, container.pod), {"gracePeriodSeconds": self.grace}
             await world.client.send(ApiRequest(method="DELETE", path=path, body=body))
 
 
@@ -188,7 +188,7 @@ class OversleepScheduling(Fault, frozen=True, kw_only=True, tag="scheduling.over
 
     async def run(self, world: World) -> None:
         for program in (EXTENDER, SCHEDULER):
-            here = [each for each in await running(world, program) if each.node == self.node]
+            here = [container for container in await running(world, program) if container.node == self.node]
             await send(world, here, "SIGSTOP")
 
     async def heal(self, world: World) -> None:
@@ -232,13 +232,25 @@ def _which(random: Random) -> int:
 
 
 KINDS = (
-    *(Kind(operation=each, weight=3, draw=draw_end(each)) for each in (KillPlugin, KillExtender)),
-    *(Kind(operation=each, weight=1.5, draw=draw_end(each)) for each in (KillOperator, KillScheduler)),
-    *(Kind(operation=each, weight=2, draw=draw_pause(each)) for each in (PausePlugin, PauseExtender)),
-    *(Kind(operation=each, weight=1, draw=draw_pause(each)) for each in (PauseOperator, PauseScheduler)),
     *(
-        Kind(operation=each, weight=1, draw=draw_delete(each))
-        for each in (DeletePlugin, DeleteExtender, DeleteOperator)
+        Kind(operation=operation, weight=3, draw=draw_end(operation))
+        for operation in (KillPlugin, KillExtender)
+    ),
+    *(
+        Kind(operation=operation, weight=1.5, draw=draw_end(operation))
+        for operation in (KillOperator, KillScheduler)
+    ),
+    *(
+        Kind(operation=operation, weight=2, draw=draw_pause(operation))
+        for operation in (PausePlugin, PauseExtender)
+    ),
+    *(
+        Kind(operation=operation, weight=1, draw=draw_pause(operation))
+        for operation in (PauseOperator, PauseScheduler)
+    ),
+    *(
+        Kind(operation=operation, weight=1, draw=draw_delete(operation))
+        for operation in (DeletePlugin, DeleteExtender, DeleteOperator)
     ),
     Kind(operation=OversleepOperator, weight=0.2, draw=draw_oversleep_operator, at_most=5),
     Kind(operation=OversleepScheduling, weight=0.4, draw=draw_oversleep_scheduling, at_most=15),

@@ -57,7 +57,7 @@ def is_renewed(lease: Json, since: datetime) -> bool:
 def outdated(pods: Iterable[Json], alive: set[str]) -> Iterator[str]:
     """Yields the pods of which the API server says that a container runs, and it does not."""
     for pod in pods:
-        if any(each not in alive for each in _running(pod)):
+        if any(container not in alive for container in _running(pod)):
             yield f"{pod['metadata']['namespace']}/{pod['metadata']['name']} is said to run"
 
 

@@ -37,4 +37,4 @@ async def end_all(world: World, node: str) -> None:
 async def _running(world: World, node: str, mirrors: set[str]) -> set[str]:
     records = await world.thread(world.cluster.containers)
     here = (record for record in records if (record.node, record.namespace) == (node, NAMESPACE))
-    return {each.pod for each in here if each.pod in mirrors and each.state == "running"}
+    return {container.pod for container in here if container.pod in mirrors and container.state == "running"}

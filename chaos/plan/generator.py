@@ -45,7 +45,7 @@ def _draw(random: Random, known: Known, kinds: Sequence[Kind]) -> Operation | No
     """Returns None where nothing is possible that does not touch what is touched already."""
     possible = [kind for kind in kinds if kind.possible(known) and known.counts[kind.name] < kind.at_most]
     while possible:
-        kind = random.choices(possible, [_weight(each, known) for each in possible])[0]
+        kind = random.choices(possible, [_weight(kind, known) for kind in possible])[0]
         operation = kind.draw(random, known)
         if not operation.touches & known.touched:
             known.touched |= operation.touches

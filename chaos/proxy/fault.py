@@ -127,13 +127,13 @@ class ActiveFaults:
 
     def of(self, call: Call) -> ApiFault | None:
         """Returns the fault that hits this call, and counts it."""
-        found = next((each.fault for each in self._by_id.values() if each.hit(call)), None)
+        found = next((active.fault for active in self._by_id.values() if active.hit(call)), None)
         return self._noted(call, found)
 
     def of_stream(self, call: Call) -> ApiFault | None:
         """Returns the fault that hits a watch which is open already, and counts it."""
-        meant = (each for each in self._by_id.values() if each.fault.manner not in ONLY_CALLS)
-        return self._noted(call, next((each.fault for each in meant if each.hit(call)), None))
+        meant = (active for active in self._by_id.values() if active.fault.manner not in ONLY_CALLS)
+        return self._noted(call, next((active.fault for active in meant if active.hit(call)), None))
 
     def broken_watches(self) -> list[Call]:
         """Returns the watches that a fault has broken and nobody has opened again.
@@ -151,4 +151,4 @@ class ActiveFaults:
         return fault
 
     def __iter__(self) -> Iterator[ApiFault]:
-        return (each.fault for each in self._by_id.values())
+        return (active.fault for active in self._by_id.values())

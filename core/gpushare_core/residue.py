@@ -69,8 +69,8 @@ class HostFile:
 def residue(objects: Iterable[Json], hosts: Mapping[str, Iterable[HostFile]]) -> list[Residue]:
     """Returns what is left in ``objects`` (whole objects as JSON, with ``kind``) and in the files of
     ``hosts``, by their names; sorted, and empty when nothing is left."""
-    of_objects = (each for item in objects for each in _of_object(item))
-    of_hosts = (each for host, files in hosts.items() for file in files for each in _of_file(host, file))
+    of_objects = (left for item in objects for left in _of_object(item))
+    of_hosts = (left for host, files in hosts.items() for file in files for left in _of_file(host, file))
     return sorted({*of_objects, *of_hosts})
 
 

@@ -8,7 +8,7 @@ from demo.workload import CARD, MEMORY, SLICE
 
 
 class Offer(NamedTuple):
-    """What a node has to offer of each resource, in capacity and in allocatable."""
+    """The node's amount of each resource, in capacity and in allocatable."""
 
     cards: int
     slices: int
@@ -23,7 +23,7 @@ WHOLE = Offer(4, 8, 344)
 
 
 class Use(NamedTuple):
-    """A pod, what it asks for, and what its node offers while it runs."""
+    """A pod, what it requests, and what its node offers while it runs."""
 
     name: str
     resource: str
@@ -58,7 +58,7 @@ class MixedScenario(Scenario):
             self._show(stage, offer)
 
     def _show(self, stage: Stage, offer: Offer) -> None:
-        """Waits until the node says so: its kubelet is told by the plugin a moment after the pod."""
+        """Waits until the node says so: the plugin tells the kubelet a moment after the pod has ended."""
         wanted = {CARD: offer.cards, SLICE: offer.slices, MEMORY: offer.memory}
         for kind in ("capacity", "allocatable"):
             stage.wait_for_node(kind, wanted)

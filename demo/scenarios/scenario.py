@@ -1,4 +1,4 @@
-"""What a scenario is: a policy to apply, and what happens then."""
+"""A scenario: a policy to apply, and what happens then."""
 
 from abc import ABC, abstractmethod
 from pathlib import Path
@@ -16,9 +16,9 @@ class Scenario(ABC):
     policy: ClassVar[Path]
     """Of ``config/samples``."""
     policy_text: ClassVar[str]
-    """What the policy says, in one line."""
+    """The policy in one line."""
     waiting_pod: ClassVar[str] = ""
-    """The pod that still waits in the end; empty when none does."""
+    """The pod that still waits at the end; empty when none does."""
     workers: ClassVar[int] = 1
 
     @abstractmethod

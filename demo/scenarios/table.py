@@ -13,7 +13,8 @@ SCENARIOS: dict[str, Scenario] = {
 
 
 def scenario_of(mode: str) -> Scenario:
-    """Raises ``ValueError`` with what there is where no scenario shows ``mode``; case does not matter."""
+    """Raises ``ValueError`` with the modes that exist where no scenario shows ``mode``; case does not
+    matter."""
     if scenario := SCENARIOS.get(mode.capitalize()):
         return scenario
     raise ValueError(f"there is no MODE {mode!r} to play, only {', '.join(SCENARIOS)}: make demo MODE=Slices")

@@ -23,12 +23,11 @@ _RESOURCE = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?/[A-Za-z0-9]([\w.-]*[A-Za
 
 
 def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
-    """Returns the options. Exits with code 2, as argparse does, when they are wrong."""
+    """Exits with code 2, as argparse does, when the options are wrong."""
     return _parser().parse_args(arguments)
 
 
 def extender_entry(options: argparse.Namespace) -> ExtenderEntry:
-    """Returns what the options of ``install`` and ``render`` say about the extender."""
     return ExtenderEntry(
         url=options.extender_url,
         managed_resources=tuple(dict.fromkeys(options.managed_resource)),
@@ -71,6 +70,8 @@ def _parser() -> Parser:
     _add_render(commands)
     _add_dedicated(commands)
     _add_log_folder(commands)
+    for command in commands.choices.values():
+        command.add_argument("--log-level", default="info", choices=("debug", "info", "warning", "error"))
     return parser
 
 
@@ -82,14 +83,12 @@ def _add_dedicated(commands: "argparse._SubParsersAction[Parser]") -> None:
     dedicated.add_argument("--folder", type=Path, required=True, help="that both containers mount")
     dedicated.add_argument("--scheduler-name", required=True, help="of the pods that it is to place")
     dedicated.add_argument("--lease-namespace", required=True, help="of the Lease that its replicas share")
-    dedicated.add_argument("--log-level", default="info", choices=("debug", "info", "warning", "error"))
 
 
 def _add_log_folder(commands: "argparse._SubParsersAction[Parser]") -> None:
     folder = commands.add_parser("log-folder", help="let the extender's group write to an empty folder")
     folder.add_argument("--folder", type=Path, required=True, help="where the host's folder is mounted")
     folder.add_argument("--group", type=int, default=_EXTENDER_GROUP, help="%(default)s")
-    folder.add_argument("--log-level", default="info", choices=("debug", "info", "warning", "error"))
 
 
 def _add_render(commands: "argparse._SubParsersAction[Parser]") -> None:
@@ -109,7 +108,6 @@ def _add_render(commands: "argparse._SubParsersAction[Parser]") -> None:
     )
     render.add_argument("--folder", type=_absolute, default=_FOLDER, help="of the keys (%(default)s)")
     render.add_argument("--kubernetes-version", default="", metavar="1.36", help="of kube-scheduler")
-    render.add_argument("--log-level", default="info", choices=("debug", "info", "warning", "error"))
     render.add_argument(
         "flags",
         nargs="*",
@@ -126,7 +124,6 @@ def _common_options() -> Parser:
     options.add_argument("--manifest", type=_absolute, default=_MANIFEST, help="on the host (%(default)s)")
     options.add_argument("--folder", type=_absolute, default=_FOLDER, help="folder of our own (%(default)s)")
     options.add_argument("--timeout", type=_seconds, default=120.0, help="seconds per wait (%(default)s)")
-    options.add_argument("--log-level", default="info", choices=("debug", "info", "warning", "error"))
     options.add_argument(
         "--termination-log",
         type=Path,

@@ -1,4 +1,4 @@
-"""What kube-scheduler and extender of one pod need of each other, in a folder that ends with the pod."""
+"""Configuration and keys for kube-scheduler and extender of one pod, in a folder that ends with the pod."""
 
 import logging
 from dataclasses import replace
@@ -17,10 +17,7 @@ _LOG = logging.getLogger(__name__)
 
 
 def run(folder: Path, profile: DedicatedProfile, extender: ExtenderEntry, *, now: datetime) -> None:
-    """Writes configuration and keys, anew if they were there. The authority's key is kept nowhere.
-
-    Raises OSError.
-    """
+    """Writes configuration and keys anew. The authority's key is kept nowhere. Raises OSError."""
     keys = key_pairs.for_pod(now)
     tls = ClientTls(client=str(folder / CLIENT), trusted=str(folder / AUTHORITIES))
     files = {
@@ -35,7 +32,7 @@ def run(folder: Path, profile: DedicatedProfile, extender: ExtenderEntry, *, now
 
 
 def _write(path: Path, content: bytes) -> None:
-    """The container that reads it runs as the same user."""
+    """The container that reads the file runs as the same user."""
     staged = path.with_suffix(".new")
     staged.unlink(missing_ok=True)
     staged.touch(mode=0o600)

@@ -1,4 +1,4 @@
-"""Puts the extender into kube-scheduler, waits until it serves again, or goes back by itself."""
+"""Puts the extender into kube-scheduler and waits until that serves again, or rolls back."""
 
 import logging
 import math
@@ -21,24 +21,20 @@ from gpushare_hostctl.host.files import FileChangedError
 from gpushare_hostctl.host.node import ControlPlaneNode
 from gpushare_hostctl.host.scheduler_waiter import SchedulerNotServingError, StoppedError
 from gpushare_hostctl.mutual_tls import MutualTls, await_extender, ensure_keys
-from gpushare_hostctl.report import RunResult
+from gpushare_hostctl.report import Report
 
 _LOG = logging.getLogger(__name__)
 
 _SETTLING = 10.0
-"""Seconds for a restart that is under way already; one with our earlier edit may not serve at all."""
+"""Seconds for a restart that is under way; a kube-scheduler with our earlier edit may never serve."""
 
 _ONE_LOOK = 2.0
-"""Seconds in which a scheduler that serves is seen to."""
+"""Seconds that one probe may take."""
 
 
 @dataclass(frozen=True)
 class _Installation:
-    """What one attempt works with.
-
-    ``keys`` are there where the extender is called by HTTPS. ``inputs`` is the digest of what the plan was
-    made from. ``deadline`` is of the waiter's clock: until then extender and scheduler have to serve.
-    """
+    """What one attempt works with."""
 
     node: ControlPlaneNode
     snapshot: HostSnapshot
@@ -47,12 +43,15 @@ class _Installation:
     extender: ExtenderEntry
     mutual_tls: MutualTls
     keys: Keys | None
+    """Where the extender is called by HTTPS."""
     inputs: str
+    """Digest of what the plan was made from."""
     deadline: float
+    """By the waiter's clock: until then extender and kube-scheduler have to serve."""
 
     @property
     def time_left(self) -> float:
-        """Returns the seconds until the deadline, or the few that one look takes."""
+        """Seconds until the deadline, at least the few that one probe takes."""
         return max(_ONE_LOOK, self.deadline - self.node.waiter.clock())
 
 
@@ -62,17 +61,20 @@ def run(
     mutual_tls: MutualTls,
     *,
     rolled_back_inputs: str | None = None,
-) -> RunResult:
+) -> Report:
     """Installs, finishes an interrupted installation, or finds it done.
 
     For an https extender its keys are made or renewed first. A manifest that somebody else writes meanwhile
-    is kept, and edited in its turn. Takes at most three times the waiter's timeout, plus what a last probe
-    takes. Raises NeedsPersonError before anything is edited; RolledBackError after the manifest of before is
-    back, and where ``rolled_back_inputs`` says that the same was tried before; RetryableError for what may
-    pass by itself.
+    is kept, and edited in its turn. Takes at most three times the waiter's timeout, plus a last probe.
+
+    Raises:
+        NeedsPersonError: before anything is edited.
+        RolledBackError: the earlier manifest is back; or ``rolled_back_inputs`` are the present ones, so that
+            the same was tried before.
+        RetryableError: what may pass by itself.
     """
 
-    def attempt(deadline: float) -> RunResult:
+    def attempt(deadline: float) -> Report:
         installation = _prepare(node, extender, mutual_tls, deadline=deadline)
         result = _attempt(installation, rolled_back_inputs)
         renew_after = installation.keys.renew_after if installation.keys else None
@@ -81,7 +83,7 @@ def run(
     return attempts.with_fresh_snapshots(node, attempt)
 
 
-def _attempt(installation: _Installation, rolled_back_inputs: str | None) -> RunResult:
+def _attempt(installation: _Installation, rolled_back_inputs: str | None) -> Report:
     if not plan.changes_manifest(installation.snapshot, installation.plan):
         return _complete(installation)
     if installation.inputs == rolled_back_inputs:
@@ -125,24 +127,24 @@ def _endpoint(install_plan: InstallPlan) -> HealthEndpoint:
     return endpoint
 
 
-def _edit_manifest(installation: _Installation) -> RunResult:
+def _edit_manifest(installation: _Installation) -> Report:
     node, snapshot, install_plan = installation.node, installation.snapshot, installation.plan
     _await_extender(installation)
     before = _probe_before(installation)
     current = snapshot.manifest or install_plan.base
     ahead = plan.write_ahead_record(snapshot, install_plan, before=before.process)
-    # What served with the manifest of before this run will serve with it again.
+    # A kube-scheduler that served with the present manifest will serve with it again.
     fallback = current if before.serving else install_plan.base
     _write_files(installation, ahead)
     node.write_fallback(fallback)
-    with node.watch_reads(node.paths.in_folder(install_plan.config_name)) as was_read:
+    with node.files.watch_reads(node.paths.in_folder(install_plan.config_name)) as was_read:
         node.write_manifest(install_plan.manifest, expected=current)
         _LOG.info("edited %s, waiting for kube-scheduler", node.paths.manifest)
         if _names_config(installation, current):
             was_read = None
         _await_restart(installation, before=before.process, fallback=fallback, was_read=was_read)
     _finish(installation)
-    return RunResult(result="Installed", message="kube-scheduler is back and asks the extender")
+    return Report(result="Installed", message="kube-scheduler is back and asks the extender")
 
 
 def _await_extender(installation: _Installation) -> None:
@@ -156,8 +158,8 @@ def _await_extender(installation: _Installation) -> None:
         )
 
 
-def _complete(installation: _Installation) -> RunResult:
-    """The manifest is as it should be: completes the files beside it and sees that the scheduler serves."""
+def _complete(installation: _Installation) -> Report:
+    """Completes the files beside a manifest that is as planned, and waits until kube-scheduler serves."""
     installed = plan.is_installed(installation.snapshot, installation.plan)
     pending = _pending_restart(installation)
     if not installed:
@@ -168,12 +170,12 @@ def _complete(installation: _Installation) -> RunResult:
         _await_restart(installation, before=pending.before, fallback=installation.plan.base)
     _finish(installation)
     if installed:
-        return RunResult(result="AlreadyInstalled", message="kube-scheduler asks the extender and serves")
-    return RunResult(result="Installed", message="the files beside the manifest are complete again")
+        return Report(result="AlreadyInstalled", message="kube-scheduler asks the extender and serves")
+    return Report(result="Installed", message="the files beside the manifest are complete again")
 
 
 def _pending_restart(installation: _Installation) -> PendingRestart | None:
-    """Returns the restart that an interrupted run did not see the end of, None when there is none."""
+    """Returns a restart whose end an interrupted run did not see."""
     installed = installation.snapshot.record
     pending = installed.pending if installed else None
     return pending if pending and pending.sha256 == installation.plan.manifest.sha256 else None
@@ -182,16 +184,16 @@ def _pending_restart(installation: _Installation) -> PendingRestart | None:
 def _probe_before(installation: _Installation) -> ProbeResult:
     waiter, endpoint = installation.node.waiter, installation.endpoint
     if not _has_our_edit(installation, installation.snapshot.manifest):
-        # A scheduler that is down for reasons of its own (an upgrade, say) is no scheduler to edit.
+        # A kube-scheduler that is down for reasons of its own (an upgrade, say) must not be edited.
         try:
             return waiter.until_serving(endpoint, timeout=installation.time_left)
         except SchedulerNotServingError as error:
             raise RetryableError(f"nothing was changed, because already before: {error}") from error
     try:
-        # One that is being restarted for an earlier change must not pass for the one restarted for ours.
+        # A restart for an earlier change must not pass for the restart for ours.
         return waiter.until_serving(endpoint, timeout=min(_SETTLING, installation.time_left))
     except SchedulerNotServingError:
-        return waiter.probe(endpoint)
+        return waiter.prober.probe(endpoint)
 
 
 def _has_our_edit(installation: _Installation, file: File | None) -> bool:
@@ -200,13 +202,13 @@ def _has_our_edit(installation: _Installation, file: File | None) -> bool:
 
 
 def _names_config(installation: _Installation, file: File) -> bool:
-    """Returns whether a kube-scheduler of this manifest, too, reads the configuration of the plan."""
+    """Returns whether a kube-scheduler of this manifest reads the configuration of the plan, too."""
     config = installation.node.paths.in_folder(installation.plan.config_name)
     return manifest.raw_config(manifest.parse(file.content)) == config
 
 
 def _write_files(installation: _Installation, stored: InstallationRecord) -> None:
-    # The record comes last: with it the backup and the configuration it names are there.
+    # The record comes last: the backup and the configuration that it names are there by then.
     node = installation.node
     node.make_folder()
     node.write_copy(installation.plan.backup_name, installation.plan.base)
@@ -224,8 +226,8 @@ def _await_restart(
 ) -> None:
     """Waits for the kube-scheduler of the edited manifest, or rolls back.
 
-    It is known by having read the configuration, which nobody else does; ``was_read`` tells, None where that
-    cannot be told. While it was not read, whoever serves was started from the earlier manifest.
+    Nobody else reads the configuration: as long as it was not read, whoever serves was started from the
+    earlier manifest. ``was_read``: None where that is unknown.
     """
     node = installation.node
 
@@ -248,7 +250,7 @@ def _await_restart(
 
 
 def _step_back(installation: _Installation, fallback: File, *, cause: StoppedError) -> None:
-    """Puts the earlier manifest back without waiting: whoever ends the program gives it seconds only.
+    """Puts the earlier manifest back without waiting: a program that is ended has only seconds left.
 
     Always raises RetryableError. Our folder stays as it is, for the next run.
     """
@@ -278,7 +280,7 @@ def _roll_back(installation: _Installation, fallback: File, *, cause: SchedulerN
 
 
 def _reset_folder(installation: _Installation, fallback: File) -> None:
-    """Leaves our folder as it belongs to the manifest that is back."""
+    """Leaves in our folder what belongs to the manifest that is back."""
     earlier = installation.snapshot.record
     if not _has_our_edit(installation, fallback):
         installation.node.clear_folder()

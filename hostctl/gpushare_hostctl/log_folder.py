@@ -11,11 +11,11 @@ _LOG = logging.getLogger(__name__)
 
 
 def prepare(folder: Path, *, group: int) -> None:
-    """Lets ``group``, which this process has to be in, write to ``folder``. Root without any capability may
-    do that with a folder of its own.
+    """Lets ``group`` write to ``folder``. This process has to be in that group: then root needs no capability
+    for it where the folder is its own.
 
-    A folder that holds anything and is another group's is left as it is: somebody else's files are in it.
-    That and every other failure is only logged, because the extender has to start without its log file, too.
+    A folder of another group that holds anything stays as it is: somebody else's files are in it. Every
+    failure is only logged, because the extender has to start without its log file, too.
     """
     try:
         found = folder.stat()

@@ -29,13 +29,13 @@ from gpushare_hostctl.host.health_probe import HttpsProber, Prober
 from gpushare_hostctl.host.node import ControlPlaneNode
 from gpushare_hostctl.host.scheduler_waiter import SchedulerWaiter
 from gpushare_hostctl.mutual_tls import MutualTls
-from gpushare_hostctl.report import Report, RunResult
+from gpushare_hostctl.report import Report
 
 _LOG = logging.getLogger(__name__)
 
 
 def main(command_line: Sequence[str] | None = None, *, prober: Prober | None = None) -> int:
-    """Runs the program and returns its exit code: 0, or a failure as ExitCode names it."""
+    """Returns an ExitCode."""
     options = arguments.parse(command_line)
     configure_logging(options.log_level)
     if options.command == "render":
@@ -53,9 +53,9 @@ def main(command_line: Sequence[str] | None = None, *, prober: Prober | None = N
 
 @contextlib.contextmanager
 def _noting_signals() -> Iterator[threading.Event]:
-    """Has signals to end the program noted instead of obeyed at once: a change is finished or taken back.
+    """Notes SIGTERM and SIGINT instead of ending at once: a change is finished or taken back.
 
-    As the first process of a container the program would otherwise not hear SIGTERM at all.
+    The first process of a container would otherwise not get SIGTERM at all.
     """
     stopped = threading.Event()
     numbers = (signal.SIGTERM, signal.SIGINT)
@@ -83,37 +83,28 @@ def _node(options: argparse.Namespace, prober: Prober, *, is_stopped: Callable[[
 
 def _run_and_report(node: ControlPlaneNode, options: argparse.Namespace) -> ExitCode:
     before = _manifest_checksum(node)
-    run_result = _run(node, options)
-    final_report = Report(
-        result=run_result.result,
-        message=run_result.message,
-        sha256_before=before,
-        sha256_after=_manifest_checksum(node),
-        inputs=run_result.inputs,
-        renew_after=run_result.renew_after,
-    )
-    final_report.publish(options.termination_log)
-    return run_result.exit_code
+    final = replace(_run(node, options), sha256_before=before, sha256_after=_manifest_checksum(node))
+    final.publish(options.termination_log)
+    return final.exit_code
 
 
-def _run(node: ControlPlaneNode, options: argparse.Namespace) -> RunResult:
-    """Returns what install or restore came to, whatever goes wrong on the way."""
+def _run(node: ControlPlaneNode, options: argparse.Namespace) -> Report:
     try:
         with node.lock():
             return _run_command(node, options)
     except RolledBackError as error:
-        return RunResult("RolledBack", str(error), error.exit_code, inputs=error.inputs)
+        return Report("RolledBack", str(error), error.exit_code, inputs=error.inputs)
     except (HostctlError, OSError) as error:
         _LOG.error("%s", error)
-        return RunResult("Failed", str(error), _exit_code(error))
+        return Report("Failed", str(error), _exit_code(error))
     except Exception as error:
         # Whatever lies on the host: the operator gets an answer it can show.
         _LOG.exception("unexpected error")
         message = f"unexpected {error!r}; see the log of this Job"
-        return RunResult("Failed", message, ExitCode.NEEDS_PERSON)
+        return Report("Failed", message, ExitCode.NEEDS_PERSON)
 
 
-def _run_command(node: ControlPlaneNode, options: argparse.Namespace) -> RunResult:
+def _run_command(node: ControlPlaneNode, options: argparse.Namespace) -> Report:
     if options.command == "install":
         entry = arguments.extender_entry(options)
         return install.run(node, entry, _mutual_tls(options), rolled_back_inputs=options.rolled_back_inputs)

@@ -1,4 +1,4 @@
-"""The keys of mutual TLS on the host: makes and renews them, and waits for an extender that uses them."""
+"""The keys of mutual TLS on the host: makes and renews them, waits for an extender that uses them."""
 
 import logging
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from gpushare_hostctl.errors import NeedsPersonError, RetryableError
 from gpushare_hostctl.host.extender_probe import ExtenderProbe, ExtenderProber
 from gpushare_hostctl.host.node import ControlPlaneNode
 from gpushare_hostctl.host.scheduler_waiter import INTERVAL, StoppedError
-from gpushare_hostctl.report import RunResult
+from gpushare_hostctl.report import Report
 
 _LOG = logging.getLogger(__name__)
 
@@ -24,30 +24,24 @@ _EXTENDER_FOLDER = "extender"
 
 @dataclass(frozen=True)
 class MutualTls:
-    """What is needed besides the node. ``group`` is the one that may read the extender's keys."""
-
     now: Callable[[], datetime]
     group: int
+    """It may read the extender's keys."""
     prober: ExtenderProber
 
 
-def run(node: ControlPlaneNode, mutual_tls: MutualTls) -> RunResult:
-    """Makes or renews the keys, or finds them good.
-
-    Raises NeedsPersonError when they cannot be given to the group.
-    """
+def run(node: ControlPlaneNode, mutual_tls: MutualTls) -> Report:
+    """Raises NeedsPersonError when the keys cannot be given to the group."""
     before = node.read_keys()
     keys = ensure_keys(node, mutual_tls)
     if before == node.read_keys():
-        return RunResult("KeysPresent", "the keys are good", renew_after=keys.renew_after)
-    return RunResult("KeysMade", "the keys were made or renewed", renew_after=keys.renew_after)
+        return Report("KeysPresent", "the keys are good", renew_after=keys.renew_after)
+    return Report("KeysMade", "the keys were made or renewed", renew_after=keys.renew_after)
 
 
 def ensure_keys(node: ControlPlaneNode, mutual_tls: MutualTls) -> Keys:
-    """Returns the host's keys after making those that are missing or near their end.
-
-    Owners and modes are mended as well. Raises NeedsPersonError when they cannot be given to the group.
-    """
+    """Returns the host's keys after making those that are missing or near their end, and mending owners and
+    modes. Raises NeedsPersonError when they cannot be given to the group."""
     stored = node.read_keys()
     keys = key_pairs.renew({path: file.content for path, file in stored.items()}, mutual_tls.now())
     for path, content in keys.files().items():
@@ -60,7 +54,7 @@ def await_extender(
 ) -> None:
     """Waits until the extender at ``url`` serves with these keys, before kube-scheduler is sent there.
 
-    ``deadline`` is in seconds of the waiter's clock. Raises RetryableError when it does not serve in time,
+    ``deadline``: by the waiter's clock. Raises RetryableError when the extender does not serve in time,
     NeedsPersonError when something else answers there.
     """
     waiter = node.waiter
@@ -94,7 +88,7 @@ def _ensure(node: ControlPlaneNode, path: str, content: bytes, stored: File | No
         node.make_folder()
         node.make_folder(folder, mode=0o750 if shared else 0o700, gid=gid)
         if shared:
-            node.share_with_containers(folder)
+            node.files.share_with_containers(node.paths.in_folder(folder))
         if file != stored:
             _LOG.info("writing %s", node.paths.in_folder(path))
             node.write_in_folder(path, file)

@@ -32,37 +32,22 @@ _MAX_MESSAGE = 1500
 
 
 @dataclass(frozen=True)
-class RunResult:
-    """What install or restore came to. ``inputs`` is the digest of what an edit was made from.
-
-    ``renew_after`` is when the keys are to be renewed, None where there are none.
-    """
+class Report:
+    """What install, keys or restore came to."""
 
     result: Result
     message: str
     exit_code: ExitCode = ExitCode.OK
     inputs: str | None = None
+    """Digest of what an installation was made from; None where it did not come so far."""
     renew_after: datetime | None = None
-
-
-@dataclass(frozen=True)
-class Report:
-    """The final report of install and restore.
-
-    The checksums are the manifest's SHA-256 in hex, None while there is none or it was not read. ``inputs``
-    is the digest of what an installation was made from, None where it did not come so far; ``renew_after``
-    is when the keys are to be renewed, None where there are none.
-    """
-
-    result: Result
-    message: str
+    """When the keys are to be renewed; None where there are none."""
     sha256_before: str | None = None
+    """Of the manifest, in hex; None while there is none or it was not read."""
     sha256_after: str | None = None
-    inputs: str | None = None
-    renew_after: datetime | None = None
 
     def encode(self) -> str:
-        """Returns the line, shorter than the kubelet's limit whatever the message."""
+        """Returns the line; it is shorter than the kubelet's limit, whatever the message."""
         # Printable ASCII is at most doubled by JSON's escapes.
         message = _UNPRINTABLE.sub("?", " ".join(self.message.split()))[:_MAX_MESSAGE]
         return json.dumps(
@@ -77,7 +62,7 @@ class Report:
         )
 
     def publish(self, termination_log: Path | None) -> None:
-        """Prints the line and writes it to the file, if one is named; a failure to write is only logged."""
+        """Prints the line, and writes it to the file; a failure to write is only logged."""
         line = self.encode()
         print(line, flush=True)
         if termination_log is None:
@@ -89,7 +74,7 @@ class Report:
 
 
 def encode_status(status: Status, snapshot: HostSnapshot) -> str:
-    """Returns the line of the status command: paths are the host's, checksums the manifest's."""
+    """The line of the command ``status``: paths of the host, checksums of the manifest."""
     installed = snapshot.record
     return json.dumps(
         {
@@ -106,5 +91,5 @@ def encode_status(status: Status, snapshot: HostSnapshot) -> str:
 
 
 def encode_unknown_status(message: str, *, sha256: str | None) -> str:
-    """Returns the line of the status command where the manifest or the record cannot be read."""
+    """The line of the command ``status`` where the manifest or the record cannot be read."""
     return json.dumps({"state": "Unknown", "message": message, "sha256": sha256})

@@ -1,8 +1,8 @@
-"""Takes the extender out of kube-scheduler and leaves the node as it was before us."""
+"""Takes the extender out of kube-scheduler: afterwards the node is as it was before us."""
 
 import logging
 from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import replace
 
 from gpushare_hostctl import attempts
 from gpushare_hostctl.decide.run import plan
@@ -15,61 +15,66 @@ from gpushare_hostctl.decide.scheduler.health_endpoint import HealthEndpoint
 from gpushare_hostctl.errors import NeedsPersonError, RetryableError
 from gpushare_hostctl.host.node import ControlPlaneNode
 from gpushare_hostctl.host.scheduler_waiter import SchedulerNotServingError, StoppedError
-from gpushare_hostctl.report import RunResult
+from gpushare_hostctl.report import Report
 
 _LOG = logging.getLogger(__name__)
 
 _LOOKING = 10.0
-"""Seconds in which a scheduler that serves shows it, on a busy node, too."""
+"""Seconds in which a kube-scheduler that serves answers, on a busy node, too."""
 
 _NOT_LOOKED_AT = ProbeResult(serving=False, detail="not looked at")
 
 
-def run(node: ControlPlaneNode) -> RunResult:
+def run(node: ControlPlaneNode) -> Report:
     """Restores, or finishes an interrupted restoration.
 
-    A manifest that somebody else writes meanwhile is kept, less our part. Our folder goes last, so that until
-    then running again has all it needs. Raises RetryableError when a scheduler that served does not come
-    back, NeedsPersonError when the manifest cannot be read. One that serves neither before nor after, or not
-    at a second run either, is not ours to heal: the message says so.
+    A manifest that somebody else writes meanwhile is kept, less our part. Our folder is removed last, so that
+    until then another run has all it needs. A kube-scheduler that serves neither before nor after, or not at
+    a second run either, is not ours to heal: the message says so.
+
+    Raises RetryableError when a kube-scheduler that served does not come back, NeedsPersonError when the
+    manifest cannot be read.
     """
     return attempts.with_fresh_snapshots(node, lambda _: _attempt(node))
 
 
-def _attempt(node: ControlPlaneNode) -> RunResult:
+def _attempt(node: ControlPlaneNode) -> Report:
     snapshot = node.snapshot()
     restore_plan = plan.restore(snapshot)
-    remark = ""
+    addition = ""
     if snapshot.manifest is not None and restore_plan.manifest is not None:
-        remark = _put_back(node, snapshot, restore_plan.manifest, current=snapshot.manifest)
+        addition = _put_back(node, snapshot, restore_plan.manifest, current=snapshot.manifest)
     elif snapshot.manifest is not None:
-        remark = _await_interrupted(node, snapshot, snapshot.manifest)
+        addition = _await_interrupted(node, snapshot, snapshot.manifest)
     if (final := restore_plan.manifest or snapshot.manifest) is not None:
-        # It may name our files again: who put an earlier one back puts our edit back.
+        # Somebody may have put an earlier manifest back, which names our files again.
         node.require_manifest(final)
     left = node.remove_folder()
-    remark += f"; left in {node.paths.folder}, because it is not ours: {', '.join(left[:5])}" if left else ""
-    return RunResult(result=restore_plan.result, message=restore_plan.message + remark)
+    addition += (
+        f"; left in {node.paths.folder}, because it is not ours: {', '.join(left[:5])}" if left else ""
+    )
+    return Report(result=restore_plan.result, message=restore_plan.message + addition)
 
 
 def _put_back(node: ControlPlaneNode, snapshot: HostSnapshot, file: File, *, current: File) -> str:
-    """Puts the manifest in its place and waits. Returns what else there is to say of kube-scheduler."""
+    """Puts the manifest in its place and waits. Returns what else is to be said of kube-scheduler."""
     endpoint, unchecked = _endpoint(node, file)
     before = _look(node, endpoint) if endpoint else _NOT_LOOKED_AT
     node.make_folder()
     if snapshot.record is not None:
         pending = PendingRestart(sha256=file.sha256, before=before.process)
         node.note_record(replace(snapshot.record, pending=pending))
-    with node.watch_reads(_our_config(node, current)) as was_read:
+    with node.files.watch_reads(_our_config(node, current)) as was_read:
         node.write_manifest(file, expected=current)
         _LOG.info("restored %s, waiting for kube-scheduler", node.paths.manifest)
         if endpoint is None:
             return unchecked
         # Where an edit was interrupted the kubelet may never have seen it; then there is no restart to see.
         interrupted = snapshot.record is None or snapshot.record.pending is not None
-        wait = _Wait(node, file, endpoint, before=before.process, may_miss_restart=interrupted)
         try:
-            wait.until_restarted(was_read)
+            _await_restart(
+                node, file, endpoint, before=before.process, was_read=was_read, may_be_missed=interrupted
+            )
         except SchedulerNotServingError as error:
             if not before.serving:
                 return _not_ours(error)
@@ -81,7 +86,7 @@ def _put_back(node: ControlPlaneNode, snapshot: HostSnapshot, file: File, *, cur
 
 
 def _await_interrupted(node: ControlPlaneNode, snapshot: HostSnapshot, current: File) -> str:
-    """Waits for the restart that an interrupted run did not see the end of. Returns as ``_put_back``."""
+    """Waits for a restart whose end an interrupted run did not see. Returns as ``_put_back``."""
     pending = snapshot.record.pending if snapshot.record else None
     endpoint, unchecked = _endpoint(node, current)
     if pending is None or pending.sha256 != current.sha256:
@@ -89,7 +94,7 @@ def _await_interrupted(node: ControlPlaneNode, snapshot: HostSnapshot, current: 
     if endpoint is None:
         return unchecked
     try:
-        _Wait(node, current, endpoint, before=pending.before, may_miss_restart=True).until_restarted(None)
+        _await_restart(node, current, endpoint, before=pending.before, may_be_missed=True)
     except SchedulerNotServingError as error:
         return _not_ours(error)
     return ""
@@ -100,11 +105,11 @@ def _not_ours(error: SchedulerNotServingError) -> str:
 
 
 def _look(node: ControlPlaneNode, endpoint: HealthEndpoint) -> ProbeResult:
-    """Returns a probe of the scheduler that serves, or after a while of the one that does not."""
+    """Returns a probe of the kube-scheduler that serves, or after a while of one that does not."""
     try:
         return node.waiter.until_serving(endpoint, timeout=min(_LOOKING, node.waiter.timeout))
     except (SchedulerNotServingError, StoppedError):
-        return node.waiter.probe(endpoint)
+        return node.waiter.prober.probe(endpoint)
 
 
 def _our_config(node: ControlPlaneNode, current: File) -> str:
@@ -114,9 +119,9 @@ def _our_config(node: ControlPlaneNode, current: File) -> str:
 
 
 def _endpoint(node: ControlPlaneNode, file: File) -> tuple[HealthEndpoint | None, str]:
-    """Returns where the scheduler can be looked at, and why not where it cannot.
+    """Returns the endpoint, or why there is none.
 
-    The flags are theirs: what we cannot read in them must not keep us from leaving.
+    The flags are not ours: one that cannot be read must not keep us from restoring.
     """
     try:
         endpoint = health_endpoint.find(manifest.parse(file.content), config=_config(node, file))
@@ -134,32 +139,28 @@ def _config(node: ControlPlaneNode, file: File) -> bytes | None:
     return source.content if source else None
 
 
-@dataclass(frozen=True)
-class _Wait:
-    """Waiting for the kube-scheduler of a manifest without us."""
+def _await_restart(
+    node: ControlPlaneNode,
+    file: File,
+    endpoint: HealthEndpoint,
+    *,
+    before: ProcessIdentity,
+    was_read: Callable[[], bool] | None = None,
+    may_be_missed: bool,
+) -> None:
+    """Waits until the kube-scheduler of ``file``, a manifest without us, serves steadily.
 
-    node: ControlPlaneNode
-    file: File
-    endpoint: HealthEndpoint
-    _: KW_ONLY
-    before: ProcessIdentity
-    may_miss_restart: bool
+    ``was_read``: whether our configuration was read since, which only a kube-scheduler of the edited manifest
+    does; None where that is unknown.
+    """
 
-    def until_restarted(self, was_read: Callable[[], bool] | None) -> None:
-        """Waits until it serves steadily.
+    def lasting() -> float:
+        return node.waiter.unproven if was_read is None or was_read() else node.waiter.proven
 
-        ``was_read`` tells whether our configuration was read since, which only a kube-scheduler of the edited
-        manifest does; None where that cannot be told.
-        """
-        waiter = self.node.waiter
-
-        def lasting() -> float:
-            return waiter.unproven if was_read is None or was_read() else waiter.proven
-
-        waiter.until_restarted(
-            self.endpoint,
-            before=self.before,
-            lasting=lasting,
-            may_miss_restart=self.may_miss_restart,
-            check=lambda: self.node.require_manifest(self.file),
-        )
+    node.waiter.until_restarted(
+        endpoint,
+        before=before,
+        lasting=lasting,
+        may_miss_restart=may_be_missed,
+        check=lambda: node.require_manifest(file),
+    )

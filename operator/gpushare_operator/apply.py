@@ -18,7 +18,7 @@ from gpushare_operator.actions import Action, WriteVolcanoConfig, describe
 from gpushare_operator.cluster import kinds
 from gpushare_operator.cluster.cache import Cache
 from gpushare_operator.cluster.objects import PolicyObject
-from gpushare_operator.cluster.readers import read_volcano_config
+from gpushare_operator.cluster.readers.volcano import read_volcano_config
 from gpushare_operator.policies.wording import DEFECT
 from gpushare_operator.writes import Verb, Write, changes_known_object, writes
 
@@ -170,8 +170,8 @@ class Applier:
         try:
             body = await self.writer.merge(path, {"metadata": metadata, "data": {at.key: action.text}})
         except ApiError as error:
-            # No watch follows it: where it has changed it has to be read anew. Where the API server refuses the
-            # text the action has to be planned again: else the reason would not reach people.
+            # No watch follows it: where it has changed it has to be read anew. Where the API server refuses
+            # the text the action has to be planned again: else the reason would not reach people.
             if error.is_conflict or error.is_not_found:
                 self.cache.forget_volcano_config(at)
             raise

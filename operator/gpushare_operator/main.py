@@ -47,15 +47,14 @@ HEALTH_PORT = 9650
 ACCOUNT = "gpushare-operator"
 """Name of the operator's ServiceAccount, and of its Deployment."""
 UNINSTALL = "uninstall"
-"""The command that ends with the last policy; without one the operator runs."""
 CHECK = "check"
-"""The command that says whether the installation works."""
+"""Commands; without one the operator runs."""
 
 _log = logging.getLogger("gpushare_operator")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs until a signal comes; returns 1 when it cannot start."""
+    """Returns the exit code."""
     options = parser().parse_args(arguments)
     configure_logging(options.log_level)
     log_start(ACCOUNT, VERSION)
@@ -70,10 +69,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if problem := renamed(os.environ):
         _log.error("%s", problem)
         return 1
-    if options.command == UNINSTALL:
-        return asyncio.run(uninstalled(credentials, options.timeout))
-    if options.command == CHECK:
-        return asyncio.run(checked(credentials, options.namespace, options.timeout))
+    if options.command:
+        return asyncio.run(_run_command(credentials, options))
     leadership = Leadership.of(
         credentials, options.namespace, identity=identity(os.environ), times=LeaseTimes(options.lease_seconds)
     )
@@ -89,11 +86,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 async def installed(credentials: Credentials, options: argparse.Namespace) -> Installation:
-    """Returns what is to be known of the installation.
-
-    Raises:
-        UnusableProgramsError: the option ``--programs`` cannot be read.
-    """
+    """Raises UnusableProgramsError: the option ``--programs`` cannot be read."""
     given = Installation(
         namespace=options.namespace,
         image=options.image or "",
@@ -105,28 +98,19 @@ async def installed(credentials: Credentials, options: argparse.Namespace) -> In
     return of_deployment(given, await own_deployment(credentials, options.namespace))
 
 
-async def uninstalled(credentials: Credentials, timeout: float) -> int:
-    """Returns the exit code of the command ``uninstall``."""
+async def _run_command(credentials: Credentials, options: argparse.Namespace) -> int:
+    """Returns the exit code."""
+
+    def report(line: str) -> None:
+        print(f"{'ok: ' if options.command == CHECK else ''}{printable(line)}", flush=True)
+
     async with KubeClient(credentials) as client:
         try:
-            await uninstall(client, timeout=timeout, report=lambda line: print(printable(line), flush=True))
-        except StillThereError as error:
-            print(printable(str(error)), file=sys.stderr)
-            return 1
-    return 0
-
-
-async def checked(credentials: Credentials, namespace: str, timeout: float) -> int:
-    """Returns the exit code of the command ``check``."""
-    async with KubeClient(credentials) as client:
-        try:
-            await check(
-                client,
-                namespace,
-                timeout=timeout,
-                report=lambda line: print(f"ok: {printable(line)}", flush=True),
-            )
-        except NotWorkingError as error:
+            if options.command == CHECK:
+                await check(client, options.namespace, timeout=options.timeout, report=report)
+            else:
+                await uninstall(client, timeout=options.timeout, report=report)
+        except (StillThereError, NotWorkingError) as error:
             print(printable(str(error)), file=sys.stderr)
             return 1
     return 0
@@ -135,8 +119,8 @@ async def checked(credentials: Credentials, namespace: str, timeout: float) -> i
 def identity(environment: Mapping[str, str]) -> str:
     """Returns the name of this process in the Lease.
 
-    In a pod the pod's own: of a container that is started again no earlier process is left, and nobody has to
-    wait for it.
+    In a pod it is the pod's: when a container starts again its earlier process is gone, and need not be
+    waited for.
     """
     return environment.get("POD_ID") or f"{socket.gethostname()}_{uuid.uuid4()}"
 
@@ -144,16 +128,13 @@ def identity(environment: Mapping[str, str]) -> str:
 async def serve(app: App, options: argparse.Namespace, *, stop: asyncio.Event | None = None) -> int:
     """Stands by until it has the Lease, then works until ``stop``, a signal, or the loss of the Lease.
 
-    Returns the exit code: 1 when the Lease was lost.
-
-    Raises:
-        CannotServeError: the health port cannot be had.
+    Returns the exit code, 1 when the Lease was lost. Raises CannotServeError: the health port is taken.
     """
     stop = stop or asyncio.Event()
     async with app.health_server(options.health_port), app.leadership.client:
         if not await _won(app.leadership, stop):
             return 0
-        keeping = asyncio.create_task(_keep(app.leadership, stop))  # before kopf, which ends what came later
+        keeping = asyncio.create_task(_keep(app.leadership, stop))  # before kopf, which ends later tasks
         try:
             with suppress(asyncio.CancelledError):
                 await _work(app, options.namespace, stop)
@@ -185,21 +166,16 @@ async def _work(app: App, namespace: str, stop: asyncio.Event) -> None:
     registry = app.registry()
 
     async def end(**_: object) -> None:
-        # After a signal kopf would wait for 5 seconds for the task in which it waits for ``stop``, and
-        # whoever takes over would wait for the Lease as long.
+        # After a signal kopf would wait 5 seconds for its task that waits for ``stop``, and the operator that
+        # takes over would wait as long for the Lease.
         stop.set()
 
     kopf.on.cleanup(registry=registry, id="end")(end)
-    await kopf.operator(
-        registry=registry,
-        standalone=True,
-        namespaces=[namespace],
-        stop_flag=stop,
-    )
+    await kopf.operator(registry=registry, standalone=True, namespaces=[namespace], stop_flag=stop)
 
 
 async def _keep(leadership: Leadership, stop: asyncio.Event) -> None:
-    """Ends the process when the Lease is lost: one that starts anew knows nothing that has become wrong."""
+    """Ends the process when the Lease is lost: a new process holds nothing that has become wrong."""
     try:
         await leadership.keep()
     except LeadershipLostError as error:
@@ -208,9 +184,9 @@ async def _keep(leadership: Leadership, stop: asyncio.Event) -> None:
 
 
 def renamed(environment: Mapping[str, str]) -> str:
-    """Returns what is wrong with the installation's names; empty when nothing is.
+    """Returns what is wrong with the installation's names, or an empty text.
 
-    Objects find each other by name, and the admission policies know the accounts by theirs.
+    Objects refer to each other by name, and admission policies name the ServiceAccounts.
     """
     account = environment.get("SERVICE_ACCOUNT", ACCOUNT)
     if account == ACCOUNT:
@@ -222,7 +198,7 @@ def renamed(environment: Mapping[str, str]) -> str:
 
 
 async def own_deployment(credentials: Credentials, namespace: str) -> Json:
-    """Returns the operator's own Deployment; waits until it can be read."""
+    """Waits until the Deployment can be read."""
     path = f"{paths.deployments(namespace)}/{ACCOUNT}"
     async with KubeClient(credentials) as client:
         backoff = Backoff(first=0.5, most=30.0)
@@ -231,22 +207,20 @@ async def own_deployment(credentials: Credentials, namespace: str) -> Json:
                 return await client.get(path)
             except (ApiError, UnreachableError) as error:
                 delay = backoff.next_delay(asked_to_wait(error))
-                _log.warning("cannot read the own Deployment yet, again in %.1f s: %s", delay, error)
+                _log.warning("cannot read the operator's Deployment, again in %.1f s: %s", delay, error)
                 await asyncio.sleep(delay)
 
 
 def of_deployment(given: Installation, deployment: Json) -> Installation:
-    """Returns the installation whose image is that of the container ``operator``, pulled as there. Webhooks
-    may have put other containers beside it."""
+    """Returns the installation with the image of the container ``operator``, pulled as there; webhooks may
+    have put other containers beside it."""
     pod = deployment["spec"]["template"]["spec"]
-    container = next(each for each in pod["containers"] if each["name"] == "operator")
+    operator = next(container for container in pod["containers"] if container["name"] == "operator")
     return replace(
         given,
-        image=container["image"],
-        pull_policy=container.get("imagePullPolicy", ""),
-        pull_secrets=tuple(
-            image_pull_secret["name"] for image_pull_secret in pod.get("imagePullSecrets", ())
-        ),
+        image=operator["image"],
+        pull_policy=operator.get("imagePullPolicy", ""),
+        pull_secrets=tuple(secret["name"] for secret in pod.get("imagePullSecrets", ())),
     )
 
 
@@ -281,6 +255,11 @@ def parser() -> argparse.ArgumentParser:
         choices=[level.value for level in LogLevel],
         help="where no policy says another one (%(default)s)",
     )
+    _add_commands(options)
+    return options
+
+
+def _add_commands(options: argparse.ArgumentParser) -> None:
     commands = options.add_subparsers(dest="command", metavar="COMMAND")
     removal = commands.add_parser(
         UNINSTALL, help="delete all policies, and wait until nothing is left of them"
@@ -290,7 +269,6 @@ def parser() -> argparse.ArgumentParser:
     checking.add_argument(
         "--timeout", type=float, default=60.0, help="seconds in which to hear of the operator (%(default)s)"
     )
-    return options
 
 
 def _lease_seconds(text: str) -> int:

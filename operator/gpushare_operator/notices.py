@@ -1,6 +1,6 @@
-"""Which facts of nodes a policy's Events have told: each once when it begins and once when it ends.
+"""Which facts of nodes a policy's Events have reported: each when it begins, and when it ends.
 
-What comes and goes is told again after a while only, and of many of a kind at once there is one Event.
+A fact that comes and goes is reported again only after a while. Many facts of one kind share one Event.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -12,48 +12,47 @@ from typing import NamedTuple
 from gpushare_operator.status.nodes.node_facts import OVER, Fact, Notice, over_sentence
 
 QUIET = timedelta(minutes=10)
-"""After an Event about a fact, before the next one about it."""
+"""Between two Events about one fact."""
 MAX_OF_A_KIND = 5
-"""Events at once; of more there is one that names as many nodes, and says how many there are."""
-
+"""Facts of one kind with an Event each. More share one Event, which names some nodes and says how many."""
 
 MAX_EVENTS = 20
-"""Within ``QUIET``. What comes later waits, and is told together: nodes may fail one after the other, too."""
+"""Within ``QUIET``. Later facts wait, and are reported together: nodes may also fail one after the other."""
 
 
-class _Told(NamedTuple):
+class _Reported(NamedTuple):
     is_so: bool
     at: datetime
 
 
 @dataclass(slots=True)
 class NodeNotices:
-    """Of one policy. What is so at the first look was told by whoever was here before."""
+    """Of one policy. An earlier operator has reported the facts of the first call."""
 
-    _told: dict[Fact, _Told] | None = field(default=None, init=False)
+    _reported: dict[Fact, _Reported] | None = field(default=None, init=False)
     _posted: list[datetime] = field(default_factory=list, init=False)
-    """When Events were posted lately, the oldest first."""
+    """When Events were last posted, the oldest first."""
 
     def due(self, facts: Mapping[Fact, str], now: datetime) -> list[Notice]:
-        """Returns what is to be told now; ``facts`` are all that are so, with their sentences."""
-        if self._told is None:
-            self._told = {fact: _Told(is_so=True, at=now - QUIET) for fact in facts}
+        """Returns what is to be reported now. ``facts``: all that are so, with their sentences."""
+        if self._reported is None:
+            self._reported = {fact: _Reported(is_so=True, at=now - QUIET) for fact in facts}
         self._posted = [moment for moment in self._posted if timedelta() <= now - moment < QUIET]
         if len(self._posted) >= MAX_EVENTS:
             return []
-        changed = [fact for fact in {**facts, **self._told} if self._is_due(fact, facts, now)]
+        changed = [fact for fact in {**facts, **self._reported} if self._is_due(fact, facts, now)]
         for fact in changed:
-            self._told[fact] = _Told(is_so=fact in facts, at=now)
+            self._reported[fact] = _Reported(is_so=fact in facts, at=now)
         self._forget(now)
         notices = list(_notices(changed, facts))
         self._posted += [now] * len(notices)
         return notices
 
     def seconds_until_due(self, facts: Iterable[Fact], now: datetime) -> float | None:
-        """Returns when something that is held back may be told, if there is anything."""
-        told, so = self._told or {}, frozenset(facts)
-        waiting = [each.at + QUIET for fact, each in told.items() if each.is_so != (fact in so)]
-        waiting += [now for fact in so if fact not in told]
+        """Returns when a fact that waits may be reported, if there is one."""
+        reported, so = self._reported or {}, frozenset(facts)
+        waiting = [event.at + QUIET for fact, event in reported.items() if event.is_so != (fact in so)]
+        waiting += [now for fact in so if fact not in reported]
         if not waiting:
             return None
         is_full = len(self._posted) >= MAX_EVENTS
@@ -61,14 +60,14 @@ class NodeNotices:
         return max(0.0, (first - now).total_seconds())
 
     def _is_due(self, fact: Fact, facts: Mapping[Fact, str], now: datetime) -> bool:
-        told = (self._told or {}).get(fact)
-        if told is None:
+        reported = (self._reported or {}).get(fact)
+        if reported is None:
             return True
-        return told.is_so != (fact in facts) and not timedelta() <= now - told.at < QUIET
+        return reported.is_so != (fact in facts) and not timedelta() <= now - reported.at < QUIET
 
     def _forget(self, now: datetime) -> None:
-        told = (self._told or {}).items()
-        self._told = {fact: each for fact, each in told if each.is_so or now - each.at < QUIET}
+        reported = (self._reported or {}).items()
+        self._reported = {fact: event for fact, event in reported if event.is_so or now - event.at < QUIET}
 
 
 def _notices(changed: Iterable[Fact], facts: Mapping[Fact, str]) -> Iterator[Notice]:

@@ -22,7 +22,9 @@ from gpushare_operator.cluster.objects import (
     VolcanoConfigObject,
     VolcanoLocation,
 )
-from gpushare_operator.cluster.readers import is_static, read_scheduler, read_volcano_config
+from gpushare_operator.cluster.readers.pods import is_static
+from gpushare_operator.cluster.readers.schedulers import read_scheduler
+from gpushare_operator.cluster.readers.volcano import read_volcano_config
 from gpushare_operator.cluster.refusals import read_refusals
 from gpushare_operator.cluster.server import ServerVersions, read_server_facts
 from gpushare_operator.status.pods_without_scheduler import absent_scheduler
@@ -45,7 +47,7 @@ class Polls:
     server_versions: ServerVersions = field(default_factory=ServerVersions)
 
     async def read_all(self) -> None:
-        """Reads all kinds that are followed: a watch that was cut off does not say what vanished meanwhile."""
+        """Reads all kinds: a watch that was cut off does not say what vanished meanwhile."""
         for listing, version in [await self._list(kind) for kind in KINDS]:
             self.cache.replace(listing, version)
 

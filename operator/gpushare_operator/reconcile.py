@@ -35,40 +35,38 @@ from gpushare_operator.status.policy import can_wait, policy_status
 from gpushare_operator.work_queue import Debounce, PartlyFailedError
 
 CLUSTER = "*"
-"""Key of what all policies share. No object can be called so."""
+"""Key of what all policies share. No object can have this name."""
 RESYNC = "*resync"
-"""Key of reading everything anew: a watch that was cut off does not say what vanished meanwhile."""
+"""Key of ``Polls.read_all``."""
 RESYNC_SECONDS = 600.0
 SCHEDULERS = "*schedulers"
-"""Key of looking at kube-schedulers, and at Volcano's configuration: whether they still have our edit."""
+"""Key of ``Polls.read_schedulers``: whether kube-schedulers and Volcano still have our edit."""
 SCHEDULERS_SECONDS = 30.0
 HEARTBEATS = "*heartbeats"
-"""Key of looking which plugins are heard of, and which pods of ours are not made."""
+"""Key of ``Polls.read_heartbeats`` and ``Polls.read_refusals``."""
 HEARTBEATS_SECONDS = 15.0
 FIGURES_SECONDS = 1.0
-"""As often a status is written of which only sums and wording are new: in a large cluster they move all the
-time."""
+"""Between two statuses that differ only in sums and wording: in a large cluster these move all the time."""
 MAX_ACTIONS = 2000
-"""Of one round; the next one follows at once. Rounds over 50,000 nodes would else last for minutes, in which
-no status is written and no other key has its turn, and after which the queue counts as stalled."""
+"""Of one round; the next one follows at once. Otherwise rounds over 50,000 nodes would last for minutes: no
+status is written meanwhile, no other key has its turn, and the queue counts as stalled."""
 ROUND_SECONDS = 5.0
-"""In which the actions of one round begin, for the same reasons: an admission webhook that hangs takes ten
+"""In which actions of one round begin, for the same reasons: an admission webhook that hangs takes ten
 seconds for each write."""
 SHOWN_FAILURES = 10
 """Of one round, in the log."""
 VOLCANO_SECONDS = 10.0
-"""Where Volcano's configuration or a kube-scheduler of our own matters: a little more to read."""
-
+"""In place of ``SCHEDULERS_SECONDS`` where Volcano or a kube-scheduler of our own is in use."""
 
 _log = logging.getLogger(__name__)
 
 
 class Api(Writer, ApiReader, Protocol):
-    """The calls that write, and those that read."""
+    """All calls to the API server."""
 
 
 class UnfinishedError(PartlyFailedError):
-    """Some actions failed; the key is to be tried again."""
+    """Some actions failed."""
 
     def __init__(self, failures: Sequence[Failure], retry_after: float | None) -> None:
         shown = "; ".join(str(failure) for failure in failures[:SHOWN_FAILURES])
@@ -77,7 +75,7 @@ class UnfinishedError(PartlyFailedError):
 
 @dataclass(slots=True)
 class PolicyReconciler:
-    """``work`` is what the queue calls; ``enqueue`` asks the queue for a key."""
+    """The queue calls ``work``; ``enqueue`` puts a key into it."""
 
     api: Api
     cache: Cache
@@ -85,17 +83,17 @@ class PolicyReconciler:
     now: Callable[[], datetime]
     enqueue: Callable[[str], None]
     enqueue_later: Callable[[str], None] | None = None
-    """Asks the queue for a key within ``FIGURES_SECONDS``; None: as ``enqueue``."""
+    """As ``enqueue``, for within ``FIGURES_SECONDS``; None: as ``enqueue``."""
     log_level: str = LogLevel.INFO
-    """Where no policy says another one."""
-    repetitions: RetryBackoff = field(default_factory=RetryBackoff)
+    """Unless a policy names another one."""
+    retry_backoff: RetryBackoff = field(default_factory=RetryBackoff)
     heartbeats: Heartbeats = field(default_factory=Heartbeats)
     clock: Callable[[], float] = time.monotonic
     """Of durations, in seconds."""
     scheduler_debounce: Debounce = field(default_factory=lambda: Debounce(0.0, time.monotonic))
-    """Of what policies and nodes ask of the schedulers: each edit restarts kube-scheduler."""
+    """Each edit for what policies and nodes ask of kube-scheduler restarts it."""
     _reported: dict[str, datetime] = field(default_factory=dict, init=False)
-    """Policy -> when its status was written last."""
+    """Policy -> when its status was last written."""
     _notices: dict[str, NodeNotices] = field(default_factory=dict, init=False)
     _polls: Polls = field(init=False)
 
@@ -126,13 +124,13 @@ class PolicyReconciler:
         return await self._reconcile_policy(key)
 
     def enqueue_all(self) -> None:
-        """Asks for all keys after a change: planning is the cheapest way to see whom it concerns."""
+        """After a change: planning everything is the cheapest way to see which policies it concerns."""
         for policy in self.cache.policies():
             self.enqueue(policy)
         self.enqueue(CLUSTER)
 
     def enqueue_figures(self) -> None:
-        """Asks for all policies after a change of what their statuses sum up: that is in no hurry."""
+        """After a change of what only statuses sum up."""
         for policy in self.cache.policies():
             self._enqueue_later(policy)
 
@@ -155,10 +153,10 @@ class PolicyReconciler:
         waits = self.scheduler_debounce.seconds_left(asked_connection(snapshot))
         plan = plan_cluster(snapshot, self.installation, self.now(), scheduler_waits=waits)
         plan = replace(plan, actions=(*plan.actions, *mark_policies(snapshot)))
-        before = self.repetitions.errors(CLUSTER)
+        before = self.retry_backoff.errors(CLUSTER)
         outcome = await self._perform(CLUSTER, snapshot, plan)
-        if self.repetitions.errors(CLUSTER) != before:
-            self.enqueue_all()  # Their conditions are where a person reads it.
+        if self.retry_backoff.errors(CLUSTER) != before:
+            self.enqueue_all()  # people read it in the policies' conditions
         self._conclude(outcome, plan.retry_after)
         return _earliest(plan.retry_after, outcome.retry_after)
 
@@ -178,41 +176,40 @@ class PolicyReconciler:
         plan = plan_policy(snapshot, policy, self.installation, self.now())
         outcome = await self._perform(name, snapshot, plan)
         unreported = await self._report(policy, is_cut=outcome.is_cut)
-        untold = await self._tell(policy)
+        unposted = await self._post_notices(policy)
         if unreported and outcome.failures:
             self._enqueue_later(name)  # the backoff of what failed may be longer
         stale = seconds_until_reports_end(snapshot, self.now())
         self._conclude(outcome, _earliest(plan.retry_after, stale))
         at_once = 0.0 if outcome.is_cut else None
-        return _earliest(plan.retry_after, outcome.retry_after, unreported, untold, stale, at_once)
+        return _earliest(plan.retry_after, outcome.retry_after, unreported, unposted, stale, at_once)
 
     async def _perform(self, key: str, snapshot: ClusterSnapshot, plan: Plan) -> "_Outcome":
-        """Does what of ``plan`` may be done now; what has no lasting effect has to wait."""
-        self.repetitions.settle(key, plan.actions)
-        due = self.repetitions.due(plan.actions, self.now(), most=MAX_ACTIONS)
-        contested = [action for action in due.actions if self.repetitions.is_contested(action)]
-        rivals = {target(action): conflicting_manager(snapshot, action) for action in contested}
+        """Performs the actions that may be performed now; those without a lasting effect have to wait."""
+        self.retry_backoff.settle(key, plan.actions)
+        due = self.retry_backoff.due(plan.actions, self.now(), most=MAX_ACTIONS)
+        contested = [action for action in due.actions if self.retry_backoff.is_contested(action)]
+        managers = {target(action): conflicting_manager(snapshot, action) for action in contested}
         performed = await self._applier().perform(due.actions, seconds=ROUND_SECONDS)
         failures, tried = performed.failures, performed.tried
         errors = {target(failure.action): str(failure) for failure in failures if not failure.is_outdated}
         for action in tried:
             at = target(action)
-            self.repetitions.note(
-                key, action, self.now(), error=errors.get(at, ""), conflicting_manager=rivals.get(at, "")
+            self.retry_backoff.note(
+                key, action, self.now(), error=errors.get(at, ""), conflicting_manager=managers.get(at, "")
             )
         if len(failures) < len(tried):
-            # Another one may wait for it, and so does the rest, whatever comes of the status.
+            # Other policies may wait for this, and so does the rest of the plan, even without a status.
             self.enqueue_all()
         is_cut = due.is_cut or len(tried) < len(due.actions)
         return _Outcome(failures=failures, retry_after=due.retry_after, is_cut=is_cut)
 
     async def _report(self, planned: PolicyObject, *, is_cut: bool) -> float | None:
-        """Writes the status if it says something new, then posts the Events that follow from it. ``is_cut``:
-        more is to be done than one round does.
+        """Writes the status if it is new, then posts the Events that follow from it.
 
-        It speaks of the policy as it was ``planned``: of one that was changed meanwhile nothing is done yet.
-
-        Returns the seconds until a status may be written that can wait, if it had to.
+        The status is of the policy as it was ``planned``: for a later change of it nothing is done yet.
+        ``is_cut``: the plan has more actions than one round performs. Returns the seconds until a status that
+        had to wait may be written.
         """
         snapshot, now, name = self.cache.snapshot(), self.now(), planned.name
         present = snapshot.policies.get(name)
@@ -224,8 +221,8 @@ class PolicyReconciler:
             policy,
             self.installation,
             now=now,
-            failures=self.repetitions.errors(name, CLUSTER),
-            contested=self.repetitions.contested(name, CLUSTER),
+            failures=self.retry_backoff.errors(name, CLUSTER),
+            contested=self.retry_backoff.contested(name, CLUSTER),
             is_cut=is_cut,
         )
         if status == policy.status:
@@ -238,31 +235,32 @@ class PolicyReconciler:
             await self._applier().post_events(policy.name, events_for(policy, status, now))
         return None
 
-    async def _tell(self, policy: PolicyObject) -> float | None:
-        """Posts Events of what is to be told of the policy's nodes. Returns the seconds until something that
-        is held back may be told, if there is anything."""
+    async def _post_notices(self, policy: PolicyObject) -> float | None:
+        """Posts Events about the policy's nodes. Returns the seconds until one that waits may be posted."""
         found = self.cache.snapshot().index(FactFinder(policy.name), subject=policy.name).results
-        facts = {fact: sentence for of_node in found.values() for fact, sentence in of_node.items()}
+        facts = {fact: sentence for sentences in found.values() for fact, sentence in sentences.items()}
         notices, now = self._notices.setdefault(policy.name, NodeNotices()), self.now()
         if due := notices.due(facts, now):
-            await self._applier().post_events(policy.name, [notice_event(policy, each, now) for each in due])
+            events = [notice_event(policy, notice, now) for notice in due]
+            await self._applier().post_events(policy.name, events)
         return notices.seconds_until_due(facts, now)
 
     def _follow_answer(self, policy: PolicyObject) -> None:
-        """Asks for all keys if the answer to a status shows something else of ``policy``, too: the watch,
-        which is later, will not tell what is known already."""
+        """Enqueues all keys where the answer to a status has another change of ``policy``: the watch comes
+        later and does not report a known version."""
         answer = self.cache.snapshot().policies.get(policy.name)
         if answer is None or not answer.asks_the_same(policy):
             self.enqueue_all()
 
     def _seconds_until_report(self, name: str, now: datetime) -> float:
-        """Returns how long a status has to wait that can. A clock that was set back makes nothing wait."""
+        """For a status that can wait. A clock that was set back makes nothing wait."""
         reported = self._reported.get(name)
         since = (now - reported).total_seconds() if reported else FIGURES_SECONDS
         return FIGURES_SECONDS - since if since >= 0 else 0.0
 
     def _conclude(self, outcome: "_Outcome", retry_after: float | None) -> None:
-        """Raises for failures; what else is due in so many seconds does not wait for the backoff."""
+        """Raises UnfinishedError for failures. What else is due, after ``retry_after``, does not wait for the
+        backoff."""
         if outcome.failures:
             raise UnfinishedError(outcome.failures, retry_after)
 
@@ -272,12 +270,10 @@ class PolicyReconciler:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Outcome:
-    """What came of a plan."""
-
     failures: Sequence[Failure]
     retry_after: float | None
     is_cut: bool
-    """Whether more might have been done at once."""
+    """Whether more actions might have been performed at once."""
 
 
 def _earliest(*delays: float | None) -> float | None:

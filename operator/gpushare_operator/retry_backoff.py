@@ -1,7 +1,7 @@
-"""How often the same was asked of an object: what has no lasting effect is repeated ever more rarely.
+"""Backoff of actions by object: what has no lasting effect is repeated ever more rarely.
 
-A webhook that rewrites what is applied, a controller that changes it back, or a server that refuses would
-else be fought as fast as the API server answers.
+Otherwise a webhook that rewrites what is applied, a controller that changes it back, or a server that refuses
+it would be fought as fast as the API server answers.
 """
 
 import sys
@@ -24,30 +24,30 @@ from gpushare_operator.actions import (
 )
 
 FREE = 2
-"""RetryBackoff without a delay: that somebody changes a thing once or twice is no fight."""
+"""Attempts without a delay: somebody who changes an object once or twice does not fight us."""
 FIRST_DELAY = 1.0
 MAX_DELAY = 300.0
 MAX_DELAY_AFTER_FAILURE = 60.0
-"""Seconds. A server that refuses is asked more often: it is not fought."""
+"""Seconds. A server that refuses is asked more often: nobody fights us there."""
 KUBELET_MEMORY = 310.0
-"""Seconds. So long the kubelet writes back what a plugin offered (``endpointStopGracePeriod`` of its device
-manager, and some slack): it is waited for, and it is no fight."""
+"""Seconds for which the kubelet writes back what a plugin offered (``endpointStopGracePeriod`` of its device
+manager, and some slack): the operator waits for it, and it is no fight."""
 FREE_TURNS, TURN_SECONDS = 10, 3.0
-"""So often at once, and then once in so many seconds, an object may be asked for something else than before:
-a policy that changes does that, and so does a fight in which two parts of the operator take turns."""
+"""How often an object may be given other fields than before: so often at once, then once in so many seconds.
+A policy that changes does that, and so do two parts of the operator that fight each other."""
 CONTESTED_FROM = 5
 """Attempts without a lasting effect after which people are told."""
 MEMORY = timedelta(minutes=1)
-"""Besides twice the delay: what was not asked for so long is forgotten."""
+"""Besides twice the delay: an action that was not planned for so long is forgotten."""
 MEMORY_OF_REFUSAL = timedelta(hours=1)
-"""As ``MEMORY``, of what was refused and is still asked for: of tens of thousands of refused actions each has
-its turn once in many rounds, between which the queue waits a minute."""
+"""As ``MEMORY``, for refused actions that are still planned: each of tens of thousands has its turn once in
+many rounds, between which the queue waits a minute."""
 SWEEP = timedelta(seconds=1)
-"""Between two looks for what may be forgotten: there can be thousands of entries."""
+"""Between two searches for entries to forget: there can be thousands."""
 
 
 @dataclass(slots=True)
-class _Entry:
+class _Attempts:
     key: str
     action: Action
     digest: bytes
@@ -57,13 +57,13 @@ class _Entry:
     error: str = ""
     """Why the last attempt was refused; empty when it was not."""
     conflicting_manager: str = ""
-    """Who undoes it, in words, as far as it can be told."""
+    """Who undoes it, in words, if that is known."""
     turns: float = 0.0
-    """How often something else was asked of the object; one is forgotten every ``TURN_SECONDS``."""
+    """How often the object was given other fields. One turn is forgotten every ``TURN_SECONDS``."""
 
     @property
     def flaps(self) -> bool:
-        """Whether the object is asked for one thing and another too often for people to be at it."""
+        """Whether the desired fields alternate too often for people to be the reason."""
         return self.turns > FREE_TURNS
 
     def turns_at(self, now: datetime) -> float:
@@ -71,7 +71,7 @@ class _Entry:
 
     @property
     def is_remembered(self) -> bool:
-        """Whether the kubelet's memory makes it necessary."""
+        """Whether the kubelet's memory is the reason for the action."""
         return isinstance(self.action, ClearCapacity) and self.action.left is CapacityLeft.BY_KUBELET
 
     @property
@@ -87,54 +87,53 @@ class _Entry:
 
 @dataclass(slots=True)
 class Due:
-    """What of a plan is to be done now. ``retry_after``: seconds until more of it is, if any is left."""
+    """Which actions of a plan are to be performed now."""
 
     actions: list[Action] = field(default_factory=list)
     retry_after: float | None = None
+    """Seconds until more of the plan is due, if any is left."""
     is_cut: bool = False
-    """Whether even more might be done now."""
+    """Whether even more actions are due now."""
 
 
 @dataclass(slots=True)
 class _Candidates:
-    """What of a plan may be done now, by its position there."""
+    """Actions of a plan that may be performed now, by their positions there."""
 
-    new: dict[int, Action] = field(default_factory=dict)
-    again: dict[int, tuple[datetime, Action]] = field(default_factory=dict)
-    """With the moment of the last attempt."""
+    actions: dict[int, Action] = field(default_factory=dict)
+    new: list[int] = field(default_factory=list)
+    last_attempts: dict[int, datetime] = field(default_factory=dict)
+    """Of actions that are not new."""
 
     def first(self, most: int) -> list[Action]:
-        """Returns ``most`` of them, as ordered as the plan: those that were not tried yet, then those whose
-        last attempt is the longest ago. Else what is refused would always come before the same others."""
-        by_age = sorted(self.again, key=lambda position: self.again[position][0])
-        chosen = sorted([*self.new, *by_age][:most])
-        return [self.new[each] if each in self.new else self.again[each][1] for each in chosen]
-
-    @property
-    def number(self) -> int:
-        return len(self.new) + len(self.again)
+        """Returns ``most`` actions in the order of the plan. It takes new ones first, then those with the
+        oldest attempts: else refused actions would always come before the same others."""
+        by_age = sorted(self.last_attempts, key=self.last_attempts.__getitem__)
+        return [self.actions[position] for position in sorted([*self.new, *by_age][:most])]
 
 
 @dataclass(slots=True)
 class RetryBackoff:
-    """Attempts by object. ``key`` says on whose behalf something is done, as in the queue."""
+    """Attempts by object. ``key``: the queue's key for which an action is performed."""
 
-    _entries: dict[tuple[str, str], _Entry] = field(default_factory=dict)
-    """The one that was noted last comes last."""
+    _entries: dict[tuple[str, str], _Attempts] = field(default_factory=dict)
+    """By ``target``, in the order of the last attempts."""
     _wanted: DesiredFields = field(default_factory=dict)
-    """Of each thing that entries are about: what was asked of it last."""
+    """What was last desired of each field that entries are about."""
     _refused: set[tuple[str, str]] = field(default_factory=set)
     """Entries with an error. After a roll-out there are thousands of entries, and none of these."""
     _repeated: set[tuple[str, str]] = field(default_factory=set)
-    """Entries of which more was asked than once."""
+    """Entries with more than one attempt, or turn."""
     _latest: datetime | None = None
-    """The clock, when it was looked at last."""
+    """The clock at the last call."""
     _swept: datetime | None = None
-    """When old entries were looked for last."""
+    """When old entries were last searched for."""
 
     def due(self, actions: Iterable[Action], now: datetime, *, most: int = sys.maxsize) -> Due:
-        """Returns what of ``actions`` may be done at ``now``, in their order: ``most`` of it, what was not
-        tried yet before all else. Where that is ``most`` already, those after them are not looked at."""
+        """Returns the first ``most`` of ``actions`` that may be performed at ``now``, new ones first.
+
+        After more than ``most`` new actions the others are not looked at.
+        """
         self._follow_clock(now)
         self._forget(now)
         due, candidates = Due(), _Candidates()
@@ -142,17 +141,19 @@ class RetryBackoff:
             wait = self._wait(action, now)
             if wait > 0:
                 due.retry_after = min(wait, due.retry_after or wait)
-            elif entry := self._entry(action):
-                candidates.again[position] = (entry.last, action)
+                continue
+            candidates.actions[position] = action
+            if entry := self._entry(action):
+                candidates.last_attempts[position] = entry.last
             else:
-                candidates.new[position] = action
+                candidates.new.append(position)
             if len(candidates.new) > most:
                 break
-        due.actions, due.is_cut = candidates.first(most), candidates.number > most
+        due.actions, due.is_cut = candidates.first(most), len(candidates.actions) > most
         return due
 
     def _wait(self, action: Action, now: datetime) -> float:
-        """Returns the seconds until ``action`` may be done."""
+        """Returns the seconds until ``action`` may be performed."""
         if entry := self._entry(action):
             return (entry.last + entry.delay - now).total_seconds()
         former = self._entries.get(target(action))
@@ -161,13 +162,13 @@ class RetryBackoff:
     def note(
         self, key: str, action: Action, now: datetime, *, error: str = "", conflicting_manager: str = ""
     ) -> None:
-        """Takes down one more attempt."""
+        """Notes one more attempt."""
         entry, former = self._entry(action), self._entries.get(target(action))
         attempts = entry.attempts + 1 if entry else 1
         said = conflicting_manager or (entry.conflicting_manager if entry else "")
         turns = former.turns_at(now) + (entry is None) if former else 0.0
         self._entries.pop(target(action), None)
-        self._entries[target(action)] = entry = _Entry(
+        self._entries[target(action)] = entry = _Attempts(
             key, action, digest(action), desired_fields(action), attempts, now, error, said, turns
         )
         self._wanted.update(entry.desired_fields)
@@ -175,7 +176,7 @@ class RetryBackoff:
         _keep_if(attempts > 1 or turns > 0, self._repeated, target(action))
 
     def settle(self, key: str, actions: Iterable[Action]) -> None:
-        """Forgets why something was refused that is not among ``actions`` any more: nobody asks for it."""
+        """Forgets the errors of actions that are no longer planned."""
         if not self._refused:
             return
         planned = {target(action) for action in actions}
@@ -185,19 +186,20 @@ class RetryBackoff:
                 self._refused.discard(name)
 
     def errors(self, *keys: str) -> list[str]:
-        """Returns why the last attempts at what is still asked for were refused; of the ``keys`` only."""
+        """Returns why the last attempts for ``keys`` were refused, of actions that are still planned."""
         refused = (self._entries[name] for name in self._refused)
         return sorted(entry.error for entry in refused if entry.key in keys)
 
     def contested(self, *keys: str) -> list[str]:
-        """Returns what has no lasting effect, and who undoes it, in words; of the ``keys`` only."""
+        """Returns, in words, which actions for ``keys`` have no lasting effect, and who undoes them."""
         return sorted(self._contested(keys))
 
     def _contested(self, keys: Iterable[str]) -> Iterator[str]:
         for entry in (self._entries[name] for name in self._repeated):
             repeats = entry.attempts >= CONTESTED_FROM and not entry.is_remembered and self._holds(entry)
             if entry.key in keys and not entry.error and (repeats or entry.flaps):
-                yield f"{describe(entry.action)} has no lasting effect: {entry.conflicting_manager or 'somebody undoes it'}"
+                who = entry.conflicting_manager or "somebody undoes it"
+                yield f"{describe(entry.action)} has no lasting effect: {who}"
 
     def is_contested(self, action: Action) -> bool:
         """Returns whether the next attempt at ``action`` is one of many."""
@@ -205,19 +207,19 @@ class RetryBackoff:
         repeats = entry is not None and entry.attempts + 1 >= CONTESTED_FROM
         return repeats or (former is not None and former.flaps)
 
-    def _entry(self, action: Action) -> _Entry | None:
-        """Returns what is known of the very same action; another one on the object begins anew."""
+    def _entry(self, action: Action) -> _Attempts | None:
+        """Returns the attempts at the very same action; those of another one on the object do not count."""
         entry = self._entries.get(target(action))
         return entry if entry and entry.digest == digest(action) and self._holds(entry) else None
 
-    def _holds(self, entry: _Entry) -> bool:
-        """Whether nothing else was asked of its things since: then it was not somebody else who undid it, but
-        a policy went, or came back."""
-        return all(self._wanted[thing] == value for thing, value in entry.desired_fields.items())
+    def _holds(self, entry: _Attempts) -> bool:
+        """Whether the same is still desired of its fields. Otherwise the operator itself has undone it: a
+        policy went, or came back."""
+        return all(self._wanted[name] == value for name, value in entry.desired_fields.items())
 
     def _follow_clock(self, now: datetime) -> None:
-        """Where the clock was set back, what was done after ``now`` counts as done just now: else it would
-        have to wait until the clock is there again."""
+        """Where the clock was set back, attempts after ``now`` count as made at ``now``: else the next one
+        would have to wait until the clock is there again."""
         if self._latest and now < self._latest:
             for entry in self._entries.values():
                 entry.last = min(entry.last, now)
@@ -228,16 +230,16 @@ class RetryBackoff:
         if self._swept and now - self._swept < SWEEP:
             return
         self._swept = now
-        # After a roll-out there are thousands, and for a minute none of them is old.
-        aged = takewhile(lambda each: each[1].last < now - MEMORY, self._entries.items())
+        # After a roll-out there are thousands of entries, and for a minute none of them is old.
+        aged = takewhile(lambda item: item[1].last < now - MEMORY, self._entries.items())
         gone = [name for name, entry in aged if entry.is_over(now)]
         for name in gone:
             del self._entries[name]
         if gone:
             self._refused -= set(gone)
             self._repeated -= set(gone)
-            known = {thing for entry in self._entries.values() for thing in entry.desired_fields}
-            self._wanted = {thing: value for thing, value in self._wanted.items() if thing in known}
+            known = {name for entry in self._entries.values() for name in entry.desired_fields}
+            self._wanted = {name: value for name, value in self._wanted.items() if name in known}
 
 
 def _keep_if(condition: object, names: set[tuple[str, str]], name: tuple[str, str]) -> None:

@@ -1,4 +1,4 @@
-"""One queue of keys for level-based work: no key twice, failures again after a growing delay, for ever."""
+"""A queue of keys for level-based work: no key twice, failed keys again after a growing delay, for ever."""
 
 import asyncio
 import logging
@@ -12,21 +12,21 @@ from gpushare_core.kube.errors import asked_to_wait
 _log = logging.getLogger(__name__)
 
 Work = Callable[[str], Awaitable[float | None]]
-"""Gets a key; returns after how many seconds it wants to be called again by itself, if at all."""
+"""Key -> seconds after which it is to be called again by itself, if at all."""
 
 STEADY_SECONDS = 0.4
-"""In a large cluster something changes all the time: so often a key is worked on then, and no oftener."""
+"""Between two rounds of a key where something changes all the time, as in a large cluster."""
 FREE_ROUNDS = 10
-"""So many rounds of a key may follow each other by the debounce alone: what a policy needs takes some of
-them, one after the other."""
+"""Rounds of a key that follow each other by the debounce alone: a policy needs some, one after the other."""
 BEAT_SECONDS = 15.0
-"""After which an idle queue still shows that it lives."""
+"""Between two signs of life of an idle queue."""
 
 
 class PartlyFailedError(Exception):
-    """Raised by work of which something failed, and the rest is due again by itself after ``retry_after``
-    seconds, if at all: that does not wait for the backoff. What failed is not tried again before
-    ``asked_to_wait`` seconds."""
+    """Something of the work failed, and is not tried again before ``asked_to_wait`` seconds.
+
+    The rest is due again after ``retry_after`` seconds, if at all: it does not wait for the backoff.
+    """
 
     def __init__(self, message: str, retry_after: float | None = None, asked_to_wait: float = 0.0) -> None:
         super().__init__(message)
@@ -36,7 +36,7 @@ class PartlyFailedError(Exception):
 
 @dataclass(slots=True)
 class Debounce:
-    """What many changes ask for one after the other is done once: when it has stayed the same for ``seconds``."""
+    """Does once what many changes ask for: when that has stayed the same for ``seconds``."""
 
     seconds: float
     clock: Callable[[], float]
@@ -44,7 +44,7 @@ class Debounce:
     _since: float = field(default=float("-inf"), init=False)
 
     def seconds_left(self, asked: Hashable) -> float:
-        """Returns how long what is ``asked`` for now has to wait still; 0 when it is to be done."""
+        """Returns how long what is ``asked`` for now still has to wait."""
         if asked != self._asked:
             self._asked, self._since = asked, self.clock()
         return max(0.0, self._since + self.seconds - self.clock())
@@ -52,7 +52,7 @@ class Debounce:
 
 @dataclass(slots=True)
 class _Pace:
-    """How many rounds a key has had lately; one is forgotten every ``STEADY_SECONDS``."""
+    """How many rounds a key has had lately. One is forgotten every ``STEADY_SECONDS``."""
 
     rounds: float = 0.0
     last: float = float("-inf")
@@ -64,7 +64,7 @@ class _Pace:
         self.rounds, self.last = self.rounds_at(now) + 1, now
 
     def seconds_until_free(self, now: float) -> float:
-        """Never more than ``STEADY_SECONDS``, however many rounds a key has asked for by itself."""
+        """At most ``STEADY_SECONDS``, however many rounds a key has asked for by itself."""
         return min(1.0, self.rounds_at(now) - FREE_ROUNDS) * STEADY_SECONDS
 
 
@@ -75,20 +75,20 @@ class WorkQueue:
     clock: Callable[[], float]
     jitter: Jitter = random.random
     debounce: float = 0.1
-    """Further changes of the same key within this time are taken together."""
+    """Further changes of a key within this time are taken together."""
     first_backoff: float = 0.5
     longest_backoff: float = 60.0
     is_running: bool = field(default=False, init=False)
     last_beat: float = field(default=0.0, init=False)
-    """When the queue last showed that it lives."""
+    """The last sign of life."""
     _due: dict[str, float] = field(default_factory=dict, init=False)
     _failures: dict[str, int] = field(default_factory=dict, init=False)
     _paces: dict[str, _Pace] = field(default_factory=dict, init=False)
-    """Of keys that were worked on lately."""
+    """Of keys with rounds lately."""
     _changed: asyncio.Event = field(default_factory=asyncio.Event, init=False)
 
     def add(self, key: str, *, delay: float | None = None) -> None:
-        """Plans work on ``key`` after ``delay``, unless it is planned earlier. Without one that is the
+        """Plans work on ``key`` after ``delay``, unless it is planned earlier. By default ``delay`` is the
         debounce, which is longer for a key that has had many rounds lately."""
         now = self.clock()
         due = now + (self._debounce(key, now) if delay is None else delay)
@@ -102,12 +102,12 @@ class WorkQueue:
 
     @property
     def planned(self) -> int:
-        """How many keys are to be worked on, now or later."""
+        """Number of keys that are due, now or later."""
         return len(self._due)
 
     @property
     def failing(self) -> int:
-        """How many keys failed the last time."""
+        """Number of keys that failed the last time."""
         return len(self._failures)
 
     async def run(self, work: Work) -> None:

@@ -103,7 +103,7 @@ def _doubtful_status(action: actions.DoubtShareNode) -> Json:
             "type": condition.type,
             "status": condition.status,
             "reason": condition.reason,
-            "message": printable(condition.message, most_bytes=MESSAGE_BYTES),
+            "message": printable(condition.message, max_bytes=MESSAGE_BYTES),
             "lastTransitionTime": rfc3339(action.since),
         }
         for condition in action.conditions

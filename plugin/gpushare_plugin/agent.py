@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -224,21 +224,17 @@ class Agent:
         """Returns the state of one resource, the first that applies:
 
         1. one that another plugin serves, which has displaced this one;
-        2. one that is offered and not registered;
-        3. the first that is offered.
+        2. one that is offered, or was, and is not registered;
+        3. the first that is offered, or was; before there were any, the memory's.
         """
+        layout = self.state.offering.layout or self.state.last_layout
+        classes = layout.classes if layout else (ResourceClass.MEMORY,)
+        names = map(self.state.offering.dialect.resource_name, classes)
         states = {name: registrar.state for name, registrar in self._registrars.items()}
         displaced = (state for state in states.values() if state.displaced)
-        offered = [states[name] for name in self._offered_names()]
+        offered = [states[name] for name in names]
         missing = (state for state in offered if not state.registered)
         return next(displaced, next(missing, offered[0]))
-
-    def _offered_names(self) -> Sequence[str]:
-        """Returns the resources that are offered, or were; before there were any, the memory's."""
-        layout = self.state.offering.layout or self.state.last_layout
-        dialect = self.state.offering.dialect
-        classes = layout.classes if layout else (ResourceClass.MEMORY,)
-        return [dialect.resource_name(resource) for resource in classes]
 
     @property
     def is_registered(self) -> bool:
@@ -251,7 +247,7 @@ class Agent:
         which a restart would lose.
         """
         age = self._time() - self._assignment_reader.last_round
-        stuck = f"the books were looked at {age:.0f} s ago" if age > STUCK_AFTER else ""
+        stuck = f"the kubelet's assignments were read {age:.0f} s ago" if age > STUCK_AFTER else ""
         return stuck or self._heartbeat.problem()
 
     def readiness_problem(self) -> str:

@@ -52,7 +52,6 @@ class Heartbeat:
         self._heard = self.clock()
 
     async def run(self) -> None:
-        """Never returns."""
         while True:
             await self.beat()
             await asyncio.sleep(PERIOD)

@@ -47,7 +47,6 @@ class PluginState:
     """``changed`` is set by whoever changes something that the status or the offering follows from."""
 
     name: str
-    """Of the node."""
     share_node: GPUShareNode | None = None
     """None when the node is not shared (any more)."""
     share_node_problem: str = ""
@@ -73,7 +72,6 @@ class PluginState:
     """Of the cards. None before the first reading: then the GPUShareNode's record counts."""
     cordon: Cordon = NO_CORDON
     measured: MeasuredUse | None = None
-    """By the last measurement."""
     offering: Offering = field(default_factory=lambda: Offering(postponed=STARTING))
     last_layout: Layout | None = None
     """Kept when nothing is offered any more: pods may still hold units of it."""
@@ -115,12 +113,13 @@ class PluginState:
 
     def assignments(self, layout: Layout) -> NodeAssignments:
         """Returns what the kubelet has assigned, with the meaning of IDs in ``layout``."""
+        status = self.share_node.status if self.share_node else None
         return NodeAssignments(
             node=self.name,
             assigned=self.assigned,
             layout=layout,
             preferred=dict(self.preferred),
-            recorded=self._recorded_locks if layout.is_mixed else {},
+            recorded=recorded_locks(status, self.unshown_holders) if status and layout.is_mixed else {},
         )
 
     def node_assignments(self, offering: Offering) -> NodeAssignments | None:
@@ -232,10 +231,6 @@ class PluginState:
         if self.share_node is None:
             return frozenset()
         return unshown_holders(self.share_node.status, self.assigned, self.listed_since_restart, self.pods)
-
-    @property
-    def _recorded_locks(self) -> dict[str, ResourceClass]:
-        return recorded_locks(self.share_node.status, self.unshown_holders) if self.share_node else {}
 
     @property
     def unshown_starters(self) -> list[PodName]:

@@ -120,7 +120,7 @@ class Books:
         """Returns what is not as it must be on this namespace's pods, and on cards and nodes."""
         own = f"{self.namespace}/"
         found = differences(self.audited)
-        return [each for each in found if not each.pod or each.pod.startswith(own)]
+        return [difference for difference in found if not difference.pod or difference.pod.startswith(own)]
 
     def disagreements(self) -> list[str]:
         """As ``differences``, for people; empty when the books agree."""

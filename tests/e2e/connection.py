@@ -34,7 +34,7 @@ class Connection:
                 are_connected,
                 what="the schedulers are connected",
                 seconds=240,
-                describe=lambda policies: [condition(each, "SchedulerConfigured") for each in policies],
+                describe=lambda policies: [condition(policy, "SchedulerConfigured") for policy in policies],
             )
 
     def release(self) -> None:

@@ -27,17 +27,17 @@ def await_outcomes(
         seconds=seconds,
         describe=summary,
     )
-    return [each for each in seen if is_active(each)]
+    return [pod for pod in seen if is_active(pod)]
 
 
 def all_decided(items: Sequence[Json], *, pods: int, capacity: Sequence[int]) -> bool:
     active = [item for item in items if is_active(item)]
     if len(active) != pods:
         return False
-    running = [each for each in active if is_running(each)]
+    running = [pod for pod in active if is_running(pod)]
     largest = largest_free(running, capacity)
-    waiting = [each for each in active if not is_running(each)]
-    return all(is_refused(each) and asked(each) > largest for each in waiting)
+    waiting = [pod for pod in active if not is_running(pod)]
+    return all(is_refused(pod) and asked(pod) > largest for pod in waiting)
 
 
 def is_active(pod: Json) -> bool:
@@ -74,13 +74,13 @@ def largest_free(running: Sequence[Json], capacity: Sequence[int]) -> int:
 def summary(items: Sequence[Json]) -> dict[str, object]:
     """For a message: how many pods are in which state, and what some of them say."""
     active = [item for item in items if is_active(item)]
-    waiting = [each for each in active if not is_running(each)]
+    waiting = [pod for pod in active if not is_running(pod)]
     return {
         "phases": dict(Counter(item["status"].get("phase", "") for item in items)),
         "running": len(active) - len(waiting),
         "waiting": [
-            (each["metadata"]["name"], asked(each), condition(each, "PodScheduled").get("message", "bound"))
-            for each in waiting[:5]
+            (pod["metadata"]["name"], asked(pod), condition(pod, "PodScheduled").get("message", "bound"))
+            for pod in waiting[:5]
         ],
         "failed": [
             item["status"].get("message", "") for item in items if item["status"].get("phase") == "Failed"

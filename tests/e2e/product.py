@@ -34,7 +34,7 @@ class Product:
         """Wait until the policy is Ready at its present generation, and return it."""
 
         def ready(policies: Any) -> bool:
-            return any(named(each, policy) and is_ready(each) for each in policies)
+            return any(named(present, policy) and is_ready(present) for present in policies)
 
         seen = watch_until(
             self.cluster,
@@ -42,9 +42,9 @@ class Product:
             ready,
             what=f"policy {policy} Ready",
             seconds=seconds,
-            describe=lambda policies: [each.get("status") for each in policies],
+            describe=lambda policies: [policy.get("status") for policy in policies],
         )
-        return next(each for each in seen if named(each, policy))
+        return next(present for present in seen if named(present, policy))
 
     def delete(self, policy: str, *, seconds: float = 240.0) -> None:
         """Delete the policy and wait until everything was taken back."""
@@ -60,7 +60,7 @@ class Product:
             seconds=seconds,
             describe=lambda nodes: [node.get("status") for node in nodes if named(node, name)],
         )
-        return next(each for each in seen if named(each, name))
+        return next(policy for policy in seen if named(policy, name))
 
 
 def named(item: Json, name: str) -> bool:

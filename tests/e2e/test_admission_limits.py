@@ -46,7 +46,7 @@ def tiny(number: int) -> dict[str, str]:
     """As many keys as that, as short as can be, without values."""
     alphabet = string.ascii_letters + string.digits
     words = itertools.chain.from_iterable(itertools.product(alphabet, repeat=length) for length in (1, 2, 3))
-    return {"".join(each): "" for each in itertools.islice(words, number)}
+    return {"".join(letters): "" for letters in itertools.islice(words, number)}
 
 
 def full(number: int) -> dict[str, str]:
@@ -56,7 +56,7 @@ def full(number: int) -> dict[str, str]:
 
 def many(domain: str, number: int) -> Json:
     """Limits."""
-    return {f"{domain}/{each}": "1" for each in range(number)}
+    return {f"{domain}/{number}": "1" for number in range(number)}
 
 
 def container(name: object, limits: Json | None = None, env: list[Json] | None = None) -> Json:

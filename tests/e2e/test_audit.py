@@ -44,7 +44,7 @@ def run_pod(cluster: LocalCluster, namespace: str, name: str) -> None:
     watch_until(
         cluster,
         PODS.format(namespace=namespace),
-        lambda pods: any(each["metadata"]["name"] == name and is_running(each) for each in pods),
+        lambda pods: any(pod["metadata"]["name"] == name and is_running(pod) for pod in pods),
         what=f"pod {name} runs",
     )
 
@@ -115,7 +115,7 @@ def test_a_pod_that_the_kubelet_started_without_units_is_named(cluster: LocalClu
     watch_until(
         cluster,
         PODS.format(namespace=namespace),
-        lambda pods: any(each["metadata"]["name"] == "blind" and is_running(each) for each in pods),
+        lambda pods: any(pod["metadata"]["name"] == "blind" and is_running(pod) for pod in pods),
         what="it runs",
     )
     folder = str(cluster.node_path(NODE, KUBELET))
@@ -132,7 +132,7 @@ def test_a_pod_that_the_kubelet_started_without_units_is_named(cluster: LocalClu
 def unknown_resource(cluster: LocalCluster) -> str:
     """Returns one of ours that no plugin has registered on NODE since its kubelet began."""
     node = json.loads(cluster.kubectl("get", "node", NODE, "-o", "json"))
-    return next(each for each in (SLICE, CARD) if each not in node["status"]["allocatable"])
+    return next(resource for resource in (SLICE, CARD) if resource not in node["status"]["allocatable"])
 
 
 def await_ledger(cluster: LocalCluster, status: str, word: str) -> None:
@@ -150,7 +150,7 @@ def plugin_pod(cluster: LocalCluster) -> str:
     """Returns the name of the plugin's pod on NODE."""
     selector = "--selector=app.kubernetes.io/component=plugin"
     listed = json.loads(cluster.kubectl("get", "pods", "-n", SYSTEM, selector, "-o", "json"))["items"]
-    return str(next(each["metadata"]["name"] for each in listed if each["spec"]["nodeName"] == NODE))
+    return str(next(pod["metadata"]["name"] for pod in listed if pod["spec"]["nodeName"] == NODE))
 
 
 def test_while_a_policy_is_there_all_of_it_is_named(cluster: LocalCluster, product: Product) -> None:

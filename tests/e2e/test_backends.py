@@ -110,7 +110,7 @@ def test_people_connect_kube_scheduler_with_what_render_says(
     (shares,) = watch_until(
         cluster,
         PODS.format(namespace=namespace),
-        lambda pods: any(is_running(each) for each in pods),
+        lambda pods: any(is_running(pod) for pod in pods),
         what="a pod that shares a card runs",
     )
     assert json.loads(shares["metadata"]["annotations"]["gpushare.io/allocation"])["node"] == "gpu-1"
@@ -329,7 +329,7 @@ def test_volcanos_own_scheduler_chooses_cards_and_our_plugin_follows(
         create(cluster, namespace, bodies)
         pods = await_served(cluster, namespace, *together)
 
-    cards = {name: annotations(each)["volcano.sh/gpu-index"] for name, each in pods.items()}
+    cards = {name: annotations(pod)["volcano.sh/gpu-index"] for name, pod in pods.items()}
     assert [cards.pop(name) for name in "abc"] == ["0", "0", "1"], "4000 MiB do not fit beside 7000 of 8000"
     assert sorted(cards.values()) == ["0", "1"], "1000 MiB are left on card 0"
     assert all(int(annotations(pod)["volcano.sh/predicate-time"]) for pod in pods.values())
@@ -377,7 +377,7 @@ def await_served(cluster: LocalCluster, namespace: str, *names: str) -> dict[str
 
     def served(pods: Sequence[Json]) -> set[str]:
         running = (pod for pod in pods if is_running(pod))
-        return {each["metadata"]["name"] for each in running if keys <= annotations(each).keys()}
+        return {pod["metadata"]["name"] for pod in running if keys <= annotations(pod).keys()}
 
     pods = watch_until(
         cluster,

@@ -23,12 +23,12 @@ Fault = Callable[[LocalCluster], None]
 def kill_one(cluster: LocalCluster, prefix: str, container: str, *, node: str | None = None) -> None:
     """SIGKILL of the running container, as the kernel's OOM killer would."""
     record = next(
-        each
-        for each in cluster.containers()
-        if each.namespace == SYSTEM
-        and each.pod.startswith(prefix)
-        and each.state == "running"
-        and node in (None, each.node)
+        container
+        for container in cluster.containers()
+        if container.namespace == SYSTEM
+        and container.pod.startswith(prefix)
+        and container.state == "running"
+        and node in (None, container.node)
     )
     cluster.kill_container(namespace=SYSTEM, pod=record.pod, container=container)
 
@@ -79,7 +79,7 @@ def test_a_hundred_pods_at_once_fill_the_cards_and_the_rest_waits(
     ]
     create(cluster, namespace, bodies)
     pods = await_outcomes(cluster, namespace, pods=100, capacity=CARDS)
-    running = [each for each in pods if is_running(each)]
+    running = [pod for pod in pods if is_running(pod)]
     assert len(running) < len(pods)
     assert failed(pods) == []
 

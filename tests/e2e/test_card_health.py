@@ -97,7 +97,7 @@ def told(cluster: LocalCluster, namespace: str) -> list[str]:
     """Waits for an Event about a sick card; returns the names of the pods that have one."""
 
     def of_cards(found: Any) -> list[str]:
-        return [each["regarding"]["name"] for each in found if each["reason"] == "CardUnhealthy"]
+        return [event["regarding"]["name"] for event in found if event["reason"] == "CardUnhealthy"]
 
     return of_cards(
         watch_until(cluster, events(namespace), lambda found: bool(of_cards(found)), what="an Event on a pod")
@@ -110,7 +110,7 @@ def test_a_card_fails_under_a_pod_and_returns_by_proof(
 ) -> None:
     card = run(cluster, namespace, "old", 4)
     node = product.share_node(NODE, bool, what="its status")
-    (index,) = (each["index"] for each in node["status"]["cards"] if each["uuid"] == card)
+    (index,) = (present["index"] for present in node["status"]["cards"] if present["uuid"] == card)
     annotate(cluster, SIMULATE_ANNOTATION, f"xid={index}:79 repair={index}")
     sick = product.share_node(NODE, is_sick, what="the card is sick")
     assert f"card {index} ({card}): " in condition(sick, "CardsHealthy")["message"]

@@ -170,7 +170,7 @@ def test_from_nothing_to_shared_cards_through_an_upgrade_and_back_to_nothing(
     assert control_plane_files(small) != before
     pods = daemon_set_pods(get(small, paths.daemon_sets(SYSTEM))["items"])
     pulled = [{"name": "registry"}]
-    assert {name: each["imagePullSecrets"] for name, each in pods.items()} == dict.fromkeys(pods, pulled)
+    assert {name: pod["imagePullSecrets"] for name, pod in pods.items()} == dict.fromkeys(pods, pulled)
     assert pods.keys() == {"plugin", "extender"}
     with own_namespace(small) as namespace:
         create(small, namespace, [pod("before", {"main": 4})])

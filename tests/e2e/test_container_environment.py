@@ -8,7 +8,7 @@ from tests.e2e.observe import PODS, watch_until
 from tests.e2e.outcomes import is_running
 from tests.e2e.workloads import CARD, MEMORY, SLICE, create, pod
 
-from gpushare_core.audit.difference import Kind
+from gpushare_core.audit.difference import DifferenceKind
 from gpushare_core.text.json_object import Json
 from gpushare_localcluster.cluster import LocalCluster
 from gpushare_localcluster.errors import LocalClusterError
@@ -136,7 +136,7 @@ def test_what_a_config_map_brings_wins_and_the_auditor_names_it(
         "the auditor names what the container sees, and nothing else",
         lambda: (
             {difference.kind for difference in read_books(cluster, namespace).differences()}
-            == {Kind.ENVIRONMENT_DIFFERS}
+            == {DifferenceKind.ENVIRONMENT_DIFFERS}
         ),
         timeout=20,
         interval=0.5,

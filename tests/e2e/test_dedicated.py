@@ -54,7 +54,7 @@ def await_running(cluster: LocalCluster, namespace: str, *names: str) -> dict[st
 
 
 def schedulers_of(pods: dict[str, Json]) -> dict[str, str]:
-    return {name: each["spec"]["schedulerName"] for name, each in pods.items()}
+    return {name: pod["spec"]["schedulerName"] for name, pod in pods.items()}
 
 
 def with_scheduler(name: str, scheduler: str) -> Json:
@@ -65,7 +65,7 @@ def with_scheduler(name: str, scheduler: str) -> Json:
 
 def condition(cluster: LocalCluster, kind: str) -> Any:
     conditions = get(cluster, f"{paths.POLICIES}/default")["status"]["conditions"]
-    return next(each for each in conditions if each["type"] == kind)
+    return next(condition for condition in conditions if condition["type"] == kind)
 
 
 @pytest.mark.usefixtures("rights")
@@ -131,7 +131,7 @@ def why_waiting(pod: Json) -> str:
         for condition in conditions
         if condition["type"] == "PodScheduled" and condition["status"] == "False"
     )
-    return next((str(each.get("message", "")) for each in refused), "")
+    return next((str(condition.get("message", "")) for condition in refused), "")
 
 
 def test_without_the_rights_to_it_the_condition_says_what_to_apply(
@@ -176,11 +176,11 @@ def test_pods_come_to_it_by_name_or_by_the_policy_and_others_are_left_alone(
     pods = watch_until(
         cluster,
         PODS.format(namespace=namespace),
-        lambda pods: any(why_waiting(each) for each in pods if each["metadata"]["name"] == "too-much"),
+        lambda pods: any(why_waiting(pod) for pod in pods if pod["metadata"]["name"] == "too-much"),
         what="too-much is refused",
-        describe=lambda pods: [each["status"] for each in pods],
+        describe=lambda pods: [pod["status"] for pod in pods],
     )
-    seen = {each["metadata"]["name"]: each for each in pods}
+    seen = {pod["metadata"]["name"]: pod for pod in pods}
     assert "insufficient GPU memory in one card: asked 17, largest free 16" in why_waiting(seen["too-much"])
     assert schedulers_of(seen) == {
         "named": OURS,

@@ -123,7 +123,7 @@ def assigned(pods: list[Json], dialect: str) -> bool:
     """Whether every pod that runs says, in the words of its system, that it has its card."""
     keys = [key for key in DIALECTS[dialect].codec.assignment_keys if key.lower().endswith("assigned")]
     running = [pod for pod in pods if is_running(pod)]
-    return all(each["metadata"].get("annotations", {}).get(key) == "true" for each in running for key in keys)
+    return all(pod["metadata"].get("annotations", {}).get(key) == "true" for pod in running for key in keys)
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
@@ -160,9 +160,9 @@ def test_published_scenario(
 
 def check_annotations(pods: list[Json], scenario: Scenario) -> None:
     running = [pod for pod in pods if is_running(pod)]
-    for each in running:
-        units, _, index = scenario.pods[each["metadata"]["name"]]
-        read = read_annotations(scenario.dialect, each["metadata"]["annotations"])
+    for body in running:
+        units, _, index = scenario.pods[body["metadata"]["name"]]
+        read = read_annotations(scenario.dialect, body["metadata"]["annotations"])
         found = {value for key, value in read.items() if not key.lower().endswith("time")}
         assert {units, index, True} <= found
     if scenario.dialect == "aliyun.com":

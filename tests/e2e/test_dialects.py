@@ -85,7 +85,7 @@ def test_labels_and_numbers_of_cards_are_shown_and_the_administrators_label_stay
 
 def test_the_scheduler_is_connected_for_the_names_of_both(cluster: LocalCluster) -> None:
     runs = get(cluster, "/apis/batch/v1/namespaces/gpushare-system/jobs")["items"]
-    last = max(runs, key=lambda each: int(each["metadata"]["labels"]["gpushare.io/sequence"]))
+    last = max(runs, key=lambda pod: int(pod["metadata"]["labels"]["gpushare.io/sequence"]))
     args = last["spec"]["template"]["spec"]["containers"][0]["args"]
     assert {"aliyun.com/gpu-mem", "enflame.com/gcu-memory"} <= set(args)
     assert "nvidia.com/gpu" not in args

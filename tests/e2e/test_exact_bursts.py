@@ -49,7 +49,7 @@ def pods_on_cards(cluster: LocalCluster, namespace: str) -> Counter[str]:
     pods = watch_until(
         cluster,
         PODS.format(namespace=namespace),
-        lambda seen: sum(is_active(each) and is_running(each) for each in seen) == PODS_AT_ONCE,
+        lambda seen: sum(is_active(pod) and is_running(pod) for pod in seen) == PODS_AT_ONCE,
         what=f"{PODS_AT_ONCE} pods run",
         seconds=120,
         describe=summary,

@@ -82,7 +82,7 @@ def test_the_lease_is_held_while_pods_are_bound_and_given_back_afterwards(
 
     def is_held(leases: Sequence[Json]) -> bool:
         ours = [lease for lease in leases if lease["metadata"]["name"] == "gpushare-extender"]
-        return any(our["spec"].get("holderIdentity") for our in ours)
+        return any(lease["spec"].get("holderIdentity") for lease in ours)
 
     create(cluster, namespace, [pod("bound", {"main": 4}, on="gpu-1")])
     watch_until(cluster, path, is_held, what="the Lease held", seconds=30)

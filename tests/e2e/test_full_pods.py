@@ -15,7 +15,7 @@ from tests.e2e.product import Product, policy
 from tests.e2e.test_manifests import ANNOTATION, allocation, as_extender, as_plugin_of, uid_of
 from tests.e2e.workloads import MEMORY, create, pod
 
-from gpushare_core.audit.difference import Kind
+from gpushare_core.audit.difference import DifferenceKind
 from gpushare_core.dialects.annotation_room import (
     MAX_ANNOTATIONS,
     MAX_BYTES,
@@ -115,15 +115,17 @@ def await_pod(cluster: LocalCluster, namespace: str, name: str, what: str, holds
         what=what,
         describe=lambda pods: [pod["status"] for pod in pods],
     )
-    return next(each for each in seen if each["metadata"]["name"] == name)
+    return next(pod for pod in seen if pod["metadata"]["name"] == name)
 
 
 @pytest.mark.parametrize(
     ("body", "words"),
     [
         *(
-            pytest.param(asking(filler(MAX_BYTES - 10), resource=each), ["262134 bytes", "196608"], id=each)
-            for each in RESOURCES
+            pytest.param(
+                asking(filler(MAX_BYTES - 10), resource=resource), ["262134 bytes", "196608"], id=resource
+            )
+            for resource in RESOURCES
         ),
         pytest.param(
             asking(filler(ALLOWED + 1)), [f"{ALLOWED + 1} bytes", "shorten them"], id="one byte more"
@@ -240,7 +242,7 @@ def test_a_pod_of_the_most_units_runs_and_ends_and_one_of_more_is_refused(
     watch_until(
         cluster,
         PODS.format(namespace=namespace),
-        lambda pods: any(f"a pod may have {MAX_UNITS}" in each["status"].get("message", "") for each in pods),
+        lambda pods: any(f"a pod may have {MAX_UNITS}" in pod["status"].get("message", "") for pod in pods),
         what="the plugin refuses the other, with the reason",
     )
     create(cluster, namespace, [pod("most", {"main": MAX_UNITS}, on=fine_units)])
@@ -293,7 +295,7 @@ def test_one_that_was_bound_before_ends_once_its_annotations_are_taken_away(
     wait_until(
         "the auditor names it",
         lambda: (
-            Kind.UNWRITABLE
+            DifferenceKind.UNWRITABLE
             in {difference.kind for difference in read_books(cluster, namespace).differences()}
         ),
         timeout=20,

@@ -125,7 +125,7 @@ def test_what_is_not_heard_of_is_not_true(cluster: LocalCluster, product: Produc
     watch_until(
         cluster,
         leases(SYSTEM),
-        lambda known: any(named(each, f"plugin.{NODE}") for each in known),
+        lambda known: any(named(lease, f"plugin.{NODE}") for lease in known),
         what="the plugin has renewed its Lease",
     )
     cluster.kill_node(NODE)
@@ -142,10 +142,10 @@ def test_what_is_not_heard_of_is_not_true(cluster: LocalCluster, product: Produc
         seen = watch_until(
             cluster,
             POLICIES,
-            lambda policies: any(named(each, "default") and not is_ready(each) for each in policies),
+            lambda policies: any(named(policy, "default") and not is_ready(policy) for policy in policies),
             what="the policy is not Ready",
         )
-        policy = next(each for each in seen if named(each, "default"))
+        policy = next(policy for policy in seen if named(policy, "default"))
         assert f"{NODE}: the node itself is not Ready" in condition(policy, "Ready")["message"]
         assert policy["status"]["nodes"]["summary"] == "2/3"
     finally:

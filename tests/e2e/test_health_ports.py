@@ -26,7 +26,7 @@ def pod_of(cluster: LocalCluster, component: str) -> Json:
     label = "app.kubernetes.io/component"
     pods: list[Json] = get(cluster, PODS.format(namespace=SYSTEM))["items"]
     found = [pod for pod in pods if pod["metadata"]["labels"].get(label) == component]
-    return next(each for each in found if component != "plugin" or each["spec"]["nodeName"] == "gpu-1")
+    return next(pod for pod in found if component != "plugin" or pod["spec"]["nodeName"] == "gpu-1")
 
 
 def health_port(pod: Json) -> tuple[str, int]:

@@ -102,7 +102,7 @@ class TestImage:
         names = {Path(path).name for path in programs}
         assert {name for name in names if not name.startswith("python")} == {
             COMMAND,
-            *(f"gpushare-{each}" for each in PROGRAMS),
+            *(f"gpushare-{program}" for program in PROGRAMS),
         }
 
     def test_each_program_has_its_modules(self, image: Image) -> None:
@@ -203,9 +203,9 @@ def run_user(cluster: LocalCluster) -> None:
     watch_until(
         cluster,
         PODS.format(namespace="default"),
-        lambda pods: any(is_running(each) for each in pods),
+        lambda pods: any(is_running(pod) for pod in pods),
         what="pod user runs in a real container",
-        describe=lambda pods: [each.get("status") for each in pods],
+        describe=lambda pods: [pod.get("status") for pod in pods],
     )
 
 

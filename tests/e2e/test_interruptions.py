@@ -38,8 +38,8 @@ def kill_operator(cluster: LocalCluster) -> None:
             if container.container == "operator" and container.state == "running"
         ]
         try:
-            for each in running:
-                cluster.kill_container(namespace=SYSTEM, pod=each.pod, container="operator")
+            for operator in running:
+                cluster.kill_container(namespace=SYSTEM, pod=operator.pod, container="operator")
         except LocalClusterError:  # it ended between the look and the kill
             return False
         return bool(running)

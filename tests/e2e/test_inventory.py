@@ -75,9 +75,9 @@ def run(cluster: LocalCluster, namespace: str, name: str, units: int) -> Contain
     watch_until(
         cluster,
         PODS.format(namespace=namespace),
-        lambda pods: any(each["metadata"]["name"] == name and is_running(each) for each in pods),
+        lambda pods: any(pod["metadata"]["name"] == name and is_running(pod) for pod in pods),
         what=f"pod {name} runs",
-        describe=lambda pods: [each.get("status") for each in pods],
+        describe=lambda pods: [pod.get("status") for pod in pods],
     )
     return cluster.container(namespace=namespace, pod=name, container="main")
 
@@ -144,7 +144,7 @@ def test_a_changed_file_is_followed_and_a_broken_one_harms_nobody(
         lambda it: "the card is gone" in condition(it, "CardsHealthy").get("message", ""),
         what="the pods' card is gone",
     )
-    (kept,) = (each for each in gone["status"]["cards"] if each["uuid"] == held)
+    (kept,) = (card for card in gone["status"]["cards"] if card["uuid"] == held)
     assert (kept["allocatedUnits"], kept["health"]) == (8, "Unhealthy")
     write(cluster, "inventory.yaml", inventory(card(0), card(1), card(2)))
     product.share_node(NODE, lambda it: condition(it, "CardsHealthy")["status"] == "True", what="it is back")

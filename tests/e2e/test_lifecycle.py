@@ -47,12 +47,12 @@ def await_no_capacity(cluster: LocalCluster, node: str) -> None:
         cluster,
         NODES,
         lambda nodes: any(
-            named(each, node) and not any(OURS in str(each["status"][part]) for part in CAPACITY)
-            for each in nodes
+            named(present, node) and not any(OURS in str(present["status"][part]) for part in CAPACITY)
+            for present in nodes
         ),
         what=f"{node} does not show our resource",
         seconds=360,
-        describe=lambda nodes: [each["status"]["capacity"] for each in nodes],
+        describe=lambda nodes: [node["status"]["capacity"] for node in nodes],
     )
 
 
@@ -110,7 +110,7 @@ def schedules(
     watch_until(
         cluster,
         PODS.format(namespace=namespace),
-        lambda pods: any(each["metadata"]["name"] == name and is_running(each) for each in pods),
+        lambda pods: any(pod["metadata"]["name"] == name and is_running(pod) for pod in pods),
         what=f"ordinary pod {name} runs",
         seconds=90,
     )
@@ -133,7 +133,7 @@ def come_and_go(cluster: LocalCluster, product: Product, namespace: str, nodes: 
     watch_until(
         cluster,
         PODS.format(namespace=namespace),
-        lambda pods: len(pods) == 4 and all(is_running(each) for each in pods),
+        lambda pods: len(pods) == 4 and all(is_running(pod) for pod in pods),
         what="all pods run",
     )
     product.delete("default")
@@ -142,7 +142,7 @@ def come_and_go(cluster: LocalCluster, product: Product, namespace: str, nodes: 
     await_nothing_offered(cluster)
     schedules(cluster, namespace, "after")
     running = get(cluster, PODS.format(namespace=namespace))["items"]
-    assert all(is_running(each) for each in running)
+    assert all(is_running(pod) for pod in running)
     assert len(running) == 5
 
 
@@ -193,9 +193,9 @@ def test_two_policies_never_share_a_node(cluster: LocalCluster, product: Product
     conflicted = watch_until(
         cluster,
         "/apis/gpushare.io/v1alpha1/gpusharepolicies",
-        lambda policies: any("gpu-1" in conflict(each) for each in policies),
+        lambda policies: any("gpu-1" in conflict(policy) for policy in policies),
         what="the later policy says which node it lost",
-        describe=lambda policies: [json.dumps(each.get("status")) for each in policies],
+        describe=lambda policies: [json.dumps(policy.get("status")) for policy in policies],
     )
     assert len(conflicted) == 2
     owners = {item["metadata"]["name"]: item["spec"]["policy"] for item in get(cluster, SHARE_NODES)["items"]}

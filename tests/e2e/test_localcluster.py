@@ -275,9 +275,9 @@ def states(program: str) -> list[str]:
     """The states (proc_pid_stat(5)) of the processes by that name below the test's own."""
     ours = processes.below(list(processes.running()), os.getpid())
     return [
-        Path(f"/proc/{our.pid}/stat").read_text().rpartition(")")[2].split()[0]
-        for our in ours
-        if processes.program(our.pid) == program
+        Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0]
+        for process in ours
+        if processes.program(process.pid) == program
     ]
 
 

@@ -107,7 +107,7 @@ def test_nobody_may_do_more(cluster: LocalCluster, who: str, verb: str, what: st
 @pytest.mark.parametrize("kind", ["ClusterRole", "Role"])
 def test_no_role_has_a_wildcard(cluster: LocalCluster, kind: str) -> None:
     rendered = yaml.safe_load_all(cluster.kubectl("kustomize", str(ROOT / "manifests")))
-    rules = [rule for each in rendered if each["kind"] == kind for rule in each["rules"]]
+    rules = [rule for body in rendered if body["kind"] == kind for rule in body["rules"]]
     assert rules
     assert not any("*" in values for rule in rules for values in rule.values())
 
@@ -152,15 +152,17 @@ def test_an_ordinary_pod_is_turned_away_by_the_conditions_of_two_policies(
     watch_until(
         cluster,
         POLICIES,
-        lambda found: any("gpushare.io/admission" in each["metadata"].get("labels", {}) for each in found),
+        lambda found: any(
+            "gpushare.io/admission" in policy["metadata"].get("labels", {}) for policy in found
+        ),
         what="a policy says what nodes serve",
     )
     pods = [pod(f"plain-{number}", {"main": 0}) for number in range(PODS_MADE)]
-    for each in pods:
-        each["spec"]["containers"][0]["resources"] = {"limits": {"cpu": "1", "memory": "1Gi"}}
+    for body in pods:
+        body["spec"]["containers"][0]["resources"] = {"limits": {"cpu": "1", "memory": "1Gi"}}
     before = turned_away(cluster)
-    body = json.dumps({"apiVersion": "v1", "kind": "List", "items": pods})
-    cluster.kubectl("create", "--dry-run=server", "-n", namespace, "-f", "-", stdin=body)
+    pods_list = json.dumps({"apiVersion": "v1", "kind": "List", "items": pods})
+    cluster.kubectl("create", "--dry-run=server", "-n", namespace, "-f", "-", stdin=pods_list)
     more = {name: count - before.get(name, 0) for name, count in turned_away(cluster).items()}
     looked = {name: count for name, count in more.items() if count >= PODS_MADE}
     assert looked.keys() == {"gpushare-requests", "gpushare-dialect-environments"}
@@ -174,9 +176,9 @@ def turned_away(cluster: LocalCluster) -> dict[str, float]:
     """By policy: how many created objects its conditions have let pass without a further look."""
     counted = "apiserver_admission_match_condition_evaluation_seconds"
     (family,) = [
-        each
-        for each in text_string_to_metric_families(cluster.kubectl("get", "--raw", "/metrics"))
-        if each.name == counted
+        family
+        for family in text_string_to_metric_families(cluster.kubectl("get", "--raw", "/metrics"))
+        if family.name == counted
     ]
     return {
         sample.labels["name"]: sample.value
@@ -227,7 +229,7 @@ def test_a_plugin_changes_pods_of_its_own_node_only(cluster: LocalCluster, names
     watch_until(
         cluster,
         PODS.format(namespace=namespace),
-        lambda pods: any(is_running(each) for each in pods),
+        lambda pods: any(is_running(pod) for pod in pods),
         what="the pod runs",
     )
     path = f"{PODS.format(namespace=namespace)}/there"

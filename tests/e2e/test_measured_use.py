@@ -37,7 +37,7 @@ def used(share_node: Json) -> list[str]:
     """Of the node, of its cards, and of all containers."""
     status = share_node["status"]
     shares = [share for card in status["cards"] for share in card["pods"]]
-    return [status["memory"]["used"], *(each["usedMemory"] for each in (*status["cards"], *shares))]
+    return [status["memory"]["used"], *(entry["usedMemory"] for entry in (*status["cards"], *shares))]
 
 
 def until_used(product: Product, *expected: str) -> Json:
@@ -58,7 +58,7 @@ def until_shown(cluster: LocalCluster, size: int) -> None:
 
     wait_until(
         f"{size} bytes in the metrics",
-        lambda: [float(each) for each in shown()] == [float(size)],
+        lambda: [float(figure) for figure in shown()] == [float(size)],
         timeout=30,
         interval=0.2,
         explain=lambda: str(shown()),
@@ -68,7 +68,7 @@ def until_shown(cluster: LocalCluster, size: int) -> None:
 def until_events(cluster: LocalCluster, namespace: str, *reasons: str) -> None:
     def told(events: list[Json]) -> list[str]:
         ours = [event for event in events if event.get("reportingController") == "gpushare-plugin"]
-        return [our["reason"] for our in sorted(ours, key=lambda each: str(each["eventTime"]))]
+        return [event["reason"] for event in sorted(ours, key=lambda event: str(event["eventTime"]))]
 
     watch_until(
         cluster,
@@ -87,7 +87,7 @@ def test_a_load_comes_grows_past_what_was_asked_for_and_goes(
     watch_until(
         cluster,
         PODS.format(namespace=namespace),
-        lambda pods: any(is_running(each) for each in pods),
+        lambda pods: any(is_running(pod) for pod in pods),
         what="the pod runs",
     )
     load(cluster, namespace, "2Gi")

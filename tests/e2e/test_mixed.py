@@ -38,7 +38,7 @@ def await_offered(cluster: LocalCluster, *expected: int) -> None:
     """Wait until the node has so many cards, slices and units of memory, as capacity and as allocatable."""
 
     def shown(nodes: Any, field: str) -> tuple[int, ...]:
-        (node,) = (each for each in nodes if each["metadata"]["name"] == NODE)
+        (node,) = (node for node in nodes if node["metadata"]["name"] == NODE)
         return tuple(int(node["status"][field].get(name, 0)) for name in (CARD, SLICE, MEMORY))
 
     watch_until(
@@ -84,7 +84,7 @@ def test_of_pods_that_race_for_the_last_free_card_one_wins_and_the_others_follow
     await_offered(cluster, 4, 2, 86)
     racing = [asking("halves", 1, SLICE), asking("memory", 10, MEMORY), asking("whole", 1, CARD)]
     create(cluster, namespace, racing)
-    waiting = {each["metadata"]["name"] for each in racing}
+    waiting = {pod["metadata"]["name"] for pod in racing}
     while waiting:
         waiting -= winner(cluster, namespace, waiting)
         await_agreement(cluster, namespace)
@@ -130,12 +130,12 @@ def test_locks_outlive_the_kubelet_and_the_plugin(
     product.share_node(NODE, lambda node: in_use(node) == 12, what="all units are in use")
     with versions(cluster, SHARE_NODES, NODE) as seen:
         cluster.restart_kubelet(NODE)
-        wait_until("the kubelet is away", lambda: not all(is_true(each, "Registered") for each in seen))
+        wait_until("the kubelet is away", lambda: not all(is_true(node, "Registered") for node in seen))
         product.share_node(NODE, lambda node: is_true(node, "Registered"), what="it is back")
         await_offered(cluster, 1, 6, 172)
         restart_plugin(cluster, product)
         await_offered(cluster, 1, 6, 172)
-    assert {in_use(each) for each in seen} == {12}
+    assert {in_use(node) for node in seen} == {12}
     run(cluster, namespace, asking("whole", 1, CARD))
     await_offered(cluster, 1, 4, 86)
 

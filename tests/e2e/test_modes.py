@@ -44,7 +44,7 @@ def run(cluster: LocalCluster, namespace: str, name: str, amount: int, resource:
     watch_until(
         cluster,
         PODS.format(namespace=namespace),
-        lambda pods: any(each["metadata"]["name"] == name and is_running(each) for each in pods),
+        lambda pods: any(pod["metadata"]["name"] == name and is_running(pod) for pod in pods),
         what=f"pod {name} runs",
     )
     return read_books(cluster, namespace).environment[Key(namespace, name, "main")].cards
@@ -70,8 +70,8 @@ def test_two_slices_are_of_two_cards_and_both_halves_of_a_card_are_used(
     cluster: LocalCluster, namespace: str
 ) -> None:
     cards = [run(cluster, namespace, f"pod-{number}", 2, SLICE) for number in range(4)]
-    assert all(len(set(each)) == 2 for each in cards)
-    used = [card for each in cards for card in each]
+    assert all(len(set(pair)) == 2 for pair in cards)
+    used = [card for pair in cards for card in pair]
     assert {card: used.count(card) for card in used} == dict.fromkeys(used, 2)
     assert len(set(used)) == CARDS
 
@@ -131,7 +131,7 @@ def test_a_change_of_mode_waits_for_the_pods_that_hold_slices(
     watch_until(
         cluster,
         PODS.format(namespace=namespace),
-        lambda pods: any(each["metadata"]["name"] == "memory" and is_running(each) for each in pods),
+        lambda pods: any(pod["metadata"]["name"] == "memory" and is_running(pod) for pod in pods),
         what="a pod that asks for memory runs where slices were",
     )
     product.apply(three_modes_policy())

@@ -177,10 +177,10 @@ def await_shown(cluster: LocalCluster, node: str, wanted: Mapping[str, Any], *, 
     watch_until(
         cluster,
         NODES,
-        lambda nodes: any(named(each, node) and shown(each) == wanted for each in nodes),
+        lambda nodes: any(named(present, node) and shown(present) == wanted for present in nodes),
         what=f"{node} shows {wanted} and nothing else",
         seconds=seconds,
-        describe=lambda nodes: [shown(each) for each in nodes if named(each, node)],
+        describe=lambda nodes: [shown(present) for present in nodes if named(present, node)],
     )
 
 

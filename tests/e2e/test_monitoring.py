@@ -86,7 +86,7 @@ def discovered(body: Json) -> list[Json]:
     metadata, status = body["metadata"], body["status"]
     words = {"label": metadata["labels"], "annotation": metadata.get("annotations", {})}
     meta = {
-        f"__meta_kubernetes_pod_{kind}_{''.join(each if each.isalnum() else '_' for each in key)}": value
+        f"__meta_kubernetes_pod_{kind}_{''.join(sign if sign.isalnum() else '_' for sign in key)}": value
         for kind, pairs in words.items()
         for key, value in pairs.items()
     }
@@ -134,11 +134,12 @@ class Prometheus:
         """Returns the labels of each series, with its value as ``value``."""
         _, content = read(self.cluster, f"http://{LISTEN}/api/v1/query?query={quote(expression)}")
         return [
-            {**each["metric"], "value": each["value"][1]} for each in json.loads(content)["data"]["result"]
+            {**sample["metric"], "value": sample["value"][1]}
+            for sample in json.loads(content)["data"]["result"]
         ]
 
     def firing(self) -> set[str]:
-        return {each["alertname"] for each in self.query('ALERTS{alertstate="firing"}')}
+        return {alert["alertname"] for alert in self.query('ALERTS{alertstate="firing"}')}
 
     def await_firing(self, alert: str) -> None:
         wait_until(
@@ -172,13 +173,13 @@ def answers(prometheus: Prometheus) -> bool:
 
 def test_it_reads_every_program(prometheus: Prometheus) -> None:
     def programs() -> set[str]:
-        return {each["program"] for each in prometheus.query("gpushare_build_info")}
+        return {sample["program"] for sample in prometheus.query("gpushare_build_info")}
 
     wanted = {"gpushare-operator", "gpushare-plugin", "gpushare-extender"}
     wait_until(
         "all programs are read", lambda: programs() == wanted, timeout=60, explain=lambda: str(programs())
     )
-    assert {each["value"] for each in prometheus.query("up")} == {"1"}
+    assert {sample["value"] for sample in prometheus.query("up")} == {"1"}
 
 
 def test_the_extender_answers_only_who_may_read_metrics(cluster: LocalCluster, token: str) -> None:
@@ -201,7 +202,7 @@ def test_units_are_told_by_namespace(cluster: LocalCluster, namespace: str, prom
     asked = f'sum(gpushare_namespace_units{{namespace="{namespace}"}})'
     wait_until(
         "its three units are told",
-        lambda: [each["value"] for each in prometheus.query(asked)] == ["3"],
+        lambda: [sample["value"] for sample in prometheus.query(asked)] == ["3"],
         timeout=60,
         explain=lambda: str(prometheus.query("gpushare_namespace_units")),
     )

@@ -41,11 +41,13 @@ def allocatable(cluster: LocalCluster, node: str, amount: int) -> None:
         cluster,
         NODES,
         lambda nodes: any(
-            named(each, node) and each["status"]["allocatable"].get(MEMORY, "0") == str(amount)
-            for each in nodes
+            named(present, node) and present["status"]["allocatable"].get(MEMORY, "0") == str(amount)
+            for present in nodes
         ),
         what=f"node {node} offers {amount} units",
-        describe=lambda nodes: [each["status"]["allocatable"] for each in nodes if named(each, node)],
+        describe=lambda nodes: [
+            present["status"]["allocatable"] for present in nodes if named(present, node)
+        ],
     )
 
 
@@ -194,8 +196,8 @@ def test_a_policy_applied_anew_with_other_cards_moves_no_running_pod(
         cluster,
         PODS.format(namespace=namespace),
         lambda pods: any(
-            named(each, "third") and "largest free 4" in condition(each, "PodScheduled").get("message", "")
-            for each in pods
+            named(pod, "third") and "largest free 4" in condition(pod, "PodScheduled").get("message", "")
+            for pod in pods
         ),
         what="there is room for no more than before",
     )
@@ -336,7 +338,7 @@ def test_a_node_that_reboots_keeps_its_promises(
     watch_until(
         cluster,
         PODS.format(namespace=namespace),
-        lambda pods: len(pods) == 6 and all(is_running(each) for each in pods),
+        lambda pods: len(pods) == 6 and all(is_running(pod) for pod in pods),
         what="six pods run",
     )
     cluster.kill_node("gpu-reboot")
@@ -344,10 +346,10 @@ def test_a_node_that_reboots_keeps_its_promises(
     watch_until(
         cluster,
         PODS.format(namespace=namespace),
-        lambda pods: all(rests(each) for each in pods) and restarted(pods),
+        lambda pods: all(rests(pod) for pod in pods) and restarted(pods),
         what="the pods came back, or were refused by the kubelet while the plugin was not there yet",
         seconds=120,
-        describe=lambda pods: [each["status"] for each in pods],
+        describe=lambda pods: [pod["status"] for pod in pods],
     )
     cluster.kubectl("delete", "pods", "--all", "-n", namespace)
     product.delete("reboot")
@@ -359,7 +361,7 @@ def await_unshared(cluster: LocalCluster, node: str) -> None:
     watch_until(
         cluster,
         SHARE_NODES,
-        lambda nodes: not any(named(each, node) for each in nodes),
+        lambda nodes: not any(named(present, node) for present in nodes),
         what=f"node {node} is no longer shared",
     )
 

@@ -70,7 +70,7 @@ def unmarked(cluster: LocalCluster) -> list[Json]:
 
 def differences(before: list[Json], after: list[Json]) -> str:
     """What was written, for the reader of a failure."""
-    earlier, later = (json.dumps(each, indent=1, sort_keys=True).splitlines() for each in (before, after))
+    earlier, later = (json.dumps(state, indent=1, sort_keys=True).splitlines() for state in (before, after))
     return "\n".join(difflib.unified_diff(earlier, later, "before", "after", lineterm="", n=8))
 
 
@@ -380,7 +380,7 @@ def test_so_does_the_one_that_replaces_it(cluster: LocalCluster) -> None:
         lambda pods: any(is_operator(pod) and replaces(pod, before) for pod in pods),
         what="another operator is placed",
     )
-    (after,) = [each for each in placed if is_operator(each) and replaces(each, before)]
+    (after,) = [pod for pod in placed if is_operator(pod) and replaces(pod, before)]
     assert after["spec"]["nodeName"].startswith("control-plane")
     cluster.kubectl("rollout", "status", "deployment/gpushare-operator", "-n", SYSTEM, "--timeout=60s")
 

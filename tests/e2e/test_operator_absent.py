@@ -160,7 +160,7 @@ def privileged(container: Json) -> None:
 def test_without_its_deployment_the_operator_brings_no_image_and_no_requests(
     absent: Place, written: Callable[[Json], Json]
 ) -> None:
-    for forge in (lambda each: each.update(EVIL), lambda each: each.update(GREEDY), privileged):
+    for forge in (lambda labels: labels.update(EVIL), lambda labels: labels.update(GREEDY), privileged):
         assert "ValidatingAdmissionPolicy" in absent.refusal(written(absent.plugin(forge)))
 
 

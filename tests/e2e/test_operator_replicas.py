@@ -131,7 +131,7 @@ def ask(product: Product, level: str) -> None:
 
 
 def is_written(product: Product, level: str) -> None:
-    product.share_node("gpu-1", lambda each: each["spec"].get("logLevel") == level, what=f"level {level}")
+    product.share_node("gpu-1", lambda node: node["spec"].get("logLevel") == level, what=f"level {level}")
 
 
 POLICY = policy("default", nodes=["gpu-1"])

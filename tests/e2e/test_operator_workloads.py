@@ -557,7 +557,7 @@ FORGERIES = [
 
 
 @pytest.mark.parametrize(
-    ("made", "forge", "refusal"), [pytest.param(*each[:3], id=each[3]) for each in FORGERIES]
+    ("made", "forge", "refusal"), [pytest.param(*forgery[:3], id=forgery[3]) for forgery in FORGERIES]
 )
 def test_a_forgery_is_refused_and_the_message_says_what_it_is(
     operator: Credentials, made: str, forge: Callable[[Json], Any], refusal: str
@@ -654,7 +654,7 @@ FORGED_OBJECTS = [
 
 
 @pytest.mark.parametrize(
-    ("made", "forge", "refusal"), [pytest.param(*each[:3], id=each[3]) for each in FORGED_OBJECTS]
+    ("made", "forge", "refusal"), [pytest.param(*forgery[:3], id=forgery[3]) for forgery in FORGED_OBJECTS]
 )
 def test_names_selectors_places_and_requests_are_the_operators(
     operator: Credentials, made: str, forge: Callable[[Json], Any], refusal: str
@@ -695,7 +695,7 @@ def test_runs_of_hostctl_are_too_few_to_crowd_a_node(cluster: LocalCluster, oper
             describe=lambda events: [event.get("message") for event in events],
         )
         pods = get(cluster, paths.pods(SYSTEM))["items"]
-        made = [each for each in pods if each["spec"].get("nodeName") == "nowhere"]
+        made = [pod for pod in pods if pod["spec"].get("nodeName") == "nowhere"]
         assert len(made) <= MAX_RUNS
     finally:
         cluster.kubectl("delete", "jobs", "-n", SYSTEM, *names, "--ignore-not-found", "--wait=false")

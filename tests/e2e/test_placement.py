@@ -152,10 +152,10 @@ def test_a_younger_policy_without_nodes_changes_nothing(cluster: LocalCluster, p
     watch_until(
         cluster,
         "/apis/gpushare.io/v1alpha1/gpusharepolicies",
-        lambda seen: any(each["metadata"]["name"] == "idle" and each.get("status") for each in seen),
+        lambda seen: any(policy["metadata"]["name"] == "idle" and policy.get("status") for policy in seen),
         what="the policy has a status",
         seconds=30,
-        describe=lambda seen: [each.get("status") for each in seen],
+        describe=lambda seen: [policy.get("status") for policy in seen],
     )
     product.await_ready("default")
     assert {item["metadata"]["name"] for item in get(cluster, jobs)["items"]} == before

@@ -65,7 +65,7 @@ def await_pods(cluster: LocalCluster, namespace: str, *running: str, seconds: fl
 
     def so(pods: Sequence[Json]) -> bool:
         active = (pod for pod in pods if is_active(pod) and is_running(pod))
-        return sorted(each["metadata"]["name"] for each in active) == sorted(running)
+        return sorted(pod["metadata"]["name"] for pod in active) == sorted(running)
 
     watch_until(
         cluster,
@@ -107,9 +107,9 @@ def await_event(cluster: LocalCluster, namespace: str, reason: str, name: str) -
         f"/apis/events.k8s.io/v1/namespaces/{namespace}/events",
         lambda seen: any(map(concerns, seen)),
         what=f"an Event {reason} on {name}",
-        describe=lambda seen: [(each["reason"], each["regarding"]["name"]) for each in seen],
+        describe=lambda seen: [(event["reason"], event["regarding"]["name"]) for event in seen],
     )
-    return str(next(each["note"] for each in events if concerns(each)))
+    return str(next(event["note"] for event in events if concerns(event)))
 
 
 def stays_waiting(cluster: LocalCluster, namespace: str, name: str, *, seconds: float = 8.0) -> None:
@@ -167,7 +167,7 @@ def test_slices_are_freed_on_as_many_cards_as_are_missing(cluster: LocalCluster,
     pods = watch_until(
         cluster,
         PODS.format(namespace=namespace),
-        lambda seen: any(each["metadata"]["name"] == "high" and is_running(each) for each in seen),
+        lambda seen: any(pod["metadata"]["name"] == "high" and is_running(pod) for pod in seen),
         what="high runs",
         seconds=90,
         describe=summary,
@@ -355,4 +355,4 @@ def test_one_eviction_is_enough_though_the_victim_is_replaced_at_once(
 def preempted_uids(cluster: LocalCluster, namespace: str) -> set[str]:
     """Returns the UIDs of the pods on which an Event says that they were preempted."""
     seen = get(cluster, f"/apis/events.k8s.io/v1/namespaces/{namespace}/events")["items"]
-    return {each["regarding"]["uid"] for each in seen if each["reason"] == "Preempted"}
+    return {event["regarding"]["uid"] for event in seen if event["reason"] == "Preempted"}

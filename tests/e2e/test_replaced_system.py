@@ -61,7 +61,7 @@ def asking(name: str, units: int) -> Json:
 
 def on_cards(share_node: Json) -> dict[str, list[int]]:
     """Pod -> units on each card."""
-    cards = sorted(share_node.get("status", {}).get("cards", []), key=lambda each: each["index"])
+    cards = sorted(share_node.get("status", {}).get("cards", []), key=lambda card: card["index"])
     found: dict[str, list[int]] = {}
     for card in cards:
         for share in card.get("pods", []):
@@ -71,15 +71,15 @@ def on_cards(share_node: Json) -> dict[str, list[int]]:
 
 def shown(cluster: LocalCluster, expected: dict[str, list[int]]) -> Json:
     (seen,) = (
-        each
-        for each in watch_until(
+        node
+        for node in watch_until(
             cluster,
             SHARE_NODES,
             lambda nodes: any(named(node, NODE) and on_cards(node) == expected for node in nodes),
             what=f"the status shows {expected}",
             describe=lambda nodes: [on_cards(node) for node in nodes],
         )
-        if named(each, NODE)
+        if named(node, NODE)
     )
     return seen
 
@@ -90,7 +90,7 @@ def running(cluster: LocalCluster, namespace: str) -> dict[str, tuple[str, int]]
     statuses = {
         pod["metadata"]["name"]: pod["status"]["containerStatuses"][0] for pod in pods if is_running(pod)
     }
-    return {name: (each["containerID"], each["restartCount"]) for name, each in statuses.items()}
+    return {name: (status["containerID"], status["restartCount"]) for name, status in statuses.items()}
 
 
 def test_there_and_back(cluster: LocalCluster, product: Product, namespace: str) -> None:
@@ -115,7 +115,7 @@ def test_there_and_back(cluster: LocalCluster, product: Product, namespace: str)
         lambda pods: any(named(pod, "too-much") and pod["status"]["phase"] == "Failed" for pod in pods),
         what="too-much is refused",
     )
-    (message,) = (each["status"]["message"] for each in refused if named(each, "too-much"))
+    (message,) = (pod["status"]["message"] for pod in refused if named(pod, "too-much"))
     assert "asked 8, largest free 6" in message
 
     cluster.restart_kubelet(NODE)

@@ -21,7 +21,7 @@ def run_pod(cluster: LocalCluster, namespace: str, name: str, **units: int) -> N
     watch_until(
         cluster,
         PODS.format(namespace=namespace),
-        lambda pods: any(each["metadata"]["name"] == name and is_running(each) for each in pods),
+        lambda pods: any(pod["metadata"]["name"] == name and is_running(pod) for pod in pods),
         what=f"pod {name} runs",
     )
 
@@ -75,8 +75,8 @@ def test_a_pod_bound_past_the_scheduler_gets_a_card_and_enters_the_books(
         cluster,
         PODS.format(namespace=namespace),
         lambda pods: any(
-            is_running(each) and "gpushare.io/allocation" in each["metadata"].get("annotations", {})
-            for each in pods
+            is_running(pod) and "gpushare.io/allocation" in pod["metadata"].get("annotations", {})
+            for pod in pods
         ),
         what="the pod runs and its allocation was written down",
     )
@@ -183,7 +183,7 @@ def test_a_pod_bound_past_the_scheduler_that_fits_no_card_fails_with_the_reason(
     pods = watch_until(
         cluster,
         PODS.format(namespace=namespace),
-        lambda pods: any(each["status"].get("phase") == "Failed" for each in pods),
+        lambda pods: any(pod["status"].get("phase") == "Failed" for pod in pods),
         what="the kubelet rejects the pod",
     )
     assert "asked 20" in pods[0]["status"]["message"]
@@ -204,7 +204,7 @@ def test_init_containers_lend_their_units_to_the_others(cluster: LocalCluster, n
     (running,) = watch_until(
         cluster,
         PODS.format(namespace=namespace),
-        lambda pods: any(is_running(each) for each in pods),
+        lambda pods: any(is_running(pod) for pod in pods),
         what="the pod runs",
     )
     assert '"cards":{"' in running["metadata"]["annotations"]["gpushare.io/allocation"]
@@ -218,7 +218,7 @@ def test_units_come_back_when_a_pod_ends(cluster: LocalCluster, namespace: str) 
     watch_until(
         cluster,
         PODS.format(namespace=namespace),
-        lambda pods: len(pods) == 8 and all(is_running(each) for each in pods),
+        lambda pods: len(pods) == 8 and all(is_running(pod) for pod in pods),
         what="8 pods fill the node",
     )
     create(cluster, namespace, [pod("next", {"main": 16}, on="gpu-2")])
@@ -227,7 +227,7 @@ def test_units_come_back_when_a_pod_ends(cluster: LocalCluster, namespace: str) 
     watch_until(
         cluster,
         PODS.format(namespace=namespace),
-        lambda pods: any(each["metadata"]["name"] == "next" and is_running(each) for each in pods),
+        lambda pods: any(pod["metadata"]["name"] == "next" and is_running(pod) for pod in pods),
         what="the waiting pod gets the card that became free",
     )
     assert read_books(cluster, namespace).disagreements() == []

@@ -55,7 +55,7 @@ def test_another_port_is_taken_over_and_the_former_one_left(
     watch_until(
         cluster,
         PODS.format(namespace=namespace),
-        lambda pods: any(is_running(each) for each in pods),
+        lambda pods: any(is_running(pod) for pod in pods),
         what="a pod that shares a card runs",
     )
 

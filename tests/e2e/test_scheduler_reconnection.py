@@ -19,8 +19,8 @@ JOBS = paths.jobs(SYSTEM)
 
 
 def condition(policies: Any, kind: str) -> dict[str, str]:
-    found = [each for item in policies for each in item.get("status", {}).get("conditions", ())]
-    return next((each for each in found if each["type"] == kind), {})
+    found = [condition for item in policies for condition in item.get("status", {}).get("conditions", ())]
+    return next((condition for condition in found if condition["type"] == kind), {})
 
 
 def await_reason(cluster: LocalCluster, kind: str, reason: str, *, seconds: float = 120.0) -> str:
@@ -31,7 +31,7 @@ def await_reason(cluster: LocalCluster, kind: str, reason: str, *, seconds: floa
         lambda policies: condition(policies, kind).get("reason") == reason,
         what=f"{kind} because of {reason}",
         seconds=seconds,
-        describe=lambda policies: [condition(policies, each) for each in (kind, "Degraded")],
+        describe=lambda policies: [condition(policies, type_) for type_ in (kind, "Degraded")],
     )
     return condition(seen, kind)["message"]
 

@@ -28,7 +28,7 @@ def times_of_runs(cluster: LocalCluster) -> list[tuple[str, str]]:
     pods = get(cluster, PODS.format(namespace=SYSTEM))["items"]
     runs = [pod for pod in pods if "batch.kubernetes.io/job-name" in pod["metadata"]["labels"]]
     ended = [run["status"]["containerStatuses"][0]["state"]["terminated"] for run in runs]
-    return sorted((each["startedAt"], each["finishedAt"]) for each in ended)
+    return sorted((run["startedAt"], run["finishedAt"]) for run in ended)
 
 
 def test_every_control_plane_is_connected_and_restored(
@@ -47,7 +47,7 @@ def test_every_control_plane_is_connected_and_restored(
     watch_until(
         cluster,
         PODS.format(namespace=namespace),
-        lambda pods: any(is_running(each) for each in pods),
+        lambda pods: any(is_running(pod) for pod in pods),
         what="a pod that shares a card runs",
     )
     product.delete("default")

@@ -44,7 +44,7 @@ def await_mark(cluster: LocalCluster, value: str) -> None:
         cluster,
         POLICIES,
         lambda found: any(
-            each["metadata"].get("labels", {}).get("gpushare.io/admission") == value for each in found
+            policy["metadata"].get("labels", {}).get("gpushare.io/admission") == value for policy in found
         ),
         what=f"a policy has the mark {value}",
     )

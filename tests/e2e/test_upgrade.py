@@ -65,7 +65,7 @@ class Versions:
         return self.released / "manifests" if version is Version.RELEASED else MANIFESTS
 
     def _sources(self) -> str:
-        return ":".join(str(self.released / each) for each in PACKAGES)
+        return ":".join(str(self.released / package) for package in PACKAGES)
 
 
 @pytest.fixture(scope="module")
@@ -158,9 +158,9 @@ class Upgrade:
         watch_until(
             self.cluster,
             PODS.format(namespace=self.namespace),
-            lambda pods: any(named(each, name) and is_running(each) for each in pods),
+            lambda pods: any(named(pod, name) and is_running(pod) for pod in pods),
             what=f"pod {name} runs",
-            describe=lambda pods: [each["status"] for each in pods],
+            describe=lambda pods: [pod["status"] for pod in pods],
         )
 
     def check(self, stage: str) -> None:

@@ -16,10 +16,10 @@ def traces(cluster: LocalCluster) -> dict[str, Any]:
     nodes = get(cluster, NODES)["items"]
     return {
         "labels": {
-            key: value for each in nodes for key, value in each["metadata"]["labels"].items() if OURS in key
+            key: value for node in nodes for key, value in node["metadata"]["labels"].items() if OURS in key
         },
         "annotations": [
-            key for each in nodes for key in each["metadata"].get("annotations", {}) if OURS in key
+            key for node in nodes for key in node["metadata"].get("annotations", {}) if OURS in key
         ],
         "share nodes": get(cluster, SHARE_NODES)["items"],
         "daemonsets": get(cluster, f"/apis/apps/v1/namespaces/{SYSTEM}/daemonsets")["items"],

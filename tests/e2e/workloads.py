@@ -32,7 +32,7 @@ def pod(
     """
     spec: Json = {
         "containers": [
-            container(each, amount, command=command, resource=resource) for each, amount in units.items()
+            container(name, amount, command=command, resource=resource) for name, amount in units.items()
         ],
         "terminationGracePeriodSeconds": 1,
         "restartPolicy": restart,

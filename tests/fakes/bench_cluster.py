@@ -1,4 +1,4 @@
-"""A cluster as the benchmark's rows use it: the stand-in for the API server, and a scheduler of no wisdom."""
+"""A cluster as the benchmark's rows use it: the fake API server, and a scheduler that does not choose."""
 
 import asyncio
 import contextlib
@@ -78,7 +78,8 @@ def _annotations(pod: Json, node: str, card: str, units: int) -> dict[str, str]:
 
 
 class PretendCluster(BenchCluster):
-    """No process of ours runs: what they would use and show is made up of what the scheduler has done."""
+    """Runs no process of ours: what a process would use and show is invented from what the scheduler has
+    done."""
 
     scheduler: Scheduler
     cpu: float = 0.0

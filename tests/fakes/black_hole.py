@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 ENOUGH = 3
-"""Connections that fill a queue for none: Linux takes one more, and drops what comes then."""
+"""Connections that fill a queue of size 0: Linux accepts one more, and drops the next ones."""
 
 
 @contextlib.contextmanager
@@ -28,15 +28,16 @@ def black_hole() -> Iterator[tuple[str, int]]:
 
 @contextlib.contextmanager
 def silent_behind_dead(patch: pytest.MonkeyPatch) -> Iterator[asyncio.Event]:
-    """Every name has two addresses in this event loop: one that is switched off, and a server that never says
-    a word. Yields what is set when the second one is tried."""
+    """Gives every name two addresses in this event loop: one that is switched off, and a server that never
+    sends a byte. Yields an event that is set when the second address is tried."""
     loop, tried = asyncio.get_running_loop(), asyncio.Event()
     sock_connect = loop.sock_connect
     with socket.create_server(("127.0.0.1", 0)) as silent, black_hole() as dead:
 
         async def addresses(*_: object, **__: object) -> object:
             return [
-                (socket.AF_INET, socket.SOCK_STREAM, 6, "", each) for each in (dead, silent.getsockname())
+                (socket.AF_INET, socket.SOCK_STREAM, 6, "", address)
+                for address in (dead, silent.getsockname())
             ]
 
         async def seen_to_connect(connecting: socket.socket, address: tuple[str, int]) -> None:

@@ -1,4 +1,4 @@
-"""What the books of fakes say, as core's auditor compares them: each read from whoever keeps it."""
+"""The four books of the fakes, as core's auditor compares them: each is read from its keeper."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -28,13 +28,14 @@ from gpushare_plugin.decide.units.unit_ids import known_numbers
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GivenContainer:
-    """What one container has, by its kubelet or by what its process was started with."""
+    """What one container has, by its kubelet, or by the environment its process was started with."""
 
     pod: PodKey
     container: str
     given: tuple[Given, ...]
     is_init: bool = False
-    """Whether it is an ordinary init container: these are not listed, and have ended in a running pod."""
+    """Whether it is an ordinary init container: the kubelet does not list it, and in a running pod it has
+    ended."""
 
     @property
     def key(self) -> ContainerKey:
@@ -66,12 +67,14 @@ def node_books(
         share_node=read_share_node(share_node) if share_node else None,
         pods={pod["metadata"]["uid"]: read(pod) for pod in pods},
         resources=[
-            ListedContainer(key=_unnamed(each), units=_held(each))
-            for each in kubelet.listed
-            if not each.is_init
+            ListedContainer(key=_unnamed(container), units=_held(container))
+            for container in kubelet.listed
+            if not container.is_init
         ],
-        checkpoint={_unlisted(each): _stored(each) for each in kubelet.stored},
-        environments={each.key: _told(each) for each in kubelet.running if not each.is_init},
+        checkpoint={_unlisted(container): _stored(container) for container in kubelet.stored},
+        environments={
+            container.key: _told(container) for container in kubelet.running if not container.is_init
+        },
         ledger=ledger,
         hardware=hardware,
     )
@@ -93,7 +96,7 @@ def _unlisted(each: GivenContainer) -> ContainerKey:
 
 
 def _stored(each: GivenContainer) -> StoredContainer:
-    return StoredContainer(units=_held(each), told=_told(each))
+    return StoredContainer(units=_held(each), response=_told(each))
 
 
 def _held(each: GivenContainer) -> tuple[HeldUnits, ...]:
@@ -139,7 +142,11 @@ def _cards_in_use(kubelet: Kubelet) -> set[str]:
 
 def _kubelet_books(kubelet: Kubelet) -> KubeletBooks:
     running = [*_containers(kubelet)]
-    held = [each for each in running if (each.pod.namespace, each.pod.name) not in kubelet.forgotten]
+    held = [
+        container
+        for container in running
+        if (container.pod.namespace, container.pod.name) not in kubelet.forgotten
+    ]
     return KubeletBooks(listed=held, stored=held, running=running)
 
 

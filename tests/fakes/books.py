@@ -1,4 +1,5 @@
-"""A node without sockets: the plugin's reconciler and allocator as they are, and a kubelet that does as told.
+"""A node without sockets: the plugin's real reconciler and allocator, and a kubelet that does what a test
+says.
 
 Nothing runs by itself: each step is a call, and is over when it returns.
 """
@@ -41,7 +42,7 @@ T = TypeVar("T")
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 LONG = 100.0
-"""Seconds after which nothing is reserved for a call of the kubelet's any more."""
+"""Seconds after which no reservation for a request of the kubelet is left."""
 
 
 class RefusedError(Exception):
@@ -49,7 +50,7 @@ class RefusedError(Exception):
 
 
 def run_now(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Returns what ``coroutine`` returns, which has nothing to wait for here."""
+    """Returns the result of ``coroutine``, which must not have to wait."""
     try:
         coroutine.send(None)
     except StopIteration as end:
@@ -102,8 +103,8 @@ class Given:
     variables: dict[str, str]
 
     def cards(self) -> Iterator[tuple[str, str]]:
-        """Yields card UUID and unit ID, by what the container was told."""
-        numbers = sorted(self.ids, key=lambda each: list(known_numbers([each])))
+        """Yields card UUID and unit ID, by the environment of the container."""
+        numbers = sorted(self.ids, key=lambda unit_id: list(known_numbers([unit_id])))
         uuids = self.variables["GPUSHARE_CARD"].split(",")
         each = len(numbers) // len(uuids)
         for place, uuid in enumerate(uuids):
@@ -128,7 +129,7 @@ class Kubelet:
     """Whether units that are held are offered again, as after ``UpdateAllocatedDevices`` at a bad moment."""
     starts: int = 0
     unheard: set[PodName] = field(default_factory=set)
-    """Pods that it has not heard of since its start: it lists them later."""
+    """Pods that the kubelet has not heard of since its start: it lists them later."""
 
     def restart(self) -> None:
         """It lists nobody until it has heard from the API server."""
@@ -136,7 +137,8 @@ class Kubelet:
         self.unheard = {*self.pods}
 
     starts_without_unknown: bool = False
-    """Whether it starts containers without what no plugin has ever registered, as the real one does."""
+    """Whether it starts containers without the resources that no plugin has ever registered, as the real
+    kubelet does."""
 
     def take_list(self, name: str, message: bytes) -> None:
         listed = api.ListAndWatchResponse.FromString(message)
@@ -151,24 +153,25 @@ class Kubelet:
             for pod, containers in self.pods.values()
             if pod.name not in self.forgotten and not self.forgetful
             for given in containers.values()
-            for each in given
-            if each.resource == name
-            for unit in each.ids
+            for grant in given
+            if grant.resource == name
+            for unit in grant.ids
         }
         ids = self.devices.get(name, {})
         return [unit for unit, health in ids.items() if health == "Healthy" and unit not in taken]
 
     def write_checkpoint(self) -> None:
         self.stored = [
-            read_answer(StoredUnits(pod.uid, container, each.resource, _numbers(each.ids)), each.variables)
+            read_answer(StoredUnits(pod.uid, container, grant.resource, _numbers(grant.ids)), grant.variables)
             for pod, containers in self.pods.values()
             if pod.name not in self.forgotten
             for container, given in containers.items()
-            for each in given
+            for grant in given
         ]
 
     def lose_checkpoint(self) -> None:
-        """Its containers run on; it asks anew for those alone that restart."""
+        """The kubelet loses its checkpoint: its containers run on, and it asks again only for those that
+        restart."""
         self.forgotten |= self.pods.keys()
         self.write_checkpoint()
 
@@ -197,8 +200,8 @@ class Kubelet:
                 resources.ContainerResources(
                     name=name,
                     devices=[
-                        resources.ContainerDevices(resource_name=each.resource, device_ids=each.ids)
-                        for each in given.get(name, ())
+                        resources.ContainerDevices(resource_name=grant.resource, device_ids=grant.ids)
+                        for grant in given.get(name, ())
                     ],
                 )
                 for name in names
@@ -262,10 +265,10 @@ class Cards:
         return Reading(cards=tuple(self.present.values()))
 
     granted: dict[str, int] = field(default_factory=dict)
-    """Card UUID -> bytes that it had when units of it were given out."""
+    """Card UUID -> bytes of the card when units of it were given out."""
 
     def sizes(self, in_use: Collection[str]) -> dict[str, int]:
-        """Returns card UUID -> bytes: of cards ``in_use`` what they had when their units were given out."""
+        """Returns card UUID -> bytes: for cards ``in_use`` the bytes when their units were given out."""
         self.granted = {uuid: size for uuid, size in self.granted.items() if uuid in in_use}
         present = {uuid: card.memory for uuid, card in self.present.items()}
         for uuid in in_use:
@@ -305,7 +308,7 @@ class Node:
     cards: Cards
     kubelet: Kubelet = field(default_factory=Kubelet)
     disturbed: bool = False
-    """Whether somebody may be refused although the extender promised: a card failed, or others bind."""
+    """Whether the kubelet may refuse a pod that the extender has bound: a card failed, or others bind."""
     clock: Clock = field(default_factory=Clock)
     registration: RegistrationState = field(default_factory=lambda: RegistrationState(registered=True))
     state: PluginState = field(init=False)
@@ -314,7 +317,8 @@ class Node:
     reservations: UnitReservations = field(init=False)
 
     def start_plugin(self) -> None:
-        """A new process: it knows what the API server has, and offers nothing yet."""
+        """Starts a new process of the plugin: it knows what the API server has, and has offered nothing
+        yet."""
         self.kubelet.lose_plugin()
         client: Any = KubeletClient(self.kubelet)
         streams: Any = {name: Listing(self.kubelet, name) for name in RESOURCES}
@@ -353,7 +357,7 @@ class Node:
         return any("Healthy" in ids.values() for ids in self.kubelet.devices.values())
 
     def let_cards_return(self) -> None:
-        """Those that are well again are so for longer than the longest quiet time."""
+        """Lets cards that are healthy again stay so for longer than the longest quiet time."""
         self.look()
         self.clock.now += MAX_QUIET.total_seconds()
         self.look()
@@ -377,7 +381,7 @@ class Node:
         assert timeout
 
     def admit(self, pod: Pod) -> None:
-        """Raises ``RefusedError``; then the kubelet has nothing of the pod."""
+        """Raises ``RefusedError``; the kubelet then has nothing of the pod."""
         given: dict[str, list[Given]] = {}
         self.kubelet.pods[pod.name] = (pod, given)
         self.clock.now += LONG

@@ -69,7 +69,7 @@ def _stored(node: Node) -> dict[ContainerKey, StoredContainer]:
     for entry in node.kubelet.stored:
         key = ContainerKey(PodKey("", "", entry.uid), entry.container)
         units = HeldUnits(resource=entry.name, numbers=entry.numbers)
-        found[key] = StoredContainer(units=(units,), told=told.get((entry.uid, entry.container)))
+        found[key] = StoredContainer(units=(units,), response=told.get((entry.uid, entry.container)))
     return found
 
 

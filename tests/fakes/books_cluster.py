@@ -30,8 +30,8 @@ GI = 2**30
 
 @dataclass(slots=True)
 class Cluster:
-    """Every step is over when its method returns, and all have heard of it; but plugins learn what kubelets
-    did when they look."""
+    """Every step is over when its method returns, and every program has heard of it; but plugins learn at
+    their next reading what kubelets did."""
 
     pods: dict[str, Pod] = field(default_factory=dict)
     """By name: those that the API server has."""
@@ -91,7 +91,7 @@ class Cluster:
         return pod
 
     def create_again(self, gone: Pod) -> Pod:
-        """Another pod of the same name and spec, bound to the same node by whoever made it."""
+        """Creates another pod of the same name and spec, bound to the same node by an unknown client."""
         self.serial += 1
         metadata = {**gone.body["metadata"], "uid": f"uid-{self.serial}", "annotations": {}}
         pod = Pod({"metadata": metadata, "spec": gone.body["spec"], "status": {}})
@@ -162,14 +162,15 @@ class Cluster:
                 kubelet.end(pod.name)
 
     def restart_extender(self) -> None:
-        """All that the former process knew of departures is lost: as after its death, time has passed."""
+        """Restarts the extender: what the former process knew of deleted pods is lost, and time has
+        passed."""
         self.ledger = Ledger()
         self.ledger.replace_share_nodes(self._read_share_node(name) for name in self.share_nodes)
         bound = [pod for pod in self.pods.values() if pod.node]
         self.ledger.replace_pods((self._read_holder(pod) for pod in bound), begun=self.now)
 
     def let_time_pass(self) -> None:
-        """Every plugin has told what there was to tell, and the extender knows that."""
+        """Lets every plugin report all that there is to report, and the extender read it."""
         for node in self.nodes.values():
             node.look()
         self.now += UNRELEASED_SECONDS

@@ -1,5 +1,5 @@
-"""Control planes that die, come back, get upgraded, and whose Jobs take time, fail or hang; and what they may
-never show."""
+"""Control planes that die, come back and get upgraded, whose Jobs take time, fail or hang; and the states
+that they must never show."""
 
 import json
 import random
@@ -30,7 +30,7 @@ NOTICED_AFTER = timedelta(seconds=40)
 GONE_AFTER = timedelta(seconds=60)
 """So long after its Node a pod is taken away."""
 GRACE = timedelta(seconds=150)
-"""For what may not last: an extender that is replaced, an upgrade that nobody has seen yet."""
+"""For states that must not last: an extender that is being replaced, an upgrade that nobody has noticed."""
 
 
 @dataclass
@@ -42,13 +42,14 @@ class Host:
     port: int | None = None
     silent_since: datetime | None = None
     changed: datetime | None = None
-    """When others last took our edit away, or the machine came back."""
+    """When something else last took our edit away, or the machine came back."""
     unheard_since: datetime | None = None
     """Since when nobody listens where its scheduler asks."""
     resists: bool = False
     """The last run could not restore it."""
     excused: bool = False
-    """It was let go while it was away, or its Node was made anew: it may ask in vain until it is edited."""
+    """The operator gave the host up while it was away, or its Node was created anew: until the edit is made
+    again, its kube-scheduler may ask in vain."""
 
 
 @dataclass
@@ -63,7 +64,7 @@ class Run:
 
 @dataclass
 class ControlPlanes(Cluster):
-    """``chance`` decides everything; ``calm`` lets every run succeed from then on."""
+    """``chance`` decides everything; ``calm`` makes every later run succeed."""
 
     chance: random.Random = field(default_factory=random.Random)
     hosts: dict[str, Host] = field(default_factory=dict)
@@ -264,7 +265,7 @@ class ControlPlanes(Cluster):
         staying = [policy for policy in policies if "deletionTimestamp" not in policy["metadata"]]
         oldest = min(
             staying,
-            key=lambda each: (each["metadata"]["creationTimestamp"], each["metadata"]["name"]),
+            key=lambda pod: (pod["metadata"]["creationTimestamp"], pod["metadata"]["name"]),
             default=None,
         )
         if oldest is None or FINALIZER not in oldest["metadata"].get("finalizers", ()):
@@ -346,7 +347,7 @@ class ControlPlanes(Cluster):
             self.hosts[name].changed = self.now
 
     def excuse_let_go(self) -> None:
-        """Hosts that were away, or could not be restored, and that people have let go."""
+        """Excuses hosts that were away or could not be restored, and that people have given up."""
         named = {
             name
             for policy in self.api.of(paths.POLICIES).values()

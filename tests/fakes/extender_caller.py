@@ -19,7 +19,7 @@ class SchedulerCaller:
         self.server = server
 
     async def post(self, path: str, body: Json | bytes | str) -> Json:
-        """The answer, after checking what the scheduler needs of every answer."""
+        """Returns the response, after checking what kube-scheduler needs of every response."""
         data = json.dumps(body) if isinstance(body, dict) else body
         async with self.session.post(self.server.make_url(path), data=data) as response:
             assert response.status == 200

@@ -96,8 +96,8 @@ async def following(api: FakeApi) -> AsyncIterator[FollowingExtender]:
 @asynccontextmanager
 async def extender_of(api: FakeApi, *objects: Json) -> AsyncIterator[FollowingExtender]:
     """An extender that has seen ``objects``: GPUShareNodes and pods."""
-    for item in objects:
-        api.put(PODS if "containers" in item["spec"] else SHARE_NODES, item)
+    for body in objects:
+        api.put(PODS if "containers" in body["spec"] else SHARE_NODES, body)
     async with following(api) as extender:
         await extender.until("the lists", lambda: not extender.health.not_listed())
         yield extender

@@ -26,7 +26,7 @@ from gpushare_hostctl.host.files import HostFiles
 from gpushare_hostctl.host.node import ControlPlaneNode
 from gpushare_hostctl.host.scheduler_waiter import SchedulerWaiter
 from gpushare_hostctl.mutual_tls import MutualTls
-from gpushare_hostctl.report import RunResult
+from gpushare_hostctl.report import Report
 
 OWN_CONFIG = b"""# ours
 apiVersion: kubescheduler.config.k8s.io/v1
@@ -56,7 +56,7 @@ class FakeScheduler:
     fails: Callable[[bytes], bool] = lambda content: False  # noqa: ARG005
     interrupt_at: int | None = None
     before_probe: Callable[[], None] = lambda: None
-    """What somebody else does on the host meanwhile, called before each probe."""
+    """What somebody else does on the host at the same time; called before each probe."""
     has_stuck_kubelet: bool = False
     too_slow: Collection[int] = ()
     """Numbers of the probes that get no answer in time."""
@@ -86,7 +86,7 @@ class FakeScheduler:
             self.restart()
 
     def restart(self) -> None:
-        """Ends the process, and starts another one of the manifest that the kubelet has last seen."""
+        """Ends the process, and starts another one with the manifest that the kubelet saw last."""
         self.starting = 2
         self.process += 1
         config = self.root / _file_in_use(self.running)
@@ -98,7 +98,7 @@ class FakeScheduler:
 
 
 class FillingHostFiles(HostFiles):
-    """Files of a host whose disk takes no new byte once it is ``full``."""
+    """Files of a host whose disk accepts no byte once it is ``full``."""
 
     full = False
 
@@ -113,7 +113,7 @@ class FillingHostFiles(HostFiles):
 
 @dataclass
 class FakeExtender:
-    """What answers at the extender's address: what a script says, the last of it for ever."""
+    """Responses at the extender's address, from a script; the last one is repeated."""
 
     answers: list[Answer] = field(default_factory=lambda: ["ready"])
     asked: list[str] = field(default_factory=list)
@@ -205,18 +205,18 @@ class FakeNode:
         *,
         files: HostFiles | None = None,
         rolled_back_inputs: str | None = None,
-    ) -> RunResult:
+    ) -> Report:
         node = self.connected(files)
         return install.run(node, extender, self.mutual_tls, rolled_back_inputs=rolled_back_inputs)
 
-    def make_keys(self) -> RunResult:
+    def make_keys(self) -> Report:
         return mutual_tls.run(self.connected(), self.mutual_tls)
 
     @property
     def mutual_tls(self) -> MutualTls:
         return MutualTls(now=lambda: self.now, group=os.getgid(), prober=self.extender)
 
-    def restore(self, *, files: HostFiles | None = None) -> RunResult:
+    def restore(self, *, files: HostFiles | None = None) -> Report:
         return restore.run(self.connected(files))
 
     def assert_untouched(self) -> None:

@@ -1,4 +1,4 @@
-"""A client of HTTP/2 that does as it is told, also what no client should."""
+"""A client of HTTP/2 that sends whatever a test says, including what no client should send."""
 
 import asyncio
 import ssl
@@ -13,7 +13,7 @@ from h2.settings import SettingCodes
 
 SECONDS = 5.0
 HEAD = 9
-"""Bytes of a frame before what it carries. Source: RFC 9113, 4.1."""
+"""Bytes of a frame before its payload. Source: RFC 9113, 4.1."""
 GOAWAY = 7
 
 
@@ -29,7 +29,7 @@ class Exchange:
 
 
 class Http2Client:
-    """``takes``: whether it lets the server send on what it has received."""
+    """``takes``: whether the client gives the server new window for what it has received."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader, self._writer = reader, writer
@@ -104,8 +104,8 @@ class Http2Client:
         self._changed.set()
 
     def _without_farewell(self, data: bytes) -> bytes:
-        """h2 takes nothing after the word that the connection ends. Others do, such as Go: what has come is
-        answered still."""
+        """h2 accepts nothing after GOAWAY. Other clients, such as Go's, do: requests that were sent are still
+        answered."""
         self._unread, kept = self._unread + data, b""
         while len(self._unread) >= HEAD:
             size = HEAD + int.from_bytes(self._unread[:3], "big")

@@ -44,7 +44,7 @@ class Transport:
 
 
 class SlowTransport(Transport):
-    """Has enough after ``room`` bytes, and says so as asyncio's do."""
+    """A transport whose buffer is full after ``room`` bytes, which it says as asyncio's transports do."""
 
     def __init__(self, room: int) -> None:
         super().__init__()

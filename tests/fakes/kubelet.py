@@ -30,7 +30,7 @@ Call = Callable[..., Any]
 PLUGIN = "/v1beta1.DevicePlugin/"
 
 _OWN_CONNECTION = (("grpc.use_local_subchannel_pool", 1),)
-"""Who listens at a path now, not who did when another channel was connected there."""
+"""Connects to the process that listens at the path now; a shared channel may lead to an earlier one."""
 
 
 class AdmissionError(Exception):
@@ -80,11 +80,11 @@ class Admitted:
 
 @dataclass(slots=True)
 class FakeKubelet:
-    """``busy`` List calls are refused, as when others used up the rate; ``deaf``: List never answers."""
+    """``busy``: so many List calls are refused, as at the rate limit. ``deaf``: List never responds."""
 
     directory: Path
     resource: str = "gpushare.io/memory"
-    """What was registered last; ``plugin`` and ``devices`` are of that."""
+    """The latest registration; ``plugin`` and ``devices`` belong to it."""
     plugins: dict[str, Plugin] = field(default_factory=dict)
     """Every resource that is registered."""
     offered: dict[str, dict[str, str]] = field(default_factory=dict)
@@ -100,14 +100,15 @@ class FakeKubelet:
     busy: int = 0
     deaf: bool = False
     aligns: bool = False
-    """Set: it takes all that is left without asking which, as with a topology manager."""
+    """When set, the kubelet takes all units that are left without asking which, as with a topology manager.
+   """
     forgetful: bool = False
     """Set: units that are held are offered again, as after ``UpdateAllocatedDevices`` at a bad moment."""
     refuse: str = ""
     """Set: Register fails with this text."""
     writes_checkpoint: bool = True
     unheard: list[PodName] = field(default_factory=list)
-    """Pods that it has on disk, and has not heard of since its start."""
+    """Pods that the kubelet has on disk, and has not heard of since its start."""
     hears: bool = True
     """Unset: the API server does not answer it."""
     listings: int = 0
@@ -153,7 +154,9 @@ class FakeKubelet:
         for server in (self._registration_server, self._resources_server):
             if server is not None:
                 await server.stop(None)
-        for plugin in {id(each): each for each in (*self.plugins.values(), self.plugin) if each}.values():
+        for plugin in {
+            id(plugin): plugin for plugin in (*self.plugins.values(), self.plugin) if plugin
+        }.values():
             await self._forget(plugin)
         self.plugin, self.devices = None, {}
         self.plugins.clear()
@@ -205,7 +208,7 @@ class FakeKubelet:
             self._disconnect(plugin.request.resource_name)
 
     def _disconnect(self, resource: str) -> None:
-        """As ``server.runClient``: whatever was registered last is disconnected, not who went away."""
+        """As ``server.runClient``: disconnects the latest registration, whichever plugin has gone."""
         newest = self.plugins.pop(resource, None)
         self.offered[resource] = dict.fromkeys(self.offered.get(resource, {}), "Unhealthy")
         if resource == self.resource:
@@ -238,14 +241,16 @@ class FakeKubelet:
     def served_by_another_plugin(
         self, pod: Json, held: dict[str, list[str]], variables: dict[str, str], resource: str
     ) -> None:
-        """Its containers were admitted earlier, got IDs as ``held`` says, and all of them ``variables``."""
+        """Adds a pod that was admitted earlier: ``held`` has the IDs of its containers, ``variables`` the
+        environment of all."""
         name = PodName(pod["metadata"]["namespace"], pod["metadata"]["name"])
         answers, resources = dict.fromkeys(held, variables), dict.fromkeys(held, resource)
         self.pods[name] = Admitted(pod["spec"], _uid(pod), held, answers, resources)
         self._write_checkpoint()
 
     def _asked(self, spec: Json) -> list[tuple[str, str, int]]:
-        """Returns what each container asks of what is registered, in the order in which they start."""
+        """Returns the requests of each container for registered resources, in the order in which they
+        start."""
         served = dict.fromkeys([*self.plugins, self.resource], ResourceClass.MEMORY)
         request = read_request(spec, served)
         order = [
@@ -257,11 +262,11 @@ class FakeKubelet:
             for resource in request.resources
             for name, units in resource.containers.items()
         )
-        return sorted(asked, key=lambda each: order.index(each[0]))
+        return sorted(asked, key=lambda item: order.index(item[0]))
 
     @property
     def awaits_devices(self) -> bool:
-        """Whether a plugin that has registered did not say yet what it offers: no pod is sent so early."""
+        """Whether a registered plugin has sent no list yet: no pod is admitted so early."""
         return not all(plugin.listed for plugin in self.plugins.values())
 
     def devices_of(self, resource: str) -> dict[str, str]:
@@ -285,7 +290,7 @@ class FakeKubelet:
         return self.pods[name].variables[container]
 
     def _write_checkpoint(self) -> None:
-        """A new file in place of the old one, of what is assigned now: pods that end later stay in it."""
+        """Writes the checkpoint anew, with what is assigned now: pods that end later stay in it."""
         if self.writes_checkpoint:
             entries = [entry for pod in self.pods.values() for entry in self._entries(pod)]
             data = {

@@ -15,7 +15,8 @@ GIB = 2**30
 
 @dataclass(slots=True)
 class StubDriver:
-    """A library in ``folder`` that answers from a file beside it, which each change writes anew."""
+    """A library in ``folder`` that reads its answers from a file beside it; each change writes that file
+    anew."""
 
     folder: Path
     cards: list[str] = field(default_factory=list)
@@ -31,7 +32,7 @@ class StubDriver:
     used: dict[int, int] = field(default_factory=dict)
     """Index -> bytes that are in use."""
     processes: list[tuple[int, str, int, int]] = field(default_factory=list)
-    """Index, list (compute or graphics), PID, bytes; -1 where the driver does not tell them."""
+    """Index, list (compute or graphics), PID, bytes; -1 where the driver does not report them."""
 
     @property
     def library(self) -> Path:

@@ -1,4 +1,5 @@
-"""A cluster in memory for the operator: an API server that knows what matters, and all that reacts to it."""
+"""A cluster in memory for the operator: the API server as far as it matters here, and everything that reacts
+to it."""
 
 import copy
 import itertools
@@ -41,12 +42,12 @@ class MemoryApi:
     objects: dict[str, dict[str, Json]] = field(default_factory=dict)
     writes: list[str] = field(default_factory=list)
     fuse: int | None = None
-    """Writes that still go through before the writer is killed."""
+    """Writes that still succeed before the writer is killed."""
     refuse: Callable[[str], bool] = lambda _: False
-    """Of a write, with the name of what it creates: whether it is answered with 500."""
+    """Called with a write and the name of what it creates; returns whether the response is 500."""
     refusal: str = "refused by the test"
     rewrite: Callable[[str, Json], None] = lambda *_: None
-    """Gets collection and object before it is stored, and may change it, as an admission webhook may."""
+    """Called with collection and object before it is stored; may change it, as an admission webhook may."""
     forbidden: set[str] = field(default_factory=set)
     """Paths that may not be read."""
     on_change: Callable[[str, str, Json], None] = lambda *_: None
@@ -65,7 +66,7 @@ class MemoryApi:
 
     async def list_all(self, path: str, *, label_selector: str = "") -> tuple[list[Json], str]:
         wanted = dict(pair.split("=") for pair in label_selector.split(",") if pair)
-        items = [copy.deepcopy(each) for each in self.of(path).values()]
+        items = [copy.deepcopy(body) for body in self.of(path).values()]
         matching = [item for item in items if wanted.items() <= item["metadata"].get("labels", {}).items()]
         return matching, str(next(self._versions))
 
@@ -87,7 +88,7 @@ class MemoryApi:
         return self.change(collection, name, body)
 
     def _apply_conditions(self, path: str, body: Json) -> Json:
-        """Of the list only those of the types that are named change, as the schema says."""
+        """Of a list, merges only entries of the types that are named, as the schema says."""
         collection, name = path.rsplit("/", 1)
         self._check(collection, name, body["metadata"])
         present = (self.of(collection)[name].get("status") or {}).get("conditions") or []
@@ -133,7 +134,7 @@ class MemoryApi:
     def restore(self, version: int) -> None:
         """As after a restart with etcd of a backup: versions go on from there. Nobody is told."""
         self._versions = itertools.count(version + 1)
-        for held in (each for objects in self.objects.values() for each in objects.values()):
+        for held in (body for objects in self.objects.values() for body in objects.values()):
             held["metadata"]["resourceVersion"] = str(version)
 
     def remove(self, collection: str, name: str) -> None:
@@ -159,7 +160,7 @@ class MemoryApi:
     def change(
         self, collection: str, name: str, patch: Mapping[str, Any], *, manager: str = "somebody"
     ) -> Json:
-        """Change an object; of labels and capacity it is kept who changed them last."""
+        """Changes an object, and records for labels and capacity who changed them last."""
         old = self.of(collection)[name]
         new = merged(old, patch)
         if new == old:
@@ -256,7 +257,7 @@ class Cluster:
     cards: int = 2
     """That every plugin finds."""
     unfit: set[str] = field(default_factory=set)
-    """Nodes whose kube-scheduler does not serve with the edit, so that hostctl undoes it."""
+    """Nodes whose kube-scheduler does not serve after the edit, so that hostctl undoes it."""
 
     def add_node(self, name: str, *, control_plane: bool = False, **labels: str) -> None:
         given = {**labels, **({CONTROL_PLANE_LABEL: ""} if control_plane else {})}
@@ -270,7 +271,7 @@ class Cluster:
         self.api.remove(paths.POLICIES, name)
 
     def serve(self, version: str = "v1.36.3", *policies: str) -> None:
-        """Say of the API server which version it has, and in which versions it has policies that mutate."""
+        """Sets the API server's version, and the versions in which it has mutating policies."""
         self.api.put("", {"metadata": {"name": "version"}, "gitVersion": version})
         group = {"metadata": {"name": paths.ADMISSION.rpartition("/")[2]}}
         self.api.put("/apis", {**group, "versions": [{"version": policy} for policy in (*policies, "v1")]})
@@ -306,7 +307,7 @@ class Cluster:
             yield partial(self.api.remove, PODS, name)
 
     def _wanted_pods(self) -> list[Json]:
-        """Those of DaemonSets on the nodes that their selectors name, and those of Deployments."""
+        """Makes the pods of DaemonSets on the nodes of their selectors, and those of Deployments."""
         nodes = list(self.api.of(paths.NODES).values())
         deployed = [
             _pod(deployment, node)
@@ -410,7 +411,8 @@ def _registered(spec: Json) -> dict[str, str]:
 
 
 def _selects(pod: Json, labels: Json) -> bool:
-    """Whether a DaemonSet's pod goes to a node: by all labels of a selector, or by any of an affinity."""
+    """Whether a DaemonSet's pod goes to a node: all labels of a selector match, or any term of an
+    affinity."""
     if selector := pod.get("nodeSelector"):
         return bool(selector.items() <= labels.items())
     required = pod["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
@@ -428,7 +430,7 @@ def _pod(daemon_set: Json, node: Json) -> Json:
 
 @dataclass
 class Operator:
-    """One life of the operator's process: it knows nothing but what it reads."""
+    """One process of the operator: it knows nothing but what it reads."""
 
     cluster: Cluster
     now: datetime = NOON
@@ -448,7 +450,7 @@ class Operator:
         await self.reconciler.resync()
 
     async def work(self, key: str) -> None:
-        """As the queue does: what failed is tried again some other time."""
+        """As the queue does: work that failed is tried again later."""
         try:
             await self.reconciler.work(key)
         except UnfinishedError:
@@ -459,7 +461,7 @@ class Operator:
 
 
 async def converge(cluster: Cluster, operator: Operator | None = None, *, rounds: int = 60) -> Operator:
-    """Let operator and cluster go on until neither has anything to do; fails if they never stop."""
+    """Lets operator and cluster run until neither has anything to do; fails if they never stop."""
     working, idle = operator or Operator(cluster), 0
     for _ in range(rounds):
         before = len(cluster.api.writes)

@@ -23,14 +23,14 @@ GONE = {"type": "ERROR", "object": {"kind": "Status", "code": 410, "reason": "Ex
 
 @dataclass
 class Server:
-    """``foreign`` are the writes that did not come from our client: it names its field manager."""
+    """``foreign``: writes that are not our client's, which names its field manager."""
 
     api: MemoryApi
     foreign: list[str] = field(default_factory=list)
     failures: int = 0
     """Requests that are still answered with 500."""
     lease: Json = field(default_factory=lambda: {"metadata": {"resourceVersion": "1"}})
-    """By which one operator at a time is at work; at first nobody's."""
+    """The Lease by which one operator works at a time; nobody holds it at first."""
     _events: dict[str, list[Json]] = field(default_factory=dict)
     _watches: dict[str, list[asyncio.Queue[Json | None]]] = field(default_factory=dict)
 
@@ -48,7 +48,7 @@ class Server:
         return sum(map(len, self._watches.values()))
 
     def end_watches(self, *, with_error: bool) -> None:
-        """Cut every watch off, with the error that its resource version is too old if asked to."""
+        """Ends every watch, with the error that its resource version is too old if asked to."""
         for queues in self._watches.values():
             for queue in queues:
                 if with_error:
@@ -127,7 +127,7 @@ class Server:
 
 
 BACKBONE = [("", "v1", "namespaces"), ("apiextensions.k8s.io", "v1", "customresourcedefinitions")]
-"""kopf does not begin before it has found these, even if it does not look at any."""
+"""kopf does not begin before it has found these, even if it watches none of them."""
 
 
 def discovery(path: str) -> Json | None:
@@ -153,7 +153,8 @@ def discovery(path: str) -> Json | None:
 
 
 def _page(items: list[Json], version: str, request: web.Request) -> Json:
-    """Of a list that does not change while it is read: ``continue`` is where to go on."""
+    """Returns a page of a list that does not change while it is read; ``continue`` is the index of the next
+    page."""
     start, limit = int(request.query.get("continue", 0)), int(request.query.get("limit", len(items) or 1))
     more = {"continue": str(start + limit)} if start + limit < len(items) else {}
     return {"items": items[start : start + limit], "metadata": {"resourceVersion": version, **more}}

@@ -1,4 +1,4 @@
-"""The API server as a plugin sees it: besides reading it patches pods and the status of its GPUShareNode."""
+"""The API server as a plugin sees it: it also patches pods and the status of its GPUShareNode."""
 
 import copy
 from collections.abc import AsyncIterator, Callable
@@ -12,10 +12,8 @@ from gpushare_core.text.json_object import Json
 
 
 class PluginApi(FakeApi):
-    """``patched`` holds the path of every write, in order.
-
-    ``kept``: what is stored of a status, as by a CRD of another version.
-    """
+    """``patched``: the paths of all writes, in order. ``kept``: the fields that are stored of a status, as by
+    a CRD of another version."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -129,7 +129,10 @@ class Node:
         return GPUShareNode.from_json(self.api.objects[SHARE_NODES]["", NODE])
 
     def condition(self, kind: str) -> tuple[str, str]:
-        found = {each.type: (each.status, each.reason) for each in self.share_node.status.conditions}
+        found = {
+            condition.type: (condition.status, condition.reason)
+            for condition in self.share_node.status.conditions
+        }
         return found.get(kind, ("", ""))
 
     def message(self, kind: str) -> str:

@@ -86,7 +86,7 @@ class World:
         return [seen.path.split("/")[-2] for seen in self.api.seen if seen.path.endswith("/eviction")]
 
     def notes(self) -> list[tuple[str, str]]:
-        return [(each["reason"], each["regarding"]["name"]) for each in self.api.objects[EVENTS].values()]
+        return [(event["reason"], event["regarding"]["name"]) for event in self.api.objects[EVENTS].values()]
 
     @property
     def held(self) -> list[tuple[str, tuple[tuple[str, int], ...]]]:

@@ -19,7 +19,9 @@ TOKEN = "a-token"  # noqa: S105 - opens nothing
 def index(*platforms: str, note: str = "") -> bytes:
     """Returns the manifest of an image for ``platforms``, and of what attests to where it comes from."""
     listed = [dict(zip(("os", "architecture"), platform.split("/"), strict=True)) for platform in platforms]
-    manifests = [{"digest": f"sha256:{number}", "platform": each} for number, each in enumerate(listed)]
+    manifests = [
+        {"digest": f"sha256:{number}", "platform": platform} for number, platform in enumerate(listed)
+    ]
     return json.dumps(
         {"schemaVersion": 2, "mediaType": INDEX_TYPE, "manifests": manifests, "annotations": {"note": note}}
     ).encode()

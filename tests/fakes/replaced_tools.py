@@ -53,8 +53,8 @@ def _nodes(body: str) -> list[Any]:
 def read_aliyun_inspect(body: str) -> dict[str, dict[int, CardUse]]:
     """Returns node -> index of the card -> its use. Raises ``LookupError`` with the error that it tells."""
     found = {}
-    for each in _nodes(body):
-        node = _object(each, ALIYUN_NODE)
+    for item in _nodes(body):
+        node = _object(item, ALIYUN_NODE)
         devices = [_object(device, ALIYUN_DEVICE) for device in node["devs"]]
         _same(node["totalGPU"], sum(device["totalGPU"] for device in devices))
         _same(node["usedGPU"], sum(device["usedGPU"] for device in devices))
@@ -72,8 +72,8 @@ def read_aliyun_inspect(body: str) -> dict[str, dict[int, CardUse]]:
 def read_gcu_inspect(body: str) -> dict[str, dict[int, CardUse]]:
     """As ``read_aliyun_inspect``, for GCUShare."""
     found = {}
-    for each in _nodes(body):
-        node = _object(each, GCU_NODE)
+    for item in _nodes(body):
+        node = _object(item, GCU_NODE)
         devices = [_object(device, GCU_DEVICE) for device in node["devices"]]
         for sums in (node, *devices):
             _same(sums["availableGCU"], sums["totalGCU"] - sums["usedGCU"])

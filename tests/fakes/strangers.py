@@ -46,14 +46,14 @@ class Strangers:
     held: list[socket.socket] = field(default_factory=list)
 
     def come(self) -> None:
-        self.held = [each for each in self.held if self._stays(each)]
+        self.held = [connection for connection in self.held if self._stays(connection)]
         deadline = time.monotonic() + 2.0  # a server that takes nobody any more shall not hold up the test
         while len(self.held) < NUMBER and time.monotonic() < deadline:
             self._connect()
 
     def leave(self) -> None:
-        for each in self.held:
-            each.close()
+        for connection in self.held:
+            connection.close()
 
     def _connect(self) -> None:
         each = socket.socket()

@@ -94,7 +94,9 @@ FUZZED_BY: dict[str, str] = {
     "gpushare_core.kube.follow:_refuse_error": "gpushare_core.kube.follow:follow",
     "gpushare_core.kube.follow:as_json": "gpushare_core.kube.follow:follow",
     "gpushare_core.kube.lease:LeaseObserver.seconds_left": "gpushare_core.kube.lease:LeaseObserver.observe",
-    "gpushare_core.text.whole_number:whole_number": "gpushare_operator.cluster.readers:read_calls",
+    "gpushare_core.text.whole_number:whole_number": (
+        "gpushare_operator.cluster.readers.extender_leases:read_calls"
+    ),
     "gpushare_core.text.whole_number:version_number": "gpushare_plugin.decide.held.pods:read_pod",
     "gpushare_core.text.yaml_edit:_constructed": "gpushare_core.text.yaml_edit:documents",
     "gpushare_core.text.yaml_edit:_root": "gpushare_core.text.yaml_edit:insert_item",
@@ -150,19 +152,23 @@ FUZZED_BY: dict[str, str] = {
     "gpushare_hostctl.main:_render": "gpushare_hostctl.decide.scheduler.rendering:render",
     "gpushare_hostctl.arguments:_seconds": "gpushare_hostctl.arguments:parse",
     "gpushare_operator.cluster.managed_fields:_names": "gpushare_operator.cluster.managed_fields:managers",
-    "gpushare_operator.cluster.readers:_asked": "gpushare_operator.cluster.readers:read_job",
-    "gpushare_operator.cluster.share_node_reader:_conditions_by_type": (
-        "gpushare_operator.cluster.share_node_reader:read_share_node"
+    "gpushare_operator.cluster.readers.jobs:_asked": "gpushare_operator.cluster.readers.jobs:read_job",
+    "gpushare_operator.cluster.readers.share_nodes:_conditions_by_type": (
+        "gpushare_operator.cluster.readers.share_nodes:read_share_node"
     ),
-    "gpushare_operator.cluster.readers:_exit_code": "gpushare_operator.cluster.readers:read_job",
-    "gpushare_operator.cluster.readers:_last_words": "gpushare_operator.cluster.readers:read_pod",
-    "gpushare_operator.cluster.readers:_policy_spec": "gpushare_operator.cluster.readers:read_policy",
-    "gpushare_operator.cluster.readers:_policy_status": "gpushare_operator.cluster.readers:read_policy",
-    "gpushare_operator.cluster.share_node_reader:_shared_totals": (
-        "gpushare_operator.cluster.share_node_reader:read_share_node"
+    "gpushare_operator.cluster.readers.jobs:_exit_code": "gpushare_operator.cluster.readers.jobs:read_job",
+    "gpushare_operator.cluster.readers.pods:_last_words": "gpushare_operator.cluster.readers.pods:read_pod",
+    "gpushare_operator.cluster.readers.policies:_policy_spec": (
+        "gpushare_operator.cluster.readers.policies:read_policy"
     ),
-    "gpushare_operator.cluster.share_node_reader:_shared_spec": (
-        "gpushare_operator.cluster.share_node_reader:read_share_node"
+    "gpushare_operator.cluster.readers.policies:_policy_status": (
+        "gpushare_operator.cluster.readers.policies:read_policy"
+    ),
+    "gpushare_operator.cluster.readers.share_nodes:_shared_totals": (
+        "gpushare_operator.cluster.readers.share_nodes:read_share_node"
+    ),
+    "gpushare_operator.cluster.readers.share_nodes:_shared_spec": (
+        "gpushare_operator.cluster.readers.share_nodes:read_share_node"
     ),
     "gpushare_operator.backends.kube_scheduler.job_history:Attempt.report": (
         "gpushare_operator.backends.kube_scheduler.job_history:Attempt.report"

@@ -76,7 +76,7 @@ class World:
     def __post_init__(self) -> None:
         object.__setattr__(self, "unit", parse_node_unit(UNITS[self.mode]))
 
-    def books(self) -> NodeRecords:
+    def records(self) -> NodeRecords:
         return NodeRecords(
             node=NODE,
             share_node=self._share_node(),
@@ -199,7 +199,7 @@ class World:
         return [
             (
                 ContainerKey(key, name),
-                StoredContainer(units=(self._held(pod, name),), told=self.seen(pod, name)),
+                StoredContainer(units=(self._held(pod, name),), response=self.seen(pod, name)),
             )
             for name in pod.containers
         ]

@@ -21,15 +21,15 @@ def kubelet_books(kubelet: SimulatedKubelet) -> KubeletBooks:
 
 
 def _containers(pod: KnownPod, given: Mapping[str, list[Given]]) -> Iterator[GivenContainer]:
-    for container, each in given.items():
+    for container, grants in given.items():
         is_init = container in pod.request.init_containers
         key = PodKey(*pod.name, pod.uid)
-        yield GivenContainer(pod=key, container=container, given=tuple(each), is_init=is_init)
+        yield GivenContainer(pod=key, container=container, given=tuple(grants), is_init=is_init)
 
 
 def _stored(kubelet: SimulatedKubelet) -> Iterator[GivenContainer]:
     containers: dict[tuple[str, str], list[Given]] = {}
     for uid, container, given in kubelet.checkpoint:
         containers.setdefault((uid, container), []).append(given)
-    for (uid, container), each in containers.items():
-        yield GivenContainer(pod=PodKey("", "", uid), container=container, given=tuple(each))
+    for (uid, container), grants in containers.items():
+        yield GivenContainer(pod=PodKey("", "", uid), container=container, given=tuple(grants))

@@ -69,7 +69,7 @@ class SimulatedExtender:
     async def kill(self) -> None:
         """As by SIGKILL: Bindings on their way still arrive."""
         self.check()
-        binds = [each.task for each in self.binder._tasks.values()] if self.tasks else []
+        binds = [bind.task for bind in self.binder._tasks.values()] if self.tasks else []
         tasks, self.tasks = [*self.tasks, *binds], []
         for task in tasks:
             task.cancel()

@@ -13,7 +13,7 @@ from tests.fakes.books import Given
 from tests.simulation.known_pod import KnownPod
 from tests.simulation.kubelet import SimulatedKubelet
 
-from gpushare_core.audit.difference import Difference, Kind
+from gpushare_core.audit.difference import Difference, DifferenceKind
 from gpushare_core.audit.readers import read_environment
 from gpushare_core.audit.records import (
     ContainerKey,
@@ -74,12 +74,14 @@ def with_forgotten(books: NodeRecords, kubelet: SimulatedKubelet) -> NodeRecords
         return books
     names, uids = {pod.name for pod in pods}, {pod.uid for pod in pods}
     listed = [resource for resource in books.resources or () if resource.key.pod[:2] not in names]
-    stored = {key: each for key, each in (books.checkpoint or {}).items() if key.pod.uid not in uids}
+    stored = {key: stored for key, stored in (books.checkpoint or {}).items() if key.pod.uid not in uids}
     for pod in pods:
         for name, numbers in _Renumbered(pod, units).numbers().items():
             held = (HeldUnits(resource=f"of {pod.uid}", numbers=sorted(numbers)),)
             if name in pod.request.init_containers:
-                stored[ContainerKey(PodKey("", "", pod.uid), name)] = StoredContainer(units=held, told=None)
+                stored[ContainerKey(PodKey("", "", pod.uid), name)] = StoredContainer(
+                    units=held, response=None
+                )
             else:
                 listed.append(ListedContainer(key=ContainerKey(_key(books, pod), name), units=held))
     return replace(books, resources=listed, checkpoint=stored)
@@ -102,7 +104,7 @@ class _Renumbered:
 
     def numbers(self) -> dict[str, list[int]]:
         inits, held = self.pod.request.init_containers, self.pod.held
-        running = {name: each for name, each in self.pod.forgotten().items() if name not in inits}
+        running = {name: units for name, units in self.pod.forgotten().items() if name not in inits}
         found = {name: [*self._forgotten(given)] for name, given in running.items()}
         lendable = [block.first + place for block, size in self.size.items() for place in range(size)]
         found |= {name: [*self._held(given, [])] for name, given in held.items() if name not in inits}
@@ -111,17 +113,17 @@ class _Renumbered:
         }
 
     def _forgotten(self, given: Iterable[Given]) -> Iterator[int]:
-        for each in given:
-            seen, resource = read_environment(each.variables), RESOURCES[each.resource]
+        for grant in given:
+            seen, resource = read_environment(grant.variables), RESOURCES[grant.resource]
             cards = seen.cards if seen else ()
             for block in self.units.blocks:
                 if block.card in cards and block.resource is resource:
-                    yield from (self._next(block) for _ in range(len(each.ids) // len(cards)))
+                    yield from (self._next(block) for _ in range(len(grant.ids) // len(cards)))
 
     def _held(self, given: Iterable[Given], lendable: list[int]) -> Iterator[int]:
-        for number in sorted(number for each in given for number in known_numbers(each.ids)):
+        for number in sorted(number for grant in given for number in known_numbers(grant.ids)):
             if number not in self.places and (block := self.units.block(number)):
-                lent = next((each for each in lendable if self.units.block(each) == block), None)
+                lent = next((number for number in lendable if self.units.block(number) == block), None)
                 if lent is not None:
                     lendable.remove(lent)
                 self.places[number] = self._next(block) if lent is None else lent
@@ -134,8 +136,8 @@ class _Renumbered:
 
 def _key(books: NodeRecords, pod: KnownPod) -> PodKey:
     """As the API server has it: another UID than the kubelet's for static pods."""
-    known = (each.key for each in (books.pods or {}).values() if each.kubelet_uid == pod.uid)
-    own = (each for each in known if each[:2] == pod.name)
+    known = (present.key for present in (books.pods or {}).values() if present.kubelet_uid == pod.uid)
+    own = (key for key in known if key[:2] == pod.name)
     return next(own, PodKey(*pod.name, pod.uid))
 
 
@@ -144,23 +146,27 @@ def unexpected(found: Iterable[Difference], forgotten: Forgotten) -> Iterator[Di
 
     The checkpoint is not believed of a pod that PodResources show without any units.
     """
-    for each in found:
-        container = (each.pod, each.container)
-        is_told = each.kind is Kind.FORGOTTEN_UNITS and container in forgotten.running
-        is_gap = each.kind is Kind.SHARES_DIFFER and container in (
+    for difference in found:
+        container = (difference.pod, difference.container)
+        is_told = difference.kind is DifferenceKind.FORGOTTEN_UNITS and container in forgotten.running
+        is_gap = difference.kind is DifferenceKind.SHARES_DIFFER and container in (
             forgotten.running | forgotten.ended | forgotten.lending
         )
         if not (is_told or is_gap):
-            yield each
+            yield difference
 
 
 def unsaid(found: Iterable[Difference], forgotten: Forgotten, node: str) -> Iterator[Difference]:
     """Yields what was forgotten and is not among ``found``."""
-    said = {(each.pod, each.container) for each in found if each.kind is Kind.FORGOTTEN_UNITS}
+    said = {
+        (difference.pod, difference.container)
+        for difference in found
+        if difference.kind is DifferenceKind.FORGOTTEN_UNITS
+    }
     for pod, container in sorted(forgotten.running - said):
         yield Difference(
             node=node,
-            kind=Kind.FORGOTTEN_UNITS,
+            kind=DifferenceKind.FORGOTTEN_UNITS,
             pod=pod,
             container=container,
             sentence=f"the kubelet has forgotten the units of {pod} ({container}), and nobody says so",
@@ -176,8 +182,11 @@ def still_different(
     mirror the status may have the UID of its former one: nobody else tells it.
     """
     known = {str(pod.key) for pod in (books.pods or {}).values()}
-    unnamed = {each for each in forgotten.running if each[0] not in known}
-    for each in found:
+    unnamed = {container for container in forgotten.running if container[0] not in known}
+    for difference in found:
         gaps = forgotten.ended | unnamed
-        if each.kind is not Kind.SHARES_DIFFER or (each.pod, each.container) not in gaps:
-            yield each
+        if (
+            difference.kind is not DifferenceKind.SHARES_DIFFER
+            or (difference.pod, difference.container) not in gaps
+        ):
+            yield difference

@@ -379,7 +379,7 @@ class SimulatedKubelet:
             for asked in asking:
                 if amount := asked.containers.get(container, 0):
                     before = lent.get(asked.name, [])
-                    has = [each for each in pod.held.get(container, ()) if each.resource == asked.name]
+                    has = [grant for grant in pod.held.get(container, ()) if grant.resource == asked.name]
                     given = has[0] if has else await self._give(asked.name, amount, before)
                     if not has:
                         pod.held.setdefault(container, []).append(given)
@@ -482,9 +482,9 @@ class SimulatedKubelet:
             unit
             for pod in self.pods.values()
             for given in pod.held.values()
-            for each in given
-            if each.resource == name
-            for unit in each.ids
+            for grant in given
+            if grant.resource == name
+            for unit in grant.ids
         }
         ids = self.devices.get(name, {})
         free = [unit for unit, health in ids.items() if health == "Healthy" and unit not in taken]
@@ -497,7 +497,7 @@ class SimulatedKubelet:
     def entries(self) -> Iterator[tuple[str, str, Given]]:
         for pod in self.pods.values():
             for container, given in pod.held.items():
-                yield from ((pod.uid, container, each) for each in given)
+                yield from ((pod.uid, container, grant) for grant in given)
 
     def _shown_pods(self) -> list[KnownPod]:
         return [pod for uid, pod in self.pods.items() if uid in self.shown]

@@ -28,7 +28,7 @@ def listed_pod(pod: KnownPod) -> resources.PodResources:
 
 
 def _devices(given: Sequence[Given]) -> list[resources.ContainerDevices]:
-    return [resources.ContainerDevices(resource_name=each.resource, device_ids=each.ids) for each in given]
+    return [resources.ContainerDevices(resource_name=grant.resource, device_ids=grant.ids) for grant in given]
 
 
 def numbers(ids: Sequence[str]) -> "array[int]":

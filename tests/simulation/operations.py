@@ -39,7 +39,10 @@ def burst(world: World, a: int, b: int) -> None:
 
 
 def _shape(world: World, a: int, b: int) -> tuple[list[Json], list[Json]]:
-    served = [DIALECTS[DIALECT_NAMES[a % 7 % 2]].resource_name(each) for each in CLASSES[world.mode]]
+    served = [
+        DIALECTS[DIALECT_NAMES[a % 7 % 2]].resource_name(resource_class)
+        for resource_class in CLASSES[world.mode]
+    ]
     name = served[b % len(served)]
     amount = a % 9 + 1 if RESOURCES[name] is ResourceClass.MEMORY else a % 2 + 1
     containers, inits = SHAPES[b % len(SHAPES)](name, amount)
@@ -342,7 +345,7 @@ BREAKS: dict[Operation, int] = {
     lose_checkpoint: 2,
 }
 """What happens to everything else."""
-FAULTS = {each.__name__ for each in BREAKS}
+FAULTS = {kind.__name__ for kind in BREAKS}
 BY_NAME = {operation.__name__: operation for operation in (*PODS, *BREAKS)}
 
 

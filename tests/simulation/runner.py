@@ -15,7 +15,7 @@ from tests.simulation.virtual_time import run as run_in_virtual_time
 from tests.simulation.virtual_time import seconds
 from tests.simulation.world import World
 
-from gpushare_core.audit.difference import Difference, Kind
+from gpushare_core.audit.difference import Difference, DifferenceKind
 from gpushare_core.audit.differences import node_differences, released_early
 from gpushare_core.audit.holdings import kubelet_uids
 from gpushare_core.audit.records import NodeRecords
@@ -38,7 +38,7 @@ LOOKS = 0.25
 class DifferentError(Exception):
     """The books differ where they must not; the text says what, and after how many steps."""
 
-    def __init__(self, message: str, kinds: frozenset[Kind]) -> None:
+    def __init__(self, message: str, kinds: frozenset[DifferenceKind]) -> None:
         super().__init__(message)
         self.kinds = kinds
 
@@ -50,9 +50,9 @@ class NeverQuietError(Exception):
 def may_be_taken_back(seen: Sequence[Difference]) -> list[Difference]:
     """Returns what an overtaken record of the plugin's alone may say: that units lie elsewhere than their
     container was told, and so perhaps that they are of a wrong shape."""
-    elsewhere = [each for each in seen if each.kind is Kind.ENVIRONMENT_DIFFERS]
-    containers = {(each.pod, each.container) for each in elsewhere}
-    shapes = (each for each in seen if each.kind is Kind.WRONG_SHAPE)
+    elsewhere = [difference for difference in seen if difference.kind is DifferenceKind.ENVIRONMENT_DIFFERS]
+    containers = {(difference.pod, difference.container) for difference in elsewhere}
+    shapes = (difference for difference in seen if difference.kind is DifferenceKind.WRONG_SHAPE)
     return [*elsewhere, *(shape for shape in shapes if (shape.pod, shape.container) in containers)]
 
 
@@ -121,10 +121,10 @@ class Run:
         """Safety: what may not be seen, not even while pods are on their way."""
         asked = world.scheduler.asks
         before, books = self._before.get(asked), world.books(world.extenders[asked])
-        after = {name: self._pictures(world, each) for name, each in books.nodes.items()}
+        after = {name: self._pictures(world, readings) for name, readings in books.nodes.items()}
         self._before = {asked: after}
-        for name, each in world.nodes.items():
-            self._note_returned(name, each.kubelet)
+        for name, simulated in world.nodes.items():
+            self._note_returned(name, simulated.kubelet)
             self._note_mirrors(books.nodes[name])
         found: list[Difference] = []
         for node, pictures in after.items():
@@ -138,7 +138,7 @@ class Run:
                 if node_difference.kind.at_once
             ]
             may_pass = may_be_taken_back(at_once)
-            found += [each for each in at_once if each not in may_pass]
+            found += [difference for difference in at_once if difference not in may_pass]
             found += self._standing(node, may_pass)
             if before is not None:
                 found += self._released(node, before[node][-1], pictures[-1])
@@ -160,7 +160,7 @@ class Run:
         what the first one had is free when a book has heard of its end, even if that is after the other one
         was admitted."""
         found = released_early(before, after, mirrors=self._mirrors[node])
-        return [each for each in found if each.pod not in self._returned[node]]
+        return [difference for difference in found if difference.pod not in self._returned[node]]
 
     def _pictures(self, world: World, books: NodeRecords) -> tuple[NodeRecords, ...]:
         """Returns the books as they are and, where a kubelet has forgotten units, as if it had not."""
@@ -171,14 +171,16 @@ class Run:
         """Returns what nobody has taken back in time; ``seen``: None where nothing has changed."""
         before = self._suspects.get(node, {})
         if seen is not None:
-            self._suspects[node] = before = {each: before.get(each, seconds()) for each in seen}
-        return [each for each, since in before.items() if seconds() - since >= TAKEN_BACK_WITHIN]
+            self._suspects[node] = before = {
+                difference: before.get(difference, seconds()) for difference in seen
+            }
+        return [difference for difference, since in before.items() if seconds() - since >= TAKEN_BACK_WITHIN]
 
     def _refuse(self, found: Sequence[Difference], when: str) -> None:
         if found:
-            texts = "\n  ".join(str(each) for each in found)
+            texts = "\n  ".join(str(difference) for difference in found)
             message = f"after {self.outcome.steps} steps, {when}:\n  {texts}"
-            raise DifferentError(message, frozenset(each.kind for each in found))
+            raise DifferentError(message, frozenset(difference.kind for difference in found))
 
     async def _quiet(self, world: World) -> None:
         """Faults end; from the moment at which no pod is on its way all books agree within 5 s."""
@@ -217,7 +219,7 @@ class Run:
             for node in world.books(extender).nodes.values()
             for difference in self._differences(world, name, node)
         ]
-        return sorted({str(each): each for each in found}.values())
+        return sorted({str(difference): difference for difference in found}.values())
 
     def _differences(self, world: World, extender: str, books: NodeRecords) -> list[Difference]:
         forgotten = forgotten_by(world.nodes[books.node].kubelet)
@@ -225,11 +227,17 @@ class Run:
             self._audit_once((extender, books.node, place), picture)
             for place, picture in enumerate(self._pictures(world, books))
         )
-        found = [each for each in unexpected(plain, forgotten) if not counts_lent_units(each, books)]
-        for each in known:
+        found = [
+            difference
+            for difference in unexpected(plain, forgotten)
+            if not counts_lent_units(difference, books)
+        ]
+        for difference in known:
             found += unsaid(plain, forgotten, books.node)
             found += (
-                it for it in still_different(each, forgotten, books) if not counts_lent_units(it, books)
+                other
+                for other in still_different(difference, forgotten, books)
+                if not counts_lent_units(other, books)
             )
         return found
 
@@ -244,7 +252,7 @@ def counts_lent_units(found: Difference, books: NodeRecords) -> bool:
     """Whether an extender counts too much on the card of a static pod that has no mirror: no book says which
     of its containers lend their units to others."""
     card = books.share_node.card(found.card) if books.share_node else None
-    is_of_extender = found.kind is Kind.OVER_COUNTED and "by the extender" in found.sentence
+    is_of_extender = found.kind is DifferenceKind.OVER_COUNTED and "by the extender" in found.sentence
     return is_of_extender and any(holder.orphaned for holder in (card.holders if card else ()))
 
 

@@ -64,7 +64,7 @@ def _table(differences: Sequence[Difference]) -> list[str]:
 
 
 def _cell(text: str) -> str:
-    return printable(text, most_bytes=CELL_BYTES) or "-"
+    return printable(text, max_bytes=CELL_BYTES) or "-"
 
 
 def _sentences(differences: Sequence[Difference]) -> list[str]:
@@ -106,7 +106,7 @@ def _goes(number: int) -> str:
 
 def _page(lines: Iterable[str]) -> str:
     """Texts from objects and files must not end a line, move the cursor or fill the screen."""
-    return "\n".join(printable(line, most_bytes=LINE_BYTES) for line in lines)
+    return "\n".join(printable(line, max_bytes=LINE_BYTES) for line in lines)
 
 
 def residue_json(found: Sequence[Residue]) -> str:

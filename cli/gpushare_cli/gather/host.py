@@ -88,8 +88,8 @@ def read_checkpoint(path: Path) -> dict[ContainerKey, StoredContainer]:
                 foreign=sum(run.count for run in units.foreign),
             )
             before = found.get(key, StoredContainer())
-            told: SeenCards | None = read_environment(variables) or before.told
-            found[key] = StoredContainer(units=tuple(chain(before.units, (held,))), told=told)
+            told: SeenCards | None = read_environment(variables) or before.response
+            found[key] = StoredContainer(units=tuple(chain(before.units, (held,))), response=told)
     except (OSError, CheckpointUnreadableError) as error:
         raise CannotLookError(
             f"the kubelet's checkpoint {path} cannot be read: {error}; run this as root on the node"

@@ -68,7 +68,7 @@ def dated_conditions(
             type=state.type,
             status=state.status,
             reason=state.reason,
-            message=printable(state.message, most_bytes=MESSAGE_BYTES),
+            message=printable(state.message, max_bytes=MESSAGE_BYTES),
             last_transition_time=known.get((state.type, state.status), changed),
             observed_generation=generation,
         )

@@ -325,7 +325,9 @@ def without_defaults(schema: Json) -> Json:
     if "items" in changed:
         changed["items"] = without_defaults(changed["items"])
     if "properties" in changed:
-        changed["properties"] = {name: without_defaults(each) for name, each in changed["properties"].items()}
+        changed["properties"] = {
+            name: without_defaults(field) for name, field in changed["properties"].items()
+        }
     return changed
 
 

@@ -64,4 +64,4 @@ def event_name(regarding: str, digest: str) -> str:
 
 def event_note(text: str) -> str:
     """Returns as much of ``text`` as fits, printable."""
-    return printable(text, most_bytes=MAX_NOTE)
+    return printable(text, max_bytes=MAX_NOTE)

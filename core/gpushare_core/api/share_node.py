@@ -5,7 +5,7 @@ The CRD is generated from these classes: their docstrings, and those of their fi
 
 from typing import Annotated
 
-from msgspec import Meta, field
+from msgspec import Meta, Struct, field
 
 from gpushare_core.api import bounds
 from gpushare_core.api.api_object import (
@@ -317,3 +317,73 @@ class GPUShareNode(ApiObject, frozen=True, kw_only=True):
     metadata: ObjectMeta
     spec: NodeSpec
     status: NodeStatus = field(default_factory=NodeStatus)
+
+
+class LenientCondition(Struct, rename="camel"):
+    type: str
+    status: str = ""
+    message: str = ""
+
+
+class LenientSpec(Struct, rename="camel"):
+    mode: str = ""
+    memory_unit: str = ""
+    slices_per_card: int | None = None
+    unit_change: str = UnitChange.DRAIN
+    dialect: str = DialectName.GPUSHARE
+    strategy: str = ""
+    preemption: str = Preemption.ENABLED
+    candidates: int | None = None
+    extender_log_level: str = LogLevel.INFO
+
+
+class LenientShare(Struct, rename="camel"):
+    uid: str
+    units: int
+    namespace: str = ""
+    name: str = ""
+    container: str = ""
+    orphaned: bool = False
+
+
+class LenientCard(Struct, rename="camel"):
+    uuid: str
+    units: int
+    index: int = 0
+    memory: str = ""
+    first_unit: int | None = None
+    allocated_units: int = 0
+    compute_score: int = 0
+    numa_node: int = -1
+    link_group: int = -1
+    health: str = ""
+    cordoned: bool = False
+    lock: str = ""
+    offers: dict[str, int] | None = None
+    pods: list[LenientShare] | None = None
+
+
+class LenientStatus(Struct, rename="camel"):
+    memory_unit: str = ""
+    dialect: str = ""
+    conditions: list[LenientCondition] | None = None
+    units: UnitTotals | None = None
+    cards: list[LenientCard] | None = None
+
+
+class LenientMeta(Struct, rename="camel"):
+    name: str
+    deletion_timestamp: str | None = None
+
+
+class LenientShareNode(Struct, rename="camel"):
+    """The part of a GPUShareNode that extender and auditor need, with plain texts for words.
+
+    ``GPUShareNode`` refuses an object of a newer version, with a word that this version does not know. The
+    extender has to read it, and say to pods which mode it is that it does not serve; the auditor compares its
+    status, whatever the rest says. Both decode either class equally fast.
+    """
+
+    metadata: LenientMeta
+    spec: LenientSpec = field(default_factory=LenientSpec)
+    status: LenientStatus | None = None

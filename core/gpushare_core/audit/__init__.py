@@ -1,1 +1,1 @@
-"""The auditor: what each book says of who has what of which card, and where books differ. Pure."""
+"""The auditor: where the books differ about who has what of which card. Pure."""

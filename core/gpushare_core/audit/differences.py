@@ -1,15 +1,15 @@
-"""The auditor's questions: where do these books differ?"""
+"""The auditor's questions: where these books differ, and what was released too early."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 
-from gpushare_core.audit.difference import Difference, Kind
+from gpushare_core.audit.difference import Difference, DifferenceKind, list_text
 from gpushare_core.audit.holdings import Holding, holdings
 from gpushare_core.audit.records import ClusterRecords, NodeRecords, ShareNodeRecord
 from gpushare_core.audit.rules.agreement import accounts, disagreements, kubelet_disagreements, orphan_marks
 from gpushare_core.audit.rules.capacity import (
-    Use,
+    UnitsTaken,
     card_sizes,
     environment_capacity,
     granted_twice,
@@ -35,27 +35,26 @@ from gpushare_core.audit.rules.sums import (
     uncounted,
     uncounted_foreign,
 )
+from gpushare_core.audit.rules.unwritable import unwritable
 from gpushare_core.audit.rules.without_units import without_units
 from gpushare_core.audit.unit_map import UnitMap, unit_map
-from gpushare_core.audit.unwritable import unwritable
-from gpushare_core.audit.wording import list_text
 
 NO_MIRRORS: Mapping[str, str] = MappingProxyType({})
 
 
 def differences(records: ClusterRecords) -> list[Difference]:
-    """Returns everything in ``records`` that is not as it must be, sorted; empty when all books agree.
+    """Returns all differences, sorted; empty when all books agree.
 
-    Books that were not read are not compared. While pods are on their way only those count whose
-    ``kind.at_once`` says so; and as books are never read in one instant, what is seen once is a difference
-    only when it is seen again: see ``seen_twice``.
+    1. A book that was not read is not compared.
+    2. While pods come and go only differences count whose ``kind.at_once`` is true.
+    3. Books are never read in one instant: a difference counts only when it is ``seen_twice``.
     """
-    found = [node_difference for node in records.nodes.values() for node_difference in node_differences(node)]
+    found = [found for node in records.nodes.values() for found in node_differences(node)]
     return sorted([*found, *_on_two_nodes(records)])
 
 
 def node_differences(records: NodeRecords) -> list[Difference]:
-    """Returns what is not as it must be on one node by its own books alone, sorted."""
+    """Returns the differences between the books of one node, sorted."""
     if records.share_node is not None and records.share_node.problem:
         return [_unreadable(records.node, records.share_node.problem)]
     claimed, held, units = claims(records), holdings(records), unit_map(records.share_node)
@@ -98,39 +97,38 @@ def _of_units(records: NodeRecords, held: list[Holding], units: UnitMap) -> Iter
 
 def _promised(records: NodeRecords, claimed: Mapping[str, Claim]) -> Iterator[Difference]:
     uses = (
-        Use(card=card, resource=claim.class_of(card), units=units, holder=str(claim.pod.key))
+        UnitsTaken(card=card, resource=claim.class_of(card), units=units, holder=str(claim.pod.key))
         for claim in claimed.values()
         if claim.allocation.node == records.node and claim.justified
         for card, units in claim.allocation.held().items()
     )
-    yield from overfull(records, uses, teller="the pods' annotations", kind=Kind.OVER_COUNTED)
+    yield from overfull(records, uses, teller="the pods' annotations", kind=DifferenceKind.OVER_COUNTED)
 
 
 def _held_by_pod(held: Iterable[Holding]) -> dict[str, int]:
     units: dict[str, int] = {}
-    for each in held:
-        count = len(each.numbers) + sum(part.foreign for part in each.units)
-        units[each.key.pod.uid] = units.get(each.key.pod.uid, 0) + count
+    for holding in held:
+        count = len(holding.numbers) + sum(part.foreign for part in holding.units)
+        units[holding.key.pod.uid] = units.get(holding.key.pod.uid, 0) + count
     return units
 
 
 def _unreadable(node: str, problem: str) -> Difference:
     return Difference(
         node=node,
-        kind=Kind.UNREADABLE,
+        kind=DifferenceKind.UNREADABLE,
         sentence=f"the GPUShareNode cannot be read: {problem}; nothing of this node was compared. Somebody"
         " else than its plugin may have written its status: restart the plugin of the node",
     )
 
 
 def _on_two_nodes(records: ClusterRecords) -> Iterator[Difference]:
-    """Yields the pods that books have on several nodes: a pod is on one."""
+    """Yields the pods that books have on several nodes."""
     found: dict[str, dict[str, str]] = defaultdict(dict)
     for node in records.nodes.values():
         for card in node.share_node.cards if node.share_node else ():
-            found_here = ((holder.key.pod.uid, str(holder.key.pod)) for holder in card.holders)
-            for uid, name in found_here:
-                found[uid][node.node] = name
+            for holder in card.holders:
+                found[holder.key.pod.uid][node.node] = str(holder.key.pod)
         for ledger_card in node.ledger.cards if node.ledger else ():
             for share in ledger_card.shares:
                 found[share.pod.uid][node.node] = str(share.pod)
@@ -139,7 +137,7 @@ def _on_two_nodes(records: ClusterRecords) -> Iterator[Difference]:
             name = next(iter(nodes.values()))
             yield Difference(
                 node=min(nodes),
-                kind=Kind.TWO_NODES,
+                kind=DifferenceKind.TWO_NODES,
                 pod=name,
                 uid=uid,
                 sentence=f"{name} has units on {list_text(nodes)}: a pod runs on one of them, and the units"
@@ -148,10 +146,8 @@ def _on_two_nodes(records: ClusterRecords) -> Iterator[Difference]:
 
 
 def status_differences(share_node: ShareNodeRecord) -> list[Difference]:
-    """Returns what is not as it must be in one GPUShareNode alone.
-
-    It depends on nothing else: who asks of thousands of nodes remembers the answer by resourceVersion.
-    """
+    """Returns the differences within one GPUShareNode. They depend on nothing else, and can be remembered by
+    its resourceVersion."""
     if share_node.problem:
         return [_unreadable(share_node.name, share_node.problem)]
     return sorted(_of_status(NodeRecords(node=share_node.name, share_node=share_node)))
@@ -160,16 +156,16 @@ def status_differences(share_node: ShareNodeRecord) -> list[Difference]:
 def released_early(
     before: NodeRecords, after: NodeRecords, *, mirrors: Mapping[str, str] = NO_MIRRORS
 ) -> list[Difference]:
-    """Returns the units that a book counted ``before`` and does not ``after``, although the kubelet holds
-    them for the same container all along.
+    """Returns the units that a book counted ``before`` and does not count ``after``, although the kubelet has
+    held them for the same container all along.
 
-    In each the kubelet's books have to be read last. ``mirrors``: by the pods that were seen earlier, what
-    ``kubelet_uids`` says of them: a book may count a static pod under the UID of a mirror that is gone.
+    Of either, the kubelet's books have to be read last. ``mirrors``: ``kubelet_uids`` of
+    pods that were seen earlier. A book may count a static pod under the UID of a mirror that is gone.
     """
     return sorted(early_releases(before, after, mirrors=mirrors))
 
 
 def seen_twice(before: Iterable[Difference], after: Iterable[Difference]) -> list[Difference]:
-    """Returns those of ``after`` that were there ``before``: no trace of reading one book after another."""
-    known = {each.identity for each in before}
-    return [each for each in after if each.identity in known]
+    """Returns those of ``after`` that were there ``before``: no effect of reading one book after another."""
+    known = {difference.identity for difference in before}
+    return [difference for difference in after if difference.identity in known]

@@ -1,8 +1,8 @@
-"""What an extender makes known of its ledger: on which nodes it differs from the other books that it sees.
+"""What an extender reports of its ledger: the nodes on which it differs from the other books that it sees.
 
-It is an annotation of the Lease ``gpushare-extender-books``, one for each extender, so that none overwrites
-another's. While nothing differs there is none. An extender renews its own while it stands: one that is gone
-does not, and is believed no longer.
+A report is an annotation of the Lease ``gpushare-extender-books``, one for each extender, so that none
+overwrites another's. Without differences there is no annotation. An extender renews its report as long as it
+holds; the report of an extender that is gone expires.
 """
 
 import hashlib
@@ -18,33 +18,31 @@ from gpushare_core.audit.difference import Difference
 from gpushare_core.text.json_object import UNREADABLE_JSON
 
 RENEW_SECONDS = 120.0
-"""After which an extender writes again what stands still."""
+"""After which an extender writes its report again."""
 BELIEVED_FOR = timedelta(minutes=5)
-"""From when it was written."""
+"""Since it was written."""
 MAX_SENTENCES = 20
-"""Nodes of which a sentence is told."""
+"""Nodes with a sentence; the others are named only."""
 MAX_SENTENCE = 600
 """Characters."""
-LARGEST = 32 * 2**10
-"""Bytes of a report: the annotations of one object have room for 256 KiB, and each extender has one. Beyond
-them the API server would take none. So the first nodes by name are named."""
+MAX_BYTES = 32 * 2**10
+"""Of a report, which names as many nodes as fit, by name: all annotations of an object have room for 256 KiB,
+and the API server refuses more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExtenderReport:
-    """What one extender said."""
-
     by: str
-    """Its identity: host and a number for the start."""
+    """The extender's identity: host and a number for the start."""
     at: datetime
-    """When it was written, by its host's clock."""
+    """When the report was written, by the clock of the extender's host."""
     nodes: Mapping[str, str] = field(default_factory=dict)
     """Node -> a sentence about its first difference; empty where there was no room for one."""
 
     def seconds_left(self, now: datetime) -> float:
-        """Returns for how long the report is believed from ``now`` on; nothing of one that is too old.
+        """Returns for how long the report is valid; 0 when it is too old.
 
-        Clocks differ: one from the future is believed no longer than one of this moment.
+        Clocks differ: a report from the future is valid no longer than one of this moment.
         """
         left = (self.at - now).total_seconds() + BELIEVED_FOR.total_seconds()
         return max(0.0, min(left, BELIEVED_FOR.total_seconds()))
@@ -57,21 +55,21 @@ class _Written(msgspec.Struct, omit_defaults=True):
 
 
 def report_key(identity: str) -> str:
-    """Returns the annotation of an extender: the next one on the same host has the same."""
+    """Returns the annotation's key, which is the same for all extenders on a host, one after another."""
     host = identity.rpartition("_")[0] or identity
     return f"{BOOKS_ANNOTATION_PREFIX}{hashlib.sha256(host.encode()).hexdigest()[:16]}"
 
 
 def make_report(differences: Iterable[Difference], *, by: str, at: datetime) -> ExtenderReport:
-    """Returns a report about ``differences``, of each node the first."""
+    """Returns a report with the first difference of each node."""
     by_node: dict[str, list[Difference]] = {}
     for difference in differences:
         by_node.setdefault(difference.node, []).append(difference)
-    told = {
+    sentences = {
         name: _sentence(by_node[name]) if place < MAX_SENTENCES else ""
         for place, name in enumerate(sorted(by_node))
     }
-    return ExtenderReport(by=by, at=at, nodes=dict(_within(told, LARGEST - _size(by, rfc3339(at)))))
+    return ExtenderReport(by=by, at=at, nodes=dict(_within(sentences, MAX_BYTES - _size(by, rfc3339(at)))))
 
 
 def _sentence(differences: list[Difference]) -> str:
@@ -79,9 +77,9 @@ def _sentence(differences: list[Difference]) -> str:
     return differences[0].sentence[:MAX_SENTENCE] + (f" (and {more} more there)" if more else "")
 
 
-def _within(told: Mapping[str, str], room: int) -> Iterator[tuple[str, str]]:
-    """Yields as many of ``told`` as take ``room`` bytes."""
-    for node, sentence in told.items():
+def _within(sentences: Mapping[str, str], room: int) -> Iterator[tuple[str, str]]:
+    """Yields as many of ``sentences`` as fit ``room`` bytes."""
+    for node, sentence in sentences.items():
         room -= _size(node, sentence)
         if room < 0:
             return
@@ -99,7 +97,7 @@ def encode_report(report: ExtenderReport) -> str:
 
 
 def decode_reports(annotations: Mapping[str, str]) -> dict[str, ExtenderReport]:
-    """Returns annotation -> report; what is none of ours is left out."""
+    """Returns annotation -> report, without what is no report."""
     found = {
         key: _decoded(text) for key, text in annotations.items() if key.startswith(BOOKS_ANNOTATION_PREFIX)
     }

@@ -1,4 +1,4 @@
-"""What the kubelet holds for whom: PodResources and checkpoint put together, with the pods' full names."""
+"""What the kubelet holds for which container: PodResources and checkpoint, with the pods' names and UIDs."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,8 +14,7 @@ from gpushare_core.audit.records import (
     SeenCards,
     StoredContainer,
 )
-from gpushare_core.audit.unit_map import Block, UnitMap
-from gpushare_core.audit.unit_numbers import UnitNumbers
+from gpushare_core.audit.unit_map import Block, UnitMap, UnitNumbers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,18 +22,18 @@ class Holding:
     """One container that the kubelet holds units for."""
 
     key: ContainerKey
-    """The pod as the API server knows it, as far as that is known."""
+    """With the pod's UID of the API server, where it is known."""
     units: tuple[HeldUnits, ...]
     listed: bool
-    """Whether PodResources show it: they never show ordinary init containers."""
-    told: SeenCards | None = None
-    """What the checkpoint says that the plugin answered."""
+    """Whether PodResources list it: they never list ordinary init containers."""
+    response: SeenCards | None = None
+    """The plugin's response to the container's Allocate, by the checkpoint."""
     stored: tuple[HeldUnits, ...] | None = None
-    """Its units by the checkpoint; None where that does not have it."""
+    """Its units by the checkpoint; None where the container is not in the checkpoint."""
 
     @property
     def foreign(self) -> bool:
-        """Whether some of it are a replaced system's devices, which do not say their card."""
+        """Whether it has devices of a replaced system's plugin, which do not say their card."""
         return any(unit.foreign for unit in self.units)
 
     @property
@@ -43,17 +42,17 @@ class Holding:
 
     @property
     def numbers(self) -> Sequence[int]:
-        """Returns them in ascending order; of one resource they are so already."""
+        """In ascending order, as those of one resource are already."""
         if len(self.units) == 1:
             return self.units[0].numbers
         return sorted(number for unit in self.units for number in unit.numbers)
 
     def blocks(self, units: UnitMap) -> dict[Block, int]:
-        """Returns how many units it has where; those of no card are left out."""
+        """Returns the number of its units in each block, without units of no card."""
         return units.shares(self.numbers)
 
     def parts(self, units: UnitMap) -> Iterator[tuple[str, Block, Sequence[int]]]:
-        """Yields its units by the name of their extended resource and by where they lie."""
+        """Yields extended resource, block and numbers of its units."""
         for unit in self.units:
             for block, numbers in units.by_block(unit.numbers).items():
                 yield unit.resource, block, numbers
@@ -61,13 +60,13 @@ class Holding:
 
 @dataclass(slots=True)
 class DistinctUnits:
-    """Units of several containers, each counted once however many of them lend it to each other.
+    """Units of several containers; a unit that containers lend to each other counts once.
 
-    A number under two names of extended resources is two units: the kubelet has a list for each name.
+    A number of two extended resources is two units: the kubelet has a list for each resource.
     """
 
     numbers: dict[str, UnitNumbers] = field(default_factory=dict)
-    """Name of the extended resource -> units."""
+    """By the name of the extended resource."""
     pods: set[str] = field(default_factory=set)
 
     def add(self, holding: Holding, name: str, numbers: Sequence[int]) -> None:
@@ -80,7 +79,7 @@ class DistinctUnits:
 
 
 def distinct_numbers(units: Iterable[HeldUnits]) -> Sequence[int]:
-    """Returns the numbers of all of ``units``, ascending and each once."""
+    """Returns the numbers of all ``units``, ascending and distinct."""
     every = [unit.numbers for unit in units]
     return every[0] if len(every) == 1 else sorted({*chain.from_iterable(every)})
 
@@ -94,13 +93,12 @@ def shares_of(blocks: Mapping[Block, int]) -> dict[str, int]:
 
 
 def holdings(records: NodeRecords) -> list[Holding]:
-    """Returns what the kubelet holds for every container of a pod that it has still; nothing where neither
-    of its books was read.
+    """Returns what the kubelet holds for every container; nothing where neither of its books was read.
 
-    The checkpoint may show pods that have ended since it was written: of pods that no other book knows it is
-    not believed.
+    The checkpoint may have pods that have ended since it was written: a pod that is in no other book is left
+    out.
     """
-    names = _Names.of(records)
+    names = _PodNames.of(records)
     stored = records.checkpoint or {}
     found: list[Holding] = []
     seen: set[ContainerKey] = set()
@@ -108,28 +106,30 @@ def holdings(records: NodeRecords) -> list[Holding]:
         key = names.key_of(resource)
         seen.add(key)
         answer = stored.get(names.stored_key(key))
-        told, units = (answer.told, answer.units) if answer else (None, None)
-        found.append(Holding(key=key, units=resource.units, listed=True, told=told, stored=units))
+        response, units = (answer.response, answer.units) if answer else (None, None)
+        found.append(Holding(key=key, units=resource.units, listed=True, response=response, stored=units))
     listed = {key.pod.uid for key in seen}
     return [*found, *_stored_only(records, names, seen, listed)]
 
 
 def _stored_only(
-    records: NodeRecords, names: "_Names", seen: set[ContainerKey], listed: set[str]
+    records: NodeRecords, names: "_PodNames", seen: set[ContainerKey], listed: set[str]
 ) -> Iterator[Holding]:
-    for key, each in (records.checkpoint or {}).items():
+    for key, container in (records.checkpoint or {}).items():
         known = names.of_kubelet_uid.get(key.pod.uid)
         if known is None or ContainerKey(known, key.container) in seen:
             continue
         if records.resources is None or known.uid in listed or _all_are_unlisted(records, known):
             yield Holding(
-                key=ContainerKey(known, key.container), units=each.units, listed=False, told=each.told
+                key=ContainerKey(known, key.container),
+                units=container.units,
+                listed=False,
+                response=container.response,
             )
 
 
 def _all_are_unlisted(records: NodeRecords, pod: PodKey) -> bool:
-    """Whether the kubelet may have ``pod`` although PodResources show nothing of it: its units are those of
-    ordinary init containers alone."""
+    """Whether only ordinary init containers of ``pod`` have units, which PodResources do not list."""
     known = (records.pods or {}).get(pod.uid)
     if known is None or known.ended or known.request is None:
         return False
@@ -137,32 +137,36 @@ def _all_are_unlisted(records: NodeRecords, pod: PodKey) -> bool:
 
 
 def stored_of(records: NodeRecords, pod: PodRecord) -> dict[str, StoredContainer]:
-    """Returns container -> what the checkpoint says of ``pod``; nothing of one that only says to be the
+    """Returns what the checkpoint has of ``pod``, by container; nothing for a pod that only claims to be the
     mirror of another one."""
     uid = pod.kubelet_uid or pod.key.uid
-    if _Names.of(records).of_kubelet_uid.get(uid) != pod.key:
+    if _PodNames.of(records).of_kubelet_uid.get(uid) != pod.key:
         return {}
-    return {key.container: each for key, each in (records.checkpoint or {}).items() if key.pod.uid == uid}
+    return {
+        key.container: container
+        for key, container in (records.checkpoint or {}).items()
+        if key.pod.uid == uid
+    }
 
 
 def kubelet_uids(records: NodeRecords) -> dict[str, str]:
-    """Returns UID that the API server has -> that by which the kubelet knows the pod, or would."""
+    """Returns API server's UID -> kubelet's UID."""
     return {pod.key.uid: pod.kubelet_uid or pod.key.uid for pod in (records.pods or {}).values()}
 
 
 @dataclass(frozen=True, slots=True)
-class _Names:
-    """Which pod it is that a book of the kubelet's shows."""
+class _PodNames:
+    """Which pods the kubelet's books mean."""
 
     of_kubelet_uid: Mapping[str, PodKey]
     by_name: Mapping[tuple[str, str], PodKey]
     stored_uids: Mapping[tuple[str, int, int], str]
-    """Container, lowest of its units and how many they are -> UID in the checkpoint."""
+    """Container, its lowest unit and number of units -> UID in the checkpoint."""
     kubelet_uids: Mapping[str, str]
-    """UID that the API server has -> that of the kubelet."""
+    """API server's UID -> kubelet's UID."""
 
     @classmethod
-    def of(cls, records: NodeRecords) -> "_Names":
+    def of(cls, records: NodeRecords) -> "_PodNames":
         pods = [*(records.pods or {}).values()]
         cards = records.share_node.cards if records.share_node else ()
         reported = [holder.key.pod for card in cards for holder in card.holders]
@@ -185,8 +189,12 @@ class _Names:
         )
 
     def key_of(self, listed: ListedContainer) -> ContainerKey:
-        """Returns the container under its pod's full name. The units tell; the name only where they do not:
-        names are used again."""
+        """Returns the container with its pod's UID, the first that applies:
+
+        1. the UID in the list;
+        2. the UID in the checkpoint of a container with the same units;
+        3. the UID of the pod of that name: the last resort, for names are used again.
+        """
         pod = listed.key.pod
         if pod.uid:
             return listed.key
@@ -202,8 +210,10 @@ class _Names:
 
 
 def _by_trust(records: NodeRecords) -> list[PodRecord]:
-    """Returns the pods, the most trustworthy last. Whoever makes a pod can annotate that it is the mirror of
-    any other one; the kubelet lists none of these."""
+    """Returns the pods, the most trustworthy last.
+
+    Any author can annotate a pod as the mirror of another one; the kubelet does not list such a pod.
+    """
     listed = {_name(resource.key.pod) for resource in records.resources or ()}
 
     def trust(pod: PodRecord) -> tuple[bool, bool]:
@@ -222,7 +232,7 @@ def _listed_names(
 ) -> dict[str, set[tuple[str, str]]]:
     """Returns UID in the checkpoint -> the names under which PodResources list its units.
 
-    Its mirror has that name, too: others only say that they are the mirror of that pod.
+    The true mirror of that pod has that name, too.
     """
     found: dict[str, set[tuple[str, str]]] = {}
     for resource in records.resources or ():
@@ -234,8 +244,8 @@ def _listed_names(
 def _fingerprints(
     checkpoint: Mapping[ContainerKey, StoredContainer],
 ) -> Iterator[tuple[tuple[str, int, int], str]]:
-    for key, each in checkpoint.items():
-        for units in each.units:
+    for key, container in checkpoint.items():
+        for units in container.units:
             if units.numbers:
                 yield (key.container, units.numbers[0], len(units.numbers)), key.pod.uid
 

@@ -1,13 +1,23 @@
-"""Books out of the JSON of objects and answers, as whoever gathers them has it."""
+"""The auditor's records, from the JSON of objects and of the extender's inspection."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
+from gpushare_core.api.enums import Health
 from gpushare_core.api.names import COMPONENT_LABEL, FIELD_MANAGER, MANAGED_BY_LABEL, MIRROR_ANNOTATION
+from gpushare_core.api.share_node import (
+    CardStatus,
+    LenientCard,
+    LenientShare,
+    LenientShareNode,
+    LenientStatus,
+    PodShare,
+)
 from gpushare_core.audit.records import (
     NO_HOST,
     ClusterRecords,
+    ContainerKey,
     HostRecords,
     LedgerCard,
     LedgerRecord,
@@ -17,21 +27,26 @@ from gpushare_core.audit.records import (
     PodRecord,
     SeenCards,
     ShareNodeRecord,
+    StatusCard,
+    StatusHolder,
 )
-from gpushare_core.audit.status_card import status_card
 from gpushare_core.dialects.annotation_room import size_of
 from gpushare_core.dialects.dialect import CARD_VARIABLE, OWN_VARIABLES, Dialect
 from gpushare_core.dialects.table import ANNOTATION_KEYS, DIALECTS, RESOURCES
 from gpushare_core.dialects.visible_cards import is_runtime_variable
+from gpushare_core.placement.modes.table import class_of_lock
+from gpushare_core.placement.quantity import parse_memory
 from gpushare_core.placement.requests import ResourceClass, read_request
 from gpushare_core.placement.units import NodeUnit, parse_node_unit
 from gpushare_core.text.json_object import UNREADABLE_JSON, Json
 from gpushare_core.text.whole_number import is_number
 
 _VISIBLE = tuple(
-    dict.fromkeys(name for each in DIALECTS.values() for name in each.card_variables if name != CARD_VARIABLE)
+    dict.fromkeys(
+        name for dialect in DIALECTS.values() for name in dialect.card_variables if name != CARD_VARIABLE
+    )
 )
-"""Variables beside our own that name cards by UUID, in some dialect."""
+"""Variables of dialects that name cards by UUID, as our own does."""
 
 
 PLUGIN_COMPONENT = "plugin"
@@ -40,71 +55,25 @@ PLUGIN_ACCOUNT = "gpushare-plugin"
 """Their service account."""
 
 
-class _Share(msgspec.Struct):
-    namespace: str
-    name: str
-    units: int
-    uid: str = ""
-    container: str = ""
-    orphaned: bool = False
-    reserved: bool = False
-
-
-class _Card(msgspec.Struct, rename="camel"):
-    uuid: str
-    memory: str
-    units: int
-    index: int = 0
-    allocated_units: int = 0
-    first_unit: int | None = None
-    health: str = "Healthy"
-    cordoned: bool = False
-    lock: str = ""
-    offers: dict[str, int] | None = None
-    pods: list[_Share] | None = None
-
-
-class _Sums(msgspec.Struct):
-    total: int = 0
-    allocated: int = 0
-
-
-class _Status(msgspec.Struct, rename="camel"):
-    memory_unit: str = ""
-    dialect: str = ""
-    units: _Sums | None = None
-    cards: list[_Card] | None = None
-
-
-class _Metadata(msgspec.Struct, rename="camel"):
-    name: str
-    deletion_timestamp: str | None = None
-
-
-class _ShareNode(msgspec.Struct):
-    metadata: _Metadata
-    status: _Status | None = None
-
-
 def read_share_node(item: Json) -> ShareNodeRecord:
-    """Returns what a GPUShareNode (as JSON) says; one that cannot be read says why."""
+    """Returns the record of a GPUShareNode; of one that cannot be read the ``problem``."""
     try:
-        node = msgspec.convert(item, _ShareNode)
-        return _share_node(node, node.status or _Status())
+        node = msgspec.convert(item, LenientShareNode)
+        return _share_node(node, node.status or LenientStatus())
     except UNREADABLE_JSON as error:
         return ShareNodeRecord(name=_name_of(item), problem=str(error))
 
 
 def _name_of(item: object) -> str:
-    """Returns the name of an object that is of another shape than it should be; empty where it has none."""
+    """Returns the name of an object of any shape; empty where it has none."""
     metadata = item.get("metadata") if isinstance(item, dict) else None
     return str(metadata.get("name", "")) if isinstance(metadata, dict) else ""
 
 
-def _share_node(node: _ShareNode, status: _Status) -> ShareNodeRecord:
+def _share_node(node: LenientShareNode, status: LenientStatus) -> ShareNodeRecord:
     return ShareNodeRecord(
         name=node.metadata.name,
-        unit=parse_node_unit(status.memory_unit) if status.memory_unit else None,
+        unit=_node_unit(status.memory_unit),
         dialect=status.dialect,
         cards=tuple(map(status_card, status.cards or ())),
         units_total=status.units.total if status.units else None,
@@ -113,8 +82,34 @@ def _share_node(node: _ShareNode, status: _Status) -> ShareNodeRecord:
     )
 
 
+def _node_unit(text: str) -> NodeUnit | None:
+    return parse_node_unit(text) if text else None
+
+
+def status_card(card: CardStatus | LenientCard) -> StatusCard:
+    """Raises ``ValueError`` for unknown amounts and classes."""
+    return StatusCard(
+        uuid=card.uuid,
+        index=card.index,
+        memory=parse_memory(card.memory),
+        units=card.units,
+        allocated=card.allocated_units,
+        first_unit=card.first_unit,
+        lock=class_of_lock(card.lock),
+        offers={ResourceClass(name): units for name, units in (card.offers or {}).items()},
+        healthy=card.health in (Health.HEALTHY, ""),
+        cordoned=card.cordoned,
+        holders=tuple(map(_holder, card.pods or ())),
+    )
+
+
+def _holder(share: PodShare | LenientShare) -> StatusHolder:
+    pod = PodKey(share.namespace, share.name, share.uid)
+    return StatusHolder(key=ContainerKey(pod, share.container), units=share.units, orphaned=share.orphaned)
+
+
 def read_pod(item: Json) -> PodRecord:
-    """Returns what the API server has of a pod; ``item``: the whole object as JSON, or its metadata alone."""
+    """``item``: the whole pod as JSON, or its metadata alone."""
     metadata, spec, status = item["metadata"], item.get("spec"), item.get("status") or {}
     annotations = metadata.get("annotations") or {}
     return PodRecord(
@@ -137,19 +132,18 @@ def _is_plugin(labels: Mapping[str, str], spec: Json) -> bool:
 
 
 def _written_variables(spec: Json) -> dict[str, dict[str, str | None]]:
-    """Returns, of every container that has some, what its author sets of the variables that are ours, or a
-    container runtime's."""
+    """Returns container -> the variables of ours, or of a container runtime, that the pod's author sets."""
     found: dict[str, dict[str, str | None]] = {}
     for container in (*(spec.get("initContainers") or ()), *(spec.get("containers") or ())):
-        for each in container.get("env") or ():
-            if each["name"] in OWN_VARIABLES or is_runtime_variable(each["name"]):
-                value = None if "valueFrom" in each else each.get("value", "")
-                found.setdefault(container["name"], {})[each["name"]] = value
+        for variable in container.get("env") or ():
+            if variable["name"] in OWN_VARIABLES or is_runtime_variable(variable["name"]):
+                value = None if "valueFrom" in variable else variable.get("value", "")
+                found.setdefault(container["name"], {})[variable["name"]] = value
     return found
 
 
 def read_environment(variables: Mapping[str, str]) -> SeenCards | None:
-    """Returns the cards that a container with these variables sees; None where it is told of none."""
+    """Returns the cards that a container with these variables sees; None where our variable is missing."""
     cards = variables.get(CARD_VARIABLE, "")
     if not cards:
         return None
@@ -169,42 +163,25 @@ def cluster_records(
     ledger: Mapping[str, LedgerRecord] | None = None,
     hosts: Mapping[str, HostRecords] | None = None,
 ) -> ClusterRecords:
-    """Returns the books of every node that has a GPUShareNode, of objects as JSON.
+    """Returns the records of every node that has a GPUShareNode, from objects as JSON.
 
-    ``hosts``: by node; a node that is not among them was not read there.
+    ``hosts``: by node; a node without an entry was not read there.
     """
     bound = None if pods is None else _by_node(pods)
-    nodes = [read_share_node(item) for item in share_nodes]
-    return ClusterRecords(
-        {
-            node.name: _node_records(
-                node,
-                pods=None if bound is None else bound.get(node.name, {}),
-                ledger=None if ledger is None else ledger.get(node.name, LedgerRecord()),
-                host=(hosts or {}).get(node.name, NO_HOST),
-            )
-            for node in nodes
-        }
-    )
-
-
-def _node_records(
-    share_node: ShareNodeRecord,
-    *,
-    pods: Mapping[str, PodRecord] | None,
-    ledger: LedgerRecord | None,
-    host: HostRecords,
-) -> NodeRecords:
-    return NodeRecords(
-        node=share_node.name,
-        share_node=share_node,
-        pods=pods,
-        ledger=ledger,
-        resources=host.resources,
-        checkpoint=host.checkpoint,
-        environments=host.environments,
-        hardware=host.hardware,
-    )
+    found: dict[str, NodeRecords] = {}
+    for node in map(read_share_node, share_nodes):
+        host = (hosts or {}).get(node.name, NO_HOST)
+        found[node.name] = NodeRecords(
+            node=node.name,
+            share_node=node,
+            pods=None if bound is None else bound.get(node.name, {}),
+            ledger=None if ledger is None else ledger.get(node.name, LedgerRecord()),
+            resources=host.resources,
+            checkpoint=host.checkpoint,
+            environments=host.environments,
+            hardware=host.hardware,
+        )
+    return ClusterRecords(found)
 
 
 def _by_node(pods: Iterable[Json]) -> dict[str, dict[str, PodRecord]]:
@@ -216,60 +193,56 @@ def _by_node(pods: Iterable[Json]) -> dict[str, dict[str, PodRecord]]:
     return found
 
 
-class _LedgerCard(msgspec.Struct):
+class _InspectedShare(msgspec.Struct):
+    namespace: str
+    name: str
+    units: int
+    uid: str = ""
+    reserved: bool = False
+
+
+class _InspectedCard(msgspec.Struct):
     uuid: str
     units: int
     allocated: int
     lock: str = ""
-    pods: list[_Share] | None = None
+    pods: list[_InspectedShare] | None = None
 
 
-class _LedgerNode(msgspec.Struct):
+class _InspectedNode(msgspec.Struct):
     name: str
     unit: str = ""
-    cards: list[_LedgerCard] | None = None
+    cards: list[_InspectedCard] | None = None
 
 
-class _Ledger(msgspec.Struct):
-    nodes: list[_LedgerNode] | None = None
+class _Inspection(msgspec.Struct):
+    nodes: list[_InspectedNode] | None = None
 
 
-def read_ledger(answer: Json) -> dict[str, LedgerRecord]:
-    """Returns node -> the extender's book, of what its path ``/gpushare/inspect`` answers.
+def read_ledger(response: Json) -> dict[str, LedgerRecord]:
+    """Returns node -> ledger, from the response of an extender's path ``/gpushare/inspect``.
 
     Raises:
-        ValueError: no extender of ours answers that.
+        ValueError: this is no response of an extender of ours.
     """
-    ledger = msgspec.convert(answer, _Ledger)
-    return {node.name: _ledger_node(node) for node in ledger.nodes or ()}
+    inspection = msgspec.convert(response, _Inspection)
+    return {
+        node.name: LedgerRecord(unit=_node_unit(node.unit), cards=tuple(map(_ledger_card, node.cards or ())))
+        for node in inspection.nodes or ()
+    }
 
 
-def _ledger_node(node: _LedgerNode) -> LedgerRecord:
-    return LedgerRecord(unit=_node_unit(node.unit), cards=tuple(_ledger_cards(node.cards or ())))
+def _ledger_card(card: _InspectedCard) -> LedgerCard:
+    """A card that serves no class, or two, has no lock."""
+    return LedgerCard(
+        uuid=card.uuid,
+        units=card.units,
+        allocated=card.allocated,
+        lock=ResourceClass(card.lock) if card.lock else None,
+        shares=tuple(map(_ledger_share, card.pods or ())),
+    )
 
 
-def _node_unit(text: str) -> NodeUnit | None:
-    return parse_node_unit(text) if text else None
-
-
-def _ledger_cards(cards: Iterable[_LedgerCard]) -> Iterator[LedgerCard]:
-    for card in cards:
-        yield LedgerCard(
-            uuid=card.uuid,
-            units=card.units,
-            allocated=card.allocated,
-            lock=_class(card.lock),
-            shares=tuple(
-                LedgerShare(
-                    pod=PodKey(share.namespace, share.name, share.uid),
-                    units=share.units,
-                    reserved=share.reserved,
-                )
-                for share in card.pods or ()
-            ),
-        )
-
-
-def _class(name: str) -> ResourceClass | None:
-    """Returns the class that the extender calls ``name``; nothing where a card serves none, or two."""
-    return ResourceClass(name) if name else None
+def _ledger_share(share: _InspectedShare) -> LedgerShare:
+    pod = PodKey(share.namespace, share.name, share.uid)
+    return LedgerShare(pod=pod, units=share.units, reserved=share.reserved)

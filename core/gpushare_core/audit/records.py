@@ -1,10 +1,10 @@
-"""What each book says of one node, read by itself: the auditor compares these values and nothing else.
+"""What each book says of one node: the auditor compares these values and nothing else.
 
-A book that was not read is ``None`` and is not compared; one that was read and says nothing is empty. So
+A book that was not read is ``None``, and is not compared. A book that was read and says nothing is empty. So
 every program audits with the books that it has.
 
-The kubelet's books (PodResources, checkpoint) are to be read after all others: what they say that a pod holds
-it held when the others were read, unless it was admitted since.
+The kubelet's books (PodResources, checkpoint) have to be read after all others: then a pod held what they say
+when the others were read, unless the kubelet admitted it since.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,19 +19,19 @@ Shares = Mapping[str, int]
 
 
 class PodKey(NamedTuple):
-    """A pod, by what the books know it by."""
+    """A pod as books name it."""
 
     namespace: str
     name: str
     uid: str = ""
-    """Empty where the book does not say it, as PodResources."""
+    """Empty where the book does not have it, as PodResources."""
 
     def __str__(self) -> str:
         return f"{self.namespace}/{self.name}" if self.name else f"with UID {self.uid}"
 
 
 class ContainerKey(NamedTuple):
-    """A container of a pod; without a name where a book knows pods alone."""
+    """A container of a pod; without a name where a book knows only pods."""
 
     pod: PodKey
     container: str
@@ -45,7 +45,7 @@ class ContainerKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatusHolder:
-    """What one container holds of a card, by the status."""
+    """One container with units of a card, by the status."""
 
     key: ContainerKey
     units: int
@@ -61,14 +61,14 @@ class StatusCard:
     memory: int
     """Bytes."""
     units: int
-    """That it shares, of the class that it serves now."""
+    """Shared units, of the class that the card serves now."""
     allocated: int = 0
     first_unit: int | None = None
-    """Number of its first unit; None where no plugin has recorded it."""
+    """None where no plugin has recorded it."""
     lock: ResourceClass | None = None
-    """In mode Mixed what it serves alone; None while nobody has anything of it, and in the other modes."""
+    """In mode Mixed the one class that the card serves; None while it is free, and in other modes."""
     offers: Mapping[ResourceClass, int] = field(default_factory=dict)
-    """In mode Mixed: units of each class that it offers when it is free."""
+    """In mode Mixed: units of each class that the card offers while it is free."""
     healthy: bool = True
     cordoned: bool = False
     holders: tuple[StatusHolder, ...] = ()
@@ -76,20 +76,20 @@ class StatusCard:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShareNodeRecord:
-    """The GPUShareNode of a node: its spec is the operator's, its status the plugin's."""
+    """The GPUShareNode of a node."""
 
     name: str
     unit: NodeUnit | None = None
-    """What cards are divided into, as in force; None where the status does not say it (yet)."""
+    """What cards are divided into now; None where the status does not say it (yet)."""
     dialect: str = ""
     """Name of the one in force."""
     cards: tuple[StatusCard, ...] = ()
     units_total: int | None = None
-    """The sums that the status itself says; None where they were not read."""
+    """The status' own sums; None where they were not read."""
     units_allocated: int | None = None
     deleting: bool = False
     problem: str = ""
-    """Why the object cannot be read; then nothing else is said."""
+    """Why the object cannot be read; then all other fields are empty."""
 
     def card(self, uuid: str) -> StatusCard | None:
         return next((card for card in self.cards if card.uuid == uuid), None)
@@ -106,20 +106,20 @@ class PodRecord:
     node: str
     """That it is bound to."""
     kubelet_uid: str = ""
-    """What the kubelet knows it by: another one than the API server's for static pods."""
+    """The UID by which the kubelet knows the pod: not the API server's for static pods."""
     phase: str = "Running"
     deleting: bool = False
     request: PodRequest | None = None
-    """What it asks for in any dialect; None where only its metadata was read."""
+    """In any dialect; None where only the pod's metadata was read."""
     annotations: Mapping[str, str] = field(default_factory=dict)
-    """Those of ours and of all dialects."""
+    """Ours and those of all dialects."""
     annotations_size: int = 0
-    """Bytes of all that it has."""
+    """Bytes of all annotations."""
     variables: Mapping[str, Mapping[str, str | None]] = field(default_factory=dict)
-    """Container -> what its author sets of the variables that name cards or amounts; None for a value from
-    elsewhere. Without those that ConfigMaps and Secrets bring."""
+    """Container -> variables that name cards or amounts, as the pod's author sets them; None for a value from
+    elsewhere. Without the variables that whole ConfigMaps and Secrets bring."""
     is_plugin: bool = False
-    """Whether it is a device plugin of ours, by its labels: it has to see all cards of its node."""
+    """Whether the pod is our device plugin, which has to see all cards of its node."""
 
     @property
     def ended(self) -> bool:
@@ -134,17 +134,15 @@ class HeldUnits:
     """Units of one extended resource that the kubelet keeps for one container."""
 
     resource: str
-    """Name of the extended resource."""
     numbers: Sequence[int] = ()
-    """Of units of ours, ascending and each once: what their IDs decode to."""
+    """Ascending and distinct, from the IDs of our units."""
     foreign: int = 0
-    """How many devices it has under IDs of a replaced system's plugin: cards and sizes do not follow from
-    these."""
+    """Number of devices with IDs of a replaced system's plugin, which say neither card nor size."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedContainer:
-    """One container by PodResources. They know no UID: two pods of one name can be listed side by side."""
+    """One container by PodResources, which have no UIDs: two pods of one name can be listed side by side."""
 
     key: ContainerKey
     units: tuple[HeldUnits, ...] = ()
@@ -152,25 +150,25 @@ class ListedContainer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeenCards:
-    """What the environment of a container names."""
+    """The cards that the environment of a container names."""
 
     cards: tuple[str, ...]
     """UUIDs, by our own variable."""
     units: int | None = None
-    """Of all of them together; None where the variable is missing or no number."""
+    """Of all cards together; None where the variable is missing or no number."""
     unit: str = ""
     """What one unit is, as annotations write it."""
     others: Mapping[str, str] = field(default_factory=dict)
-    """The other variables that name the cards by UUID, as they are."""
+    """Other variables that name cards by UUID, with their values."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredContainer:
-    """One container by the kubelet's checkpoint: its units, and what its plugin answered for them."""
+    """One container by the kubelet's checkpoint: its units, and the plugin's response to their Allocate."""
 
     units: tuple[HeldUnits, ...] = ()
-    told: SeenCards | None = None
-    """None where the stored answer names no card in our words."""
+    response: SeenCards | None = None
+    """None where the response does not have our variable."""
 
 
 # The extender
@@ -191,7 +189,7 @@ class LedgerCard:
     uuid: str
     units: int
     allocated: int
-    """Includes what is reserved and held."""
+    """Includes reserved and held units."""
     lock: ResourceClass | None = None
     shares: tuple[LedgerShare, ...] = ()
 
@@ -217,24 +215,23 @@ class NodeRecords:
     node: str
     share_node: ShareNodeRecord | None = None
     pods: Mapping[str, PodRecord] | None = None
-    """By the UID that the API server has: all pods that are bound to the node, ended ones too."""
+    """API server's UID -> pod: all pods that are bound to the node, ended ones too."""
     resources: Sequence[ListedContainer] | None = None
-    """PodResources: every container of every active pod that has units of ours."""
+    """PodResources: every container with units of ours of every active pod."""
     checkpoint: Mapping[ContainerKey, StoredContainer] | None = None
-    """The pods have a UID, and no name. It may show pods that have ended since it was written."""
+    """Its pods have a UID and no name. It may have pods that have ended since it was written."""
     environments: Mapping[ContainerKey, SeenCards | None] | None = None
-    """Every running container, by the environment that its process really has; None for one that names no
-    card of ours."""
+    """Every running container, by the environment of its process; None where that names no card of ours."""
     ledger: LedgerRecord | None = None
-    """Of a node that the extender does not know: an empty one."""
+    """Empty for a node that the extender does not know."""
     hardware: Mapping[str, int] | None = None
-    """Card UUID -> bytes of its memory, by the driver or the inventory. Of a card that changed while units of
-    it were held: what it had when they were granted."""
+    """Card UUID -> bytes of its memory, by the driver or the inventory. A card that changed while units of it
+    were held has the memory that it had when they were granted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostRecords:
-    """What only the host of a node tells; as in ``NodeRecords``."""
+    """What can be read only on the node itself; fields as in ``NodeRecords``."""
 
     resources: Sequence[ListedContainer] | None = None
     checkpoint: Mapping[ContainerKey, StoredContainer] | None = None

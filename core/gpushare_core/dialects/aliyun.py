@@ -7,12 +7,11 @@ from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
-from gpushare_core.allocation_annotation import Allocation
-from gpushare_core.dialects.codec import Codec, card_before, memory_share
+from gpushare_core.dialects.codec import IndexCodec
 from gpushare_core.dialects.dialect import Dialect
-from gpushare_core.dialects.grants import CardPlace, ContainerGrant
+from gpushare_core.dialects.grants import ContainerGrant
 from gpushare_core.dialects.inspection import InspectedNode
-from gpushare_core.dialects.legacy import LegacyAllocation, MalformedAnnotationsError, read_number
+from gpushare_core.dialects.legacy import LegacyAllocation, MalformedAnnotationsError
 from gpushare_core.placement.quantity import MIB
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_core.text.json_object import UNREADABLE_JSON, Json
@@ -34,9 +33,11 @@ cards than the index, the index is right: the plugin went by that."""
 _CONTAINERS = msgspec.json.Decoder(dict[str, dict[str, int]])
 
 
-class AliyunCodec(Codec):
+class AliyunCodec(IndexCodec):
     bind_keys = (INDEX, POD_UNITS, CARD_UNITS, ASSIGNED, ASSUMED_AT)
     assignment_keys = (ASSIGNED, ASSUMED_AT)
+    index, pod_units, card_units = INDEX, POD_UNITS, CARD_UNITS
+    assigned, assigned_at = ASSIGNED, ASSUMED_AT
     read_keys = (CONTAINERS,)
 
     def variables(self, grant: ContainerGrant, /) -> dict[str, str]:
@@ -50,36 +51,12 @@ class AliyunCodec(Codec):
             CARD_UNITS: str(card.card_units),
         }
 
-    def bind_annotations(
-        self, allocation: Allocation, cards: Mapping[str, CardPlace], at: int, /
-    ) -> dict[str, str]:
-        share = memory_share(allocation)
-        if share is None:
-            return {}
-        uuid, units = share
-        return {
-            INDEX: str(cards[uuid].index),
-            POD_UNITS: str(units),
-            CARD_UNITS: str(cards[uuid].units),
-            ASSIGNED: "false",
-            ASSUMED_AT: str(at),
-        }
-
-    def assignment_annotations(self, resource: ResourceClass, at: int, /) -> dict[str, str]:
-        return {ASSIGNED: "true", ASSUMED_AT: str(at)} if resource is ResourceClass.MEMORY else {}
-
     def read_legacy(self, annotations: Mapping[str, str], /) -> LegacyAllocation | None:
-        assigned = annotations.get(ASSIGNED) == "true"
-        if INDEX in annotations:
-            index, units = read_number(annotations, INDEX), read_number(annotations, POD_UNITS)
-            return LegacyAllocation(cards={index: units}, assigned=assigned)
-        if CONTAINERS not in annotations:
-            return None
+        if INDEX in annotations or CONTAINERS not in annotations:
+            return super().read_legacy(annotations)
         containers = _read_containers(annotations[CONTAINERS])
+        assigned = annotations.get(ASSIGNED) == "true"
         return LegacyAllocation(cards=_sum(containers), containers=containers, assigned=assigned)
-
-    def card_of(self, device_id: str, /) -> str | None:
-        return card_before(device_id, "-_-")
 
     def stored_card(self, variables: Mapping[str, str], _device_nodes: Collection[str], /) -> int | None:
         index = variables.get(INDEX, "")
@@ -120,7 +97,9 @@ def _read_containers(text: str) -> dict[str, dict[int, int]]:
         decoded = _CONTAINERS.decode(text)
     except UNREADABLE_JSON as error:
         raise MalformedAnnotationsError(f"{CONTAINERS}: {error}") from error
-    if not all(is_number(index) and units >= 0 for each in decoded.values() for index, units in each.items()):
+    if not all(
+        is_number(index) and units >= 0 for shares in decoded.values() for index, units in shares.items()
+    ):
         raise MalformedAnnotationsError(f"{CONTAINERS} has an index or an amount that is none")
     return {name: {int(index): units for index, units in shares.items()} for name, shares in decoded.items()}
 

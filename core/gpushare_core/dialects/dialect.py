@@ -65,7 +65,7 @@ class Dialect:
 
     def resource_name(self, resource: ResourceClass) -> str:
         """Returns the name of the extended resource that stands for the class."""
-        return next(name for name, each in self.resources.items() if each is resource)
+        return next(name for name, served in self.resources.items() if served is resource)
 
     def counts(self, registered: Collection[ResourceClass]) -> tuple[str, ...]:
         """Returns the names that a node's capacity shows the number of its cards under.

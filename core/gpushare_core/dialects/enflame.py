@@ -6,13 +6,9 @@ Source: the documents of GCUShare.
 import re
 from collections.abc import Collection, Mapping, Sequence
 
-from gpushare_core.allocation_annotation import Allocation
-from gpushare_core.dialects.codec import Codec, card_before, memory_share
+from gpushare_core.dialects.codec import IndexCodec
 from gpushare_core.dialects.dialect import CARD_VARIABLE, Dialect
-from gpushare_core.dialects.grants import CardPlace
 from gpushare_core.dialects.inspection import InspectedNode
-from gpushare_core.dialects.legacy import LegacyAllocation, read_number
-from gpushare_core.placement.requests import ResourceClass
 from gpushare_core.text.json_object import Json
 
 INDEX = "enflame.com/gcu-device-id"
@@ -24,36 +20,11 @@ ASSIGNED_AT = "enflame.com/gcu-device-assign-time"
 _DEVICE_NODE = re.compile("/dev/gcu([0-9]{1,4})")
 
 
-class EnflameCodec(Codec):
+class EnflameCodec(IndexCodec):
     bind_keys = (INDEX, CARD_UNITS, POD_UNITS, ASSIGNED, ASSIGNED_AT)
     assignment_keys = (ASSIGNED, ASSIGNED_AT)
-
-    def bind_annotations(
-        self, allocation: Allocation, cards: Mapping[str, CardPlace], at: int, /
-    ) -> dict[str, str]:
-        share = memory_share(allocation)
-        if share is None:
-            return {}
-        uuid, units = share
-        return {
-            INDEX: str(cards[uuid].index),
-            CARD_UNITS: str(cards[uuid].units),
-            POD_UNITS: str(units),
-            ASSIGNED: "false",
-            ASSIGNED_AT: str(at),
-        }
-
-    def assignment_annotations(self, resource: ResourceClass, at: int, /) -> dict[str, str]:
-        return {ASSIGNED: "true", ASSIGNED_AT: str(at)} if resource is ResourceClass.MEMORY else {}
-
-    def read_legacy(self, annotations: Mapping[str, str], /) -> LegacyAllocation | None:
-        if INDEX not in annotations:
-            return None
-        index, units = read_number(annotations, INDEX), read_number(annotations, POD_UNITS)
-        return LegacyAllocation(cards={index: units}, assigned=annotations.get(ASSIGNED) == "true")
-
-    def card_of(self, device_id: str, /) -> str | None:
-        return card_before(device_id, "-_-")
+    index, pod_units, card_units = INDEX, POD_UNITS, CARD_UNITS
+    assigned, assigned_at = ASSIGNED, ASSIGNED_AT
 
     def stored_card(self, _variables: Mapping[str, str], device_nodes: Collection[str], /) -> int | None:
         """The container sees its card as ``/dev/gcuN``."""

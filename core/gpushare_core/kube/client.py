@@ -3,26 +3,17 @@
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing
-from dataclasses import replace
 from http import HTTPStatus
 from types import TracebackType
 from typing import TypeVar
 
 from gpushare_core.kube.credentials import Credentials
 from gpushare_core.kube.errors import ApiError, NotSentError, UnreachableError
-from gpushare_core.kube.request import (
-    APPLY_PATCH,
-    MERGE_PATCH,
-    ApiRequest,
-    create_request,
-    delete_request,
-    page_request,
-    patch_request,
-)
+from gpushare_core.kube.request import APPLY_PATCH, MERGE_PATCH, ApiRequest
 from gpushare_core.kube.response import HttpResponse, ListResponse, Page, decoded, refusal
 from gpushare_core.kube.transport.direct import DirectTransport
 from gpushare_core.kube.transport.proxy import ProxyTransport
-from gpushare_core.kube.transport.transport import NotConnectedError, RefusedStreamError, Transport
+from gpushare_core.kube.transport.transport import Headers, NotConnectedError, RefusedStreamError, Transport
 from gpushare_core.text.json_object import Json
 
 T = TypeVar("T")
@@ -86,19 +77,18 @@ class KubeClient:
         self, path: str, *, limit: int, label_selector: str = "", field_selector: str = ""
     ) -> AsyncIterator[Page]:
         """Yields every object of a collection, at most ``limit`` at a time."""
-        request = page_request(
-            path, limit=limit, label_selector=label_selector, field_selector=field_selector
-        )
+        selectors = {"labelSelector": label_selector, "fieldSelector": field_selector}
+        params = {"limit": str(limit), **{name: value for name, value in selectors.items() if value}}
         while True:
-            page = await self.read(request, shape=ListResponse[Json])
+            page = await self.read(ApiRequest(path=path, params=params), shape=ListResponse[Json])
             yield Page(page.items or [], page.metadata.resource_version)
             if not (token := page.metadata.next_page):
                 return
-            request = replace(request, params={**request.params, "continue": token})
+            params = {**params, "continue": token}
 
     async def create(self, path: str, body: Json) -> Json:
         """Creates ``body`` in the collection at ``path``. Returns the object."""
-        return await self.send(create_request(path, body, self._managed))
+        return await self.send(ApiRequest(method="POST", path=path, body=body, params=self._managed))
 
     async def merge(self, path: str, body: Json, *, dry_run: bool = False) -> Json:
         """JSON merge patch (RFC 7396) of an object that exists. Returns the object.
@@ -106,7 +96,7 @@ class KubeClient:
         With ``dry_run`` nothing is stored: the result is what would be.
         """
         params = {**self._managed, "dryRun": "All"} if dry_run else self._managed
-        return await self.send(patch_request(path, body, params, content_type=MERGE_PATCH))
+        return await self.send(_patch(path, body, params, content_type=MERGE_PATCH))
 
     async def apply(self, path: str, body: Json) -> Json:
         """Server-side apply, by force: creates the object if it does not exist. Returns the object.
@@ -114,14 +104,16 @@ class KubeClient:
         The client needs a ``field_manager`` for it.
         """
         params = {**self._managed, "force": "true"}
-        return await self.send(patch_request(path, body, params, content_type=APPLY_PATCH))
+        return await self.send(_patch(path, body, params, content_type=APPLY_PATCH))
 
     async def delete(self, path: str, *, uid: str = "") -> Json:
         """Deletes the object at ``path``, and in the background what it owns.
 
         With ``uid`` only the object that has it: a conflict otherwise.
         """
-        return await self.send(delete_request(path, uid=uid))
+        preconditions = {"preconditions": {"uid": uid}} if uid else {}
+        body = {"propagationPolicy": "Background", **preconditions}
+        return await self.send(ApiRequest(method="DELETE", path=path, body=body))
 
     async def send(self, request: ApiRequest) -> Json:
         """Returns the decoded response to ``request``."""
@@ -164,7 +156,7 @@ class KubeClient:
         self._wait_until = max(self._wait_until, self._clock() + error.retry_after)
         return error
 
-    def _headers(self, request: ApiRequest) -> Mapping[str, str]:
+    def _headers(self, request: ApiRequest) -> Headers:
         """Raises ``NotSentError`` where the token cannot be read."""
         headers = {"Accept": request.accept, "Content-Type": request.content_type}
         try:
@@ -175,6 +167,10 @@ class KubeClient:
             scheme = "" if token.startswith("Basic ") else "Bearer "
             headers["Authorization"] = scheme + token.strip()
         return headers
+
+
+def _patch(path: str, body: Json, params: Mapping[str, str], *, content_type: str) -> ApiRequest:
+    return ApiRequest(method="PATCH", path=path, body=body, content_type=content_type, params=params)
 
 
 def _reason(error: BaseException) -> str:

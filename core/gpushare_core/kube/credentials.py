@@ -10,9 +10,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import SplitResult, urlsplit
 
 from gpushare_core.api.names import NAMESPACE
-from gpushare_core.kube.server_url import checked_host, checked_server
 from gpushare_core.kube.tls import RENEW_SECONDS, Pem, RenewedTls, TlsParts, TlsSource
 from gpushare_core.text.json_object import UNREADABLE_JSON
 
@@ -27,6 +27,23 @@ TOKEN_SECONDS = RENEW_SECONDS
 TokenSource = Callable[[], str | None]
 
 _log = logging.getLogger(__name__)
+
+
+def checked_server(url: str) -> tuple[str, SplitResult]:
+    """Returns the host in ``url``, and its parts. Raises ``ValueError`` for what is no URL of a server."""
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.port == 0:
+        raise ValueError(f"{url!r} is no URL of a server")
+    return checked_host(parts.hostname), parts
+
+
+def checked_host(name: str) -> str:
+    """Returns ``name``. Raises ``ValueError`` where no host can have that name."""
+    try:
+        name.encode("idna")  # as every connection does
+    except UnicodeError as error:
+        raise ValueError(f"{name!r} is no URL of a server, nor of its host: {error}") from error
+    return name
 
 
 @dataclass(slots=True)

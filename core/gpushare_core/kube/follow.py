@@ -1,4 +1,4 @@
-"""List and watch: the current state of a collection, then every change, for ever.
+"""List and watch: the objects of a collection, then every change, without end.
 
 Source: Kubernetes API concepts, "Efficient detection of changes" and "Resource versions".
 """
@@ -25,22 +25,24 @@ Clock = Callable[[], float]
 """Monotonic seconds."""
 T = TypeVar("T")
 Reader = Callable[[msgspec.Raw], T]
-"""Reads what is needed from one object's JSON, or raises one of ``UNREADABLE_JSON``. Applied page by page: a
-large list never lies whole."""
+"""Reads what is needed of one object's JSON, or raises one of ``UNREADABLE_JSON``. It is applied page by
+page, so that a large list is never in memory as a whole."""
 
 PAGE = 500
 WATCH_SECONDS = 290
-"""The shortest time after which the server ends a watch; twice that is the longest. client-go: five minutes.
-Else the watches of a whole cluster, broken at once, would be opened anew at once ever after."""
+"""The server ends a watch after this time at the earliest, and after twice this time at the latest;
+client-go: from five minutes. The time is drawn at random: otherwise all watches of a cluster, once broken
+together, would be opened together ever after."""
 IDLE_SECONDS = 90.0
-"""The server sends a bookmark about once a minute; longer silence means a dead connection, or a point in the
-future: see ``DOUBT_SECONDS``."""
+"""The server sends a bookmark about once a minute. A longer silence means a dead connection, or a version in
+the future: see ``DOUBT_SECONDS``."""
 DOUBT_SECONDS = 80.0
-"""After so long without a sign from within a watch the server is asked whether it has come to the point to
-resume from, which costs one small call; before one silent watch is given up, so that it is asked at once.
+"""After so long without an event the server is asked, by one small list, whether it has reached the version
+that the watch resumes from. The time is shorter than ``IDLE_SECONDS``: one silent watch is enough for the
+question.
 
-Once etcd was restored from a backup the point may lie in the future. An API server takes such a watch, and is
-silent until its versions have come there; then it leaves out what has happened before (Kubernetes issue
+After etcd was restored from a backup that version may lie in the future. The API server accepts such a watch
+and sends nothing until it reaches that version; what happened before is never sent (Kubernetes issue
 107457)."""
 
 _log = logging.getLogger(__name__)
@@ -52,9 +54,9 @@ class Listed(Generic[T]):
 
     items: list[T]
     begun: float = 0.0
-    """When the read began, by the follower's clock: whatever was written before that is in it."""
+    """When the read began, by the follower's clock: it contains everything written before."""
     version: str = ""
-    """The resource version that all of it is of."""
+    """The resource version of the whole list."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,28 +83,28 @@ class Collection:
 
 @dataclass(slots=True)
 class Follower:
-    """How following is done, apart from what: replaced in tests, watched by health checks."""
+    """How to follow: replaced in tests, watched by health checks."""
 
     backoff: Backoff = field(default_factory=Backoff)
     clock: Clock = time.monotonic
     pulse: Callable[[], None] = lambda: None
-    """Called at every attempt and every sign of the server."""
+    """Called at every attempt and at every event."""
     jitter: Jitter = random.random
-    """Says how much longer than the shortest each watch lasts."""
+    """Draws how much longer than ``WATCH_SECONDS`` a watch lasts."""
     list_begins: Callable[[], None] = lambda: None
-    """Called before a list is asked for: it tells of all that anybody knew until then."""
+    """Called before a list is requested: the list contains everything that anybody knew until then."""
 
 
 @dataclass(slots=True)
-class _Point:
-    """From where a watch is resumed."""
+class _WatchPosition:
+    """Where a watch resumes."""
 
     version: str
     confirmed: float
-    """When the server last showed that it knows it."""
+    """When the server last showed that it has reached the version."""
 
 
-class _Event(msgspec.Struct):
+class _WatchEvent(msgspec.Struct):
     type: str
     object: msgspec.Raw
 
@@ -144,9 +146,9 @@ async def follow(
     *,
     follower: Follower | None = None,
 ) -> AsyncIterator[Listed[Any] | Changed[Any]]:
-    """Yields one ``Listed``, then each ``Changed``; another ``Listed`` whenever changes may have been missed.
+    """Yields one ``Listed``, then every ``Changed``; another ``Listed`` when changes may have been missed.
 
-    Never ends by itself and never raises for what the API server does: it is logged and tried again.
+    Never ends by itself, and never raises for what the API server does: that is logged, and tried again.
     """
     run = _Follow(client, collection, read, follower or Follower())
     while True:
@@ -154,10 +156,10 @@ async def follow(
         try:
             async for event in run.list_and_watch():
                 events = [event]
-                del event  # else a list would be held here until something changes
+                del event  # a list would stay in memory until the next change
                 yield events.pop()
         except (ApiError, UnreachableError, WatchEventTooLargeError, *UNREADABLE_JSON) as error:
-            _log.warning("lost sight of %s, listing again: %s", collection.path, error)
+            _log.warning("changes of %s may have been missed, listing again: %s", collection.path, error)
             least = asked_to_wait(error)
         await run.follower.backoff.wait(least)
 
@@ -182,13 +184,13 @@ class _Follow(Generic[T]):
         self.follower.list_begins()
         items, version = await self._list()
         listed = [Listed(items, begun, version)]
-        del items  # else all of it would be held here as long as the watch lasts
+        del items  # the list would stay in memory as long as the watch
         yield listed.pop()
         async for change in self._watch_from(version):
             yield change
 
     async def _list(self) -> tuple[list[T], str]:
-        """Returns all objects and the resource version they are of. The read is consistent (quorum)."""
+        """Returns all objects and their resource version, by a consistent read (quorum)."""
         items: list[T] = []
         token = ""
         while True:
@@ -203,17 +205,16 @@ class _Follow(Generic[T]):
         """Watches again and again from where the last watch ended.
 
         Raises:
-            ApiError: the server has forgotten that point, or has not come to it, or an error came within the
-                stream.
-            WatchEventTooLargeError: what comes next is no event.
+            ApiError: the server no longer has that version, or has not reached it, or sent an error as event.
+            WatchEventTooLargeError: the next event is too large.
         """
-        point = _Point(version, self.follower.clock())
+        position = _WatchPosition(version, self.follower.clock())
         while True:
             self.follower.pulse()
             least = 0.0
             try:
-                async for event in self._watch_once(point):
-                    self._see(event, point)
+                async for event in self._watch_once(position):
+                    self._see(event, position)
                     if event.type != "BOOKMARK":
                         yield Changed(event.type, self.read(event.object))
             except UnreachableError as error:
@@ -221,32 +222,32 @@ class _Follow(Generic[T]):
                 least = asked_to_wait(error)
             await self.follower.backoff.wait(least)
 
-    def _see(self, event: _Event, point: _Point) -> None:
-        """Moves ``point`` behind ``event``. Raises ``ApiError`` for an error within the stream."""
+    def _see(self, event: _WatchEvent, position: _WatchPosition) -> None:
+        """Moves ``position`` behind ``event``. Raises ``ApiError`` for an error that came as event."""
         _refuse_error(event)
         version = msgspec.json.decode(event.object, type=_Versioned).metadata.resource_version
-        _refuse_past(version, point)
+        _refuse_past(version, position)
         self.follower.pulse()
         self.follower.backoff.reset()
-        point.version, point.confirmed = version, self.follower.clock()
+        position.version, position.confirmed = version, self.follower.clock()
 
-    async def _watch_once(self, point: _Point) -> AsyncIterator[_Event]:
+    async def _watch_once(self, position: _WatchPosition) -> AsyncIterator[_WatchEvent]:
         try:
-            if self.follower.clock() - point.confirmed >= DOUBT_SECONDS:
-                await self._confirm(point)
-            async for line in self.client.stream(self._watch_request(point.version), idle=IDLE_SECONDS):
-                yield msgspec.json.decode(line, type=_Event)
+            if self.follower.clock() - position.confirmed >= DOUBT_SECONDS:
+                await self._confirm(position)
+            async for line in self.client.stream(self._watch_request(position.version), idle=IDLE_SECONDS):
+                yield msgspec.json.decode(line, type=_WatchEvent)
         except ApiError as error:
             if error.is_final:
                 raise
-            # Overloaded for the moment: the point is still good.
+            # The server is overloaded: the position is still valid.
             raise UnreachableError(str(error), retry_after=error.retry_after) from error
 
-    async def _confirm(self, point: _Point) -> None:
-        """Raises ``ApiError`` where the server has not come to ``point`` yet."""
+    async def _confirm(self, position: _WatchPosition) -> None:
+        """Raises ``ApiError`` where the server has not reached ``position``."""
         page = await self.client.read(self._page_request("", limit=1), shape=ListResponse[msgspec.Raw])
-        _refuse_past(page.metadata.resource_version, point)
-        point.confirmed = self.follower.clock()
+        _refuse_past(page.metadata.resource_version, position)
+        position.confirmed = self.follower.clock()
 
     def _watch_seconds(self) -> int:
         return int(WATCH_SECONDS * (1.0 + self.follower.jitter()))
@@ -267,14 +268,14 @@ class _Follow(Generic[T]):
         return ApiRequest(path=self.collection.path, params=params, accept=accept)
 
 
-def _refuse_past(version: str, point: _Point) -> None:
-    """Raises ``ApiError`` for a version before ``point``; what is no version is none."""
-    if 0 < version_number(version) < version_number(point.version):
-        message = f"version {version} comes after {point.version}: was etcd restored from a backup?"
+def _refuse_past(version: str, position: _WatchPosition) -> None:
+    """Raises ``ApiError`` for a version before ``position``; text that is no version passes."""
+    if 0 < version_number(version) < version_number(position.version):
+        message = f"version {version} comes after {position.version}: was etcd restored from a backup?"
         raise ApiError(HTTPStatus.GONE, "Expired", message)
 
 
-def _refuse_error(event: _Event) -> None:
+def _refuse_error(event: _WatchEvent) -> None:
     if event.type != "ERROR":
         return
     status = msgspec.json.decode(event.object, type=_WatchErrorStatus)

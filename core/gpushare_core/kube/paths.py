@@ -1,8 +1,24 @@
 """Paths of collections and objects in the API."""
 
+from collections.abc import Callable
 from urllib.parse import quote
 
 from gpushare_core.api.names import API_VERSION, NODE_PLURAL, POLICY_PLURAL
+
+
+def _collection(group: str, plural: str) -> Callable[[str], str]:
+    """Returns the function from a namespace to the path of its collection."""
+    return lambda namespace: f"{group}/namespaces/{_quoted(namespace)}/{plural}"
+
+
+def _object(collection: Callable[[str], str]) -> Callable[[str, str], str]:
+    """Returns the function from namespace and name to the path of an object in ``collection``."""
+    return lambda namespace, name: f"{collection(namespace)}/{_quoted(name)}"
+
+
+def _quoted(name: str) -> str:
+    return quote(name, safe="")
+
 
 NODES = "/api/v1/nodes"
 PODS = "/api/v1/pods"
@@ -15,54 +31,15 @@ ADMISSION = "/apis/admissionregistration.k8s.io"
 POLICIES = f"/apis/{API_VERSION}/{POLICY_PLURAL}"
 SHARE_NODES = f"/apis/{API_VERSION}/{NODE_PLURAL}"
 
-
-def pods(namespace: str) -> str:
-    return f"/api/v1/namespaces/{_quoted(namespace)}/pods"
-
-
-def pod_path(namespace: str, name: str) -> str:
-    return f"{pods(namespace)}/{_quoted(name)}"
-
-
-def daemon_sets(namespace: str) -> str:
-    return f"/apis/apps/v1/namespaces/{_quoted(namespace)}/daemonsets"
-
-
-def deployments(namespace: str) -> str:
-    return f"/apis/apps/v1/namespaces/{_quoted(namespace)}/deployments"
-
-
-def deployment_path(namespace: str, name: str) -> str:
-    return f"{deployments(namespace)}/{_quoted(name)}"
-
-
-def jobs(namespace: str) -> str:
-    return f"/apis/batch/v1/namespaces/{_quoted(namespace)}/jobs"
-
-
-def config_maps(namespace: str) -> str:
-    return f"/api/v1/namespaces/{_quoted(namespace)}/configmaps"
-
-
-def config_map_path(namespace: str, name: str) -> str:
-    return f"{config_maps(namespace)}/{_quoted(name)}"
-
-
-def events(namespace: str) -> str:
-    return f"/apis/events.k8s.io/v1/namespaces/{_quoted(namespace)}/events"
-
-
-def leases(namespace: str) -> str:
-    return f"/apis/coordination.k8s.io/v1/namespaces/{_quoted(namespace)}/leases"
-
-
-def lease_path(namespace: str, name: str) -> str:
-    return f"{leases(namespace)}/{_quoted(name)}"
-
-
-def storage_capacities(namespace: str) -> str:
-    return f"/apis/storage.k8s.io/v1/namespaces/{_quoted(namespace)}/csistoragecapacities"
-
-
-def _quoted(name: str) -> str:
-    return quote(name, safe="")
+pods = _collection("/api/v1", "pods")
+pod_path = _object(pods)
+daemon_sets = _collection("/apis/apps/v1", "daemonsets")
+deployments = _collection("/apis/apps/v1", "deployments")
+deployment_path = _object(deployments)
+jobs = _collection("/apis/batch/v1", "jobs")
+config_maps = _collection("/api/v1", "configmaps")
+config_map_path = _object(config_maps)
+events = _collection("/apis/events.k8s.io/v1", "events")
+leases = _collection("/apis/coordination.k8s.io/v1", "leases")
+lease_path = _object(leases)
+storage_capacities = _collection("/apis/storage.k8s.io/v1", "csistoragecapacities")

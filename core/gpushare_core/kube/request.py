@@ -32,25 +32,3 @@ class ApiRequest:
 
     def __str__(self) -> str:
         return f"{self.method} {self.path}"
-
-
-def page_request(path: str, *, limit: int, label_selector: str = "", field_selector: str = "") -> ApiRequest:
-    """Asks for the first page of a collection, of at most ``limit`` objects."""
-    selectors = {"labelSelector": label_selector, "fieldSelector": field_selector}
-    params = {"limit": str(limit), **{name: value for name, value in selectors.items() if value}}
-    return ApiRequest(path=path, params=params)
-
-
-def create_request(path: str, body: Json, params: Mapping[str, str]) -> ApiRequest:
-    return ApiRequest(method="POST", path=path, body=body, params=params)
-
-
-def patch_request(path: str, body: Json, params: Mapping[str, str], *, content_type: str) -> ApiRequest:
-    return ApiRequest(method="PATCH", path=path, body=body, content_type=content_type, params=params)
-
-
-def delete_request(path: str, *, uid: str = "") -> ApiRequest:
-    options: Json = {"propagationPolicy": "Background"}
-    if uid:
-        options["preconditions"] = {"uid": uid}
-    return ApiRequest(method="DELETE", path=path, body=options)

@@ -39,20 +39,20 @@ class CardRequest:
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """One card as the books see it."""
+    """One card, with what is allocated of it."""
 
     uuid: str
     index: int
     units: int
     allocated: int = 0
     healthy: bool = True
-    """Whether it may get new pods: it is not when people have cordoned it, either."""
+    """Whether it may get new pods: not when it is cordoned, either."""
     numa_node: int = -1
     """Negative when unknown."""
     link_group: int = -1
     """Cards of a NUMA node with the same number are linked directly. Negative when unknown."""
     lockable: bool = False
-    """Whether its first use takes it from other classes: those that are in use already come first."""
+    """Whether its first use takes it from other classes: cards that are in use already come first."""
 
     @property
     def free(self) -> int:
@@ -60,7 +60,7 @@ class Card:
 
     @property
     def is_unused(self) -> bool:
-        """Whether nobody has anything of it, and somebody could."""
+        """Whether nobody uses it, and somebody could."""
         return self.healthy and self.allocated == 0 < self.units
 
     def fits(self, units: int) -> bool:

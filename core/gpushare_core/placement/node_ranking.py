@@ -1,10 +1,19 @@
-"""Which of several nodes that fit is better: the node half of placement.
+"""Which of several nodes that fit is better: the node half of placement. What comes first decides first.
 
-Shared work (memory, slices) goes first to nodes with slow cards, then to nodes that share already, then where
-it fills its cards up, or leaves the least of them over, last to nodes with few free cards. Whole cards go the
-other way round, so that free cards stay free for those who need whole ones, and the fast ones first: to nodes
-with fast cards, then where the cards lie together, then to nodes that nobody shares, then to nodes that hold
-whole cards already, last where the fewest free cards are left over: a node is filled before another is begun.
+Shared work (memory, slices) goes to nodes
+
+1. with slow cards,
+2. that share already,
+3. where it leaves the least of its cards over,
+4. with few free cards.
+
+Whole cards go the other way round, so that free cards stay free for pods that need whole ones: to nodes
+
+1. with fast cards,
+2. where the cards lie together,
+3. that nobody shares,
+4. that hold whole cards already,
+5. where the fewest free cards are left over: a node is filled before another is begun.
 
 The strategy Spread keeps the order of speed, and then takes the emptiest node and card.
 """
@@ -22,12 +31,12 @@ SECOND = 2
 """The most that any but the best gets: the distance to the best is what has to outweigh others' scores."""
 
 WEIGHT = 5
-"""Of the extender's scores where the policy says nothing else, on the scale of kube-scheduler's plugins: what
-those weigh together that would rather have pods apart, or know nothing of cards (``getDefaultPlugins``).
-``PodTopologySpread`` 2, ``NodeResourcesFit``, ``NodeResourcesBalancedAllocation``, ``ImageLocality`` 1."""
+"""Default weight of the extender's scores, on the scale of kube-scheduler's plugins (``getDefaultPlugins``):
+the sum of those that would rather have pods apart, or know nothing of cards. ``PodTopologySpread`` 2,
+``NodeResourcesFit``, ``NodeResourcesBalancedAllocation``, ``ImageLocality`` 1."""
 
 MAX_WEIGHT = 100
-"""Beyond it nothing else that kube-scheduler knows is of any account."""
+"""Beyond it nothing else that kube-scheduler knows counts."""
 
 CANDIDATES = 16
 """How many of the fitting nodes are offered for a pod, where the policy says nothing else."""
@@ -44,15 +53,14 @@ class Candidate:
     allocated: int
     """Units allocated on the node."""
     holds: frozenset[ResourceClass] = frozenset()
-    """What pods have of its cards now."""
+    """The classes that pods have of its cards now."""
     left_over: int
-    """Units that the chosen cards have free afterwards, all together."""
+    """Units that the chosen cards together have free afterwards."""
     free_cards: int = 0
-    """Healthy cards of which nobody has anything, afterwards."""
+    """Healthy cards that nobody uses afterwards."""
     numa_nodes: int = 1
-    """On how many the chosen cards lie."""
+    """Of the chosen cards, as are ``link_groups``."""
     link_groups: int = 1
-    """Of how many they are."""
 
     @classmethod
     def of_cards(
@@ -67,7 +75,7 @@ class Candidate:
         """Returns what the node with ``cards`` is once those ``chosen`` (UUID -> units) are taken."""
         allocated = left_over = free_cards = 0
         groups: set[tuple[int, int]] = set()
-        for card in cards:  # once: that is what ranking thousands of nodes takes the time for
+        for card in cards:  # once: ranking thousands of nodes spends its time here
             allocated += card.allocated
             if card.uuid in chosen:
                 left_over += card.free - chosen[card.uuid]
@@ -123,7 +131,7 @@ _KEYS: Mapping[ResourceClass, Mapping[Strategy, Callable[[Candidate], Key]]] = {
 
 
 def ranking_key(candidate: Candidate, strategy: Strategy) -> Key:
-    """Returns by what ``candidate`` is compared with others for the same request."""
+    """Returns the key by which candidates for the same request are compared."""
     return _KEYS[candidate.resource][strategy](candidate)
 
 

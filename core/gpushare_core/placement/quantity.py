@@ -48,11 +48,9 @@ _MAX_DIGITS = 64
 
 
 def read_amount(value: object) -> Fraction:
-    """Returns the amount that ``value``, of a field of type ``resource.Quantity``, is to Kubernetes.
-
-    It is rounded up to billionths, and at most ``MAX_AMOUNT``. A text that Kubernetes refuses counts as
-    ``MAX_AMOUNT``, not as nothing: it fits nowhere, so the pod that has it waits.
-    """
+    """Returns what Kubernetes reads from ``value``, a field of type ``resource.Quantity``: rounded up to
+    billionths, and at most ``MAX_AMOUNT``. A text that Kubernetes refuses counts as ``MAX_AMOUNT``, not as
+    nothing: it fits nowhere, so its pod waits."""
     if value is None:
         return Fraction(0)
     try:
@@ -85,8 +83,8 @@ def _exponent(text: str) -> int:
 
 
 def _billionths(digits: str, *, power: int, scale: Fraction) -> int:
-    """Returns ``digits`` times 10 to the ``power`` times ``scale`` in billionths, rounded up. What is far
-    beyond ``MAX_AMOUNT`` is still that, but not exact: a pod's author chooses how long the number is."""
+    """Returns ``digits`` times 10 to the ``power`` times ``scale`` in billionths, rounded up. Not exact far
+    beyond ``MAX_AMOUNT``: a pod's author chooses how long the number is."""
     known, rest = digits[:_MAX_DIGITS], digits[_MAX_DIGITS:]
     number = (int(known) + bool(rest.strip("0"))) * scale.numerator
     power = max(-2 * _MAX_DIGITS, min(power + len(rest) + 9, _MAX_DIGITS))
@@ -95,10 +93,8 @@ def _billionths(digits: str, *, power: int, scale: Fraction) -> int:
 
 
 def parse_memory(text: str) -> int:
-    """Returns the bytes that ``text`` names, written with a suffix that makes sense for memory.
-
-    This is what the fields of our own API and inventories take, as their schemas say: less than Kubernetes
-    reads.
+    """Returns the bytes that ``text`` names, with a suffix that makes sense for memory: what the schemas of
+    our own API and inventories take, which is less than Kubernetes reads.
 
     Raises:
         ValueError: ``text`` is not a quantity of memory, or not a whole number of bytes.
@@ -142,16 +138,14 @@ def sum_amounts(amounts: Iterable[str]) -> str:
     return _known_sum(given) if sum(map(len, given)) <= _MAX_CACHED_TEXT else _sum(given)
 
 
-@lru_cache(maxsize=256)
-def _known_sum(given: tuple[str, ...]) -> str:
-    """Pods of a whole cluster ask for few different amounts, and each is read several times."""
-    return _sum(given)
-
-
 def _sum(given: tuple[str, ...]) -> str:
     total = sum((read_amount(amount) for amount in given), Fraction(0))
     binary = bool(given) and all(amount.endswith("i") for amount in given)
     return _format_amount(total, _BINARY if binary else _DECIMAL)
+
+
+_known_sum = lru_cache(maxsize=256)(_sum)
+"""Pods of a whole cluster ask for few different amounts, and each is read several times."""
 
 
 def _format_amount(total: Fraction, family: dict[str, Fraction]) -> str:
@@ -164,7 +158,7 @@ def _format_amount(total: Fraction, family: dict[str, Fraction]) -> str:
 
 
 def _largest_suffix(amount: Fraction, family: dict[str, Fraction]) -> str:
-    """Returns ``amount`` in the largest suffix that leaves a whole number; empty when there is none."""
+    """Returns an empty text when no suffix leaves a whole number."""
     for suffix in reversed(family):
         if amount and (amount / family[suffix]).denominator == 1:
             return f"{amount // family[suffix]}{suffix}"

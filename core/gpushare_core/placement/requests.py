@@ -42,13 +42,13 @@ class ResourceRequest:
 
     @property
     def resources(self) -> "tuple[ResourceRequest, ...]":
-        """Just this one: what a pod asks that asks for nothing else."""
+        """Just this one."""
         return (self,)
 
     @property
     def by_container(self) -> str:
-        """For people, in brackets: how much each container asks for, where these amounts make the total; else
-        empty."""
+        """For people, in brackets: how much each container asks for; empty where these do not add up to the
+        total."""
         if len(self.containers) < 2 or sum(self.containers.values()) != self.total:
             return ""
         shown = [f"{name} {amount}" for name, amount in self.containers.items()][:MAX_CONTAINERS_SHOWN]
@@ -61,31 +61,31 @@ class PodRequest:
     """What one pod asks for: amounts of the resource classes, CPU and memory."""
 
     resources: tuple[ResourceRequest, ...] = ()
-    """One for each extended resource that the pod asks for, in the order of their classes: who has words for
-    one class alone, as dialects do, speaks of the first."""
+    """One for each extended resource that the pod asks for, in the order of their classes. Where only one
+    class can be shown, as in dialects, it is the first."""
     init_containers: frozenset[str] = frozenset()
     """Names of the ordinary init containers, whether they ask or not."""
     cpu: str = "0"
     memory: str = "0"
     """Quantities: the requests of the containers that run together."""
     priority: int = 0
-    """Of the pod: units that are held for pods of a lower one do not count for it."""
+    """Of the pod: holds for pods of a lower priority do not count for it."""
 
     def of(self, names: Collection[str]) -> "PodRequest":
-        """Returns what is asked of the extended resources ``names``."""
+        """Returns the request for the extended resources ``names`` alone."""
         asked = tuple(resource for resource in self.resources if resource.name in names)
         return self if len(asked) == len(self.resources) else replace(self, resources=asked)
 
     @property
     def parts(self) -> "tuple[PodRequest, ...]":
-        """What the pod asks of each resource, as if it asked for nothing else."""
+        """One request for each resource."""
         if len(self.resources) == 1:
             return (self,)
         return tuple(replace(self, resources=(resource,)) for resource in self.resources)
 
     @property
     def crowded_containers(self) -> tuple[str, ...]:
-        """Names of the containers that ask for several resources: nobody can give them that."""
+        """Names of the containers that ask for several resources: no kubelet can give them these."""
         if len(self.resources) < 2:
             return ()
         asking = Counter(name for resource in self.resources for name in resource.containers)
@@ -94,7 +94,7 @@ class PodRequest:
     @property
     def containers(self) -> Mapping[str, int]:
         """Container name -> amount of the resource that it asks for, in the order in which the kubelet starts
-        them as far as they ask for the same; without those that ask for several: no node admits them."""
+        those that ask for the same. Without those that ask for several: no node admits them."""
         if len(self.resources) == 1:
             return self.resources[0].containers
         amounts = {name: units for resource in self.resources for name, units in resource.containers.items()}
@@ -116,10 +116,8 @@ Request = ResourceRequest | PodRequest
 
 
 def read_request(spec: Json, resources: Mapping[str, ResourceClass]) -> PodRequest:
-    """Returns what ``spec`` (a PodSpec as JSON) asks of the extended ``resources``, given by their names.
-
-    Amounts are read by ``read_amount``, and rounded up as by ``Quantity.Value``.
-    """
+    """Returns what ``spec`` (a PodSpec as JSON) asks of the extended ``resources``, by their names. Amounts
+    are rounded up as by ``Quantity.Value``."""
     init, main = spec.get("initContainers") or (), spec.get("containers") or ()
     ordinary = [container for container in init if not _restartable(container)]
     running = [container for container in init if _restartable(container)]
@@ -141,7 +139,6 @@ def read_request(spec: Json, resources: Mapping[str, ResourceClass]) -> PodReque
 def _resource_request(
     init: Iterable[Json], main: Iterable[Json], name: str, resource: ResourceClass
 ) -> ResourceRequest:
-    """Returns what the containers ask of ``resource``, which the extended resource ``name`` stands for."""
     init_units = [(_units(container, name), _restartable(container)) for container in init]
     main_units = [_units(container, name) for container in main]
     amounts = zip((*init, *main), (*(units for units, _ in init_units), *main_units), strict=True)
@@ -167,7 +164,7 @@ def _total(init: Iterable[tuple[int, bool]], main: int) -> int:
 
 
 def _restartable(container: Json) -> bool:
-    """Whether an init container runs on beside the containers after it."""
+    """Returns whether an init container keeps running beside the containers after it."""
     return container.get("restartPolicy") == "Always"
 
 

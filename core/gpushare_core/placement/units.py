@@ -32,7 +32,7 @@ class NodeUnit(Protocol):
         """Equal for units that are written differently and mean the same."""
 
     def units_in(self, memory: int, *, reserved: int = 0) -> int:
-        """Returns the units of a card of ``memory`` bytes of which ``reserved`` stay out of sharing."""
+        """Returns the units of a card with ``memory`` bytes, of which ``reserved`` are not shared."""
 
 
 class Unit(NodeUnit, Protocol):
@@ -40,17 +40,17 @@ class Unit(NodeUnit, Protocol):
 
     @property
     def resource(self) -> ResourceClass:
-        """What amounts of it are asked for as."""
+        """The class that pods ask for."""
 
     @property
     def meaning(self) -> Meaning:
         """The only one of ``meanings``."""
 
     def memory_of(self, units: int, shared: int, /) -> int:
-        """Returns the bytes that ``units`` are of a card of which ``shared`` bytes are not reserved."""
+        """Returns the bytes of ``units`` on a card with ``shared`` bytes."""
 
     def least_memory(self, units: int, /) -> int:
-        """Returns the bytes that a card with so many ``units`` has at least."""
+        """Returns the bytes that a card with ``units`` has at least."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ class CardPart:
         return self.of_card if memory > reserved else 0
 
     def memory_of(self, units: int, shared: int, /) -> int:
-        """In whole MiB, as containers are told it."""
+        """In whole MiB, as containers see it."""
         return shared // MIB * units // self.of_card * MIB
 
     def least_memory(self, _units: int, /) -> int:
@@ -167,10 +167,8 @@ _SLICE = re.compile("1/([1-9][0-9]?) card")
 
 
 def convert_units(units: int, given: Meaning, wanted: Meaning) -> int | None:
-    """Returns how many units that are ``wanted`` contain ``units`` that are ``given``.
-
-    None between classes: what one is of the other depends on the card.
-    """
+    """Returns how many units with the meaning ``wanted`` contain ``units`` with the meaning ``given``; None
+    between classes: that depends on the card."""
     (resource, size), (wanted_resource, wanted_size) = given, wanted
     if resource is not wanted_resource:
         return None
@@ -180,17 +178,15 @@ def convert_units(units: int, given: Meaning, wanted: Meaning) -> int | None:
 
 
 def part_of(unit: NodeUnit, resource: ResourceClass) -> Unit | None:
-    """Returns the unit of the class ``resource`` in ``unit``, or None where there is none."""
     return next((part for part in unit.parts if part.resource is resource), None)
 
 
 def with_memory(unit: NodeUnit, memory: MemoryUnit) -> NodeUnit:
-    """Returns ``unit`` with another unit of memory."""
     return replace(unit, memory=memory) if isinstance(unit, MixedUnit) else memory
 
 
 def parse_node_unit(text: str) -> NodeUnit:
-    """Returns the unit that has this ``text``. Raises ``ValueError`` for what is none."""
+    """Raises ``ValueError`` for what is no unit of a node."""
     parts = [parse_unit(part) for part in text.split(SEPARATOR)]
     if len(parts) == 1:
         return parts[0]
@@ -201,14 +197,7 @@ def parse_node_unit(text: str) -> NodeUnit:
 
 
 def readable_unit(text: str) -> Unit | None:
-    """Returns the unit that has this ``text``, or None for what is none."""
     return _known_unit(text) if len(text) <= _USUAL_LENGTH else _unit(text)
-
-
-@lru_cache(maxsize=64)
-def _known_unit(text: str) -> Unit | None:
-    """Annotations of all pods of a node name few units."""
-    return _unit(text)
 
 
 def _unit(text: str) -> Unit | None:
@@ -218,8 +207,12 @@ def _unit(text: str) -> Unit | None:
         return None
 
 
+_known_unit = lru_cache(maxsize=64)(_unit)
+"""Annotations of all pods of a node name few units."""
+
+
 def parse_unit(text: str) -> Unit:
-    """Returns the unit that has this ``text``. Raises ``ValueError`` for what is none."""
+    """Raises ``ValueError`` for what is no unit."""
     if text == WHOLE_CARD.text:
         return WHOLE_CARD
     if match := _SLICE.fullmatch(text):

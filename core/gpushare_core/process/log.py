@@ -13,7 +13,7 @@ from typing import Any, TextIO
 from gpushare_core.text.printable import printable, printable_lines
 
 KEYS = ("policy", "node", "card", "pod", "container", "job")
-"""What ``extra=`` may carry."""
+"""Keys that ``extra=`` may have."""
 NOTHING: Mapping[str, str] = MappingProxyType({})
 RARE_SECONDS = 60.0
 
@@ -23,18 +23,18 @@ _SECRETS = re.compile(
     r"|-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)",
     re.DOTALL | re.IGNORECASE,
 )
-"""Looks at each word once: others write what is logged, and a search that begins anew at every ``eyJ`` takes
-for 32 KiB a second, in which the process does nothing else."""
+"""Looks at every word once: a search that starts again at every ``eyJ`` needs a second for 32 KiB, which
+others may write into what is logged, and the process does nothing else meanwhile."""
 REDACTED = "[redacted]"
 
 
 def without_secrets(text: str) -> str:
-    """Returns ``text`` with tokens and private keys replaced: errors of others may quote what was sent."""
+    """Returns ``text`` with tokens and private keys replaced: the errors of other programs may quote them."""
     return _SECRETS.sub(lambda found: (found["bearer"] or "") + REDACTED, text)
 
 
 class RareLog(logging.LoggerAdapter[logging.Logger]):
-    """Logs at most one line a minute: who must not talk to us shall not fill the disk, either."""
+    """Logs at most one line a minute: strangers must not fill the disk."""
 
     def __init__(self, logger: logging.Logger, clock: Callable[[], float]) -> None:
         super().__init__(logger, {})
@@ -48,7 +48,7 @@ class RareLog(logging.LoggerAdapter[logging.Logger]):
 
 
 class _Formatter(logging.Formatter):
-    """``fixed`` are keys that all lines of the process have; a line's own go before them."""
+    """``fixed`` are keys of every line; the keys of a line itself take precedence."""
 
     def __init__(self, fixed: Mapping[str, str] = NOTHING) -> None:
         super().__init__()
@@ -65,7 +65,7 @@ class _Formatter(logging.Formatter):
 
 
 class JsonFormatter(_Formatter):
-    """One JSON object a line, all of it printable ASCII."""
+    """One JSON object a line, in printable ASCII."""
 
     def format(self, record: logging.LogRecord) -> str:
         moment = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
@@ -82,7 +82,7 @@ class JsonFormatter(_Formatter):
 
 
 class HumanFormatter(_Formatter):
-    """The same in words: time of day, level, message, and the keys behind it."""
+    """For people: time of day, level, message, and keys."""
 
     def format(self, record: logging.LogRecord) -> str:
         moment = datetime.fromtimestamp(record.created).astimezone().strftime("%H:%M:%S")
@@ -96,10 +96,10 @@ class HumanFormatter(_Formatter):
 def configure_logging(
     level: str, *, fixed: Mapping[str, str] = NOTHING, stream: TextIO | None = None
 ) -> None:
-    """Sends everything from ``level`` (``debug``, ``info``, ``warning``, ``error``) upwards to ``stream``, by
-    default stderr: to people where that is a terminal. ``fixed`` are keys of every line.
+    """Logs everything from ``level`` (``debug``, ``info``, ``warning``, ``error``) upwards to ``stream``, by
+    default stderr: for people where that is a terminal. ``fixed`` are keys of every line.
 
-    So does an error that ends the process, or a thread: Python itself would write it as it is.
+    An error that ends the process or a thread is logged too; Python would print it unescaped.
     """
     stream = stream or sys.stderr
     handler = logging.StreamHandler(stream)
@@ -110,30 +110,29 @@ def configure_logging(
 
 
 def log_start(program: str, version: str) -> None:
-    """Says which program of which version writes what follows; a process calls it before it logs anything
-    else."""
+    """Logs program and version, before anything else."""
     logging.getLogger(program.replace("-", "_")).info("%s %s starts", program, version)
 
 
 def _log_uncaught(kind: type[BaseException], error: BaseException, trace: Any) -> None:
-    logging.getLogger().critical("the process ends by an error", exc_info=(kind, error, trace))
+    logging.getLogger().critical("an error ends the process", exc_info=(kind, error, trace))
 
 
 def _log_ended_thread(ended: threading.ExceptHookArgs) -> None:
     error = ended.exc_value or ended.exc_type()
     logging.getLogger().critical(
-        "the thread %s ends by an error", ended.thread and ended.thread.name, exc_info=error
+        "an error ends the thread %s", ended.thread and ended.thread.name, exc_info=error
     )
 
 
 def most_verbose(levels: Iterable[str], *, otherwise: str) -> str:
-    """Returns that of ``levels`` by which most is written; ``otherwise`` where there are none."""
+    """Returns the most verbose of ``levels``; ``otherwise`` where there are none."""
     numbers = logging.getLevelNamesMapping()
     return min(levels, key=lambda level: numbers[level.upper()], default=otherwise)
 
 
 def change_level(level: str) -> bool:
-    """Makes ``level`` the lowest that is written from now on. Returns whether it was another one before."""
+    """Logs from ``level`` upwards from now on. Returns whether that is a change."""
     root = logging.getLogger()
     number = logging.getLevelNamesMapping()[level.upper()]
     if root.level == number:

@@ -1,4 +1,4 @@
-"""The log on a host's disk besides: a few files, rotated by size, that never stop or delay anybody."""
+"""A second copy of the log in files, rotated by size, which never stop or delay the program."""
 
 import logging
 import os
@@ -13,26 +13,26 @@ from threading import Event, Thread
 from gpushare_core.process.log import NOTHING, JsonFormatter
 
 FILE_BYTES = 10 * 2**20
-"""After which a file is rotated."""
+"""Size at which a file is rotated."""
 EARLIER_FILES = 4
-"""Kept beside the present one, as ``NAME.log.1`` and so on."""
+"""Kept beside the current file, as ``NAME.log.1`` and so on."""
 WAITING_LINES = 10_000
-"""For a disk that is slow; more are left out, and counted."""
+"""Queued for a slow disk; further lines are left out, and counted."""
 RETRY_SECONDS = 60.0
-"""After a write that failed."""
-
+"""After a failed write."""
 ENDING_SECONDS = 2.0
-"""In which the last lines have to be written when the process ends."""
+"""For the last lines when the process ends."""
 
 _log = logging.getLogger(__name__)
 
 
 @contextmanager
 def log_file(path: Path, *, fixed: Mapping[str, str] = NOTHING) -> Iterator[None]:
-    """Also writes what is logged meanwhile to ``path``, one JSON object a line; ``fixed`` as of the log.
+    """Writes what is logged to ``path`` as well, one JSON object a line; ``fixed`` as in
+    ``configure_logging``.
 
-    A thread of its own writes: a disk that hangs holds up nobody. A folder that is missing, full or not to be
-    written to is said in the log, and tried again.
+    A thread writes, so that a disk that hangs delays nothing. A folder that is missing, full or read-only is
+    logged, and tried again.
     """
     lines: queue.Queue[logging.LogRecord] = queue.Queue(WAITING_LINES)
     sender = _Sender(lines)
@@ -49,7 +49,7 @@ def log_file(path: Path, *, fixed: Mapping[str, str] = NOTHING) -> Iterator[None
 
 
 def _end(listener: QueueListener, file: "RotatedFile") -> None:
-    """Writes the last lines. What a disk that hangs does not take within ``ENDING_SECONDS`` is lost."""
+    """Writes the last lines; those that the disk has not taken within ``ENDING_SECONDS`` are lost."""
     written = Event()
 
     def write() -> None:
@@ -60,11 +60,11 @@ def _end(listener: QueueListener, file: "RotatedFile") -> None:
 
     Thread(target=write, name="end of the log file", daemon=True).start()
     if not written.wait(ENDING_SECONDS):
-        file.forsake()
+        file.abandon()
 
 
 class _Sender(QueueHandler):
-    """Leaves lines out while the queue is full."""
+    """Puts lines into the queue, and leaves them out while it is full."""
 
     def __init__(self, lines: "queue.Queue[logging.LogRecord]") -> None:
         super().__init__(lines)
@@ -82,7 +82,7 @@ class _Sender(QueueHandler):
 
 
 class RotatedFile(RotatingFileHandler):
-    """Raises nothing. ``clock`` is in steady seconds."""
+    """A log file that never raises. ``clock`` is in steady seconds."""
 
     def __init__(
         self,
@@ -112,16 +112,16 @@ class RotatedFile(RotatingFileHandler):
             self._recover()
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802, ARG002 - logging's name
-        """Is called where an error is handled; the outer ``emit`` takes care of it."""
+        """Leaves the error to ``emit``."""
         raise
 
-    def forsake(self) -> None:
-        """Whoever writes to it may never return: ``logging`` shall not wait for that at the process's end."""
+    def abandon(self) -> None:
+        """Gives up a write that may never return: ``logging`` must not wait for it when the process ends."""
         self.stream = None
         self.createLock()
 
     def _reopen_if_moved(self) -> None:
-        """Somebody may have removed or renamed the file: what is written to it would be lost."""
+        """Opens the file again where somebody has removed or renamed it."""
         if self.stream is None:
             return
         try:
@@ -137,7 +137,7 @@ class RotatedFile(RotatingFileHandler):
         self._retry_at = self._clock() + RETRY_SECONDS
         if self._left_out == 1:
             _log.warning(
-                "cannot write the log file %s: %s; it is tried again every %.0f s, the log itself goes on",
+                "cannot write the log file %s: %s; trying again every %.0f s; stderr still has all lines",
                 self.baseFilename,
                 error,
                 RETRY_SECONDS,
@@ -151,5 +151,5 @@ class RotatedFile(RotatingFileHandler):
     def _close_file(self) -> None:
         stream, self.stream = self.stream, None
         if stream:
-            with suppress(OSError, ValueError):  # what could not be written is lost
+            with suppress(OSError, ValueError):
                 stream.close()

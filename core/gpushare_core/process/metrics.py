@@ -1,4 +1,4 @@
-"""What Prometheus reads of a process: gauges from a snapshot, in a registry that is passed in."""
+"""Metrics of a process: gauges read from a snapshot, in a registry that is passed in."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -11,18 +11,18 @@ from gpushare_core.process.version import VERSION
 from gpushare_core.text.printable import printable
 
 PATH = "/metrics"
-"""Beside the probes, on the health port of each process."""
+"""On the health port of every program, beside the probes."""
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 FAST_SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
-"""Buckets of durations: a filter takes less than a millisecond, a bind in an outage seconds."""
+"""Buckets of durations: a filter takes less than a millisecond, a bind during an outage seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Gauge:
     """A figure that is read when Prometheus asks.
 
-    Labels have few values, known beforehand or from the configuration: never a pod, never a text for people.
+    Labels have few values, known in advance or from the configuration: never a pod, never a message.
     """
 
     name: str
@@ -30,10 +30,10 @@ class Gauge:
     labels: tuple[str, ...] = ()
 
     def at(self, value: float, *labels: str) -> "Sample":
-        """Returns ``value`` for ``labels``, in the order of their names; they become printable.
+        """Returns ``value`` for ``labels``, in the order of their names, made printable.
 
         Raises:
-            ValueError: there are more names, or fewer.
+            ValueError: their number is wrong.
         """
         if len(labels) != len(self.labels):
             raise ValueError(f"{self.name} has the labels {self.labels}, not {len(labels)}")
@@ -50,14 +50,14 @@ class Sample:
 
 
 class SnapshotCollector(Collector):
-    """Shows ``gauges`` as ``read`` returns them, all of one moment; it must be cheap and not wait."""
+    """Shows the samples of ``gauges`` that ``read`` returns, all of one moment. ``read`` must be cheap."""
 
     def __init__(self, gauges: Sequence[Gauge], read: Callable[[], Iterable[Sample]]) -> None:
         self._gauges = gauges
         self._read = read
 
     def describe(self) -> Iterable[Metric]:
-        """Returns the names alone: nothing is known yet where this is registered."""
+        """Returns the names alone: there are no samples yet when a collector is registered."""
         return self._families().values()
 
     def collect(self) -> Iterable[Metric]:
@@ -74,12 +74,12 @@ class SnapshotCollector(Collector):
 
 
 WATCH_LISTED = Gauge("gpushare_watch_listed", "1 when the whole collection was read once.", ("collection",))
-"""Of those processes that follow the API server themselves."""
+"""Of the programs with watches of their own."""
 BUILD = Gauge("gpushare_build_info", "Always 1; the version of the program.", ("program", "version"))
 
 
 def new_registry(program: str) -> CollectorRegistry:
-    """Returns a registry with what every process shows: its version, memory, CPU time and open files."""
+    """Returns a registry with the figures of every process: version, memory, CPU time and open files."""
     registry = CollectorRegistry()
     ProcessCollector(registry=registry)
     registry.register(SnapshotCollector([BUILD], lambda: [BUILD.at(1, program, VERSION)]))
@@ -87,12 +87,12 @@ def new_registry(program: str) -> CollectorRegistry:
 
 
 def exposition(registry: CollectorRegistry) -> bytes:
-    """Returns what Prometheus reads, as ``CONTENT_TYPE``."""
+    """Returns the registry as ``CONTENT_TYPE``."""
     return generate_latest(_WithoutCreationTimes(registry))
 
 
 class _WithoutCreationTimes(Collector):
-    """A third more series, and nobody asks for them."""
+    """They are a third more series, and nobody uses them."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._registry = registry

@@ -1,4 +1,4 @@
-"""The one version of the distribution."""
+"""The version of all programs."""
 
 from importlib.metadata import version
 

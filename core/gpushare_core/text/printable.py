@@ -17,19 +17,19 @@ _HIDDEN = re.compile(
 _HALF_AN_ESCAPE = re.compile(r"\\(u[0-9a-f]{0,3})?$")
 
 
-def printable(text: str, *, most_bytes: int | None = None) -> str:
+def printable(text: str, *, max_bytes: int | None = None) -> str:
     """Returns ``text`` with each character that a terminal obeys, or that hides others, as ``\\u001b``.
 
-    Of text that takes more than ``most_bytes`` in UTF-8 the end is left out, which ``CUT`` shows. What was
+    Of text that takes more than ``max_bytes`` in UTF-8 the end is left out, which ``CUT`` shows. What was
     made printable before stays as it is, and so does JSON: its strings say the same in either form.
     """
     shown = text if text.isprintable() else _HIDDEN.sub(_escaped, text)
-    if most_bytes is None or len(shown) * 4 <= most_bytes:
+    if max_bytes is None or len(shown) * 4 <= max_bytes:
         return shown
     encoded = shown.encode()
-    if len(encoded) <= most_bytes:
+    if len(encoded) <= max_bytes:
         return shown
-    kept = encoded[: most_bytes - len(CUT)].decode(errors="ignore")
+    kept = encoded[: max_bytes - len(CUT)].decode(errors="ignore")
     return _HALF_AN_ESCAPE.sub("", kept) + CUT
 
 

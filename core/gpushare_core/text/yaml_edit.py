@@ -175,7 +175,7 @@ def _values(node: yaml.Node, known: dict[int, int]) -> int:
         return 1
     if id(node) not in known:
         known[id(node)] = MAX_VALUES  # where it contains itself
-        parts = chain.from_iterable(each if isinstance(each, tuple) else (each,) for each in node.value)
+        parts = chain.from_iterable(part if isinstance(part, tuple) else (part,) for part in node.value)
         known[id(node)] = 1 + sum(_values(part, known) for part in parts)
     return known[id(node)]
 

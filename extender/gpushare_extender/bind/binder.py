@@ -1,4 +1,4 @@
-"""The bind verb: chooses a card, reserves its units, writes the Binding, and books the outcome."""
+"""The bind verb: chooses a card, reserves its units, writes the Binding, and records the outcome."""
 
 import asyncio
 import dataclasses
@@ -28,11 +28,11 @@ from gpushare_extender.objects.pod_reference import PodReference
 from gpushare_extender.objects.share_node import ShareNode
 
 PARALLEL_BINDS = 200
-"""Each has a connection to the API server of its own: kube-scheduler sends a burst of binds at once, and one
-that waits for a connection spends its caller's patience."""
+"""Each has its own connection to the API server: kube-scheduler sends a burst of binds at once, and a bind
+that waits for a connection uses up its caller's timeout."""
 
 MAX_CHOICES = 2048
-"""Pods of which is remembered why they got their cards. Each takes about 0.4 KiB."""
+"""Pods whose reasons are remembered. Each takes about 0.4 KiB."""
 FROM_CACHE = {"resourceVersion": "0"}
 """Any version will do."""
 
@@ -44,7 +44,7 @@ class BindResult(StrEnum):
 
     BOUND = "Bound"
     REFUSED = "Refused"
-    """It does not fit any more, the pod is gone, or the API server says no."""
+    """The pod does not fit any more, or is gone, or the API server refuses."""
     NO_LEASE = "NoLease"
     """Another extender may be binding."""
     DEFECT = "Error"
@@ -52,21 +52,22 @@ class BindResult(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class BindTask:
-    """A bind under way. Its result is an error message, empty on success."""
+    """A bind under way."""
 
     node: str
     task: "asyncio.Task[str]"
+    """Its result is an error message, empty on success."""
 
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What is reserved for a pod as long as the API server has not told what it asks for."""
+    """What is reserved for a pod before the API server says what the pod asks for."""
 
     reservation: Reservation
     request: PodRequest
-    """By its filter."""
+    """By the pod's filter."""
     share_node: ShareNode | None
-    """As the cards were chosen by."""
+    """By which the cards were chosen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,25 +80,22 @@ class KnownPod:
 
 @dataclass(slots=True)
 class Binder:
-    """Binds pods, each in one task at a time.
-
-    A task goes on when its caller has given up: units stay reserved until the API server has said whether
-    the pod is bound.
-    """
+    """Binds pods, each in one task at a time. A task goes on when its caller has given up: units stay
+    reserved until the API server has said whether the pod is bound."""
 
     client: KubeClient
     ledger: Ledger
     permit: Callable[[], Awaitable[int]]
-    """Returns when this extender may bind, and as ``BindLease.hold`` whether another one may have bound since
-    the last time. Raises ``NotHeldError`` when another one may be binding."""
+    """As ``BindLease.hold``: returns when this extender may bind; the number changes when another extender
+    may have bound since. Raises ``NotHeldError`` when another one may be binding."""
     timing: BindTiming = field(default_factory=BindTiming)
     parallel: int = PARALLEL_BINDS
     bound: Callable[[PodReference, str], None] = lambda _pod, _node: None
-    """Is told of every pod that was bound to a node just now."""
+    """Called with every pod that was bound just now, and its node."""
     ended: Callable[[BindResult], None] = lambda _: None
-    """Is told how each bind ended."""
+    """Called at the end of each bind."""
     expected: ExpectedRequests = field(default_factory=ExpectedRequests)
-    """Is to be told at filters what pods ask for."""
+    """Filled by filters."""
     choices: RememberedPods[Mapping[str, ChoiceReason]] = field(
         default_factory=lambda: RememberedPods(MAX_CHOICES), init=False
     )
@@ -105,7 +103,7 @@ class Binder:
     _tasks: dict[str, BindTask] = field(default_factory=dict, init=False)
     """By pod UID."""
     _holding: int = field(default=0, init=False)
-    """Of the Lease, when a bind was permitted last."""
+    """What ``permit`` returned last."""
     _slots: asyncio.Semaphore = field(init=False)
 
     def __post_init__(self) -> None:
@@ -127,14 +125,14 @@ class Binder:
         return bind_task.task.result()
 
     def may_be_binding(self) -> bool:
-        """Returns whether a Binding may be under way, if only one that a defect lost sight of."""
+        """Returns whether a Binding may be under way, also one whose task ended by a defect."""
         lost = self.ledger.reservations.in_state(BindState.ABANDONED)
         certain = self.timing.clock() - self.timing.uncertain_for
         return bool(self._tasks) or any(reservation.since > certain for reservation in lost)
 
     @property
     def under_way(self) -> int:
-        """How many binds have not ended."""
+        """The number of binds that have not ended."""
         return len(self._tasks)
 
     async def drain(self, seconds: float) -> int:
@@ -166,7 +164,7 @@ class Binder:
             finally:
                 self._slots.release()
         except (NotBoundError, NotHeldError) as error:
-            _log.info("not bound: %s", error, extra=extra)
+            _log.info("the pod is not bound: %s", error, extra=extra)
             refused = isinstance(error, NotBoundError)
             return (BindResult.REFUSED if refused else BindResult.NO_LEASE, str(error))
         except Exception as error:
@@ -179,7 +177,7 @@ class Binder:
         """While a bind waits for its slot nothing has been reserved or sent.
 
         Raises:
-            NotBoundError: half of the caller's patience is over, and the bind itself needs the other.
+            NotBoundError: half of the caller's timeout is over, and the bind itself needs the other half.
         """
         if not self._slots.locked():
             await self._slots.acquire()
@@ -222,16 +220,17 @@ class Binder:
             _log.debug("bound without a card", extra={"pod": str(pod), "node": node})
 
     def _certain(self, expected: ExpectedRequest | None, reserved: Expected | None) -> KnownPod | None:
-        """Returns what kube-scheduler itself has said that the pod asks for, if units were reserved by it and
-        the same resources are ours still: then nobody else need be asked. Source: containers' resources are
-        immutable but for CPU and memory (``ValidatePodUpdate``), and a Binding is for one UID and version."""
+        """Returns what the authenticated kube-scheduler has said that the pod asks for, if units are reserved
+        for that, and the same resources are still ours: then the API server need not be asked. Source:
+        containers' resources are immutable but for CPU and memory (``ValidatePodUpdate``), and a Binding is
+        for one UID and version."""
         is_certain = expected and reserved and expected.names is self.ledger.resources
         return KnownPod(expected.request, expected.version) if expected and is_certain else None
 
     def _reserve_expected(self, pod: PodReference, node: str, request: PodRequest | None) -> Expected | None:
-        """Keeps what the pod is expected to ask for while the API server tells what it does ask for: pods
-        that are filtered meanwhile do not find it free. Nothing is held by a caller's word where that could
-        end what is held for others.
+        """Reserves what the pod is expected to ask for while the API server is asked: pods that are filtered
+        meanwhile do not find it free. Where units are held for pods, nothing is reserved by a caller's word:
+        that could end their holds.
 
         Raises:
             NotBoundError: not even that fits.
@@ -242,18 +241,18 @@ class Binder:
         return Expected(self._reserve(pod, node, request), request, self.ledger.share_node(node))
 
     def _serves(self, reserved: Expected, request: PodRequest) -> bool:
-        """Returns whether ``reserved`` is there still, is what the pod asks for and may have, and would be
-        chosen now: the node may have been closed meanwhile, or be of another unit."""
+        """Returns whether ``reserved`` still exists, is what the pod asks for and may have, and would be
+        chosen now: the node may have been closed meanwhile, or have another unit."""
         node = reserved.reservation.holder.node
         is_right = is_same(reserved.request, request) and not unservable_reason(request)
         is_unchanged = self.ledger.share_node(node) is reserved.share_node and self.ledger.room(node)
         return is_right and bool(is_unchanged) and self._is_there(reserved)
 
     def _is_there(self, reserved: Expected) -> bool:
-        return self.ledger.reservations.of(reserved.reservation.holder.uid) is reserved.reservation
+        return self.ledger.reservations.get(reserved.reservation.holder.uid) is reserved.reservation
 
     def _release(self, reserved: Expected | None) -> None:
-        """Nothing was sent for it. Without effect on what has come in its place."""
+        """Nothing was sent for it. Without effect on a later reservation."""
         if reserved is not None and self._is_there(reserved):
             self.ledger.release(reserved.reservation.holder.uid)
 
@@ -269,14 +268,15 @@ class Binder:
         return holder is not None and not self.ledger.reservations.is_unconfirmed(pod.uid)
 
     async def _read_request(self, pod: PodReference) -> KnownPod:
-        """Returns what the pod itself requests: no caller is believed that has not proven to be
-        kube-scheduler, and a pod's request never changes.
+        """Returns what the pod itself requests: a caller that is not authenticated is not believed, and a
+        pod's request never changes.
 
-        It may be nothing: a scheduler also leaves pods to us that ask for what limits nothing, or for what
-        was ours until lately and is another plugin's, such as ``nvidia.com/gpu``. Nobody else would bind it.
+        The request may be empty. A scheduler also leaves pods to us that ask for an amount of 0, or for what
+        was ours until lately and is another plugin's now, such as ``nvidia.com/gpu``. Nobody else would bind
+        them.
 
         Raises:
-            NotBoundError: there is no such pod any more, or no scheduler would have left it to us.
+            NotBoundError: the pod is gone, or no scheduler would have left it to us.
         """
         try:
             present = await self._read_pod(pod)
@@ -291,10 +291,8 @@ class Binder:
         return KnownPod(request, present.version)
 
     async def _read_pod(self, pod: PodReference) -> KubePod:
-        """Asks the API server's cache first: nearly always the pod is in it, and etcd is spared a read.
-
-        Not for longer than the caller waits: others wait for the slot.
-        """
+        """Asks the API server's cache first: nearly always the pod is in it, and etcd is spared a read. Not
+        for longer than the caller waits: other binds wait for the slot."""
         read = ApiRequest(path=pod_path(pod.namespace, pod.name), timeout=float(CALL_SECONDS))
         try:
             cached = await self.client.read(dataclasses.replace(read, params=FROM_CACHE), shape=KubePod)
@@ -315,7 +313,7 @@ class Binder:
         holding: int,
         answer_due: float,
     ) -> None:
-        earlier = None if reserved else self.ledger.reservations.of(pod.uid)
+        earlier = None if reserved else self.ledger.reservations.get(pod.uid)
         reservation = reserved.reservation if reserved else self._reserve(pod, node, known.request)
         share_node = self.ledger.share_node(node)
         assert share_node
@@ -338,7 +336,7 @@ class Binder:
         self.bound(pod, node)
 
     def _remember(self, reservation: Reservation) -> None:
-        """Why the pod got its cards is in no object: it is logged, and shown while it is remembered."""
+        """No object says why the pod got its cards: that is logged, and shown while it is remembered."""
         holder, reasons = reservation.holder, reservation.reasons
         self.choices.remember(holder.uid, reasons)
         cards = ", ".join(card.card for card in holder.cards)
@@ -363,6 +361,6 @@ class Binder:
             self.ledger.reserve(pod, node=node, request=request, priority=request.priority)
         except DoesNotFitError as error:
             raise NotBoundError(str(error)) from error
-        reservation = self.ledger.reservations.of(pod.uid)
+        reservation = self.ledger.reservations.get(pod.uid)
         assert reservation
         return reservation

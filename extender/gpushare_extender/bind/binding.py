@@ -31,13 +31,13 @@ class Binding:
     node: str
     annotations: dict[str, str]
     room: int = 0
-    """Bytes that its annotations take of the pod, with those that the plugin writes beside them later."""
+    """Bytes that the annotations take, with those that the plugin writes beside them later."""
 
     def to_json(self, resource_version: str = "") -> Json:
         """Returns a ``v1.Binding`` of the pod at ``resource_version``; empty: at any.
 
-        The API server refuses it for a pod of another UID or version, and moves the annotations to the pod in
-        the write that sets its node, without a look at their size: source ``BindingREST``.
+        Source ``BindingREST``: the API server refuses it for a pod of another UID or version. It moves the
+        annotations to the pod in the write that sets the node, and does not check their size.
         """
         metadata: Json = {"name": self.pod.name, "namespace": self.pod.namespace, "uid": self.pod.uid}
         if resource_version:
@@ -55,8 +55,8 @@ class Binding:
 def share_binding(
     pod: PodReference, allocation: Allocation, share_node: ShareNode, *, now: datetime
 ) -> Binding:
-    """Returns the Binding that carries ``allocation`` to the pod, in the words of the node's dialect as well:
-    these are for people's tools, our own annotation is the book."""
+    """Returns the Binding that carries ``allocation`` to the pod, also in the annotations of the node's
+    dialect. Those are for people's tools: only our own annotation counts."""
     dialect, places, at = share_node.dialect, share_node.places(allocation.resource), unix_nanoseconds(now)
     beside = dialect.codec.bind_annotations(allocation, places, at)
     written = {**beside, dialect.allocation_annotation: encode_allocation(allocation)}
@@ -66,7 +66,7 @@ def share_binding(
 
 def allocation_of(holder: Holder, request: PodRequest, share_node: ShareNode, *, now: datetime) -> Allocation:
     """Returns the durable form of a reservation on ``share_node``: what each container has of its cards."""
-    classes = {each.card: _class_of(each.card, holder, share_node) for each in holder.cards}
+    classes = {own.card: _class_of(own.card, holder, share_node) for own in holder.cards}
     units = {card: share_node.unit_of(resource) for card, resource in classes.items()}
     first = next(iter(classes))
     return Allocation(
@@ -118,7 +118,7 @@ def binding_outcome(binding: Binding, pod: PodState | None) -> BindingOutcome:
 
 
 def _carries_allocation(binding: Binding, pod: PodState) -> bool:
-    """Compares only the node in it: a plugin may have written another card since."""
+    """Compares only the node: a plugin may have written another card since."""
     if Dialect.allocation_annotation not in binding.annotations:
         return True
     annotation = (pod.metadata.annotations or {}).get(Dialect.allocation_annotation, "")

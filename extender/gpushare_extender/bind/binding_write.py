@@ -21,16 +21,16 @@ _log = logging.getLogger(__name__)
 
 
 class NotBoundError(Exception):
-    """The pod is not bound as asked and will not be; the text says why, for the scheduler's event."""
+    """The pod is not bound as asked and will not be; the text says why, for the scheduler's Event."""
 
 
 class BoundBeforeError(NotBoundError):
-    """It is not bound as asked, and may have been for a while: the kubelet may have admitted it."""
+    """The pod may have been bound for a while, and is not any more: the kubelet may have admitted it."""
 
 
 @dataclass(slots=True, kw_only=True)
 class BindingWrite:
-    """One Binding on its way to the API server."""
+    """One Binding that is written to the API server."""
 
     client: KubeClient
     binding: Binding
@@ -42,34 +42,34 @@ class BindingWrite:
     answer_due: float
     """When the caller gives up; nothing is sent after it."""
     version: PodVersion = ANY_VERSION
-    """Of the pod, as far as is known: the Binding is sent for this one, if what it writes fits there."""
+    """Of the pod as last seen. The Binding is sent for this version, if its annotations fit there."""
     uncertain_until: float | None = None
-    """Until then a Binding sent earlier may still take effect, though the pod looks unbound; None: there is
-    none whose outcome is not known."""
+    """Until then an earlier Binding may still take effect, though the pod looks unbound; None: there is no
+    Binding of unknown outcome."""
     _failure: str = field(default="", init=False)
-    """The last one, for people."""
+    """For people."""
     _is_outdated: bool = field(default=False, init=False)
-    """The pod may be of another version by now: it has to be looked at before anything is sent again."""
+    """Whether the pod may have another version by now: it has to be read before anything is sent again."""
     _asked_to_wait: float = field(default=0.0, init=False)
     """Seconds before which the API server does not want to be asked again."""
 
     async def ensure_bound(self) -> None:
         """Returns once the pod is surely bound by this Binding.
 
-        An unclear failure is also met by sending again: the API server binds a pod once. For a pod that was
-        changed meanwhile it is sent as soon as the pod was read: during a pause it may be changed again.
+        After an unclear failure the Binding is sent again: the API server binds a pod once. For a pod that
+        was changed meanwhile it is sent as soon as the pod was read: during a pause it may be changed again.
 
         Raises:
             NotBoundError: the pod is surely not bound by it, and will not be.
-            BoundBeforeError: and that may have been otherwise.
+            BoundBeforeError: the same, and it may have been bound before.
         """
         backoff = Backoff(sleep=self.timing.sleep)
         while not (await self._send() or await self._is_bound()):
             await backoff.wait(self._seconds_to_heed())
 
     def _seconds_to_heed(self) -> float:
-        """As long as the API server asks for, and half of the time that is left at most. With what a backoff
-        adds by chance three quarters: then there is time for one more attempt."""
+        """As long as the API server asks for, at most half of the time that is left. A backoff adds up to
+        half of that by chance: then there is still time for one more attempt."""
         return min(self._asked_to_wait, max(0.0, self.answer_due - self.timing.clock()) / 2)
 
     async def _send(self) -> bool:
@@ -90,7 +90,7 @@ class BindingWrite:
         return False
 
     async def _may_send(self) -> bool:
-        """When kube-scheduler has given up it may give the node's CPU to another pod."""
+        """Not once kube-scheduler has given up: it may give the node's CPU to another pod."""
         if lacking := lack_of_room(self.version.annotations_size, self.binding.room):
             self._fail_if_certain(lacking)
             return False
@@ -106,7 +106,7 @@ class BindingWrite:
         return in_time
 
     async def _require_same_holding(self) -> None:
-        """Raises ``NotHeldError`` also where another extender may have given the card away meanwhile, such as
+        """Raises ``NotHeldError`` also where another extender may have given the card away meanwhile, as
         while this machine was suspended."""
         if await self.permit() != self.holding:
             raise NotHeldError("another extender may have bound pods since the card was chosen")
@@ -121,8 +121,8 @@ class BindingWrite:
         )
 
     def _handle_refusal(self, error: ApiError, sent: float) -> None:
-        """A conflict needs a look at the pod: an earlier Binding of ours may be what stands in the way, or it
-        was changed since it was looked at."""
+        """After a conflict the pod has to be read: an earlier Binding of ours may be in the way, or the pod
+        was changed."""
         self._failure, self._asked_to_wait = str(error), error.retry_after
         self._is_outdated = error.is_conflict
         if error.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
@@ -135,24 +135,24 @@ class BindingWrite:
         self.uncertain_until = sent + self.timing.uncertain_for
 
     def _fail_if_certain(self, why: object) -> None:
-        """Raises ``NotBoundError`` unless an earlier Binding may have taken effect: that the pod tells."""
+        """Raises ``NotBoundError`` unless an earlier Binding may have taken effect: then the pod is read."""
         self._failure = str(why)
         if self.uncertain_until is None:
             raise NotBoundError(f"the pod was not bound: {why}")
 
     async def _is_bound(self) -> bool:
-        """Returns whether the pod is bound by this Binding; False also stands for not known yet.
+        """Returns whether the pod is bound by this Binding; False where that is not known yet, too.
 
         Raises:
             NotBoundError: the pod is surely not bound by it, and will not be.
-            BoundBeforeError: and that may have been otherwise.
+            BoundBeforeError: the same, and it may have been bound before.
         """
         asked = self.timing.clock()
         try:
             pod = await self._read_pod()
         except (ApiError, UnreachableError) as error:
             extra = {"pod": str(self.binding.pod), "node": self.binding.node}
-            _log.warning("cannot tell yet whether the pod is bound, asking again: %s", error, extra=extra)
+            _log.warning("cannot read whether the pod is bound, trying again: %s", error, extra=extra)
             return False
         self._is_outdated = False
         outcome = binding_outcome(self.binding, pod)
@@ -167,8 +167,8 @@ class BindingWrite:
         raise refusal(f"the pod is {outcome.value}: {self._failure}")
 
     def _is_changed(self, pod: PodState | None) -> bool:
-        """Returns whether the Binding may be sent once more, for ``pod`` is another version than it was sent
-        for; then that one counts."""
+        """Returns whether ``pod`` has another version than the Binding was sent for, and there is time to
+        send it for this version."""
         if pod is None or not self.version.resource_version or pod.version == self.version:
             return False
         self.version = pod.version

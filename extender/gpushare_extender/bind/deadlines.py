@@ -9,13 +9,13 @@ from datetime import datetime
 from gpushare_core.process.clock import utc_now
 
 ANSWER_SECONDS = 4.0
-"""Less than the 5 s after which kube-scheduler gives an extender up by default."""
+"""Less than the 5 s that kube-scheduler waits for an extender by default."""
 CALL_SECONDS = 4
 """For one Binding. The API server drops a request after the ``timeout`` that it carries."""
 UNCERTAIN_SECONDS = 3.0 * CALL_SECONDS
-"""A Binding has taken effect, or never will, so long after it was sent."""
+"""So long after it was sent a Binding has taken effect, or never will."""
 RENEW_SECONDS = float(CALL_SECONDS)
-"""Between two looks at the Lease: one call has failed before the next begins."""
+"""Between two looks at the Lease: one request has failed before the next begins."""
 LEASE_SECONDS = int(UNCERTAIN_SECONDS + 2 * RENEW_SECONDS)
 """One renewal may fail, and Bindings can still be sent until the next."""
 IDLE_SECONDS = UNCERTAIN_SECONDS

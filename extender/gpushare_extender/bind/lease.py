@@ -1,8 +1,8 @@
 """Holding the Lease by which one extender at a time answers binds.
 
-Two extenders that bind do not see each other's reservations and could promise one card twice. Which of them
-is asked follows from kube-scheduler's own leader election: the one that is asked takes the Lease, keeps it
-while binds come, and gives it back soon after. What it costs is one write in a few seconds, none per bind.
+Two extenders that bind do not see each other's reservations, and could give one card away twice. Which of
+them is asked follows from kube-scheduler's own leader election. The extender that is asked takes the Lease,
+keeps it while binds come, and gives it back soon after: one write in a few seconds, none per bind.
 """
 
 import asyncio
@@ -30,9 +30,8 @@ _log = logging.getLogger(__name__)
 class BindLease:
     """The Lease ``gpushare-extender`` in ``namespace``, for the extender ``identity``.
 
-    ``take_over`` is awaited after the Lease was somebody else's, before the first bind: it brings the ledger
-    up to what the API server has. ``in_use`` tells whether a Binding may be under way: until none is, the
-    Lease is not given back.
+    ``take_over`` is awaited before the first bind after the Lease was somebody else's: it updates the ledger
+    from the API server. The Lease is not given back while ``in_use``: a Binding may be under way.
     """
 
     client: KubeClient
@@ -41,10 +40,10 @@ class BindLease:
     take_over: Callable[[], Awaitable[None]]
     in_use: Callable[[], bool] = lambda: False
     timing: BindTiming = field(default_factory=lambda: BindTiming(clock=steady_seconds))
-    """By a clock that goes on while the machine is suspended: for the others the Lease expires meanwhile."""
+    """Its clock goes on while the machine is suspended: for other extenders the Lease expires meanwhile."""
     _lease: LeaseHolder = field(init=False)
     _up_to_date: int = field(default=0, init=False)
-    """The last holding of the Lease for which the ledger has seen what those before did."""
+    """The last holding of the Lease for which the ledger has seen what was bound before."""
     _last_use: float = field(default=float("-inf"), init=False)
     _writing: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
     _reading: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
@@ -64,9 +63,8 @@ class BindLease:
         )
 
     async def hold(self) -> int:
-        """Returns when a Binding may be sent: the Lease is ours until it has taken effect, or never will.
-
-        The number is another one when somebody else may have had the Lease since the last time.
+        """Returns when a Binding may be sent: the Lease is ours until the Binding has taken effect, or never
+        will. The number is another one when somebody else may have had the Lease since the last time.
 
         Raises:
             NotHeldError: another extender may be binding.
@@ -114,7 +112,7 @@ class BindLease:
             await self._lease.release()
 
     async def _bring_up_to_date(self) -> None:
-        """What is read counts only for the holding in which the reading began."""
+        """What is read counts only for the holding in which the read began."""
         async with self._reading:
             if not self._is_up_to_date:
                 holding = self._lease.holding

@@ -1,8 +1,8 @@
 """Pausing a node whose kubelet rejects the pods that are bound there.
 
-A plugin that goes away takes its units off the node only with the kubelet's next status, up to 10 s later.
-Until then kube-scheduler goes on sending pods there, and the kubelet fails each of them for good. A pod that
-leaves the ledger right after its bind is the sign; whether it was rejected or ended by itself, the pod tells.
+The units of a plugin that goes away leave the node only with the kubelet's next status, up to 10 s later.
+Until then kube-scheduler sends pods there, and the kubelet fails each of them for good. The sign is a pod
+that leaves the ledger right after its bind: its status says whether it was rejected or ended by itself.
 """
 
 import asyncio
@@ -20,11 +20,11 @@ from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.objects.pod_reference import PodReference
 
 RIGHT_AFTER = 10.0
-"""Seconds after its bind in which a pod's end is looked at."""
+"""Seconds: the end of a pod that was bound longer ago is not looked at."""
 FIRST_PAUSE = 5.0
 MAX_PAUSE = 60.0
 MAX_READS = 4
-"""At a time: a sign that is missed comes again with the next pod."""
+"""At a time: a missed sign comes again with the next pod."""
 
 _log = logging.getLogger(__name__)
 
@@ -48,9 +48,9 @@ class NodePauses:
     _recent: dict[str, RecentBind] = field(default_factory=dict, init=False)
     """By pod UID, oldest first."""
     _rejections: dict[str, int] = field(default_factory=dict, init=False)
-    """By node: how many pauses there were in a row."""
+    """Node -> how many pauses there were in a row."""
     _until: dict[str, float] = field(default_factory=dict, init=False)
-    """By node that is paused."""
+    """Node that is paused -> the end of its pause."""
     _reads: "dict[str, asyncio.Task[None]]" = field(default_factory=dict, init=False)
     """By node."""
 
@@ -61,7 +61,7 @@ class NodePauses:
             self.gone(pod.uid)
 
     def gone(self, uid: str) -> None:
-        """A watch shows the pod no more: it was deleted, or has ended. To be told before the ledger is."""
+        """A watch shows that the pod was deleted, or has ended. To be called before the ledger is updated."""
         bind = self._recent.pop(uid, None)
         if bind is None or self.timing.clock() - bind.moment > RIGHT_AFTER or self._was_admitted(bind):
             return
@@ -71,7 +71,7 @@ class NodePauses:
             read.add_done_callback(lambda _: self._reads.pop(bind.node))
 
     def reported(self, node: str) -> None:
-        """The node's plugin is there: what happened to pods before says nothing any more."""
+        """The node's plugin is there: earlier rejections count no longer."""
         if read := self._reads.get(node):
             read.cancel()
         self._rejections.pop(node, None)
@@ -92,9 +92,9 @@ class NodePauses:
                 self._rejections.pop(bind.node, None)
 
     def _was_admitted(self, bind: RecentBind) -> bool:
-        """Returns whether the node's plugin has told that the kubelet gave the pod its units: hardly any that
-        lives for seconds needs to be read. Such a pod is rejected only by a kubelet that was restarted, or
-        between two Allocates; then the next one that is rejected gives the sign."""
+        """Returns whether the node's plugin has reported the pod's units: then the pod need not be read. Such
+        a pod is rejected only by a kubelet that was restarted, or between two Allocates. Then the next
+        rejected pod gives the sign."""
         node = self.ledger.node(bind.node)
         return node is not None and node.was_reported(bind.pod.uid)
 
@@ -117,7 +117,7 @@ class NodePauses:
         message = (
             f"node takes no pods for {seconds:.0f} s: its kubelet rejected one ({reason}), "
             "the gpushare plugin there may be away"
-        )  # which one concerns none of the pods that are told this
+        )  # which pod that was concerns none of those that read this
         _log.warning("%s", message, extra={"node": bind.node, "pod": str(bind.pod)})
         self.ledger.pause(bind.node, message)
 

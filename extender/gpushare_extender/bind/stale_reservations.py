@@ -1,8 +1,8 @@
 """Releasing reservations that no watch ever confirms.
 
-A pod that is bound and deleted while the watch is lost, all before its bind is answered, shows up nowhere:
-only a look at the pod can tell that its units are free. The same goes for a bind that a defect of ours ended:
-its pod may live on, bound or not.
+A pod that is bound and deleted while the watch is lost, all before its bind ends, shows up nowhere: only a
+read of the pod can show that its units are free. The same goes for a bind that a defect of ours ended: its
+pod may live on, bound or not.
 """
 
 import logging
@@ -28,7 +28,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class StaleReservations:
-    """Bind tasks look after reservations whose bind is under way."""
+    """Of binds that have ended: bind tasks release what they do not use."""
 
     client: KubeClient
     ledger: Ledger
@@ -42,22 +42,26 @@ class StaleReservations:
                 await self._release_if_void(reservation)
 
     def _stale(self) -> list[Reservation]:
-        """Returns what is old enough for an answer that begins now to be certain."""
+        """Returns those that are old enough: a read that begins now is certain."""
         now = self.timing.clock()
         confirmed = self.ledger.reservations.in_state(BindState.CONFIRMED)
         abandoned = self.ledger.reservations.in_state(BindState.ABANDONED)
         return [
-            *(each for each in confirmed if now - each.since >= STALE_SECONDS),
-            *(each for each in abandoned if now - each.since >= self.timing.uncertain_for),
+            *(reservation for reservation in confirmed if now - reservation.since >= STALE_SECONDS),
+            *(
+                reservation
+                for reservation in abandoned
+                if now - reservation.since >= self.timing.uncertain_for
+            ),
         ]
 
     async def _release_if_void(self, reservation: Reservation) -> None:
-        """Does nothing if the reservation is another one by the time of the answer: a bind that the answer
-        knows nothing of may have begun, and ended."""
+        """Does nothing if the pod has another reservation by the time of the response: a bind may have begun,
+        and ended, since the read."""
         holder = reservation.holder
         is_void = await self._is_void(reservation)
-        if is_void and self.ledger.reservations.of(holder.uid) is reservation:
-            _log.info("reservation released, its pod is gone or not bound", extra=_names(holder))
+        if is_void and self.ledger.reservations.get(holder.uid) is reservation:
+            _log.info("released a reservation whose pod is gone or not bound", extra=_names(holder))
             self.ledger.release_later(holder.uid, now=self.timing.clock())
 
     async def _is_void(self, reservation: Reservation) -> bool:

@@ -1,4 +1,4 @@
-"""What Prometheus reads of the ledger: sums over the cluster, never a node or a pod by name. Pure."""
+"""What Prometheus reads of the ledger: sums over the cluster, without names of nodes or pods. Pure."""
 
 from collections.abc import Iterator
 
@@ -24,7 +24,7 @@ STATES = {
 
 
 def ledger_figures(ledger: Ledger) -> Iterator[Sample]:
-    """Yields the same number of figures for one node as for thousands."""
+    """Yields as many figures for one node as for thousands."""
     for name, amounts in ledger.greatest.items():
         if amounts:
             yield NODES.at(len(amounts), name)

@@ -16,7 +16,7 @@ from gpushare_core.text.json_object import Json
 from gpushare_extender.objects.pod_reference import PodReference
 
 MAX_KNOWN = 2048
-"""Bytes of what is decoded of a spec: longer ones are not remembered."""
+"""Bytes that are decoded of a spec: requests of longer specs are not remembered."""
 
 
 class ResourceRequirements(msgspec.Struct, omit_defaults=True):
@@ -35,7 +35,7 @@ class Container(msgspec.Struct, rename="camel", omit_defaults=True):
 
 
 class _Preferred(msgspec.Struct):
-    """Source: the three kinds of ``v1.Affinity``, as far as they only prefer."""
+    """Source: what the three kinds of ``v1.Affinity`` prefer, and do not require."""
 
     preferred: list[Any] | None = msgspec.field(
         name="preferredDuringSchedulingIgnoredDuringExecution", default=None
@@ -87,12 +87,12 @@ class PodMetadata(msgspec.Struct, rename="camel", kw_only=True):
 
 
 class PodVersion(NamedTuple):
-    """What a Binding is sent for: it takes effect on no other version of the pod."""
+    """The version of a pod that a Binding is sent for: it takes effect on no other."""
 
     resource_version: str = ""
     """Empty: any."""
     annotations_size: int = 0
-    """Bytes of its annotations, without our own, which a Binding writes anew."""
+    """Bytes of its annotations without ours, which a Binding writes anew."""
 
     @classmethod
     def of(cls, resource_version: str, annotations: Mapping[str, str] | None) -> "PodVersion":
@@ -100,7 +100,6 @@ class PodVersion(NamedTuple):
 
 
 ANY_VERSION = PodVersion()
-"""Of which nothing is known, and to which nothing is added."""
 
 
 class PodStatus(msgspec.Struct, rename="camel"):
@@ -114,7 +113,7 @@ class PodStatus(msgspec.Struct, rename="camel"):
 
 
 class KubePod(msgspec.Struct):
-    """Source: ``v1.Pod``."""
+    """A pod as Kubernetes writes it. Source: ``v1.Pod``."""
 
     metadata: PodMetadata = msgspec.field(default_factory=PodMetadata)
     spec: PodSpec = msgspec.field(default_factory=PodSpec)
@@ -134,30 +133,30 @@ class KubePod(msgspec.Struct):
 
     @property
     def nominated_node(self) -> str:
-        """Where kube-scheduler has evicted others for it; empty where it has not."""
+        """On which kube-scheduler has evicted others for the pod; empty where there is none."""
         return self.status.nominated_node_name
 
     @property
     def prefers_nodes(self) -> bool:
-        """Whether it says itself which of the nodes that fit are better: kube-scheduler scores by that."""
+        """Whether the pod itself says which of the nodes that fit are better: kube-scheduler scores by
+        that."""
         spreads = self.spec.topology_spread_constraints or ()
         spreads_softly = any(spread.when_unsatisfiable == "ScheduleAnyway" for spread in spreads)
         return spreads_softly or (self.spec.affinity is not None and self.spec.affinity.prefers)
 
     @property
     def may_preempt(self) -> bool:
-        """Whether others may be evicted for it as long as it waits for a node."""
+        """Whether others may be evicted for the pod: it waits for a node, and allows that."""
         never = self.spec.preemption_policy == "Never"
         return not (never or self.metadata.deletion_timestamp or self.spec.node_name)
 
     def asks_for_any(self, names: Collection[str]) -> bool:
-        """Returns whether a container asks for one of the extended resources ``names``."""
         containers = (*(self.spec.init_containers or ()), *(self.spec.containers or ()))
         limits = (container.resources.limits for container in containers if container.resources)
         return any(name in (limit or ()) for limit in limits for name in names)
 
     def request(self, resources: Mapping[str, ResourceClass]) -> PodRequest:
-        """Returns what the pod asks of the extended ``resources``, and of CPU and memory besides."""
+        """Returns what the pod asks of the extended ``resources``, and of CPU and memory."""
         asking = structs.replace(self.spec, affinity=None, topology_spread_constraints=None)
         spec, ours = msgspec.json.encode(asking), tuple(resources.items())
         return (_known_request if len(spec) <= MAX_KNOWN else _request)(spec, ours)
@@ -169,4 +168,4 @@ def _request(spec: bytes, resources: tuple[tuple[str, ResourceClass], ...]) -> P
 
 
 _known_request = lru_cache(maxsize=64)(_request)
-"""Pods of one burst ask for the same, and each of them at every verb."""
+"""Pods of one burst ask for the same, at every verb."""

@@ -10,9 +10,9 @@ from gpushare_extender.decide.pod import KubePod, PodMetadata
 
 FINISHED = ("Succeeded", "Failed")
 UNEXPECTED = "UnexpectedAdmissionError"
-"""The reason of everything that a device plugin, or the lack of one, brings about, and of much else."""
+"""The reason of all failures with device plugins, and of much else."""
 CALL_FAILED = "rpc error:"
-"""In the message when a device plugin did not answer, or refused; it names no resource."""
+"""In the message when a device plugin did not answer, or refused. Such a message names no resource."""
 
 
 class KnownMetadata(PodMetadata, kw_only=True):
@@ -32,7 +32,7 @@ class PodState(KubePod, kw_only=True):
 
     @property
     def node(self) -> str:
-        """Empty as long as the pod is not bound."""
+        """Empty while the pod is not bound."""
         return self.spec.node_name
 
     @property
@@ -41,7 +41,7 @@ class PodState(KubePod, kw_only=True):
 
 
 def rejection_for(resource: str, pod: PodState) -> str:
-    """Returns why the kubelet did not admit ``pod`` where that concerns ``resource``, else an empty text."""
+    """Returns why the kubelet did not admit ``pod``, if that concerns ``resource``; else an empty text."""
     reason, message = pod.status.reason, pod.status.message
     if pod.status.phase != "Failed":
         return ""
@@ -53,7 +53,7 @@ def rejection_for(resource: str, pod: PodState) -> str:
 
 
 def _names(resource: str, message: str) -> bool:
-    """Returns whether ``message`` names ``resource``, not just one whose name is longer."""
+    """Returns whether ``message`` names ``resource``, not just a resource with a longer name."""
     return re.search(rf"(?<![\w./-]){re.escape(resource)}(?![\w/-]|\.\w)", message) is not None
 
 

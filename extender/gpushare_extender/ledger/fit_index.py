@@ -47,8 +47,7 @@ def shape_of(request: Request) -> Shape:
 
 
 def node_unfit_reason(node: NodeLedger | None, room: NodeRoom | None, request: Request) -> UnfitReason:
-    """Returns why ``request`` does not fit ``node``, which has ``room``. To be asked only where it does
-    not."""
+    """Returns why ``request``, which does not fit, does not fit ``node`` with this ``room``."""
     if node is None or node.share_node is None:
         return UNKNOWN_NODE
     if room is None:

@@ -115,7 +115,7 @@ class Ledger:
         Where the annotation is gone, what it said still counts: the pod has its units until it is gone.
         """
         if update.holder is not None:
-            self.reservations.pop(update.uid)
+            self.reservations.pop(update.uid, None)
             self._legacy.drop(update.uid)
             self._put(update.holder)
         elif update.legacy is not None and update.uid not in self._holders:
@@ -124,13 +124,13 @@ class Ledger:
 
     def drop_pod(self, uid: str) -> None:
         """What the pod had, or had reserved, is free."""
-        self.reservations.pop(uid)
+        self.reservations.pop(uid, None)
         self._remove_from(self._forget(uid), uid)
 
     def pod_deleted(self, uid: str, *, now: float) -> None:
         """A bound pod is gone, or has ended. What it had is free on a node whose plugin has reported it: the
         plugin also reports its release by the kubelet. Elsewhere it counts until ``free_unreleased``."""
-        self.reservations.pop(uid)
+        self.reservations.pop(uid, None)
         nodes = self._forget(uid)
         reported = {node for node in nodes if self._nodes[node].was_reported(uid)}
         if reported or not nodes:
@@ -190,7 +190,7 @@ class Ledger:
 
     def _abandoned(self, pod: PodReference, node: str, request: Request) -> Reservation | None:
         """Returns the abandoned reservation of ``pod`` for the same; None when the pod has nothing."""
-        present, reservation = self._holders.get(pod.uid), self.reservations.of(pod.uid)
+        present, reservation = self._holders.get(pod.uid), self.reservations.get(pod.uid)
         if present is None:
             return None
         share_node = self.share_node(node)
@@ -344,7 +344,7 @@ class Ledger:
     # Upkeep
 
     def _may_be_missed(self, uid: str, begun: float) -> bool:
-        reservation = self.reservations.of(uid)
+        reservation = self.reservations.get(uid)
         return reservation is not None and (
             self.reservations.is_unconfirmed(uid) or reservation.since >= begun
         )

@@ -1,8 +1,8 @@
-"""Who is told of changes of the ledger."""
+"""What the ledger calls when something changes."""
 
 
 class LedgerListener:
-    """Told of every change as it is made. A subclass overrides what it wants to hear; each call is cheap."""
+    """Called at every change. A subclass overrides what it needs; every method has to be cheap."""
 
     def has_room(self, name: str, amount: int) -> None:
         """``amount`` of the extended resource ``name`` fits a node that took less of it before."""

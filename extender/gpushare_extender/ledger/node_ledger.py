@@ -219,16 +219,14 @@ class NodeLedger(NodeSums):
         share_node = self.open_share_node
         if share_node is None or (len(request.resources) > 1 and not self.choose_together(request)):
             return None
-        return self._candidate(share_node, request.resources[0])
-
-    def _candidate(self, share_node: ShareNode, request: ResourceRequest) -> Candidate | None:
-        chosen = self.choose(request)
+        asked = request.resources[0]
+        chosen = self.choose(asked)
         if not chosen:
             return None
         return Candidate.of_cards(
-            self._seen_as(request.resource),
+            self._seen_as(asked.resource),
             chosen,
-            resource=request.resource,
+            resource=asked.resource,
             holds=frozenset(use.lock for use in self._uses.values() if use.lock),
             compute_score=share_node.compute_score,
         )

@@ -29,42 +29,29 @@ class Reservation:
     """Card UUID -> why the pod got this card."""
 
 
-@dataclass(slots=True)
-class BindReservations:
-    """All of them by pod UID; a pod has one at most."""
-
-    _by_uid: dict[str, Reservation] = field(default_factory=dict)
-
-    def __contains__(self, uid: str) -> bool:
-        return uid in self._by_uid
+class BindReservations(dict[str, Reservation]):
+    """By pod UID. Without a pod whose allocation a watch has shown."""
 
     def put(self, holder: Holder, reasons: Mapping[str, ChoiceReason]) -> None:
         """A bind is under way for what ``holder`` has."""
-        self._by_uid[holder.uid] = Reservation(holder, BindState.UNDER_WAY, reasons=reasons)
-
-    def pop(self, uid: str) -> None:
-        self._by_uid.pop(uid, None)
-
-    def of(self, uid: str) -> Reservation | None:
-        """Returns None for a pod that has none, or whose allocation a watch has shown."""
-        return self._by_uid.get(uid)
+        self[holder.uid] = Reservation(holder, BindState.UNDER_WAY, reasons=reasons)
 
     def confirm(self, uid: str, *, now: float) -> None:
         """The pod is bound. Without effect on a pod that has none: a watch has shown its allocation since."""
-        if reservation := self._by_uid.get(uid):
-            self._by_uid[uid] = replace(reservation, state=BindState.CONFIRMED, since=now)
+        if reservation := self.get(uid):
+            self[uid] = replace(reservation, state=BindState.CONFIRMED, since=now)
 
     def abandon(self, uid: str, *, now: float) -> None:
         """The bind has ended, nobody knows how. Without effect on a pod that has none, or whose bind was
         confirmed."""
-        reservation = self._by_uid.get(uid)
+        reservation = self.get(uid)
         if reservation and reservation.state is not BindState.CONFIRMED:
-            self._by_uid[uid] = replace(reservation, state=BindState.ABANDONED, since=now)
+            self[uid] = replace(reservation, state=BindState.ABANDONED, since=now)
 
     def is_unconfirmed(self, uid: str) -> bool:
         """Returns whether the pod has a reservation, and nobody knows yet whether the pod is bound."""
-        reservation = self._by_uid.get(uid)
+        reservation = self.get(uid)
         return reservation is not None and reservation.state is not BindState.CONFIRMED
 
     def in_state(self, state: BindState) -> list[Reservation]:
-        return [reservation for reservation in self._by_uid.values() if reservation.state is state]
+        return [reservation for reservation in self.values() if reservation.state is state]

@@ -10,6 +10,15 @@ from msgspec.structs import replace
 
 from gpushare_core.api.enums import LogLevel, Preemption, UnitChange
 from gpushare_core.api.names import REGISTERED, UNIT_TOO_FINE
+from gpushare_core.api.share_node import (
+    LenientCard,
+    LenientCondition,
+    LenientMeta,
+    LenientShare,
+    LenientShareNode,
+    LenientSpec,
+    LenientStatus,
+)
 from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.dialects.grants import CardPlace
@@ -32,7 +41,9 @@ MAX_MESSAGE = 1024
 """Bytes of a node's own words in a reason, which kube-scheduler writes into every pod that waits."""
 
 SERVED: dict[tuple[str, str], Mapping[str, ResourceClass]] = {
-    (dialect.name, mode.name): {dialect.resource_name(each.resource): each.resource for each in mode.served}
+    (dialect.name, mode.name): {
+        dialect.resource_name(served.resource): served.resource for served in mode.served
+    }
     for dialect in DIALECTS.values()
     for mode in NODE_MODES.values()
 }
@@ -40,13 +51,13 @@ SERVED: dict[tuple[str, str], Mapping[str, ResourceClass]] = {
 
 
 class ReportedHolder(msgspec.Struct, frozen=True, gc=False):
-    """A pod that has units of one card by the kubelet's books, known to the API or not."""
+    """A pod that has units of one card from the kubelet, known to the API or not."""
 
     uid: str
     namespace: str
     name: str
     units: int
-    """The sum over its containers: more than it holds where an init container lends to the next ones."""
+    """The sum over its containers: more than the pod holds where an init container lends to the next ones."""
     least: int
     """The most that one of its containers has."""
     orphaned: bool = False
@@ -54,7 +65,8 @@ class ReportedHolder(msgspec.Struct, frozen=True, gc=False):
 
 
 class ShareNodeCard(msgspec.Struct, frozen=True, gc=False):
-    """One card as the node's plugin reports it. Unseen by the garbage collector: a cluster has many."""
+    """One card as the node's plugin reports it. The garbage collector does not track it: a cluster has
+    many."""
 
     uuid: str
     index: int
@@ -88,7 +100,7 @@ class ShareNodeCard(msgspec.Struct, frozen=True, gc=False):
     def given(self, booked: Mapping[str, int]) -> dict[str, int]:
         """Returns what the kubelet has given to each pod, by UID.
 
-        ``booked`` says what the pods have by our own books: that tells how much a pod with lending init
+        ``booked``: what the pods have by our own records. That tells how much a pod with lending init
         containers holds as a whole.
         """
         lends = sum(holder.units for holder in self.holders) > self.allocated
@@ -99,7 +111,7 @@ class ShareNodeCard(msgspec.Struct, frozen=True, gc=False):
 
     def surely_given(self, uid: str) -> int:
         """Returns the units that the kubelet has given to a pod as a whole: what its init containers lend to
-        the next ones counts once, as in the total."""
+        the next ones counts once."""
         own = next((holder for holder in self.holders if holder.uid == uid), None)
         if own is None:
             return 0
@@ -117,9 +129,10 @@ class ShareNodeCard(msgspec.Struct, frozen=True, gc=False):
     def units_in_use(self, booked: Mapping[str, int]) -> int:
         """Returns the units that nobody else may get: booked, or given out by the kubelet.
 
-        A pod that is in both counts once, with the larger figure; units whose holder is not named count, too.
-        However little is booked, it is never less than what the kubelet has given out. Of the pods that are
-        not booked the total tells the most that they can have, whatever their init containers lend.
+        1. A pod that is in both counts once, with the larger figure.
+        2. Units whose holder is not named count, too.
+        3. However little is booked, the result is never less than what the kubelet has given out.
+        4. Pods that are not booked have at most what the total leaves, whatever their init containers lend.
         """
         named = least = by_pod = 0
         for holder in self.holders:  # sums by hand: a start does this for each card and pod of the cluster
@@ -188,74 +201,14 @@ class ShareNode(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         return {card.uuid: CardPlace(card.index, card.units_of(resource)) for card in self.cards}
 
 
-class _Metadata(msgspec.Struct):
-    name: str
-    deleting: str | None = msgspec.field(name="deletionTimestamp", default=None)
+class _NamedObject(msgspec.Struct):
+    metadata: LenientMeta
 
 
-class _Spec(msgspec.Struct):
-    mode: str = ""
-    memory_unit: str = msgspec.field(name="memoryUnit", default="")
-    slices_per_card: int | None = msgspec.field(name="slicesPerCard", default=None)
-    unit_change: str = msgspec.field(name="unitChange", default=UnitChange.DRAIN)
-    dialect: str = GPUSHARE.name
-    strategy: str = ""
-    preemption: str = Preemption.ENABLED
-    candidates: int | None = None
-    extender_log_level: str = msgspec.field(name="extenderLogLevel", default=LogLevel.INFO)
-
-
-class _Condition(msgspec.Struct):
-    type: str
-    status: str = ""
-    message: str = ""
-
-
-class _PodShare(msgspec.Struct):
-    uid: str
-    units: int
-    namespace: str = ""
-    name: str = ""
-    orphaned: bool = False
-
-
-class _Card(msgspec.Struct):
-    uuid: str
-    units: int
-    index: int = 0
-    health: str = ""
-    cordoned: bool = False
-    allocated: int = msgspec.field(name="allocatedUnits", default=0)
-    pods: list[_PodShare] | None = None
-    compute_score: int = msgspec.field(name="computeScore", default=0)
-    numa_node: int = msgspec.field(name="numaNode", default=-1)
-    link_group: int = msgspec.field(name="linkGroup", default=-1)
-    lock: str = ""
-    offers: dict[str, int] | None = None
-    memory: str = ""
-
-
-class _Status(msgspec.Struct):
-    dialect: str = ""
-    unit: str = msgspec.field(name="memoryUnit", default="")
-    conditions: list[_Condition] | None = None
-    cards: list[_Card] | None = None
-
-
-class _ShareNode(msgspec.Struct):
-    metadata: _Metadata
-    spec: _Spec = msgspec.field(default_factory=_Spec)
-    status: _Status | None = None
-
-
-class _Named(msgspec.Struct):
-    metadata: _Metadata
-
-
-_STRATEGIES: Mapping[str, Strategy] = {each.value: each for each in Strategy}
-_LOG_LEVELS: Mapping[str, LogLevel] = {each.value: each for each in LogLevel}
-_DECODER = msgspec.json.Decoder(_ShareNode)
-_NAME_DECODER = msgspec.json.Decoder(_Named)
+_STRATEGIES: Mapping[str, Strategy] = {strategy.value: strategy for strategy in Strategy}
+_LOG_LEVELS: Mapping[str, LogLevel] = {level.value: level for level in LogLevel}
+_DECODER = msgspec.json.Decoder(LenientShareNode)
+_NAME_DECODER = msgspec.json.Decoder(_NamedObject)
 
 
 def read_share_node(raw: msgspec.Raw | bytes) -> ShareNode:
@@ -269,7 +222,7 @@ def read_share_node(raw: msgspec.Raw | bytes) -> ShareNode:
     except msgspec.DecodeError as error:
         name = sys.intern(_NAME_DECODER.decode(raw).metadata.name)
         return ShareNode(name=name, closed_reason=f"its GPUShareNode cannot be read: {error}")
-    return _share_node(node, node.status or _Status())
+    return _share_node(node, node.status or LenientStatus())
 
 
 @lru_cache(maxsize=256)
@@ -296,17 +249,17 @@ def _meanings(unit: str) -> tuple[Meaning, ...]:
     return parsed.meanings if parsed else ()
 
 
-def _share_node(node: _ShareNode, status: _Status) -> ShareNode:
+def _share_node(node: LenientShareNode, status: LenientStatus) -> ShareNode:
     """Mode and dialect are those in force: others than in the spec while pods are in the way of these."""
-    cards, unit = status.cards or [], node_unit(status.unit)
+    cards, unit = status.cards or [], node_unit(status.memory_unit)
     dialect = DIALECTS.get(status.dialect or node.spec.dialect, GPUSHARE)
     mode = mode_dividing(unit) if unit else MEMORY
     return ShareNode(
         name=sys.intern(node.metadata.name),
         cards=tuple(_card(card) for card in sorted(cards, key=lambda card: card.index)),
-        unit=sys.intern(status.unit),
+        unit=sys.intern(status.memory_unit),
         dialect=dialect,
-        meanings=_meanings(status.unit),
+        meanings=_meanings(status.memory_unit),
         resources=SERVED.get((dialect.name, mode.name), {}),
         strategy=_strategy(node.spec.strategy),
         log_level=_log_level(node.spec.extender_log_level),
@@ -333,13 +286,13 @@ def _memory(quantity: str) -> int:
         return 0
 
 
-def _card(card: _Card) -> ShareNodeCard:
+def _card(card: LenientCard) -> ShareNodeCard:
     return ShareNodeCard(
         sys.intern(card.uuid),
         card.index,
         card.units,
         card.health == "Healthy",
-        card.allocated,
+        card.allocated_units,
         tuple(_holders(card.pods or ())),
         card.numa_node,
         card.link_group,
@@ -350,9 +303,9 @@ def _card(card: _Card) -> ShareNodeCard:
     )
 
 
-def _holders(shares: Iterable[_PodShare]) -> Iterable[ReportedHolder]:
+def _holders(shares: Iterable[LenientShare]) -> Iterable[ReportedHolder]:
     """Returns one for each pod. Interns what the pod's annotation brings as well."""
-    by_pod: dict[str, list[_PodShare]] = {}
+    by_pod: dict[str, list[LenientShare]] = {}
     for share in shares:
         by_pod.setdefault(share.uid, []).append(share)
     for uid, containers in by_pod.items():
@@ -380,9 +333,9 @@ def _log_level(name: str) -> LogLevel:
     return _LOG_LEVELS.get(name, LogLevel.INFO)
 
 
-def _closed_reason(node: _ShareNode, status: _Status) -> str:
+def _closed_reason(node: LenientShareNode, status: LenientStatus) -> str:
     """Returns the first reason, in the order in which an administrator would want to know, or nothing."""
-    if node.metadata.deleting:
+    if node.metadata.deletion_timestamp:
         return "node(s) being taken out of GPU sharing"
     if node.spec.mode not in NODE_MODES:
         served = ", ".join(NODE_MODES)
@@ -393,34 +346,34 @@ def _closed_reason(node: _ShareNode, status: _Status) -> str:
     return _not_registered(conditions) or _draining(node.spec, status) or _no_open_card(status.cards or ())
 
 
-def _draining(spec: _Spec, status: _Status) -> str:
+def _draining(spec: LenientSpec, status: LenientStatus) -> str:
     """Says so where another unit is asked for than the one in force: an amount is to mean one size. Not where
     that is refused, and so never comes into force."""
     if spec.unit_change == UnitChange.KEEP or _is_true(UNIT_TOO_FINE, status.conditions or ()):
         return ""
-    asked = unit_to_come(spec.mode, UnitFields(spec.memory_unit, spec.slices_per_card), status.unit)
+    asked = unit_to_come(spec.mode, UnitFields(spec.memory_unit, spec.slices_per_card), status.memory_unit)
     if asked is None:
         return ""
     return (
-        f"node(s) that take no new pods until those are gone that hold units of {status.unit}:"
+        f"node(s) that take no new pods until those are gone that hold units of {status.memory_unit}:"
         f" the policy asks for units of {asked.text}"
     )
 
 
-def _is_true(type_: str, conditions: Iterable[_Condition]) -> bool:
+def _is_true(type_: str, conditions: Iterable[LenientCondition]) -> bool:
     return any(condition.type == type_ and condition.status == "True" for condition in conditions)
 
 
-def _not_registered(conditions: Iterable[_Condition]) -> str:
+def _not_registered(conditions: Iterable[LenientCondition]) -> str:
     registered = next((condition for condition in conditions if condition.type == REGISTERED), None)
     if registered is not None and registered.status == "True":
         return ""
     reason = "node(s) whose GPU cards are not registered with the kubelet yet"
-    message = printable(registered.message, most_bytes=MAX_MESSAGE) if registered is not None else ""
+    message = printable(registered.message, max_bytes=MAX_MESSAGE) if registered is not None else ""
     return f"{reason}: {message}" if message else reason
 
 
-def _no_open_card(cards: Sequence[_Card]) -> str:
+def _no_open_card(cards: Sequence[LenientCard]) -> str:
     healthy = [card for card in cards if card.health == "Healthy"]
     if not healthy:
         return "node(s) without a healthy GPU card"

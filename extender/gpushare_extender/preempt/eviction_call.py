@@ -16,18 +16,18 @@ class EvictionOutcome(Enum):
     EVICTED = "evicted"
     GONE = "gone already"
     REFUSED = "refused"
-    """By the API server, mostly for a PodDisruptionBudget."""
+    """By the API server, mostly because of a PodDisruptionBudget."""
 
 
 class ProtectedError(Exception):
-    """A PodDisruptionBudget does not let the pod go now; the text is the API server's."""
+    """A PodDisruptionBudget protects the pod now; the text is the API server's."""
 
 
 async def evict(client: KubeClient, pod: PodReference) -> EvictionOutcome:
     """Evicts ``pod``, and no other one of its name.
 
     Raises:
-        ProtectedError: it is to stay.
+        ProtectedError: a PodDisruptionBudget protects it.
         ApiError: the API server refuses for another reason.
         UnreachableError: nobody knows whether it will go.
     """

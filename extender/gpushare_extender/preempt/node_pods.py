@@ -11,12 +11,12 @@ from gpushare_extender.decide.preemption.disruption_budgets import Budget, Budge
 
 NOT_ENDED = "status.phase!=Succeeded,status.phase!=Failed"
 FROM_CACHE = {"resourceVersion": "0"}
-"""Any version will do: an eviction names the UID, and the API server looks at the budgets again."""
+"""Any version will do: an eviction names the UID, and the API server checks the budgets again."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodePodReader:
-    """Every call raises ``ApiError`` or ``UnreachableError`` without an answer in ``timeout`` seconds."""
+    """Methods raise ``ApiError`` or ``UnreachableError``, also without a response in ``timeout`` seconds."""
 
     client: KubeClient
     timeout: float = 2.0
@@ -26,7 +26,7 @@ class NodePodReader:
         return await self._pods(node, FROM_CACHE)
 
     async def pods_now(self, node: str) -> list[BoundPod]:
-        """Returns the same as of now: where no API call follows that would look again."""
+        """Returns the same, not from a cache: for decisions that no API call checks again."""
         return await self._pods(node, {})
 
     async def _pods(self, node: str, params: Mapping[str, str]) -> list[BoundPod]:
@@ -35,6 +35,6 @@ class NodePodReader:
         return (await self.client.read(request, shape=PodList)).pods()
 
     async def budgets(self) -> Sequence[Budget]:
-        """Returns those of all namespaces."""
+        """Returns the PodDisruptionBudgets of all namespaces."""
         request = ApiRequest(path=DISRUPTION_BUDGETS, params=FROM_CACHE, timeout=self.timeout)
         return (await self.client.read(request, shape=BudgetList)).items

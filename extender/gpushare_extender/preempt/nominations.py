@@ -1,4 +1,4 @@
-"""Giving up nominations from which nothing can come: what the API server says of the node decides."""
+"""Giving up nominations that cannot help their pods, by what the API server says of the node."""
 
 import logging
 from collections.abc import Callable
@@ -17,7 +17,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Nominations:
-    """Judges those of pods that fit nowhere."""
+    """Of pods that fit nowhere."""
 
     ledger: Ledger
     reader: NodePodReader
@@ -26,15 +26,15 @@ class Nominations:
 
     async def given_up(self, pod: KubePod, request: PodRequest) -> str:
         """Returns why ``pod`` is not to be nominated any longer; empty where it has no nomination, may get
-        its node, or nobody can tell. What it waits for there is held for it from then on, also by an extender
-        that did not choose the victims."""
+        its node, or the API server does not answer. What the pod waits for there is held for it from then on,
+        also by an extender that did not choose the victims."""
         if not is_doubtful(self.ledger, pod, request):
             return ""
         node = pod.nominated_node
         try:
             pods = await self.reader.pods_now(node)
         except (ApiError, UnreachableError) as error:
-            _log.warning("cannot tell whether pods end there: %s", error, extra={"node": node})
+            _log.warning("cannot read which pods end on the node: %s", error, extra={"node": node})
             return ""
         ending = self.ending.of(node, pods, now=self.clock())
         if reason := given_up_reason(self.ledger, pod, request, ending=ending):

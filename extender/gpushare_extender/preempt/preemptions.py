@@ -37,7 +37,7 @@ from gpushare_extender.preempt.eviction_call import EvictionOutcome, ProtectedEr
 from gpushare_extender.preempt.node_pods import NodePodReader
 
 LOOK_SECONDS = 0.25
-"""For so long pods are looked at without a pause, and so long the pause is."""
+"""For so long pods are looked at without a pause; then comes a pause of the same length."""
 NEXT_SECONDS = 1.0
 """Until the next nodes are looked at for a pod that has nodes left."""
 LOWEST_SECONDS = 60.0
@@ -45,18 +45,30 @@ LOWEST_SECONDS = 60.0
 FIRST_RETRY = 5.0
 MAX_RETRY = 300.0
 MAX_NODES = 16
-"""Looked at for one pod at a time; soon after that the next ones."""
+"""That are looked at for one pod at a time; the next ones follow soon."""
 UNTRIED_SECONDS = 330.0
-"""The same where kube-scheduler has not tried the pod since: it may let one that was refused often wait for
-five minutes (``podMaxBackoffSeconds``; the dedicated one does), and others are before it then."""
+"""Units are held for so long where kube-scheduler has not tried the pod since they are free. It may let a pod
+that was refused often wait for five minutes (``podMaxBackoffSeconds``; the dedicated one does), and others
+come before the pod then."""
 ALIVE_SECONDS = 5.0
 """Between two looks at a pod that something is held for."""
 PROTECTED_SECONDS = 60.0
 """A pod that may not be evicted is not tried again for so long."""
 SAMPLED_ATTEMPTS = 5
-"""How often nothing is evicted yet where others have room that kube-scheduler may not have offered."""
+"""So often nothing is evicted yet where nodes have room that kube-scheduler may not have offered."""
 
 _log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class _HeldPod:
+    """A pod that something is held for."""
+
+    looked_at: float = 0.0
+    free_since: float | None = None
+    """Since when its units are free; None while they are not."""
+    untried: float | None = None
+    """When kube-scheduler was last seen not to have tried the pod since ``free_since``."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -69,24 +81,20 @@ class Preemptions:
     permit: Callable[[], Awaitable[int]]
     """As the ``Binder``'s: one extender at a time evicts."""
     would_fit: Callable[[str], None]
-    """Is told the UID of a pod that kube-scheduler should try again."""
+    """Called with the UID of a pod that kube-scheduler should try again."""
     has_seen_all: Callable[[str], bool] = lambda _: False
-    """Returns whether kube-scheduler has looked at all nodes that it will offer the pod with this UID."""
+    """Whether kube-scheduler has looked at all nodes that it will offer the pod with this UID."""
     timing: BindTiming = field(default_factory=BindTiming)
     ending: EndingPods = field(default_factory=EndingPods)
     rate: EvictionRate = field(default_factory=EvictionRate)
     attempted: Callable[[EvictionOutcome], None] = lambda _: None
-    """Is told what came of every attempt to evict a pod."""
+    """Called after every attempt to evict a pod."""
     _protected: dict[str, float] = field(default_factory=dict, init=False)
     """UID of a pod that may not be evicted -> until when that is believed."""
     _lowest: dict[str, tuple[float, int | None]] = field(default_factory=dict, init=False)
     """Node -> when it was looked at, and the lowest priority of a pod there that has units."""
-    _alive: dict[str, float] = field(default_factory=dict, init=False)
-    """UID of a pod that something is held for -> when it was looked at."""
-    _free: dict[str, float] = field(default_factory=dict, init=False)
-    """UID of a pod that something is held for -> since when that is free."""
-    _untried: dict[str, float] = field(default_factory=dict, init=False)
-    """Of these, when it was seen last that kube-scheduler had not tried the pod since."""
+    _held_pods: dict[str, _HeldPod] = field(default_factory=dict, init=False)
+    """By UID, of the pods that something is held for."""
 
     async def run(self) -> None:
         """Never returns."""
@@ -96,14 +104,14 @@ class Preemptions:
             await self._look_at_due(until=self.timing.clock() + LOOK_SECONDS)
 
     async def _look_at_due(self, *, until: float) -> None:
-        """After each look calls are answered, and whoever is the most important then is next."""
+        """After each look requests are answered, and the pod that is the most important then is next."""
         while (preemptor := self._next()) and self.timing.clock() < until:
             await self._look_at(preemptor)
             await self.timing.sleep(0.0)
 
     def _next(self) -> Preemptor | None:
         due = self.preemptors.due(now=self.timing.clock())
-        return next((each for each in due if each.is_interrupted or not self._is_held_for(each)), None)
+        return next((pod for pod in due if pod.is_interrupted or not self._is_held_for(pod)), None)
 
     def _is_held_for(self, preemptor: Preemptor) -> bool:
         return self.ledger.holds.of(preemptor.pod.uid) is not None
@@ -115,7 +123,7 @@ class Preemptions:
         try:
             await self._preempt(preemptor)
         except (ApiError, UnreachableError, NotHeldError) as error:
-            _log.info("nothing evicted now: %s", error, extra={"pod": str(preemptor.pod)})
+            _log.info("cannot evict pods now: %s", error, extra={"pod": str(preemptor.pod)})
         except Exception:
             _log.exception("preemption failed", extra={"pod": str(preemptor.pod)})
 
@@ -123,7 +131,7 @@ class Preemptions:
         if self._fits_offered(preemptor):
             self.would_fit(preemptor.pod.uid)
         elif self._may_fit_others(preemptor):
-            return  # kube-scheduler is made to look at these by other means (``SampledPods``)
+            return  # ``SampledPods`` makes kube-scheduler look at these
         elif (names := self._next_nodes(preemptor)) and await self._is_there(preemptor):
             budgets, pods = await self._reader.budgets(), await self._read_nodes(names)
             if evictions := self._evictions(preemptor, pods, budgets):
@@ -136,7 +144,7 @@ class Preemptions:
         now = self.timing.clock()
         if not _is_worth_holding(best, preemptor):
             return
-        evictions = len(best.victims)  # none where pods that end already will do: it waits for no turn then
+        evictions = len(best.victims)  # none where pods that end already will do: that waits for no turn
         if evictions and not self.rate.allows(evictions, now=now, preemptor=preemptor):
             if self.rate.is_next(preemptor):
                 self.preemptors.has_to_wait(preemptor, again=now + FIRST_RETRY)
@@ -158,21 +166,21 @@ class Preemptions:
         return bool(passing_nodes(self.ledger, preemptor.nodes, preemptor.request))
 
     def _may_fit_others(self, preemptor: Preemptor) -> bool:
-        """Returns whether the pod may yet be offered nodes that it fits: kube-scheduler looks at some of many
-        at a time."""
+        """Returns whether kube-scheduler, which looks at some of many nodes at a time, may yet offer the pod
+        nodes that it fits."""
         uid, request = preemptor.pod.uid, preemptor.request
         if not preemptor.may_be_sampled or preemptor.attempts > SAMPLED_ATTEMPTS or self.has_seen_all(uid):
             return False
         return bool(fitting_nodes(self.ledger, uid=uid, request=request))
 
     def _greatest(self, preemptor: Preemptor) -> Mapping[str, int]:
-        """Returns the nodes that serve what the pod asks for, and the greatest amount that fits each."""
+        """Returns node that serves what the pod asks for -> the greatest amount that fits there."""
         return self.ledger.greatest[preemptor.request.resources[0].name]
 
     def _evictions(
         self, preemptor: Preemptor, pods: Mapping[str, Sequence[BoundPod]], budgets: Sequence[Budget]
     ) -> list[Eviction]:
-        """Returns what to evict, for each node of ``pods`` on which that helps."""
+        """Returns what to evict on each node of ``pods`` on which that helps."""
         found = (self._find(preemptor, name, there, budgets) for name, there in pods.items())
         return [eviction for eviction in found if eviction]
 
@@ -185,16 +193,16 @@ class Preemptions:
         return dict(zip(names, lists, strict=True))
 
     def _forget_old(self) -> None:
-        """What is not believed any more says nothing, and its nodes and pods may be gone."""
+        """The nodes and pods of what is not believed any more may be gone."""
         now = self.timing.clock()
         self._lowest = {name: at for name, at in self._lowest.items() if now - at[0] <= LOWEST_SECONDS}
         self._protected = {uid: until for uid, until in self._protected.items() if until > now}
 
     def _next_nodes(self, preemptor: Preemptor) -> list[str]:
-        """Returns those with the most room on a card first, each time the next ones; none where no pods of a
-        lower priority have units anywhere, as far as is known."""
+        """Returns the nodes with the most room on a card first, each time the next ones; none where no pods
+        of a lower priority are known to have units anywhere."""
         ranked = self._ranked(preemptor)
-        left = [each for each in ranked if each > preemptor.reached] or ranked
+        left = [rank for rank in ranked if rank > preemptor.reached] or ranked
         return [name for _, name in sorted(left)[:MAX_NODES]]
 
     def _ranked(self, preemptor: Preemptor) -> list[Rank]:
@@ -204,10 +212,10 @@ class Preemptions:
         return [(-greatest[name], name) for name in names if name in greatest and self._preempts(name)]
 
     def _go_on(self, preemptor: Preemptor, names: Sequence[str]) -> None:
-        """Nothing helps on the nodes ``names``: others follow soon, if there are any behind them."""
+        """Nothing helps on the nodes ``names``: those behind them follow soon."""
         now, last = self.timing.clock(), names[-1]
         preemptor.reached = (-self._greatest(preemptor).get(last, 0), last)
-        has_others = any(each > preemptor.reached for each in self._ranked(preemptor))
+        has_others = any(rank > preemptor.reached for rank in self._ranked(preemptor))
         if has_others and preemptor.looks_left and preemptor.left_until <= now:
             self.preemptors.go_on(preemptor, again=now + NEXT_SECONDS)
 
@@ -216,7 +224,7 @@ class Preemptions:
         return share_node is not None and share_node.preempts
 
     def _without_lesser(self, priority: int) -> set[str]:
-        """Returns the nodes of which is known that no pods of a lower priority have units there."""
+        """Returns the nodes on which no pods of a lower priority are known to have units."""
         since = self.timing.clock() - LOWEST_SECONDS
         return {
             name
@@ -232,15 +240,15 @@ class Preemptions:
     def _find(
         self, preemptor: Preemptor, name: str, pods: Sequence[BoundPod], budgets: Sequence[Budget]
     ) -> Eviction | None:
-        """Returns what to evict on a node, nothing where pods end already; None when that does not help."""
+        """Returns what to evict on a node, nobody where pods end already; None when nothing helps."""
         node = self.ledger.node(name)
         if node is None:
             return None
         holders = self._holders(name, pods)
         ending = self._holders(name, self.ending.of(name, pods, now=self.timing.clock()))
         gone = self.ledger.unreleased(name) | {pod.uid for pod in ending}
-        passed = self.ledger.holds.ignorable_for(name, uid=preemptor.pod.uid, priority=preemptor.priority)
-        without = NodeWithout(name, node, preemptor.request, passed)
+        ignorable = self.ledger.holds.ignorable_for(name, uid=preemptor.pod.uid, priority=preemptor.priority)
+        without = NodeWithout(name, node, preemptor.request, ignorable)
         candidates = self._candidates(preemptor, holders)
         found = find_eviction(without, candidates, gone=gone, budgets=budgets)
         return replace(found, ending=tuple(ending)) if found else None
@@ -255,7 +263,7 @@ class Preemptions:
     async def _tell_of_budgets(
         self, preemptor: Preemptor, pods: Mapping[str, Sequence[BoundPod]], budgets: Sequence[Budget]
     ) -> None:
-        """Where only budgets are in the way, people are told once."""
+        """Where only budgets are in the way, an Event says so once."""
         if preemptor.budgets_reported or not budgets:
             return
         evictions = self._evictions(preemptor, pods, [])
@@ -265,12 +273,13 @@ class Preemptions:
             await self._tell(refused(preemptor.pod, victims[0].pod, why=why))
 
     async def _is_there(self, preemptor: Preemptor) -> bool:
-        """Returns whether the pod may wait still: one that nobody has asked about for long may be gone."""
+        """Returns whether the pod may still wait: one that nobody has asked about for long may be gone."""
         is_stale = preemptor.is_stale(now=self.timing.clock())
         return not is_stale or await self._still_waits(preemptor)
 
     async def _still_waits(self, preemptor: Preemptor) -> bool:
-        """Returns whether the pod itself says the same as whoever refused it was told."""
+        """Returns whether the pod still waits for a node, with the request and priority it was refused
+        with."""
         present = await self._read(preemptor.pod)
         if present is None or not present.may_preempt:
             self.preemptors.settled(preemptor.pod.uid)
@@ -281,12 +290,12 @@ class Preemptions:
         return asked == preemptor.request and present.priority == preemptor.priority
 
     async def _is_nominated(self, pod: KubePod) -> bool:
-        """Returns whether lesser pods end where kube-scheduler means it to go, as long as they may take: then
-        that evicts no others either. Such a node may not be among those that we are asked about."""
+        """Returns whether less important pods end, in their time, on the node that kube-scheduler nominated:
+        then kube-scheduler evicts no others either. We may not be asked about this node."""
         if not (node := pod.nominated_node):
             return False
         ending = self.ending.of(node, await self._reader.pods(node), now=self.timing.clock())
-        return any(each.priority < pod.priority for each in ending)
+        return any(other.priority < pod.priority for other in ending)
 
     # Evicting
 
@@ -304,7 +313,7 @@ class Preemptions:
             await self._tell(preempting(preemptor.pod, evicted, node=node, cards=cards))
 
     async def _held(self, preemptor: Preemptor, node: str) -> Eviction | None:
-        """Returns what to evict on ``node``, held by then; None, and nothing held, when nothing helps."""
+        """Returns what to evict on ``node``, and holds it; None, and holds nothing, when nothing helps."""
         pods, budgets = await asyncio.gather(self._reader.pods(node), self._reader.budgets())
         eviction = self._find(preemptor, node, pods, budgets)
         useless = eviction is None or not _is_worth_holding(eviction, preemptor)
@@ -316,8 +325,8 @@ class Preemptions:
         return eviction
 
     async def _evict(self, preemptor: Preemptor, eviction: Eviction, evicted: list[PodReference]) -> bool:
-        """Adds to ``evicted``. Returns whether it is done: after one that a budget protects no more go, nor
-        once the pod has its units, or a more important one the card."""
+        """Adds to ``evicted``. Returns whether it is done. It stops at a victim that a budget protects, and
+        once the pod has its units, or a more important pod has the card."""
         for victim in eviction.victims:
             await self.permit()
             if self.ledger.holds.of(preemptor.pod.uid) is None:
@@ -336,50 +345,55 @@ class Preemptions:
         return True
 
     def _hold(self, preemptor: Preemptor, eviction: Eviction) -> None:
-        now, patience = self.timing.clock(), max(pod.grace for pod in eviction.pods) + HOLD_SECONDS
+        now, grace = self.timing.clock(), max(pod.grace for pod in eviction.pods)
         self.ledger.hold(
             preemptor.pod,
             node=eviction.node,
             request=preemptor.request,
             priority=preemptor.priority,
             gone=self.ledger.unreleased(eviction.node) | {pod.uid for pod in eviction.pods},
-            until=now + patience,
+            until=now + grace + HOLD_SECONDS,
         )
 
     # Holds
 
     async def _end_holds(self) -> None:
-        """Ends those whose time is over, and those of pods that are gone or bound."""
+        """Ends holds whose time is over, and holds for pods that are gone or bound."""
         for hold in self.ledger.holds:
             now = self.timing.clock()
             if self._is_over(hold, now=now):
-                _log.info("no longer held for it", extra={"pod": str(hold.holder.pod), "node": hold.node})
+                _log.info(
+                    "units are no longer held for the pod",
+                    extra={"pod": str(hold.holder.pod), "node": hold.node},
+                )
                 self.ledger.end_hold(hold.uid)
-            elif now - self._alive.get(hold.uid, 0.0) >= ALIVE_SECONDS:
-                self._alive[hold.uid] = now
+            elif now - self._held_pod(hold).looked_at >= ALIVE_SECONDS:
+                self._held_pod(hold).looked_at = now
                 if not await self._is_waiting(hold.holder.pod):
                     self.ledger.end_hold(hold.uid)
                     self.preemptors.settled(hold.uid)
         held = {hold.uid for hold in self.ledger.holds}
-        self._alive = {uid: moment for uid, moment in self._alive.items() if uid in held}
-        self._free = {uid: moment for uid, moment in self._free.items() if uid in held}
-        self._untried = {uid: moment for uid, moment in self._untried.items() if uid in held}
+        self._held_pods = {uid: pod for uid, pod in self._held_pods.items() if uid in held}
+
+    def _held_pod(self, hold: Hold) -> _HeldPod:
+        return self._held_pods.setdefault(hold.uid, _HeldPod())
 
     def _is_over(self, hold: Hold, *, now: float) -> bool:
-        """Returns whether its time is over, or the pod could have had it for some time: something else keeps
-        it from the node."""
-        passed = self.ledger.holds.ignorable_for(hold.node, uid=hold.uid, priority=hold.priority)
-        if not self.ledger.fits(hold.node, hold.request, gone=passed):
-            self._free.pop(hold.uid, None)
-            self._untried.pop(hold.uid, None)
+        """Returns whether its time is over, or the pod could have had the units for some time: something else
+        keeps it from the node."""
+        pod = self._held_pod(hold)
+        ignorable = self.ledger.holds.ignorable_for(hold.node, uid=hold.uid, priority=hold.priority)
+        if not self.ledger.fits(hold.node, hold.request, gone=ignorable):
+            pod.free_since = pod.untried = None
             return now >= hold.until
-        since = self._free.setdefault(hold.uid, now)
-        if not self.preemptors.was_tried(hold.uid, since=since):
-            self._untried[hold.uid] = now
-            return now - since >= UNTRIED_SECONDS
-        if (untried := self._untried.get(hold.uid)) is not None:
-            return now - untried >= HOLD_SECONDS
-        return now >= hold.until or now - since >= HOLD_SECONDS
+        if pod.free_since is None:
+            pod.free_since = now
+        if not self.preemptors.was_tried(hold.uid, since=pod.free_since):
+            pod.untried = now
+            return now - pod.free_since >= UNTRIED_SECONDS
+        if pod.untried is not None:
+            return now - pod.untried >= HOLD_SECONDS
+        return now >= hold.until or now - pod.free_since >= HOLD_SECONDS
 
     async def _is_waiting(self, pod: PodReference) -> bool:
         try:
@@ -407,13 +421,12 @@ class Preemptions:
         return present if present.metadata.uid == pod.uid else None
 
     async def _tell(self, event: PreemptionEvent) -> None:
-        """An Event that cannot be written is only told in the log."""
         try:
             await self.client.create(events(event.pod.namespace), event.to_json(self.timing.now()))
         except (ApiError, UnreachableError) as error:
-            _log.warning("no Event: %s (%s)", event.note, error, extra={"pod": str(event.pod)})
+            _log.warning("cannot write the Event %r: %s", event.note, error, extra={"pod": str(event.pod)})
 
 
 def _is_worth_holding(eviction: Eviction, preemptor: Preemptor) -> bool:
-    """Where only pods end that are no less important, everybody waits alike."""
+    """Returns False where only pods end that are no less important: for these everybody waits alike."""
     return any(pod.priority < preemptor.priority for pod in eviction.pods)

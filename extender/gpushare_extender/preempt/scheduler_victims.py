@@ -18,16 +18,17 @@ from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.preempt.node_pods import NodePodReader
 
 MAX_NODES = 16
-"""Looked at at a time. One on which something helps is enough; kube-scheduler chooses among those it gets."""
+"""That are looked at at a time. One on which something helps is enough; kube-scheduler chooses among those it
+gets."""
 LOOK_SECONDS = 1.0
-"""For so long others are looked at where nothing helps: kube-scheduler waits for the answer."""
+"""For so long further nodes are looked at where nothing helps: kube-scheduler waits for the response."""
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class SchedulerVictims:
-    """Answers calls of the verb from the ledger and what the API server says of the pods in question."""
+    """Answers the verb from the ledger and the pods that the API server has."""
 
     ledger: Ledger
     reader: NodePodReader
@@ -36,10 +37,11 @@ class SchedulerVictims:
     clock: Callable[[], float]
 
     async def complete(self, pod: KubePod, proposals: Mapping[str, Proposal]) -> dict[str, Proposal]:
-        """Returns the node on which the least goes, and what to evict there so that ``pod`` fits a card.
+        """Returns the node on which the fewest pods go, and what to evict there so that ``pod`` fits a card.
 
-        One node, so that it is known which one kube-scheduler nominates: what becomes free there is the pod's
-        from now on. Empty where nothing helps, and while what is held for the pod is on its way.
+        Only one node: so it is known which node kube-scheduler nominates, and what becomes free there is held
+        for the pod from now on. Empty where nothing helps, and while the units held for the pod are about to
+        become free.
         """
         request = pod.request(self.ledger.resources)
         if not request.resources:
@@ -57,15 +59,15 @@ class SchedulerVictims:
         return {best: completed[best].proposal}
 
     async def _is_on_its_way(self, pod: KubePod, request: PodRequest) -> bool:
-        """Returns whether what is held for the pod becomes free without another eviction; kube-scheduler may
-        have failed to evict what it was told to."""
+        """Returns whether the units held for the pod become free without another eviction: kube-scheduler may
+        have failed to evict its victims."""
         hold = self.ledger.holds.of(pod.metadata.uid)
         if hold is None or self.preemptors.is_evicting(hold.uid):
             return hold is not None
         try:
             pods = await self.reader.pods_now(hold.node)
         except (ApiError, UnreachableError) as error:
-            _log.warning("cannot tell whether pods end there: %s", error, extra={"node": hold.node})
+            _log.warning("cannot read which pods end on the node: %s", error, extra={"node": hold.node})
             return True
         ending = self.ending.of(hold.node, pods, now=self.clock())
         return fits_once_gone(self.ledger, pod, request, node=hold.node, ending=ending)
@@ -77,20 +79,20 @@ class SchedulerVictims:
         try:
             budgets = await self.reader.budgets() if names else []
         except (ApiError, UnreachableError) as error:
-            _log.warning("cannot tell which pods are protected, none is evicted: %s", error)
+            _log.warning("cannot read PodDisruptionBudgets, so no pod is evicted: %s", error)
             return {}
         found: dict[str, Completed] = {}
         for first in range(0, len(names), MAX_NODES):
             some = names[first : first + MAX_NODES]
-            calls = (self._of_node(name, pod, request, proposals[name], budgets) for name in some)
-            answers = zip(some, await asyncio.gather(*calls), strict=True)
-            found = {name: answer for name, answer in answers if answer is not None}
+            looks = (self._of_node(name, pod, request, proposals[name], budgets) for name in some)
+            results = zip(some, await asyncio.gather(*looks), strict=True)
+            found = {name: completed for name, completed in results if completed is not None}
             if found or self.clock() - begun > LOOK_SECONDS:
                 break
         return found
 
     def _most_promising(self, proposals: Mapping[str, Proposal], request: PodRequest) -> list[str]:
-        """Returns the names of those that could take the pod if others went, the fewest victims first."""
+        """Returns the nodes that could take the pod if others went, the fewest victims first."""
         possible = [name for name in proposals if self._is_possible(name, request)]
         greatest = self.ledger.greatest[request.resources[0].name]
         return sorted(possible, key=lambda name: (len(proposals[name].victims), -greatest.get(name, 0)))
@@ -104,17 +106,22 @@ class SchedulerVictims:
         try:
             pods = await self.reader.pods(name)
         except (ApiError, UnreachableError) as error:
-            _log.warning("no victims there for %s: %s", pod.reference, error, extra={"node": name})
+            _log.warning(
+                "cannot read the pods of the node, so none is evicted for %s: %s",
+                pod.reference,
+                error,
+                extra={"node": name},
+            )
             return None
         node, share_node = self.ledger.node(name), self.ledger.share_node(name)
         if node is None or share_node is None:
             return None
         ending = self.ending.of(name, pods, now=self.clock())
-        passed = self.ledger.holds.ignorable_for(name, uid=pod.metadata.uid, priority=pod.priority)
+        ignorable = self.ledger.holds.ignorable_for(name, uid=pod.metadata.uid, priority=pod.priority)
         to_free = NodeToFree(
-            NodeWithout(name, node, request, passed),
+            NodeWithout(name, node, request, ignorable),
             pods,
-            self.ledger.unreleased(name) | {each.uid for each in ending},
+            self.ledger.unreleased(name) | {other.uid for other in ending},
             pod.priority,
             budgets,
         )

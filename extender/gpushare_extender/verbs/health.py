@@ -1,5 +1,5 @@
-"""The pages for the kubelet's probes and Prometheus, on a port of their own: they have no client
-certificate."""
+"""Probes and metrics of the extender. They also have a port of their own, because the kubelet and Prometheus
+present no client certificate."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,27 +17,26 @@ from gpushare_extender.verbs.routes import Route
 
 @dataclass(frozen=True, slots=True)
 class HealthApi:
-    """Serves ``/healthz``, ``/readyz`` and ``/metrics``, and nothing about pods or nodes."""
+    """Pages for probes and metrics; none of them names a pod or a node."""
 
     watches: tuple[WatchHealth, ...]
     tls: ServerTls | None = None
     unavailable: dict[str, str] = field(default_factory=dict)
     """Address to listen on -> why it is not available."""
     former: frozenset[str] = frozenset()
-    """Addresses from before the port was changed: the extender is ready without them, as often another
-    program's use of the port is why it was changed."""
-
+    """Addresses from before a change of the port, which are not needed to be ready: often the port was
+    changed because another program has it."""
     registry: CollectorRegistry = field(default_factory=lambda: new_registry("gpushare-extender"))
 
     def pages(self) -> Mapping[str, Page]:
         return health_pages(liveness=self.healthz, readiness=self.readyz, registry=self.registry)
 
     def routes(self) -> list[Route]:
-        """Serves the same pages to clients with a certificate."""
+        """Returns the same pages for the port that demands a client certificate."""
         return [Route("GET", path, _handler(page)) for path, page in self.pages().items()]
 
     async def healthz(self) -> Response:
-        """503 when a watch has been stuck for so long that only a restart can help."""
+        """503 when a watch has been silent for so long that only a restart can help."""
         silence = {watch.collection: round(watch.silence, 1) for watch in self.watches}
         dead = any(watch.silence > DEAD_SECONDS for watch in self.watches)
         return json_response({"ok": not dead, "secondsSinceLastSign": silence}, status=503 if dead else 200)
@@ -47,8 +46,8 @@ class HealthApi:
         return json_response({"ok": not message, "missing": message}, status=503 if message else 200)
 
     def not_listed(self) -> str:
-        """Returns why requests cannot be handled yet, or an empty text: a card could be over-committed before
-        the ledger is complete."""
+        """Returns what is not read yet, or an empty text. With an incomplete ledger a response could
+        over-commit a card."""
         unlisted = [watch.collection for watch in self.watches if not watch.listed]
         return f"the extender has not read all {' and '.join(unlisted)} yet" if unlisted else ""
 

@@ -1,4 +1,4 @@
-"""Who may read the metrics on the host's address: clients whose token the API server allows ``GET
+"""Who may read the metrics on the host's address: a client whose token the API server allows ``GET
 /metrics``."""
 
 import asyncio
@@ -17,52 +17,52 @@ from gpushare_core.process.metrics import PATH
 REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 ALLOWED_SECONDS = 60.0
 REFUSED_SECONDS = 10.0
-"""For which a response of the API server is remembered."""
+"""For which a decision of the API server is remembered."""
 MAX_REMEMBERED = 64
-MAX_QUESTIONS = 2
-"""Requests to the API server at a time: clients with made-up tokens must not cost it more."""
-QUESTION_SECONDS = 5.0
+MAX_REVIEWS = 2
+"""At the API server at a time: clients with invented tokens cost it no more."""
+REVIEW_SECONDS = 5.0
 MAX_TOKEN = 16 * 1024
 
 Reviewer = Callable[[str], Awaitable[HTTPStatus]]
-"""Gets a token. Returns OK, UNAUTHORIZED, FORBIDDEN, or SERVICE_UNAVAILABLE if the API server does not
+"""Reviews a token. Returns OK, UNAUTHORIZED, FORBIDDEN, or SERVICE_UNAVAILABLE where the API server does not
 respond."""
 
 
 def reviewer(credentials: Credentials) -> Reviewer:
-    """Returns a reviewer that sends the request with the client's own token, and so needs no right of its
-    own."""
+    """Returns a reviewer that asks the API server of ``credentials`` with the client's token, and so needs no
+    right of its own."""
 
-    async def review(token: str) -> HTTPStatus:
+    async def reviewed(token: str) -> HTTPStatus:
         body = {"spec": {"nonResourceAttributes": {"path": PATH, "verb": "get"}}}
-        request = ApiRequest(method="POST", path=REVIEWS, body=body, timeout=QUESTION_SECONDS)
+        request = ApiRequest(method="POST", path=REVIEWS, body=body, timeout=REVIEW_SECONDS)
         try:
             async with KubeClient(credentials.of_bearer(token), connections=1) as client:
-                reviewed = await client.send(request)
+                review = await client.send(request)
         except ApiError as error:
             if error.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
                 return HTTPStatus(error.status)
             return HTTPStatus.SERVICE_UNAVAILABLE
         except UnreachableError:
             return HTTPStatus.SERVICE_UNAVAILABLE
-        status = reviewed.get("status") or {}
+        status = review.get("status") or {}
         return HTTPStatus.OK if status.get("allowed") is True else HTTPStatus.FORBIDDEN
 
-    return review
+    return reviewed
 
 
 @dataclass(slots=True)
 class MetricsAccess:
-    """Remembers responses for a moment, by digests of the tokens. ``clock`` is in steady seconds."""
+    """Remembers decisions for a while, with digests of the tokens. ``clock`` is in steady seconds."""
 
     review: Reviewer
     clock: Callable[[], float] = time.monotonic
     _known: dict[bytes, tuple[HTTPStatus, float]] = field(default_factory=dict, init=False)
-    """Digest of a token -> the response, and until when it is valid. Oldest first."""
-    _asking: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MAX_QUESTIONS), init=False)
+    """Digest of a token -> the decision, and until when it is valid. Oldest first."""
+    _reviews: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MAX_REVIEWS), init=False)
 
     async def status(self, authorization: str) -> HTTPStatus:
-        """Returns OK if the client may read the metrics; ``authorization`` is the header of that name."""
+        """Returns OK where the client may read the metrics; ``authorization`` is the header of that name."""
         scheme, _, token = authorization.partition(" ")
         token = token.strip()
         if scheme.lower() != "bearer" or not _is_token(token):
@@ -70,14 +70,14 @@ class MetricsAccess:
         digest = hashlib.sha256(token.encode()).digest()
         if (known := self._remembered(digest)) is not None:
             return known
-        async with self._asking:
-            return self._remembered(digest) or await self._ask(digest, token)
+        async with self._reviews:
+            return self._remembered(digest) or await self._review(digest, token)
 
     def _remembered(self, digest: bytes) -> HTTPStatus | None:
         status, until = self._known.get(digest, (None, 0.0))
         return status if self.clock() < until else None
 
-    async def _ask(self, digest: bytes, token: str) -> HTTPStatus:
+    async def _review(self, digest: bytes, token: str) -> HTTPStatus:
         status = await self.review(token)
         self._known.pop(digest, None)
         if status is not HTTPStatus.SERVICE_UNAVAILABLE:
@@ -89,5 +89,5 @@ class MetricsAccess:
 
 
 def _is_token(text: str) -> bool:
-    """Returns whether ``text`` may be sent in a header."""
-    return 0 < len(text) <= MAX_TOKEN and all("!" <= character <= "~" for character in text)
+    """Returns whether ``text`` can be sent on in a header."""
+    return 0 < len(text) <= MAX_TOKEN and all("!" <= letter <= "~" for letter in text)

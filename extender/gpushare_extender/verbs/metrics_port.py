@@ -1,4 +1,4 @@
-"""The extender's metrics on an address that other hosts reach: by TLS, and for who has a token."""
+"""The extender's metrics on an address that others reach: by TLS, and with a token."""
 
 import asyncio
 import contextlib
@@ -18,8 +18,8 @@ from gpushare_extender.transport.tls import ServerTls, TlsFiles
 from gpushare_extender.verbs.metrics_access import MetricsAccess
 
 LIMITS = ListenerLimits(authenticated=32, unauthenticated=32, pause=0.05)
-"""Anybody who reaches the host may begin a TLS handshake, which costs processor time: at most 20 are begun a
-second, so that they do not slow down the responses to kube-scheduler."""
+"""Any stranger may start a TLS handshake here, which takes CPU time: at most 20 a second, so that responses
+to kube-scheduler are not slowed down."""
 MAX_RETRY_SECONDS = 60.0
 DRAIN_SECONDS = 1.0
 
@@ -27,7 +27,7 @@ _log = logging.getLogger(__name__)
 
 
 def metrics_endpoint(address: Address, files: TlsFiles, page: Page, access: MetricsAccess) -> Endpoint:
-    """Returns an endpoint that serves ``page`` to whom ``access`` allows it, and nothing else."""
+    """Returns the endpoint that serves only ``page``, to clients that ``access`` allows."""
     tls = ServerTls(replace(files, demands_certificate=False))
     return Endpoint(address, _application(page, access), tls, LIMITS)
 
@@ -38,9 +38,9 @@ def _application(page: Page, access: MetricsAccess) -> web.Application:
         if status is not HTTPStatus.OK:
             challenge = {hdrs.WWW_AUTHENTICATE: "Bearer"} if status is HTTPStatus.UNAUTHORIZED else {}
             return web.Response(status=status, text=f"{status.phrase}\n", headers=challenge)
-        page_response = await page()
-        headers = {hdrs.CONTENT_TYPE: page_response.content_type}
-        return web.Response(status=page_response.status, body=page_response.content, headers=headers)
+        response = await page()
+        headers = {hdrs.CONTENT_TYPE: response.content_type}
+        return web.Response(status=response.status, body=response.content, headers=headers)
 
     application = web.Application(middlewares=[read_in_time, end_refused], client_max_size=1024)
     application.router.add_get(PATH, metrics)
@@ -49,7 +49,8 @@ def _application(page: Page, access: MetricsAccess) -> web.Application:
 
 @web.middleware
 async def end_refused(request: web.Request, handler: typedefs.Handler) -> web.StreamResponse:
-    """Closes the connection after a refusal: the next attempt costs a handshake, and those are limited."""
+    """Ends the connection of a refused client: the next attempt costs a handshake, and handshakes are
+    bounded."""
     try:
         response = await handler(request)
     except web.HTTPException as refused:
@@ -62,8 +63,8 @@ async def end_refused(request: web.Request, handler: typedefs.Handler) -> web.St
 
 @contextlib.asynccontextmanager
 async def serving_metrics(endpoint: Endpoint | None) -> AsyncIterator[None]:
-    """Serves ``endpoint``, if there is one. An address that is not available is logged and tried again, and
-    keeps nothing else from being served."""
+    """Serves ``endpoint`` while it is entered, if there is one. While the address is not available, that is
+    logged and tried again, and everything else works."""
     if endpoint is None:
         yield
         return

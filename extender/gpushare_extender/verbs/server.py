@@ -137,8 +137,8 @@ class ExtenderApi:
         if result.left_out:
             self.attempts.offered.offered_some(uid, offered=len(result.passing), now=now)
         if result.passing:
-            proven = self.ledger.resources if client_authenticated else None
-            self.binder.expected.put(uid, request, proven=proven, version=version)
+            resources = self.ledger.resources if client_authenticated else None
+            self.binder.expected.put(uid, request, authenticated=resources, version=version)
             self.attempts.fits(uid)
             self.metrics.fits(uid)
         elif request.resources:

@@ -43,12 +43,12 @@ class ExtenderFilterResult(msgspec.Struct, rename="pascal", omit_defaults=True, 
     def __post_init__(self) -> None:
         self.failed_nodes = _printable(self.failed_nodes)
         self.failed_and_unresolvable_nodes = _printable(self.failed_and_unresolvable_nodes)
-        self.error = printable(self.error, most_bytes=REFUSAL_BYTES)
+        self.error = printable(self.error, max_bytes=REFUSAL_BYTES)
 
 
 def _printable(reasons: dict[str, str]) -> dict[str, str]:
     """Returns node -> reason. Thousands of nodes have only a few different reasons."""
-    shown = {reason: printable(reason, most_bytes=REFUSAL_BYTES) for reason in {*reasons.values()}}
+    shown = {reason: printable(reason, max_bytes=REFUSAL_BYTES) for reason in {*reasons.values()}}
     if all(reason == text for reason, text in shown.items()):
         return reasons
     return {node: shown[reason] for node, reason in reasons.items()}
@@ -74,7 +74,7 @@ class ExtenderBindingResult(msgspec.Struct):
     error: str = msgspec.field(name="Error", default="")
 
     def __post_init__(self) -> None:
-        self.error = printable(self.error, most_bytes=REFUSAL_BYTES)
+        self.error = printable(self.error, max_bytes=REFUSAL_BYTES)
 
 
 class MetaPod(msgspec.Struct):

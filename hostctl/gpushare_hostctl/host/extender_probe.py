@@ -1,4 +1,4 @@
-"""One look at the extender, the way kube-scheduler will call it."""
+"""One call of the extender, as kube-scheduler will call it."""
 
 import contextlib
 import http.client
@@ -12,10 +12,10 @@ from urllib.parse import urlsplit
 from gpushare_hostctl.decide.scheduler.key_pairs import Keys
 
 _TIMEOUT = 5.0
-"""Seconds for each step."""
+"""Seconds of one step."""
 
 _NO_TLS = "WRONG_VERSION_NUMBER"
-"""Reason by which OpenSSL says that the answer was no TLS."""
+"""OpenSSL's reason where the answer is no TLS."""
 
 Answer = Literal["ready", "unready", "nobody", "stranger"]
 
@@ -24,26 +24,26 @@ Answer = Literal["ready", "unready", "nobody", "stranger"]
 class ExtenderProbe:
     """What answers at the extender's address.
 
-    ``unready``: the extender, which has shown its certificate but does not serve us yet; ``nobody``: no
-    answer that tells who it is; ``stranger``: something with another certificate, or without TLS. ``detail``
-    is the answer or the error, for people.
+    - ``unready``: the extender, by its certificate, which does not serve us yet;
+    - ``nobody``: no answer that shows who it is;
+    - ``stranger``: something with another certificate, or without TLS.
     """
 
     answer: Answer
     detail: str
+    """The answer or the error, for people."""
 
 
 class ExtenderProber(Protocol):
-    """Looks at the extender once; whatever goes wrong is in the result."""
+    """Whatever goes wrong is in the result."""
 
     def probe(self, url: str, keys: Keys) -> ExtenderProbe: ...
 
 
 class HttpsExtenderProber:
-    """Asks the extender's ``/readyz`` with the certificate of kube-scheduler."""
+    """Gets ``/readyz`` with kube-scheduler's certificate."""
 
     def probe(self, url: str, keys: Keys) -> ExtenderProbe:
-        """Returns who answers at ``url``, an https one."""
         parts = urlsplit(url)
         connection = http.client.HTTPSConnection(
             parts.hostname or "", parts.port or 443, timeout=_TIMEOUT, context=_context(keys)
@@ -55,11 +55,11 @@ class HttpsExtenderProber:
 
 
 def _connect(connection: http.client.HTTPSConnection) -> ExtenderProbe | None:
-    """Connects. Returns None when the extender has shown its certificate."""
+    """Returns None when the extender has shown its certificate."""
     try:
         connection.connect()
     except ssl.SSLError as error:
-        # A connection that breaks, or an alert, comes as well from an extender that starts.
+        # An extender that is starting also breaks connections, or sends alerts.
         is_stranger = isinstance(error, ssl.SSLCertVerificationError) or error.reason == _NO_TLS
         return ExtenderProbe("stranger" if is_stranger else "nobody", str(error))
     except OSError as error:
@@ -72,7 +72,7 @@ def _ask(connection: http.client.HTTPSConnection) -> ExtenderProbe:
         connection.request("GET", "/readyz")
         return _judge(connection.getresponse().status)
     except (OSError, http.client.HTTPException) as error:
-        # With TLS 1.3 it says only now that it does not know our certificate: it has not loaded the keys yet.
+        # TLS 1.3 refuses our certificate only now: the extender has not loaded the keys yet.
         return ExtenderProbe("unready", str(error) or type(error).__name__)
 
 
@@ -90,7 +90,7 @@ def _context(keys: Keys) -> ssl.SSLContext:
 
 @contextlib.contextmanager
 def _file_in_memory(content: bytes) -> Iterator[str]:
-    """Lends a path to content that must not lie on a disk, because ssl takes no other."""
+    """Lends a path, because ssl takes nothing else, to content that must not lie on a disk."""
     descriptor = os.memfd_create("client.pem")
     try:
         os.write(descriptor, content)

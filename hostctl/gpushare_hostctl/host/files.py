@@ -16,10 +16,10 @@ from gpushare_hostctl.host import system_calls
 _LOG = logging.getLogger(__name__)
 
 _MAX_LINKS = 40
-"""Links followed on the way to one file; as in Linux."""
+"""On the path of one file, as in Linux."""
 
 _MAX_EXCHANGES = 5
-"""Tries to give back what others write faster than we look."""
+"""Attempts to give back what others write meanwhile."""
 
 _SELINUX_LABEL = "security.selinux"
 _CONTAINER_FILE = b"system_u:object_r:container_file_t:s0\x00"
@@ -27,22 +27,19 @@ _CONTAINER_FILE = b"system_u:object_r:container_file_t:s0\x00"
 
 
 class FileChangedError(RetryableError):
-    """A file is no longer what the decision to replace it was made from."""
+    """A file has changed since the decision to replace it."""
 
 
 class HostFiles:
-    """The host's file system, mounted at ``root``. Paths are the host's own, absolute ones."""
+    """The host's file system, mounted at ``root``. Paths are absolute ones of the host."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
 
     def read(self, path: str) -> File | None:
-        """Returns a file; None when there is none.
-
-        Raises NeedsPersonError for what is no regular file, and for one that this program may not read.
-        """
+        """Raises NeedsPersonError for what is no regular file, or may not be read."""
         try:
-            # Opening a pipe would otherwise wait until somebody writes into it.
+            # Otherwise opening a pipe waits until somebody writes into it.
             descriptor = os.open(self._resolve(path), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         except (FileNotFoundError, NotADirectoryError):
             return None
@@ -57,17 +54,14 @@ class HostFiles:
             os.close(descriptor)
 
     def read_folder(self, path: str) -> dict[str, File]:
-        """Returns the regular files in a folder by name; empty when there is no folder."""
+        """Returns the regular files by name; empty when there is no folder."""
         folder = self._resolve(path)
         names = sorted(entry.name for entry in folder.iterdir() if entry.is_file()) if folder.is_dir() else []
         files = {name: self.read(str(PurePosixPath(path) / name)) for name in names}
         return {name: file for name, file in files.items() if file is not None}
 
     def make_folder(self, path: str, *, mode: int = 0o700, gid: int | None = None) -> None:
-        """Makes a folder that only its owner can look into, or what ``mode`` and the group ``gid`` say.
-
-        One that is there gets mode and group as well: somebody else may have made it.
-        """
+        """Makes a folder, or gives mode and group to one that is there: somebody else may have made it."""
         folder = self._resolve(path)
         if not folder.is_dir():
             folder.mkdir(mode=0o700)
@@ -79,14 +73,14 @@ class HostFiles:
             folder.chmod(mode)
 
     def share_with_containers(self, path: str) -> None:
-        """Lets confined containers read what is made in a folder, where SELinux is on."""
+        """Where SELinux is on, lets confined containers read what is made in a folder."""
         folder = self._resolve(path)
         with contextlib.suppress(OSError):
             if os.getxattr(folder, _SELINUX_LABEL) != _CONTAINER_FILE:
                 os.setxattr(folder, _SELINUX_LABEL, _CONTAINER_FILE)
 
     def write(self, path: str, file: File, *, through: str) -> None:
-        """Puts a file in its place in one step: written in the folder ``through``, then renamed.
+        """Replaces a file in one step: written in the folder ``through``, then renamed.
 
         After a crash there is either the old content or the new one, and nothing else beside it.
         Raises NeedsPersonError when the two folders are not on one file system.
@@ -100,16 +94,13 @@ class HostFiles:
             raise
 
     def stage(self, path: str, file: File, *, like: str) -> None:
-        """Writes a file that is to be moved into the place of ``like`` later, with the labels of that one."""
+        """Writes a file that later takes the place of ``like``, with the labels of that one."""
         staged = self._resolve(path)
         _write_durably(staged, file, like=self._resolve(like))
         _sync_folder(staged.parent)
 
     def move(self, staged: str, path: str) -> None:
-        """Renames a staged file into its place; no new byte is written.
-
-        Raises NeedsPersonError when the two are not on one file system.
-        """
+        """Renames a staged file; no new byte is written. Raises as ``write``."""
         source, target = self._resolve(staged), self._resolve(path)
         with _explaining(staged, path):
             source.replace(target)
@@ -119,10 +110,9 @@ class HostFiles:
     def replace(self, staged: str, path: str, *, expected: bytes) -> None:
         """Puts a staged file in the place of one with exactly the content ``expected``.
 
-        The two are exchanged and what came out is compared, so that nothing gets lost that somebody else
-        writes at that moment: it goes back. Where the file system cannot exchange, the content is compared
-        immediately before the rename. Raises FileChangedError where another content was there, and as
-        ``move``.
+        The two are exchanged, and what came out is compared: what somebody else writes at that moment goes
+        back, and is not lost. Where the file system cannot exchange files, the content is compared
+        immediately before the rename. Raises FileChangedError for another content, and as ``move``.
         """
         self.require(path, expected)
         put = self.read(staged)
@@ -137,7 +127,7 @@ class HostFiles:
         self.remove(staged)
 
     def give_back(self, staged: str, path: str, *, put: bytes) -> None:
-        """Puts back what came out for ``put``; what others wrote there since is newer, and stays."""
+        """Puts back what came out for ``put``; what others have written there since is newer and stays."""
         for _ in range(_MAX_EXCHANGES):
             newest = self.read(staged)
             if newest is None or self.read(path) is None or not self._exchange(staged, path):
@@ -149,11 +139,11 @@ class HostFiles:
         self.remove(staged)
 
     def _exchange(self, staged: str, path: str) -> bool:
-        """Exchanges two files; returns whether that is supported here."""
+        """Returns whether that is supported here."""
         source, target = self._resolve(staged), self._resolve(path)
         try:
-            # In this order: the kubelet sees the manifest go and come. The other way round it would see it
-            # come and go, and end the pod until it lists the folder again.
+            # In this order the kubelet sees the manifest go and come. In the other order it would see it come
+            # and go, and end the pod until it lists the folder again.
             with _explaining(staged, path):
                 supported = system_calls.exchange(target, source)
         except FileNotFoundError as error:
@@ -170,7 +160,7 @@ class HostFiles:
 
     @contextlib.contextmanager
     def watch_reads(self, path: str) -> Iterator[Callable[[], bool] | None]:
-        """Lends a look at whether a file has been read since; None where that cannot be noticed."""
+        """Yields whether the file has been read since; None where that cannot be noticed."""
         try:
             watch = system_calls.ReadWatch(self._resolve(path))
         except OSError as error:
@@ -183,12 +173,12 @@ class HostFiles:
             watch.close()
 
     def remove(self, path: str) -> None:
-        """Removes a file if it is there; of a link only the link."""
+        """Of a link only the link."""
         place = PurePosixPath(path)
         (self._resolve(str(place.parent)) / place.name).unlink(missing_ok=True)
 
     def names(self, path: str) -> list[str]:
-        """Returns the names of everything in a folder, in order; none when there is no folder."""
+        """Returns everything in a folder, in order; none when there is no folder."""
         folder = self._resolve(path)
         return sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else []
 
@@ -202,10 +192,10 @@ class HostFiles:
 
     @contextlib.contextmanager
     def lock(self, folder: str) -> Iterator[None]:
-        """Keeps every other run of this program off the host while entered.
+        """Keeps other runs of this program off the host.
 
-        The lock is on the folder itself and ends with the process, so that it leaves nothing behind. Raises
-        RetryableError while another run holds it, NeedsPersonError when there is no such folder.
+        The lock is on the folder itself and ends with the process, so that nothing of it is left. Raises
+        RetryableError while another run has it, NeedsPersonError when there is no such folder.
         """
         descriptor = os.open(self._existing_folder(folder), os.O_RDONLY | os.O_DIRECTORY)
         try:
@@ -221,7 +211,7 @@ class HostFiles:
         return path
 
     def _resolve(self, path: str) -> Path:
-        """Returns the path with links followed as the host would: an absolute one begins at the host's root.
+        """Follows links as the host does: an absolute one begins at the host's root.
 
         Raises NeedsPersonError for a circle of links.
         """
@@ -252,7 +242,7 @@ def _read_regular(descriptor: int, path: str) -> File:
 
 @contextlib.contextmanager
 def _explaining(staged: str, path: str) -> Iterator[None]:
-    """Says what to do about a rename that fails; a file that is not there is the caller's matter."""
+    """Says what to do about a rename that fails, except for a missing file."""
     try:
         yield
     except FileNotFoundError:
@@ -269,7 +259,7 @@ def _changed(path: str) -> FileChangedError:
 
 
 def is_full(error: OSError) -> bool:
-    """Returns whether a write failed because the disk takes no new byte."""
+    """Whether the disk takes no new byte."""
     return error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -307,7 +297,7 @@ def _set_owner(descriptor: int, file: File) -> None:
 
 
 def _copy_labels(descriptor: int, like: Path) -> None:
-    """Carries over what the old file has besides: SELinux label, access lists."""
+    """SELinux label, access lists."""
     with contextlib.suppress(OSError):
         for name in os.listxattr(like):
             with contextlib.suppress(OSError):

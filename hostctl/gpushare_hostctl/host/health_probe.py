@@ -13,23 +13,23 @@ from gpushare_hostctl.decide.run.restart_detector import ProbeResult
 from gpushare_hostctl.decide.scheduler.health_endpoint import HealthEndpoint
 
 _TIMEOUT = 5.0
-"""Seconds for each step of a probe: connecting, the handshake, the answer."""
+"""Seconds of one step of a probe: connecting, the handshake, the answer."""
 
-# Without the rights to ask, the answer itself shows that a scheduler serves.
+# A refusal for lack of rights shows that kube-scheduler serves, too.
 _SERVING_STATUS = (200, 401, 403)
 
 
 class Prober(Protocol):
-    """Probes kube-scheduler once; whatever goes wrong is in the result."""
+    """Whatever goes wrong is in the result."""
 
     def probe(self, endpoint: HealthEndpoint) -> ProbeResult: ...
 
 
 class HttpsProber:
-    """Asks over HTTPS without credentials: kube-scheduler answers health checks to everyone by default."""
+    """Without credentials: by default kube-scheduler answers health checks of everyone."""
 
     def probe(self, endpoint: HealthEndpoint) -> ProbeResult:
-        """Returns what the endpoint's path answers; releases before 1.31 have only ``/healthz``."""
+        """Releases before 1.31 have only ``/healthz``."""
         sockets = _sockets(endpoint)
         result = _probe_path(endpoint, endpoint.path)
         if result.detail == "HTTP 404":
@@ -42,7 +42,7 @@ class HttpsProber:
 def _seen(sockets: tuple[int, ...] | None, result: ProbeResult) -> tuple[int, ...] | None:
     if result.refused:
         return sockets or ()
-    # Somebody answers who is not in the table: from another network namespace, perhaps.
+    # Who answers is not in the table: it may be in another network namespace.
     return sockets or None
 
 
@@ -62,7 +62,7 @@ def _read_table(name: str) -> str:
 
 def _probe_path(endpoint: HealthEndpoint, path: str) -> ProbeResult:
     family = socket.AF_INET6 if ":" in endpoint.host else socket.AF_INET
-    # Wrapped before it connects: afterwards a peer that is already gone makes the wrapping lose the socket.
+    # Wrapped before it connects: later, wrapping loses the socket of a peer that is already gone.
     with _trusting_context().wrap_socket(socket.socket(family)) as connection:
         connection.settimeout(_TIMEOUT)
         try:
@@ -90,7 +90,7 @@ def _failed(error: Exception, *, refused: bool = False) -> ProbeResult:
 
 
 def _trusting_context() -> ssl.SSLContext:
-    # The certificate is self-signed, and nothing is sent that a stranger could use.
+    # The certificate is self-signed, and nothing secret is sent.
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE

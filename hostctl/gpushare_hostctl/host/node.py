@@ -1,7 +1,7 @@
-"""The control-plane node of a run: what lies there, and the writes that install and restore are made of."""
+"""The control-plane node of a run: what lies there, and the writes of install and restore."""
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -21,27 +21,18 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class ControlPlaneNode:
-    """One control-plane node.
-
-    All writes go through our folder, so the manifests folder sees only renames.
-    """
+    """All writes go through our folder, so that the manifests folder sees only renames."""
 
     files: HostFiles
     paths: HostPaths
     waiter: SchedulerWaiter
 
     def lock(self) -> AbstractContextManager[None]:
-        """Keeps every other run off the node while entered. Raises as ``HostFiles.lock``.
-
-        The lock is on the folder that holds ours, which has to be there.
-        """
+        """Locks the parent of our folder. Raises as ``HostFiles.lock``."""
         return self.files.lock(str(PurePosixPath(self.paths.folder).parent))
 
     def snapshot(self) -> HostSnapshot:
-        """Returns everything a decision needs.
-
-        Raises NeedsPersonError when our folder belongs to another manifest or its record is damaged.
-        """
+        """Raises NeedsPersonError when our folder belongs to another manifest, or its record is damaged."""
         snapshot = HostSnapshot(
             paths=self.paths,
             manifest=self.files.read(self.paths.manifest),
@@ -57,7 +48,7 @@ class ControlPlaneNode:
         return snapshot
 
     def read_config_source(self, base: File) -> File | None:
-        """Returns the configuration file that a manifest without us names; None without one or when missing.
+        """Returns the configuration file that a manifest without us names, if there is one.
 
         Raises NeedsPersonError when the file does not come from the host.
         """
@@ -65,35 +56,30 @@ class ControlPlaneNode:
         return self.files.read(path) if path else None
 
     def manifest_checksum(self) -> str | None:
-        """Returns the SHA-256 in hex of the manifest; None when it is missing."""
         current = self.files.read(self.paths.manifest)
         return current.sha256 if current else None
 
     def make_folder(self, name: str = "", *, mode: int = 0o700, gid: int | None = None) -> None:
-        """Makes our folder, or one in it, unless it is there. ``mode`` and ``gid`` are as in HostFiles."""
+        """Makes our folder, or one in it, as HostFiles does."""
         self.files.make_folder(self.paths.in_folder(name), mode=mode, gid=gid)
 
-    def share_with_containers(self, name: str) -> None:
-        """Lets containers that SELinux confines read what is made in a folder in ours."""
-        self.files.share_with_containers(self.paths.in_folder(name))
-
     def read_keys(self) -> dict[str, File]:
-        """Returns the files with keys that are there, by path in our folder."""
+        """Path in our folder -> file with keys."""
         paths = (AUTHORITY_FILE, TRUSTED_FILE, CLIENT_FILE, SERVER_FILE)
         files = {path: self.files.read(self.paths.in_folder(path)) for path in paths}
         return {path: file for path, file in files.items() if file is not None}
 
     def write_in_folder(self, name: str, file: File) -> None:
-        """Writes a file into our folder, or one in it; it gets the labels of that folder."""
+        """``name``: path in our folder. The file gets the labels of its folder."""
         path = self.paths.in_folder(name)
         self.files.write(path, file, through=str(PurePosixPath(path).parent))
 
     def write_record(self, content: InstallationRecord) -> None:
-        """Stores the record of the installation: the step that makes a change count."""
+        """The step that commits a change."""
         self.write_in_folder(record.FILE_NAME, File(content=content.encode(), mode=0o600, uid=0, gid=0))
 
     def note_record(self, content: InstallationRecord) -> None:
-        """Stores a record that the next run can do without: on a full disk it is left out."""
+        """Stores a record that the next run does not need: on a full disk it is left out."""
         try:
             self.write_record(content)
         except OSError as error:
@@ -102,30 +88,29 @@ class ControlPlaneNode:
             _LOG.warning("the disk is full; %s is not up to date", record.FILE_NAME)
 
     def write_manifest(self, file: File, *, expected: File) -> None:
-        """Replaces the manifest, which the kubelet acts upon at once.
+        """Replaces the manifest; the kubelet acts on it at once.
 
-        On a full disk a copy in our folder takes its place, if there is one. Raises FileChangedError when it
-        is no longer ``expected``: what somebody else wrote is never lost.
+        On a full disk a copy in our folder takes its place, if there is one. Raises FileChangedError when the
+        manifest is no longer ``expected``: what somebody else wrote is never lost.
         """
         slot = self.paths.in_folder(_slot(self._manifest_name, put=file, expected=expected))
         self.files.move(self._staged(file), slot)
         self.files.replace(slot, self.paths.manifest, expected=expected.content)
 
     def settle(self) -> None:
-        """Finishes an exchange of the manifest that ended in the middle, so that nobody's text is lost."""
+        """Finishes an exchange of the manifest that was interrupted, so that nobody's text is lost."""
         for name, file in self.files.read_folder(self.paths.folder).items():
             sums = sums_of_exchange(name, manifest=self._manifest_name)
             if sums is None:
                 continue
             current = self.manifest_checksum() or ""
-            # What is neither the text we put nor the one we expected came out in the place of that.
+            # A text that is neither ours nor the expected one came out of the exchange.
             if file.sha256[:SUM] not in sums and current[:SUM] == sums[0]:
                 self._give_back(name)
             self._put_away(name, file)
 
     def _put_away(self, name: str, file: File) -> None:
-        """Removes what was exchanged, unless it is the backup, which a full disk has sent there: that goes
-        back to its name."""
+        """Removes what came out, or gives the backup its name back, which a full disk has sent there."""
         path = self.paths.in_folder(name)
         snapshot = self.snapshot()
         installed = snapshot.record
@@ -137,25 +122,21 @@ class ControlPlaneNode:
     def _give_back(self, name: str) -> None:
         current = self.files.read(self.paths.manifest)
         if current is not None:
-            _LOG.warning("%s was changed by somebody else; that comes back", self.paths.manifest)
+            _LOG.warning("putting back %s as somebody else has written it", self.paths.manifest)
             self.files.give_back(self.paths.in_folder(name), self.paths.manifest, put=current.content)
-
-    def watch_reads(self, path: str) -> AbstractContextManager[Callable[[], bool] | None]:
-        """Lends a look at whether a file has been read since; None where that cannot be noticed."""
-        return self.files.watch_reads(path)
 
     @property
     def _manifest_name(self) -> str:
         return PurePosixPath(self.paths.manifest).name
 
     def _staged(self, file: File) -> str:
-        """Returns the path in our folder of a file that can be moved into the manifest's place."""
+        """Returns the path of a file that can be moved into the manifest's place."""
         staged = self.paths.in_folder(f"{self._manifest_name}.new")
         try:
             self.files.stage(staged, file, like=self.paths.manifest)
         except OSError as error:
             copies = self.files.read_folder(self.paths.folder)
-            # The fallback first: without it nothing is lost, and the backup may be needed again.
+            # The fallback first: the backup may be needed again.
             names = sorted((name for name in copies if copies[name] == file), key=_is_backup)
             if not is_full(error) or not names:
                 raise
@@ -170,7 +151,7 @@ class ControlPlaneNode:
         self.files.move(staged, self.paths.in_folder(name))
 
     def write_fallback(self, file: File) -> None:
-        """Writes what a rollback puts back, so that it has only to be renamed."""
+        """Writes what a rollback puts back: it has then only to be renamed."""
         self.write_copy(f"{self._manifest_name}.fallback", file)
 
     def require_manifest(self, expected: File) -> None:
@@ -178,37 +159,33 @@ class ControlPlaneNode:
         self.files.require(self.paths.manifest, expected.content)
 
     def write_key_files(self, files: Mapping[str, File]) -> None:
-        """Writes kube-scheduler's keys, beside those it uses so far."""
+        """Writes kube-scheduler's keys beside those that it uses so far."""
         for name, file in files.items():
-            # For whatever user kube-scheduler runs as; nobody else gets past our folder.
+            # Any user may be kube-scheduler's; nobody else gets past our folder.
             self.make_folder(SCHEDULER_FOLDER, mode=0o755, gid=file.gid)
             self.write_in_folder(f"{SCHEDULER_FOLDER}/{name}", file)
 
     def keep_only(self, names: Iterable[str], *, key_files: Iterable[str] = ()) -> None:
-        """Removes every file of ours in our folder but these, and of kube-scheduler's keys all but
-        ``key_files``."""
+        """Removes all files of ours except ``names``, and kube-scheduler's keys except ``key_files``."""
         kept = {*names, *(f"{SCHEDULER_FOLDER}/{name}" for name in key_files)}
         self._remove(path for path in self._own_files("", SCHEDULER_FOLDER) if path not in kept)
         if not key_files:
             self.files.remove_empty_folder(self.paths.in_folder(SCHEDULER_FOLDER))
 
     def clear_folder(self) -> None:
-        """Removes our files, and our folder unless keys are left in it, which an extender uses."""
+        """Removes our files, and our folder unless an extender's keys are left in it."""
         self.keep_only(())
         self.files.remove_empty_folder(self.paths.folder)
 
     def remove_folder(self) -> list[str]:
-        """Removes our files, and our folder unless something else is in it.
-
-        Returns what was left, as paths in our folder: it is not ours.
-        """
+        """Removes our files and our folder. Returns names in it that are not ours, and stay with it."""
         self._remove(self._own_files(*FOLDERS, ""))
         for folder in (*FOLDERS, ""):
             self.files.remove_empty_folder(self.paths.in_folder(folder))
         return self.files.names(self.paths.folder)
 
     def _own_files(self, *folders: str) -> list[str]:
-        """Returns the paths of our files that are in these folders in ours, and what is half written."""
+        """Returns the paths of our files, half-written ones too, in these folders of our folder."""
         paths = [
             str(PurePosixPath(folder) / name)
             for folder in folders
@@ -223,10 +200,9 @@ class ControlPlaneNode:
 
 
 def _slot(manifest_name: str, *, put: File, expected: File) -> str:
-    """Returns the name of a file that is to be exchanged with the manifest.
+    """Returns the name of a file that is exchanged with the manifest.
 
-    It tells, whenever a run ends, whose text the file holds: the one to put there, the one that was expected
-    there, or somebody else's.
+    Whenever a run ends the name tells whose text the file holds: ours, the expected one, or somebody else's.
     """
     return f"{manifest_name}.{put.sha256[:SUM]}.{expected.sha256[:SUM]}{EXCHANGE}"
 

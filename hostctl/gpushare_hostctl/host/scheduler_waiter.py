@@ -30,41 +30,29 @@ class StoppedError(RetryableError):
     """The program got a signal to end while it waited."""
 
 
-def _nothing() -> None:
-    """The check of a wait that only the deadline ends early."""
-
-
-def _never() -> bool:
-    return False
-
-
 @dataclass(frozen=True)
 class SchedulerWaiter:
     """Probes kube-scheduler again and again.
 
-    ``timeout`` is in seconds and for one wait. ``clock`` is monotonic and, as ``sleep``, in seconds. Every
-    wait raises StoppedError soon after ``is_stopped`` turned true.
+    ``timeout``: seconds of one wait. ``clock``: monotonic. Every wait raises StoppedError soon after
+    ``is_stopped`` turned true.
     """
 
     prober: Prober
     clock: Callable[[], float]
     sleep: Callable[[float], None]
     timeout: float
-    is_stopped: Callable[[], bool] = _never
+    is_stopped: Callable[[], bool] = lambda: False
 
     @property
     def proven(self) -> float:
-        """Returns the seconds that a process surely of the present manifest has to serve."""
+        """Seconds that a process has to serve that is surely of the present manifest."""
         return min(PROVEN_SECONDS, self.timeout / 3)
 
     @property
     def unproven(self) -> float:
-        """Returns the seconds that another process has to serve, which may be of the earlier manifest."""
+        """Seconds that another process has to serve, which may be of the earlier manifest."""
         return min(UNPROVEN_SECONDS, self.timeout / 2)
-
-    def probe(self, endpoint: HealthEndpoint) -> ProbeResult:
-        """Returns what one probe sees now."""
-        return self.prober.probe(endpoint)
 
     def until_serving(
         self, endpoint: HealthEndpoint, *, timeout: float | None = None, lasting: float = 0.0
@@ -88,14 +76,14 @@ class SchedulerWaiter:
         before: ProcessIdentity,
         lasting: Callable[[], float] | None = None,
         may_miss_restart: bool = False,
-        check: Callable[[], None] = _nothing,
+        check: Callable[[], None] = lambda: None,
     ) -> None:
         """Waits until a process other than ``before`` has served steadily.
 
-        ``lasting`` says for how many seconds, each time anew; without it ``unproven``. ``check`` is called at
-        each look and ends the wait by what it raises. With ``may_miss_restart`` half
-        the timeout of uninterrupted service counts as a restart that was not seen. Raises
-        SchedulerNotServingError at the deadline.
+        ``lasting`` says at each probe for how many seconds; without it ``unproven``. ``check`` is called at
+        each probe and ends the wait by what it raises. With ``may_miss_restart`` uninterrupted service for
+        half the timeout counts as a restart that was not seen. At the deadline it raises
+        SchedulerNotServingError.
         """
         restart = RestartDetector(
             before=before,

@@ -14,13 +14,13 @@ _IN_ACCESS = 1
 _EVENT_BYTES = 4096
 
 _UNSUPPORTED = (errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP)
-"""Of a kernel or file system that cannot exchange; the two files stay as they are."""
+"""Errors of a kernel or file system that cannot exchange files: both stay as they are."""
 
 
 def exchange(first: Path, second: Path) -> bool:
     """Exchanges two files of one file system in one step (``renameat2``); False where that is unsupported.
 
-    For who watches the folder of ``first`` its file goes away and comes back, in this order. Raises OSError.
+    A watcher of the folder of ``first`` sees its file go away and come back, in this order. Raises OSError.
     """
     try:
         _call("renameat2", _AT_FDCWD, bytes(first), _AT_FDCWD, bytes(second), _RENAME_EXCHANGE)
@@ -47,13 +47,11 @@ class ReadWatch:
             raise
 
     def was_read(self) -> bool:
-        """Returns whether the file has been read since the watch began."""
         with contextlib.suppress(BlockingIOError):
             self._was_read = bool(os.read(self._descriptor, _EVENT_BYTES)) or self._was_read
         return self._was_read
 
     def close(self) -> None:
-        """Ends the watch."""
         os.close(self._descriptor)
 
 

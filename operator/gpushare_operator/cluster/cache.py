@@ -1,4 +1,4 @@
-"""What the operator knows of the cluster: filled by lists and by watch events, read as snapshots."""
+"""The operator's cache of the cluster: filled by lists, watch events and answers, read as snapshots."""
 
 import logging
 from collections.abc import Iterable, Mapping
@@ -9,19 +9,7 @@ from typing import Any, Generic, TypeVar
 
 from gpushare_core.text.json_object import Json
 from gpushare_core.text.whole_number import version_number
-from gpushare_operator.cluster.kinds import (
-    CALLS,
-    DAEMON_SETS,
-    DEPLOYMENTS,
-    JOBS,
-    KINDS,
-    NODES,
-    PODS,
-    POLICIES,
-    SHARE_NODES,
-    VOLCANO_BACKUPS,
-    Kind,
-)
+from gpushare_operator.cluster import kinds
 from gpushare_operator.cluster.nodes.node_index import NodeIndexes
 from gpushare_operator.cluster.nodes.observed_states import StateKeeper
 from gpushare_operator.cluster.objects import (
@@ -35,14 +23,14 @@ from gpushare_operator.cluster.snapshot import ClusterSnapshot
 T = TypeVar("T")
 
 _UNREADABLE = (LookupError, TypeError, AttributeError, ValueError)
-"""What readers raise for an object that the API server would not have let pass."""
+"""What readers raise for an object that does not keep to its schema."""
 _UNSURE = -1
-"""The version of what was known when the API server's history went back: whatever it says now is newer."""
+"""Version of what was known before the API server's history went back: any version is newer."""
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class _Entry(Generic[T]):
+class _Known(Generic[T]):
     """``known`` is None for an object that is gone since ``version``."""
 
     version: int
@@ -50,72 +38,71 @@ class _Entry(Generic[T]):
 
 
 @dataclass(frozen=True, slots=True)
-class Reading(Generic[T]):
-    """One object as the API server told it: the whole of it is not kept.
+class ObjectVersion(Generic[T]):
+    """One version of an object, of which only what the operator reads is kept.
 
-    ``entry`` is None for what cannot be read, and for what is known already: then stays what was known.
+    ``entry`` is None for a version that cannot be read, or is known: what is known stays.
     """
 
     name: str
     version: int
-    entry: _Entry[T] | None
+    entry: _Known[T] | None
 
 
 @dataclass(slots=True)
 class Listing(Generic[T]):
-    """A list that is being read page by page: whole objects are not kept. Made before it is asked for."""
+    """A list that is being read page by page; made before the first page is asked for."""
 
-    kind: Kind[T]
-    known: Mapping[str, _Entry[T]] = field(default_factory=dict)
-    """What is known already. Of thousands of objects most are as they were, and need not be held twice."""
-    entries: dict[str, _Entry[T]] = field(default_factory=dict)
+    kind: kinds.Kind[T]
+    known: Mapping[str, _Known[T]] = field(default_factory=dict)
+    """Most of thousands of objects are as they were, and are not held twice."""
+    entries: dict[str, _Known[T]] = field(default_factory=dict)
     kept: set[str] = field(default_factory=set)
-    """Names of objects of which stays known what was known before."""
+    """Names of objects whose ``known`` entry stays."""
     since: int = _UNSURE
-    """The newest version that was known when the list was asked for: it is of that one or of a newer one."""
+    """The newest version known when the list was asked for: the list is of that version or a newer one."""
     history: int = 0
-    """Which of the API server's histories was known then."""
+    """``_Objects.history`` then."""
 
     def add(self, bodies: Iterable[Json]) -> None:
         for body in bodies:
             name, version = _name(body), _version(body)
             known = self.known.get(name)
             is_known = known is not None and known.version == version
-            self.take(Reading(name, version, None) if is_known else read(self.kind, body))
+            self.take(ObjectVersion(name, version, None) if is_known else read(self.kind, body))
 
-    def take(self, reading: Reading[T]) -> None:
-        if reading.entry is None:
-            self.kept.add(reading.name)
+    def take(self, seen: ObjectVersion[T]) -> None:
+        if seen.entry is None:
+            self.kept.add(seen.name)
             return
-        known, entry = self.known.get(reading.name), reading.entry
+        known, entry = self.known.get(seen.name), seen.entry
         is_same = known is not None and known.known == entry.known
-        self.entries[reading.name] = _Entry(entry.version, known.known) if known and is_same else entry
+        self.entries[seen.name] = _Known(entry.version, known.known) if known and is_same else entry
 
 
 class Change(IntEnum):
-    """What a new version of an object changes of what the operator reads; false for nothing."""
+    """What the operator reads differently in a new version of an object; false for nothing."""
 
     NOTHING = 0
     FIGURES = 1
-    """Only what is summed up in statuses: nothing is decided by it."""
+    """Only what statuses sum up: nothing is decided by it."""
     ALL = 2
 
 
 @dataclass(slots=True)
 class _Objects(Generic[T]):
-    """The objects of one kind. A mapping that was handed out is never changed afterwards."""
+    """The objects of one kind."""
 
-    entries: dict[str, _Entry[T]] = field(default_factory=dict)
+    entries: dict[str, _Known[T]] = field(default_factory=dict)
     listed: int = _UNSURE
-    """The version of the last list: what is not in ``entries`` was not there then."""
+    """Version of the last list: what is not in ``entries`` did not exist then."""
     newest: int = _UNSURE
-    """The newest version that anything was of."""
     history: int = 0
-    """Counts how often the API server's history went back."""
+    """How often the API server's history went back."""
     _present: dict[str, T] = field(default_factory=dict)
     _is_shared: bool = False
 
-    def put(self, name: str, entry: _Entry[T]) -> T | None:
+    def put(self, name: str, entry: _Known[T]) -> T | None:
         """Returns what was known before."""
         old = self.entries.get(name)
         self.entries[name] = entry
@@ -125,7 +112,7 @@ class _Objects(Generic[T]):
         return before
 
     def drop(self, name: str) -> T | None:
-        """As ``put``; of what is gone nothing is kept."""
+        """As ``put``, for an object that is gone."""
         old = self.entries.pop(name)
         self._show(name, None)
         return old.known
@@ -139,14 +126,14 @@ class _Objects(Generic[T]):
             self._present[name] = known
 
     def version(self, name: str) -> int:
-        """Returns the version as of which the object is known, or known not to be there."""
+        """Returns as of which version the object is known, or known not to exist."""
         entry = self.entries.get(name)
         return entry.version if entry else self.listed
 
     def go_back(self) -> None:
-        """The API server's history went back: what is known goes on being shown, until something else is."""
+        """The API server's history went back: what is known stays until any version replaces it."""
         known = {name: entry.known for name, entry in self.entries.items() if entry.known is not None}
-        self.entries = {name: _Entry(_UNSURE, each) for name, each in known.items()}
+        self.entries = {name: _Known(_UNSURE, present) for name, present in known.items()}
         self.listed = self.newest = _UNSURE
         self.history += 1
 
@@ -154,6 +141,7 @@ class _Objects(Generic[T]):
         self.newest = max(self.newest, version)
 
     def hand_out(self) -> dict[str, T]:
+        """Returns a mapping that is never changed afterwards."""
         self._is_shared = True
         return self._present
 
@@ -162,15 +150,15 @@ class _Objects(Generic[T]):
 class Cache:
     """Objects by kind and name.
 
-    Lists, watch events and answers to writes arrive in any order; of one object the newest wins. Resource
-    versions can be compared as numbers (KEP-5504).
+    Lists, watch events and answers to writes arrive in any order: the newest version of an object wins.
+    Resource versions can be compared as numbers (KEP-5504).
 
-    They go back when etcd is restored from a backup. Lists are consistent reads: one that is of an older
-    version than was known when it was asked for tells of that.
+    Versions go back when etcd is restored from a backup. Lists are consistent reads, so a list of an older
+    version than was known when it was asked for shows that this has happened.
     """
 
-    _kinds: dict[Kind[Any], _Objects[Any]] = field(
-        default_factory=lambda: {kind: _Objects() for kind in KINDS}
+    _kinds: dict[kinds.Kind[Any], _Objects[Any]] = field(
+        default_factory=lambda: {kind: _Objects() for kind in kinds.KINDS}
     )
     _schedulers: dict[str, SchedulerObject] = field(default_factory=dict)
     _volcano_configs: dict[VolcanoLocation, VolcanoConfigObject] = field(default_factory=dict)
@@ -179,23 +167,22 @@ class Cache:
     _states: StateKeeper = field(default_factory=StateKeeper)
     _indexes: NodeIndexes = field(default_factory=NodeIndexes)
     _snapshot: ClusterSnapshot | None = None
-    """Until something changes."""
+    """None: something has changed since."""
 
-    def listing(self, kind: Kind[T]) -> Listing[T]:
-        """Returns an empty list to be asked for now, filled, and given to ``replace``."""
+    def listing(self, kind: kinds.Kind[T]) -> Listing[T]:
+        """Returns an empty list, to be filled from now on and given to ``replace``."""
         objects = self._kinds[kind]
         return Listing(kind, known=objects.entries, since=objects.newest, history=objects.history)
 
     def replace(self, listing: Listing[Any], version: str) -> Change:
-        """Takes over a list as of ``version``: what is not in it and no newer is gone.
+        """Takes over a list as of ``version``: what is neither in it nor newer is gone.
 
-        A list that comes after a newer one says nothing. Returns what changed.
+        A list older than the last one changes nothing.
         """
         kind, objects, listed = listing.kind, self._kinds[listing.kind], version_number(version)
         if self._is_of_lost_history(listing, listed) or listed < objects.listed:
             return Change.NOTHING
         objects.note(listed)
-        # What is known of versions before the list's is as the list says, whatever is known.
         older = {name: entry for name, entry in listing.entries.items() if objects.version(name) <= listed}
         changes = [self._put(kind, name, entry) for name, entry in older.items()]
         stays = listing.entries.keys() | listing.kept
@@ -207,8 +194,10 @@ class Cache:
         return max(changes, default=Change.NOTHING)
 
     def _is_of_lost_history(self, listing: Listing[Any], listed: int) -> bool:
-        """Returns whether the API server's history went back since the list was read. If the list is the
-        first to tell of it nothing that is known counts as newer any more."""
+        """Returns whether the API server's history went back since the list was read.
+
+        If this list is the first to show that, nothing that is known counts as newer any more.
+        """
         objects, goes_back = self._kinds[listing.kind], listed < listing.since
         if listing.history != objects.history:
             return not goes_back
@@ -222,30 +211,23 @@ class Cache:
             objects.go_back()
         return False
 
-    def known_version(self, kind: Kind[Any], name: str) -> int:
-        """Returns as of which version the object is known, or known to be gone; -1 for neither."""
+    def known_version(self, kind: kinds.Kind[Any], name: str) -> int:
+        """Returns as of which version the object is known, or known to be gone; -1 if it is not known."""
         entry = self._kinds[kind].entries.get(name)
         return entry.version if entry else _UNSURE
 
-    def observe(self, kind: Kind[Any], body: Json) -> Change:
-        """Takes over one object as it is now; what is known stays where that cannot be read.
-
-        Returns what changed of what the operator reads.
-        """
+    def observe(self, kind: kinds.Kind[Any], body: Json) -> Change:
+        """Takes over one object; what is known stays where the new version cannot be read."""
         return self.take(kind, read(kind, body))
 
-    def take(self, kind: Kind[T], reading: Reading[T]) -> Change:
-        """As ``observe``."""
-        return Change.NOTHING if reading.entry is None else self._update(kind, reading.name, reading.entry)
+    def take(self, kind: kinds.Kind[T], seen: ObjectVersion[T]) -> Change:
+        return Change.NOTHING if seen.entry is None else self._update(kind, seen.name, seen.entry)
 
-    def forget(self, kind: Kind[T], gone: Reading[T]) -> Change:
-        """Notes that one object is gone, unless a newer one of the same name is known already.
+    def forget(self, kind: kinds.Kind[T], gone: ObjectVersion[T]) -> Change:
+        """Notes that one object is gone, unless a newer one of the same name is known."""
+        return self._update(kind, gone.name, _Known(gone.version, None))
 
-        Returns what changed.
-        """
-        return self._update(kind, gone.name, _Entry(gone.version, None))
-
-    def _update(self, kind: Kind[T], name: str, new: _Entry[T]) -> Change:
+    def _update(self, kind: kinds.Kind[T], name: str, new: _Known[T]) -> Change:
         objects = self._kinds[kind]
         objects.note(new.version)
         known = objects.entries.get(name)
@@ -254,16 +236,16 @@ class Cache:
             return Change.NOTHING
         return self._put(kind, name, new)
 
-    def _put(self, kind: Kind[T], name: str, new: _Entry[T]) -> Change:
+    def _put(self, kind: kinds.Kind[T], name: str, new: _Known[T]) -> Change:
         objects = self._kinds[kind]
         known = objects.entries.get(name)
         if known and known.known == new.known:
-            # The object stays the one that it is: what was made of it still holds.
-            objects.entries[name] = _Entry(new.version, known.known)
+            # The same object stays: what was made from it stays, too.
+            objects.entries[name] = _Known(new.version, known.known)
             return Change.NOTHING
         return self._changed(kind, objects.put(name, new), new.known)
 
-    def _changed(self, kind: Kind[T], old: T | None, new: T | None) -> Change:
+    def _changed(self, kind: kinds.Kind[T], old: T | None, new: T | None) -> Change:
         if old is None and new is None:
             return Change.NOTHING
         self._snapshot = None
@@ -271,27 +253,25 @@ class Cache:
         is_same = old is not None and new is not None and kind.is_decided_alike(old, new)
         return Change.FIGURES if is_same else Change.ALL
 
-    def _note(self, kind: Kind[Any], old: Any, new: Any) -> None:
-        """Keeps what is derived from objects true to them."""
-        if kind is NODES or kind is SHARE_NODES:
-            self._states.note({each.name for each in (old, new) if each})
-        elif kind is PODS:
+    def _note(self, kind: kinds.Kind[Any], old: Any, new: Any) -> None:
+        """Keeps what is derived from objects up to date."""
+        if kind is kinds.NODES or kind is kinds.SHARE_NODES:
+            self._states.note({(new or old).name})
+        elif kind is kinds.PODS:
             self._states.note_pod(old, new)
-        elif kind is POLICIES and new is None:
+        elif kind is kinds.POLICIES and new is None:
             self._indexes.forget(old.name)
 
     def replace_schedulers(self, schedulers: Iterable[SchedulerObject]) -> None:
-        """Takes over all kube-schedulers that there are."""
         self._snapshot = None
         self._schedulers = {scheduler.name: scheduler for scheduler in schedulers}
 
     def replace_volcano_configs(self, configs: Mapping[VolcanoLocation, VolcanoConfigObject]) -> None:
-        """Takes over all configurations of Volcano's scheduler that anybody asked for."""
         self._snapshot = None
         self._volcano_configs = dict(configs)
 
     def replace_unavailable(self, unavailable: Mapping[str, datetime]) -> bool:
-        """Takes over which plugins are not heard of, and since when. Returns whether that is new."""
+        """Returns whether that is new, as does ``replace_refusals``."""
         if unavailable == self._states.unavailable:
             return False
         self._snapshot = None
@@ -299,14 +279,13 @@ class Cache:
         return True
 
     def replace_refusals(self, refusals: Mapping[str, str]) -> bool:
-        """Takes over why pods are not made. Returns whether that is new."""
         if refusals == self._refusals:
             return False
         self._snapshot, self._refusals = None, refusals
         return True
 
     def replace_server_facts(self, facts: ServerFacts | None) -> None:
-        """Takes over what is known of the API server; None: nobody asks any more."""
+        """``facts``: None when nobody needs them any more."""
         self._snapshot = None
         self._server = facts
 
@@ -325,18 +304,18 @@ class Cache:
         return self._snapshot
 
     def _take_snapshot(self) -> ClusterSnapshot:
-        nodes, share_nodes = self._objects(NODES), self._objects(SHARE_NODES)
+        nodes, share_nodes = self._objects(kinds.NODES), self._objects(kinds.SHARE_NODES)
         return ClusterSnapshot(
-            policies=self._objects(POLICIES),
+            policies=self._objects(kinds.POLICIES),
             nodes=nodes,
             share_nodes=share_nodes,
-            daemon_sets=self._objects(DAEMON_SETS),
-            deployments=self._objects(DEPLOYMENTS),
-            jobs=self._objects(JOBS),
-            pods=self._objects(PODS),
+            daemon_sets=self._objects(kinds.DAEMON_SETS),
+            deployments=self._objects(kinds.DEPLOYMENTS),
+            jobs=self._objects(kinds.JOBS),
+            pods=self._objects(kinds.PODS),
             schedulers=self._schedulers,
-            calls=self._objects(CALLS),
-            volcano_backups=self._objects(VOLCANO_BACKUPS),
+            calls=self._objects(kinds.CALLS),
+            volcano_backups=self._objects(kinds.VOLCANO_BACKUPS),
             volcano_configs=dict(self._volcano_configs),
             server=self._server,
             unavailable=self._states.unavailable,
@@ -346,25 +325,24 @@ class Cache:
         )
 
     def policies(self) -> list[str]:
-        """Returns the names of all policies."""
-        return list(self._objects(POLICIES))
+        """Names."""
+        return list(self._objects(kinds.POLICIES))
 
-    def _objects(self, kind: Kind[T]) -> dict[str, T]:
+    def _objects(self, kind: kinds.Kind[T]) -> dict[str, T]:
         return self._kinds[kind].hand_out()
 
 
-def read(kind: Kind[T], body: Json) -> Reading[T]:
-    """Raises nothing: one object that cannot be read must not keep the others from being known."""
+def read(kind: kinds.Kind[T], body: Json) -> ObjectVersion[T]:
+    """Raises nothing: an object that cannot be read must not keep the others from being read."""
     name, version = _name(body), _version(body)
     try:
-        return Reading(name, version, _Entry(version, kind.read(body)))
+        return ObjectVersion(name, version, _Known(version, kind.read(body)))
     except _UNREADABLE as error:
-        _log.warning("one of %s, %r, cannot be read: %r", kind.plural, name, error)
-        return Reading(name, version, None)
+        _log.warning("cannot read %r of %s: %r", name, kind.plural, error)
+        return ObjectVersion(name, version, None)
 
 
 def _name(body: Json) -> str:
-    """Returns an empty text for what has none."""
     return str(_metadata(body).get("name") or "")
 
 

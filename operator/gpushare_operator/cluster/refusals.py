@@ -1,7 +1,6 @@
-"""Why pods of ours are not made: the words of the controllers that try to, which nobody follows.
+"""Why pods of ours are not made, by the controllers that try to.
 
-DaemonSets and Jobs have no condition for it, only Events; they are asked for while fewer pods are there than
-there shall be.
+DaemonSets and Jobs have no condition for it, only Events. These are read while pods are missing.
 """
 
 import logging
@@ -17,7 +16,7 @@ from gpushare_operator.cluster.snapshot import ClusterSnapshot
 
 PAGE = 100
 MAX_EVENTS = 500
-"""That are looked at: whoever may make Events in our namespace could make any number of them."""
+"""That are read: whoever may make Events in our namespace can make any number of them."""
 FAILED_CREATE = "reason=FailedCreate"
 ERROR_CREATING = "Error creating: "
 
@@ -25,7 +24,7 @@ _log = logging.getLogger(__name__)
 
 
 async def read_refusals(api: ApiReader, namespace: str, snapshot: ClusterSnapshot) -> Mapping[str, str]:
-    """Returns name of a DaemonSet, Deployment or Job -> why its pods are not made, as it was said last."""
+    """Returns name of a DaemonSet, Deployment or Job -> the last reason why its pods are not made."""
     try:
         refused = dict(_of_deployments(await _all(api, paths.deployments(namespace), label_selector=MANAGED)))
         short = dict(_short(await _all(api, paths.daemon_sets(namespace), label_selector=MANAGED)))
@@ -36,7 +35,7 @@ async def read_refusals(api: ApiReader, namespace: str, snapshot: ClusterSnapsho
     except ApiError as error:
         if not error.is_forbidden:
             raise
-        _log.warning("why pods are not made is not seen: %s", error)
+        _log.warning("cannot see why pods are not made: %s", error)
         return {}
     return refused
 
@@ -54,7 +53,7 @@ async def _all(
 
 
 def _short(daemon_sets: Iterable[Json]) -> Iterator[tuple[str, str]]:
-    """Yields UID and name of those that have fewer pods than nodes."""
+    """Yields UID and name of DaemonSets with fewer pods than nodes."""
     for daemon_set in daemon_sets:
         status = daemon_set.get("status") or {}
         if status.get("currentNumberScheduled", 0) < status.get("desiredNumberScheduled", 0):
@@ -75,18 +74,18 @@ def _of_deployments(deployments: Iterable[Json]) -> Iterator[tuple[str, str]]:
 
 
 def _by_events(events: Iterable[Json], short: Mapping[str, str]) -> Mapping[str, str]:
-    said = ((event, short.get((event.get("regarding") or {}).get("uid", ""))) for event in events)
-    known = sorted(((_last_seen(each), str(each.get("note", "")), name) for each, name in said if name))
+    named = ((event, short.get((event.get("regarding") or {}).get("uid", ""))) for event in events)
+    known = sorted((_last_seen(event), str(event.get("note", "")), name) for event, name in named if name)
     return {name: _reason(note) for _, note, name in known}
 
 
 def _reason(note: str) -> str:
-    """Without the name of the pod, which is another one at each try: what is said would change each time."""
+    """Returns ``note`` without the pod's name, which is another one at each attempt."""
     return re.sub(r'^pods "[^"]*" is ', "", note.rpartition(ERROR_CREATING)[2])
 
 
 def _last_seen(event: Json) -> str:
-    """Returns a time that can be compared as text. Kubernetes' controllers write the older kind of Events."""
+    """Times compare as texts. Kubernetes' controllers write the older kind of Events."""
     series = event.get("series") or {}
     times = (series.get("lastObservedTime"), event.get("deprecatedLastTimestamp"), event.get("eventTime"))
     return next((str(time) for time in times if time), str(event["metadata"].get("creationTimestamp", "")))

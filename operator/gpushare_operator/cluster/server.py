@@ -1,48 +1,50 @@
-"""What the API server says of itself, and of pods that no kube-scheduler of ours places.
+"""What a kube-scheduler of our own depends on: version and kinds of the API server, pods without a scheduler.
 
-What it serves is asked, never concluded from its version: beta kinds may be switched on or off.
+The API server is asked for a kind, never its version: beta kinds may be switched on or off.
 """
 
+import re
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from gpushare_core.kube import paths
 from gpushare_core.kube.errors import ApiError
+from gpushare_core.text.json_object import Json
 from gpushare_core.text.whole_number import whole_number
 from gpushare_operator.cluster.api_reader import ApiReader
 from gpushare_operator.cluster.objects import ReadResult, ServerFacts
-from gpushare_operator.cluster.readers import read_pod_without_scheduler, read_server_version
+from gpushare_operator.cluster.readers.pods import read_pod_without_scheduler
 
 POD_POLICY = "gpushare-scheduler"
 """Name of the MutatingAdmissionPolicy, and of its binding."""
 POLICY_KINDS = ("mutatingadmissionpolicies", "mutatingadmissionpolicybindings")
 MAX_PODS = 100
-"""Pods that are read at most: a condition counts them, and names a few."""
-
+"""A condition counts them, and names a few."""
 
 VERSION_SETTLES = timedelta(minutes=5)
-"""After an upgrade: so long nobody may have said the older version."""
+"""After an upgrade: for so long no replica may have reported the older version."""
 
 
 @dataclass(slots=True)
 class ServerVersions:
-    """Which versions replicas of the API server have lately said.
+    """Versions that replicas of the API server have lately reported.
 
-    While they are upgraded it differs from call to call. kube-scheduler may not be newer than any of them,
+    During an upgrade the version differs from call to call. kube-scheduler may not be newer than any replica,
     and must not be rolled out anew with every call.
     """
 
-    _said: dict[str, datetime] = field(default_factory=dict)
-    """Version -> when somebody said it last."""
+    _reported: dict[str, datetime] = field(default_factory=dict)
+    """Version -> when it was last reported."""
 
     def lowest(self, version: str, now: datetime) -> str:
-        """Returns the lowest that was said since ``VERSION_SETTLES`` before ``now``, when it was ``version``;
-        empty when none was."""
-        last = {each: min(moment, now) for each, moment in self._said.items()}  # the clock may be set back
-        self._said = {each: moment for each, moment in last.items() if now - moment < VERSION_SETTLES}
+        """Returns the lowest version of the last ``VERSION_SETTLES``, with ``version`` reported at ``now``;
+        empty when there is none."""
+        # The clock may be set back.
+        last = {seen: min(moment, now) for seen, moment in self._reported.items()}
+        self._reported = {seen: moment for seen, moment in last.items() if now - moment < VERSION_SETTLES}
         if version:
-            self._said[version] = now
-        return min(self._said, key=_order, default="")
+            self._reported[version] = now
+        return min(self._reported, key=_order, default="")
 
 
 def _order(version: str) -> list[int]:
@@ -50,14 +52,22 @@ def _order(version: str) -> list[int]:
 
 
 async def read_server_facts(api: ApiReader, absent_scheduler: str) -> ServerFacts:
-    """Returns what the server says; ``absent_scheduler`` is the ``schedulerName`` of pods that nobody places by
-    cards."""
+    """``absent_scheduler``: ``schedulerName`` of pods that no scheduler places by cards."""
     return ServerFacts(
         version=read_server_version(await api.get(paths.SERVER_VERSION)),
         pod_policy=await _read_pod_policy(api),
         pods_without_scheduler=await _read_pods_without_scheduler(api, absent_scheduler),
         absent_scheduler=absent_scheduler,
     )
+
+
+def read_server_version(body: Json) -> str:
+    """Returns the tag of images of that version; what providers add to it is no part of any.
+
+    Source: ``k8s.io/apimachinery/pkg/version.Info``, such as ``v1.31.5-gke.1233000``.
+    """
+    match = re.match(r"v[0-9]{1,9}\.[0-9]{1,9}\.[0-9]{1,9}", str(body.get("gitVersion", "")))
+    return match[0] if match else ""
 
 
 async def _read_pod_policy(api: ApiReader) -> ReadResult:
@@ -73,9 +83,9 @@ async def _read_pod_policy(api: ApiReader) -> ReadResult:
 
 
 async def _version_of_policies(api: ApiReader) -> str:
-    """Returns the first version, the newest, in which the server has both kinds; empty when it has not."""
+    """Returns the newest version in which the server has both kinds; empty when there is none."""
     group = await api.get(paths.ADMISSION)
-    for version in (each["version"] for each in group.get("versions") or ()):
+    for version in (served["version"] for served in group.get("versions") or ()):
         resources = (await api.get(f"{paths.ADMISSION}/{version}")).get("resources") or ()
         if {resource["name"] for resource in resources} >= {*POLICY_KINDS}:
             return str(version)

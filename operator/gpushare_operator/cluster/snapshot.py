@@ -7,25 +7,11 @@ from functools import cached_property
 from typing import TypeVar
 
 from gpushare_core.api.names import CONTROL_PLANE_LABEL
+from gpushare_operator.cluster import objects
 from gpushare_operator.cluster.labels import EXTENDER, PLUGIN, SCHEDULER
 from gpushare_operator.cluster.nodes.node_index import NodeFunction, NodeIndex, NodeIndexes
 from gpushare_operator.cluster.nodes.observed_states import ObservedState, observed_states
 from gpushare_operator.cluster.nodes.traits import ClusterTraits, NodeTraits, cluster_traits
-from gpushare_operator.cluster.objects import (
-    CallsObject,
-    DaemonSetObject,
-    DeploymentObject,
-    JobObject,
-    NodeObject,
-    PodObject,
-    PolicyObject,
-    SchedulerObject,
-    ServerFacts,
-    ShareNodeObject,
-    VolcanoBackupObject,
-    VolcanoConfigObject,
-    VolcanoLocation,
-)
 
 R = TypeVar("R")
 
@@ -34,20 +20,22 @@ R = TypeVar("R")
 class ClusterSnapshot:
     """All mappings are by name, and nobody may change them."""
 
-    policies: Mapping[str, PolicyObject] = field(default_factory=dict)
-    nodes: Mapping[str, NodeObject] = field(default_factory=dict)
-    share_nodes: Mapping[str, ShareNodeObject] = field(default_factory=dict)
-    daemon_sets: Mapping[str, DaemonSetObject] = field(default_factory=dict)
-    deployments: Mapping[str, DeploymentObject] = field(default_factory=dict)
-    jobs: Mapping[str, JobObject] = field(default_factory=dict)
-    pods: Mapping[str, PodObject] = field(default_factory=dict)
-    schedulers: Mapping[str, SchedulerObject] = field(default_factory=dict)
+    policies: Mapping[str, objects.PolicyObject] = field(default_factory=dict)
+    nodes: Mapping[str, objects.NodeObject] = field(default_factory=dict)
+    share_nodes: Mapping[str, objects.ShareNodeObject] = field(default_factory=dict)
+    daemon_sets: Mapping[str, objects.DaemonSetObject] = field(default_factory=dict)
+    deployments: Mapping[str, objects.DeploymentObject] = field(default_factory=dict)
+    jobs: Mapping[str, objects.JobObject] = field(default_factory=dict)
+    pods: Mapping[str, objects.PodObject] = field(default_factory=dict)
+    schedulers: Mapping[str, objects.SchedulerObject] = field(default_factory=dict)
     """A node may have more than one."""
-    calls: Mapping[str, CallsObject] = field(default_factory=dict)
-    volcano_backups: Mapping[str, VolcanoBackupObject] = field(default_factory=dict)
-    volcano_configs: Mapping[VolcanoLocation, VolcanoConfigObject] = field(default_factory=dict)
+    calls: Mapping[str, objects.CallsObject] = field(default_factory=dict)
+    volcano_backups: Mapping[str, objects.VolcanoBackupObject] = field(default_factory=dict)
+    volcano_configs: Mapping[objects.VolcanoLocation, objects.VolcanoConfigObject] = field(
+        default_factory=dict
+    )
     """Only configurations that a policy names, or that were edited."""
-    server: ServerFacts | None = None
+    server: objects.ServerFacts | None = None
     """None where nobody needs to know."""
     refusals: Mapping[str, str] = field(default_factory=dict)
     """Name of a DaemonSet, Deployment or Job of ours -> why its pods are not made."""
@@ -79,32 +67,32 @@ class ClusterSnapshot:
         return cluster_traits(self.index(NodeTraits()), self.nodes)
 
     @cached_property
-    def control_planes(self) -> list[NodeObject]:
+    def control_planes(self) -> list[objects.NodeObject]:
         """Control-plane nodes that are not being deleted, in order of their names."""
         return [
             node for node in self.traits.hosts if CONTROL_PLANE_LABEL in node.labels and not node.deleting
         ]
 
     @cached_property
-    def extender_pods(self) -> Mapping[str, PodObject]:
+    def extender_pods(self) -> Mapping[str, objects.PodObject]:
         """By node name; a ready one where a node has two."""
         pods = [pod for pod in self._few_pods if pod.component == EXTENDER and pod.node]
         return {pod.node: pod for pod in sorted(pods, key=lambda pod: pod.ready)}
 
     @cached_property
-    def dedicated_pods(self) -> list[PodObject]:
+    def dedicated_pods(self) -> list[objects.PodObject]:
         """Pods of our own kube-scheduler."""
         return [pod for pod in self._few_pods if pod.component == SCHEDULER]
 
     @cached_property
-    def _few_pods(self) -> list[PodObject]:
+    def _few_pods(self) -> list[objects.PodObject]:
         """Pods other than plugins, of which every node has one."""
         return [pod for pod in self.pods.values() if pod.component != PLUGIN]
 
     @cached_property
-    def jobs_by_node(self) -> Mapping[str, list[JobObject]]:
+    def jobs_by_node(self) -> Mapping[str, list[objects.JobObject]]:
         """Node name -> the runs of hostctl there, the oldest first; failed and complete as hostctl ended."""
-        jobs: dict[str, list[JobObject]] = {}
+        jobs: dict[str, list[objects.JobObject]] = {}
         for job in sorted(self.jobs.values(), key=lambda job: job.sequence):
             jobs.setdefault(job.node, []).append(job.as_hostctl_said(self.pod_of_job(job.name)))
         return jobs
@@ -114,16 +102,16 @@ class ClusterSnapshot:
         """Names of nodes that people have declared lost for ever."""
         return frozenset().union(*(policy.let_go for policy in self.policies.values()))
 
-    def labelled_nodes(self, policy: str) -> list[NodeObject]:
+    def labelled_nodes(self, policy: str) -> list[objects.NodeObject]:
         """Nodes with a label of ``policy``."""
         return [node for node in self.nodes.values() if node.named_policy == policy != ""]
 
-    def share_nodes_of(self, policy: str) -> list[ShareNodeObject]:
+    def share_nodes_of(self, policy: str) -> list[objects.ShareNodeObject]:
         return [share for share in self.share_nodes.values() if share.policy == policy]
 
-    def pod_of_job(self, job: str) -> PodObject | None:
+    def pod_of_job(self, job: str) -> objects.PodObject | None:
         return next((pod for pod in self._few_pods if pod.job == job), None)
 
 
-def oldest_first(policies: Iterable[PolicyObject]) -> list[PolicyObject]:
+def oldest_first(policies: Iterable[objects.PolicyObject]) -> list[objects.PolicyObject]:
     return sorted(policies, key=lambda policy: policy.precedence)

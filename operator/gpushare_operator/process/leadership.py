@@ -1,8 +1,8 @@
-"""Which of several operators is at work: the one that has the Lease. The others stand by.
+"""Which of several operators is at work: the holder of the Lease. The others stand by.
 
-What surely nobody else may do beside us is decided by one sum. A write is sent only while the Lease lasts
-for twice the time that one may take: once until it is sent or given up here, once until the API server has
-carried it out or given it up there.
+So that no two operators write at the same time, a write is sent only while the Lease lasts for twice the time
+that a write may take: once until it is sent or given up here, once until the API server has carried it out or
+given it up there.
 """
 
 import asyncio
@@ -22,27 +22,27 @@ from gpushare_core.text.json_object import Json
 
 LEASE_NAME = "gpushare-operator"
 LEASE_SECONDS = 30
-"""By default. Whoever stands by goes to work so long after the other one vanished."""
+"""By default. So long after one operator has vanished another takes over."""
 FEWEST_LEASE_SECONDS = 6
-"""Less, and a busy API server answers too late."""
+"""With less a busy API server answers too late."""
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class LeaseTimes:
-    """Seconds, all derived from how long the Lease lasts."""
+    """In seconds, all derived from the Lease's duration."""
 
     lease: int = LEASE_SECONDS
 
     @property
     def renew(self) -> float:
-        """Between two renewals; one may fail, and writes go on until the next."""
+        """Between two renewals: one may fail, and writes go on until the next."""
         return self.lease / 6
 
     @property
-    def look(self) -> float:
-        """Between two looks at somebody else's Lease."""
+    def poll(self) -> float:
+        """Between two readings of another operator's Lease."""
         return self.lease / 15
 
     @property
@@ -57,12 +57,12 @@ class LeaseTimes:
 
 
 class LeadershipLostError(Exception):
-    """The Lease has run out, or is somebody else's: this process has to end."""
+    """The Lease has run out, or is another operator's: this process has to end."""
 
 
 @dataclass(slots=True)
 class Leadership:
-    """Whether this operator may write. ``client`` is for the Lease alone: it must not wait for others."""
+    """Whether this operator may write. ``client``: for the Lease, which must not wait for other calls."""
 
     client: KubeClient
     lease: LeaseHolder
@@ -72,16 +72,15 @@ class Leadership:
     waits_for: str = field(default="", init=False)
     """Why it stands by, for people; empty once it is at work."""
     can_take_over: bool = field(default=False, init=False)
-    """While it stands by: whether it sees who is at work. Without the right to, it waits for ever."""
+    """While it stands by: whether it may read the Lease. Otherwise it waits for ever."""
     unclear_until: float = field(default=float("-inf"), init=False)
-    """Until then a write of which no answer came may still take effect."""
+    """Until then a write without an answer may still take effect."""
     _is_lost: bool = field(default=False, init=False)
 
     @classmethod
     def of(
         cls, credentials: Credentials, namespace: str, *, identity: str, times: LeaseTimes | None = None
     ) -> "Leadership":
-        """Returns the leadership of an operator with objects in ``namespace``."""
         times = times or LeaseTimes()
         client = KubeClient(credentials, connections=1)
         lease = LeaseHolder(
@@ -98,12 +97,11 @@ class Leadership:
 
     @property
     def may_write(self) -> bool:
-        """Whether a write that begins now ends before anybody else is at work."""
+        """Whether a write that begins now ends before another operator can be at work."""
         return self.is_at_work and self.lease.lasts(self.times.fence)
 
     @property
     def is_at_work(self) -> bool:
-        """Whether the Lease was won, and not lost since."""
         return bool(self.lease.holding) and not self.waits_for and not self._is_lost
 
     async def win(self) -> None:
@@ -115,15 +113,11 @@ class Leadership:
                 self.waits_for = ""
             except NotHeldError as error:
                 self.can_take_over = not isinstance(error, UnknownHolderError)
-                self._say(str(error))
-                await self.sleep(self.times.look)
+                self._wait_for(str(error))
+                await self.sleep(self.times.poll)
 
     async def keep(self) -> None:
-        """Renews the Lease; returns never.
-
-        Raises:
-            LeadershipLostError: somebody else may be at work.
-        """
+        """Renews the Lease until it raises LeadershipLostError: another operator may be at work."""
         won = self.lease.holding
         try:
             while self.lease.holding == won:
@@ -142,26 +136,26 @@ class Leadership:
                 raise LeadershipLostError(str(error)) from error
 
     async def give_up(self) -> None:
-        """Lets the next operator begin at once, unless a write of ours may still take effect."""
+        """Lets the next operator begin at once, unless a write may still take effect."""
         if self.clock() < self.unclear_until:
-            _log.warning("of a write it is not known how it ended: the Lease has to expire")
+            _log.warning("keeping the Lease until it expires: it is not known how a write ended")
             return
         try:
             await self.lease.release()
         except NotHeldError as error:
             _log.warning("the next operator has to wait until the Lease has expired: %s", error)
 
-    def _say(self, reason: str) -> None:
-        """Once for every holder: what is left of the time changes with each look."""
+    def _wait_for(self, reason: str) -> None:
+        """Logs a reason once for each holder: the time that is left differs at each reading."""
         if reason.split(":")[0] != self.waits_for.split(":")[0]:
             _log.info("standing by: %s", reason)
         self.waits_for = reason
 
 
 class LeaderClient(KubeClient):
-    """Sends writes only as long as ``leadership`` lasts: else it raises ``NotSentError``.
+    """Sends writes only while ``leadership`` lasts; otherwise it raises ``NotSentError``.
 
-    What was begun is ended: a caller that is cancelled does not wait for it, closing the client does.
+    A write that has begun goes on: a cancelled caller does not wait for its end, closing the client does.
     """
 
     def __init__(
@@ -201,12 +195,12 @@ class LeaderClient(KubeClient):
     def _ended(self, task: "asyncio.Task[Json]") -> None:
         self._under_way.discard(task)
         if not task.cancelled():
-            task.exception()  # where nobody waits for it any more
+            task.exception()  # its caller may be cancelled
 
 
 def _may_take_effect(error: BaseException) -> bool:
-    """Returns whether a write that ended with ``error`` may still be carried out: also where the server gave
-    it up (504), for the store may have it by then, or something between gave the server up."""
+    """Returns whether a write that ended with ``error`` may still be carried out. After a 504, too: the store
+    may have it by then, or a proxy gave the server up."""
     if isinstance(error, ApiError):
         return error.status >= HTTPStatus.INTERNAL_SERVER_ERROR
     return not isinstance(error, NotSentError)

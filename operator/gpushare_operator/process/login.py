@@ -1,4 +1,4 @@
-"""Who the operator is at the API server: kubernetes-asyncio reads that, core's client uses it."""
+"""The operator's credentials: kubernetes-asyncio reads them, core's client uses them."""
 
 import logging
 from collections.abc import Callable
@@ -18,10 +18,9 @@ _log = logging.getLogger(__name__)
 
 
 async def login(kubeconfig: Path | None) -> Credentials:
-    """Returns what ``kubeconfig`` says, or what the pod has that this process runs in.
+    """Returns the credentials in ``kubeconfig``, or those of the pod that this process runs in.
 
-    Raises:
-        NoCredentialsError: it does not say enough, or this is no pod with a ServiceAccount.
+    Raises NoCredentialsError: they are not enough, or this is no pod with a ServiceAccount.
     """
     configuration = await _from_kubeconfig(kubeconfig) if kubeconfig else _in_cluster()
     try:
@@ -51,13 +50,11 @@ def _in_cluster() -> Configuration:
 
 
 def credentials_of(configuration: Configuration) -> Credentials:
-    """Returns credentials that ask ``configuration`` for its token at every request.
+    """Returns credentials that ask ``configuration`` for the token at every request.
 
-    Raises:
-        OSError, ValueError: certificates that cannot be read or used.
+    Raises OSError or ValueError: certificates that cannot be read or used.
     """
-
-    # Within a cluster it reads the token anew that the kubelet renews on disk.
+    # In a cluster this reads the token anew, which the kubelet renews on disk.
     refresh: Any = configuration.refresh_api_key_hook
 
     def token() -> str | None:
@@ -76,21 +73,21 @@ def credentials_of(configuration: Configuration) -> Credentials:
 
 
 def _proxy_of_environment(server: str) -> str | None:
-    """Returns what ``HTTPS_PROXY`` and its kin say of ``server``."""
+    """From ``HTTPS_PROXY``, ``NO_PROXY`` and the like."""
     url = urlsplit(server)
     return None if proxy_bypass(url.hostname or "") else getproxies().get(url.scheme)
 
 
 def _refresh(refresh: Callable[[Configuration], None], configuration: Configuration) -> None:
-    """A token that cannot be read for the moment leaves the one before, as with core's own."""
+    """Where the token cannot be read at the moment the one before stays, as with core's credentials."""
     try:
         refresh(configuration)
     except (config.ConfigException, OSError) as error:
-        _log.warning("going on with the token before, the one there now cannot be read: %s", error)
+        _log.warning("cannot read the token, the one before stays in use: %s", error)
 
 
 def _tls_parts(configuration: Configuration) -> TlsParts:
-    """By names of files: what stands in a kubeconfig itself was written into temporary ones."""
+    """kubernetes-asyncio has written certificates from within a kubeconfig into temporary files."""
     return TlsParts(
         authority=_path(configuration.ssl_ca_cert),
         certificate=_path(configuration.cert_file),

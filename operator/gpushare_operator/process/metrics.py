@@ -1,4 +1,4 @@
-"""What Prometheus reads of the operator: its policies, its work, and whether events come."""
+"""The operator's metrics: its policies, its work, and whether watch events come."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -25,7 +25,7 @@ DONE, FAILED = "Done", "Failed"
 
 
 class OperatorMetrics:
-    """Counts what it is told of in ``registry``; ``clock`` is in steady seconds."""
+    """Counters in ``registry``. ``clock``: monotonic seconds."""
 
     def __init__(self, registry: CollectorRegistry, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -54,7 +54,7 @@ class OperatorMetrics:
         self._start_from_zero()
 
     def _start_from_zero(self) -> None:
-        """What appears with 1 shows no increase."""
+        """A counter that first appears with 1 shows no increase."""
         for work in (POLICY_WORK, *WORK.values()):
             self._seconds.labels(work)
             for result in (DONE, FAILED):
@@ -64,12 +64,10 @@ class OperatorMetrics:
             self._lists.labels(kind.plural)
 
     def observed(self, resource: str, event: str | None) -> None:
-        """An event of this plural came; None as its type means that it is part of a list."""
+        """``resource``: plural; ``event``: type of a watch event, None for an object in a list."""
         (self._lists if event is None else self._events).labels(resource).inc()
 
     def measured(self, work: Work) -> Work:
-        """Returns ``work``, measured by the clock."""
-
         async def run(key: str) -> float | None:
             kind, begun, result = WORK.get(key, POLICY_WORK), self._clock(), FAILED
             try:
@@ -90,7 +88,7 @@ def show_figures(
     *,
     is_at_work: Callable[[], bool],
 ) -> None:
-    """Lets ``registry`` show what the policies and the queue are at the moment of reading."""
+    """Registers gauges whose values are read when Prometheus reads them."""
 
     def read() -> Iterator[Sample]:
         yield PLANNED.at(queue.planned)

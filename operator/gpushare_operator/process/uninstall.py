@@ -1,7 +1,7 @@
-"""``gpushare-operator uninstall``: deletes all policies and waits until what they changed is taken back.
+"""``gpushare-operator uninstall``: deletes all policies and waits until their changes are undone.
 
-Without the operator nothing is taken back any more. So the chart runs this before ``helm uninstall`` deletes
-anything, and a failure keeps the operator.
+Without the operator nothing is undone. So the chart runs this before ``helm uninstall`` deletes anything, and
+a failure keeps the operator.
 """
 
 import asyncio
@@ -27,16 +27,15 @@ ADVICE = (
 
 
 class StillThereError(Exception):
-    """Not all policies went in time; the text says which, what is in the way, and what to do."""
+    """Policies are left after the timeout; the text says which, what they wait for, and what to do."""
 
 
 async def uninstall(client: KubeClient, *, timeout: float, report: Report) -> None:
-    """Deletes all policies, those that come meanwhile too, and returns when none is left.
+    """Deletes all policies, new ones too, and returns when none is left.
 
-    Raises:
-        StillThereError: that took longer than ``timeout`` seconds.
+    Raises StillThereError: after ``timeout`` seconds.
     """
-    policies = _Policies(client, report)
+    policies = _RemainingPolicies(client, report)
     try:
         async with asyncio.timeout(timeout):
             if await _is_kind_known(client):
@@ -49,7 +48,7 @@ async def uninstall(client: KubeClient, *, timeout: float, report: Report) -> No
 
 
 async def _is_kind_known(client: KubeClient) -> bool:
-    """Returns False when the API server has no policies at all: following them would never end."""
+    """Returns False when the API server does not know the kind: following it would never end."""
     try:
         await client.get(paths.POLICIES)
     except (ApiError, UnreachableError) as error:
@@ -58,14 +57,13 @@ async def _is_kind_known(client: KubeClient) -> bool:
 
 
 @dataclass(slots=True)
-class _Policies:
-    """The policies that are still there, by name."""
-
+class _RemainingPolicies:
     client: KubeClient
     report: Report
     present: dict[str, Json] = field(default_factory=dict)
+    """By name."""
     deleted: set[str] = field(default_factory=set)
-    """UIDs: what becomes of them is told by the events that follow."""
+    """UIDs of policies whose deletion has begun; watch events report its end."""
 
     def __str__(self) -> str:
         said = (f"policy {name}: {_message(policy)}" for name, policy in self.present.items())
@@ -98,13 +96,13 @@ class _Policies:
                 self.deleted.add(uid)
             except (ApiError, UnreachableError) as error:
                 if isinstance(error, ApiError) and (error.is_not_found or error.is_conflict):
-                    return  # another one has its name by now, or none
+                    return  # it is gone, or another policy has its name
                 self.report(f"cannot delete policy {name} yet: {error}")
                 await backoff.wait(asked_to_wait(error))
 
 
 def _message(policy: Json) -> str:
-    """Returns what its condition Ready says: while a policy goes, what is still there."""
+    """Returns the message of Ready, which says what a deleted policy still waits for."""
     conditions: list[dict[str, Any]] = policy.get("status", {}).get("conditions") or []
     said = [condition["message"] for condition in conditions if condition["type"] == "Ready"]
     return said[0] if said else "the operator has said nothing of it"

@@ -38,7 +38,7 @@ def refused_pods(snapshot: ClusterSnapshot, policy: PolicyObject, namespace: str
     if not refused:
         return []
     what = explained(
-        {f"pods of {name}": printable(why, most_bytes=MAX_BYTES) for name, why in refused.items()}
+        {f"pods of {name}": printable(why, max_bytes=MAX_BYTES) for name, why in refused.items()}
     )
     advice = dict.fromkeys(_advice(why).format(namespace=namespace) for why in refused.values())
     message = f"the API server refuses {what}; {'; '.join(advice)}; {AGAIN}"

@@ -102,7 +102,7 @@ def _units(sums: Mapping[Hashable, int]) -> PolicyUnits:
 
 def _shown(parts: Iterable[str]) -> str:
     """A plugin may write anything as the name of its unit."""
-    return printable(UNIT_SEPARATOR.join(parts), most_bytes=bounds.UNITS)
+    return printable(UNIT_SEPARATOR.join(parts), max_bytes=bounds.UNITS)
 
 
 def _allocated_of_total(sums: Mapping[Hashable, int], kind: str) -> str:

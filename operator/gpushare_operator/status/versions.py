@@ -54,4 +54,4 @@ def _text(numbers: Mapping[str, int]) -> str:
 
 
 def _word(version: str) -> str:
-    return printable(version, most_bytes=bounds.WORD) or UNKNOWN
+    return printable(version, max_bytes=bounds.WORD) or UNKNOWN

@@ -1,4 +1,4 @@
-"""Writes Events on pods."""
+"""Writes Events about pods."""
 
 import logging
 from collections.abc import Callable, Iterable
@@ -15,28 +15,29 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class EventWriter:
-    """Each Event is logged, too: one that cannot be written is only in the log."""
+    """Logs every Event as well: one that cannot be written is in the log alone."""
 
     client: KubeClient
     node: str
     now: Callable[[], datetime]
 
     async def write(self, pod_events: Iterable[PodEvent]) -> None:
-        """An API server that does not answer is tried once, because a round of the plugin waits for it."""
-        is_away = False
+        """After the first request without a response no more are sent: a round of the plugin waits for
+        them."""
+        is_unreachable = False
         for event in pod_events:
             level = logging.WARNING if event.warning else logging.INFO
             _log.log(level, "%s: %s", event.reason, event.note, extra={"pod": str(event.pod)})
-            if not is_away:
-                is_away = not await self._create(event)
+            if not is_unreachable:
+                is_unreachable = not await self._create(event)
 
     async def _create(self, event: PodEvent) -> bool:
-        """Returns whether the API server answered."""
+        """Returns whether the API server responded."""
         body = event.to_json(self.node, self.now())
         try:
             await self.client.create(events(event.pod.namespace), body)
         except (ApiError, UnreachableError) as error:
-            if not (isinstance(error, ApiError) and error.is_conflict):  # a conflict: it is there
+            if not (isinstance(error, ApiError) and error.is_conflict):  # a conflict: it was written before
                 _log.warning("no Event: %s (%s)", event.note, error, extra={"pod": str(event.pod)})
             return isinstance(error, ApiError)
         return True

@@ -35,7 +35,6 @@ class NodeLease:
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
 
     async def run(self) -> None:
-        """Never returns."""
         while True:
             share_node = self.state.share_node
             if share_node is None or not self.serves():

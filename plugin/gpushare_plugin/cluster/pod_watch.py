@@ -20,7 +20,6 @@ from gpushare_plugin.decide.held.pods import FINISHED, Pod, PodName, is_bound_to
 from gpushare_plugin.state import PluginState
 
 CONCURRENT_READS = 8
-"""Specs that are read at the same time."""
 UNDER_WAY_TIMEOUT = 0.5
 """Seconds for which a read under way is waited for: its connection may be dead."""
 SPECS_TIMEOUT = 30.0
@@ -31,8 +30,6 @@ _log = logging.getLogger(__name__)
 
 @dataclass(slots=True, eq=False)
 class _PodRead:
-    """The read of one pod that is under way."""
-
     known: Pod | None = None
     """The pod that had the name when the read began."""
     ended: set[str] = field(default_factory=set)
@@ -59,7 +56,6 @@ class PodWatch:
         self.synced = asyncio.Event()
 
     async def run(self) -> None:
-        """Follows the pods' metadata. Never returns."""
         running = ",".join(f"status.phase!={phase}" for phase in FINISHED)
         selector = f"spec.nodeName={self._state.name},{running}"
         pods = Collection(PODS, field_selector=selector, metadata_only=True)
@@ -68,7 +64,6 @@ class PodWatch:
             self._arrived.set()
 
     async def run_spec_reader(self) -> None:
-        """Reads the specs of pods as they arrive. Never returns."""
         backoff = Backoff(most=BOOKKEEPING_RETRY)
         while True:
             await self._arrived.wait()

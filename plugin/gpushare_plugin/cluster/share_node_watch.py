@@ -28,7 +28,6 @@ class ShareNodeWatch:
         self.synced = asyncio.Event()
 
     async def run(self) -> None:
-        """Follows the GPUShareNode. Never returns."""
         share_node = Collection(SHARE_NODES, field_selector=f"metadata.name={self._state.name}")
         async for event in follow(self._client, share_node):
             self._handle(event)

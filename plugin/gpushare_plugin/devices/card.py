@@ -41,8 +41,6 @@ class Equipment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PhysicalCard:
-    """One card, now."""
-
     uuid: str
     index: int
     memory: int
@@ -70,7 +68,6 @@ class PhysicalCard:
 
     @property
     def is_open(self) -> bool:
-        """Whether it takes new pods."""
         return self.healthy and not self.cordoned
 
 

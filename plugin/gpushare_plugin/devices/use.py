@@ -10,8 +10,6 @@ from gpushare_plugin.devices.card import PhysicalCard
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessUse:
-    """What one process uses of one card."""
-
     card: str
     """UUID."""
     used: int
@@ -35,8 +33,6 @@ class ContainerUse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Use:
-    """What is in use, at one moment."""
-
     cards: Mapping[str, int] = field(default_factory=dict)
     """UUID -> bytes. A card whose use is unknown is left out."""
     processes: Sequence[ProcessUse] = ()
@@ -62,8 +58,6 @@ class Load:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UseQuestion:
-    """What a source is asked."""
-
     cards: Sequence[PhysicalCard]
     by_container: bool
     """Whether the use of processes is asked for, too."""

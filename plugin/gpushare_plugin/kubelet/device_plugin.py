@@ -132,7 +132,7 @@ class DevicePlugin:
 
 def _refusal_text(error: Exception) -> str:
     """The kubelet puts it into the status of the pod."""
-    return printable(str(error), most_bytes=REFUSAL_BYTES)
+    return printable(str(error), max_bytes=REFUSAL_BYTES)
 
 
 def _response(answer: ContainerAnswer) -> api.ContainerAllocateResponse:

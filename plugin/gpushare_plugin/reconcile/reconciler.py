@@ -26,7 +26,7 @@ from gpushare_plugin.state import PluginState
 
 @dataclass(slots=True, kw_only=True)
 class NodeReconciler:
-    """One round is ``reconcile``; repeating it changes nothing."""
+    """A round that is repeated changes nothing."""
 
     state: PluginState
     client: KubeClient
@@ -66,10 +66,9 @@ class NodeReconciler:
         )
 
     async def reconcile(self) -> bool:
-        """Looks at the cards, decides what to offer, repairs annotations, writes the status.
+        """Does one round, or nothing while another plugin serves the node.
 
-        Does nothing while another plugin serves the node. Returns False where something could not be
-        written: it has to be tried again soon.
+        Returns False where something could not be written, which has to be tried again soon.
         """
         if self.registration().displaced:
             self._stand_by()
@@ -84,7 +83,6 @@ class NodeReconciler:
         return await self.write_status() and offered
 
     async def write_status(self) -> bool:
-        """Returns whether the status is as it has to be."""
         return await self._status.write()
 
     async def prepare(self, yield_to_kubelet: Callable[[], Awaitable[None]]) -> None:
@@ -102,8 +100,8 @@ class NodeReconciler:
         await yield_to_kubelet()
 
     def seconds_until_due(self) -> float | None:
-        """Returns the seconds until a round may find something by time alone, such as a card that has been
-        quiet or sick, or books that have differed, for long; None where it will not."""
+        """Returns the seconds until time alone may change something, or None: a card has been sick or quiet
+        for long enough, or a difference of the records has lasted."""
         health = self.state.health
         dues = (
             seconds_until_due(health, now=self.now()) if health else None,

@@ -141,7 +141,7 @@ class StatusWriter:
         return reported_use(recorded, measured, memory) if measured else recorded
 
     def _audited(self, offering: Offering, status: NodeStatus | None) -> list[Difference]:
-        """Returns where the books of this node differ.
+        """Returns the differences of this node's records.
 
         ``status``: the one to be written; None where it is not known what units in use mean.
         """

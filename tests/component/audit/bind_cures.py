@@ -12,7 +12,7 @@ from tests.fakes.books import NOW, Pod
 from tests.fakes.extender_clock import FakeClock
 
 from gpushare_core import allocation_annotation as core_allocation
-from gpushare_core.audit.difference import Kind
+from gpushare_core.audit.difference import DifferenceKind
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.kube.errors import UnreachableError
 from gpushare_core.kube.request import ApiRequest
@@ -83,7 +83,7 @@ def a_filter_call_is_forged(scene: Scene) -> None:
     bind(scene, PodApi(second), only_extender)
     scene.admit(first)
     scene.look()
-    scene.must_not(Kind.OVER_COUNTED)
+    scene.must_not(DifferenceKind.OVER_COUNTED)
     scene.admit_all()
     scene.settle()
 
@@ -112,7 +112,7 @@ def the_answer_to_a_binding_is_lost_while_the_lease_is_elsewhere(scene: Scene) -
     api.before_sending = cut_off
     bind(scene, api, permit)
     scene.cluster.restart_extender()
-    scene.must_not(Kind.OVER_COUNTED)
+    scene.must_not(DifferenceKind.OVER_COUNTED)
     scene.admit_all()
     scene.settle()
 
@@ -140,7 +140,7 @@ def an_annotation_says_its_node_twice(scene: Scene) -> None:
     other = "n2" if pod.node == NODE else NODE
     forged = f'{true[:-1]},"node":"{other}"}}'.replace(f'"{pod.node}-0"', f'"{other}-0"')
     scene.cluster.annotate(pod, {GPUSHARE.allocation_annotation: forged})
-    scene.must_not(Kind.TWO_NODES)
+    scene.must_not(DifferenceKind.TWO_NODES)
     scene.settle()
 
 
@@ -150,7 +150,7 @@ BIND_CURES: Sequence[Cure] = (
         was="A forged filter call made a pod of 12 units count as one (A6)",
         take_out=believe_the_caller,
         provoke=a_filter_call_is_forged,
-        kind=Kind.OVER_COUNTED,
+        kind=DifferenceKind.OVER_COUNTED,
         card="n1-0",
     ),
     Cure(
@@ -158,7 +158,7 @@ BIND_CURES: Sequence[Cure] = (
         was="A Binding was sent again though another extender had bound meanwhile: 24 of 16 (A8)",
         take_out=send_again_whoever_had_the_lease,
         provoke=the_answer_to_a_binding_is_lost_while_the_lease_is_elsewhere,
-        kind=Kind.OVER_COUNTED,
+        kind=DifferenceKind.OVER_COUNTED,
         card="n1-0",
     ),
     Cure(
@@ -166,7 +166,7 @@ BIND_CURES: Sequence[Cure] = (
         was="A plugin could book units on another node by saying `node` twice (A7)",
         take_out=believe_what_is_said_twice,
         provoke=an_annotation_says_its_node_twice,
-        kind=Kind.TWO_NODES,
+        kind=DifferenceKind.TWO_NODES,
         pod="default/pod-1",
     ),
 )

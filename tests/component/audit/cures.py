@@ -15,7 +15,7 @@ from tests.samples.plugin import container
 from tests.samples.pod_shapes import SLICE
 
 from gpushare_core import allocation_annotation as core_allocation
-from gpushare_core.audit.difference import Kind
+from gpushare_core.audit.difference import DifferenceKind
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.kube.errors import ApiError
 from gpushare_core.placement.requests import PodRequest
@@ -48,7 +48,7 @@ class Cure:
     """What was wrong."""
     take_out: Callable[[Patch], None]
     provoke: Callable[[Scene], None]
-    kind: Kind
+    kind: DifferenceKind
     card: str = ""
     """That the auditor has to name; empty where the difference is of no single card."""
     pod: str = ""
@@ -94,7 +94,7 @@ def another_card_comes_first_while_no_status_is_stored(scene: Scene) -> None:
     scene.node.try_round()
     pod = scene.promise(4)
     scene.admit(pod)
-    scene.must_not(Kind.UNKNOWN_UNIT)
+    scene.must_not(DifferenceKind.UNKNOWN_UNIT)
     scene.cluster.refuses_statuses = False
     scene.settle()
 
@@ -247,7 +247,7 @@ def a_pod_is_recreated_under_its_name(scene: Scene) -> None:
     scene.delete_by_force(old)
     scene.cluster.create_again(old)
     scene.look()
-    scene.must_not(Kind.ORPHAN_MARK)
+    scene.must_not(DifferenceKind.ORPHAN_MARK)
     scene.release()
     scene.settle()
 
@@ -337,7 +337,7 @@ def a_list_begun_before_a_bind(scene: Scene) -> None:
     pod = scene.create(12)
     scene.cluster.schedule_unseen(pod)
     scene.cluster.ledger.replace_pods([], begun=begun)
-    scene.must_not(Kind.UNCOUNTED)
+    scene.must_not(DifferenceKind.UNCOUNTED)
     scene.cluster.show(pod)
     scene.admit(pod)
     scene.settle()
@@ -384,7 +384,7 @@ def another_extender_takes_over(scene: Scene) -> None:
     lease._lease = HeldLease()  # type: ignore[assignment]
     run_now(lease.hold())
     cluster.schedule_unseen(scene.create(12))
-    scene.must_not(Kind.OVER_COUNTED)
+    scene.must_not(DifferenceKind.OVER_COUNTED)
     cluster.restart_extender()
     for pod in [*cluster.bound_to(NODE)]:
         cluster.show(pod)
@@ -478,7 +478,7 @@ CURES: Sequence[Cure] = (
         was="A policy applied anew laid its cards out anew: IDs in use meant another card (issue 7, A1)",
         take_out=believe_no_granted_units,
         provoke=policy_applied_anew_with_a_larger_card,
-        kind=Kind.ENVIRONMENT_DIFFERS,
+        kind=DifferenceKind.ENVIRONMENT_DIFFERS,
         pod="default/pod-2",
     ),
     Cure(
@@ -486,7 +486,7 @@ CURES: Sequence[Cure] = (
         was="The kubelet had a list whose meaning no status told (A2)",
         take_out=send_before_it_is_recorded,
         provoke=another_card_comes_first_while_no_status_is_stored,
-        kind=Kind.UNKNOWN_UNIT,
+        kind=DifferenceKind.UNKNOWN_UNIT,
         pod="default/pod-1",
     ),
     Cure(
@@ -494,7 +494,7 @@ CURES: Sequence[Cure] = (
         was="A new unit gave the IDs that pods held another size",
         take_out=change_the_unit_under_pods,
         provoke=unit_changes_while_a_pod_runs,
-        kind=Kind.ENVIRONMENT_DIFFERS,
+        kind=DifferenceKind.ENVIRONMENT_DIFFERS,
         pod="default/pod-2",
     ),
     Cure(
@@ -502,7 +502,7 @@ CURES: Sequence[Cure] = (
         was="Cards that were not found any more gave their numbers to others (A1)",
         take_out=let_cards_move,
         provoke=a_card_vanishes_under_pods,
-        kind=Kind.ENVIRONMENT_DIFFERS,
+        kind=DifferenceKind.ENVIRONMENT_DIFFERS,
         pod="default/pod-1",
     ),
     Cure(
@@ -510,7 +510,7 @@ CURES: Sequence[Cure] = (
         was="A card that changed its size moved the numbers of those after it",
         take_out=let_cards_move,
         provoke=a_card_grows_under_pods,
-        kind=Kind.ENVIRONMENT_DIFFERS,
+        kind=DifferenceKind.ENVIRONMENT_DIFFERS,
         pod="default/pod-2",
     ),
     Cure(
@@ -518,7 +518,7 @@ CURES: Sequence[Cure] = (
         was="Cards found in another order swapped their numbers",
         take_out=let_indices_shift,
         provoke=cards_are_found_in_another_order,
-        kind=Kind.ENVIRONMENT_DIFFERS,
+        kind=DifferenceKind.ENVIRONMENT_DIFFERS,
         pod="default/pod-1",
     ),
     Cure(
@@ -526,7 +526,7 @@ CURES: Sequence[Cure] = (
         was="A pod whose ordinary init containers alone ask was being admitted for ever (A3)",
         take_out=believe_pod_resources_alone,
         provoke=an_init_container_alone_has_units,
-        kind=Kind.UNCOUNTED,
+        kind=DifferenceKind.UNCOUNTED,
         card="n1-0",
     ),
     Cure(
@@ -534,7 +534,7 @@ CURES: Sequence[Cure] = (
         was="After the loss of a checkpoint units in use were given out again: 20 of 16 (A4)",
         take_out=forget_what_the_kubelet_forgets,
         provoke=checkpoint_lost_under_a_pod,
-        kind=Kind.OVER_CAPACITY,
+        kind=DifferenceKind.OVER_CAPACITY,
         card="n1-0",
     ),
     Cure(
@@ -542,7 +542,7 @@ CURES: Sequence[Cure] = (
         was="A pod whose spec could not be read counted for nothing, and had counted as an orphan before",
         take_out=leave_out_what_is_not_complete,
         provoke=a_pod_that_the_kubelet_showed_first_cannot_be_read,
-        kind=Kind.RELEASED_EARLY,
+        kind=DifferenceKind.RELEASED_EARLY,
         card="n1-0",
         pod="default/pod-1",
     ),
@@ -551,7 +551,7 @@ CURES: Sequence[Cure] = (
         was="A pod deleted by force left the books while the kubelet had its units (A5)",
         take_out=forget_orphans,
         provoke=a_pod_deleted_by_force,
-        kind=Kind.UNCOUNTED,
+        kind=DifferenceKind.UNCOUNTED,
         card="n1-0",
     ),
     Cure(
@@ -559,7 +559,7 @@ CURES: Sequence[Cure] = (
         was="The extender counted annotations alone, and promised an orphan's units (A5)",
         take_out=count_annotations_alone,
         provoke=a_pod_deleted_by_force,
-        kind=Kind.UNCOUNTED,
+        kind=DifferenceKind.UNCOUNTED,
         card="n1-0",
     ),
     Cure(
@@ -567,7 +567,7 @@ CURES: Sequence[Cure] = (
         was="A pod that left before its plugin told of it was free at once: 24 of 16 were promised (A5)",
         take_out=free_at_once_what_left,
         provoke=a_pod_deleted_by_force_as_soon_as_it_is_admitted,
-        kind=Kind.RELEASED_EARLY,
+        kind=DifferenceKind.RELEASED_EARLY,
         card="n1-0",
         pod="default/pod-1",
     ),
@@ -576,7 +576,7 @@ CURES: Sequence[Cure] = (
         was="A recreated web-0 was taken for its predecessor, whose units it did not have (A5)",
         take_out=know_pods_by_name,
         provoke=a_pod_is_recreated_under_its_name,
-        kind=Kind.RELEASED_EARLY,
+        kind=DifferenceKind.RELEASED_EARLY,
         card="n1-1",
         pod="default/pod-2",
     ),
@@ -585,7 +585,7 @@ CURES: Sequence[Cure] = (
         was="Two pods of one size that came out swapped stayed on each other's card in two books of four",
         take_out=leave_annotations_as_they_are,
         provoke=two_pods_are_swapped,
-        kind=Kind.SHARES_DIFFER,
+        kind=DifferenceKind.SHARES_DIFFER,
         pod="default/pod-1",
     ),
     Cure(
@@ -593,7 +593,7 @@ CURES: Sequence[Cure] = (
         was="While a pod ended the kubelet offered the units of one that was being admitted",
         take_out=take_what_the_kubelet_calls_free,
         provoke=the_kubelet_forgets_for_a_moment,
-        kind=Kind.GRANTED_TWICE,
+        kind=DifferenceKind.GRANTED_TWICE,
         pod="default/pod-2",
     ),
     Cure(
@@ -601,7 +601,7 @@ CURES: Sequence[Cure] = (
         was="A copy of a pod counted with the other's annotation (A7, B13)",
         take_out=believe_any_annotation,
         provoke=a_copy_of_another_pod,
-        kind=Kind.FORGED,
+        kind=DifferenceKind.FORGED,
         pod="default/pod-2",
     ),
     Cure(
@@ -609,7 +609,7 @@ CURES: Sequence[Cure] = (
         was="An annotation that named another node freed the units where the pod runs (A7)",
         take_out=believe_where_an_annotation_says,
         provoke=an_annotation_is_forged_to_another_node,
-        kind=Kind.RELEASED_EARLY,
+        kind=DifferenceKind.RELEASED_EARLY,
         card="n1-0",
         pod="default/pod-1",
     ),
@@ -618,7 +618,7 @@ CURES: Sequence[Cure] = (
         was="A list that had begun before a bind ended made the extender forget it",
         take_out=forget_what_a_list_missed,
         provoke=a_list_begun_before_a_bind,
-        kind=Kind.UNCOUNTED,
+        kind=DifferenceKind.UNCOUNTED,
         card="n1-0",
         pod="default/pod-1",
     ),
@@ -627,7 +627,7 @@ CURES: Sequence[Cure] = (
         was="Before the next list the kubelet gave a card of mode Mixed to a second class",
         take_out=serve_whoever_asks,
         provoke=two_classes_before_the_list_follows,
-        kind=Kind.TWO_CLASSES,
+        kind=DifferenceKind.TWO_CLASSES,
         card="n1-0",
     ),
     Cure(
@@ -635,7 +635,7 @@ CURES: Sequence[Cure] = (
         was="A reservation stranded by an internal error was kept for ever (A13)",
         take_out=keep_reservations_for_ever,
         provoke=a_bind_ends_in_a_defect,
-        kind=Kind.RESERVED,
+        kind=DifferenceKind.RESERVED,
         card="n1-0",
         pod="default/lost",
     ),
@@ -644,7 +644,7 @@ CURES: Sequence[Cure] = (
         was="Two extenders promised one card: 24 of 16 (A8)",
         take_out=bind_without_reading_again,
         provoke=another_extender_takes_over,
-        kind=Kind.OVER_COUNTED,
+        kind=DifferenceKind.OVER_COUNTED,
         card="n1-0",
     ),
     Cure(
@@ -652,7 +652,7 @@ CURES: Sequence[Cure] = (
         was="The deletion of web-0 that was told late made the plugin forget the next web-0 (A5)",
         take_out=forget_by_name,
         provoke=the_end_of_a_pod_is_told_late,
-        kind=Kind.ORPHAN_MARK,
+        kind=DifferenceKind.ORPHAN_MARK,
         card="n1-0",
         pod="default/pod-1",
     ),
@@ -661,7 +661,7 @@ CURES: Sequence[Cure] = (
         was="A plugin that started while the kubelet was away wrote that nobody has anything (issue 10)",
         take_out=believe_that_nobody_has_anything,
         provoke=the_plugin_starts_while_the_kubelet_is_away,
-        kind=Kind.RELEASED_EARLY,
+        kind=DifferenceKind.RELEASED_EARLY,
         card="n1-0",
         pod="default/pod-1",
     ),
@@ -670,7 +670,7 @@ CURES: Sequence[Cure] = (
         was="A kubelet that was restarted lists nobody at first: all its units looked free (issue 10)",
         take_out=believe_every_list,
         provoke=a_restarted_kubelet_lists_nobody_at_first,
-        kind=Kind.RELEASED_EARLY,
+        kind=DifferenceKind.RELEASED_EARLY,
         card="n1-0",
         pod="default/pod-1",
     ),

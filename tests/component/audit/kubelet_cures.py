@@ -12,7 +12,7 @@ from tests.samples.plugin import container
 from tests.samples.pod_shapes import CARD, MEMORY, SLICE
 
 from gpushare_core.api.names import MIRROR_ANNOTATION
-from gpushare_core.audit.difference import Kind
+from gpushare_core.audit.difference import DifferenceKind
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.dialects.table import RESOURCES
 from gpushare_extender.ledger.node_ledger import NodeLedger
@@ -69,7 +69,7 @@ def a_pod_is_deleted_by_force_between_its_containers_admissions(scene: Scene) ->
     scene.try_to_be_promised(12)
     scene.node.admit_container(pod, "side")
     scene.look()
-    scene.must_not(Kind.OVER_COUNTED)
+    scene.must_not(DifferenceKind.OVER_COUNTED)
     scene.release()
     scene.admit_all()
     scene.settle()
@@ -250,7 +250,7 @@ def it_forgets_two_pods_and_starts_one_anew(scene: Scene) -> None:
     with suppress(NothingFitsError):
         scene.node.admit_container(younger, "main")
         scene.node.kubelet.forgotten.discard(younger.name)
-    scene.must_not(Kind.OVER_CAPACITY)
+    scene.must_not(DifferenceKind.OVER_CAPACITY)
     for pod in (older, younger):
         scene.delete_by_force(pod)
     scene.release()
@@ -305,7 +305,7 @@ KUBELET_CURES: Sequence[Cure] = (
         was="A container of a pod on two cards restarted, and was given what another one ran with: 19 of 16",
         take_out=give_a_container_what_others_of_its_pod_run_with,
         provoke=it_forgets_a_pod_on_two_cards_and_starts_one_container_anew,
-        kind=Kind.OVER_CAPACITY,
+        kind=DifferenceKind.OVER_CAPACITY,
         card="n1-0",
     ),
     Cure(
@@ -313,7 +313,7 @@ KUBELET_CURES: Sequence[Cure] = (
         was="A restarting container of 16 units got those of another pod: 32 of 16 (issue 10)",
         take_out=believe_the_likeliest_pod,
         provoke=it_forgets_two_pods_and_starts_one_anew,
-        kind=Kind.OVER_CAPACITY,
+        kind=DifferenceKind.OVER_CAPACITY,
         card="n1-0",
     ),
     Cure(
@@ -321,7 +321,7 @@ KUBELET_CURES: Sequence[Cure] = (
         was="A kubelet lost its checkpoint: who had no annotation counted nothing, 20 of 16 (issue 10)",
         take_out=believe_a_kubelet_that_has_lost_its_checkpoint,
         provoke=it_forgets_a_pod_without_annotation,
-        kind=Kind.OVER_CAPACITY,
+        kind=DifferenceKind.OVER_CAPACITY,
         card="n1-0",
     ),
     Cure(
@@ -329,7 +329,7 @@ KUBELET_CURES: Sequence[Cure] = (
         was="A kubelet forgot a pod of which the plugin had not heard, but of its namesake: 20 of 16",
         take_out=believe_the_api_server_that_a_name_is_the_older_pods,
         provoke=it_forgets_the_newer_of_two_pods_of_a_name,
-        kind=Kind.OVER_CAPACITY,
+        kind=DifferenceKind.OVER_CAPACITY,
         card="n1-0",
     ),
     Cure(
@@ -337,7 +337,7 @@ KUBELET_CURES: Sequence[Cure] = (
         was="Who said to be the mirror of a pod that its kubelet forgot made the plugin forget it: 20 of 16",
         take_out=believe_whoever_says_to_be_a_mirror,
         provoke=it_forgets_a_pod_and_another_one_says_to_be_its_mirror,
-        kind=Kind.OVER_CAPACITY,
+        kind=DifferenceKind.OVER_CAPACITY,
         card="n1-0",
     ),
     Cure(
@@ -345,7 +345,7 @@ KUBELET_CURES: Sequence[Cure] = (
         was="The same where the plugin was restarted, too: nobody read the record (issue 10)",
         take_out=believe_no_record,
         provoke=it_forgets_a_pod_whose_annotation_went,
-        kind=Kind.OVER_CAPACITY,
+        kind=DifferenceKind.OVER_CAPACITY,
         card="n1-0",
     ),
     Cure(
@@ -353,7 +353,7 @@ KUBELET_CURES: Sequence[Cure] = (
         was="The same in mode Mixed: the card was given to a second class (issue 10)",
         take_out=believe_no_record,
         provoke=it_forgets_that_a_card_serves_a_class,
-        kind=Kind.TWO_CLASSES,
+        kind=DifferenceKind.TWO_CLASSES,
         card="n1-0",
     ),
     Cure(
@@ -361,7 +361,7 @@ KUBELET_CURES: Sequence[Cure] = (
         was="A pod that asked besides for a class its node does not offer counted twice: 24 of 16 (issue 10)",
         take_out=count_forgotten_units_beside_those_that_are_seen,
         provoke=a_pod_asks_besides_for_a_class_that_the_node_does_not_offer,
-        kind=Kind.OVER_CAPACITY,
+        kind=DifferenceKind.OVER_CAPACITY,
         card="n1-0",
     ),
     Cure(
@@ -369,7 +369,7 @@ KUBELET_CURES: Sequence[Cure] = (
         was="A pod deleted by force between two containers' admissions freed what the second got (issue 10)",
         take_out=believe_the_first_container_for_all,
         provoke=a_pod_is_deleted_by_force_between_its_containers_admissions,
-        kind=Kind.OVER_COUNTED,
+        kind=DifferenceKind.OVER_COUNTED,
         card="n1-0",
     ),
     Cure(
@@ -377,7 +377,7 @@ KUBELET_CURES: Sequence[Cure] = (
         was="A pod deleted by force right after a kubelet had admitted it and gone away had nothing any more",
         take_out=believe_the_last_answer_alone,
         provoke=a_kubelet_falls_silent_when_it_has_admitted_a_pod,
-        kind=Kind.RELEASED_EARLY,
+        kind=DifferenceKind.RELEASED_EARLY,
         card="n1-0",
         pod="default/pod-1",
     ),
@@ -386,7 +386,7 @@ KUBELET_CURES: Sequence[Cure] = (
         was="While PodResources were silent a card of mode Mixed was given to a second class (issue 8)",
         take_out=forget_what_was_answered_in_silence,
         provoke=two_classes_while_the_kubelet_is_silent,
-        kind=Kind.TWO_CLASSES,
+        kind=DifferenceKind.TWO_CLASSES,
         card="n1-0",
     ),
 )

@@ -9,7 +9,7 @@ from tests.fakes.books_cluster import GI, Cluster
 from tests.samples.plugin import container
 from tests.samples.pod_shapes import MEMORY
 
-from gpushare_core.audit.difference import Difference, Kind
+from gpushare_core.audit.difference import Difference, DifferenceKind
 from gpushare_core.audit.differences import differences, released_early
 from gpushare_core.audit.records import ClusterRecords
 from gpushare_core.text.json_object import Json
@@ -133,7 +133,7 @@ class Scene:
         self.step()
         self.seen += self.differences()
 
-    def must_not(self, *kinds: Kind) -> None:
+    def must_not(self, *kinds: DifferenceKind) -> None:
         """At this moment the extender decides by its book: these kinds must not be."""
         self.seen += [difference for difference in self.differences() if difference.kind in kinds]
 

@@ -12,8 +12,7 @@ from tests.fakes.black_hole import black_hole, silent_behind_dead
 from tests.fakes.extender_keys import KeyFolder, caller_tls
 from tests.fakes.system_tls import system_tls
 
-from gpushare_core.kube.transport.direct import ConnectionPool
-from gpushare_core.kube.transport.server import HttpServer
+from gpushare_core.kube.transport.direct import ConnectionPool, HttpServer
 from gpushare_core.kube.transport.transport import BrokenError, NotConnectedError
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
@@ -50,9 +49,9 @@ class Peer:
         """Answers one request with each, then waits for the other side to end the connection."""
 
         async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            for each in answers:
+            for answer in answers:
                 await self.request(reader)
-                writer.write(each)
+                writer.write(answer)
             await reader.read()
 
         return answer
@@ -61,9 +60,9 @@ class Peer:
         """The same, and ends it by itself."""
 
         async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            for each in answers:
+            for answer in answers:
                 await self.request(reader)
-                writer.write(each)
+                writer.write(answer)
 
         return answer
 
@@ -262,7 +261,7 @@ async def test_an_address_that_does_not_answer_is_not_waited_for(monkeypatch: py
         with black_hole() as dead:
             loop = asyncio.get_running_loop()
             alive = calls.server.host, calls.server.port
-            found = [next(iter(await loop.getaddrinfo(*each, type=1))) for each in (dead, alive)]
+            found = [next(iter(await loop.getaddrinfo(*address, type=1))) for address in (dead, alive)]
 
             async def addresses(*_: object, **__: object) -> object:
                 return found

@@ -209,7 +209,7 @@ def test_an_error_that_ends_a_thread(capsys: pytest.CaptureFixture[str]) -> None
     thread = threading.Thread(target=fail, name="cards")
     thread.start()
     thread.join()
-    assert "the thread cards ends by an error" in written.getvalue()
+    assert "an error ends the thread cards" in written.getvalue()
     assert "GPU-\\u0000" in written.getvalue()
     assert hidden_in(written.getvalue(), but="\n") == set()
     assert capsys.readouterr().err == ""
@@ -273,11 +273,11 @@ def _texts(told: Any) -> Iterator[str]:
     if isinstance(told, str):
         yield told
     elif isinstance(told, dict):
-        for each in told.values():
-            yield from _texts(each)
+        for part in told.values():
+            yield from _texts(part)
     elif isinstance(told, list):
-        for each in told:
-            yield from _texts(each)
+        for part in told:
+            yield from _texts(part)
 
 
 class RefusedError(Exception):

@@ -167,7 +167,7 @@ async def test_the_token_is_read_anew_for_every_request(api: FakeApi, client: Ku
     await client.get(PODS)
     api.bearer = "renewed"
     await client.get(PODS)
-    assert [each.token for each in api.seen] == ["first", "renewed"]
+    assert [request.token for request in api.seen] == ["first", "renewed"]
 
 
 async def test_a_password_goes_out_as_it_is(api: FakeApi) -> None:
@@ -190,7 +190,7 @@ async def test_a_write_that_is_sent_elsewhere_is_not_done(api: FakeApi) -> None:
         with pytest.raises(ApiError) as caught:
             await client.create(PODS, {})
     assert caught.value.status == 302
-    assert [each.method for each in api.seen] == ["POST"]
+    assert [request.method for request in api.seen] == ["POST"]
 
 
 @pytest.mark.parametrize("method", ["PUT", "DELETE", "PATCH"])
@@ -201,7 +201,7 @@ async def test_a_write_of_which_nobody_knows_is_sent_once(api: FakeApi, method: 
         await client.get(PODS)
         with pytest.raises(UnreachableError):
             await client.send(ApiRequest(method=method, path=PODS, body={}))
-    assert [each.method for each in api.seen] == ["GET", method]
+    assert [request.method for request in api.seen] == ["GET", method]
 
 
 async def test_reading_by_a_proxy_is_tried_once_more_where_a_connection_ends(api: FakeApi) -> None:
@@ -256,7 +256,7 @@ async def test_a_server_may_be_named_with_a_slash_at_its_end(api: FakeApi) -> No
     async with KubeClient(with_slash) as client:
         await client.get(PODS)
         assert await lines_of(client) == [b'{"a": 1}']
-    assert [each.path for each in api.seen] == [PODS, PODS]
+    assert [request.path for request in api.seen] == [PODS, PODS]
 
 
 def _no_token() -> str:

@@ -143,10 +143,10 @@ async def test_watches_that_began_together_do_not_end_together(
     seen = Seen(follow(client, COLLECTION, follower=follower))
     await seen.listed()
     waiting = asyncio.create_task(seen.next())
-    await api.wait_for("three watches", lambda: sum(each.is_watch for each in api.seen) >= 3)
+    await api.wait_for("three watches", lambda: sum(request.is_watch for request in api.seen) >= 3)
     api.put(PODS, pod("second"))
     await waiting
-    lasting = [int(each.query["timeoutSeconds"]) for each in api.seen if each.is_watch]
+    lasting = [int(request.query["timeoutSeconds"]) for request in api.seen if request.is_watch]
     assert lasting[:3] == [WATCH_SECONDS, WATCH_SECONDS * 3 // 2, WATCH_SECONDS * 2]
 
 
@@ -155,10 +155,13 @@ async def test_bookmarks_move_the_point_to_resume_from(api: FakeApi, seen: Seen)
     await seen.listed()
     api.version = 4711
     waiting = asyncio.create_task(seen.next())
-    await api.wait_for("the watch to be resumed", lambda: sum(each.is_watch for each in api.seen) >= 3)
+    await api.wait_for("the watch to be resumed", lambda: sum(request.is_watch for request in api.seen) >= 3)
     api.put(PODS, pod("second"))
     await waiting
-    assert [each.query["resourceVersion"] for each in api.seen if each.is_watch][1:3] == ["4711", "4711"]
+    assert [request.query["resourceVersion"] for request in api.seen if request.is_watch][1:3] == [
+        "4711",
+        "4711",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -175,7 +178,7 @@ async def test_a_broken_watch_resumes_without_a_new_list(api: FakeApi, seen: See
     assert await seen.listed() == ["first"]
     api.put(PODS, pod("second"))
     assert await seen.changed() == ("ADDED", "second")
-    assert sum(not each.is_watch for each in api.seen) == 1
+    assert sum(not request.is_watch for request in api.seen) == 1
 
 
 async def test_a_watch_that_is_silently_dead_is_noticed_after_a_missing_bookmark(
@@ -193,10 +196,10 @@ async def test_a_watch_that_is_silently_dead_is_noticed_after_a_missing_bookmark
     api.fail("GET", PODS, dead, watch=True)
     assert await seen.listed() == ["first"]
     waiting = asyncio.create_task(seen.next())
-    await api.wait_for("the watch resumed", lambda: sum(each.is_watch for each in api.seen) >= 2)
+    await api.wait_for("the watch resumed", lambda: sum(request.is_watch for request in api.seen) >= 2)
     api.put(PODS, pod("second"))
     await waiting
-    assert sum(not each.is_watch for each in api.seen) == 1
+    assert sum(not request.is_watch for request in api.seen) == 1
 
 
 def doubting(delays: Delays) -> tuple[Follower, Callable[[], None]]:
@@ -248,10 +251,10 @@ async def test_whether_the_server_has_come_to_the_point_is_asked_once_per_silenc
     api.fail("GET", PODS, stream(), stream(), watch=True)
     wait()
     api.end_watches()
-    await api.wait_for("four watches", lambda: sum(each.is_watch for each in api.seen) >= 4)
+    await api.wait_for("four watches", lambda: sum(request.is_watch for request in api.seen) >= 4)
     api.put(PODS, pod("second"))
     assert await waiting == ("ADDED", "second")
-    assert [each.query["limit"] for each in api.seen if not each.is_watch] == ["500", "1", "1"], (
+    assert [request.query["limit"] for request in api.seen if not request.is_watch] == ["500", "1", "1"], (
         "the 503 was no answer, and what is there was not listed again"
     )
 

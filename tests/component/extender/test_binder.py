@@ -683,7 +683,7 @@ class TestWhatKubeSchedulerHasShown:
     @pytest.fixture(autouse=True)
     def shown(self, api: FakeApi, binder: Binder, ledger: Ledger) -> None:
         version = PodVersion(api.pod("a")["metadata"]["resourceVersion"])
-        binder.expected.put("uid-a", pod_request(4), proven=ledger.resources, version=version)
+        binder.expected.put("uid-a", pod_request(4), authenticated=ledger.resources, version=version)
 
     def reads(self, api: FakeApi) -> int:
         return len(api.requests("GET", POD))

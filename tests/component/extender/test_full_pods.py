@@ -55,7 +55,7 @@ def filled(*, room: int) -> Json:
 def shown(api: FakeApi, binder: Binder) -> None:
     """kube-scheduler has asked for nodes for the pod as it is."""
     version = PodVersion(api.pod("a")["metadata"]["resourceVersion"])
-    binder.expected.put("uid-a", pod_request(4), proven=binder.ledger.resources, version=version)
+    binder.expected.put("uid-a", pod_request(4), authenticated=binder.ledger.resources, version=version)
 
 
 def used(ledger: Ledger) -> int:

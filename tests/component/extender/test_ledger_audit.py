@@ -11,7 +11,7 @@ from tests.fakes.extender_clock import FakeClock, HandClock
 from tests.samples.extender import pod_update, reporting, share_node
 
 from gpushare_core.api.names import BOOKS_LEASE
-from gpushare_core.audit.difference import Difference, Kind
+from gpushare_core.audit.difference import Difference, DifferenceKind
 from gpushare_core.audit.extender_report import (
     BELIEVED_FOR,
     ExtenderReport,
@@ -165,7 +165,9 @@ async def test_it_runs_by_itself(audited: Audited) -> None:
 
 
 def difference(pod: str = "default/a") -> Difference:
-    return Difference(node="n1", kind=Kind.SHARES_DIFFER, pod=pod, sentence=f"{pod} : 4 units here, 0 there")
+    return Difference(
+        node="n1", kind=DifferenceKind.SHARES_DIFFER, pod=pod, sentence=f"{pod} : 4 units here, 0 there"
+    )
 
 
 class Reporting:

@@ -30,7 +30,7 @@ from gpushare_hostctl.errors import NeedsPersonError, RetryableError, RolledBack
 from gpushare_hostctl.host import system_calls
 from gpushare_hostctl.host.files import HostFiles
 from gpushare_hostctl.host.scheduler_waiter import INTERVAL
-from gpushare_hostctl.report import RunResult
+from gpushare_hostctl.report import Report
 
 HTTPS_EXTENDER = replace(EXTENDER, url="https://127.0.0.1:32766")
 OTHER_EXTENDER = replace(EXTENDER, url="http://127.0.0.1:40000")
@@ -952,7 +952,7 @@ def test_whatever_is_lost_installing_keeps_their_configuration(
 
 @pytest.mark.parametrize("run", [FakeNode.install, FakeNode.restore])
 def test_a_configuration_that_only_a_backup_knows_needs_a_person(
-    tmp_path: Path, run: Callable[[FakeNode], RunResult]
+    tmp_path: Path, run: Callable[[FakeNode], Report]
 ) -> None:
     node = FakeNode(tmp_path, WITH_CONFIG)
     node.install()

@@ -145,7 +145,7 @@ async def running(tmp_path: Path, unused_port: int) -> AsyncIterator[Running]:
         ),
         pytest.param([within_watches(status) for status in (403, 410, 500)], id="ERROR within watches"),
         pytest.param(
-            [on_reads(each) for each in (Manner.CLOSED, Manner.TRUNCATED, Manner.RESET, Manner.SILENT)],
+            [on_reads(manner) for manner in (Manner.CLOSED, Manner.TRUNCATED, Manner.RESET, Manner.SILENT)],
             id="broken reads",
         ),
     ],

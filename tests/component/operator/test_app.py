@@ -173,7 +173,7 @@ async def test_prometheus_reads_policies_and_the_operators_work(
     done = [
         line for line in lines if line.startswith("gpushare_operator_reconciles_total") and "policy" in line
     ]
-    assert any('result="Done"' in each and not each.endswith(" 0.0") for each in done)
+    assert any('result="Done"' in line and not line.endswith(" 0.0") for line in done)
 
 
 async def read_metrics(port: int) -> list[str]:

@@ -156,7 +156,7 @@ def test_never_two_schedulers_are_edited_at_a_time(
     cluster.broken = {"install": broken, "restore": broken}
     running: list[int] = []
     cluster.api.on_change = lambda *_: running.append(
-        sum("status" not in each for each in cluster.api.of(JOBS).values())
+        sum("status" not in job for job in cluster.api.of(JOBS).values())
     )
     apply(cluster, "default")
     for writes in before:
@@ -504,8 +504,8 @@ async def test_wherever_it_dies_no_daemon_set_keeps_the_label_of_its_first_write
     assert written == {True, False}
     left = [
         name
-        for name, each in cluster.api.of(DAEMON_SETS).items()
-        if COMPARE_LABEL in each["metadata"]["labels"]
+        for name, daemon_set in cluster.api.of(DAEMON_SETS).items()
+        if COMPARE_LABEL in daemon_set["metadata"]["labels"]
     ]
     assert left == []
 

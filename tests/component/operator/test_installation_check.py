@@ -68,7 +68,7 @@ async def test_what_works_is_said(cluster: Cluster) -> None:
 
 async def test_it_changes_nothing(cluster: Cluster) -> None:
     await checked(cluster)
-    assert [(each.method, each.path, each.params["dryRun"]) for each in cluster.asked] == [
+    assert [(request.method, request.path, request.params["dryRun"]) for request in cluster.asked] == [
         ("POST", paths.POLICIES, "All")
     ] * 2
 

@@ -92,7 +92,7 @@ async def test_nodes_that_are_refused_do_not_keep_the_others_from_their_turn(clu
     """As many as a round holds, and refused for ever: they came first again each time that the queue came
     back, and no other node ever got anything."""
     refused = [f"{paths.SHARE_NODES}/{name}" for name in NODES[:MOST]]
-    cluster.api.refuse = lambda write: any(each in write for each in refused)
+    cluster.api.refuse = lambda write: any(name in write for name in refused)
     operator = Operator(cluster)
     await operator.resync()
     for _ in range(8):
@@ -109,7 +109,7 @@ async def test_what_is_written_of_many_nodes_at_once_is_one_line_of_the_log(
     caplog.set_level(logging.INFO)
     await converge(cluster)
     lines = [record.getMessage() for record in caplog.records]
-    (line,) = [each for each in lines if "GPUShareNode gpu-" in each]
+    (line,) = [line for line in lines if "GPUShareNode gpu-" in line]
     assert line.startswith("5 times ApplyShareNode, first and last: apply GPUShareNode gpu-0; apply")
 
 

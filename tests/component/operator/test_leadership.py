@@ -107,7 +107,7 @@ async def test_the_api_server_gives_a_write_up_in_time(api: FakeApi, one: Operat
 
 async def test_when_it_ends_the_other_goes_to_work(api: FakeApi, one: Operator, two: Operator) -> None:
     await one.leadership.give_up()
-    two.clock.now += TIMES.look
+    two.clock.now += TIMES.poll
     await api.wait_for("the other one at work", lambda: two.leadership.is_at_work)
     await two.write()
     with pytest.raises(NotSentError):
@@ -133,7 +133,7 @@ async def test_a_lease_that_is_replaced_by_that_of_the_manifests_makes_no_second
 ) -> None:
     """As ``helm upgrade --force`` and ``kubectl replace`` do."""
     api.put(LEASES, {"metadata": {"name": "gpushare-operator"}})
-    two.clock.now += TIMES.look
+    two.clock.now += TIMES.poll
     await api.wait_for("another look", lambda: "nobody relies on it" in two.leadership.waits_for)
     await one.write()
     with pytest.raises(NotSentError):
@@ -168,7 +168,7 @@ async def test_given_back_after_somebody_touched_it_the_next_one_waits_for_nobod
     annotate_lease(api)
     await one.leadership.give_up()
     assert holder(api) is None
-    two.clock.now += TIMES.look
+    two.clock.now += TIMES.poll
     await api.wait_for("the other one at work", lambda: two.leadership.is_at_work)
 
 
@@ -179,7 +179,7 @@ async def test_a_write_that_could_outlast_the_lease_is_not_sent(one: Operator) -
     with pytest.raises(NotSentError):
         await one.write()
     assert TIMES.fence >= 2 * TIMES.write, "once to be sent, once to be carried out"
-    assert TIMES.lease - TIMES.fence >= 2 * TIMES.renew - TIMES.look, "one renewal may fail"
+    assert TIMES.lease - TIMES.fence >= 2 * TIMES.renew - TIMES.poll, "one renewal may fail"
 
 
 async def test_a_renewal_that_fails_now_and_then_ends_nothing(api: FakeApi, one: Operator) -> None:
@@ -231,7 +231,7 @@ async def test_one_that_may_not_see_who_is_at_work_could_not_take_over(api: Fake
         task = asyncio.create_task(two.leadership.win())
         await api.wait_for("a look", lambda: "cannot read the Lease" in two.leadership.waits_for)
         assert not two.leadership.can_take_over
-        two.clock.now += TIMES.look
+        two.clock.now += TIMES.poll
         await api.wait_for("another look", lambda: "one is at work" in two.leadership.waits_for)
         assert two.leadership.can_take_over
         task.cancel()

@@ -58,7 +58,7 @@ def refuse_plugins(cluster: Cluster, note: str) -> None:
 
 def condition(cluster: Cluster, type_: str) -> Json:
     conditions = cluster.api.of(paths.POLICIES)["default"]["status"]["conditions"]
-    found: Json = next(each for each in conditions if each["type"] == type_)
+    found: Json = next(condition for condition in conditions if condition["type"] == type_)
     return found
 
 

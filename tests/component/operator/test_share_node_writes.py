@@ -71,7 +71,7 @@ async def test_one_that_went_meanwhile_is_made_anew_and_nothing_counts_as_refuse
     if is_anew:
         cluster.api.put(paths.SHARE_NODES, {**share, "metadata": {"name": "gpu-1"}})
     await operator.work("default")
-    assert operator.reconciler.repetitions.errors("default") == []
+    assert operator.reconciler.retry_backoff.errors("default") == []
     await converge(cluster, operator)
     assert cluster.api.of(paths.SHARE_NODES)["gpu-1"]["spec"]["mode"] == "Memory"
 
@@ -83,7 +83,7 @@ async def test_one_that_came_meanwhile_is_taken_over() -> None:
     await operator.resync()
     cluster.api.put(paths.SHARE_NODES, {**share, "metadata": {"name": "gpu-1"}})
     await operator.work("default")
-    assert operator.reconciler.repetitions.errors("default") == []
+    assert operator.reconciler.retry_backoff.errors("default") == []
     await converge(cluster, operator)
     owners = cluster.api.of(paths.SHARE_NODES)["gpu-1"]["metadata"]["ownerReferences"]
     assert [owner["name"] for owner in owners] == ["default"]

@@ -68,7 +68,7 @@ LEDGER: Json = {
 
 
 def are_for_people(found: list[Difference]) -> bool:
-    return all(each.sentence and each.node == NODE for each in found)
+    return all(difference.sentence and difference.node == NODE for difference in found)
 
 
 @fuzzes(read_share_node, few=60)
@@ -79,10 +79,10 @@ def test_whatever_a_status_says_is_compared_or_named(item: Any) -> None:
     book = read_share_node(item)
     assert status_differences(book) is not None
     for world in (MEMORY_WORLD, MIXED_WORLD):
-        books = world.books()
-        changed = replace(books, share_node=book)
+        records = world.records()
+        changed = replace(records, share_node=book)
         assert are_for_people(node_differences(changed))
-        assert are_for_people(released_early(books, changed))
+        assert are_for_people(released_early(records, changed))
 
 
 @fuzzes(read_ledger, few=60)
@@ -93,9 +93,9 @@ def test_whatever_an_extender_answers_is_compared_or_refused(answer: Any) -> Non
     except ValueError as error:
         assert str(error)
         return
-    books = MIXED_WORLD.books()
+    records = MIXED_WORLD.records()
     for ledger in ledgers.values():
-        changed = replace(books, ledger=ledger)
+        changed = replace(records, ledger=ledger)
         assert are_for_people(node_differences(changed))
 
 
@@ -107,10 +107,10 @@ def test_whatever_an_extender_answers_is_compared_or_refused(answer: Any) -> Non
     )
 )
 def test_whatever_an_author_writes_into_an_environment(variables: dict[str, str]) -> None:
-    books = MEMORY_WORLD.books()
+    records = MEMORY_WORLD.records()
     seen = read_environment(variables)
     key = ContainerKey(PodKey("default", "a", "uid-a"), "main")
-    changed = replace(books, environments={key: seen})
+    changed = replace(records, environments={key: seen})
     assert are_for_people(node_differences(changed))
 
 
@@ -119,7 +119,7 @@ REPORT = json.loads(encode_report(ExtenderReport(by="cp-1_1", at=NOW, nodes={NOD
 
 
 @fuzzes(decode_reports)
-@given(st.one_of(odd_texts, encoded(mutated(REPORT)).map(lambda each: each.decode(errors="replace"))))
+@given(st.one_of(odd_texts, encoded(mutated(REPORT)).map(lambda text: text.decode(errors="replace"))))
 @example('{"by": "x", "at": "9999-12-31T23:59:59Z"}')
 @example('{"by": "x", "at": "0001-01-01T00:00:00Z"}')
 @example("[" * 100_000)

@@ -126,7 +126,7 @@ def test_a_pod_asks_for_bounded_whole_amounts(amounts: list[Any], policy: str | 
 
     spec = {
         "initContainers": [container("i", amounts[1])],
-        "containers": [container("m", each) for each in amounts],
+        "containers": [container("m", amount) for amount in amounts],
     }
     request = read_request(spec, RESOURCES)
     assert all(0 < resource.total < 10**140 for resource in request.resources)
@@ -162,7 +162,7 @@ def test_a_lease_that_somebody_else_wrote_is_followed_or_refused(content: bytes)
     msgspec.json.encode(held_lease(state, name="l", identity="me", seconds=15, now=utc_now()))
 
 
-@pytest.mark.parametrize("dialect", DIALECTS.values(), ids=lambda each: each.name)
+@pytest.mark.parametrize("dialect", DIALECTS.values(), ids=lambda shape: shape.name)
 def test_every_dialect_reads_what_a_pod_without_annotations_has(dialect: Dialect) -> None:
     assert dialect.codec.read_legacy({}) is None
     assert pod_json()["metadata"]["name"] == "a"

@@ -70,7 +70,7 @@ class Client:
                 del self.unsent[number]
 
     def _take_back(self) -> None:
-        left = [number for number in self.asked if number not in self.ended and number not in self.reset]
+        left = [stream for stream in self.asked if stream not in self.ended and stream not in self.reset]
         if left and self.chance.random() < 0.3:
             number = self.chance.choice(left)
             self.http2.reset_stream(number)

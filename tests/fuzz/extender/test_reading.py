@@ -152,8 +152,8 @@ def test_a_pod_of_the_api_server_is_read_or_refused(content: bytes, budgets: byt
     request = pod.request({"gpushare.io/memory": ResourceClass.MEMORY})
     assert isinstance(request, PodRequest)
     rejection_for("gpushare.io/memory", state)
-    for bound_pod in bound:
-        assert all(amount >= 0 for amount in bound_pod.frees.values())
+    for node in bound:
+        assert all(amount >= 0 for amount in node.frees.values())
     violating(bound, allowed)
 
 

@@ -160,7 +160,7 @@ def test_a_configuration_gets_the_extender_and_loses_nothing_or_is_refused(text:
         assert str(error)
         return
     before, after = yaml.safe_load(content), yaml.safe_load(merged)
-    urls = [str(each.get("urlPrefix")).rstrip("/") for each in after.pop("extenders")]
+    urls = [str(extender.get("urlPrefix")).rstrip("/") for extender in after.pop("extenders")]
     assert urls.count(EXTENDER.url) == 1
     before.pop("extenders", None)
     assert after == before

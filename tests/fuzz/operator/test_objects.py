@@ -15,13 +15,10 @@ from gpushare_core.text.json_object import Json
 from gpushare_operator.cluster.cache import Cache, Listing, read
 from gpushare_operator.cluster.kinds import KINDS
 from gpushare_operator.cluster.managed_fields import managers
-from gpushare_operator.cluster.readers import (
-    read_pod_without_scheduler,
-    read_policy,
-    read_scheduler,
-    read_server_version,
-)
-from gpushare_operator.cluster.server import ServerVersions
+from gpushare_operator.cluster.readers.pods import read_pod_without_scheduler
+from gpushare_operator.cluster.readers.policies import read_policy
+from gpushare_operator.cluster.readers.schedulers import read_scheduler
+from gpushare_operator.cluster.server import ServerVersions, read_server_version
 from gpushare_operator.cluster.watches import _identity
 from gpushare_operator.decide.cluster_plan import plan_cluster
 from gpushare_operator.decide.policy_plan import plan_policy

@@ -43,7 +43,7 @@ def configurations(draw: st.DrawFn) -> str:
     """Volcano's, as people write it."""
     names = draw(st.permutations(["priority", "gang", "drf", "predicates", "proportion", "nodeorder"]))
     names = draw(
-        st.sampled_from([names, [*names, "deviceshare"], [each for each in names if each != "predicates"]])
+        st.sampled_from([names, [*names, "deviceshare"], [name for name in names if name != "predicates"]])
     )
     plugins = [f"  - name: {name}\n{draw(st.sampled_from(_ARGUMENTS))}" for name in names]
     text = 'actions: "enqueue, allocate, backfill"\ntiers:\n- plugins:\n' + "".join(plugins[:3])

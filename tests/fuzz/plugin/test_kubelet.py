@@ -124,7 +124,8 @@ def _by_protobuf(container: Any) -> dict[str, ListedDevices]:
 
 def _sorted(devices: dict[str, ListedDevices]) -> dict[str, Any]:
     return {
-        resource: sorted([*each.others, *map(encode_id, each.numbers)]) for resource, each in devices.items()
+        resource: sorted([*units.others, *map(encode_id, units.numbers)])
+        for resource, units in devices.items()
     }
 
 
@@ -133,10 +134,10 @@ def _sorted(devices: dict[str, ListedDevices]) -> dict[str, Any]:
 def test_what_the_kubelet_asks_for_is_read_as_protobuf_reads_it(message: Any) -> None:
     asked = preference_requests(message.SerializeToString())
     assert len(asked) == len(message.container_requests)
-    for each, expected in zip(asked, message.container_requests, strict=True):
-        assert each.units == expected.allocation_size
-        assert sorted(each.available) == sorted(known_numbers(expected.available_deviceIDs))
-        assert sorted(each.included) == sorted(known_numbers(expected.must_include_deviceIDs))
+    for request, expected in zip(asked, message.container_requests, strict=True):
+        assert request.units == expected.allocation_size
+        assert sorted(request.available) == sorted(known_numbers(expected.available_deviceIDs))
+        assert sorted(request.included) == sorted(known_numbers(expected.must_include_deviceIDs))
 
 
 @given(kubelet.preferred | kubelet.pod_resources, st.data())
@@ -144,7 +145,7 @@ def test_bytes_that_are_no_message_are_refused_by_name(message: Any, data: st.Da
     """As protobuf would, or read: where a byte is another one that may be a message as well."""
     content = bytearray(message.SerializeToString() or b"\x0a\x01\x0a")
     content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
-    for read in (preference_requests, lambda each: read_assigned(each, frozenset(RESOURCES))):
+    for read in (preference_requests, lambda content: read_assigned(content, frozenset(RESOURCES))):
         with suppress(DecodeError):
             read(bytes(content))
 
@@ -159,8 +160,8 @@ def _assigned(content: bytes) -> Any:
 
 def _told(devices: dict[str, ListedDevices]) -> dict[str, Any]:
     return {
-        resource: (sorted([*each.numbers, *known_numbers(each.others)]), _unknown(each.others))
-        for resource, each in devices.items()
+        resource: (sorted([*units.numbers, *known_numbers(units.others)]), _unknown(units.others))
+        for resource, units in devices.items()
     }
 
 

@@ -173,7 +173,7 @@ facts = st.builds(
 @given(st.lists(facts, max_size=4), st.lists(st.sampled_from([card(0), card(1)]), max_size=2, unique=True))
 def test_absurd_answers_of_a_driver_make_a_reading(told: list[CardFacts], known: list[Any]) -> None:
     reading = reading_of(told, frozenset(), known)
-    assert len({each.uuid for each in reading.cards}) == len(reading.cards)
+    assert len({card.uuid for card in reading.cards}) == len(reading.cards)
 
 
 @fuzzes(_facts)

@@ -130,7 +130,7 @@ def block_manifests(draw: st.DrawFn) -> str:
     )
     spec += {"none": [], "null": ["  volumes:\n"], "empty": ["  volumes: []\n"]}.get(mounts, [volumes])
     head = "apiVersion: v1\nkind: Pod\nmetadata:\n  labels: {component: kube-scheduler}\n"
-    body = "spec:\n" + "".join(each + _commented(draw, "  ") for each in draw(st.permutations(spec)))
+    body = "spec:\n" + "".join(field + _commented(draw, "  ") for field in draw(st.permutations(spec)))
     tail = draw(st.sampled_from(["", "status: {}\n", "# end\n", "...\n", "---\nkind: Other\n"]))
     return _wrapped(draw, head + body + tail)
 
@@ -189,7 +189,7 @@ def _before(mark: str, line: str) -> Edit:
 
     def edit(text: str) -> str:
         lines = _lines(text)
-        at = next((place for place, each in enumerate(lines) if mark in each), None)
+        at = next((place for place, line in enumerate(lines) if mark in line), None)
         if at is None:
             return text
         found = lines[at]

@@ -36,10 +36,10 @@ def of_schema(schema: Any, name: str = "") -> st.SearchStrategy[Any]:
     match schema.get("type"):
         case "object" if "properties" in schema:
             required = set(schema.get("required", ()))
-            fields = {key: of_schema(each, key) for key, each in schema["properties"].items()}
+            fields = {key: of_schema(field, key) for key, field in schema["properties"].items()}
             return st.fixed_dictionaries(
-                {key: each for key, each in fields.items() if key in required},
-                optional={key: each for key, each in fields.items() if key not in required},
+                {key: content for key, content in fields.items() if key in required},
+                optional={key: content for key, content in fields.items() if key not in required},
             )
         case "object":
             return st.dictionaries(_TEXTS, of_schema(schema["additionalProperties"]), max_size=3)

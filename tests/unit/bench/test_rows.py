@@ -19,7 +19,7 @@ from bench.rows.storm import failed_binds, overcommitted, storm_figures
 from bench.rows.throughput import ordinary_figures
 from bench.schedule_throughput import Throughput
 
-from gpushare_core.audit.difference import Difference, Kind
+from gpushare_core.audit.difference import Difference, DifferenceKind
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.text.json_object import Json
 
@@ -124,7 +124,7 @@ def test_nodes_without_a_kubelet_take_only_what_tolerates_them() -> None:
 
 
 def difference(node: str) -> Difference:
-    return Difference(node=node, kind=Kind.STALE_HOLDER, pod="a", sentence=f"{node} counts a")
+    return Difference(node=node, kind=DifferenceKind.STALE_HOLDER, pod="a", sentence=f"{node} counts a")
 
 
 def test_only_differences_that_churn_brought_count() -> None:

@@ -19,7 +19,7 @@ from chaos.findings import Finding
 from chaos.plan.known import CONTROL_PLANES
 from tests.samples.audit import MEMORY_WORLD
 
-from gpushare_core.audit.difference import Kind
+from gpushare_core.audit.difference import DifferenceKind
 from gpushare_core.audit.records import (
     ClusterRecords,
     ContainerKey,
@@ -31,7 +31,7 @@ from gpushare_core.audit.records import (
     StoredContainer,
 )
 
-GOOD = MEMORY_WORLD.books()
+GOOD = MEMORY_WORLD.records()
 SEEN = SeenCards(cards=("GPU-0",), units=4)
 
 
@@ -95,7 +95,7 @@ async def test_while_nobody_answers_nothing_is_forgotten() -> None:
 async def test_asked_while_nobody_answers_the_books_do_not_agree() -> None:
     auditor = Auditor(cast("Gatherer", Readings([None])), lambda _: None)
     (difference,) = await auditor.differences()
-    assert difference.kind is Kind.UNREADABLE
+    assert difference.kind is DifferenceKind.UNREADABLE
 
 
 async def test_a_book_that_cannot_be_read_in_quiet_is_a_difference() -> None:
@@ -103,7 +103,7 @@ async def test_a_book_that_cannot_be_read_in_quiet_is_a_difference() -> None:
     readings = Readings([GOOD, GOOD], {"ledger of control-plane-2": "its extender does not answer"})
     auditor = Auditor(cast("Gatherer", readings), lambda _: None)
     (difference,) = await auditor.differences()
-    assert difference.kind is Kind.UNREADABLE
+    assert difference.kind is DifferenceKind.UNREADABLE
     assert "ledger of control-plane-2" in difference.sentence
     await auditor.look()
     assert auditor.unread == {"ledger of control-plane-2": 1}

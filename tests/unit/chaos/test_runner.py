@@ -17,11 +17,13 @@ from chaos.record import DONE, OFTEN, Record
 from chaos.runner import Deadlines, FaultStaysError, Runner
 from chaos.world import World
 
-from gpushare_core.audit.difference import Difference, Kind
+from gpushare_core.audit.difference import Difference, DifferenceKind
 from gpushare_core.kube.errors import ApiError, UnreachableError
 
-WITHOUT = Difference(node="gpu-1", kind=Kind.WITHOUT_UNITS, pod="chaos/blind", sentence="it runs without")
-DIFFERENCE = Difference(node="gpu-1", kind=Kind.SHARES_DIFFER, sentence="a book differs")
+WITHOUT = Difference(
+    node="gpu-1", kind=DifferenceKind.WITHOUT_UNITS, pod="chaos/blind", sentence="it runs without"
+)
+DIFFERENCE = Difference(node="gpu-1", kind=DifferenceKind.SHARES_DIFFER, sentence="a book differs")
 SOON = Deadlines(quiet=1, agreement=0.05, standing=0.25, patience=0.9, operation=0.2, healing=0.2)
 
 
@@ -288,7 +290,7 @@ async def test_what_differed_on_the_way_is_told() -> None:
 
 
 async def test_five_seconds_begin_when_all_books_can_be_read() -> None:
-    unread = Difference(node="", kind=Kind.UNREADABLE, sentence="the ledger cannot be read")
+    unread = Difference(node="", kind=DifferenceKind.UNREADABLE, sentence="the ledger cannot be read")
     findings, _ = await play(Stage(differences_seen=[[unread], []]), [Do(name="a")])
     assert not findings.all
     findings, _ = await play(Stage(differences_seen=[[unread]]), [Do(name="a")])

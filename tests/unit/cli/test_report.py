@@ -3,11 +3,15 @@
 import json
 
 from gpushare_cli.decide.report import AuditReport, AuditStatus, audit_json, audit_text, residue_text
-from gpushare_core.audit.difference import Difference, Kind
+from gpushare_core.audit.difference import Difference, DifferenceKind
 from gpushare_core.residue import Residue
 
 DIFFERENCE = Difference(
-    node="gpu-1", kind=Kind.UNCOUNTED, card="GPU-0", pod="default/a", sentence="units look free: see the log"
+    node="gpu-1",
+    kind=DifferenceKind.UNCOUNTED,
+    card="GPU-0",
+    pod="default/a",
+    sentence="units look free: see the log",
 )
 REPORT = AuditReport(nodes=1, pods=2, books=("annotations",), differences=[DIFFERENCE])
 

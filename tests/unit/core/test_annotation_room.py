@@ -52,14 +52,16 @@ def shares(asked: ResourceRequest, amount: int) -> dict[str, int]:
 
 def written(dialect: Dialect, *asked: ResourceRequest) -> Mapping[str, str]:
     """All that a Binding and the plugin write, on the node and the cards of the longest names."""
-    most = max(1 if each.resource is ResourceClass.MEMORY else each.total for each in asked)
+    most = max(1 if request.resource is ResourceClass.MEMORY else request.total for request in asked)
     allocation = Allocation(
         node="n" * 253,
         uid="u" * 36,
         at=rfc3339(NOW),
         unit="9" * 12,
         resource=asked[0].resource,
-        containers={name: shares(each, units) for each in asked for name, units in each.containers.items()},
+        containers={
+            name: shares(request, units) for request in asked for name, units in request.containers.items()
+        },
         cards=dict.fromkeys(cards(most), 999_999),
         cpu="9" * 30,
         memory="9" * 30,
@@ -120,9 +122,9 @@ def test_who_has_no_room_is_told_the_figures_and_what_to_do() -> None:
 
 
 def test_admission_knows_the_same_limits() -> None:
-    bodies = [each for each in yaml.safe_load_all(MANIFEST.read_text()) if each["kind"].endswith("Policy")]
+    bodies = [body for body in yaml.safe_load_all(MANIFEST.read_text()) if body["kind"].endswith("Policy")]
     for name in ("gpushare-requests", "gpushare-pods"):
-        (body,) = [each for each in bodies if each["metadata"]["name"] == name]
+        (body,) = [body for body in bodies if body["metadata"]["name"] == name]
         numbers = {int(number) for number in re.findall(r"\b\d{3,}\b", str(body["spec"]["validations"]))}
         assert {MAX_BYTES - ROOM_BYTES, MAX_ANNOTATIONS} <= numbers
         assert (MAX_CONTAINERS in numbers) == (name == "gpushare-requests")

@@ -36,7 +36,7 @@ def on_one(units: int) -> CardRequest:
 
 
 def cards(*allocated: int, units: int = 16) -> list[Card]:
-    return [Card(f"GPU-{index}", index, units, each) for index, each in enumerate(allocated)]
+    return [Card(f"GPU-{index}", index, units, used) for index, used in enumerate(allocated)]
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,9 @@ def test_chosen_cards_are_distinct_healthy_and_never_over_committed(
 @given(CARDS, st.integers(1, 24))
 def test_binpack_leaves_the_least_and_spread_the_most(present: list[Card], units: int) -> None:
     free = [card.free for card in present if card.fits(units)]
-    tight, wide = (choose(present, on_one(units), each) for each in (Strategy.BINPACK, Strategy.SPREAD))
+    tight, wide = (
+        choose(present, on_one(units), strategy) for strategy in (Strategy.BINPACK, Strategy.SPREAD)
+    )
     assert [card.free for card in (*tight, *wide)] == ([min(free), max(free)] if free else [])
 
 

@@ -77,7 +77,7 @@ def test_what_the_operator_writes_is_what_the_api_server_would_fill_in() -> None
     """Otherwise each reconciliation would find a difference."""
     written = NodeSpec(policy="p", mode=Mode.MEMORY, memory_unit="1Gi").to_json()
     properties = schema_of(crd.NODE)["properties"]["spec"]["properties"]
-    defaults = {name: each["default"] for name, each in properties.items() if "default" in each}
+    defaults = {name: schema["default"] for name, schema in properties.items() if "default" in schema}
     assert defaults.keys() <= written.keys()
     assert {name: written[name] for name in defaults if defaults[name] != {}} == {
         name: value for name, value in defaults.items() if value != {}

@@ -89,7 +89,9 @@ def test_every_dialect_that_the_api_offers_has_a_row_under_its_name() -> None:
 )
 def test_resources(name: str, resources: dict[str, ResourceClass]) -> None:
     assert DIALECTS[name].resources == resources
-    assert {DIALECTS[name].resource_name(each): each for each in ResourceClass} == resources
+    assert {
+        DIALECTS[name].resource_name(resource_class): resource_class for resource_class in ResourceClass
+    } == resources
     assert resources.items() <= RESOURCES.items()
 
 

@@ -22,7 +22,7 @@ EVERY_MODE = [pytest.param(mode, id=name) for name, mode in MODES.items()]
 CARDS = st.lists(
     st.tuples(st.integers(0, 20), st.integers(0, 30), st.booleans()),
     max_size=8,
-).map(lambda each: [Card(f"GPU-{index}", index, *card) for index, card in enumerate(each)])
+).map(lambda cards: [Card(f"GPU-{index}", index, *card) for index, card in enumerate(cards)])
 
 
 def test_the_api_offers_every_mode() -> None:

@@ -50,7 +50,7 @@ def candidate(
 
 def rank(candidates: dict[str, Candidate], strategy: Strategy = Strategy.BINPACK) -> dict[str, int]:
     """Scores by name, of candidates for the same request."""
-    keys = {name: ranking_key(each, strategy) for name, each in candidates.items()}
+    keys = {name: ranking_key(candidate, strategy) for name, candidate in candidates.items()}
     scores = key_scores(keys.values())
     return {name: scores[key] for name, key in keys.items()}
 
@@ -138,7 +138,7 @@ def test_no_node_no_score() -> None:
 
 @given(
     CLASSES.flatmap(
-        lambda each: st.dictionaries(st.text(max_size=4), candidates_of(each), min_size=1, max_size=200)
+        lambda name: st.dictionaries(st.text(max_size=4), candidates_of(name), min_size=1, max_size=200)
     ),
     st.sampled_from(Strategy),
 )
@@ -155,9 +155,14 @@ def test_scores_keep_to_the_range_and_name_every_node(
 def test_a_worse_node_never_scores_higher(candidates: list[Candidate]) -> None:
     best_first = sorted(
         candidates,
-        key=lambda each: (each.compute_score, SLICE not in each.holds, each.left_over, each.free_cards),
+        key=lambda candidate: (
+            candidate.compute_score,
+            SLICE not in candidate.holds,
+            candidate.left_over,
+            candidate.free_cards,
+        ),
     )
-    scores = rank({str(place): each for place, each in enumerate(best_first)})
+    scores = rank({str(place): candidate for place, candidate in enumerate(best_first)})
     in_order = [scores[str(place)] for place in range(len(best_first))]
     assert in_order == sorted(in_order, reverse=True)
 

@@ -11,7 +11,7 @@ from tests.samples.hidden import HIDDEN, hidden_in
 from gpushare_core.text.printable import CUT, printable, printable_lines
 
 
-@pytest.mark.parametrize("character", HIDDEN, ids=lambda each: f"U+{ord(each):04X}")
+@pytest.mark.parametrize("character", HIDDEN, ids=lambda letter: f"U+{ord(letter):04X}")
 def test_a_character_that_a_terminal_obeys_is_shown_as_an_escape(character: str) -> None:
     assert printable(f"a{character}b") == f"a\\u{ord(character):04x}b"
 
@@ -43,7 +43,7 @@ def test_json_says_the_same(text: str) -> None:
 
 @given(st.text(alphabet=st.sampled_from(["\x1b", "a", "é", "\U0001f4a5", "\ud800"])), st.integers(10, 60))
 def test_no_more_bytes_are_left_than_asked_for_and_no_half_of_an_escape(text: str, most: int) -> None:
-    shown = printable(text, most_bytes=most)
+    shown = printable(text, max_bytes=most)
     assert len(shown.encode()) <= most
     if shown != printable(text):
         kept = shown.removesuffix(CUT)

@@ -10,7 +10,7 @@ from tests.releases.release import Release, last_release
 
 def test_the_last_release_has_our_programs(tmp_path: Path) -> None:
     folder = last_release().extract(tmp_path)
-    assert all((folder / each / f"gpushare_{each}").is_dir() for each in release.PACKAGES)
+    assert all((folder / package / f"gpushare_{package}").is_dir() for package in release.PACKAGES)
     assert (folder / "manifests" / "kustomization.yaml").is_file()
 
 

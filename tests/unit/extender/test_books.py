@@ -5,7 +5,7 @@ from msgspec.structs import replace
 from tests.fakes.ledger_listener import HeardChanges
 from tests.samples.extender import asked, cordoning, pod_update, reference, reporting, share_node
 
-from gpushare_core.audit.difference import Kind
+from gpushare_core.audit.difference import DifferenceKind
 from gpushare_core.audit.differences import node_differences
 from gpushare_core.placement.modes.table import NODE_MODES
 from gpushare_core.placement.requests import ResourceClass
@@ -124,13 +124,13 @@ def test_of_a_card_that_pods_come_to_all_the_time_nothing_is_said() -> None:
     books = node_records(ledger(mixed(), pod_update("a", c0=4), pod_update("b", c1=4)), "n1")
     assert books
     assert {node_difference.kind for node_difference in node_differences(books)} == {
-        Kind.LOCK_DIFFERS,
-        Kind.SHARES_DIFFER,
+        DifferenceKind.LOCK_DIFFERS,
+        DifferenceKind.SHARES_DIFFER,
     }
     assert [
         (settled_difference.kind, settled_difference.uid)
         for settled_difference in settled_differences(books, ())
-    ] == [(Kind.SHARES_DIFFER, "b")]
+    ] == [(DifferenceKind.SHARES_DIFFER, "b")]
     assert settled_differences(books, {"b"}) == []
 
 

@@ -32,7 +32,7 @@ def test_what_anybody_says_is_kept_without_containers_and_is_not_certain() -> No
 def test_what_kube_scheduler_says_is_kept_whole() -> None:
     expected = ExpectedRequests()
     version = PodVersion("7", annotations_size=100)
-    expected.put("a", pod_request(4), proven=RESOURCES, version=version)
+    expected.put("a", pod_request(4), authenticated=RESOURCES, version=version)
     taken = expected.take("a")
     assert taken is not None
     assert (taken.request, taken.names, taken.version) == (pod_request(4), RESOURCES, version)
@@ -41,7 +41,7 @@ def test_what_kube_scheduler_says_is_kept_whole() -> None:
 def test_of_a_pod_without_a_version_nothing_is_certain() -> None:
     """A Binding could not say of which pod it is true that what it writes fits."""
     expected = ExpectedRequests()
-    expected.put("a", pod_request(4), proven=RESOURCES)
+    expected.put("a", pod_request(4), authenticated=RESOURCES)
     taken = expected.take("a")
     assert taken is not None
     assert (taken.request.containers, taken.names) == ({}, None)
@@ -59,7 +59,7 @@ NAMES = [str(number) for number in range(17)]
 )
 def test_of_a_pod_of_many_containers_nothing_is_certain(large: PodRequest) -> None:
     expected = ExpectedRequests()
-    expected.put("a", large, proven=RESOURCES, version=PodVersion("7"))
+    expected.put("a", large, authenticated=RESOURCES, version=PodVersion("7"))
     taken = expected.take("a")
     assert taken is not None
     assert (taken.request.containers, taken.names) == ({}, None)

@@ -167,7 +167,7 @@ class LedgerMachine(RuleBasedStateMachine):
         look, self.look = self.look, None
         assert look is not None
         uid = look.reservation.holder.uid
-        if look.shows_nothing and self.ledger.reservations.of(uid) is look.reservation:
+        if look.shows_nothing and self.ledger.reservations.get(uid) is look.reservation:
             self.ledger.release_later(uid, now=self.tick())
 
     def settled_reservations(self) -> list[Reservation]:

@@ -21,7 +21,7 @@ from tests.samples.operator import (
 
 from gpushare_core.api.names import BOOKS_LEASE
 from gpushare_core.api.policy_status import PolicyStatus
-from gpushare_core.audit.difference import Difference, Kind
+from gpushare_core.audit.difference import Difference, DifferenceKind
 from gpushare_core.audit.extender_report import (
     BELIEVED_FOR,
     ExtenderReport,
@@ -31,7 +31,7 @@ from gpushare_core.audit.extender_report import (
     report_key,
 )
 from gpushare_operator.cluster.objects import CallsObject, PolicyObject
-from gpushare_operator.cluster.readers import read_calls
+from gpushare_operator.cluster.readers.extender_leases import read_calls
 from gpushare_operator.cluster.snapshot import ClusterSnapshot
 from gpushare_operator.status.books_agree import books_agree, seconds_until_reports_end
 from gpushare_operator.status.events import events_for
@@ -42,7 +42,7 @@ BOTH = policy("default", rule("gpu-1", "gpu-2"))
 
 
 def difference(node: str = "gpu-1", sentence: str = "card 0 has 20 of 16 units", **extra: Any) -> Difference:
-    return Difference(**{"node": node, "kind": Kind.SUMS_DIFFER, "sentence": sentence, **extra})
+    return Difference(**{"node": node, "kind": DifferenceKind.SUMS_DIFFER, "sentence": sentence, **extra})
 
 
 def report(**nodes: str) -> ExtenderReport:

@@ -24,7 +24,9 @@ from gpushare_core.text.json_object import Json
 from gpushare_operator.actions import Action, ApplyDeployment, CreateJob, DeleteDeployment
 from gpushare_operator.backends.table import BACKENDS
 from gpushare_operator.cluster.objects import ReadResult
-from gpushare_operator.cluster.readers import read_deployment, read_pod_without_scheduler, read_server_version
+from gpushare_operator.cluster.readers.pods import read_pod_without_scheduler
+from gpushare_operator.cluster.readers.workloads import read_deployment
+from gpushare_operator.cluster.server import read_server_version
 from gpushare_operator.cluster.snapshot import ClusterSnapshot
 from gpushare_operator.status.pods_without_scheduler import absent_scheduler
 from gpushare_operator.status.policy import policy_status

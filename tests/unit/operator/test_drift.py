@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from gpushare_operator.cluster.readers import read_daemon_set
+from gpushare_operator.cluster.readers.workloads import read_daemon_set
 from gpushare_operator.desired import drift
 from gpushare_operator.desired.drift import has_drifted
 

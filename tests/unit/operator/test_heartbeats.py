@@ -1,4 +1,4 @@
-"""Which plugins are not heard of any more, and what becomes of what they said."""
+"""Which plugins are unavailable, and what becomes of what they reported."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -25,8 +25,8 @@ def lease(node: str, *, renewed: datetime) -> Json:
     return heartbeat_lease(node, "uid", renewed)
 
 
-class Looks:
-    """An operator that looks every 15 seconds, and what the Leases say meanwhile."""
+class HeartbeatReader:
+    """An operator that reads every 15 seconds, and what the Leases say meanwhile."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
@@ -38,52 +38,52 @@ class Looks:
     def now(self) -> datetime:
         return NOON + timedelta(seconds=self.seconds)
 
-    def look(self) -> Mapping[str, datetime]:
+    def read(self) -> Mapping[str, datetime]:
         leases = [lease(name, renewed=renewed) for name, renewed in self.renewed.items()]
         return self.heartbeats.unavailable(leases, self.reported)
 
     def go_on(self, seconds: float) -> Mapping[str, datetime]:
-        """Returns who is silent after so long."""
+        """Returns who is unavailable after so long."""
         until = self.seconds + seconds
         while self.seconds + HEARTBEATS_SECONDS < until:
             self.seconds += HEARTBEATS_SECONDS
-            self.look()
+            self.read()
         self.seconds = until
-        return self.look()
+        return self.read()
 
-    def look_away(self, seconds: float) -> None:
+    def pause(self, seconds: float) -> None:
         """The API server answers nobody."""
         self.seconds += seconds
 
 
-def test_a_plugin_is_silent_once_its_lease_has_not_changed_for_long() -> None:
-    looks = Looks()
-    looks.renewed["gpu-1"] = NOON
-    assert looks.look() == {}
-    assert looks.go_on(SILENT_SECONDS) == {}
-    looks.renewed["gpu-2"] = looks.now
-    assert looks.go_on(1) == {"gpu-1": NOON}
-    looks.renewed["gpu-1"] = looks.now
-    assert looks.go_on(1) == {}
+def test_a_plugin_is_unavailable_once_its_lease_has_not_changed_for_long() -> None:
+    watcher = HeartbeatReader()
+    watcher.renewed["gpu-1"] = NOON
+    assert watcher.read() == {}
+    assert watcher.go_on(SILENT_SECONDS) == {}
+    watcher.renewed["gpu-2"] = watcher.now
+    assert watcher.go_on(1) == {"gpu-1": NOON}
+    watcher.renewed["gpu-1"] = watcher.now
+    assert watcher.go_on(1) == {}
 
 
 def test_a_report_is_a_sign_for_as_long_as_a_renewal_is() -> None:
-    """A node that lost power just after its plugin had come back was never silent."""
-    looks = Looks()
-    looks.renewed["gpu-1"] = NOON
-    looks.go_on(SILENT_SECONDS)
-    looks.reported["gpu-1"] = looks.now
-    assert looks.go_on(SILENT_SECONDS) == {}
-    assert looks.go_on(HEARTBEATS_SECONDS + 1) == looks.reported
+    """A node that lost power just after its plugin had come back was never unavailable."""
+    watcher = HeartbeatReader()
+    watcher.renewed["gpu-1"] = NOON
+    watcher.go_on(SILENT_SECONDS)
+    watcher.reported["gpu-1"] = watcher.now
+    assert watcher.go_on(SILENT_SECONDS) == {}
+    assert watcher.go_on(HEARTBEATS_SECONDS + 1) == watcher.reported
 
 
 def test_what_the_operator_takes_back_is_no_sign() -> None:
-    looks = Looks()
-    looks.renewed["gpu-1"] = looks.reported["gpu-1"] = NOON
-    looks.look()
-    assert looks.go_on(SILENT_SECONDS + 1) == {"gpu-1": NOON}
-    looks.reported.clear()
-    assert looks.go_on(1) == {"gpu-1": NOON}
+    watcher = HeartbeatReader()
+    watcher.renewed["gpu-1"] = watcher.reported["gpu-1"] = NOON
+    watcher.read()
+    assert watcher.go_on(SILENT_SECONDS + 1) == {"gpu-1": NOON}
+    watcher.reported.clear()
+    assert watcher.go_on(1) == {"gpu-1": NOON}
 
 
 def test_two_renewals_may_fail() -> None:
@@ -93,44 +93,44 @@ def test_two_renewals_may_fail() -> None:
 @pytest.mark.parametrize("hours", [-1, 1])
 def test_the_clock_of_a_node_may_be_wrong(hours: int) -> None:
     """What changes is alive, whatever time it says."""
-    looks = Looks()
+    watcher = HeartbeatReader()
     for _ in range(5):
-        looks.renewed["gpu-1"] = looks.now + timedelta(hours=hours)
-        assert looks.go_on(RENEW_SECONDS) == {}
+        watcher.renewed["gpu-1"] = watcher.now + timedelta(hours=hours)
+        assert watcher.go_on(RENEW_SECONDS) == {}
 
 
 def test_the_clock_of_a_node_may_be_put_back() -> None:
     """As after a start, once the time is had from the network: its report is of the future until then."""
-    looks = Looks()
-    looks.reported["gpu-1"] = looks.renewed["gpu-1"] = NOON + timedelta(hours=1)
-    looks.look()
+    watcher = HeartbeatReader()
+    watcher.reported["gpu-1"] = watcher.renewed["gpu-1"] = NOON + timedelta(hours=1)
+    watcher.read()
     for _ in range(5):
-        looks.renewed["gpu-1"] = looks.now
-        assert looks.go_on(RENEW_SECONDS) == {}
+        watcher.renewed["gpu-1"] = watcher.now
+        assert watcher.go_on(RENEW_SECONDS) == {}
 
 
-def test_an_operator_that_has_just_started_calls_nobody_silent() -> None:
+def test_an_operator_that_has_just_started_calls_nobody_unavailable() -> None:
     """The API server may have been away for both: thousands of plugins renew their Leases a little later."""
-    looks = Looks()
-    looks.renewed["gpu-1"] = NOON - timedelta(hours=1)
-    assert looks.look() == {}
-    assert looks.go_on(SILENT_SECONDS + 1) == looks.renewed
+    watcher = HeartbeatReader()
+    watcher.renewed["gpu-1"] = NOON - timedelta(hours=1)
+    assert watcher.read() == {}
+    assert watcher.go_on(SILENT_SECONDS + 1) == watcher.renewed
 
 
 @pytest.mark.parametrize("minutes", [1, 10])
 def test_while_the_api_server_is_away_nobody_can_be_heard(minutes: int) -> None:
-    looks = Looks()
-    looks.renewed.update({"gpu-1": NOON, "gpu-2": NOON - timedelta(hours=1)})
-    looks.look()
-    looks.renewed["gpu-1"] = NOON + timedelta(seconds=RENEW_SECONDS)
-    assert looks.go_on(SILENT_SECONDS + 1) == {"gpu-2": NOON - timedelta(hours=1)}
-    looks.look_away(60.0 * minutes)
-    assert [*looks.look()] == ["gpu-2"], "of whom nothing was heard before"
-    assert [*looks.go_on(2 * RENEW_SECONDS)] == ["gpu-2"]
-    assert [*looks.go_on(SILENT_SECONDS)] == ["gpu-1", "gpu-2"]
+    watcher = HeartbeatReader()
+    watcher.renewed.update({"gpu-1": NOON, "gpu-2": NOON - timedelta(hours=1)})
+    watcher.read()
+    watcher.renewed["gpu-1"] = NOON + timedelta(seconds=RENEW_SECONDS)
+    assert watcher.go_on(SILENT_SECONDS + 1) == {"gpu-2": NOON - timedelta(hours=1)}
+    watcher.pause(60.0 * minutes)
+    assert [*watcher.read()] == ["gpu-2"], "of whom nothing was heard before"
+    assert [*watcher.go_on(2 * RENEW_SECONDS)] == ["gpu-2"]
+    assert [*watcher.go_on(SILENT_SECONDS)] == ["gpu-1", "gpu-2"]
 
 
-def test_looks_may_be_late_without_anybody_being_called_silent() -> None:
+def test_readings_may_be_late_without_anybody_being_called_unavailable() -> None:
     assert RENEW_SECONDS + MAX_GAP + HEARTBEATS_SECONDS <= SILENT_SECONDS
     assert HEARTBEATS_SECONDS < MAX_GAP
 
@@ -138,11 +138,11 @@ def test_looks_may_be_late_without_anybody_being_called_silent() -> None:
 @pytest.mark.parametrize(
     "spec", [{}, None, {"holderIdentity": "gpu-1"}, {"holderIdentity": "gpu-1", "renewTime": "x"}]
 )
-def test_a_lease_that_says_nothing_makes_nobody_silent(spec: Json | None) -> None:
-    looks = Looks()
+def test_a_lease_that_says_nothing_makes_nobody_unavailable(spec: Json | None) -> None:
+    watcher = HeartbeatReader()
     for _ in range(10):
-        looks.seconds += HEARTBEATS_SECONDS
-        assert looks.heartbeats.unavailable([{"spec": spec}], {}) == {}
+        watcher.seconds += HEARTBEATS_SECONDS
+        assert watcher.heartbeats.unavailable([{"spec": spec}], {}) == {}
 
 
 @pytest.mark.parametrize(
@@ -185,7 +185,7 @@ def state(*conditions: ConditionState, ready: bool = True) -> ObservedState:
     return ObservedState("gpu-1", NodeObject(name="gpu-1", ready=ready), share, (pod,), NOON)
 
 
-def test_what_a_silent_plugin_said_is_not_true_any_more() -> None:
+def test_what_an_unavailable_plugin_reported_is_not_true_any_more() -> None:
     (action,) = doubt_share_node(state())
     assert [(condition.type, condition.status, condition.reason) for condition in action.conditions] == [
         (REGISTERED, "Unknown", "PluginSilent"),
@@ -220,12 +220,14 @@ def test_a_plugin_that_is_heard_of_is_not_doubted() -> None:
 
 def test_a_plugin_that_has_reported_since_is_back() -> None:
     """Its Lease is looked at later: the operator and the plugin wrote against each other until then."""
-    silent = state()
-    assert silent.share is not None
-    back = replace(silent, share=replace(silent.share, registered_since=NOON + timedelta(seconds=90)))
+    unavailable = state()
+    assert unavailable.share is not None
+    back = replace(
+        unavailable, share=replace(unavailable.share, registered_since=NOON + timedelta(seconds=90))
+    )
     assert list(doubt_share_node(back)) == []
     assert why_not_ready(back) == ""
-    before = replace(silent, share=replace(silent.share, registered_since=NOON - timedelta(days=1)))
+    before = replace(unavailable, share=replace(unavailable.share, registered_since=NOON - timedelta(days=1)))
     assert len(list(doubt_share_node(before))) == 1
 
 

@@ -29,7 +29,9 @@ from tests.samples.operator import (
 from gpushare_core.api.names import CONTROL_PLANE_LABEL, SCHEDULER_LABEL
 from gpushare_operator.actions import Action, CreateJob, DeleteJob, LabelNode
 from gpushare_operator.backends.kube_scheduler.hostctl_job import HostctlCommand
-from gpushare_operator.cluster.readers import read_job, read_policy, read_scheduler
+from gpushare_operator.cluster.readers.jobs import read_job
+from gpushare_operator.cluster.readers.policies import read_policy
+from gpushare_operator.cluster.readers.schedulers import read_scheduler
 from gpushare_operator.decide.cluster_plan import plan_cluster
 from gpushare_operator.desired.pod_template import digest
 from gpushare_operator.status.policy import policy_status

@@ -36,7 +36,7 @@ BROKEN = facts(snapshot(OWNER, node("gpu-1"), SICK))
 
 
 def told(notices: NodeNotices, so: dict[Fact, str], minutes: float) -> list[str]:
-    return [each.reason for each in notices.due(so, NOW + timedelta(minutes=minutes))]
+    return [notice.reason for notice in notices.due(so, NOW + timedelta(minutes=minutes))]
 
 
 def watching() -> NodeNotices:

@@ -13,16 +13,14 @@ from gpushare_operator.cluster import cache
 from gpushare_operator.cluster.kinds import SHARE_NODES
 from gpushare_operator.cluster.labels import ASKED_ANNOTATION, JOB_NAME_LABEL, PORT_ANNOTATION
 from gpushare_operator.cluster.objects import CallsObject
-from gpushare_operator.cluster.readers import (
-    read_calls,
-    read_daemon_set,
-    read_job,
-    read_node,
-    read_pod,
-    read_policy,
-    read_volcano_backup,
-)
-from gpushare_operator.cluster.share_node_reader import read_share_node
+from gpushare_operator.cluster.readers.extender_leases import read_calls
+from gpushare_operator.cluster.readers.jobs import read_job
+from gpushare_operator.cluster.readers.nodes import read_node
+from gpushare_operator.cluster.readers.pods import read_pod
+from gpushare_operator.cluster.readers.policies import read_policy
+from gpushare_operator.cluster.readers.share_nodes import read_share_node
+from gpushare_operator.cluster.readers.volcano import read_volcano_backup
+from gpushare_operator.cluster.readers.workloads import read_daemon_set
 
 MEMORY = "gpushare.io/memory"
 SLICE, CARD = "gpushare.io/slice", "gpushare.io/card"

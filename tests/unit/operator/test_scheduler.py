@@ -39,7 +39,7 @@ from gpushare_operator.actions import (
 from gpushare_operator.backends.extender.daemon_set import extender_daemon_set
 from gpushare_operator.backends.kube_scheduler.hostctl_job import HostctlCommand
 from gpushare_operator.cluster.objects import JobObject
-from gpushare_operator.cluster.readers import read_job
+from gpushare_operator.cluster.readers.jobs import read_job
 from gpushare_operator.cluster.snapshot import ClusterSnapshot
 from gpushare_operator.decide.cluster_plan import plan_cluster
 from gpushare_operator.policies.decisive_policy import scheduler_needed

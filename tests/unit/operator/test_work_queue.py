@@ -6,10 +6,18 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import pytest
+from tests.fakes.extender_clock import FakeClock
 
 from gpushare_core.kube.errors import ApiError
 from gpushare_operator import work_queue
-from gpushare_operator.work_queue import FREE_ROUNDS, STEADY_SECONDS, PartlyFailedError, Work, WorkQueue
+from gpushare_operator.work_queue import (
+    FREE_ROUNDS,
+    STEADY_SECONDS,
+    Debounce,
+    PartlyFailedError,
+    Work,
+    WorkQueue,
+)
 
 
 @dataclass
@@ -251,3 +259,20 @@ async def test_what_failed_waits_as_long_as_the_server_asks(error: Exception) ->
     queue.add("a", delay=0)
     await run_until(queue, work, lambda: bool(tries))
     assert queue._due["a"] == 130.0
+
+
+def test_what_is_debounced_and_changes_again_waits_anew_and_what_stays_is_done() -> None:
+    clock = FakeClock(100.0)
+    debounce = Debounce(3.0, clock)
+    assert debounce.seconds_left("a") == 3.0
+    clock.now += 2.0
+    assert debounce.seconds_left("a") == 1.0
+    assert debounce.seconds_left("b") == 3.0
+    clock.now += 3.0
+    assert debounce.seconds_left("b") == 0.0
+    clock.now += 100.0
+    assert debounce.seconds_left("b") == 0.0
+
+
+def test_without_a_debounce_everything_is_done_at_once() -> None:
+    assert Debounce(0.0, FakeClock(0.0)).seconds_left("a") == 0.0

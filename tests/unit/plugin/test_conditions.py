@@ -9,7 +9,7 @@ from tests.samples.plugin import GIB, card, layout, share_node
 from gpushare_core.api.enums import Injection
 from gpushare_core.api.served import Problem
 from gpushare_core.api.share_node import Devices, GPUShareNode
-from gpushare_core.audit.difference import Difference, Kind
+from gpushare_core.audit.difference import Difference, DifferenceKind
 from gpushare_core.placement.units import WHOLE_CARD, MemoryUnit
 from gpushare_plugin.decide.offer.offering import POD_RESOURCES_UNAVAILABLE, Offering
 from gpushare_plugin.decide.report.conditions import (
@@ -348,18 +348,21 @@ def test_a_card_that_is_left_out_is_named() -> None:
     assert message.endswith("is 2Gi; 1Gi stays in force; card 2 (GPU-2) is left out")
 
 
-def difference(kind: Kind, sentence: str) -> Difference:
+def difference(kind: DifferenceKind, sentence: str) -> Difference:
     return Difference(node="gpu-1", kind=kind, sentence=sentence)
 
 
 def test_a_card_of_which_more_is_held_than_it_has_is_said_first() -> None:
-    found = [difference(Kind.SHARES_DIFFER, "small"), difference(Kind.OVER_CAPACITY, "20 of 16 units")]
+    found = [
+        difference(DifferenceKind.SHARES_DIFFER, "small"),
+        difference(DifferenceKind.OVER_CAPACITY, "20 of 16 units"),
+    ]
     annotations = AnnotationState(pod_resources_available=True, lost=["default/a"], differences=found)
     assert states(annotations=annotations)["LedgerInSync"] == ("False", "OverCommitted", "20 of 16 units")
 
 
 def test_of_many_differences_the_first_are_told() -> None:
-    found = [difference(Kind.SHARES_DIFFER, f"pod {number} differs") for number in range(5)]
+    found = [difference(DifferenceKind.SHARES_DIFFER, f"pod {number} differs") for number in range(5)]
     annotations = AnnotationState(pod_resources_available=True, differences=found)
     assert states(annotations=annotations)["LedgerInSync"] == (
         "False",

@@ -1,1 +1,1 @@
-"""One rule of the auditor in each module: what two books must agree on. Pure."""
+"""What must hold between the books, one rule of the auditor in each module. Pure."""

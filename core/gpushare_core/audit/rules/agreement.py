@@ -1,22 +1,23 @@
-"""I3: all books say the same of every container. Of who holds what; sums and locks are in ``sums``."""
+"""I3: all books have the same units for every container; sums and locks are in ``sums``."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from gpushare_core.audit.difference import Difference, Kind
-from gpushare_core.audit.holdings import Holding, distinct_numbers, shares_of
-from gpushare_core.audit.records import ContainerKey, NodeRecords, PodKey, Shares
-from gpushare_core.audit.rules.claims import Claim
-from gpushare_core.audit.unit_map import UnitMap
-from gpushare_core.audit.wording import (
+from gpushare_core.audit.difference import (
     ANNOTATION,
     CHECKPOINT,
     LOOK_AT_PLUGIN,
     PODRESOURCES,
     STATUS,
+    Difference,
+    DifferenceKind,
     shares_text,
 )
+from gpushare_core.audit.holdings import Holding, distinct_numbers, shares_of
+from gpushare_core.audit.records import ContainerKey, NodeRecords, PodKey, Shares
+from gpushare_core.audit.rules.claims import Claim
+from gpushare_core.audit.unit_map import UnitMap
 
 Container = tuple[str, str]
 """UID of the pod, name of the container."""
@@ -24,7 +25,7 @@ Container = tuple[str, str]
 
 @dataclass(slots=True)
 class Accounts:
-    """What each book says of every container; a book that was not read is not in it."""
+    """The units of every container by each book; a book that was not read is left out."""
 
     of: dict[str, dict[Container, Shares]] = field(default_factory=dict)
     """Book -> container -> card UUID -> units."""
@@ -38,7 +39,7 @@ class Accounts:
 def accounts(
     records: NodeRecords, held: Iterable[Holding], claims: Mapping[str, Claim], units: UnitMap | None
 ) -> Accounts:
-    """Returns what annotations, kubelet and status say, each as far as it was read."""
+    """Returns what annotations, kubelet and status have, as far as they were read."""
     found = Accounts()
     if records.pods is not None:
         found.of[ANNOTATION] = _annotated(records, claims)
@@ -46,16 +47,16 @@ def accounts(
     if units is not None and (records.resources is not None or records.checkpoint is not None):
         book = CHECKPOINT if records.resources is None else PODRESOURCES
         found.of[book] = {}
-        for each in held:
-            found.names[_uid(each)] = each.key.pod
-            found.of[book][_uid(each), each.key.container] = shares_of(each.blocks(units))
+        for holding in held:
+            found.names[_uid(holding)] = holding.key.pod
+            found.of[book][_uid(holding), holding.key.container] = shares_of(holding.blocks(units))
     if records.share_node is not None and not records.share_node.problem:
         found.of[STATUS] = _reported(records, found.names)
     return found
 
 
 def _uid(held: Holding) -> str:
-    """A pod that no book knows by its UID is known by its name alone."""
+    """Returns the pod's UID, or its name where no book has the UID."""
     return held.key.pod.uid or f"{held.key.pod}"
 
 
@@ -79,21 +80,21 @@ def _reported(records: NodeRecords, names: dict[str, PodKey]) -> dict[Container,
     return dict(found)
 
 
-def disagreements(records: NodeRecords, held: Iterable[Holding], told: Accounts) -> Iterator[Difference]:
-    """Yields the containers of which books say different things, one difference for each."""
-    foreign = {(_uid(each), each.key.container) for each in held if each.foreign}
-    for uid, container in told.containers():
+def disagreements(records: NodeRecords, held: Iterable[Holding], accounts: Accounts) -> Iterator[Difference]:
+    """Yields the containers for which books have different units, one difference for each container."""
+    foreign = {(_uid(holding), holding.key.container) for holding in held if holding.foreign}
+    for uid, container in accounts.containers():
         said = {
             book: entries.get((uid, container), {})
-            for book, entries in told.of.items()
+            for book, entries in accounts.of.items()
             if _speaks(records, book, uid, container, is_foreign=(uid, container) in foreign)
         }
         if len({tuple(sorted(shares.items())) for shares in said.values()}) > 1:
-            yield _difference(records, told.names.get(uid, PodKey("", "", uid)), container, said)
+            yield _difference(records, accounts.names.get(uid, PodKey("", "", uid)), container, said)
 
 
 def _speaks(records: NodeRecords, book: str, uid: str, container: str, *, is_foreign: bool) -> bool:
-    """Whether ``book`` would tell of the container at all."""
+    """Whether ``book`` would have the container at all."""
     pod = (records.pods or {}).get(uid)
     if book == ANNOTATION:  # ended pods and those that were deleted by force have none that counts
         return pod is not None and not pod.ended
@@ -103,10 +104,10 @@ def _speaks(records: NodeRecords, book: str, uid: str, container: str, *, is_for
 
 
 def _lists(records: NodeRecords, uid: str, container: str) -> bool:
-    """Whether the kubelet's books would list the container.
+    """Whether the kubelet's books would have the container.
 
-    PodResources list no ordinary init containers, and of a pod that the API server does not have nobody tells
-    which they are.
+    PodResources list no ordinary init containers. Which containers those are is unknown for a pod that the
+    API server does not have.
     """
     pod = (records.pods or {}).get(uid)
     if records.checkpoint is not None:
@@ -120,14 +121,13 @@ def _difference(records: NodeRecords, pod: PodKey, container: str, said: Mapping
         same[shares_text(shares)].append(book)
     words = "; ".join(f"{_tellers_say(tellers)} {text}" for text, tellers in same.items())
     cards = {card for shares in said.values() for card in shares}
-    return Difference(
-        node=records.node,
-        kind=Kind.SHARES_DIFFER,
-        card=cards.pop() if len(cards) == 1 else "",
-        pod=str(pod),
-        uid=pod.uid,
+    return Difference.of_pod(
+        records,
+        pod,
+        DifferenceKind.SHARES_DIFFER,
+        f"of {ContainerKey(pod, container)}: {words}. {_meaning(said)}",
         container=container,
-        sentence=f"of {ContainerKey(pod, container)}: {words}. {_meaning(said)}",
+        card=cards.pop() if len(cards) == 1 else "",
     )
 
 
@@ -154,25 +154,23 @@ def kubelet_disagreements(records: NodeRecords, held: Iterable[Holding]) -> Iter
     """Yields the containers that have other units by PodResources than by the checkpoint."""
     if records.resources is None or records.checkpoint is None:
         return
-    for each in held:
-        numbers = distinct_numbers(each.stored or ())
-        differ = numbers != (listed := distinct_numbers(each.units)) and [*numbers] != [*listed]
-        if each.listed and each.stored is not None and differ:
-            yield Difference(
-                node=records.node,
-                kind=Kind.SHARES_DIFFER,
-                pod=str(each.key.pod),
-                uid=each.key.pod.uid,
-                container=each.key.container,
-                sentence=f"of {each.key}: {PODRESOURCES} list {len(each.numbers)} units and {CHECKPOINT} has"
+    for holding in held:
+        numbers = distinct_numbers(holding.stored or ())
+        differ = numbers != (listed := distinct_numbers(holding.units)) and [*numbers] != [*listed]
+        if holding.listed and holding.stored is not None and differ:
+            yield Difference.of_container(
+                records,
+                holding.key,
+                DifferenceKind.SHARES_DIFFER,
+                f"of {holding.key}: {PODRESOURCES} list {len(holding.numbers)} units and {CHECKPOINT} has"
                 f" {len(numbers)}, not the same ones: after a restart the kubelet would go by the checkpoint;"
                 " if this stays, delete the pod",
             )
 
 
 def orphan_marks(records: NodeRecords) -> Iterator[Difference]:
-    """Yields the holders that the status calls orphaned although the API server has their pods, and those
-    that it does not call so although the API server does not have them."""
+    """Yields the holders whose mark ``orphaned`` in the status is wrong: it means that the API server does
+    not have the pod."""
     if records.pods is None or records.share_node is None:
         return
     for card in records.share_node.cards:
@@ -182,13 +180,12 @@ def orphan_marks(records: NodeRecords) -> Iterator[Difference]:
             if is_there is holder.orphaned:
                 says = "does not have it" if holder.orphaned else "has it"
                 truth = "has it" if is_there else "does not have it"
-                yield Difference(
-                    node=records.node,
-                    kind=Kind.ORPHAN_MARK,
-                    card=card.uuid,
-                    pod=str(holder.key.pod),
-                    uid=holder.key.pod.uid,
+                yield Difference.of_pod(
+                    records,
+                    holder.key.pod,
+                    DifferenceKind.ORPHAN_MARK,
+                    f"{STATUS} says of {holder.key} that the API server {says}, and the API server {truth}:"
+                    f" {LOOK_AT_PLUGIN}",
                     container=holder.key.container,
-                    sentence=f"{STATUS} says of {holder.key} that the API server {says}, and the API server"
-                    f" {truth}: {LOOK_AT_PLUGIN}",
+                    card=card.uuid,
                 )

@@ -3,53 +3,64 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 
-from gpushare_core.audit.difference import Difference, Kind
-from gpushare_core.audit.holdings import DistinctUnits, Holding, distinct_numbers
-from gpushare_core.audit.records import NodeRecords, SeenCards, StatusCard
-from gpushare_core.audit.unit_map import UnitMap, room, unit_map
-from gpushare_core.audit.unit_numbers import UnitNumbers
-from gpushare_core.audit.wording import (
+from gpushare_core.audit.difference import (
     DELETE_PODS,
     DRIVER,
     LOOK_AT_PLUGIN,
     PODRESOURCES,
     STATUS,
+    Difference,
+    DifferenceKind,
     card_name,
     list_text,
 )
+from gpushare_core.audit.holdings import DistinctUnits, Holding, distinct_numbers
+from gpushare_core.audit.records import NodeRecords, SeenCards, StatusCard
+from gpushare_core.audit.unit_map import UnitMap, UnitNumbers, room, unit_map
 from gpushare_core.placement.modes.table import mode_serving
 from gpushare_core.placement.requests import PodRequest, ResourceClass
 from gpushare_core.placement.units import NodeUnit, readable_unit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Use:
-    """What one holder has of one card."""
+class UnitsTaken:
+    """Units of one card that one holder has."""
 
     card: str
     resource: ResourceClass | None
-    """None where the book does not say of which class."""
+    """None where the book does not say it."""
     units: int
     holder: str
 
 
-def overfull(records: NodeRecords, uses: Iterable[Use], *, teller: str, kind: Kind) -> Iterator[Difference]:
-    """Yields the cards of which ``teller`` grants more than there is, or units of two classes."""
+def overfull(
+    records: NodeRecords, uses: Iterable[UnitsTaken], *, teller: str, kind: DifferenceKind
+) -> Iterator[Difference]:
+    """Yields the cards of which more units are taken than there are, or units of two classes.
+
+    ``teller``: the book that says so.
+    """
     share_node = records.share_node
     if share_node is None or share_node.unit is None:
         return
-    by_card: dict[str, list[Use]] = defaultdict(list)
+    by_card: dict[str, list[UnitsTaken]] = defaultdict(list)
     for use in uses:
         by_card[use.card].append(use)
-    for uuid, each in by_card.items():
+    for uuid, taken in by_card.items():
         if card := share_node.card(uuid):
-            yield from _too_much(records, card, share_node.unit, each, teller=teller, kind=kind)
+            yield from _too_much(records, card, share_node.unit, taken, teller=teller, kind=kind)
 
 
 def _too_much(
-    records: NodeRecords, card: StatusCard, unit: NodeUnit, uses: list[Use], *, teller: str, kind: Kind
+    records: NodeRecords,
+    card: StatusCard,
+    unit: NodeUnit,
+    uses: list[UnitsTaken],
+    *,
+    teller: str,
+    kind: DifferenceKind,
 ) -> Iterator[Difference]:
     granted: Counter[ResourceClass | None] = Counter()
     for use in uses:
@@ -60,7 +71,7 @@ def _too_much(
     if len(classes) > 1:
         yield Difference(
             node=records.node,
-            kind=Kind.TWO_CLASSES if kind is Kind.OVER_CAPACITY else kind,
+            kind=DifferenceKind.TWO_CLASSES if kind is DifferenceKind.OVER_CAPACITY else kind,
             card=card.uuid,
             sentence=f"by {teller} {name} serves {' and '.join(sorted(classes))} at once ({holders}): a card"
             f" serves one class at a time; {DELETE_PODS}",
@@ -77,27 +88,29 @@ def _too_much(
             )
 
 
-def _advice(kind: Kind) -> str:
-    if kind is Kind.OVER_CAPACITY:
+def _advice(kind: DifferenceKind) -> str:
+    if kind is DifferenceKind.OVER_CAPACITY:
         return f"containers can use more memory than there is; {DELETE_PODS}"
     return f"not all of that can be true, and no new pod comes to the card; {LOOK_AT_PLUGIN}"
 
 
 def capacity(records: NodeRecords, card: StatusCard, unit: NodeUnit, resource: ResourceClass | None) -> int:
-    """Returns the units that the card has by its memory, never by what books add up to."""
+    """Returns the units that the card has by its memory, whatever books add up to."""
     present = (records.hardware or {}).get(card.uuid, 0)
     return room(card, unit, resource, min(present, card.memory) if present else 0)
 
 
 def status_capacity(records: NodeRecords) -> Iterator[Difference]:
-    """Yields the cards of which the status itself says more than they have."""
+    """Yields the cards of which the status has more units allocated than there are."""
     share_node = records.share_node
     if share_node is None or share_node.unit is None:
         return
     for card in share_node.cards:
         if card.allocated > capacity(records, card, share_node.unit, card.lock):
-            use = Use(card=card.uuid, resource=card.lock, units=card.allocated, holder=_holders_of(card))
-            yield from overfull(records, [use], teller=STATUS, kind=Kind.OVER_CAPACITY)
+            use = UnitsTaken(
+                card=card.uuid, resource=card.lock, units=card.allocated, holder=_holders_of(card)
+            )
+            yield from overfull(records, [use], teller=STATUS, kind=DifferenceKind.OVER_CAPACITY)
 
 
 def _holders_of(card: StatusCard) -> str:
@@ -105,42 +118,45 @@ def _holders_of(card: StatusCard) -> str:
 
 
 def kubelet_capacity(records: NodeRecords, held: Iterable[Holding], units: UnitMap) -> Iterator[Difference]:
-    """Yields what the kubelet holds that cannot be, by the cards on which the units lie."""
+    """Yields what the kubelet cannot hold, by the cards on which the units lie."""
     held = [*held]
     uses = [
-        Use(card=block.card, resource=block.resource, units=count, holder=str(each.key.pod))
-        for each in held
-        for block, count in each.blocks(units).items()
+        UnitsTaken(card=block.card, resource=block.resource, units=count, holder=str(holding.key.pod))
+        for holding in held
+        for block, count in holding.blocks(units).items()
     ]
-    yield from _classes_only(overfull(records, uses, teller=PODRESOURCES, kind=Kind.OVER_CAPACITY))
+    yield from _classes_only(overfull(records, uses, teller=PODRESOURCES, kind=DifferenceKind.OVER_CAPACITY))
     yield from _distinct_overfull(records, held, units)
-    for each in held:
-        yield from _wrong_shape(records, each, units)
-        yield from _unknown(records, each, units)
+    for holding in held:
+        yield from _wrong_shape(records, holding, units)
+        yield from _unknown(records, holding, units)
 
 
 def _classes_only(found: Iterable[Difference]) -> Iterator[Difference]:
-    """Init containers lend units: how many are held of a card is counted by distinct ones."""
-    return (each for each in found if each.kind is Kind.TWO_CLASSES)
+    """Whether too many units are held is asked of distinct units, for init containers lend theirs."""
+    return (difference for difference in found if difference.kind is DifferenceKind.TWO_CLASSES)
 
 
 def _distinct_overfull(records: NodeRecords, held: list[Holding], units: UnitMap) -> Iterator[Difference]:
-    """A unit has one number: only of units under two names, or of cards that are smaller than the status has
-    them, can there be more than there is room for."""
-    if not records.hardware and len({part.resource for each in held for part in each.units}) < 2:
+    """Too many distinct units can be held only
+
+    1. under two names of extended resources, each with a list of its own; or
+    2. of a card that is smaller than the status says.
+    """
+    if not records.hardware and len({part.resource for holding in held for part in holding.units}) < 2:
         return
     distinct: dict[tuple[str, ResourceClass], DistinctUnits] = defaultdict(DistinctUnits)
-    for each in held:
-        for name, block, numbers in each.parts(units):
-            distinct[block.card, block.resource].add(each, name, numbers)
+    for holding in held:
+        for name, block, numbers in holding.parts(units):
+            distinct[block.card, block.resource].add(holding, name, numbers)
     for (card, resource), found in distinct.items():
-        use = Use(card=card, resource=resource, units=found.count, holder=list_text(found.pods))
-        yield from overfull(records, [use], teller=PODRESOURCES, kind=Kind.OVER_CAPACITY)
+        use = UnitsTaken(card=card, resource=resource, units=found.count, holder=list_text(found.pods))
+        yield from overfull(records, [use], teller=PODRESOURCES, kind=DifferenceKind.OVER_CAPACITY)
 
 
-def _wrong_shape(records: NodeRecords, each: Holding, units: UnitMap) -> Iterator[Difference]:
+def _wrong_shape(records: NodeRecords, holding: Holding, units: UnitMap) -> Iterator[Difference]:
     by_class: dict[ResourceClass, dict[str, int]] = defaultdict(dict)
-    for block, count in each.blocks(units).items():
+    for block, count in holding.blocks(units).items():
         by_class[block.resource][block.card] = count
     for resource, shares in by_class.items():
         asked = mode_serving(resource).on_cards(sum(shares.values()))
@@ -149,40 +165,28 @@ def _wrong_shape(records: NodeRecords, each: Holding, units: UnitMap) -> Iterato
             lie = ", ".join(
                 f"{count} on {card_name(records, card)}" for card, count in sorted(shares.items())
             )
-            yield _about(
+            yield Difference.of_container(
                 records,
-                each,
-                Kind.WRONG_SHAPE,
-                f"the kubelet holds {sum(shares.values())} units of {resource} for {each.key}, which have to"
-                f" lie {where}, and lie {lie}: delete the pod, and report a bug: this must never happen",
+                holding.key,
+                DifferenceKind.WRONG_SHAPE,
+                f"the kubelet holds {sum(shares.values())} units of {resource} for {holding.key}, which have"
+                f" to lie {where}, and lie {lie}: delete the pod, and report a bug: this must never happen",
             )
 
 
-def _unknown(records: NodeRecords, each: Holding, units: UnitMap) -> Iterator[Difference]:
-    if numbers := units.unknown(each.numbers):
-        yield _about(
+def _unknown(records: NodeRecords, holding: Holding, units: UnitMap) -> Iterator[Difference]:
+    if numbers := units.unknown(holding.numbers):
+        yield Difference.of_container(
             records,
-            each,
-            Kind.UNKNOWN_UNIT,
-            f"the kubelet holds {len(numbers)} units for {each.key} that lie on no card of {STATUS}, such as"
-            f" number {numbers[0]}: nobody can tell which card they are of; {LOOK_AT_PLUGIN}",
+            holding.key,
+            DifferenceKind.UNKNOWN_UNIT,
+            f"the kubelet holds {len(numbers)} units for {holding.key} that lie on no card of {STATUS}, such"
+            f" as number {numbers[0]}: nobody can tell which card they are of; {LOOK_AT_PLUGIN}",
         )
 
 
-def _about(records: NodeRecords, each: Holding, kind: Kind, sentence: str) -> Difference:
-    pod = each.key.pod
-    return Difference(
-        node=records.node,
-        kind=kind,
-        pod=str(pod),
-        uid=pod.uid,
-        container=each.key.container,
-        sentence=sentence,
-    )
-
-
 def granted_twice(records: NodeRecords, held: Iterable[Holding]) -> Iterator[Difference]:
-    """Yields the units that the kubelet holds for two containers which run side by side."""
+    """Yields the units that the kubelet holds for two containers that run side by side."""
     held = [*held]
     names = {unit.resource for holding in held for unit in holding.units}
     for name in sorted(names):
@@ -191,10 +195,11 @@ def granted_twice(records: NodeRecords, held: Iterable[Holding]) -> Iterator[Dif
 
 
 def _has_common_numbers(held: Iterable[Holding], name: str) -> bool:
-    """Whether two of them have one unit of ``name``: asked first, for who has which takes much to keep."""
+    """Whether two containers have one unit of ``name``: a quick answer before ``_twice``, which needs
+    memory."""
     seen = UnitNumbers()
-    for each in held:
-        numbers = distinct_numbers(units for units in each.units if units.resource == name)
+    for holding in held:
+        numbers = distinct_numbers(units for units in holding.units if units.resource == name)
         if seen.has_any(numbers):
             return True
         seen.add(numbers)
@@ -204,25 +209,25 @@ def _has_common_numbers(held: Iterable[Holding], name: str) -> bool:
 def _twice(records: NodeRecords, name: str, held: Iterable[Holding]) -> Iterator[Difference]:
     owners: dict[int, Holding] = {}
     settled: set[tuple[int, int]] = set()
-    for each in held:
-        for number in _numbers(each, name):
-            other = owners.setdefault(number, each)
-            if other is each or (id(other), id(each)) in settled:
+    for holding in held:
+        for number in _numbers(holding, name):
+            other = owners.setdefault(number, holding)
+            if other is holding or (id(other), id(holding)) in settled:
                 continue
-            settled.add((id(other), id(each)))
-            if _lends(records, other, each) or not _are_of_one_source(other, each):
+            settled.add((id(other), id(holding)))
+            if _lends(records, other, holding) or not _are_of_one_source(other, holding):
                 continue
-            yield _about(
+            yield Difference.of_container(
                 records,
-                each,
-                Kind.GRANTED_TWICE,
-                f"the kubelet holds unit number {number} of {name} for {other.key} and for {each.key}: two"
+                holding.key,
+                DifferenceKind.GRANTED_TWICE,
+                f"the kubelet holds unit number {number} of {name} for {other.key} and for {holding.key}: two"
                 f" containers share what one was promised; {DELETE_PODS}",
             )
 
 
 def _are_of_one_source(one: Holding, other: Holding) -> bool:
-    """Whether PodResources, or the checkpoint, have both: one may be older than the other."""
+    """Whether both are in PodResources, or both in the checkpoint: one may be older than the other."""
     return (one.listed and other.listed) or (one.is_stored and other.is_stored)
 
 
@@ -236,7 +241,7 @@ def _lends(records: NodeRecords, one: Holding, other: Holding) -> bool:
         return False
     pod = (records.pods or {}).get(one.key.pod.uid)
     request = pod.request if pod else None
-    if request is None or not all(_is_as_asked(records, each, request) for each in (one, other)):
+    if request is None or not all(_is_as_asked(records, holding, request) for holding in (one, other)):
         return not (one.listed and other.listed)
     order = [*request.containers]
     names = (one.key.container, other.key.container)
@@ -245,10 +250,10 @@ def _lends(records: NodeRecords, one: Holding, other: Holding) -> bool:
 
 
 def _is_as_asked(records: NodeRecords, held: Holding, request: PodRequest) -> bool:
-    """Whether the kubelet has the container as ``request`` has it.
+    """Whether the container is an init container for the kubelet as in ``request``.
 
-    Whoever takes the name of a static pod while it has no mirror, with its digest, is taken for its mirror by
-    the kubelet itself: then that does not say what the static pod asks for.
+    It is not where a pod took the name and digest of a static pod that has no mirror: the kubelet itself
+    takes that pod for the mirror, and its request is not the static pod's.
     """
     name = held.key.container
     is_init = name in request.init_containers
@@ -256,7 +261,7 @@ def _is_as_asked(records: NodeRecords, held: Holding, request: PodRequest) -> bo
 
 
 def environment_capacity(records: NodeRecords) -> Iterator[Difference]:
-    """Yields the cards of which containers see more than there is, or units of two classes."""
+    """Yields the cards of which containers see more units than there are, or units of two classes."""
     uses = [
         use
         for key, seen in (records.environments or {}).items()
@@ -264,51 +269,42 @@ def environment_capacity(records: NodeRecords) -> Iterator[Difference]:
         for use in _seen_uses(str(key.pod), seen)
     ]
     yield from overfull(
-        records, uses, teller="the environments of running containers", kind=Kind.OVER_CAPACITY
+        records, uses, teller="the environments of running containers", kind=DifferenceKind.OVER_CAPACITY
     )
 
 
-def _seen_uses(holder: str, seen: SeenCards) -> Iterator[Use]:
+def _seen_uses(holder: str, seen: SeenCards) -> Iterator[UnitsTaken]:
     unit = readable_unit(seen.unit) if seen.unit else None
-    each = (seen.units or 0) // len(seen.cards)
+    share = (seen.units or 0) // len(seen.cards)
     for card in seen.cards:
-        yield Use(card=card, resource=unit.resource if unit else None, units=each, holder=holder)
+        yield UnitsTaken(card=card, resource=unit.resource if unit else None, units=share, holder=holder)
 
 
 def card_sizes(records: NodeRecords) -> Iterator[Difference]:
-    """Yields the cards whose size differs from the hardware's, that share more than they have, or whose units
-    are another card's as well."""
-    share_node = records.share_node
-    yield from _overlapping(records)
+    """Yields the cards whose size differs from the hardware's, that share more units than they have, or whose
+    units are another card's as well."""
+    for card, text in chain(_overlapping(records), _wrong_sizes(records)):
+        yield Difference.of_card(records, card, DifferenceKind.CAPACITY_DIFFERS, text)
+
+
+def _overlapping(records: NodeRecords) -> Iterator[tuple[str, str]]:
+    units = unit_map(records.share_node)
+    for block, after in pairwise(units.blocks if units else ()):
+        if after.first < block.stop:
+            other = card_name(records, block.card)
+            both = f"the units from number {after.first} on are also those of {other}"
+            yield after.card, f"by {STATUS} {both}: nobody can tell which card a container has"
+
+
+def _wrong_sizes(records: NodeRecords) -> Iterator[tuple[str, str]]:
+    share_node, hardware = records.share_node, records.hardware
     for card in share_node.cards if share_node else ():
         there = room(card, share_node.unit, None) if share_node and share_node.unit else card.units
         if card.units > there:
-            yield _size(records, card, f"{STATUS} shares {card.units} units of it, and its memory is {there}")
-        present = (records.hardware or {}).get(card.uuid)
+            yield card.uuid, f"{STATUS} shares {card.units} units of it, and its memory is {there}"
+        present = (hardware or {}).get(card.uuid)
         if present is not None and present >> 20 != card.memory >> 20:
-            yield _size(
-                records,
-                card,
-                f"{STATUS} gives it {card.memory >> 20}Mi, and by {DRIVER} it has {present >> 20}Mi",
-            )
-        if records.hardware is not None and present is None and card.healthy:
-            yield _size(records, card, f"{STATUS} calls it healthy, and {DRIVER} does not have it")
-
-
-def _overlapping(records: NodeRecords) -> Iterator[Difference]:
-    units = unit_map(records.share_node)
-    for block, after in pairwise(units.blocks if units else ()):
-        card = records.share_node.card(after.card) if records.share_node else None
-        if card and after.first < block.stop:
-            other = card_name(records, block.card)
-            both = f"the units from number {after.first} on are also those of {other}"
-            yield _size(records, card, f"by {STATUS} {both}: nobody can tell which card a container has")
-
-
-def _size(records: NodeRecords, card: StatusCard, text: str) -> Difference:
-    return Difference(
-        node=records.node,
-        kind=Kind.CAPACITY_DIFFERS,
-        card=card.uuid,
-        sentence=f"{card_name(records, card.uuid)}: {text}; {LOOK_AT_PLUGIN}",
-    )
+            sizes = f"{STATUS} gives it {card.memory >> 20}Mi, and by {DRIVER} it has {present >> 20}Mi"
+            yield card.uuid, sizes
+        if hardware is not None and present is None and card.healthy:
+            yield card.uuid, f"{STATUS} calls it healthy, and {DRIVER} does not have it"

@@ -1,4 +1,4 @@
-"""What our own annotations say that pods have, as far as they are allocations of these very pods."""
+"""What pods have by our own annotation. One that was copied from another pod does not count."""
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping
@@ -25,19 +25,18 @@ class Claim:
 
     pod: PodRecord
     allocation: Allocation
-    witnessed: bool = False
-    """Whether the kubelet gave the pod as much as this, though it asks for less."""
+    was_given: bool = False
+    """Whether the kubelet gave the pod that much, though it asks for less."""
 
     @property
     def justified(self) -> bool:
-        """Whether the pod asks for that much, as far as it is known what it asks for, or was given
-        it by the kubelet: else somebody else than our programs has written it."""
+        """Whether the pod asks for that much, or the kubelet gave it that much; True where its request is
+        unknown. Any other annotation was not written by our programs."""
         request = self.pod.request
-        return request is None or self.total <= request.total or self.witnessed
+        return request is None or self.total <= request.total or self.was_given
 
     @property
     def total(self) -> int:
-        """Returns the units of all cards."""
         return sum(self.allocation.held().values())
 
     def class_of(self, card: str) -> ResourceClass:
@@ -46,7 +45,7 @@ class Claim:
 
 
 def claims(records: NodeRecords) -> dict[str, Claim]:
-    """Returns the claims of the pods that have not ended, by UID; empty where no pods were read."""
+    """Returns UID -> claim of the pods that have not ended; empty where no pods were read."""
     return {
         uid: _claim(records, pod, allocation)
         for uid, pod in (records.pods or {}).items()
@@ -64,51 +63,52 @@ def _allocation(pod: PodRecord) -> Allocation | None:
 
 def _claim(records: NodeRecords, pod: PodRecord, allocation: Allocation) -> Claim:
     claim = Claim(pod, allocation)
-    return claim if claim.justified else replace(claim, witnessed=_is_witnessed(records, claim))
+    return claim if claim.justified else replace(claim, was_given=_was_given(records, claim))
 
 
-def _is_witnessed(records: NodeRecords, claim: Claim) -> bool:
-    """Whether a pod was given, by its kubelet or else by the status, what is claimed for it.
+def _was_given(records: NodeRecords, claim: Claim) -> bool:
+    """Whether the kubelet has given the pod what the annotation says, by its checkpoint or else by the
+    status.
 
-    A kubelet that has lost its checkpoint admits ordinary init containers once more: on another card, or
-    beside containers that run on with what it has forgotten. Then they lend their units to nobody. What
-    neither book has of a container is believed as far as the container asks for it. Source:
+    A kubelet that has lost its checkpoint admits ordinary init containers once more, on another card, or
+    beside containers that still run with lost units. Then they lend their units to nobody. For a container
+    that is not in that book the annotation may say as much as the container asks for. Source:
     ``isContainerAlreadyRunning`` and ``devicesToReuse`` of ``devicemanager.ManagerImpl`` (1.36).
     """
     request, units = claim.pod.request, unit_map(records.share_node)
     if request is None or units is None:
         return False
     if records.checkpoint is None:
-        witness = _by_status(records, claim.pod, request.init_containers)
+        given = _by_status(records, claim.pod, request.init_containers)
     else:
-        witness = _by_checkpoint(stored_of(records, claim.pod), units)
-    most = Counter(witness.held)
+        given = _by_checkpoint(stored_of(records, claim.pod), units)
+    limit = Counter(given.held)
     for name, shares in claim.allocation.containers.items():
-        if name not in witness.shares:
+        if name not in given.shares:
             if name in request.init_containers or sum(shares.values()) > request.containers.get(name, 0):
                 return False
-            most.update(shares)
-        elif witness.shares[name] != shares:
+            limit.update(shares)
+        elif given.shares[name] != shares:
             return False
-    return all(count <= most[card] for card, count in claim.allocation.held().items())
+    return all(count <= limit[card] for card, count in claim.allocation.held().items())
 
 
-class _Witness(NamedTuple):
-    """What one book has of a pod."""
+class _GivenUnits(NamedTuple):
+    """What a pod has by one book."""
 
     shares: Mapping[str, Shares]
     """By container."""
     held: Mapping[str, int]
-    """Card UUID -> units of all containers, each counted once however many of them lend it to each other."""
+    """Card UUID -> units; a unit that containers lend to each other counts once."""
 
 
-def _by_checkpoint(stored: Mapping[str, StoredContainer], units: UnitMap) -> _Witness:
+def _by_checkpoint(stored: Mapping[str, StoredContainer], units: UnitMap) -> _GivenUnits:
     numbers = {
-        name: {(part.resource, number) for part in each.units for number in part.numbers}
-        for name, each in stored.items()
+        name: {(part.resource, number) for part in container.units for number in part.numbers}
+        for name, container in stored.items()
     }
-    shares = {name: dict(_on_cards(each, units)) for name, each in numbers.items()}
-    return _Witness(shares, _on_cards(set().union(*numbers.values()), units))
+    shares = {name: dict(_on_cards(found, units)) for name, found in numbers.items()}
+    return _GivenUnits(shares, _on_cards(set().union(*numbers.values()), units))
 
 
 def _on_cards(numbers: Iterable[tuple[str, int]], units: UnitMap) -> Counter[str]:
@@ -116,14 +116,14 @@ def _on_cards(numbers: Iterable[tuple[str, int]], units: UnitMap) -> Counter[str
     return Counter(block.card for block in blocks if block)
 
 
-def _by_status(records: NodeRecords, pod: PodRecord, inits: Collection[str]) -> _Witness:
-    """Which units they are it does not say: on a card where other containers have units they lend theirs."""
+def _by_status(records: NodeRecords, pod: PodRecord, inits: Collection[str]) -> _GivenUnits:
+    """The status has no unit numbers: init containers count as lending their units where others have some."""
     shares: dict[str, dict[str, int]] = defaultdict(dict)
     for card in records.share_node.cards if records.share_node else ():
         for holder in card.holders:
             if holder.key.pod.uid == pod.key.uid:
                 shares[holder.key.container][card.uuid] = holder.units
-    held = Counter(sum_shares({name: each for name, each in shares.items() if name not in inits}))
+    held = Counter(sum_shares({name: share for name, share in shares.items() if name not in inits}))
     for name in shares.keys() & inits:
         held |= Counter(shares[name])
-    return _Witness(shares, held)
+    return _GivenUnits(shares, held)

@@ -1,11 +1,10 @@
-"""What a pod's annotations say in the words of its node's dialect, beside what ours says."""
+"""The annotations of a node's dialect on a pod name the same cards as our own annotation."""
 
 from collections.abc import Iterator, Mapping
 
-from gpushare_core.audit.difference import Difference, Kind
+from gpushare_core.audit.difference import ANNOTATION, LOOK_AT_PLUGIN, Difference, DifferenceKind, list_text
 from gpushare_core.audit.records import NodeRecords, ShareNodeRecord
 from gpushare_core.audit.rules.claims import Claim
-from gpushare_core.audit.wording import ANNOTATION, LOOK_AT_PLUGIN, list_text
 from gpushare_core.dialects.codec import Codec, shares_of_class
 from gpushare_core.dialects.legacy import MalformedAnnotationsError
 from gpushare_core.dialects.table import DIALECTS
@@ -13,39 +12,39 @@ from gpushare_core.placement.requests import ResourceClass
 
 
 def dialect_differences(records: NodeRecords, claims: Mapping[str, Claim]) -> Iterator[Difference]:
-    """Yields the pods that say another card to the tools of the node's dialect than to ours.
+    """Yields the pods whose annotations of the dialect name other cards than our own annotation.
 
-    A pod without the dialect's words is bound by somebody else, or of what the dialect has no words for.
+    A pod without annotations of the dialect was bound by somebody else, or has a class that the dialect
+    lacks.
     """
     share_node = records.share_node
     dialect = DIALECTS.get(share_node.dialect) if share_node else None
     if share_node is None or dialect is None:
         return
-    for uid, claim in claims.items():
+    for claim in claims.values():
         words = [key for key in dialect.codec.bind_keys if key in claim.pod.annotations]
         if words and claim.allocation.node == records.node and _speaks_of(dialect.codec, claim):
             ours = _indices(claim, share_node)
-            theirs = _told(dialect.codec, claim.pod.annotations)
+            theirs = _indices_in_dialect(dialect.codec, claim.pod.annotations)
             if ours is not None and theirs != ours:
                 said = "nothing that makes sense" if theirs is None else list_text(map(str, theirs))
-                yield Difference(
-                    node=records.node,
-                    kind=Kind.DIALECT_DIFFERS,
-                    pod=str(claim.pod.key),
-                    uid=uid,
-                    sentence=f"of {claim.pod.key}: {ANNOTATION} gives it the cards of index"
+                yield Difference.of_pod(
+                    records,
+                    claim.pod.key,
+                    DifferenceKind.DIALECT_DIFFERS,
+                    f"of {claim.pod.key}: {ANNOTATION} gives it the cards of index"
                     f" {list_text(map(str, ours))}, and in the words of {dialect.name} ({list_text(words)})"
                     f" they are {said}: tools of {dialect.name} show what is not so; {LOOK_AT_PLUGIN}",
                 )
 
 
 def _speaks_of(codec: Codec, claim: Claim) -> bool:
-    """Whether the dialect has words for the class: its tools do not look at other pods."""
+    """Whether the dialect has annotations for the class: its tools do not look at other pods."""
     return bool(codec.assignment_annotations(claim.allocation.resource, 0))
 
 
 def _indices(claim: Claim, share_node: ShareNodeRecord) -> frozenset[int] | None:
-    """Returns None where the dialect has no words for them."""
+    """Returns None where the dialect cannot express the allocation."""
     held = [card for card, units in shares_of_class(claim.allocation).items() if units]
     if claim.allocation.resource is ResourceClass.MEMORY and len(held) != 1:
         return None
@@ -53,7 +52,7 @@ def _indices(claim: Claim, share_node: ShareNodeRecord) -> frozenset[int] | None
     return frozenset(card.index for card in cards if card) if all(cards) else None
 
 
-def _told(codec: Codec, annotations: Mapping[str, str]) -> frozenset[int] | None:
+def _indices_in_dialect(codec: Codec, annotations: Mapping[str, str]) -> frozenset[int] | None:
     try:
         legacy = codec.read_legacy(annotations)
     except MalformedAnnotationsError:

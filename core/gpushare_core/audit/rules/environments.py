@@ -2,12 +2,11 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from gpushare_core.audit.difference import Difference, Kind
+from gpushare_core.audit.difference import CHECKPOINT, ENVIRONMENT, Difference, DifferenceKind, shares_text
 from gpushare_core.audit.holdings import Holding, shares_of
 from gpushare_core.audit.records import ContainerKey, NodeRecords, SeenCards
 from gpushare_core.audit.rules.claims import Claim
 from gpushare_core.audit.unit_map import UnitMap
-from gpushare_core.audit.wording import CHECKPOINT, ENVIRONMENT, shares_text
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.dialects.table import DIALECTS
 from gpushare_core.dialects.visible_cards import hides_cards, is_runtime_variable
@@ -17,20 +16,21 @@ MAX_SHOWN = 256
 
 
 def stored_answers(records: NodeRecords, held: Iterable[Holding], units: UnitMap) -> Iterator[Difference]:
-    """Yields the containers whose plugin answered other cards than their units lie on."""
+    """Yields the containers for which the plugin's stored response names other cards than their units lie
+    on."""
     teller = f"the answer in {CHECKPOINT}"
-    for each in held:
-        if each.told and not each.foreign:
-            yield from _compared(records, each, each.told, units, teller)
+    for holding in held:
+        if holding.response and not holding.foreign:
+            yield from _compared(records, holding, holding.response, units, teller)
 
 
 def environments(records: NodeRecords, held: Iterable[Holding], units: UnitMap) -> Iterator[Difference]:
-    """Yields the running containers that see other cards than the kubelet holds units of for them."""
+    """Yields the running containers that see other cards than those of the units that the kubelet holds."""
     if records.environments is None or (records.resources is None and records.checkpoint is None):
         return
     held = [*held]
-    by_uid = {(uid, each.key.container): each for each in held for uid in _uids(records, each)}
-    by_name = {_plain(each.key): each for each in held}
+    by_uid = {(uid, holding.key.container): holding for holding in held for uid in _uids(records, holding)}
+    by_name = {_plain(holding.key): holding for holding in held}
     for key, seen in records.environments.items():
         holding = _holding_of(key, by_uid, by_name)
         if holding is None and seen is not None:
@@ -44,7 +44,7 @@ def environments(records: NodeRecords, held: Iterable[Holding], units: UnitMap) 
 
 
 def _uids(records: NodeRecords, held: Holding) -> set[str]:
-    """Returns what the pod is known by: the API server and the kubelet know static pods by different UIDs."""
+    """Returns the pod's UIDs: a static pod has one of the API server's and one of the kubelet's."""
     pod = (records.pods or {}).get(held.key.pod.uid)
     return {held.key.pod.uid, pod.kubelet_uid if pod else ""} - {""}
 
@@ -52,7 +52,11 @@ def _uids(records: NodeRecords, held: Holding) -> set[str]:
 def _holding_of(
     key: ContainerKey, by_uid: Mapping[tuple[str, str], Holding], by_name: Mapping[ContainerKey, Holding]
 ) -> Holding | None:
-    """By the UID, or by the name where one of the two books does not know that: names are used again."""
+    """Returns the holding of the pod with that UID; where one of the books has no UID, of the pod of that
+    name.
+
+    Names are used again.
+    """
     if found := by_uid.get((key.pod.uid, key.container)):
         return found
     named = by_name.get(_plain(key))
@@ -70,18 +74,20 @@ def _compared(
     total = sum(shares.values())
     if {*seen.cards} != shares.keys() or seen.units not in (None, total):
         amount = "units" if seen.units is None else f"{seen.units} units"
-        yield _difference(
+        yield Difference.of_container(
             records,
             held.key,
+            DifferenceKind.ENVIRONMENT_DIFFERS,
             f"the kubelet holds {shares_text(shares)} for {held.key}, and {teller} names {amount} of"
             f" {', '.join(seen.cards)}: the container uses what is not its own; delete the pod, so that its"
             " controller makes it anew",
         )
     for name, value in seen.others.items():
         if _shows_others(records, held, seen, name):
-            yield _difference(
+            yield Difference.of_container(
                 records,
                 held.key,
+                DifferenceKind.ENVIRONMENT_DIFFERS,
                 f"in {teller} of {held.key} {name} is {_quoted(value)}, and its cards are"
                 f" {', '.join(seen.cards)}: its runtime shows it other cards than it holds; take {name} out"
                 " of the pod's template if it is there, and delete the pod",
@@ -91,24 +97,25 @@ def _compared(
 def _shows_others(records: NodeRecords, held: Holding, seen: SeenCards, name: str) -> bool:
     """Whether the variable ``name`` shows a runtime other cards than those of the container.
 
-    A runtime knows words besides UUIDs, and an inventory has names of its own: the plugin's answer tells
-    which are right, as far as it was read, and whether the runtime looks at the variable at all.
+    A runtime knows words besides UUIDs, and an inventory has names of its own. The plugin's response, where
+    it was read, says which names are right, and whether the runtime looks at the variable at all.
     """
-    told, shown = held.told, {*seen.others[name].split(",")}
+    response, shown = held.response, {*seen.others[name].split(",")}
     if hides_cards(name, seen.others[name]):
         return False
     cards = records.share_node.cards if records.share_node else ()
-    if told is seen:
+    if response is seen:
         return not {"all", *(card.uuid for card in cards)}.isdisjoint(shown - {*seen.cards})
-    if told is not None:
-        return name in told.others and shown != {*told.others[name].split(",")}
+    if response is not None:
+        return name in response.others and shown != {*response.others[name].split(",")}
     return bool(shown - {*seen.cards, *(str(card.index) for card in cards if card.uuid in seen.cards)})
 
 
 def written_by_authors(records: NodeRecords, claims: Mapping[str, Claim]) -> Iterator[Difference]:
-    """Yields the containers whose pod says itself which cards they see: its word wins over the plugin's.
+    """Yields the containers whose pod sets itself which cards they see, which wins over the plugin's
+    response.
 
-    It needs none of the node's own books.
+    Needs no book of the node.
     """
     dialect = DIALECTS.get(records.share_node.dialect) if records.share_node else None
     if dialect is None:
@@ -125,16 +132,17 @@ def written_by_authors(records: NodeRecords, claims: Mapping[str, Claim]) -> Ite
 
 
 def cards_unasked(records: NodeRecords) -> Iterator[Difference]:
-    """Yields the running containers that ask for no card, and whose pod sets what shows them the node's.
+    """Yields the running containers that ask for no card, and whose pod sets a variable that shows them
+    cards.
 
-    It needs none of the node's own books. Our own plugin is such a one: it has to see all cards.
+    Needs no book of the node. Our own plugin is left out: it has to see all cards.
     """
     for pod in (records.pods or {}).values():
         if pod.phase != "Running" or pod.request is None or pod.is_plugin or not records.share_node:
             continue
         asking = {name for resource in pod.request.resources for name in resource.containers}
         for container, variables in pod.variables.items():
-            shown = next((each for each in variables.items() if _shows_cards(*each)), None)
+            shown = next((variable for variable in variables.items() if _shows_cards(*variable)), None)
             if shown and container not in asking:
                 yield _unasked(records, ContainerKey(pod.key, container), *shown)
 
@@ -144,14 +152,14 @@ def _shows_cards(name: str, value: str | None) -> bool:
 
 
 def _unasked(records: NodeRecords, key: ContainerKey, name: str, value: str | None) -> Difference:
-    return _difference(
+    return Difference.of_container(
         records,
         key,
+        DifferenceKind.CARDS_UNASKED,
         f"{key} asks for no card, and its pod sets {name} to {_source(value)}: a container runtime that reads"
         f" it shows it cards that other pods hold; take {name} out of the pod's template, or ask for units."
         " admission.visibleDevices of a policy has such pods refused; docs/nvml.md says how the runtime"
         " ignores the variable",
-        kind=Kind.CARDS_UNASKED,
     )
 
 
@@ -162,9 +170,10 @@ def _is_harmless(name: str, value: str | None, cards: set[str]) -> bool:
 
 
 def _authored(records: NodeRecords, key: ContainerKey, name: str, value: str | None) -> Difference:
-    return _difference(
+    return Difference.of_container(
         records,
         key,
+        DifferenceKind.ENVIRONMENT_DIFFERS,
         f"{key} asks for units, and its pod sets {name} to {_source(value)} itself: that wins over what the"
         f" plugin answers, and a container runtime that reads it shows it other cards than it holds;"
         f" take {name} out of the pod's template, delete the pod, and see that the admission"
@@ -173,36 +182,37 @@ def _authored(records: NodeRecords, key: ContainerKey, name: str, value: str | N
 
 
 def _source(value: str | None) -> str:
-    """Returns what a pod's author has a variable set to; None where that is not in the pod itself."""
+    """``value``: of a variable that a pod's author sets; None where it is not in the pod itself."""
     return "something from elsewhere" if value is None else _quoted(value)
 
 
 def _quoted(value: str) -> str:
-    """A pod's author may write a million characters, and what to do stands behind them."""
+    """Cuts the value: a pod's author may write a million characters, and the advice stands behind them."""
     return repr(value if len(value) <= MAX_SHOWN else f"{value[:MAX_SHOWN]}...")
 
 
 def _unheld(records: NodeRecords, key: ContainerKey, seen: SeenCards) -> Difference:
-    """A kubelet that has lost its checkpoint does not know what containers see that run on."""
+    """A kubelet that has lost its checkpoint holds nothing for containers that still run."""
     named = f"{ENVIRONMENT} of {key} names {', '.join(seen.cards)}, and the kubelet holds nothing for it"
     if _asks(records, key):
-        return _difference(
+        return Difference.of_container(
             records,
             key,
+            DifferenceKind.FORGOTTEN_UNITS,
             f"{named}: the kubelet calls units free that are in use; delete the pod, so that its controller"
             " makes it anew",
-            kind=Kind.FORGOTTEN_UNITS,
         )
-    return _difference(
+    return Difference.of_container(
         records,
         key,
+        DifferenceKind.ENVIRONMENT_DIFFERS,
         f"{named}, nor does the pod ask for any: its author has written that; take the variable out of the"
         " pod's template, and delete the pod",
     )
 
 
 def _asks(records: NodeRecords, key: ContainerKey) -> bool:
-    """Whether the container asks for units, as far as that is known."""
+    """Whether the container asks for units; True where that is unknown."""
     for pod in (records.pods or {}).values():
         if pod.key[:2] == key.pod[:2] and pod.request:
             return key.container in pod.request.containers
@@ -211,22 +221,10 @@ def _asks(records: NodeRecords, key: ContainerKey) -> bool:
 
 def _blind(records: NodeRecords, held: Holding, units: UnitMap) -> Difference:
     shares = shares_of(held.blocks(units))
-    return _difference(
+    return Difference.of_container(
         records,
         held.key,
+        DifferenceKind.ENVIRONMENT_DIFFERS,
         f"the kubelet holds {shares_text(shares)} for {held.key}, and {ENVIRONMENT} names no card: it runs"
         " without what it was promised; delete the pod, so that its controller makes it anew",
-    )
-
-
-def _difference(
-    records: NodeRecords, key: ContainerKey, sentence: str, *, kind: Kind = Kind.ENVIRONMENT_DIFFERS
-) -> Difference:
-    return Difference(
-        node=records.node,
-        kind=kind,
-        pod=str(key.pod),
-        uid=key.pod.uid,
-        container=key.container,
-        sentence=sentence,
     )

@@ -2,17 +2,16 @@
 
 from collections.abc import Iterator, Mapping
 
-from gpushare_core.audit.difference import Difference, Kind
+from gpushare_core.audit.difference import ANNOTATION, LEDGER, STATUS, Difference, DifferenceKind
 from gpushare_core.audit.records import NodeRecords, PodRecord
 from gpushare_core.audit.rules.claims import Claim
-from gpushare_core.audit.wording import ANNOTATION, LEDGER, STATUS
 from gpushare_core.dialects.dialect import Dialect
 
 
 def forgeries(
     records: NodeRecords, claims: Mapping[str, Claim], held: Mapping[str, int]
 ) -> Iterator[Difference]:
-    """Yields the pods for which a book counts more than they ask for, where only an annotation says so.
+    """Yields the pods for which a book counts more units than they ask for, by an annotation alone.
 
     ``held``: UID -> units that the kubelet holds for the pod.
     """
@@ -32,8 +31,10 @@ def _speaks_of_units(pod: PodRecord) -> bool:
 
 
 def _counted(records: NodeRecords, uid: str) -> dict[str, int]:
-    """Returns book -> units that it counts for the pod. Containers that run one after the other lend each
-    other units: of the status the most that one container has."""
+    """Returns book -> units that it counts for the pod.
+
+    For the status, the units of the largest container: containers may lend each other units.
+    """
     counted = {}
     if records.ledger is not None:
         shares = (share for card in records.ledger.cards for share in card.shares)
@@ -53,12 +54,11 @@ def _forged(
 ) -> Difference:
     asked = pod.request.total if pod.request else 0
     said = claim.total if claim else 0
-    return Difference(
-        node=records.node,
-        kind=Kind.FORGED,
-        pod=str(pod.key),
-        uid=pod.key.uid,
-        sentence=f"{pod.key} asks for {asked} units, {ANNOTATION} {Dialect.allocation_annotation} says"
+    return Difference.of_pod(
+        records,
+        pod.key,
+        DifferenceKind.FORGED,
+        f"{pod.key} asks for {asked} units, {ANNOTATION} {Dialect.allocation_annotation} says"
         f" {said}, and {teller} counts {counted}: its author has written the annotation, which keeps units"
         " from others; delete the pod, and see that the admission policies of the installation are there",
     )

@@ -1,19 +1,24 @@
-"""I3 and I4 card by card: sums, locks, and units that a book calls free and the kubelet holds."""
+"""I3 and I4 for each card: sums, locks, and units that the status calls free and the kubelet holds."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
-from gpushare_core.audit.difference import Difference, Kind
+from gpushare_core.audit.difference import (
+    LOOK_AT_PLUGIN,
+    STATUS,
+    Difference,
+    DifferenceKind,
+    list_text,
+)
 from gpushare_core.audit.holdings import DistinctUnits, Holding
 from gpushare_core.audit.records import NodeRecords, ShareNodeRecord, StatusCard
 from gpushare_core.audit.unit_map import UnitMap
-from gpushare_core.audit.wording import LOOK_AT_PLUGIN, STATUS, card_name, list_text
 from gpushare_core.dialects.table import DIALECTS
 from gpushare_core.placement.requests import ResourceClass
 
 
 def status_sums(records: NodeRecords) -> Iterator[Difference]:
-    """Yields the sums of the status that its own entries do not make."""
+    """Yields the sums in the status that are not those of its own entries."""
     share_node = records.share_node
     if share_node is None:
         return
@@ -21,17 +26,18 @@ def status_sums(records: NodeRecords) -> Iterator[Difference]:
         least, most = _held(records, card)
         if not least <= card.allocated <= most:
             entries = f"{least}" if least == most else f"{least} to {most}"
-            yield _sum(
+            yield Difference.of_card(
                 records,
-                card,
+                card.uuid,
+                DifferenceKind.SUMS_DIFFER,
                 f"{STATUS} says that {card.allocated} units of it are allocated, and its pods have {entries}",
             )
     yield from _totals(records, share_node)
 
 
 def _held(records: NodeRecords, card: StatusCard) -> tuple[int, int]:
-    """Returns the least and the most that the pods hold of ``card``: containers that run one after the other
-    lend each other units."""
+    """Returns the least and the most units of ``card`` that pods may hold: containers that run one after the
+    other may lend each other units."""
     by_pod: dict[str, list[tuple[str, int]]] = defaultdict(list)
     for holder in card.holders:
         by_pod[holder.key.pod.uid or str(holder.key.pod)].append((holder.key.container, holder.units))
@@ -43,10 +49,12 @@ def _pod_bounds(records: NodeRecords, uid: str, containers: list[tuple[str, int]
     if len(containers) == 1:
         return containers[0][1], containers[0][1]
     pod = (records.pods or {}).get(uid)
-    units = [each for _, each in containers]
+    units = [units_of_one for _, units_of_one in containers]
     if pod is None or pod.request is None:
         return max(units), sum(units)
-    running = sum(each for name, each in containers if name not in pod.request.init_containers)
+    running = sum(
+        units_of_one for name, units_of_one in containers if name not in pod.request.init_containers
+    )
     return max(running, *units), sum(units) if pod.request.init_containers else running
 
 
@@ -59,108 +67,104 @@ def _totals(records: NodeRecords, share_node: ShareNodeRecord) -> Iterator[Diffe
     if None not in said and said != counted:
         yield Difference(
             node=records.node,
-            kind=Kind.SUMS_DIFFER,
+            kind=DifferenceKind.SUMS_DIFFER,
             sentence=f"{STATUS} says {said[1]} of {said[0]} units, and its cards have {counted[1]} of"
             f" {counted[0]}: {LOOK_AT_PLUGIN}",
         )
 
 
-def _sum(records: NodeRecords, card: StatusCard, text: str, kind: Kind = Kind.SUMS_DIFFER) -> Difference:
-    return Difference(
-        node=records.node,
-        kind=kind,
-        card=card.uuid,
-        sentence=f"{card_name(records, card.uuid)}: {text}; {LOOK_AT_PLUGIN}",
-    )
-
-
 def status_locks(records: NodeRecords) -> Iterator[Difference]:
-    """Yields the cards of mode Mixed that serve a class while nobody has anything of them, or serve none
-    while somebody has, or whose units are not those of their class."""
+    """Yields the cards of mode Mixed that
+
+    1. serve a class while nobody has units of them;
+    2. serve no class while somebody has units of them;
+    3. have other units than they offer of their class.
+    """
     share_node = records.share_node
     if share_node is None or share_node.unit is None or len(share_node.unit.parts) < 2:
         return
     for card in share_node.cards:
         if card.lock is None and card.allocated:
-            yield _sum(
+            yield Difference.of_card(
                 records,
-                card,
+                card.uuid,
+                DifferenceKind.LOCK_DIFFERS,
                 f"{STATUS} has {card.allocated} units of it allocated, and no class that it serves",
-                Kind.LOCK_DIFFERS,
             )
         if card.lock and not card.allocated:
-            yield _sum(
+            yield Difference.of_card(
                 records,
-                card,
+                card.uuid,
+                DifferenceKind.LOCK_DIFFERS,
                 f"{STATUS} keeps it for {card.lock}, and nobody has anything of it",
-                Kind.LOCK_DIFFERS,
             )
         offered = card.offers.get(card.lock or share_node.unit.parts[0].resource)
         if offered is not None and offered != card.units:
-            yield _sum(records, card, f"{STATUS} says {card.units} units and offers {offered} of that class")
+            text = f"{STATUS} says {card.units} units and offers {offered} of that class"
+            yield Difference.of_card(records, card.uuid, DifferenceKind.SUMS_DIFFER, text)
 
 
 def kubelet_locks(records: NodeRecords, held: Iterable[Holding], units: UnitMap) -> Iterator[Difference]:
-    """Yields the cards of mode Mixed that serve another class by the kubelet than by the status."""
+    """Yields the cards of mode Mixed of which the kubelet holds units of another class than they serve."""
     share_node = records.share_node
     if share_node is None or share_node.unit is None or len(share_node.unit.parts) < 2:
         return
     found: dict[str, dict[ResourceClass, list[str]]] = defaultdict(lambda: defaultdict(list))
-    for each in held:
-        for block in each.blocks(units):
-            found[block.card][block.resource].append(str(each.key.pod))
+    for holding in held:
+        for block in holding.blocks(units):
+            found[block.card][block.resource].append(str(holding.key.pod))
     for card in share_node.cards:
         for resource, pods in found[card.uuid].items():
             if card.lock is not resource:
                 serves = card.lock or "every class"
-                yield _sum(
+                yield Difference.of_card(
                     records,
-                    card,
+                    card.uuid,
+                    DifferenceKind.LOCK_DIFFERS,
                     f"the kubelet holds units of {resource} of it for {list_text(pods)}, and {STATUS} says"
                     f" that it serves {serves}",
-                    Kind.LOCK_DIFFERS,
                 )
 
 
 def uncounted(records: NodeRecords, held: Iterable[Holding], units: UnitMap) -> Iterator[Difference]:
-    """Yields the cards of which the kubelet holds more units than the status, or the extender, counts."""
+    """Yields the cards of which the kubelet holds more units than the status counts."""
     share_node = records.share_node
     if share_node is None:
         return
     distinct: dict[str, DistinctUnits] = defaultdict(DistinctUnits)
-    for each in held:
-        for name, block, numbers in each.parts(units):
-            distinct[block.card].add(each, name, numbers)
+    for holding in held:
+        for name, block, numbers in holding.parts(units):
+            distinct[block.card].add(holding, name, numbers)
     for card in share_node.cards:
         count, pods = distinct[card.uuid].count, distinct[card.uuid].pods
         if count > card.allocated:
-            yield _sum(
+            yield Difference.of_card(
                 records,
-                card,
+                card.uuid,
+                DifferenceKind.UNCOUNTED,
                 f"the kubelet holds {count} units of it for {list_text(pods)}, and {STATUS}"
                 f" counts {card.allocated}: units that are in use look free",
-                Kind.UNCOUNTED,
             )
 
 
 def uncounted_foreign(records: NodeRecords, held: Iterable[Holding]) -> Iterator[Difference]:
-    """Yields the pods with devices of a replaced system's of which the status counts nothing at all: how much
-    of which card that is does not follow from their IDs."""
+    """Yields the pods with devices of a replaced system's plugin for which the status counts nothing at all.
+
+    How many units of which card they hold does not follow from the device IDs.
+    """
     share_node = records.share_node
     dialect = DIALECTS.get(share_node.dialect) if share_node else None
     if share_node is None or dialect is None:
         return
     reported = {holder.key.pod.uid for card in share_node.cards for holder in card.holders}
-    for each in held:
-        count = sum(part.foreign for part in each.units if part.resource in dialect.resources)
-        if count and each.key.pod.uid not in reported:
-            yield Difference(
-                node=records.node,
-                kind=Kind.UNCOUNTED,
-                pod=str(each.key.pod),
-                uid=each.key.pod.uid,
-                container=each.key.container,
-                sentence=f"the kubelet holds {count} devices for {each.key} that the plugin of a replaced"
+    for holding in held:
+        count = sum(part.foreign for part in holding.units if part.resource in dialect.resources)
+        if count and holding.key.pod.uid not in reported:
+            yield Difference.of_container(
+                records,
+                holding.key,
+                DifferenceKind.UNCOUNTED,
+                f"the kubelet holds {count} devices for {holding.key} that the plugin of a replaced"
                 f" system gave out, and {STATUS} counts nothing for the pod: what is in use looks free;"
                 f" {LOOK_AT_PLUGIN}",
             )

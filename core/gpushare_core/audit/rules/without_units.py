@@ -3,11 +3,10 @@
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from gpushare_core.audit.difference import Difference, Kind
+from gpushare_core.audit.difference import ANNOTATION, STATUS, Difference, DifferenceKind
 from gpushare_core.audit.holdings import Holding
 from gpushare_core.audit.records import ContainerKey, NodeRecords, PodKey, PodRecord
 from gpushare_core.audit.rules.claims import Claim
-from gpushare_core.audit.wording import ANNOTATION, STATUS
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.dialects.table import DIALECTS
 
@@ -20,8 +19,7 @@ class _Asked(NamedTuple):
 def without_units(
     records: NodeRecords, held: Iterable[Holding], claims: Mapping[str, Claim]
 ) -> Iterator[Difference]:
-    """Yields the containers of running pods that ask for units of ours, and for which no book that was read
-    has any.
+    """Yields the containers of running pods that ask for our units, and that are in no book that was read.
 
     The kubelet (1.36) starts what is bound past the scheduler and asks for an extended resource that it does
     not know (``removeMissingExtendedResources``): before a plugin registered, or of a class that the node
@@ -39,7 +37,7 @@ def without_units(
 
 
 def _by_kubelet(held: Iterable[Holding]) -> Iterator[tuple[str, str]]:
-    return ((each.key.pod.uid, each.key.container) for each in held)
+    return ((holding.key.pod.uid, holding.key.container) for holding in held)
 
 
 def _by_status(records: NodeRecords) -> Iterator[tuple[str, str]]:
@@ -56,7 +54,7 @@ def _by_annotations(claims: Mapping[str, Claim]) -> Iterator[tuple[str, str]]:
 
 
 def _running(pod: PodRecord, names: Collection[str]) -> dict[str, _Asked]:
-    """Returns what containers ask that have been admitted for sure, and that nobody ends already."""
+    """Returns what the pod's running containers ask for; nothing unless the kubelet has admitted the pod."""
     if pod.request is None or pod.phase != "Running" or pod.deleting:
         return {}
     request = pod.request.of(names)
@@ -69,10 +67,10 @@ def _running(pod: PodRecord, names: Collection[str]) -> dict[str, _Asked]:
 
 
 def _has_nothing(records: NodeRecords, pod: PodRecord, container: str) -> bool:
-    """Whether nothing is known of the container in the checkpoint and in its own environment either.
+    """Whether the container is not in the checkpoint, and its environment names no card.
 
-    A kubelet that has just started has its checkpoint before its PodResources list anybody; and who sees
-    cards that nobody holds was given them once.
+    1. A kubelet that has just started has its checkpoint before its PodResources list any pod.
+    2. A container that sees cards was given them once, even if nobody holds them now.
     """
     uids = {pod.key.uid, pod.kubelet_uid}
     is_stored = any(
@@ -87,13 +85,11 @@ def _has_nothing(records: NodeRecords, pod: PodRecord, container: str) -> bool:
 def _difference(records: NodeRecords, key: ContainerKey, asked: _Asked) -> Difference:
     is_read = records.resources is not None or records.checkpoint is not None
     none = "the kubelet holds none" if is_read else f"neither {ANNOTATION} nor {STATUS} has any"
-    return Difference(
-        node=records.node,
-        kind=Kind.WITHOUT_UNITS,
-        pod=str(key.pod),
-        uid=key.pod.uid,
-        container=key.container,
-        sentence=f"{key} runs and asks for {asked.units} of {asked.resource}, and {none} for it: somebody"
+    return Difference.of_container(
+        records,
+        key,
+        DifferenceKind.WITHOUT_UNITS,
+        f"{key} runs and asks for {asked.units} of {asked.resource}, and {none} for it: somebody"
         " bound the pod to a node that did not offer that, and the kubelet started it without. It has no"
         " card, or uses all of them if its image asks for that; delete the pod, and let the scheduler choose"
         " its node",

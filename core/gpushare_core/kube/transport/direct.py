@@ -9,25 +9,73 @@ import ssl
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 import aiohappyeyeballs
 import httptools
 from aiohappyeyeballs import AddrInfoType
 
-from gpushare_core.kube.credentials import Credentials
+from gpushare_core.kube.credentials import Credentials, checked_server
 from gpushare_core.kube.request import ApiRequest
 from gpushare_core.kube.response import HttpResponse
+from gpushare_core.kube.tls import TlsSource
 from gpushare_core.kube.transport.connecting import cancellable
 from gpushare_core.kube.transport.proxy import USER_AGENT, ProxyTransport
-from gpushare_core.kube.transport.server import HttpServer
-from gpushare_core.kube.transport.transport import BrokenError, NotConnectedError
+from gpushare_core.kube.transport.transport import BrokenError, Headers, NotConnectedError
 
 IDLE_SECONDS = 15.0
 """For which a connection is kept without a request: the connections of a burst cost memory."""
 NEXT_ADDRESS_SECONDS = 0.25
 """After which the next address of a host is tried in parallel (RFC 8305): otherwise one of several servers,
 switched off, would cost every request all of its time."""
+_PATH = "/%:@!$&'()*+,;=~"
+"""Characters that stay as they are in a path; callers quote names themselves."""
+
+
+@dataclass(frozen=True, slots=True)
+class HttpServer:
+    """Where it listens, and how it is recognized."""
+
+    host: str
+    port: int
+    authority: str
+    """The header ``Host`` of a request."""
+    folder: str = ""
+    """Where all paths begin."""
+    tls: TlsSource | None = None
+    name: str | None = None
+    """What the server's certificate has to name, where that is not ``host``."""
+
+    @classmethod
+    def at(cls, url: str, tls: TlsSource, name: str | None = None) -> "HttpServer":
+        """Raises ``ValueError`` for what is no URL of a server."""
+        host, parts = checked_server(url)
+        is_encrypted = parts.scheme == "https"
+        return cls(
+            host=host,
+            port=parts.port or (443 if is_encrypted else 80),
+            authority=parts.netloc.rpartition("@")[2],
+            folder=parts.path.rstrip("/"),
+            tls=tls if is_encrypted else None,
+            name=name if is_encrypted else None,
+        )
+
+    def message(self, method: str, target: str, headers: Mapping[str, str], content: bytes | None) -> bytes:
+        """Returns the bytes of a request. ``target`` is a path, with a query or without.
+
+        Raises:
+            ValueError: a header is more than one line.
+        """
+        path, mark, query = target.partition("?")
+        length = {} if content is None else {"Content-Length": str(len(content))}
+        lines = [
+            f"{method} {self.folder}{quote(path, safe=_PATH)}{mark}{query} HTTP/1.1",
+            *(f"{name}: {value}" for name, value in {"Host": self.authority, **headers, **length}.items()),
+        ]
+        text = "\r\n".join(lines)
+        if text.count("\n") != len(lines) - 1 or text.count("\r") != len(lines) - 1:
+            raise ValueError("a header has to be one line")
+        return text.encode() + b"\r\n\r\n" + (content or b"")
 
 
 class DirectTransport:
@@ -42,9 +90,7 @@ class DirectTransport:
         self._pool.close()
         await self._watches.close()
 
-    async def exchange(
-        self, request: ApiRequest, headers: Mapping[str, str], *, seconds: float
-    ) -> HttpResponse:
+    async def exchange(self, request: ApiRequest, headers: Headers, *, seconds: float) -> HttpResponse:
         query = f"?{urlencode(request.params)}" if request.params else ""
         message = self._pool.server.message(
             request.method, request.path + query, {"User-Agent": USER_AGENT, **headers}, request.content()
@@ -52,7 +98,7 @@ class DirectTransport:
         return await self._pool.send(message, seconds=seconds, is_repeatable=request.method == "GET")
 
     def stream(
-        self, request: ApiRequest, headers: Mapping[str, str], *, connect_seconds: float, idle: float
+        self, request: ApiRequest, headers: Headers, *, connect_seconds: float, idle: float
     ) -> AsyncGenerator[bytes, None]:
         return self._watches.stream(request, headers, connect_seconds=connect_seconds, idle=idle)
 

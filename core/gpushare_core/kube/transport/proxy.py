@@ -1,7 +1,7 @@
 """aiohttp: every request by a proxy, and every watch on either way."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator
 from http import HTTPStatus
 
 import aiohttp
@@ -12,7 +12,7 @@ from gpushare_core.kube.errors import WatchEventTooLargeError
 from gpushare_core.kube.request import ApiRequest
 from gpushare_core.kube.response import HttpResponse
 from gpushare_core.kube.transport.connecting import cancellable
-from gpushare_core.kube.transport.transport import BrokenError, NotConnectedError, RefusedStreamError
+from gpushare_core.kube.transport.transport import BrokenError, Headers, NotConnectedError, RefusedStreamError
 from gpushare_core.process.deadline import Deadline
 
 USER_AGENT = SERVER_SOFTWARE
@@ -38,9 +38,7 @@ class ProxyTransport:
     async def close(self) -> None:
         await self._session.close()
 
-    async def exchange(
-        self, request: ApiRequest, headers: Mapping[str, str], *, seconds: float
-    ) -> HttpResponse:
+    async def exchange(self, request: ApiRequest, headers: Headers, *, seconds: float) -> HttpResponse:
         try:
             async with asyncio.timeout(seconds):
                 try:
@@ -55,7 +53,7 @@ class ProxyTransport:
             raise _failure(error) from error
 
     async def stream(
-        self, request: ApiRequest, headers: Mapping[str, str], *, connect_seconds: float, idle: float
+        self, request: ApiRequest, headers: Headers, *, connect_seconds: float, idle: float
     ) -> AsyncGenerator[bytes, None]:
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=connect_seconds)
         try:
@@ -70,12 +68,12 @@ class ProxyTransport:
         except aiohttp.ClientError as error:
             raise _failure(error) from error
 
-    async def _response(self, request: ApiRequest, headers: Mapping[str, str]) -> HttpResponse:
+    async def _response(self, request: ApiRequest, headers: Headers) -> HttpResponse:
         async with await self._open(request, headers, aiohttp.ClientTimeout(total=None)) as response:
             return await _read(response)
 
     async def _open(
-        self, request: ApiRequest, headers: Mapping[str, str], timeout: aiohttp.ClientTimeout
+        self, request: ApiRequest, headers: Headers, timeout: aiohttp.ClientTimeout
     ) -> aiohttp.ClientResponse:
         """Follows no redirects: a write would become a GET, and look as if it were done."""
         opening = self._session.request(

@@ -23,12 +23,14 @@ class RefusedStreamError(Exception):
         self.response = response
 
 
-class Transport(Protocol):
-    """Use from one event loop. ``headers`` are those of the request, with its token."""
+Headers = Mapping[str, str]
+"""Those of one request, with its token."""
 
-    async def exchange(
-        self, request: ApiRequest, headers: Mapping[str, str], *, seconds: float
-    ) -> HttpResponse:
+
+class Transport(Protocol):
+    """Use from one event loop."""
+
+    async def exchange(self, request: ApiRequest, headers: Headers, *, seconds: float) -> HttpResponse:
         """Returns the response, whatever its status. A GET is sent once more where a kept connection ends.
 
         Raises:
@@ -37,7 +39,7 @@ class Transport(Protocol):
         """
 
     def stream(
-        self, request: ApiRequest, headers: Mapping[str, str], *, connect_seconds: float, idle: float
+        self, request: ApiRequest, headers: Headers, *, connect_seconds: float, idle: float
     ) -> AsyncGenerator[bytes, None]:
         """Yields the lines of a watch until the server ends it.
 

@@ -1,4 +1,4 @@
-"""What the modes have in common in which a request gets one unit on each of several distinct cards."""
+"""The common part of modes in which a request gets one unit on each of several distinct cards."""
 
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
@@ -22,7 +22,7 @@ class DistinctCards(SharingMode):
         return sum(unit > 0 for unit in units)
 
     def explain(self, amount: int, room: Room) -> str:
-        """Names the number of cards where even empty ones would not do."""
+        """Names the number of cards where even empty ones would not suffice."""
         reason = f"insufficient {self.things}: needs {self._free(amount)}, has {room.greatest}"
         cards = f", of {room.possible} in all" if amount > room.possible else ""
         return f"{reason}{cards}{room.remark}"
@@ -41,4 +41,4 @@ class DistinctCards(SharingMode):
 
     @abstractmethod
     def _free(self, amount: int) -> str:
-        """Returns for people what ``amount`` cards have to be."""
+        """Returns for people what is needed for ``amount``."""

@@ -21,10 +21,8 @@ class ExclusiveMode(DistinctCards):
     def choose(
         self, cards: Iterable[Card], amount: int, strategy: Strategy = Strategy.BINPACK
     ) -> Mapping[str, int]:
-        """Takes cards that are linked, else those of one NUMA node, else any.
-
-        Of several such groups that on which the fewest cards are left over: great ones stay whole.
-        """
+        """Takes cards that are linked, else those of one NUMA node, else any. Of several groups the one with
+        the fewest cards left over: large groups stay whole."""
         return super().choose(_pool(cards, amount)[0], amount, strategy)
 
     def reason(self, cards: Sequence[Card], chosen: Mapping[str, int], strategy: Strategy) -> ChoiceReason:
@@ -37,7 +35,7 @@ class ExclusiveMode(DistinctCards):
 
 
 Group = tuple[int, ...]
-"""What cards have in common; the last number is negative where it is unknown."""
+"""What cards have in common; the last number is negative where that is unknown."""
 
 
 def _linked(card: Card) -> Group:

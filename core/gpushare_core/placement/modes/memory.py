@@ -24,7 +24,7 @@ class MemoryMode(SharingMode):
         return max(0, max(units, default=0))
 
     def explain(self, amount: int, room: Room) -> str:
-        """Names the biggest card where even an empty one would not do."""
+        """Names the biggest card where even an empty one would not suffice."""
         reason = f"insufficient GPU memory in one card: asked {amount}, largest free {room.greatest}"
         biggest = f", biggest card {room.possible}" if amount > room.possible else ""
         return f"{reason}{biggest}{room.remark}"

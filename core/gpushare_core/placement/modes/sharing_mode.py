@@ -17,7 +17,7 @@ from gpushare_core.placement.units import NodeUnit, Unit, UnitFields
 
 
 class Room(NamedTuple):
-    """What those cards of a node offer that are open to one request."""
+    """What the cards of a node offer to one request."""
 
     greatest: int
     """The greatest amount that fits now."""
@@ -28,7 +28,7 @@ class Room(NamedTuple):
 
     @property
     def remark(self) -> str:
-        """What a refusal adds for people; empty where every card counts."""
+        """For people, at the end of a refusal; empty where every card counts."""
         if self.unhealthy > 1:
             return f"; {self.unhealthy} unhealthy or cordoned cards do not count"
         return "; 1 unhealthy or cordoned card does not count" if self.unhealthy else ""
@@ -43,11 +43,11 @@ class NodeMode(ABC):
     @property
     @abstractmethod
     def served(self) -> "tuple[SharingMode, ...]":
-        """The ways of sharing that its cards are open to. No card is shared in two of them at a time."""
+        """The ways of sharing that its cards are open to, each card one at a time."""
 
     @abstractmethod
     def unit(self, fields: UnitFields, /) -> NodeUnit:
-        """Returns what ``fields`` call one unit. Raises ``ValueError`` when they say none."""
+        """Raises ``ValueError`` when ``fields`` name no unit."""
 
 
 class SharingMode(NodeMode):
@@ -62,7 +62,7 @@ class SharingMode(NodeMode):
 
     @abstractmethod
     def unit(self, fields: UnitFields, /) -> Unit:
-        """Returns what ``fields`` call one unit. Raises ``ValueError`` when they say none."""
+        """Raises ``ValueError`` when ``fields`` name no unit."""
 
     @abstractmethod
     def on_cards(self, amount: int) -> CardRequest:
@@ -96,13 +96,11 @@ class SharingMode(NodeMode):
         return choice_reason(cards, max(chosen.values()), chosen=chosen.keys(), strategy=strategy)
 
     def room(self, cards: Sequence[Card]) -> Room:
-        """Returns what ``cards`` offer to one request."""
         amounts = [(card.units, card.allocated) for card in cards if card.healthy]
         return self.room_of(amounts, unhealthy=len(cards) - len(amounts))
 
     def room_of(self, amounts: Collection[tuple[int, int]], *, unhealthy: int) -> Room:
-        """Returns the same of healthy cards, by the units of each and those of them that are allocated,
-        beside so many ``unhealthy`` ones."""
+        """Returns the same from the units, and the allocated units, of each healthy card."""
         return Room(
             self.greatest([units - allocated for units, allocated in amounts]),
             self.greatest([units for units, _ in amounts]),

@@ -22,16 +22,15 @@ NODE_MODES: dict[str, NodeMode] = {
 """What a node can be shared in, by the name that the API has for it."""
 
 MAX_UNITS = 65_536
-"""Units that a pod may have. Since 1.36 the kubelet lists each of them in the pod's status, in 44 bytes, and
-the API server takes no write of more than 3 MiB: it would not hear that a pod with more units runs, or has
-ended. The rest of the 3 MiB is for what else the status says. Source: ``UpdateAllocatedResourcesStatus`` of
+"""Units that a pod may have. Since 1.36 the kubelet lists each unit in the pod's status, in 44 bytes, and the
+API server takes no write of more than 3 MiB: with more units it would not hear that the pod runs, or has
+ended. The rest of the 3 MiB is for the rest of the status. Source: ``UpdateAllocatedResourcesStatus`` of
 ``k8s.io/kubernetes/pkg/kubelet/cm/devicemanager``."""
 
 _BY_RESOURCE = {mode.resource: mode for mode in MODES.values()}
 
 
 def mode_serving(resource: ResourceClass) -> SharingMode:
-    """Returns the way of sharing in which a card serves ``resource``."""
     return _BY_RESOURCE[resource]
 
 
@@ -39,13 +38,13 @@ def mode_dividing(unit: NodeUnit) -> NodeMode:
     """Returns the mode in which cards are divided into ``unit``."""
     classes = tuple(part.resource for part in unit.parts)
     return next(
-        mode for mode in NODE_MODES.values() if tuple(each.resource for each in mode.served) == classes
+        mode for mode in NODE_MODES.values() if tuple(shared.resource for shared in mode.served) == classes
     )
 
 
 def unit_asked_for(mode: str, fields: UnitFields) -> NodeUnit | None:
-    """Returns what cards of a node in ``mode`` are to be divided into; None where that is not served, or
-    ``fields`` say none."""
+    """Returns what cards of a node in ``mode`` are to be divided into; None where the mode is unknown, or
+    ``fields`` name no unit."""
     try:
         return NODE_MODES[mode].unit(fields) if mode in NODE_MODES else None
     except ValueError:
@@ -54,8 +53,8 @@ def unit_asked_for(mode: str, fields: UnitFields) -> NodeUnit | None:
 
 @lru_cache(maxsize=256)
 def unit_to_come(mode: str, fields: UnitFields, in_force: str) -> NodeUnit | None:
-    """Returns what cards are to be divided into where something else is ``in_force``, as a status writes it;
-    None elsewhere, and where one of them is not known. A whole cluster has few different ones."""
+    """Returns what cards are to be divided into, where another unit is ``in_force`` (as a status writes it);
+    None elsewhere, and where one of the two is unknown. A whole cluster has few different ones."""
     asked = unit_asked_for(mode, fields)
     try:
         is_same = asked is None or asked.meanings == parse_node_unit(in_force).meanings
@@ -70,13 +69,11 @@ def class_of_lock(lock: str) -> ResourceClass | None:
 
 
 def other_resource_reason(asked: str, served: Iterable[str]) -> str:
-    """Returns for people why a pod that asks for ``asked`` fits no node that serves ``served``."""
     return f"node(s) that serve {' and '.join(served)}, and the pod asks for {asked}"
 
 
 def several_resources_reason(asked_for: Iterable[ResourceRequest]) -> str:
-    """Returns for people why a pod that asks for several resources fits no node that serves fewer."""
-    asked = " and ".join(each.name for each in asked_for)
+    asked = " and ".join(request.name for request in asked_for)
     return f"the pod asks for {asked} together: only mode Mixed allows that"
 
 
@@ -97,8 +94,8 @@ def too_many_units_reason(request: PodRequest) -> str:
 
 
 def crowded_container_reason(request: PodRequest) -> str:
-    """Returns for people why a pod fits nowhere one of whose containers asks for several resources; empty
-    where none does: the kubelet would give the container the environment of one of them only."""
+    """Returns for people why a pod fits nowhere: a container asks for several resources, and the kubelet
+    would give it the environment of one of them only. Empty where no container does."""
     for container in request.crowded_containers:
         asked = " and ".join(
             resource.name for resource in request.resources if container in resource.containers

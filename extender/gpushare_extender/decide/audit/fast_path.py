@@ -1,7 +1,7 @@
-"""Whether the books of a node surely agree, told by a few comparisons: those of nearly every node do. Pure.
+"""Whether the records of a node surely agree, by a few comparisons: those of nearly every node do. Pure.
 
-The auditor's rules take fifteen times as long. They alone say what differs, and are to be asked wherever
-this does not say yes.
+The auditor's rules take fifteen times as long. They alone say what differs, and decide wherever this does not
+say yes.
 """
 
 from gpushare_core.placement.units import NodeUnit
@@ -13,7 +13,7 @@ from gpushare_extender.objects.share_node import ShareNode, ShareNodeCard, node_
 def surely_agree(ledger: Ledger, name: str) -> bool:
     """Returns True only where ``node_differences(node_records(ledger, name))`` is empty.
 
-    That may be so where this is False as well: in mode Mixed, while pods are on their way.
+    It may be empty where this is False as well: in mode Mixed, and while pods come and go.
     """
     node = ledger.node(name)
     share_node = node.share_node if node else None
@@ -25,19 +25,19 @@ def surely_agree(ledger: Ledger, name: str) -> bool:
     return (
         _names_each_card_once(node, share_node)
         and all(_is_bound(ledger, name, uid) for uid in node.holders)
-        and all(map(_Compared(node, unit).agrees, share_node.cards))
+        and all(map(_CardComparison(node, unit).agrees, share_node.cards))
         and _count_of_booked(node) == _count_of_held(node)
     )
 
 
 def _names_each_card_once(node: NodeLedger, share_node: ShareNode) -> bool:
-    """And pods have units of no other card."""
+    """Returns also whether pods have units of no other card."""
     uuids = {card.uuid for card in share_node.cards}
     return len(uuids) == len(share_node.cards) and node.booked_cards <= uuids
 
 
 def _is_bound(ledger: Ledger, name: str, uid: str) -> bool:
-    """Whether a watch has shown the pod on this node, and it is there still."""
+    """Returns whether a watch has shown the pod on this node, and it is still there."""
     holder = ledger.holder(uid)
     known = ledger.node(name)
     return (
@@ -50,7 +50,7 @@ def _is_bound(ledger: Ledger, name: str, uid: str) -> bool:
     )
 
 
-class _Compared:
+class _CardComparison:
     """The cards of one node that serves one class."""
 
     __slots__ = ("_node", "_unit")
@@ -59,27 +59,27 @@ class _Compared:
         self._node = node
         self._unit = unit.parts[0]
 
-    def agrees(self, told: ShareNodeCard) -> bool:
+    def agrees(self, reported: ShareNodeCard) -> bool:
         """Returns whether GPUShareNode, annotations and sums say the same of a card."""
         return (
-            (told.units, told.allocated) == self._node.amounts_of(told, self._unit.resource)
-            and not (told.offers or told.lock)
-            and max(told.units, told.allocated) <= self._unit.units_in(told.memory)
-            and self._has_same_holders(told)
+            (reported.units, reported.allocated) == self._node.amounts_of(reported, self._unit.resource)
+            and not (reported.offers or reported.lock)
+            and max(reported.units, reported.allocated) <= self._unit.units_in(reported.memory)
+            and self._has_same_holders(reported)
         )
 
-    def _has_same_holders(self, told: ShareNodeCard) -> bool:
-        booked, holders = self._node.booked_of(told.uuid), self._node.holders
+    def _has_same_holders(self, reported: ShareNodeCard) -> bool:
+        booked, holders = self._node.booked_of(reported.uuid), self._node.holders
         return (
-            len(told.holders) == len(booked)
-            and sum(holder.units for holder in told.holders) == told.allocated
+            len(reported.holders) == len(booked)
+            and sum(holder.units for holder in reported.holders) == reported.allocated
             and all(
                 0 < holder.units == booked.get(holder.uid, 0)
                 and holder.uid in holders
                 and not holder.orphaned
-                for holder in told.holders
+                for holder in reported.holders
             )
-            and len({holder.uid for holder in told.holders}) == len(told.holders)
+            and len({holder.uid for holder in reported.holders}) == len(reported.holders)
         )
 
 
@@ -88,5 +88,5 @@ def _count_of_booked(node: NodeLedger) -> int:
 
 
 def _count_of_held(node: NodeLedger) -> int:
-    """Of pods and cards; a card may be named twice of a pod."""
+    """Of pairs of pod and card; an annotation may name a card twice."""
     return sum(len({card.card for card in holder.cards}) for holder in node.holders.values())

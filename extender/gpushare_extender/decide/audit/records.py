@@ -1,6 +1,6 @@
 """What the extender knows of a node, as the auditor reads it: its sums, annotations, and the GPUShareNode.
 
-It keeps no containers, only what a pod has of a card: here each pod is one container without a name.
+The extender keeps no containers, only what a pod has of a card: here each pod is one container without name.
 """
 
 from collections.abc import Collection, Iterator
@@ -31,8 +31,8 @@ NO_CONTAINER = ""
 
 
 def node_records(ledger: Ledger, name: str) -> NodeRecords | None:
-    """Returns None where there is nothing to compare: for a node without a GPUShareNode, or whose plugin has
-    not written there yet what is shared, as after a policy was applied anew beside pods that run."""
+    """Returns None where there is nothing to compare: for a node without a GPUShareNode, and until its plugin
+    has written there what is shared, as after a policy was applied anew beside running pods."""
     node = ledger.node(name)
     if node is None or node.share_node is None or not node.share_node.unit:
         return None
@@ -47,30 +47,34 @@ def node_records(ledger: Ledger, name: str) -> NodeRecords | None:
     )
 
 
-def settled_differences(books: NodeRecords, unreleased: Collection[str]) -> list[Difference]:
-    """Returns what differs on a node that keeps changing, but for what pods make that have just gone, by UID:
-    these count in the ledger alone for a while.
+def settled_differences(records: NodeRecords, unreleased: Collection[str]) -> list[Difference]:
+    """Returns what differs on a node that keeps changing, without:
 
-    Nor is anything said of a card as a whole while a pod is on its way to it or from it: each time it would
-    be another one, and look as if it was always the same.
+    1. Differences of the pods ``unreleased`` (UIDs): for a while these count in the ledger alone.
+    2. Differences of a card as a whole while a pod comes to it or leaves it: each time that would be another
+       pod, and look like one lasting difference.
     """
-    moving = {*unreleased, *_unreported(books)}
-    cards = books.ledger.cards if books.ledger else ()
+    moving = {*unreleased, *_unreported(records)}
+    cards = records.ledger.cards if records.ledger else ()
     used = {card.uuid for card in cards if any(share.pod.uid in moving for share in card.shares)}
-    found = node_differences(books)
-    return [each for each in found if each.uid not in unreleased and (each.uid or each.card not in used)]
+    found = node_differences(records)
+    return [
+        difference
+        for difference in found
+        if difference.uid not in unreleased and (difference.uid or difference.card not in used)
+    ]
 
 
-def _unreported(books: NodeRecords) -> set[str]:
-    """Returns the UIDs of the pods that the ledger counts, and that the plugin has not told of."""
-    cards = books.share_node.cards if books.share_node else ()
-    told = {holder.key.pod.uid for card in cards for holder in card.holders}
-    counted = books.ledger.cards if books.ledger else ()
-    return {share.pod.uid for card in counted for share in card.shares} - told
+def _unreported(records: NodeRecords) -> set[str]:
+    """Returns the UIDs of the pods that the ledger counts, and that the plugin has not reported."""
+    cards = records.share_node.cards if records.share_node else ()
+    reported = {holder.key.pod.uid for card in cards for holder in card.holders}
+    counted = records.ledger.cards if records.ledger else ()
+    return {share.pod.uid for card in counted for share in card.shares} - reported
 
 
 def _without_annotation(share_node: ShareNode) -> dict[str, PodRecord]:
-    """Returns the pods that the plugin knows by the API; of each no annotation may have been seen."""
+    """Returns the pods that the plugin knows by the API, as if they had no annotation."""
     return {
         holder.uid: PodRecord(key=PodKey(holder.namespace, holder.name, holder.uid), node=share_node.name)
         for card in share_node.cards
@@ -80,7 +84,7 @@ def _without_annotation(share_node: ShareNode) -> dict[str, PodRecord]:
 
 
 def _bound(ledger: Ledger, node: NodeLedger) -> Iterator[Holder]:
-    """Yields the pods of which a watch has shown an annotation, and that are there still."""
+    """Yields the pods whose annotation a watch has shown, and that are still there."""
     for uid, holder in node.holders.items():
         if ledger.holder(uid) is holder and uid not in ledger.reservations:
             yield holder
@@ -93,8 +97,8 @@ def _pod(holder: Holder, node: NodeLedger, share_node: ShareNode) -> PodRecord:
 
 
 def _annotation(holder: Holder, node: NodeLedger, share_node: ShareNode) -> str:
-    """Returns what its annotation said, in the node's units."""
-    units = {each.card: _unit(holder, each.card, share_node) for each in holder.cards}
+    """Returns what the pod's annotation said, in the node's units."""
+    units = {own.card: _unit(holder, own.card, share_node) for own in holder.cards}
     first = next(iter(units.values()), share_node.unit)
     allocation = Allocation(
         node=holder.node,
@@ -149,8 +153,8 @@ def _status_card(node: NodeLedger, card: ShareNodeCard) -> StatusCard:
 
 
 def _as_a_whole(reported: ReportedHolder, card: ShareNodeCard, booked: int, given: int) -> int:
-    """Returns what a pod has of ``card`` by its GPUShareNode, which tells of containers: where those lend
-    each other units, and it can be what is ``booked``, that."""
+    """Returns what a pod has of ``card`` by its GPUShareNode, which reports containers: where these lend each
+    other units, and that can be what is ``booked``, it is."""
     lends = sum(holder.units for holder in card.holders) > card.allocated
     return booked if lends and reported.least <= booked <= reported.units else given
 

@@ -20,7 +20,7 @@ _LAST = (sys.maxsize,)
 class FilterResult:
     """Every offered name is in exactly one of the first four.
 
-    kube-scheduler is not told of the nodes that are left out. For a name in no list it takes evicting pods to
+    The response does not name the nodes that are left out. For a name in no list it takes evicting pods to
     be of no use (``NewDefaultNodeToStatus`` of 1.36; 1.30 looks for victims there, and finds that none is
     needed). That is right, and thousands of names would cost more than the rest of the response.
     """

@@ -16,7 +16,7 @@ from gpushare_extender.decide.pod import KubePod, PodMetadata, PodSpec, Resource
 from gpushare_extender.objects.pod_reference import PodReference
 
 MIRROR = "kubernetes.io/config.mirror"
-"""Annotation of a static pod's image in the API: the kubelet runs it whatever becomes of that."""
+"""Annotation of the mirror pod of a static pod: the kubelet runs the pod whatever becomes of the mirror."""
 DEFAULT_GRACE = 30
 """Source: ``DefaultTerminationGracePeriodSeconds`` of ``k8s.io/api/core/v1``."""
 
@@ -32,7 +32,7 @@ class BoundPod:
     labels: Mapping[str, str] = field(default_factory=dict)
     is_terminating: bool = False
     comes_back: bool = False
-    """Whether it would run on the same node again at once: a static pod, or one of a DaemonSet."""
+    """Whether it would run on the same node again at once: a static pod, or a pod of a DaemonSet."""
     grace: int = DEFAULT_GRACE
     """Seconds that it may take to end."""
     spec: PodSpec = field(default_factory=PodSpec, compare=False)
@@ -43,13 +43,13 @@ class BoundPod:
 
     @property
     def importance(self) -> tuple[int, float]:
-        """Less is less important: a lower priority, and of equal ones what began later. As kube-scheduler's
+        """The less, the less important: a lower priority, or the same and begun later. As kube-scheduler's
         ``MoreImportantPod``."""
         return self.priority, -self.started
 
     @property
     def frees(self) -> dict[str, Fraction]:
-        """What its containers that run together request, by resource, besides what is ours."""
+        """Resource that is not ours -> what its containers that run together request."""
         request = KubePod(spec=self.spec).request({})
         freed = {"cpu": read_amount(request.cpu), "memory": read_amount(request.memory)}
         for container in self.spec.containers or ():

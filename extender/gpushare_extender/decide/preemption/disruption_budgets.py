@@ -1,7 +1,7 @@
 """How many pods PodDisruptionBudgets let go. Pure.
 
-Source: ``policy/v1`` PodDisruptionBudget, and ``pkg/registry/core/pod/rest/eviction.go`` of Kubernetes: a
-selector without requirements selects every pod of its namespace, no selector none.
+Source: ``policy/v1`` PodDisruptionBudget, and ``pkg/registry/core/pod/rest/eviction.go`` of Kubernetes. A
+selector without requirements selects every pod of its namespace; without a selector none is selected.
 """
 
 from collections.abc import Iterable, Sequence
@@ -50,7 +50,7 @@ class BudgetSpec(msgspec.Struct):
 class BudgetStatus(msgspec.Struct, rename="camel"):
     disruptions_allowed: int = 0
     disrupted_pods: dict[str, str] | None = None
-    """By the names of pods whose eviction is counted already."""
+    """Name of a pod whose eviction is counted already -> when."""
 
 
 class Budget(msgspec.Struct):
@@ -61,7 +61,7 @@ class Budget(msgspec.Struct):
     status: BudgetStatus = msgspec.field(default_factory=BudgetStatus)
 
     def counts(self, pod: BoundPod) -> bool:
-        """Returns whether the eviction of ``pod`` takes one of the disruptions that are allowed."""
+        """Returns whether the eviction of ``pod`` takes one of the allowed disruptions."""
         selector = self.spec.selector
         return (
             selector is not None

@@ -1,11 +1,11 @@
 """Whether a pod that fits nowhere can still get the node that kube-scheduler has nominated for it. Pure.
 
-What becomes free there is held for it until it does.
+What becomes free there is held for the pod until then.
 
-kube-scheduler counts a nominated pod on its node for all that are no more important, and leaves it there as
-long as its preemption ends with an error, or with candidates that no extender takes: where the sum of a node
-would do and no card does, that is at every attempt. Pods that would fit beside it wait as long as it does.
-It takes a nomination back whenever a filter answers with an error.
+kube-scheduler counts a nominated pod on its node, for all pods that are no more important. It leaves the pod
+there while its preemption ends with an error, or with candidates that no extender takes. Where a node has
+enough in sum and on no card, that is so at every attempt, and pods that would fit beside it wait as long.
+kube-scheduler takes a nomination back whenever a filter answers with an error.
 """
 
 from collections.abc import Collection, Iterable
@@ -19,8 +19,8 @@ from gpushare_extender.ledger.ledger import DoesNotFitError, Ledger
 
 
 def is_doubtful(ledger: Ledger, pod: KubePod, request: PodRequest) -> bool:
-    """Returns whether ``pod``, which fits nowhere now, may have been nominated in vain: it has no units, no
-    card is held for it, and its node takes pods."""
+    """Returns whether ``pod``, which fits nowhere now, may be nominated in vain: it has no units, no card is
+    held for it, and its node takes pods."""
     uid, node = pod.metadata.uid, pod.nominated_node
     has_units = ledger.holder(uid) or ledger.holds.of(uid)
     is_open = bool(node) and ledger.room(node) is not None
@@ -42,14 +42,14 @@ def given_up_reason(
 def fits_once_gone(
     ledger: Ledger, pod: KubePod, request: PodRequest, *, node: str, ending: Iterable[BoundPod] = ()
 ) -> bool:
-    """Returns whether the pod gets its units of ``node`` from what becomes free there without any more
-    evictions: that of pods ``ending``, and of those that are gone and that the plugin tells of still."""
-    return ledger.fits(node, request, gone=_passed(ledger, pod, node) | _leaving(ledger, node, ending))
+    """Returns whether the pod fits ``node`` without any more evictions: once the pods ``ending`` are gone,
+    and the kubelet has released the units of those that are gone already."""
+    return ledger.fits(node, request, gone=_ignorable(ledger, pod, node) | _going(ledger, node, ending))
 
 
 def fits_now(ledger: Ledger, pod: KubePod, request: PodRequest, *, node: str) -> bool:
-    """Returns whether the pod gets its units of ``node`` without waiting for anybody."""
-    return ledger.fits(node, request, gone=_passed(ledger, pod, node))
+    """Returns whether the pod fits ``node`` without waiting for anybody."""
+    return ledger.fits(node, request, gone=_ignorable(ledger, pod, node))
 
 
 def hold_for(
@@ -61,23 +61,23 @@ def hold_for(
     ending: Collection[BoundPod],
     now: float,
 ) -> None:
-    """What becomes free on ``node`` is the pod's, as long as ``ending`` may take and kube-scheduler after
-    them. Without effect where that is not what the pod needs."""
-    grace = max((each.grace for each in ending), default=0)
+    """Holds for the pod what becomes free on ``node``: as long as the pods ``ending`` may take, and then
+    kube-scheduler. Without effect where that is not what the pod needs."""
+    grace = max((other.grace for other in ending), default=0)
     with suppress(DoesNotFitError):
         ledger.hold(
             pod.reference,
             node=node,
             request=request,
             priority=pod.priority,
-            gone=_leaving(ledger, node, ending),
+            gone=_going(ledger, node, ending),
             until=now + grace + HOLD_SECONDS,
         )
 
 
-def _passed(ledger: Ledger, pod: KubePod, node: str) -> set[str]:
+def _ignorable(ledger: Ledger, pod: KubePod, node: str) -> set[str]:
     return ledger.holds.ignorable_for(node, uid=pod.metadata.uid, priority=pod.priority)
 
 
-def _leaving(ledger: Ledger, node: str, ending: Iterable[BoundPod]) -> set[str]:
+def _going(ledger: Ledger, node: str, ending: Iterable[BoundPod]) -> set[str]:
     return {*ledger.unreleased(node), *(pod.uid for pod in ending)}

@@ -11,7 +11,7 @@ from gpushare_extender.decide.preemption.victims import Cost, NodeWithout, cost,
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """What kube-scheduler would evict on a node, or is told to."""
+    """What kube-scheduler would evict on a node, or is to evict."""
 
     victims: tuple[str, ...] = ()
     """UIDs, highest priority first."""
@@ -25,35 +25,34 @@ class NodeToFree:
 
     without: NodeWithout
     pods: Sequence[BoundPod]
-    """All that are bound to it."""
     gone: frozenset[str]
-    """UIDs of those that end already."""
+    """UIDs of those that are ending already."""
     below: int
     budgets: Sequence[Budget] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Completed:
-    """What kube-scheduler is told to evict on a node."""
+    """What kube-scheduler is to evict on a node."""
 
     proposal: Proposal
     node: NodeToFree
 
     @property
     def victims(self) -> list[BoundPod]:
-        """Those that go, and those that end already."""
+        """Those to be evicted, and those that are ending already."""
         return _pods({*self.proposal.victims, *self.node.gone}, self.node)
 
     @property
     def cost(self) -> tuple[int, Cost]:
-        """In the order of kube-scheduler's ``pickOneNodeForPreemption``: budgets first."""
+        """Compared as in kube-scheduler's ``pickOneNodeForPreemption``: budgets first."""
         return self.proposal.violations, cost(_pods(self.proposal.victims, self.node))
 
 
 def complete(proposal: Proposal, node: NodeToFree, *, may_add: bool) -> Proposal | None:
-    """Returns ``proposal`` so that the request fits a card afterwards, or None when nothing does that.
+    """Returns ``proposal``, completed so that the request fits a card afterwards; None when nothing helps.
 
-    Unless ``may_add``, no pods are evicted but those proposed. No budget is violated by one that is added.
+    Only with ``may_add`` other pods than those proposed are evicted; no budget is violated by these.
     """
     theirs = frozenset(proposal.victims)
     if node.without.fits(node.gone | theirs):
@@ -63,8 +62,8 @@ def complete(proposal: Proposal, node: NodeToFree, *, may_add: bool) -> Proposal
 
 
 def _options(theirs: frozenset[str], node: NodeToFree) -> Iterator[frozenset[str]]:
-    """kube-scheduler may need its victims for something of its own, such as CPU: all stay that have no units
-    of ours, and the others unless those in their place free as much of all that is not ours."""
+    """kube-scheduler may need its victims for a resource of its own, such as CPU. So those without our units
+    stay in the proposal. The others are replaced only by pods that free as much of all that is not ours."""
     mine = evictable(node.pods, below=node.below)
     others = [pod for pod in mine if pod.uid not in theirs]
     if more := find_eviction(node.without, others, gone=node.gone | theirs, budgets=node.budgets):

@@ -1,7 +1,7 @@
-"""Which refused pods are to be looked at, whether evicting others would help them, and when. Pure.
+"""When a refused pod is to be looked at: whether evicting others would help it. Pure.
 
 kube-scheduler goes first: right after a refusal it looks for pods to preempt itself, and asks the preempt
-verb about those it finds. Only a pod for which it found none is ours.
+verb about those it finds. Only a pod for which it found none is looked at here.
 """
 
 from dataclasses import dataclass
@@ -14,22 +14,23 @@ from gpushare_extender.objects.pod_reference import PodReference
 SCHEDULER_SECONDS = 0.5
 """In which kube-scheduler asks the preempt verb after a refusal, if it does."""
 SCHEDULER_EVICTS_SECONDS = 30.0
-"""After an answer with victims kube-scheduler is left alone for so long."""
+"""After a response with victims kube-scheduler is left alone for so long."""
 STALE_SECONDS = 15.0
-"""After a refusal; then kube-scheduler has to look at the pod again before anything is evicted for it."""
+"""So long after a refusal kube-scheduler has to look at the pod again before anything is evicted for it."""
 TURN_SECONDS = 15.0
-"""So long after it was told to wait for its evictions a pod has its turn: it is looked at again before."""
+"""A pod that has to wait for evictions has its turn for so long: it is looked at again before it ends."""
 GONE_SECONDS = 600.0
-"""kube-scheduler tries a pod again after 5 minutes at the latest: one not refused for so long is bound
+"""kube-scheduler tries a pod again after 5 minutes at the latest: a pod not refused for so long is bound
 elsewhere, or gone."""
 MAX_PODS = 1024
-"""Of those that were looked at often enough the least important ones are forgotten first, then of all."""
+"""First the least important pods are forgotten that were looked at often enough, then the least important of
+all."""
 ENOUGH_ATTEMPTS = 8
-"""After which a pod makes way for any other: it seems that nothing helps it. Until then nodes are others each
-time, and those that kube-scheduler had not offered at first were."""
+"""After which a pod makes way for any other: it seems that nothing helps it. By then it was looked at with
+other nodes each time, also with those that kube-scheduler had not offered at first."""
 MAX_LOOKS = 32
-"""That follow one another soon where a pod has many nodes, as long as nothing is found: with growing delays
-the last of 500 nodes had its turn after hours."""
+"""Looks that follow one another soon where a pod has many nodes and nothing is found: with growing delays the
+last of 500 nodes had its turn after hours."""
 
 
 Rank = tuple[float, str]
@@ -44,36 +45,36 @@ class Preemptor:
     request: PodRequest
     priority: int
     nodes: tuple[str, ...] = ()
-    """Those that it was offered last, and that might take it if others went."""
+    """Of the nodes that it was offered last: those that might take it if others went."""
     offered: int = 0
-    """How many it was offered last."""
+    """How many nodes it was offered last."""
     refused: float = 0.0
     """When that was."""
     due: float = 0.0
     """When it is to be looked at."""
     attempts: int = 0
-    """How often it was looked at; more looks that follow soon, at other nodes or for its turn, are one."""
+    """How often it was looked at. Looks that follow soon, at other nodes or for its turn, count as one."""
     reached: Rank = (float("-inf"), "")
     """The last of its nodes that was looked at."""
     looks_left: int = MAX_LOOKS - 1
-    """How often others may follow soon."""
+    """How many more looks may follow soon."""
     is_activated: bool = False
     """Whether kube-scheduler was made to offer the nodes that are fit now: then the pod is looked at at
     once."""
     left_until: float = 0.0
     """kube-scheduler evicts pods for it until then."""
     is_interrupted: bool = False
-    """Whether not all could be evicted that are in the way on the card that is held for it."""
+    """Whether pods are in the way, on the card that is held for it, that could not be evicted yet."""
     budgets_reported: bool = False
     """Whether an Event has said that budgets protect the pods that could be evicted for it."""
 
     @property
     def may_be_sampled(self) -> bool:
-        """Whether there may be nodes that it was not offered though they are fit."""
+        """Whether there may be fit nodes that it was not offered."""
         return may_be_sampled(self.offered)
 
     def is_stale(self, *, now: float) -> bool:
-        """Whether the nodes may not be fit any more for reasons that only kube-scheduler knows."""
+        """Whether its nodes may be unfit by now for reasons that only kube-scheduler knows."""
         return now - self.refused > STALE_SECONDS
 
 
@@ -97,10 +98,12 @@ class PreemptionQueue:
             del self._preemptors[self._least().pod.uid]
 
     def _least(self) -> Preemptor:
-        """Returns who gives way: of those looked at often enough the least important one, of several the one
-        looked at most often. Where there is none, of the least important ones the one refused last:
-        kube-scheduler tries all of them in the same order each time, and if those refused longest ago went,
-        nobody would be looked at twice."""
+        """Returns the pod that makes way, the first that applies:
+
+        1. Of those looked at often enough, the least important one; of several the one looked at most often.
+        2. Of the least important ones the one refused last. kube-scheduler tries all of them in the same
+           order each time: if the one refused longest ago went, nobody would be looked at twice.
+        """
         everybody = self._preemptors.values()
         if seen := [preemptor for preemptor in everybody if preemptor.attempts >= ENOUGH_ATTEMPTS]:
             return min(seen, key=lambda preemptor: (preemptor.priority, -preemptor.attempts))
@@ -108,11 +111,11 @@ class PreemptionQueue:
         return [preemptor for preemptor in everybody if preemptor.priority == lowest][-1]
 
     def settled(self, uid: str) -> None:
-        """The pod fits somewhere, or needs no node any more."""
+        """The pod fits somewhere, or needs no node."""
         self._preemptors.pop(uid, None)
 
     def was_tried(self, uid: str, *, since: float) -> bool:
-        """Returns whether kube-scheduler has tried the pod since that moment, as far as is known."""
+        """Returns whether kube-scheduler has tried the pod since that moment; True for an unknown pod."""
         preemptor = self._preemptors.get(uid)
         return preemptor is None or preemptor.refused >= since
 
@@ -122,7 +125,7 @@ class PreemptionQueue:
         return preemptor is not None and preemptor.is_interrupted
 
     def left_to_scheduler(self, uid: str, *, now: float) -> None:
-        """kube-scheduler was told victims for the pod, and evicts them itself."""
+        """kube-scheduler got victims for the pod, and evicts them itself."""
         if preemptor := self._preemptors.get(uid):
             preemptor.left_until = now + SCHEDULER_EVICTS_SECONDS
 
@@ -137,8 +140,8 @@ class PreemptionQueue:
         preemptor.due = again
 
     def has_to_wait(self, preemptor: Preemptor, *, again: float) -> None:
-        """The look just taken has found whom to evict, but it is not the pod's turn yet: at the moment
-        ``again`` it is taken again, and both count once."""
+        """The look just taken has found whom to evict, but it is not the pod's turn yet. It is taken again at
+        the moment ``again``, and both count once."""
         preemptor.attempts -= 1
         preemptor.due = again
 
@@ -150,7 +153,7 @@ class PreemptionQueue:
 
 
 class EvictionRate:
-    """At most so many evictions a minute, whatever is asked for."""
+    """At most so many evictions a minute."""
 
     def __init__(self, most: int = 60) -> None:
         self._most = most
@@ -159,11 +162,11 @@ class EvictionRate:
         """Whose turn it is, and until when that counts unless it asks again."""
 
     def allows(self, evictions: int, *, now: float, preemptor: Preemptor | None = None) -> bool:
-        """Returns whether so many more may be sent now, for ``preemptor``. One preemption may have more than
-        all: then alone.
+        """Returns whether so many more may be sent now, for ``preemptor``. A preemption that needs more than
+        are allowed in a minute goes alone.
 
-        While one waits for its turn none go that are no more important: with a few evictions each time they
-        would keep it waiting for ever.
+        While one preemptor waits for its turn, others that are no more important get none: with a few
+        evictions each time they would keep it waiting for ever.
         """
         self._moments = [moment for moment in self._moments if now - moment < 60.0]
         if preemptor is None:
@@ -176,7 +179,7 @@ class EvictionRate:
         return is_few
 
     def is_next(self, preemptor: Preemptor) -> bool:
-        """Returns whether it is its turn, and it is to ask again soon."""
+        """Returns whether it is its turn: it asks again soon."""
         return self._next is not None and self._next[0] is preemptor
 
     def _is_few(self, evictions: int) -> bool:

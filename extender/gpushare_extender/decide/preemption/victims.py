@@ -1,7 +1,7 @@
-"""Which pods to evict so that a request fits a node: the least important ones, and of those the fewest. Pure.
+"""Which pods to evict so that a request fits a node's cards, as the ledger says. Pure.
 
-What counts is whether the request fits cards afterwards, as the engine that binds says. First no pod goes
-that is more important than need be, then as few as possible, then those that began last.
+In this order: 1. no pod goes that is more important than need be; 2. as few as possible; 3. those that began
+last.
 """
 
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -14,7 +14,7 @@ from gpushare_extender.decide.preemption.disruption_budgets import Budget, viola
 from gpushare_extender.ledger.node_ledger import NodeLedger
 
 Cost = tuple[float, int, int, float]
-"""Of evicting some pods: the highest priority, how many, the sum of priorities, and when the first began."""
+"""Cost of evicting pods: the highest priority, how many, the sum of priorities, and when the first began."""
 
 Fits = Callable[[frozenset[str]], bool]
 """Whether a request fits once the pods with these UIDs are gone."""
@@ -26,13 +26,12 @@ class Eviction:
 
     node: str
     victims: tuple[BoundPod, ...]
-    """Least important first; none where pods that end already will do."""
+    """Least important first; none where pods that are ending already will do."""
     ending: tuple[BoundPod, ...] = ()
-    """Pods that end already, on which it counts."""
+    """Pods that are ending already, and that have to be gone too."""
 
     @property
     def pods(self) -> tuple[BoundPod, ...]:
-        """All that have to go first."""
         return self.victims + self.ending
 
     @property
@@ -42,33 +41,29 @@ class Eviction:
 
 @dataclass(frozen=True, slots=True)
 class NodeWithout:
-    """A node of the ledger as it would be without some pods.
-
-    ``passed``: UIDs of pods for which units are held that do not count for this request.
-    """
+    """A node of the ledger as it would be without some pods. ``ignorable``: UIDs of the pods whose holds do
+    not count for this request."""
 
     name: str
     ledger: NodeLedger
     request: Request
-    passed: Collection[str] = ()
+    ignorable: Collection[str] = ()
 
     def fits(self, gone: frozenset[str]) -> bool:
-        return bool(self.ledger.choose_together(self.request, gone={*gone, *self.passed}))
+        return bool(self.ledger.choose_together(self.request, gone={*gone, *self.ignorable}))
 
     def fits_card(self, card: str, asked: ResourceRequest, gone: frozenset[str]) -> bool:
-        """Returns whether ``card`` (UUID) would be one of those that ``asked`` could get."""
-        return self.ledger.card_fits(card, asked, gone={*gone, *self.passed})
+        return self.ledger.card_fits(card, asked, gone={*gone, *self.ignorable})
 
     def uuids(self) -> list[str]:
         return [card.uuid for card in self.ledger.cards()]
 
     def units(self, card: str) -> dict[str, int]:
-        """Returns the units of ``card`` (UUID) by the UIDs of the pods that have them."""
+        """Returns pod UID -> units of ``card`` (UUID)."""
         return {share.uid: share.units for share in self.ledger.shares(card)}
 
 
 def cost(victims: Iterable[BoundPod]) -> Cost:
-    """Returns what evicting ``victims`` costs, to be compared; nothing costs least."""
     pods = list(victims)
     priorities = [pod.priority for pod in pods]
     earliest = min((pod.started for pod in pods), default=0.0)
@@ -76,17 +71,15 @@ def cost(victims: Iterable[BoundPod]) -> Cost:
 
 
 def evictable(pods: Iterable[BoundPod], *, below: int) -> list[BoundPod]:
-    """Returns those of ``pods`` that a pod of priority ``below`` may evict with some use."""
+    """Returns those of ``pods`` that it helps a pod of priority ``below`` to evict."""
     return [pod for pod in pods if pod.priority < below and not (pod.is_terminating or pod.comes_back)]
 
 
 def find_eviction(
     node: NodeWithout, pods: Sequence[BoundPod], *, gone: frozenset[str], budgets: Sequence[Budget] = ()
 ) -> Eviction | None:
-    """Returns what to evict of ``pods`` besides those that are ``gone``, or None when that does not help.
-
-    No budget is violated by it: where the cheapest victims would, others are looked for.
-    """
+    """Returns what to evict of ``pods`` besides those that are ``gone``, or None when nothing helps. Where
+    the cheapest victims would violate a budget, others are looked for."""
     left = list(pods)
     while (victims := _victims(node, left, gone)) is not None:
         if not (protected := {pod.uid for pod in violating(victims, budgets)}):
@@ -115,7 +108,7 @@ def _victims(node: NodeWithout, pods: Sequence[BoundPod], gone: frozenset[str]) 
 def _to_free(
     card: str, asked: ResourceRequest, node: NodeWithout, pods: Sequence[BoundPod], gone: frozenset[str]
 ) -> list[BoundPod] | None:
-    """Returns None where nothing helps, or nothing has to be done."""
+    """Returns None where nothing helps, and where the card fits already."""
     if node.fits_card(card, asked, gone):
         return None
     units = node.units(card)
@@ -124,10 +117,8 @@ def _to_free(
 
 
 def fewest(pods: Iterable[BoundPod], units: dict[str, int], fits: Fits) -> list[BoundPod] | None:
-    """Returns the least important of ``pods`` after which it ``fits``, as few as possible, or None.
-
-    ``units``: what each of them has, by UID.
-    """
+    """Returns the least important of ``pods`` without which the request ``fits``, as few as possible, or
+    None. ``units``: what each of them has, by UID."""
     allowed = _up_to_least_priority(pods, fits)
     if allowed is None:
         return None
@@ -138,7 +129,7 @@ def fewest(pods: Iterable[BoundPod], units: dict[str, int], fits: Fits) -> list[
 
 
 def _up_to_least_priority(pods: Iterable[BoundPod], fits: Fits) -> list[BoundPod] | None:
-    """Returns all pods up to the lowest priority with which they are enough."""
+    """Returns all pods up to the lowest priority that is enough."""
     allowed: list[BoundPod] = []
     for _, group in groupby(sorted(pods, key=_importance), key=lambda pod: pod.priority):
         allowed += group
@@ -151,22 +142,22 @@ def _without_needless(pods: Iterable[BoundPod], fits: Fits) -> list[BoundPod]:
     """Spares the most important ones first."""
     kept = sorted(pods, key=_importance, reverse=True)
     for pod in list(kept):
-        others = [each for each in kept if each is not pod]
+        others = [other for other in kept if other is not pod]
         if fits(_uids(others)):
             kept = others
     return kept
 
 
 def _less_important(chosen: list[BoundPod], allowed: Sequence[BoundPod], fits: Fits) -> list[BoundPod]:
-    """Returns as many pods, each replaced by the least important one that will do in its place."""
+    """Returns ``chosen``, each replaced by the least important pod that will do in its place."""
     kept = sorted(chosen, key=_importance, reverse=True)
     for place, pod in enumerate(kept):
         others = _uids(kept) - {pod.uid}
         kept[place] = next(
             (
-                each
-                for each in allowed
-                if each.uid not in others and (each is pod or fits(others | {each.uid}))
+                other
+                for other in allowed
+                if other.uid not in others and (other is pod or fits(others | {other.uid}))
             ),
             pod,
         )

@@ -1,8 +1,8 @@
-"""What pods that fit somewhere are going to be bound with, as their filter has shown it. Pure.
+"""What pods that fit somewhere ask for, as their filter has shown it. Pure.
 
-The bind verb names a pod and nothing of what it asks for. Who has proven to be kube-scheduler is believed: a
-pod's request never changes, and the Binding names its UID. What others say keeps the units until the API
-server has told what the pod does ask for, and decides nothing else.
+The bind verb names a pod, and not what it asks for. An authenticated kube-scheduler is believed: a pod's
+request never changes, and the Binding names its UID. What other callers say only reserves the units until the
+API server has said what the pod asks for.
 """
 
 from collections.abc import Mapping
@@ -13,24 +13,24 @@ from gpushare_extender.decide.pod import ANY_VERSION, PodVersion
 from gpushare_extender.decide.remembered_pods import RememberedPods
 
 MAX_PODS = 2048
-"""Those filtered longest ago are forgotten first. Each takes about 0.5 KiB, 2 with all its containers."""
+"""Each takes about 0.5 KiB, 2 with all its containers."""
 MAX_CONTAINERS = 16
-"""That are kept of a pod: it may have thousands."""
+"""That are remembered of a pod: it may have thousands."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExpectedRequest:
-    """What one pod asks for. ``names``: of the resources that were ours when this was read, where it is all
-    of it and certain; None where it is not."""
+    """What one pod asks for."""
 
     request: PodRequest
     names: Mapping[str, ResourceClass] | None = None
+    """The resources that were ours when the pod was read; None where the request is not certain, or not
+    whole."""
     version: PodVersion = ANY_VERSION
-    """Of the pod that says so."""
 
 
 def is_same(one: PodRequest, other: PodRequest) -> bool:
-    """Returns whether both get the same of every node."""
+    """Returns whether both get the same on every node."""
     return _amounts(one) == _amounts(other)
 
 
@@ -52,24 +52,24 @@ class ExpectedRequests:
         uid: str,
         request: PodRequest,
         *,
-        proven: Mapping[str, ResourceClass] | None = None,
+        authenticated: Mapping[str, ResourceClass] | None = None,
         version: PodVersion = ANY_VERSION,
     ) -> None:
-        """The pod asks for ``request``, by its filter. ``proven``: the resources that are ours, where
-        kube-scheduler itself has said so."""
+        """The pod asks for ``request``, by its filter. ``authenticated``: the resources that are ours, where
+        the authenticated kube-scheduler says so."""
         self._asked.pop(uid, None)
         if not (uid and request.resources):
             return
         containers = len(request.init_containers) + sum(
             len(resource.containers) for resource in request.resources
         )
-        if proven is not None and version.resource_version and containers <= MAX_CONTAINERS:
-            expected = ExpectedRequest(request, proven, version)
+        if authenticated is not None and version.resource_version and containers <= MAX_CONTAINERS:
+            expected = ExpectedRequest(request, authenticated, version)
         else:
             bare = tuple(replace(resource, containers={}) for resource in request.resources)
             expected = ExpectedRequest(PodRequest(bare))
         self._asked.remember(uid, expected)
 
     def take(self, uid: str) -> ExpectedRequest | None:
-        """Returns what the pod is expected to ask for, and forgets it; None where that is not known."""
+        """Returns what the pod is expected to ask for, and forgets it."""
         return self._asked.pop(uid, None)

@@ -1,4 +1,4 @@
-"""What pods are told that wait for what no node has. Pure.
+"""Events for pods that wait for what no node has. Pure.
 
 kube-scheduler adds up what each node has of a resource. Where that does not suffice it does not ask an
 extender, and writes ``Insufficient`` and the resource's name: not that no node serves it, nor how big the
@@ -33,7 +33,7 @@ from gpushare_extender.objects.pod_reference import PodReference
 MAX_NAMES = 5
 """Resources that a note lists."""
 SAID_BY_US = "insufficient GPU"
-"""In what kube-scheduler writes where it has asked the extender: then the pod has been told."""
+"""In the message that kube-scheduler writes where it has asked the extender: it says the reason already."""
 
 
 class Waiting(StrEnum):
@@ -82,7 +82,7 @@ class WaitingPod(KubePod, kw_only=True):
 
     @property
     def asked_names(self) -> list[str]:
-        """The resources by names of ours, or nearly, of which it asks for any."""
+        """The names of the resources that it asks for, if they are ours or look like ours."""
         containers = (*(self.spec.init_containers or ()), *(self.spec.containers or ()))
         limits = map(_limits, containers)
         named = (name for limit in limits for name, amount in limit.items() if read_amount(amount) > 0)
@@ -111,7 +111,7 @@ def read_waiting(items: Iterable[Json]) -> Iterator[WaitingPod]:
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """What a waiting pod is to be told."""
+    """Why a pod waits, for its users."""
 
     pod: PodReference
     reason: Waiting
@@ -131,7 +131,7 @@ class Remark:
 
 
 def remark(pod: WaitingPod, biggest: Mapping[str, int]) -> Remark | None:
-    """Returns what ``pod`` is told; None where it waits for what others have, or was told by its scheduler.
+    """Returns None where ``pod`` waits for units that others have, and where its scheduler says why it waits.
 
     ``biggest``: name of each resource that nodes serve -> the greatest amount that a pod can have on an empty
     node.

@@ -1,7 +1,7 @@
 """Which pods wait because they fit no node, since when and why. Pure.
 
-kube-scheduler tries a pod that fits nowhere again at least every five and a half minutes: one that it does
-not try any more is gone.
+kube-scheduler tries a pod that fits nowhere again within five and a half minutes: a pod that it does not try
+any more is gone.
 """
 
 from collections.abc import Iterable, Mapping
@@ -19,12 +19,12 @@ MAX_PODS = 4096
 class _Waiting(NamedTuple):
     since: float
     tried: float
+    """When it was tried last."""
     reasons: frozenset[Refusal]
-    """Of the last try."""
 
 
 class Waits(NamedTuple):
-    """Of one reason."""
+    """What waits for one reason."""
 
     pods: int
     longest: float
@@ -41,7 +41,6 @@ class WaitingPods:
         self._pods = RememberedPods[_Waiting](MAX_PODS)
 
     def refused(self, uid: str, reasons: Iterable[Refusal], *, now: float) -> None:
-        """The pod fits no node, for ``reasons``."""
         before = self._pods.get(uid)
         is_same = before is not None and now - before.tried < GONE_SECONDS
         since = before.since if before and is_same else now
@@ -54,7 +53,7 @@ class WaitingPods:
         self._pods.pop(uid, None)
 
     def by_reason(self, *, now: float) -> Mapping[Refusal, Waits]:
-        """Returns what waits for each reason; one with two reasons counts for both."""
+        """A pod with two reasons counts for both."""
         self._pods.forget_while(lambda pod: now - pod.tried >= GONE_SECONDS)
         found: dict[Refusal, Waits] = {}
         for pod in self._pods.values():

@@ -1,4 +1,4 @@
-"""Which files in our folder are ours: nothing else is ever removed, wherever ``--folder`` points."""
+"""Which files in our folder are ours: no other is ever removed, wherever ``--folder`` points."""
 
 import re
 from pathlib import PurePosixPath
@@ -22,14 +22,16 @@ _NAMED_BY_CONTENT = re.compile(
 )
 _UNFINISHED = ".new"
 SUM = 12
-"""Digits of a checksum in a name."""
+"""Digits of a checksum in a file's name."""
 EXCHANGE = ".exchange"
-"""How the names of files end that are exchanged with the manifest."""
+"""Suffix of files that are exchanged with the manifest."""
 
 
 def is_ours(path: str, *, manifest: str) -> bool:
-    """Returns whether this program writes a file at ``path`` in our folder; ``manifest`` is the scheduler's
-    name. The name alone decides: the record may be lost."""
+    """Returns whether this program writes ``path`` in our folder. ``manifest``: name of kube-scheduler's.
+
+    The name alone decides: the record may be lost.
+    """
     finished = path.removesuffix(_UNFINISHED)
     name = re.escape(manifest)
     return (
@@ -42,13 +44,13 @@ def is_ours(path: str, *, manifest: str) -> bool:
 
 
 def is_configuration(name: str) -> bool:
-    """Returns whether a file of that name in our folder is a configuration that an edited manifest names."""
+    """Returns whether an edited manifest names such a file as its configuration."""
     return _CONFIGURATION.fullmatch(name) is not None
 
 
 def sums_of_exchange(path: str, *, manifest: str) -> tuple[str, str] | None:
-    """Returns the checksums in the name of a file that is to be exchanged with ``manifest``: of the text that
-    is put there and of the one expected there; None for the name of any other file."""
+    """Returns the checksums in the name of a file that is exchanged with ``manifest``: of the text to put
+    there, and of the text expected there. None for any other file."""
     name = rf"{re.escape(manifest)}\.([0-9a-f]{{{SUM}}})\.([0-9a-f]{{{SUM}}}){re.escape(EXCHANGE)}"
     match = re.fullmatch(name, path)
     return (match[1], match[2]) if match else None

@@ -60,10 +60,12 @@ class RestorePlan:
 
 
 def base_manifest(snapshot: HostSnapshot) -> File:
-    """Returns the manifest without us, which an installation starts from and a restoration ends with.
+    """Returns the manifest without us, which an installation starts from and a restoration ends with:
 
-    That is the exact backup while the manifest is what we wrote; otherwise the current text less our part,
-    so that what others changed since (a kubeadm upgrade, say) is kept. Raises NeedsPersonError.
+    1. the exact backup while the manifest is what we wrote;
+    2. otherwise the current text less our part, so that changes of others (a kubeadm upgrade, say) stay.
+
+    Raises NeedsPersonError.
     """
     current = snapshot.manifest
     if current is None:
@@ -77,7 +79,7 @@ def base_manifest(snapshot: HostSnapshot) -> File:
 
 
 def config_source(base: SchedulerPod) -> str | None:
-    """Returns the host's path of the configuration file the scheduler uses without us, None without one.
+    """Returns the host's path of the configuration file that kube-scheduler uses without us.
 
     Raises NeedsPersonError when the file does not come from the host.
     """
@@ -126,10 +128,10 @@ def install(
 
 
 def digest_of_inputs(base: File, *, source: File | None, extender: ExtenderEntry, timeout: float) -> str:
-    """Returns a digest of all that decides whether kube-scheduler serves with the edit, in hex.
+    """Returns a digest, in hex, of everything that decides whether kube-scheduler serves with the edit.
 
-    ``base`` is the manifest without us, ``source`` the configuration it names. Another version of this
-    program, or more time in seconds for the scheduler, counts as another input, too.
+    ``base`` is the manifest without us, ``source`` the configuration that it names. Another version of this
+    program, or another ``timeout`` in seconds for kube-scheduler, is another input, too.
     """
     inputs = {
         "manifest": base.sha256,
@@ -142,7 +144,6 @@ def digest_of_inputs(base: File, *, source: File | None, extender: ExtenderEntry
 
 
 def is_installed(snapshot: HostSnapshot, plan: InstallPlan) -> bool:
-    """Returns whether the manifest and the files of our folder are already as planned."""
     installed = snapshot.record
     return (
         installed is not None
@@ -155,14 +156,14 @@ def is_installed(snapshot: HostSnapshot, plan: InstallPlan) -> bool:
 
 
 def changes_manifest(snapshot: HostSnapshot, plan: InstallPlan) -> bool:
-    """Returns whether the manifest's content has to change, which restarts the scheduler."""
+    """Returns whether the manifest's content has to change, which restarts kube-scheduler."""
     return snapshot.manifest is None or snapshot.manifest.content != plan.manifest.content
 
 
 def write_ahead_record(
     snapshot: HostSnapshot, plan: InstallPlan, *, before: ProcessIdentity
 ) -> InstallationRecord:
-    """Returns the record to store before the manifest is written: both the earlier and the new one are ours.
+    """Returns the record to store before the manifest is written: the earlier and the new manifest are ours.
 
     ``before`` is the process that serves now.
     """
@@ -174,15 +175,12 @@ def write_ahead_record(
 
 
 def restore(snapshot: HostSnapshot) -> RestorePlan:
-    """Returns how our part is taken away.
-
-    Raises NeedsPersonError when the manifest cannot be edited, or is away and may come back with our part.
-    """
+    """Raises NeedsPersonError when the manifest cannot be edited, or is missing and may come back edited."""
     current = snapshot.manifest
     if current is None:
         return _restore_missing(snapshot)
     if not manifest.mentions_us(current.content, folder=snapshot.paths.folder):
-        # Whatever else it is, even one that nobody can read: there is nothing of ours to take out.
+        # Even a manifest that nobody can parse: there is nothing of ours to take out.
         return _restore_unedited(snapshot)
     base = base_manifest(snapshot)
     if base == current:
@@ -210,10 +208,8 @@ def _without_our_part(snapshot: HostSnapshot, current: File) -> bytes:
 
 
 def _check_backups(snapshot: HostSnapshot, base: SchedulerPod) -> None:
-    """Raises NeedsPersonError when only a backup without a record knows a ``--config``.
-
-    Nobody can tell then whether it was taken away on purpose.
-    """
+    """Raises NeedsPersonError when only a backup without a record knows a ``--config``: nobody can tell then
+    whether somebody took it away on purpose."""
     for name, file in sorted(snapshot.files.items()):
         lost = manifest.raw_config(manifest.parse(file.content)) if name.endswith(BACKUP) else None
         if lost and not base.config:
@@ -252,11 +248,8 @@ def _key_files(keys: Keys) -> dict[str, File]:
 
 
 def _readable(content: bytes) -> File:
-    """Returns a file that kube-scheduler can read whatever user it runs as.
-
-    That may be said by the container, the pod, the image or a user namespace. Only root gets past our folder;
-    what is mounted from it is seen by kube-scheduler alone.
-    """
+    """Any user may read it: container, pod, image or a user namespace may name the user of kube-scheduler.
+    Only root gets past our folder, and only kube-scheduler sees what is mounted from it."""
     return File(content=content, mode=0o644, uid=0, gid=0)
 
 
@@ -266,9 +259,9 @@ def _client_tls(paths: HostPaths, key_files: Mapping[str, File]) -> ClientTls:
 
 
 def _config_name(snapshot: HostSnapshot, config: File) -> str:
-    """Returns a name that follows from the content, and another where a file of that name was tampered with.
+    """Returns a name made from the content, and another where a file of that name was tampered with.
 
-    kube-scheduler reads the file once. Only a new name in the manifest makes the kubelet restart it.
+    kube-scheduler reads the file once: only a new name in the manifest makes the kubelet restart it.
     """
     installed = snapshot.record
     if installed and snapshot.has_file(installed.config, config.content):
@@ -284,7 +277,7 @@ def _hashed_name(content: bytes) -> str:
 
 
 def _restore_missing(snapshot: HostSnapshot) -> RestorePlan:
-    """Who moves a manifest away to stop kube-scheduler moves it back, and it needs what it names then."""
+    """A manifest that was moved away to stop kube-scheduler is moved back, and then needs what it names."""
     if not snapshot.files:
         return RestorePlan(result="NothingToDo", message="there is no manifest and nothing of ours")
     needed = [snapshot.paths.in_folder(name) for name in sorted(snapshot.files) if is_configuration(name)]

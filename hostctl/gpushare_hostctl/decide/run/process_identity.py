@@ -18,20 +18,18 @@ _LISTEN = "0A"
 
 @dataclass(frozen=True)
 class ProcessIdentity:
-    """One process of kube-scheduler, as far as it was seen.
-
-    ``sockets`` are the inodes of the sockets that listen at its port: empty when nobody listens, None when
-    that cannot be told. ``certificate`` is the SHA-256 in hex, None when there was no handshake.
-    """
+    """One process of kube-scheduler, as far as it was seen."""
 
     sockets: tuple[int, ...] | None = None
+    """Inodes of the sockets that listen at its port: empty when nobody listens, None when that is unknown."""
     certificate: str | None = None
+    """SHA-256 in hex; None when there was no handshake."""
 
     def is_followed_by(self, now: "ProcessIdentity", *, lasting_certificate: bool) -> bool | None:
-        """Returns whether ``now`` is another process than this one; None when that cannot be told.
+        """Returns whether ``now`` is another process; None when that is unknown.
 
-        With ``lasting_certificate`` the certificate comes from files: a new process shows the same one, and
-        the same process shows a new one once the files change.
+        ``lasting_certificate``: the certificate comes from files. A new process shows the same one, and the
+        same process shows a new one once the files change.
         """
         if self.sockets and now.sockets:
             return set(self.sockets).isdisjoint(now.sockets)
@@ -41,13 +39,12 @@ class ProcessIdentity:
 
 
 UNKNOWN = ProcessIdentity()
-"""A process of which nothing was seen."""
 
 
 def listening_sockets(tables: Iterable[str], *, host: str, port: int) -> tuple[int, ...] | None:
-    """Returns the inodes of the sockets that a connection to ``host`` and ``port`` can reach, in order.
+    """Returns the inodes, in order, of the sockets that a connection to ``host`` and ``port`` can reach.
 
-    ``tables`` are the contents of ``/proc/net/tcp`` and ``/proc/net/tcp6``. None when ``host`` is no address.
+    ``tables``: contents of ``/proc/net/tcp`` and ``/proc/net/tcp6``. None when ``host`` is no address.
     """
     try:
         wanted = ipaddress.ip_address(host)
@@ -64,7 +61,7 @@ def _listens(fields: list[str], *, port: int) -> bool:
 
 
 def _socket(fields: list[str]) -> tuple[IPAddress, int] | None:
-    """Returns address and inode of a line; None where they are none that the kernel would write."""
+    """Returns address and inode of a line; None for a line that the kernel would not write."""
     try:
         return _address(fields[1]), int(fields[9])
     except (ValueError, struct.error):
@@ -72,7 +69,7 @@ def _socket(fields: list[str]) -> tuple[IPAddress, int] | None:
 
 
 def _address(text: str) -> IPAddress:
-    """Returns an address as the kernel prints it: 32-bit words in the byte order of the machine."""
+    """The kernel prints addresses as 32-bit words in the byte order of the machine."""
     digits = text.partition(":")[0]
     words = [int(digits[start : start + 8], 16) for start in range(0, len(digits), 8)]
     address = ipaddress.ip_address(struct.pack(f"={len(words)}I", *words))

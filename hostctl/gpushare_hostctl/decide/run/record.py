@@ -28,13 +28,12 @@ class Original:
 
 @dataclass(frozen=True)
 class PendingRestart:
-    """A manifest that was written, but whose kube-scheduler has not been seen yet.
-
-    ``sha256`` is the manifest's, ``before`` the process that served before.
-    """
+    """A manifest that was written, but whose kube-scheduler has not been seen yet."""
 
     sha256: str
+    """Of the manifest."""
     before: ProcessIdentity
+    """The process that served before."""
 
 
 @dataclass(frozen=True)
@@ -54,20 +53,16 @@ class InstallationRecord:
     pending: PendingRestart | None = None
 
     def encode(self) -> bytes:
-        """Returns the file's content, which ``decode`` reads back."""
         return (json.dumps({"version": VERSION, **asdict(self)}, indent=2) + "\n").encode()
 
 
 def checksum(content: bytes) -> str:
-    """Returns the SHA-256 in hex."""
+    """SHA-256 in hex."""
     return hashlib.sha256(content).hexdigest()
 
 
 def decode(content: bytes) -> InstallationRecord:
-    """Returns the record in a file's content.
-
-    Raises NeedsPersonError for anything else: the file is written atomically, so damage came from outside.
-    """
+    """Raises NeedsPersonError for damage: it came from outside, for the file is written atomically."""
     try:
         stored = msgspec.json.decode(content, type=_Stored)
         if stored.version != VERSION:

@@ -1,4 +1,4 @@
-"""When probes of kube-scheduler add up to a process that works, and to another one than before."""
+"""When probes of kube-scheduler prove that a process works, and that it is another one than before."""
 
 import math
 from dataclasses import dataclass
@@ -6,31 +6,27 @@ from dataclasses import dataclass
 from gpushare_hostctl.decide.run.process_identity import UNKNOWN, ProcessIdentity
 
 STEADY_PROBES = 3
-"""So many good probes of one process in a row, or it may be one that starts and falls."""
+"""Good probes of one process in a row: with fewer it may be one that starts and falls."""
 
 GONE_SECONDS = 1.0
-"""So long nobody listened at the port, at every look, before a process counts as ended by that alone."""
+"""Without a listener at the port in any probe, after which the process counts as ended by that alone."""
 
 PROVEN_SECONDS = 10.0
-"""So long a process has to serve of which is known that it was started from the present manifest."""
+"""A process has to serve so long that was surely started from the present manifest."""
 
 UNPROVEN_SECONDS = 25.0
-"""So long any other new process has to serve: it may have been started from the earlier manifest, which the
-kubelet notices within 20 seconds (its ``fileCheckFrequency``) and then ends it."""
+"""Any other new process has to serve so long. It may have been started from the earlier manifest: the kubelet
+notices that within 20 seconds (its ``fileCheckFrequency``) and ends it."""
 
 
 @dataclass(frozen=True)
 class ProbeResult:
-    """What one probe of kube-scheduler saw.
-
-    ``refused``: nobody listens there, which is more than no answer in time. ``detail`` is the answer or the
-    error, for people.
-    """
-
     serving: bool
     detail: str
+    """The answer or the error, for people."""
     process: ProcessIdentity = UNKNOWN
     refused: bool = False
+    """Nobody listens there, which is more than no answer in time."""
 
 
 @dataclass
@@ -43,7 +39,7 @@ class SteadyService:
     """When the process was first seen to serve; counts while ``count`` is not 0."""
 
     def observe(self, probe: ProbeResult, now: float) -> bool:
-        """Takes the next probe, made at ``now``, into account. Returns whether service is steady with it."""
+        """Returns whether service is steady with ``probe``, made at ``now``."""
         if not probe.serving:
             self.count = 0
         elif self.count == 0 or probe.process != self.process:
@@ -54,7 +50,6 @@ class SteadyService:
         return self.count >= STEADY_PROBES
 
     def lasts(self, seconds: float, now: float) -> bool:
-        """Returns whether the process has served without a break for so long."""
         return self.count > 0 and now - self.since >= seconds
 
 
@@ -78,25 +73,29 @@ class _Absence:
 class RestartDetector:
     """Adds up probes until a process other than ``before`` serves steadily.
 
-    What proves another process is its identity; only where that cannot be compared, that nobody listened for
-    a while. A probe without an answer proves nothing: a busy node is slow. Another process may still be one
-    of the earlier manifest, so it has to serve for a time without a break. With ``assume_missed_after``, so
-    many seconds of uninterrupted service count as a restart that was not seen; None: never.
+    Another process is proven by
+
+    1. its identity;
+    2. where identities cannot be compared: that nobody listened for GONE_SECONDS. A probe without an answer
+       proves nothing: a busy node is slow.
+
+    Another process may still be one of the earlier manifest, so it has to serve for a time without a break.
     """
 
     before: ProcessIdentity
     lasting_certificate: bool
     assume_missed_after: float | None = None
+    """Seconds of uninterrupted service that count as a restart that was not seen; None: never."""
 
     def __post_init__(self) -> None:
         self._service = SteadyService()
         self._absence = _Absence()
 
     def observe(self, probe: ProbeResult, now: float, *, lasting: float) -> bool:
-        """Takes the next probe, made at ``now`` seconds of a monotonic clock, into account.
+        """Returns whether the restart is over with ``probe``, made at ``now`` seconds of a monotonic clock.
 
-        ``lasting`` is how many seconds of service prove the restart by what is known now; infinite where the
-        process cannot be the awaited one. Returns whether the restart is over.
+        ``lasting``: seconds of service that prove the restart; infinite where the process cannot be the
+        awaited one.
         """
         self._absence.observe(probe, now)
         if math.isinf(lasting):

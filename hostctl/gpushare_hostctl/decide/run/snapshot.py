@@ -8,7 +8,7 @@ from gpushare_hostctl.decide.run import record
 from gpushare_hostctl.decide.run.record import InstallationRecord, Original, checksum
 
 SCHEDULER_FOLDER = "scheduler"
-"""The folder in ours with kube-scheduler's keys; it is mounted into its pod."""
+"""In our folder: kube-scheduler's keys, mounted into its pod."""
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,6 @@ class File:
 
     @property
     def sha256(self) -> str:
-        """Returns the content's checksum in hex."""
         return checksum(self.content)
 
 
@@ -34,7 +33,6 @@ class HostPaths:
     folder: str
 
     def in_folder(self, name: str) -> str:
-        """Returns the path of a file in our folder."""
         return str(PurePosixPath(self.folder) / name)
 
 
@@ -49,16 +47,13 @@ class HostSnapshot:
 
     @property
     def record(self) -> InstallationRecord | None:
-        """Returns the record of our installation, None when there is none.
-
-        Raises NeedsPersonError for a damaged one.
-        """
+        """Of our installation. Raises NeedsPersonError for a damaged one."""
         file = self.files.get(record.FILE_NAME)
         return record.decode(file.content) if file else None
 
     @property
     def backup(self) -> File | None:
-        """Returns the manifest before us, None when there is none or the backup lacks its checksum."""
+        """The manifest before us; None where the backup is missing or has another checksum."""
         installed = self.record
         backup = self.files.get(installed.backup) if installed else None
         if installed is None or backup is None or backup.sha256 != installed.original.sha256:
@@ -68,7 +63,7 @@ class HostSnapshot:
 
     @property
     def is_original(self) -> bool:
-        """Returns whether the manifest is the one before us, be its backup there or not."""
+        """Whether the manifest is the one before us, with or without its backup."""
         installed, current = self.record, self.manifest
         if installed is None or current is None:
             return False
@@ -77,12 +72,11 @@ class HostSnapshot:
 
     @property
     def untouched(self) -> bool:
-        """Returns whether the manifest is exactly one that we wrote."""
+        """Whether the manifest is exactly one that we wrote."""
         installed = self.record
         if installed is None or self.manifest is None:
             return False
         return self.manifest.sha256 in installed.written
 
     def has_file(self, name: str, content: bytes) -> bool:
-        """Returns whether our folder has a file of that name with exactly that content."""
         return name in self.files and self.files[name].content == content

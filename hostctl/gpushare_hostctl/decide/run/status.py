@@ -1,4 +1,4 @@
-"""Whether a node is installed, without us, or drifted from what we wrote; nothing is changed for it."""
+"""Whether a node is installed, without us, or has drifted from what we wrote."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -20,7 +20,7 @@ class Status:
 
 
 def read_status(snapshot: HostSnapshot) -> Status:
-    """Returns the status that follows from the files. Raises NeedsPersonError for what cannot be read."""
+    """Raises NeedsPersonError for what cannot be read."""
     installed = snapshot.record
     if installed is None:
         return _status_without_record(snapshot)

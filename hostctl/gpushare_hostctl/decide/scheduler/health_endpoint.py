@@ -12,19 +12,17 @@ _ANY_ADDRESS = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S
 
 @dataclass(frozen=True)
 class HealthEndpoint:
-    """kube-scheduler's HTTPS address on the host, and the health check that says it works.
-
-    ``lasting_certificate``: the certificate comes from files, so that a new process shows the same one.
-    """
+    """kube-scheduler's HTTPS address on the host."""
 
     host: str
     port: int
     path: str
+    """Of the health check that says that it works."""
     lasting_certificate: bool
+    """The certificate comes from files, so that a new process shows the same one."""
 
     @property
     def url(self) -> str:
-        """Returns the address for people."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"https://{host}:{self.port}{self.path}"
 
@@ -32,8 +30,8 @@ class HealthEndpoint:
 def find(scheduler: SchedulerPod, *, config: bytes | None) -> HealthEndpoint | None:
     """Returns the endpoint, None when HTTPS is switched off.
 
-    ``config`` is the content of the scheduler's configuration file, None without one. Raises
-    NeedsPersonError for flags that cannot be read.
+    ``config``: content of kube-scheduler's configuration file. Raises NeedsPersonError for flags that cannot
+    be read.
     """
     flags = scheduler.flags
     port = _port(flags.value("secure-port") or _DEFAULT_PORT)

@@ -31,14 +31,12 @@ TRUSTED_FILE = "extender/authorities.pem"
 
 @dataclass(frozen=True)
 class KeyPair:
-    """A private key and its certificate."""
-
     key: ec.EllipticCurvePrivateKey
     certificate: x509.Certificate
 
     @property
     def key_pem(self) -> bytes:
-        """Returns the private key, unencrypted."""
+        """Unencrypted."""
         return self.key.private_bytes(
             serialization.Encoding.PEM,
             serialization.PrivateFormat.PKCS8,
@@ -47,11 +45,10 @@ class KeyPair:
 
     @property
     def certificate_pem(self) -> bytes:
-        """Returns the certificate."""
         return self.certificate.public_bytes(serialization.Encoding.PEM)
 
     def encode(self) -> bytes:
-        """Returns both in one file, so that nobody ever reads a key beside another one's certificate."""
+        """Both in one file, so that nobody ever reads a key beside another key's certificate."""
         return self.key_pem + self.certificate_pem
 
 
@@ -66,18 +63,18 @@ class Keys:
 
     @property
     def trusted_pem(self) -> bytes:
-        """Returns the certificates of the authorities that either side trusts."""
+        """Certificates of the authorities that both sides trust."""
         earlier = (certificate.public_bytes(serialization.Encoding.PEM) for certificate in self.earlier)
         return b"".join((self.authority.certificate_pem, *earlier))
 
     @property
     def renew_after(self) -> datetime:
-        """Returns when the first of them is to be renewed."""
+        """When the first key is to be renewed."""
         pairs = (self.authority, self.client, self.server)
         return min(_renewal(pair.certificate) for pair in pairs)
 
     def files(self) -> dict[str, bytes]:
-        """Returns the contents of all files, by path in our folder, in the order to write them."""
+        """Path in our folder -> content, in the order in which to write them."""
         return {
             AUTHORITY_FILE: self.authority.encode(),
             TRUSTED_FILE: self.trusted_pem,
@@ -108,7 +105,7 @@ _SERVER = _Side(
 
 
 def for_pod(now: datetime) -> Keys:
-    """Returns new keys for two containers of one pod. They end with it: nobody renews them."""
+    """Returns new keys for two containers of one pod. The keys end with the pod: nobody renews them."""
     authority = _new_authority(now)
     return Keys(
         authority=authority,
@@ -118,11 +115,11 @@ def for_pod(now: datetime) -> Keys:
 
 
 def renew(stored: Mapping[str, bytes], now: datetime) -> Keys:
-    """Returns the stored keys, with new ones for what is missing, damaged or near its end.
+    """Returns the stored keys, with new ones for those that are missing, damaged or near their end.
 
-    Near its end is a certificate with less than a third of its lifetime left. ``stored`` has the files as
-    ``Keys.files`` returns them. While the authority lasts, old and new certificates are trusted by both
-    sides. A new authority is trusted beside the one before; without the earlier one's key all is made anew.
+    A certificate is near its end with less than a third of its lifetime left. ``stored``: as ``Keys.files``.
+    While the authority lasts both sides trust old and new certificates. A new authority is trusted beside
+    the one before; without the earlier authority's key everything is made anew.
     """
     before = decode(stored.get(AUTHORITY_FILE, b""))
     authority = before if before and _is_fresh(before, now) else _new_authority(now)
@@ -136,7 +133,7 @@ def renew(stored: Mapping[str, bytes], now: datetime) -> Keys:
 
 
 def decode(content: bytes) -> KeyPair | None:
-    """Returns the key pair in a file's content, None unless it has a key and that key's certificate."""
+    """Returns None unless ``content`` has a key and that key's certificate."""
     try:
         key = serialization.load_pem_private_key(content, password=None)
         certificate = x509.load_pem_x509_certificate(content)

@@ -3,8 +3,8 @@
 The edit only adds. A ``--config`` that is there stays: of a flag that is given twice the last one counts, so
 ours stands behind it. The manifest itself tells what to remove, whatever was lost beside it.
 
-Every edit is checked twice over: the text is changed by splicing, the parsed pod by ordinary list operations,
-and unless both come to the same the edit is refused.
+Every edit is made twice: in the text by splicing, in the parsed pod by list operations. Unless both results
+are equal the edit is refused.
 """
 
 import json
@@ -29,7 +29,7 @@ _CONFIG = "config"
 
 @dataclass(frozen=True)
 class _Word:
-    """A word of the container's ``command`` or ``args`` and where it stands."""
+    """Of the container's ``command`` or ``args``."""
 
     path: YamlPath
     text: str
@@ -37,29 +37,28 @@ class _Word:
 
 @dataclass(frozen=True)
 class SchedulerPod:
-    """A kube-scheduler static pod: its text, the parsed pod, and where the scheduler's flags are."""
+    """kube-scheduler's static pod: its text, and the text parsed."""
 
     text: str
     pod: Json
     container_path: YamlPath
     words: tuple[_Word, ...]
+    """kube-scheduler's flags."""
     first_flag: YamlPath
     """Where a new flag goes: before every other, so that it cannot become another flag's value."""
 
     @property
     def container(self) -> Json:
-        """Returns the scheduler's container."""
         container: Json = self.pod["spec"]["containers"][self.container_path[-1]]
         return container
 
     @property
     def flags(self) -> SchedulerFlags:
-        """Returns the scheduler's flags."""
         return SchedulerFlags(tuple(word.text for word in self.words))
 
     @property
     def config(self) -> str | None:
-        """Returns the value of ``--config``; None when the scheduler runs by its flags (absent or empty).
+        """The value of ``--config``; None when it is absent or empty: kube-scheduler runs by its flags.
 
         Raises NeedsPersonError for a value that is not in the manifest.
         """
@@ -68,10 +67,7 @@ class SchedulerPod:
 
 @yaml_needs_person()
 def parse(content: bytes) -> SchedulerPod:
-    """Returns the pod of a manifest.
-
-    Raises NeedsPersonError unless it is a static pod with one kube-scheduler in it.
-    """
+    """Raises NeedsPersonError unless it is a static pod with one kube-scheduler in it."""
     text = _decode(content)
     pod = yaml_edit.first_document(text)
     if not isinstance(pod, dict) or pod.get("kind") != "Pod" or not isinstance(pod.get("spec"), dict):
@@ -83,7 +79,7 @@ def parse(content: bytes) -> SchedulerPod:
 
 
 def raw_config(scheduler: SchedulerPod) -> str | None:
-    """Returns the value of ``--config`` as it stands there; None when there is no such flag."""
+    """Returns the value of ``--config`` as it is written; None when there is no such flag."""
     flag = scheduler.flags.last(_CONFIG)
     return flag.value if flag else None
 
@@ -98,16 +94,15 @@ def has_our_edit(scheduler: SchedulerPod, *, folder: str) -> bool:
 
 
 def mentions_us(content: bytes, *, folder: str) -> bool:
-    """Returns whether a text, be it a manifest or not, has a name of our volumes or our folder in it."""
+    """Returns whether a text, a manifest or not, has the name of a volume of ours or of our folder in it."""
     return any(name.encode() in content for name in (VOLUME_NAME, KEYS_VOLUME_NAME, folder))
 
 
 def add(scheduler: SchedulerPod, *, config: str, keys: str | None = None) -> bytes:
-    """Returns the manifest with a ``--config`` for our file and that file mounted, and nothing else changed.
+    """Returns the manifest with a ``--config`` for our file, that file mounted, and nothing else changed.
 
-    ``config`` is the file's path on the host and in the container, ``keys`` that of a folder with keys, which
-    is mounted besides; None without one. Raises NeedsPersonError when that cannot
-    be done without touching something else.
+    ``config`` is the file's path on the host and in the container; ``keys`` that of a folder with keys, which
+    is mounted, too. Raises NeedsPersonError when that cannot be done without touching something else.
     """
     with yaml_needs_person("with gpushare's part the manifest"):
         text = _added(scheduler, config, keys)
@@ -267,7 +262,7 @@ def _flag(config: str) -> str:
 
 
 def _place_of_ours(scheduler: SchedulerPod) -> YamlPath:
-    """Returns where our flag goes: behind the ``--config`` that counts so far, else before every flag."""
+    """Returns where our flag goes: behind the ``--config`` that counts so far, else before all flags."""
     flag = scheduler.flags.last(_CONFIG)
     if flag is None:
         return scheduler.first_flag
@@ -287,7 +282,7 @@ def _our_words(scheduler: SchedulerPod, *, folder: str) -> list[_Word]:
 
 
 def _our_indices(owner: Json, key: str) -> list[int]:
-    """Returns the indices of our entries in the list ``volumes`` or ``volumeMounts``."""
+    """``key``: ``volumes`` or ``volumeMounts``."""
     return [
         index
         for index, entry in enumerate(_list(owner, key))
@@ -344,7 +339,7 @@ def _expect_without(owner: Json, key: str) -> None:
 
 
 def _canonical(value: Any) -> str:
-    """Returns a text that is equal for equal documents: an empty list is no list, as in Kubernetes' API."""
+    """Returns equal texts for equal documents. An empty list is no list, as in Kubernetes' API."""
     return json.dumps(_without_empty_lists(value), sort_keys=True, default=str)
 
 

@@ -1,4 +1,4 @@
-"""What people put where who connect kube-scheduler by themselves: the configuration, and how to use it."""
+"""For people who connect kube-scheduler themselves: its configuration, and where to put what."""
 
 import re
 from dataclasses import dataclass, replace
@@ -23,7 +23,7 @@ OVERRULED = (
     "profiling",
     "contention-profiling",
 )
-"""Flags that do not count any more beside ``--config``: the configuration has their values."""
+"""Flags that no longer count beside ``--config``: the configuration has their values."""
 
 KEYS = """Make the keys of both sides on kube-scheduler's host, as root, and again every eight months:
      gpushare-hostctl keys --root /
@@ -56,18 +56,13 @@ class Question:
 
 @dataclass(frozen=True)
 class Rendering:
-    """The configuration to save, and instructions for people."""
-
     configuration: bytes
     instructions: str
 
 
 def render(question: Question) -> Rendering:
-    """Returns what is to be put where.
-
-    Raises NeedsPersonError for a kube-scheduler that is too old, flags that cannot be carried over, and a
-    configuration that cannot be merged.
-    """
+    """Raises NeedsPersonError for a kube-scheduler that is too old, flags that cannot be carried over, and a
+    configuration that cannot be merged."""
     _check(question)
     entry = _with_keys(question)
     if question.config is None:

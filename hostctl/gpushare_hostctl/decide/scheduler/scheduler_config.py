@@ -20,7 +20,7 @@ from gpushare_hostctl.errors import NeedsPersonError, yaml_needs_person
 _GROUP = "kubescheduler.config.k8s.io/"
 _KIND = "KubeSchedulerConfiguration"
 _LARGEST = 2**31 - 1
-"""Of a number in a configuration. What is none at all, NaN, is not comparable either."""
+"""Of a number in a configuration; NaN compares as too large, too."""
 _MAX_BACKOFF = 300
 """Seconds between two attempts of a pod of a dedicated kube-scheduler while others have to be scheduled.
 
@@ -33,9 +33,9 @@ _HEADER = "# Written by gpushare-hostctl; `gpushare-hostctl restore` removes it.
 
 @dataclass(frozen=True)
 class ClientTls:
-    """Paths of what kube-scheduler needs for mutual TLS: its key with certificate, and whom it trusts.
+    """Paths of kube-scheduler's key with certificate, and of the authorities that it trusts.
 
-    The keys are not in the configuration itself: from ``--v=2`` on kube-scheduler logs that as a whole.
+    Keys are not in the configuration itself: from ``--v=2`` on kube-scheduler logs all of that.
     """
 
     client: str
@@ -65,14 +65,13 @@ class ExtenderEntry:
 
     @property
     def uses_https(self) -> bool:
-        """Returns whether kube-scheduler and the extender have to show each other certificates."""
         return self.url.startswith("https:")
 
     def to_mapping(self) -> Json:
         """Returns the entry as kube-scheduler reads it.
 
-        It sees nodes by name, is never skipped when it fails, and binds only pods that ask for a managed
-        resource; the scheduler counts those resources by node as well.
+        The extender gets names of nodes, is never skipped when it fails, and binds only pods that ask for a
+        managed resource. kube-scheduler counts those resources by node, too.
         """
         return {
             "urlPrefix": self.url,
@@ -117,18 +116,18 @@ def from_flags(flags: SchedulerFlags, extender: ExtenderEntry, *, header: str = 
 
 @dataclass(frozen=True)
 class DedicatedProfile:
-    """A kube-scheduler beside the cluster's own: whose pods it takes, and where its replicas have a Lease."""
+    """A kube-scheduler beside the cluster's own: which pods it takes, and where its replicas have a Lease."""
 
     scheduler_name: str
     lease_namespace: str
 
 
 def for_dedicated(profile: DedicatedProfile, extender: ExtenderEntry) -> bytes:
-    """Returns the configuration of a kube-scheduler that has the extender, and pods of its name only.
+    """Returns the configuration of a kube-scheduler with the extender, for pods of its name alone.
 
-    It looks at every node. Of those that fit by their sums a sample may hold none with room on one card, and
-    each sample has other numbers of nodes to write into the pod that it refuses, which then is tried again
-    because it has changed.
+    It scores every node. A sample of the nodes that fit by their sums may hold none with room on one card.
+    And each sample would write other numbers of nodes into the pod that it refuses: a pod that has changed is
+    tried again.
     """
     document = {
         "apiVersion": f"{_GROUP}v1",
@@ -166,10 +165,7 @@ def merge(content: bytes, extender: ExtenderEntry) -> bytes:
 
 @yaml_needs_person()
 def delays_cache_until_active(content: bytes) -> bool:
-    """Returns whether a scheduler with this configuration is not ready before it leads.
-
-    Field ``delayCacheUntilActive`` of KubeSchedulerConfiguration.
-    """
+    """Returns whether kube-scheduler is not ready before it leads: field ``delayCacheUntilActive``."""
     document = yaml_edit.first_document(_decode(content))
     return isinstance(document, dict) and document.get("delayCacheUntilActive") is True
 

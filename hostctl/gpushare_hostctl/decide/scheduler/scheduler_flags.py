@@ -12,16 +12,14 @@ from gpushare_hostctl.errors import NeedsPersonError
 
 @dataclass(frozen=True)
 class Flag:
-    """One occurrence of a flag.
-
-    ``index`` is the word with the name, ``value_index`` the word with the value: the same one for
-    ``--name=value``, the next one for ``--name value``, None for ``--name`` alone.
-    """
+    """One occurrence of a flag."""
 
     name: str
     value: str | None
     index: int
+    """Of the word with the name."""
     value_index: int | None
+    """Of the word with the value; None for ``--name`` alone."""
 
 
 @dataclass(frozen=True)
@@ -31,11 +29,10 @@ class SchedulerFlags:
     words: tuple[str, ...]
 
     def all(self, name: str) -> list[Flag]:
-        """Returns every occurrence of a flag, in order."""
         return [flag for flag in _scan(self.words) if flag.name == name]
 
     def last(self, name: str) -> Flag | None:
-        """Returns the occurrence that counts, None when the flag is not there."""
+        """Returns the occurrence that counts."""
         occurrences = self.all(name)
         return occurrences[-1] if occurrences else None
 

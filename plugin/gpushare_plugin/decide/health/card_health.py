@@ -67,14 +67,12 @@ class _Symptom:
 
 
 def recorded_health(share_node: GPUShareNode) -> HealthRecord:
-    """Returns the record that the plugin has after a restart."""
     return HealthRecord({fault.uuid: fault for fault in share_node.status.faults})
 
 
 def examine(
     before: HealthRecord, reading: Reading, share_node: GPUShareNode, *, now: datetime
 ) -> HealthRecord:
-    """Returns the record after a ``reading``."""
     rules = share_node.spec.devices.health
     suspected, missing = _suspected(before, reading, now), _missing(before, reading, now)
     faults = {}
@@ -277,7 +275,6 @@ def _moment(text: str, otherwise: datetime) -> datetime:
 
 
 def judged(reading: Reading, health: HealthRecord) -> Reading:
-    """Returns ``reading`` with the health of its cards by ``health``."""
     return replace(reading, cards=tuple(_judged(card, reading, health) for card in reading.cards))
 
 
@@ -291,7 +288,6 @@ def _judged(card: PhysicalCard, reading: Reading, health: HealthRecord) -> Physi
 
 
 def fault_text(fault: CardFault) -> str:
-    """Returns what is wrong, and when the card returns."""
     if fault.reason in _NEEDS_CARD and not fault.quiet_since:
         return fault.message
     by_hand = f"set the annotation {CLEAR_FAULT_ANNOTATION} to {clearance(fault)} to have it back at once"
@@ -313,5 +309,4 @@ def seconds_until_due(health: HealthRecord, *, now: datetime) -> float | None:
 
 
 def faults_of(health: HealthRecord) -> list[CardFault]:
-    """Returns the faults in a steady order."""
     return sorted(health.faults.values(), key=lambda fault: fault.uuid)

@@ -38,13 +38,7 @@ XIDS: Mapping[int, tuple[str, str]] = {
     122: ("error reading its SPI memory", _REPLACE),
     140: ("unrecovered ECC error", _RESET),
     143: ("it could not be initialised", _RESET),
-    144: ("NVLink error", _RESET),
-    145: ("NVLink error", _RESET),
-    146: ("NVLink error", _RESET),
-    147: ("NVLink error", _RESET),
-    148: ("NVLink error", _RESET),
-    149: ("NVLink error", _RESET),
-    150: ("NVLink error", _RESET),
+    **dict.fromkeys(range(144, 151), ("NVLink error", _RESET)),
     154: ("the driver asks for a recovery action", "see `nvidia-smi -q`, GPU Recovery Action"),
 }
 """Xid -> what has happened, and what to do."""

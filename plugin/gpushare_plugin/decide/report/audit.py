@@ -11,9 +11,9 @@ from itertools import chain
 import msgspec
 
 from gpushare_core.api.share_node import CardStatus, NodeStatus
-from gpushare_core.audit.difference import Difference, Kind
+from gpushare_core.audit.difference import Difference, DifferenceKind, LastingDifferences
 from gpushare_core.audit.differences import node_differences
-from gpushare_core.audit.lasting import LastingDifferences
+from gpushare_core.audit.readers import status_card
 from gpushare_core.audit.records import (
     ContainerKey,
     HeldUnits,
@@ -25,7 +25,6 @@ from gpushare_core.audit.records import (
     ShareNodeRecord,
     StoredContainer,
 )
-from gpushare_core.audit.status_card import status_card
 from gpushare_core.dialects.annotation_room import size_of
 from gpushare_core.placement.units import parse_node_unit
 from gpushare_plugin.decide.held.assigned_devices import AssignedDevices
@@ -33,7 +32,7 @@ from gpushare_plugin.decide.held.pod_assignment import PodAssignment
 from gpushare_plugin.decide.held.pods import Pod, Pods
 from gpushare_plugin.devices.card import PhysicalCard
 
-TOO_MUCH = frozenset({Kind.OVER_CAPACITY, Kind.TWO_CLASSES, Kind.GRANTED_TWICE})
+TOO_MUCH = frozenset({DifferenceKind.OVER_CAPACITY, DifferenceKind.TWO_CLASSES, DifferenceKind.GRANTED_TWICE})
 """Kinds that count at once: a pod on its way never causes one."""
 APART_SECONDS = 1.0
 """Between two audits at least: one of hundreds of thousands of units takes a while."""
@@ -165,4 +164,4 @@ def _stored(assigned: AssignedDevices) -> Iterator[tuple[ContainerKey, StoredCon
             held = HeldUnits(resource=entry.name, numbers=entry.numbers, foreign=foreign)
             cards = tuple(card.uuid for card in entry.cards)
             seen = SeenCards(cards=cards, unit=entry.unit) if cards else None
-            yield ContainerKey(PodKey("", "", uid), container), StoredContainer(units=(held,), told=seen)
+            yield ContainerKey(PodKey("", "", uid), container), StoredContainer(units=(held,), response=seen)

@@ -60,7 +60,6 @@ class AnnotationState:
     """How the pods' annotations compare with what the kubelet has assigned."""
 
     pod_resources_available: bool
-    """Whether PodResources answered."""
     differing: Sequence[str] = ()
     """Pods whose annotation could not be repaired yet, and why."""
     checkpoint_problem: str = ""

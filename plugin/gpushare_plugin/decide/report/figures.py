@@ -78,7 +78,6 @@ def use_figures(node: str, measured: MeasuredUse) -> Iterator[Sample]:
 
 
 def status_figures(node: str, spec: NodeSpec, status: NodeStatus) -> Iterator[Sample]:
-    """Yields conditions and held units by the GPUShareNode."""
     for condition in status.conditions:
         if condition.status in ("True", "False"):
             yield CONDITION.at(condition.status == "True", node, condition.type)

@@ -55,8 +55,8 @@ def node_status(
         plugin_version=VERSION,
         memory_unit=layout.unit.text if layout else "",
         dialect=offering.dialect.name if layout else "",
-        summary=printable(summary, most_bytes=bounds.SUMMARY),
-        card_summaries=[printable(card_line(card, mode), most_bytes=bounds.CARD_SUMMARY) for card in cards],
+        summary=printable(summary, max_bytes=bounds.SUMMARY),
+        card_summaries=[printable(card_line(card, mode), max_bytes=bounds.CARD_SUMMARY) for card in cards],
         units=UnitTotals(
             total=sum(card.units for card in cards), allocated=sum(card.allocated_units for card in cards)
         ),
@@ -71,7 +71,6 @@ def node_status(
 def with_conditions(
     status: NodeStatus, share_node: GPUShareNode, states: Iterable[ConditionState], *, now: datetime
 ) -> NodeStatus:
-    """Returns ``status`` with these conditions, each with its times."""
     before, generation = share_node.status.conditions, share_node.metadata.generation
     dated = dated_conditions(states, before=before, generation=generation, now=now)
     return msgspec.structs.replace(status, conditions=dated)
@@ -109,7 +108,7 @@ def _card(
     return CardStatus(
         index=card.index,
         uuid=card.uuid,
-        model=printable(card.model, most_bytes=bounds.MODEL),
+        model=printable(card.model, max_bytes=bounds.MODEL),
         memory=quantity_text(card.memory),
         first_unit=placed.first,
         units=units[lock or layout.classes[0]],
@@ -119,7 +118,7 @@ def _card(
         numa_node=card.numa_node,
         link_group=card.link_group if card.link_group >= 0 else None,
         health=Health.HEALTHY if card.healthy else Health.UNHEALTHY,
-        health_reason=printable(card.reason, most_bytes=bounds.HEALTH_REASON),
+        health_reason=printable(card.reason, max_bytes=bounds.HEALTH_REASON),
         cordoned=card.cordoned,
         lock=mode_serving(lock).name if lock else "",
         offers={resource.value: count for resource, count in units.items()} if layout.is_mixed else {},
@@ -137,10 +136,10 @@ def _shares(uuid: str, allocations: Sequence[PodAllocation], use: ReportedUse) -
             if uuid in cards:
                 key = ContainerShare(allocation.pod.name, allocation.pod.uid, container, uuid)
                 yield PodShare(
-                    namespace=printable(allocation.pod.name.namespace, most_bytes=bounds.WORD),
-                    name=printable(allocation.pod.name.name, most_bytes=bounds.NAME),
-                    uid=printable(allocation.pod.uid, most_bytes=bounds.UID),
-                    container=printable(container, most_bytes=bounds.WORD),
+                    namespace=printable(allocation.pod.name.namespace, max_bytes=bounds.WORD),
+                    name=printable(allocation.pod.name.name, max_bytes=bounds.NAME),
+                    uid=printable(allocation.pod.uid, max_bytes=bounds.UID),
+                    container=printable(container, max_bytes=bounds.WORD),
                     units=cards[uuid],
                     used_memory=quantity_text(use.containers.get(key, 0)),
                     orphaned=allocation.orphaned,
@@ -150,7 +149,7 @@ def _shares(uuid: str, allocations: Sequence[PodAllocation], use: ReportedUse) -
 def _faults(faults: Sequence[CardFault]) -> list[CardFault]:
     """Leaves out cards whose UUID, which the driver chooses, no status may have."""
     return [
-        msgspec.structs.replace(fault, message=printable(fault.message, most_bytes=bounds.FAULT_MESSAGE))
+        msgspec.structs.replace(fault, message=printable(fault.message, max_bytes=bounds.FAULT_MESSAGE))
         for fault in faults
         if bounds.is_card_uuid(fault.uuid)
     ]

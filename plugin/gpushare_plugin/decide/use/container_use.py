@@ -28,8 +28,6 @@ class ContainerShare(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredUse:
-    """What is in use, at one moment."""
-
     cards: Mapping[str, int] = field(default_factory=dict)
     """UUID -> bytes. A card whose use is unknown is missing."""
     containers: Mapping[ContainerShare, int] = field(default_factory=dict)

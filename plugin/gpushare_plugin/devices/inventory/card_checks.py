@@ -12,7 +12,6 @@ from gpushare_plugin.devices.inventory.inventory_file import HealthCommand
 from gpushare_plugin.devices.worker import Worker
 
 CONCURRENT_CHECKS = 4
-"""Programs that run at the same time."""
 SOON = 1.0
 """Seconds that a round of the plugin waits for answers; later ones count in the next round."""
 REWORDED = 600
@@ -35,9 +34,7 @@ class _Check:
     answer: HealthAnswer = NOT_YET
     unusable: str = ""
     asked: float = 0.0
-    """When the check was asked for."""
     answered: float = 0.0
-    """When ``answer`` was taken."""
 
 
 @dataclass(slots=True)

@@ -46,8 +46,6 @@ class InventoryFamily:
 
 
 class _FaultError(Exception):
-    """The file gives no inventory."""
-
     def __init__(self, reason: str, message: str) -> None:
         super().__init__(message)
         self.problem = Problem(reason, message)

@@ -138,7 +138,6 @@ _RECOVERY_ACTIONS: Mapping[int, str] = {
 
 
 def repair_due(facts: CardFacts) -> Problem | None:
-    """Returns what the driver says has to be done with the card before it is fit again."""
     if facts.remapping_failures:
         return ROW_REMAPPING_FAILED
     if not facts.recovery_action:
@@ -244,7 +243,6 @@ def _left_out(facts: CardFacts) -> str:
 
 
 def card_fault(facts: CardFacts) -> str:
-    """Returns what is wrong with the card and what to do, for people."""
     known = _CARD_FAULTS.get(facts.error, "run `nvidia-smi -q` on the node")
     return f"{known.format(index=facts.index)} (NVML error {facts.error} of {facts.call})"
 

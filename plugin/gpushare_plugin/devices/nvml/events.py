@@ -45,7 +45,7 @@ class XidEvents:
                 self._register(uuid, listed[uuid])
 
     def _begin(self) -> None:
-        """The next ``follow`` tries again where no set can be had."""
+        """Begins anew. The next ``follow`` tries again where no set can be had."""
         self.close()
         try:
             self._set = pynvml.nvmlEventSetCreate()
@@ -91,7 +91,6 @@ class XidEvents:
         self._problem = problem
 
     def close(self) -> None:
-        """The next ``follow`` begins anew."""
         if self._set is not None:
             with suppress(pynvml.NVMLError):
                 pynvml.nvmlEventSetFree(self._set)

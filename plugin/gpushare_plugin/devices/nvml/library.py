@@ -68,7 +68,6 @@ class NvmlLibrary:
 
     @property
     def is_open(self) -> bool:
-        """Whether cards can be asked about."""
         return self._is_open
 
     def use(self, question: UseQuestion) -> Use:

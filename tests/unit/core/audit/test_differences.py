@@ -19,7 +19,7 @@ from tests.samples.audit import (
 )
 
 from gpushare_core.allocation_annotation import decode_allocation, encode_allocation
-from gpushare_core.audit.difference import Kind, Rule
+from gpushare_core.audit.difference import DifferenceKind, Rule
 from gpushare_core.audit.differences import (
     differences,
     node_differences,
@@ -49,83 +49,85 @@ UID = "uid-a"
 OTHER = PodKey("default", "z", "uid-z")
 
 
-def status_card(books: NodeRecords, at: int, **changes: Any) -> NodeRecords:
+def status_card(records: NodeRecords, at: int, **changes: Any) -> NodeRecords:
     """Changes what the status says of one card, and its sums with it."""
-    assert books.share_node
-    cards = [*books.share_node.cards]
+    assert records.share_node
+    cards = [*records.share_node.cards]
     cards[at] = replace(cards[at], **changes)
     share_node = replace(
-        books.share_node,
+        records.share_node,
         cards=tuple(cards),
         units_total=sum(card.units for card in cards),
         units_allocated=sum(card.allocated for card in cards),
     )
-    return replace(books, share_node=share_node)
+    return replace(records, share_node=share_node)
 
 
-def ledger_card(books: NodeRecords, at: int, **changes: Any) -> NodeRecords:
-    assert books.ledger
-    cards = [*books.ledger.cards]
+def ledger_card(records: NodeRecords, at: int, **changes: Any) -> NodeRecords:
+    assert records.ledger
+    cards = [*records.ledger.cards]
     cards[at] = replace(cards[at], **changes)
-    return replace(books, ledger=replace(books.ledger, cards=tuple(cards)))
+    return replace(records, ledger=replace(records.ledger, cards=tuple(cards)))
 
 
-def pod(books: NodeRecords, uid: str = UID, **changes: Any) -> NodeRecords:
-    assert books.pods
-    return replace(books, pods={**books.pods, uid: replace(books.pods[uid], **changes)})
+def pod(records: NodeRecords, uid: str = UID, **changes: Any) -> NodeRecords:
+    assert records.pods
+    return replace(records, pods={**records.pods, uid: replace(records.pods[uid], **changes)})
 
 
-def without_pod(books: NodeRecords, uid: str = UID) -> NodeRecords:
-    assert books.pods
-    return replace(books, pods={key: each for key, each in books.pods.items() if key != uid})
+def without_pod(records: NodeRecords, uid: str = UID) -> NodeRecords:
+    assert records.pods
+    return replace(records, pods={key: each for key, each in records.pods.items() if key != uid})
 
 
-def annotated(books: NodeRecords, uid: str = UID, **changes: Any) -> NodeRecords:
-    assert books.pods
-    present = books.pods[uid].annotations
+def annotated(records: NodeRecords, uid: str = UID, **changes: Any) -> NodeRecords:
+    assert records.pods
+    present = records.pods[uid].annotations
     allocation = replace(decode_allocation(present[ANNOTATION], uid=uid), **changes)
-    return pod(books, uid, annotations={**present, ANNOTATION: encode_allocation(allocation)})
+    return pod(records, uid, annotations={**present, ANNOTATION: encode_allocation(allocation)})
 
 
-def listed(books: NodeRecords, at: int, numbers: list[int]) -> NodeRecords:
+def listed(records: NodeRecords, at: int, numbers: list[int]) -> NodeRecords:
     """The kubelet has other units for a container, in both of its books."""
-    assert books.resources
-    assert books.checkpoint
-    each = [*books.resources]
+    assert records.resources
+    assert records.checkpoint
+    each = [*records.resources]
     units = (replace(each[at].units[0], numbers=numbers),)
     each[at] = replace(each[at], units=units)
     key = ContainerKey(PodKey("", "", f"uid-{each[at].key.pod.name}"), each[at].key.container)
-    stored = {**books.checkpoint, key: replace(books.checkpoint[key], units=units)}
-    return replace(books, resources=each, checkpoint=stored)
+    stored = {**records.checkpoint, key: replace(records.checkpoint[key], units=units)}
+    return replace(records, resources=each, checkpoint=stored)
 
 
-def stored(books: NodeRecords, uid: str = UID, container: str = "main", **changes: Any) -> NodeRecords:
-    assert books.checkpoint
+def stored(records: NodeRecords, uid: str = UID, container: str = "main", **changes: Any) -> NodeRecords:
+    assert records.checkpoint
     key = ContainerKey(PodKey("", "", uid), container)
-    return replace(books, checkpoint={**books.checkpoint, key: replace(books.checkpoint[key], **changes)})
+    return replace(
+        records, checkpoint={**records.checkpoint, key: replace(records.checkpoint[key], **changes)}
+    )
 
 
-def seen(books: NodeRecords, at: SeenCards | None, name: str = "a") -> NodeRecords:
+def seen(records: NodeRecords, at: SeenCards | None, name: str = "a") -> NodeRecords:
     key = ContainerKey(PodKey("default", name, f"uid-{name}"), "main")
-    return replace(books, environments={**(books.environments or {}), key: at})
+    return replace(records, environments={**(records.environments or {}), key: at})
 
 
-def unlisted(books: NodeRecords, name: str = "a") -> NodeRecords:
+def unlisted(records: NodeRecords, name: str = "a") -> NodeRecords:
     """The kubelet has lost a pod."""
     return replace(
-        books,
-        resources=[resource for resource in books.resources or () if resource.key.pod.name != name],
+        records,
+        resources=[resource for resource in records.resources or () if resource.key.pod.name != name],
         checkpoint={
-            key: each for key, each in (books.checkpoint or {}).items() if key.pod.uid != f"uid-{name}"
+            key: each for key, each in (records.checkpoint or {}).items() if key.pod.uid != f"uid-{name}"
         },
     )
 
 
 def never_given() -> NodeRecords:
     """The only pod was bound before its kubelet knew what it asks for."""
-    books = World("Memory", (16,), (memory_pod("a", 0, 0, 4),)).books()
-    books = status_card(ledger_card(books, 0, shares=(), allocated=0), 0, holders=(), allocated=0)
-    return seen(pod(unlisted(books), annotations={}), None)
+    records = World("Memory", (16,), (memory_pod("a", 0, 0, 4),)).records()
+    records = status_card(ledger_card(records, 0, shares=(), allocated=0), 0, holders=(), allocated=0)
+    return seen(pod(unlisted(records), annotations={}), None)
 
 
 def share(pod: PodKey, units: int, *, reserved: bool = False) -> LedgerShare:
@@ -136,7 +138,7 @@ def holder(pod: PodKey, units: int, *, orphaned: bool = False) -> StatusHolder:
     return StatusHolder(key=ContainerKey(pod, "main"), units=units, orphaned=orphaned)
 
 
-MEMORY, MIXED = MEMORY_WORLD.books(), MIXED_WORLD.books()
+MEMORY, MIXED = MEMORY_WORLD.records(), MIXED_WORLD.records()
 A, B = PodKey("default", "a", "uid-a"), PodKey("default", "b", "uid-b")
 FORGED = {"GPU-0": 12}
 NOT_ASKING = PodRequest()
@@ -156,7 +158,7 @@ NOT_ASKING = PodRequest()
     ],
 )
 def test_books_that_agree_have_no_difference(world: World) -> None:
-    assert differences(ClusterRecords({NODE: world.books()})) == []
+    assert differences(ClusterRecords({NODE: world.records()})) == []
 
 
 @pytest.mark.parametrize(
@@ -166,79 +168,91 @@ def test_books_that_agree_have_no_difference(world: World) -> None:
 @pytest.mark.parametrize("world", [MEMORY_WORLD, MIXED_WORLD], ids=["Memory", "Mixed"])
 def test_a_book_that_was_not_read_is_not_compared(world: World, book: str) -> None:
     unread: dict[str, Any] = {book: None}
-    assert node_differences(replace(world.books(), **unread)) == []
+    assert node_differences(replace(world.records(), **unread)) == []
 
 
-CHANGES: list[tuple[str, Kind, Callable[[], NodeRecords]]] = [
+CHANGES: list[tuple[str, DifferenceKind, Callable[[], NodeRecords]]] = [
     (
         "status allocates more than the card's memory",
-        Kind.OVER_CAPACITY,
+        DifferenceKind.OVER_CAPACITY,
         lambda: status_card(MEMORY, 0, allocated=17, holders=(holder(A, 17),)),
     ),
     (
         "the card has less memory than the units that containers see",
-        Kind.OVER_CAPACITY,
+        DifferenceKind.OVER_CAPACITY,
         lambda: replace(MEMORY, hardware={"GPU-0": 7 * GIB, "GPU-1": 8 * GIB}),
     ),
     (
         "containers see more together than the card has",
-        Kind.OVER_CAPACITY,
+        DifferenceKind.OVER_CAPACITY,
         lambda: seen(MEMORY, SeenCards(cards=("GPU-0",), units=14, unit="1Gi")),
     ),
-    ("the kubelet holds a unit for two pods", Kind.GRANTED_TWICE, lambda: listed(MEMORY, 1, [3, 4, 5, 6])),
+    (
+        "the kubelet holds a unit for two pods",
+        DifferenceKind.GRANTED_TWICE,
+        lambda: listed(MEMORY, 1, [3, 4, 5, 6]),
+    ),
     (
         "the kubelet holds units of two classes on one card",
-        Kind.TWO_CLASSES,
+        DifferenceKind.TWO_CLASSES,
         lambda: listed(
             MIXED, 1, [MIXED_WORLD.first_unit(0) + 16, MIXED_WORLD.numbers(MIXED_WORLD.pods[1], "main")[1]]
         ),
     ),
     (
         "containers see a card as two classes",
-        Kind.TWO_CLASSES,
+        DifferenceKind.TWO_CLASSES,
         lambda: seen(MIXED, SeenCards(cards=("GPU-0",), units=1, unit="1/4 card"), "b"),
     ),
     (
         "memory of one container lies on two cards",
-        Kind.WRONG_SHAPE,
+        DifferenceKind.WRONG_SHAPE,
         lambda: listed(MEMORY, 0, [0, 1, 21, 22]),
     ),
     (
         "two slices of one container lie on one card",
-        Kind.WRONG_SHAPE,
+        DifferenceKind.WRONG_SHAPE,
         lambda: listed(MIXED, 1, [MIXED_WORLD.first_unit(1) + 8, MIXED_WORLD.first_unit(1) + 9]),
     ),
-    ("the kubelet holds a unit of no card", Kind.UNKNOWN_UNIT, lambda: listed(MEMORY, 0, [0, 1, 2, 99])),
+    (
+        "the kubelet holds a unit of no card",
+        DifferenceKind.UNKNOWN_UNIT,
+        lambda: listed(MEMORY, 0, [0, 1, 2, 99]),
+    ),
     (
         "a card is larger in the status than it is",
-        Kind.CAPACITY_DIFFERS,
+        DifferenceKind.CAPACITY_DIFFERS,
         lambda: replace(MEMORY, hardware={"GPU-0": 16 * GIB, "GPU-1": 7 * GIB}),
     ),
     (
         "a healthy card is not there",
-        Kind.CAPACITY_DIFFERS,
+        DifferenceKind.CAPACITY_DIFFERS,
         lambda: replace(MEMORY, hardware={"GPU-0": 16 * GIB}),
     ),
     (
         "a card shares more than its memory",
-        Kind.CAPACITY_DIFFERS,
+        DifferenceKind.CAPACITY_DIFFERS,
         lambda: ledger_card(status_card(MEMORY, 1, units=9), 1, units=9),
     ),
-    ("the extender has another size", Kind.CAPACITY_DIFFERS, lambda: ledger_card(MEMORY, 1, units=7)),
+    (
+        "the extender has another size",
+        DifferenceKind.CAPACITY_DIFFERS,
+        lambda: ledger_card(MEMORY, 1, units=7),
+    ),
     (
         "a container sees another card",
-        Kind.ENVIRONMENT_DIFFERS,
+        DifferenceKind.ENVIRONMENT_DIFFERS,
         lambda: seen(MEMORY, SeenCards(cards=("GPU-1",), units=4, unit="1Gi")),
     ),
     (
         "a container sees more units than it has",
-        Kind.ENVIRONMENT_DIFFERS,
+        DifferenceKind.ENVIRONMENT_DIFFERS,
         lambda: seen(MEMORY, SeenCards(cards=("GPU-0",), units=5, unit="1Gi")),
     ),
-    ("a container with units sees no card", Kind.ENVIRONMENT_DIFFERS, lambda: seen(MEMORY, None)),
+    ("a container with units sees no card", DifferenceKind.ENVIRONMENT_DIFFERS, lambda: seen(MEMORY, None)),
     (
         "a container's author names all cards to the runtime",
-        Kind.ENVIRONMENT_DIFFERS,
+        DifferenceKind.ENVIRONMENT_DIFFERS,
         lambda: seen(
             MEMORY,
             SeenCards(cards=("GPU-0",), units=4, unit="1Gi", others={"NVIDIA_VISIBLE_DEVICES": "all"}),
@@ -246,121 +260,125 @@ CHANGES: list[tuple[str, Kind, Callable[[], NodeRecords]]] = [
     ),
     (
         "a container that asks for nothing names a card",
-        Kind.ENVIRONMENT_DIFFERS,
+        DifferenceKind.ENVIRONMENT_DIFFERS,
         lambda: replace(
             pod(unlisted(MEMORY), request=NOT_ASKING),
         ),
     ),
     (
         "a container that asks for no card shows itself all of them",
-        Kind.CARDS_UNASKED,
+        DifferenceKind.CARDS_UNASKED,
         lambda: pod(MEMORY, variables={"exporter": {"NVIDIA_VISIBLE_DEVICES": "all"}}),
     ),
     (
         "the plugin answered another card",
-        Kind.ENVIRONMENT_DIFFERS,
-        lambda: stored(MEMORY, told=SeenCards(cards=("GPU-1",), units=4)),
+        DifferenceKind.ENVIRONMENT_DIFFERS,
+        lambda: stored(MEMORY, response=SeenCards(cards=("GPU-1",), units=4)),
     ),
     (
         "the annotation names another card",
-        Kind.SHARES_DIFFER,
+        DifferenceKind.SHARES_DIFFER,
         lambda: annotated(MEMORY, containers={"main": {"GPU-1": 4}}, cards={"GPU-1": 4}),
     ),
-    ("a pod has no annotation", Kind.SHARES_DIFFER, lambda: pod(MEMORY, annotations={})),
+    ("a pod has no annotation", DifferenceKind.SHARES_DIFFER, lambda: pod(MEMORY, annotations={})),
     (
         "an annotation is of another pod",
-        Kind.SHARES_DIFFER,
+        DifferenceKind.SHARES_DIFFER,
         lambda: pod(MEMORY, annotations=(MEMORY.pods or {})["uid-b"].annotations),
     ),
     (
         "the checkpoint has other units than PodResources",
-        Kind.SHARES_DIFFER,
+        DifferenceKind.SHARES_DIFFER,
         lambda: stored(MEMORY, units=(HeldUnits(resource=GPUSHARE.memory_resource, numbers=[8, 9, 10, 11]),)),
     ),
     (
         "the status has a container with fewer units",
-        Kind.SHARES_DIFFER,
+        DifferenceKind.SHARES_DIFFER,
         lambda: status_card(MEMORY, 0, allocated=7, holders=(holder(A, 3), holder(B, 4))),
     ),
-    ("the kubelet has lost a pod that runs", Kind.SHARES_DIFFER, lambda: unlisted(MEMORY)),
-    ("the kubelet has lost what a container sees", Kind.FORGOTTEN_UNITS, lambda: unlisted(MEMORY)),
-    ("the kubelet started a pod without units", Kind.WITHOUT_UNITS, lambda: never_given()),
+    ("the kubelet has lost a pod that runs", DifferenceKind.SHARES_DIFFER, lambda: unlisted(MEMORY)),
+    ("the kubelet has lost what a container sees", DifferenceKind.FORGOTTEN_UNITS, lambda: unlisted(MEMORY)),
+    ("the kubelet started a pod without units", DifferenceKind.WITHOUT_UNITS, lambda: never_given()),
     (
         "the sum of a card is not that of its pods",
-        Kind.SUMS_DIFFER,
+        DifferenceKind.SUMS_DIFFER,
         lambda: status_card(MEMORY, 0, allocated=9),
     ),
     (
         "the sum of the node is not that of its cards",
-        Kind.SUMS_DIFFER,
+        DifferenceKind.SUMS_DIFFER,
         lambda: replace(MEMORY, share_node=replace(MEMORY.share_node, units_allocated=3)),  # type: ignore[type-var]
     ),
     (
         "the kubelet holds more than the status counts",
-        Kind.UNCOUNTED,
+        DifferenceKind.UNCOUNTED,
         lambda: status_card(MEMORY, 0, allocated=4, holders=(holder(B, 4),)),
     ),
-    ("the extender counts less than the status", Kind.UNCOUNTED, lambda: ledger_card(MEMORY, 0, allocated=4)),
+    (
+        "the extender counts less than the status",
+        DifferenceKind.UNCOUNTED,
+        lambda: ledger_card(MEMORY, 0, allocated=4),
+    ),
     (
         "the extender does not count an annotation",
-        Kind.UNCOUNTED,
+        DifferenceKind.UNCOUNTED,
         lambda: ledger_card(MEMORY, 0, shares=(share(B, 4),), allocated=8),
     ),
     (
         "the extender counts other units for a pod",
-        Kind.SHARES_DIFFER,
+        DifferenceKind.SHARES_DIFFER,
         lambda: ledger_card(MEMORY, 0, shares=(share(A, 3), share(B, 4))),
     ),
     (
         "the extender counts a pod that is gone",
-        Kind.STALE_HOLDER,
+        DifferenceKind.STALE_HOLDER,
         lambda: ledger_card(MEMORY, 0, shares=(share(A, 4), share(B, 4), share(OTHER, 1)), allocated=9),
     ),
     (
         "the extender keeps units for a bind",
-        Kind.RESERVED,
+        DifferenceKind.RESERVED,
         lambda: ledger_card(
             MEMORY, 0, shares=(share(A, 4), share(B, 4), share(OTHER, 1, reserved=True)), allocated=9
         ),
     ),
     (
         "the extender counts more than a card has",
-        Kind.OVER_COUNTED,
+        DifferenceKind.OVER_COUNTED,
         lambda: ledger_card(MEMORY, 0, shares=(share(A, 4), share(B, 4), share(OTHER, 9)), allocated=17),
     ),
     (
         "annotations promise one card twice",
-        Kind.OVER_COUNTED,
+        DifferenceKind.OVER_COUNTED,
         lambda: annotated(
             annotated(
-                World("Memory", (8, 8), (memory_pod("a", 0, 0, 6), memory_pod("b", 1, 0, 6))).books(),
+                World("Memory", (8, 8), (memory_pod("a", 0, 0, 6), memory_pod("b", 1, 0, 6))).records(),
                 "uid-b",
                 cards={"GPU-0": 6},
                 containers={"main": {"GPU-0": 6}},
             )
         ),
     ),
-    ("the API server has ended a pod", Kind.ORPHAN_MARK, lambda: pod(MEMORY, phase="Succeeded")),
-    ("the API server does not have a pod", Kind.ORPHAN_MARK, lambda: without_pod(MEMORY)),
+    ("the API server has ended a pod", DifferenceKind.ORPHAN_MARK, lambda: pod(MEMORY, phase="Succeeded")),
+    ("the API server does not have a pod", DifferenceKind.ORPHAN_MARK, lambda: without_pod(MEMORY)),
     (
         "a pod of the API server's is called orphaned",
-        Kind.ORPHAN_MARK,
+        DifferenceKind.ORPHAN_MARK,
         lambda: status_card(MEMORY, 0, holders=(holder(A, 4, orphaned=True), holder(B, 4))),
     ),
     (
         "a locked card is free",
-        Kind.LOCK_DIFFERS,
-        lambda: status_card(World("Mixed", (16,), ()).books(), 0, lock=ResourceClass.MEMORY),
+        DifferenceKind.LOCK_DIFFERS,
+        lambda: status_card(World("Mixed", (16,), ()).records(), 0, lock=ResourceClass.MEMORY),
     ),
-    ("a card in use is open", Kind.LOCK_DIFFERS, lambda: status_card(MIXED, 0, lock=None)),
+    ("a card in use is open", DifferenceKind.LOCK_DIFFERS, lambda: status_card(MIXED, 0, lock=None)),
     (
         "the extender has another lock",
-        Kind.LOCK_DIFFERS,
+        DifferenceKind.LOCK_DIFFERS,
         lambda: ledger_card(MIXED, 0, lock=ResourceClass.SLICE),
     ),
     (
         "the index in the words of the dialect is another card's",
-        Kind.DIALECT_DIFFERS,
+        DifferenceKind.DIALECT_DIFFERS,
         lambda: pod(
             MEMORY,
             annotations={**(MEMORY.pods or {})[UID].annotations, "ALIYUN_COM_GPU_MEM_IDX": "1"},
@@ -368,7 +386,7 @@ CHANGES: list[tuple[str, Kind, Callable[[], NodeRecords]]] = [
     ),
     (
         "the extender believes what an author has written",
-        Kind.FORGED,
+        DifferenceKind.FORGED,
         lambda: ledger_card(
             annotated(MEMORY, cards=FORGED, containers={"main": FORGED}),
             0,
@@ -378,17 +396,17 @@ CHANGES: list[tuple[str, Kind, Callable[[], NodeRecords]]] = [
     ),
     (
         "the status believes a pod that asks for nothing",
-        Kind.FORGED,
+        DifferenceKind.FORGED,
         lambda: unlisted(pod(MEMORY, request=NOT_ASKING)),
     ),
     (
         "a pod was bound with more annotations than it may have",
-        Kind.UNWRITABLE,
+        DifferenceKind.UNWRITABLE,
         lambda: pod(MEMORY, annotations_size=MAX_BYTES + 1),
     ),
     (
         "the GPUShareNode cannot be read",
-        Kind.UNREADABLE,
+        DifferenceKind.UNREADABLE,
         lambda: replace(MEMORY, share_node=replace(MEMORY.share_node, problem="no quantity")),  # type: ignore[type-var]
     ),
 ]
@@ -397,7 +415,7 @@ CHANGES: list[tuple[str, Kind, Callable[[], NodeRecords]]] = [
 @pytest.mark.parametrize(
     ("kind", "change"), [pytest.param(kind, change, id=name) for name, kind, change in CHANGES]
 )
-def test_a_change_of_one_book_is_named(kind: Kind, change: Callable[[], NodeRecords]) -> None:
+def test_a_change_of_one_book_is_named(kind: DifferenceKind, change: Callable[[], NodeRecords]) -> None:
     found = [
         node_difference for node_difference in node_differences(change()) if node_difference.kind is kind
     ]
@@ -411,13 +429,13 @@ def admitted_once_more(*, lends: bool = False) -> NodeRecords:
     name = GPUSHARE.memory_resource
     have = Have("a", ResourceClass.MEMORY, {"init": {1: (0, 3)}, "main": {0: (0, 2)}}, frozenset({"init"}))
     asked = ResourceRequest(name, ResourceClass.MEMORY, 3, {"init": 3, "main": 2})
-    books = pod(
-        World("Memory", (16, 8), (have,)).books(), request=PodRequest((asked,), init_containers=have.inits)
+    records = pod(
+        World("Memory", (16, 8), (have,)).records(), request=PodRequest((asked,), init_containers=have.inits)
     )
     if not lends:
-        return books
-    lent = World("Memory", (16, 8), (lending_pod("a", 1, 0, init=3, main=2),)).books()
-    return replace(books, share_node=lent.share_node, resources=lent.resources, checkpoint=lent.checkpoint)
+        return records
+    lent = World("Memory", (16, 8), (lending_pod("a", 1, 0, init=3, main=2),)).records()
+    return replace(records, share_node=lent.share_node, resources=lent.resources, checkpoint=lent.checkpoint)
 
 
 def test_a_pod_that_has_more_than_it_asks_for_by_its_kubelet_is_no_forgery() -> None:
@@ -425,26 +443,26 @@ def test_a_pod_that_has_more_than_it_asks_for_by_its_kubelet_is_no_forgery() -> 
 
 
 def test_nor_is_it_where_the_kubelet_was_not_read() -> None:
-    books = admitted_once_more()
-    assert node_differences(replace(books, resources=None, checkpoint=None, environments=None)) == []
+    records = admitted_once_more()
+    assert node_differences(replace(records, resources=None, checkpoint=None, environments=None)) == []
 
 
 def test_nor_is_one_whose_other_containers_run_with_what_was_forgotten() -> None:
     """The init container is listed by the checkpoint alone, which is not believed of a pod without others."""
-    books = admitted_once_more()
-    stored = {key: each for key, each in (books.checkpoint or {}).items() if key.container == "init"}
-    found = node_differences(replace(books, resources=[], checkpoint=stored))
-    assert Kind.FORGOTTEN_UNITS in {each.kind for each in found if each.container == "main"}
-    assert {each.kind for each in found} == {Kind.FORGOTTEN_UNITS, Kind.SHARES_DIFFER}
-    assert all("annotation" in each.sentence for each in found if each.kind is Kind.SHARES_DIFFER)
+    records = admitted_once_more()
+    stored = {key: each for key, each in (records.checkpoint or {}).items() if key.container == "init"}
+    found = node_differences(replace(records, resources=[], checkpoint=stored))
+    assert DifferenceKind.FORGOTTEN_UNITS in {each.kind for each in found if each.container == "main"}
+    assert {each.kind for each in found} == {DifferenceKind.FORGOTTEN_UNITS, DifferenceKind.SHARES_DIFFER}
+    assert all("annotation" in each.sentence for each in found if each.kind is DifferenceKind.SHARES_DIFFER)
 
 
 def test_nobody_is_witness_by_saying_to_be_the_mirror_of_another_pod() -> None:
-    books = admitted_once_more()
+    records = admitted_once_more()
     forged = PodKey("default", "forged", "uid-forged")
-    text = (books.pods or {})[UID].annotations[ANNOTATION].replace(UID, forged.uid)
-    mirror = replace((books.pods or {})[UID], key=forged, annotations={ANNOTATION: text})
-    claimed = claims(replace(books, pods={**(books.pods or {}), forged.uid: mirror}))
+    text = (records.pods or {})[UID].annotations[ANNOTATION].replace(UID, forged.uid)
+    mirror = replace((records.pods or {})[UID], key=forged, annotations={ANNOTATION: text})
+    claimed = claims(replace(records, pods={**(records.pods or {}), forged.uid: mirror}))
     assert claimed[UID].justified
     assert not claimed[forged.uid].justified
 
@@ -484,39 +502,41 @@ def test_what_the_kubelet_does_not_witness_is_not_believed(forged: NodeRecords) 
 def test_a_forgery_beside_what_an_init_container_has_is_named() -> None:
     forged = annotated(admitted_once_more(), cards={"GPU-0": 8, "GPU-1": 8})
     counted = ledger_card(forged, 0, shares=(share(A, 8),), allocated=8)
-    assert Kind.FORGED in {node_difference.kind for node_difference in node_differences(counted)}
+    assert DifferenceKind.FORGED in {node_difference.kind for node_difference in node_differences(counted)}
 
 
 def static_pod(*, mirror: PodKey, request: PodRequest) -> NodeRecords:
     """Books of a pod that lends, which its kubelet knows by another UID than ``mirror``, who claims it."""
-    books = World("Memory", (8,), (lending_pod("a", 0, 0, init=2, main=5),)).books()
+    records = World("Memory", (8,), (lending_pod("a", 0, 0, init=2, main=5),)).records()
     claimed = replace(
-        (books.pods or {})[UID], key=mirror, kubelet_uid="static", annotations={}, request=request
+        (records.pods or {})[UID], key=mirror, kubelet_uid="static", annotations={}, request=request
     )
     stored = {
         ContainerKey(PodKey("", "", "static"), key.container): each
-        for key, each in (books.checkpoint or {}).items()
+        for key, each in (records.checkpoint or {}).items()
     }
-    return replace(books, pods={mirror.uid: claimed}, checkpoint=stored, environments=None, ledger=None)
+    return replace(records, pods={mirror.uid: claimed}, checkpoint=stored, environments=None, ledger=None)
 
 
 def test_a_pod_that_only_says_to_be_the_mirror_of_another_one_has_nothing() -> None:
     """The true mirror is away. The kubelet lists static pods by the names of their mirrors."""
     forged = static_pod(mirror=PodKey("default", "forged", "uid-forged"), request=NOT_ASKING)
     found = {(node_difference.kind, node_difference.pod) for node_difference in node_differences(forged)}
-    assert Kind.GRANTED_TWICE not in {kind for kind, _ in found}
+    assert DifferenceKind.GRANTED_TWICE not in {kind for kind, _ in found}
     assert "default/forged" not in {pod for _, pod in found}
 
 
 def test_a_mirror_that_asks_for_something_else_than_its_static_pod_shares_nothing() -> None:
     """Who takes the name and the digest of a static pod while it has no mirror is taken for its mirror."""
     forged = static_pod(mirror=PodKey("default", "a", "uid-other"), request=NOT_ASKING)
-    assert Kind.GRANTED_TWICE not in {node_difference.kind for node_difference in node_differences(forged)}
+    assert DifferenceKind.GRANTED_TWICE not in {
+        node_difference.kind for node_difference in node_differences(forged)
+    }
 
 
 def test_every_kind_is_shown_here_or_below() -> None:
-    below = {Kind.TWO_NODES, Kind.RELEASED_EARLY}
-    assert {kind for _, kind, _ in CHANGES} | below == {*Kind}
+    below = {DifferenceKind.TWO_NODES, DifferenceKind.RELEASED_EARLY}
+    assert {kind for _, kind, _ in CHANGES} | below == {*DifferenceKind}
 
 
 def test_one_book_says_and_several_say() -> None:
@@ -525,7 +545,7 @@ def test_one_book_says_and_several_say() -> None:
     told = " ".join(
         node_difference.sentence
         for node_difference in node_differences(other)
-        if node_difference.kind is Kind.SHARES_DIFFER
+        if node_difference.kind is DifferenceKind.SHARES_DIFFER
     )
     assert "the pod's annotation says 4 of GPU-1" in told
     assert "the kubelet's PodResources and" in told
@@ -533,15 +553,15 @@ def test_one_book_says_and_several_say() -> None:
 
 
 def test_each_kind_has_its_rule() -> None:
-    assert {kind.rule for kind in Kind} == {*Rule}
-    assert not any(kind.at_once for kind in Kind if kind.rule is Rule.AGREEMENT)
+    assert {kind.rule for kind in DifferenceKind} == {*Rule}
+    assert not any(kind.at_once for kind in DifferenceKind if kind.rule is Rule.AGREEMENT)
 
 
 def test_a_pod_on_two_nodes() -> None:
     other = replace(MEMORY, node="gpu-2", pods=None, resources=None, checkpoint=None)
     other = replace(other, environments=None, hardware=None, ledger=None)
     found = differences(ClusterRecords({NODE: MEMORY, "gpu-2": other}))
-    assert {each.kind for each in found} == {Kind.TWO_NODES}
+    assert {each.kind for each in found} == {DifferenceKind.TWO_NODES}
     assert {each.pod for each in found} == {"default/a", "default/b", "default/c"}
     assert "gpu-1, gpu-2" in found[0].sentence
 
@@ -550,7 +570,7 @@ def test_the_status_alone_is_audited_as_with_all_books() -> None:
     broken = status_card(MEMORY, 0, allocated=17, holders=(holder(A, 17),)).share_node
     assert broken
     assert [status_difference.kind for status_difference in status_differences(broken)] == [
-        Kind.OVER_CAPACITY
+        DifferenceKind.OVER_CAPACITY
     ]
 
 
@@ -564,32 +584,33 @@ def test_what_is_seen_once_may_be_the_trace_of_reading() -> None:
 def test_two_pods_of_one_name_stand_side_by_side() -> None:
     """One was deleted by force, and its kubelet has not let go of it while the next one is there already."""
     world = World("Memory", (16,), (memory_pod("a", 0, 0, 4), memory_pod("b", 0, 4, 4)))
-    books = world.books()
+    records = world.records()
     old, new = PodKey("default", "a", "uid-a"), PodKey("default", "a", "uid-b")
-    assert books.resources
-    assert books.environments
-    books = replace(
-        books,
-        pods={"uid-b": replace((books.pods or {})["uid-b"], key=new)},
+    assert records.resources
+    assert records.environments
+    records = replace(
+        records,
+        pods={"uid-b": replace((records.pods or {})["uid-b"], key=new)},
         resources=[
             replace(resource, key=ContainerKey(PodKey("default", "a"), "main"))
-            for resource in books.resources
+            for resource in records.resources
         ],
         environments={
-            ContainerKey(key.pod._replace(name="a"), "main"): each for key, each in books.environments.items()
+            ContainerKey(key.pod._replace(name="a"), "main"): each
+            for key, each in records.environments.items()
         },
     )
-    books = status_card(books, 0, holders=(holder(old, 4, orphaned=True), holder(new, 4)))
-    books = ledger_card(books, 0, shares=(share(old, 4), share(new, 4)))
-    assert node_differences(books) == []
+    records = status_card(records, 0, holders=(holder(old, 4, orphaned=True), holder(new, 4)))
+    records = ledger_card(records, 0, shares=(share(old, 4), share(new, 4)))
+    assert node_differences(records) == []
 
 
 def test_what_an_author_writes_in_words_that_nobody_reads_is_no_difference() -> None:
     """aliyun.com has no words for whole cards: its tools do not look at such pods."""
     card = Have("a", ResourceClass.CARD, {"main": {0: (0, 1)}})
-    books = World("Exclusive", (16,), (card,), dialect="aliyun.com").books()
-    annotations = {**(books.pods or {})[UID].annotations, "ALIYUN_COM_GPU_MEM_ASSIGNED": "false"}
-    assert node_differences(pod(books, annotations=annotations)) == []
+    records = World("Exclusive", (16,), (card,), dialect="aliyun.com").records()
+    annotations = {**(records.pods or {})[UID].annotations, "ALIYUN_COM_GPU_MEM_ASSIGNED": "false"}
+    assert node_differences(pod(records, annotations=annotations)) == []
 
 
 def test_the_checkpoint_may_show_pods_that_have_ended() -> None:
@@ -601,18 +622,20 @@ def test_the_checkpoint_may_show_pods_that_have_ended() -> None:
 def test_units_of_a_replaced_system_are_not_laid_out() -> None:
     """Their IDs do not say the card; status and annotation still have to agree."""
     foreign = (HeldUnits(resource="aliyun.com/gpu-mem", foreign=4),)
-    books = replace(
+    records = replace(
         MEMORY,
         resources=[
             replace(resource, units=foreign) if resource.key.pod.name == "a" else resource
             for resource in MEMORY.resources or ()
         ],
     )
-    books = stored(books, units=foreign, told=None)
-    books = seen(books, None)
-    assert node_differences(books) == []
-    moved = annotated(books, containers={"main": {"GPU-1": 4}}, cards={"GPU-1": 4})
-    assert Kind.SHARES_DIFFER in {node_difference.kind for node_difference in node_differences(moved)}
+    records = stored(records, units=foreign, response=None)
+    records = seen(records, None)
+    assert node_differences(records) == []
+    moved = annotated(records, containers={"main": {"GPU-1": 4}}, cards={"GPU-1": 4})
+    assert DifferenceKind.SHARES_DIFFER in {
+        node_difference.kind for node_difference in node_differences(moved)
+    }
 
 
 def test_a_forged_annotation_without_effect_is_no_difference() -> None:
@@ -649,7 +672,7 @@ def test_a_listed_pod_that_no_other_book_knows() -> None:
         units=(HeldUnits(resource=GPUSHARE.memory_resource, numbers=[8, 9]),),
     )
     found = node_differences(replace(MEMORY, resources=[*(MEMORY.resources or ()), unknown]))
-    assert {each.kind for each in found} == {Kind.UNCOUNTED, Kind.SHARES_DIFFER}
+    assert {each.kind for each in found} == {DifferenceKind.UNCOUNTED, DifferenceKind.SHARES_DIFFER}
     assert "2 of GPU-0" in found[-1].sentence or "2 of GPU-0" in found[0].sentence
 
 
@@ -659,21 +682,21 @@ FILE = "uid-of-the-file"
 def static(*, mirror: str, status: str, ledger: str, held: bool = True) -> NodeRecords:
     """Books of a static pod whose mirror has that UID, and of the UIDs by which others count it. Where
     nothing is said, there is no mirror, or a book counts nothing."""
-    books = World("Memory", (8,), (memory_pod("a", 0, 0, 4),)).books()
+    records = World("Memory", (8,), (memory_pod("a", 0, 0, 4),)).records()
     shown = replace(
-        (books.pods or {})[UID], key=PodKey("default", "a", mirror), kubelet_uid=FILE, annotations={}
+        (records.pods or {})[UID], key=PodKey("default", "a", mirror), kubelet_uid=FILE, annotations={}
     )
     stored = {
         ContainerKey(PodKey("", "", FILE), key.container): each
-        for key, each in (books.checkpoint or {}).items()
+        for key, each in (records.checkpoint or {}).items()
     }
     own = ContainerKey(PodKey("default", "a", status), "main")
     pods = {mirror: shown} if mirror else {}
-    books = replace(books, pods=pods, checkpoint=stored if held else {}, environments=None)
-    books = books if held else replace(books, resources=())
-    books = status_card(books, 0, holders=(StatusHolder(key=own, units=4),) if status else ())
+    records = replace(records, pods=pods, checkpoint=stored if held else {}, environments=None)
+    records = records if held else replace(records, resources=())
+    records = status_card(records, 0, holders=(StatusHolder(key=own, units=4),) if status else ())
     share = LedgerShare(pod=PodKey("default", "a", ledger), units=4)
-    return ledger_card(books, 0, shares=(share,) if ledger else ())
+    return ledger_card(records, 0, shares=(share,) if ledger else ())
 
 
 @pytest.mark.parametrize(
@@ -723,8 +746,8 @@ def test_units_of_a_static_pod_that_nobody_counts_any_more_are_named(before: str
     counted = static(mirror=before, status=before or FILE, ledger=before or FILE)
     found = released_early(counted, static(mirror=after, status="", ledger=""))
     assert [(each.kind, each.pod, each.uid) for each in found] == [
-        (Kind.RELEASED_EARLY, "default/a", FILE),
-        (Kind.RELEASED_EARLY, "default/a", FILE),
+        (DifferenceKind.RELEASED_EARLY, "default/a", FILE),
+        (DifferenceKind.RELEASED_EARLY, "default/a", FILE),
     ]
 
 
@@ -740,4 +763,4 @@ def test_units_that_are_counted_for_another_pod_of_the_name_are_named() -> None:
     before = static(mirror="uid-a", status="uid-a", ledger="uid-a")
     after = static(mirror="uid-z", status="uid-z", ledger="uid-z")
     after = pod(after, "uid-z", kubelet_uid="uid-z")
-    assert {each.kind for each in released_early(before, after)} == {Kind.RELEASED_EARLY}
+    assert {each.kind for each in released_early(before, after)} == {DifferenceKind.RELEASED_EARLY}

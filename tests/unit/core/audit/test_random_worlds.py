@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.samples.audit import GIB, NODE, Have, World
 
 from gpushare_core.allocation_annotation import decode_allocation, encode_allocation
-from gpushare_core.audit.difference import Kind
+from gpushare_core.audit.difference import DifferenceKind
 from gpushare_core.audit.differences import differences, node_differences, released_early, status_differences
 from gpushare_core.audit.records import (
     ClusterRecords,
@@ -72,23 +72,23 @@ def _sharing(
 Change = Callable[[NodeRecords, str, int], NodeRecords]
 
 
-def _status(books: NodeRecords, at: str, change: Callable[[StatusCard], StatusCard]) -> NodeRecords:
-    assert books.share_node
-    cards = tuple(change(card) if card.uuid == at else card for card in books.share_node.cards)
+def _status(records: NodeRecords, at: str, change: Callable[[StatusCard], StatusCard]) -> NodeRecords:
+    assert records.share_node
+    cards = tuple(change(card) if card.uuid == at else card for card in records.share_node.cards)
     total = sum(card.allocated for card in cards)
-    return replace(books, share_node=replace(books.share_node, cards=cards, units_allocated=total))
+    return replace(records, share_node=replace(records.share_node, cards=cards, units_allocated=total))
 
 
-def status_forgets_a_holder(books: NodeRecords, card: str, at: int) -> NodeRecords:
+def status_forgets_a_holder(records: NodeRecords, card: str, at: int) -> NodeRecords:
     def forget(each: StatusCard) -> StatusCard:
         gone = each.holders[at % len(each.holders)]
         left = tuple(holder for holder in each.holders if holder is not gone)
         return replace(each, holders=left, allocated=each.allocated - gone.units)
 
-    return _status(books, card, forget)
+    return _status(records, card, forget)
 
 
-def status_has_other_units(books: NodeRecords, card: str, at: int) -> NodeRecords:
+def status_has_other_units(records: NodeRecords, card: str, at: int) -> NodeRecords:
     def more(each: StatusCard) -> StatusCard:
         changed = each.holders[at % len(each.holders)]
         holders = tuple(
@@ -97,18 +97,18 @@ def status_has_other_units(books: NodeRecords, card: str, at: int) -> NodeRecord
         )
         return replace(each, holders=holders, allocated=each.allocated + 1)
 
-    return _status(books, card, more)
+    return _status(records, card, more)
 
 
-def status_says_another_sum(books: NodeRecords, card: str, _at: int) -> NodeRecords:
-    return _status(books, card, lambda each: replace(each, allocated=each.allocated + 1))
+def status_says_another_sum(records: NodeRecords, card: str, _at: int) -> NodeRecords:
+    return _status(records, card, lambda each: replace(each, allocated=each.allocated + 1))
 
 
-def annotation_is_gone(books: NodeRecords, _card: str, at: int) -> NodeRecords:
-    return _pod(books, at, lambda _text, _uid: "")
+def annotation_is_gone(records: NodeRecords, _card: str, at: int) -> NodeRecords:
+    return _pod(records, at, lambda _text, _uid: "")
 
 
-def annotation_has_other_units(books: NodeRecords, _card: str, at: int) -> NodeRecords:
+def annotation_has_other_units(records: NodeRecords, _card: str, at: int) -> NodeRecords:
     def change(text: str, uid: str) -> str:
         allocation = decode_allocation(text, uid=uid)
         more = {
@@ -118,85 +118,85 @@ def annotation_has_other_units(books: NodeRecords, _card: str, at: int) -> NodeR
         cards = {card: units + 1 for card, units in allocation.cards.items()}
         return encode_allocation(replace(allocation, containers=more, cards=cards))
 
-    return _pod(books, at, change)
+    return _pod(records, at, change)
 
 
-def annotation_names_another_card(books: NodeRecords, _card: str, at: int) -> NodeRecords:
-    return _pod(books, at, lambda text, _uid: text.replace("GPU-", "GPU-9"))
+def annotation_names_another_card(records: NodeRecords, _card: str, at: int) -> NodeRecords:
+    return _pod(records, at, lambda text, _uid: text.replace("GPU-", "GPU-9"))
 
 
-def _pod(books: NodeRecords, at: int, change: Callable[[str, str], str]) -> NodeRecords:
-    assert books.pods
-    uid = sorted(books.pods)[at % len(books.pods)]
-    pod = books.pods[uid]
+def _pod(records: NodeRecords, at: int, change: Callable[[str, str], str]) -> NodeRecords:
+    assert records.pods
+    uid = sorted(records.pods)[at % len(records.pods)]
+    pod = records.pods[uid]
     text = change(pod.annotations[ANNOTATION], uid)
     annotations = {ANNOTATION: text} if text else {}
-    return replace(books, pods={**books.pods, uid: replace(pod, annotations=annotations)})
+    return replace(records, pods={**records.pods, uid: replace(pod, annotations=annotations)})
 
 
-def pod_is_gone(books: NodeRecords, _card: str, at: int) -> NodeRecords:
-    assert books.pods
-    gone = sorted(books.pods)[at % len(books.pods)]
-    return replace(books, pods={uid: pod for uid, pod in books.pods.items() if uid != gone})
+def pod_is_gone(records: NodeRecords, _card: str, at: int) -> NodeRecords:
+    assert records.pods
+    gone = sorted(records.pods)[at % len(records.pods)]
+    return replace(records, pods={uid: pod for uid, pod in records.pods.items() if uid != gone})
 
 
-def kubelet_forgets(books: NodeRecords, _card: str, at: int) -> NodeRecords:
-    assert books.resources
-    assert books.checkpoint
-    gone = books.resources[at % len(books.resources)].key
+def kubelet_forgets(records: NodeRecords, _card: str, at: int) -> NodeRecords:
+    assert records.resources
+    assert records.checkpoint
+    gone = records.resources[at % len(records.resources)].key
     return replace(
-        books,
-        resources=[resource for resource in books.resources if resource.key != gone],
+        records,
+        resources=[resource for resource in records.resources if resource.key != gone],
         checkpoint={
             key: each
-            for key, each in books.checkpoint.items()
+            for key, each in records.checkpoint.items()
             if key != ContainerKey(PodKey("", "", f"uid-{gone.pod.name}"), gone.container)
         },
     )
 
 
-def kubelet_has_one_unit_less(books: NodeRecords, _card: str, at: int) -> NodeRecords:
-    assert books.resources
-    each = [*books.resources]
+def kubelet_has_one_unit_less(records: NodeRecords, _card: str, at: int) -> NodeRecords:
+    assert records.resources
+    each = [*records.resources]
     changed = each[at % len(each)]
     units = (replace(changed.units[0], numbers=changed.units[0].numbers[1:]),)
     each[at % len(each)] = replace(changed, units=units)
-    return replace(books, resources=each)
+    return replace(records, resources=each)
 
 
-def container_sees_another_card(books: NodeRecords, _card: str, at: int) -> NodeRecords:
-    assert books.environments
-    key = sorted(books.environments)[at % len(books.environments)]
-    seen = books.environments[key]
+def container_sees_another_card(records: NodeRecords, _card: str, at: int) -> NodeRecords:
+    assert records.environments
+    key = sorted(records.environments)[at % len(records.environments)]
+    seen = records.environments[key]
     assert seen
-    return replace(books, environments={**books.environments, key: replace(seen, cards=("GPU-x",))})
+    return replace(records, environments={**records.environments, key: replace(seen, cards=("GPU-x",))})
 
 
-def container_sees_more(books: NodeRecords, _card: str, at: int) -> NodeRecords:
-    assert books.environments
-    key = sorted(books.environments)[at % len(books.environments)]
-    seen = books.environments[key]
+def container_sees_more(records: NodeRecords, _card: str, at: int) -> NodeRecords:
+    assert records.environments
+    key = sorted(records.environments)[at % len(records.environments)]
+    seen = records.environments[key]
     assert seen
     assert seen.units
-    return replace(books, environments={**books.environments, key: replace(seen, units=seen.units + 1)})
+    return replace(records, environments={**records.environments, key: replace(seen, units=seen.units + 1)})
 
 
-def container_sees_nothing(books: NodeRecords, _card: str, at: int) -> NodeRecords:
-    assert books.environments
-    key = sorted(books.environments)[at % len(books.environments)]
-    return replace(books, environments={**books.environments, key: None})
+def container_sees_nothing(records: NodeRecords, _card: str, at: int) -> NodeRecords:
+    assert records.environments
+    key = sorted(records.environments)[at % len(records.environments)]
+    return replace(records, environments={**records.environments, key: None})
 
 
-def extender_counts_less(books: NodeRecords, card: str, _at: int) -> NodeRecords:
-    return _ledger(books, card, -1)
+def extender_counts_less(records: NodeRecords, card: str, _at: int) -> NodeRecords:
+    return _ledger(records, card, -1)
 
 
-def extender_counts_more(books: NodeRecords, card: str, _at: int) -> NodeRecords:
-    return _ledger(books, card, 1)
+def extender_counts_more(records: NodeRecords, card: str, _at: int) -> NodeRecords:
+    return _ledger(records, card, 1)
 
 
-def _ledger(books: NodeRecords, card: str, by: int) -> NodeRecords:
-    assert books.ledger
+def _ledger(records: NodeRecords, card: str, by: int) -> NodeRecords:
+    assert records.ledger
     cards = tuple(
         replace(
             each,
@@ -205,14 +205,14 @@ def _ledger(books: NodeRecords, card: str, by: int) -> NodeRecords:
         )
         if each.uuid == card
         else each
-        for each in books.ledger.cards
+        for each in records.ledger.cards
     )
-    return replace(books, ledger=replace(books.ledger, cards=cards))
+    return replace(records, ledger=replace(records.ledger, cards=cards))
 
 
-def card_is_smaller(books: NodeRecords, card: str, _at: int) -> NodeRecords:
-    assert books.hardware
-    return replace(books, hardware={**books.hardware, card: books.hardware[card] - GIB})
+def card_is_smaller(records: NodeRecords, card: str, _at: int) -> NodeRecords:
+    assert records.hardware
+    return replace(records, hardware={**records.hardware, card: records.hardware[card] - GIB})
 
 
 CHANGES: list[Change] = [
@@ -237,16 +237,16 @@ CHANGES: list[Change] = [
 @settings(deadline=None)
 @given(worlds())
 def test_books_that_agree_have_no_difference(world: World) -> None:
-    books = world.books()
-    assert differences(ClusterRecords({NODE: books})) == []
-    assert released_early(books, books) == []
+    records = world.records()
+    assert differences(ClusterRecords({NODE: records})) == []
+    assert released_early(records, records) == []
 
 
 @settings(deadline=None)
 @given(worlds(), st.sampled_from(CHANGES), st.integers(0, 99))
 def test_the_status_alone_is_audited_as_among_all_books(world: World, change: Change, at: int) -> None:
     cards = sorted({f"GPU-{card}" for pod in world.pods for card in pod.held()})
-    share_node = change(world.books(), cards[at % len(cards)], at).share_node
+    share_node = change(world.records(), cards[at % len(cards)], at).share_node
     assert share_node
     alone = NodeRecords(node=NODE, share_node=share_node)
     assert status_differences(share_node) == node_differences(alone)
@@ -256,17 +256,17 @@ def test_the_status_alone_is_audited_as_among_all_books(world: World, change: Ch
 @given(worlds(), st.sampled_from(CHANGES), st.integers(0, 99))
 def test_any_change_of_one_book_is_found(world: World, change: Change, at: int) -> None:
     cards = sorted({f"GPU-{card}" for pod in world.pods for card in pod.held()})
-    assert node_differences(change(world.books(), cards[at % len(cards)], at))
+    assert node_differences(change(world.records(), cards[at % len(cards)], at))
 
 
 @settings(deadline=None)
 @given(worlds(), st.integers(0, 99), st.sampled_from(["status", "ledger"]))
 def test_a_book_that_lets_go_before_the_kubelet_is_named(world: World, at: int, book: str) -> None:
-    books = world.books()
+    records = world.records()
     pod = world.pods[at % len(world.pods)]
-    after = _without_in_status(books, pod) if book == "status" else _without_in_ledger(books, pod)
-    found = released_early(books, after)
-    assert {(each.kind, each.pod) for each in found} == {(Kind.RELEASED_EARLY, str(pod.key))}
+    after = _without_in_status(records, pod) if book == "status" else _without_in_ledger(records, pod)
+    found = released_early(records, after)
+    assert {(each.kind, each.pod) for each in found} == {(DifferenceKind.RELEASED_EARLY, str(pod.key))}
     assert released_early(after, after) == []
 
 
@@ -275,24 +275,24 @@ def test_a_book_that_lets_go_before_the_kubelet_is_named(world: World, at: int, 
 def test_what_the_kubelet_has_released_may_be_free(world: World, at: int) -> None:
     gone = world.pods[at % len(world.pods)]
     fewer = World(world.mode, world.memories, [pod for pod in world.pods if pod is not gone], world.dialect)
-    assert released_early(world.books(), fewer.books()) == []
+    assert released_early(world.records(), fewer.records()) == []
 
 
-def _without_in_status(books: NodeRecords, pod: Have) -> NodeRecords:
-    share_node = books.share_node
+def _without_in_status(records: NodeRecords, pod: Have) -> NodeRecords:
+    share_node = records.share_node
     assert isinstance(share_node, ShareNodeRecord)
     cards = tuple(
         replace(card, holders=tuple(holder for holder in card.holders if holder.key.pod != pod.key))
         for card in share_node.cards
     )
-    return replace(books, share_node=replace(share_node, cards=cards))
+    return replace(records, share_node=replace(share_node, cards=cards))
 
 
-def _without_in_ledger(books: NodeRecords, pod: Have) -> NodeRecords:
-    ledger = books.ledger
+def _without_in_ledger(records: NodeRecords, pod: Have) -> NodeRecords:
+    ledger = records.ledger
     assert isinstance(ledger, LedgerRecord)
     cards = tuple(
         replace(card, shares=tuple(share for share in card.shares if share.pod != pod.key))
         for card in ledger.cards
     )
-    return replace(books, ledger=replace(ledger, cards=cards))
+    return replace(records, ledger=replace(ledger, cards=cards))

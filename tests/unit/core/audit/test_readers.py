@@ -76,8 +76,8 @@ def test_one_without_a_status_says_nothing() -> None:
     ],
 )
 def test_one_that_no_plugin_wrote_says_why_it_cannot_be_read(status: Json) -> None:
-    books = cluster_records([{"metadata": {"name": "gpu-1"}, "status": status}], [])
-    (found,) = differences(books)
+    records = cluster_records([{"metadata": {"name": "gpu-1"}, "status": status}], [])
+    (found,) = differences(records)
     assert found.kind == "Unreadable"
     assert found.node == "gpu-1"
 

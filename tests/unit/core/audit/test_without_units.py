@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from tests.samples.audit import MIXED_WORLD, NODE, World, memory_pod
 
-from gpushare_core.audit.difference import Difference, Kind
+from gpushare_core.audit.difference import Difference, DifferenceKind
 from gpushare_core.audit.differences import node_differences
 from gpushare_core.audit.records import (
     ContainerKey,
@@ -20,7 +20,7 @@ from gpushare_core.dialects.aliyun import ALIYUN
 from gpushare_core.placement.requests import PodRequest, ResourceClass, ResourceRequest
 
 BLIND = PodKey("default", "blind", "uid-blind")
-MEMORY = World("Memory", (16,), (memory_pod("a", 0, 0, 4),)).books()
+MEMORY = World("Memory", (16,), (memory_pod("a", 0, 0, 4),)).records()
 
 
 def asking(**units: int) -> PodRequest:
@@ -29,21 +29,21 @@ def asking(**units: int) -> PodRequest:
     )
 
 
-def with_pod(books: NodeRecords = MEMORY, **changes: object) -> NodeRecords:
+def with_pod(records: NodeRecords = MEMORY, **changes: object) -> NodeRecords:
     """It was bound before its kubelet knew the resource: only the API server, and its process, tell of it."""
     pod = PodRecord(key=BLIND, node=NODE, kubelet_uid=BLIND.uid, phase="Running", request=asking(main=3))
     pod = replace(pod, **changes)  # type: ignore[arg-type]
-    environments = {**(books.environments or {}), ContainerKey(BLIND, "main"): None}
-    return replace(books, pods={**(books.pods or {}), BLIND.uid: pod}, environments=environments)
+    environments = {**(records.environments or {}), ContainerKey(BLIND, "main"): None}
+    return replace(records, pods={**(records.pods or {}), BLIND.uid: pod}, environments=environments)
 
 
-def found(books: NodeRecords) -> list[Difference]:
-    return node_differences(books)
+def found(records: NodeRecords) -> list[Difference]:
+    return node_differences(records)
 
 
 def test_a_pod_that_its_kubelet_started_without_units() -> None:
     (each,) = found(with_pod())
-    assert (each.kind, each.pod, each.uid) == (Kind.WITHOUT_UNITS, "default/blind", BLIND.uid)
+    assert (each.kind, each.pod, each.uid) == (DifferenceKind.WITHOUT_UNITS, "default/blind", BLIND.uid)
     assert each.container == "main"
     assert "asks for 3 of gpushare.io/memory, and the kubelet holds none" in each.sentence
     assert "delete the pod" in each.sentence
@@ -53,7 +53,7 @@ def test_a_pod_that_its_kubelet_started_without_units() -> None:
 def test_where_the_kubelet_is_not_read_annotation_and_status_tell() -> None:
     """So ``kubectl gpushare audit`` finds it from anywhere."""
     (each,) = found(replace(with_pod(), resources=None, checkpoint=None, environments=None))
-    assert each.kind is Kind.WITHOUT_UNITS
+    assert each.kind is DifferenceKind.WITHOUT_UNITS
     assert "neither the pod's annotation nor the GPUShareNode has any" in each.sentence
 
 
@@ -65,21 +65,25 @@ def test_a_class_that_the_node_does_not_offer() -> None:
 
 def test_a_container_that_waits_for_its_next_start() -> None:
     """The plugin sees no processes, and all auditors are to say the same."""
-    assert [each.kind for each in found(replace(with_pod(), environments={}))][-1] is Kind.WITHOUT_UNITS
+    assert [each.kind for each in found(replace(with_pod(), environments={}))][
+        -1
+    ] is DifferenceKind.WITHOUT_UNITS
 
 
 def test_one_of_two_containers() -> None:
-    books = World("Memory", (16,), (memory_pod("a", 0, 0, 4),)).books()
-    pod = replace((books.pods or {})["uid-a"], request=asking(main=4, side=2))
+    records = World("Memory", (16,), (memory_pod("a", 0, 0, 4),)).records()
+    pod = replace((records.pods or {})["uid-a"], request=asking(main=4, side=2))
     key = ContainerKey(pod.key, "side")
-    books = replace(books, pods={"uid-a": pod}, environments={**(books.environments or {}), key: None})
-    assert [(each.kind, each.container) for each in found(books)] == [(Kind.WITHOUT_UNITS, "side")]
+    records = replace(records, pods={"uid-a": pod}, environments={**(records.environments or {}), key: None})
+    assert [(each.kind, each.container) for each in found(records)] == [
+        (DifferenceKind.WITHOUT_UNITS, "side")
+    ]
 
 
 def test_an_annotation_that_a_pod_does_not_ask_for_is_no_book() -> None:
     forged = (MEMORY.pods or {})["uid-a"].annotations
     kinds = {each.kind for each in found(with_pod(annotations=forged))}
-    assert kinds == {Kind.WITHOUT_UNITS}
+    assert kinds == {DifferenceKind.WITHOUT_UNITS}
 
 
 OF_ALIYUN = PodRequest((ResourceRequest(ALIYUN.memory_resource, ResourceClass.MEMORY, 3, {"main": 3}),))
@@ -104,26 +108,26 @@ NOT_NAMED: list[tuple[str, Callable[[], NodeRecords]]] = [
 ]
 
 
-@pytest.mark.parametrize("books", [pytest.param(books, id=name) for name, books in NOT_NAMED])
-def test_who_is_not_named(books: Callable[[], NodeRecords]) -> None:
-    assert Kind.WITHOUT_UNITS not in {each.kind for each in found(books())}
+@pytest.mark.parametrize("records", [pytest.param(records, id=name) for name, records in NOT_NAMED])
+def test_who_is_not_named(records: Callable[[], NodeRecords]) -> None:
+    assert DifferenceKind.WITHOUT_UNITS not in {each.kind for each in found(records())}
 
 
 @pytest.mark.parametrize("book", ["annotation", "status", "environment"])
 def test_where_a_book_has_something_others_say_what_is_wrong(book: str) -> None:
     """One difference, not two, for one pod."""
-    books = World("Memory", (16,), (memory_pod("a", 0, 0, 4),)).books()
-    pod = (books.pods or {})["uid-a"]
+    records = World("Memory", (16,), (memory_pod("a", 0, 0, 4),)).records()
+    pod = (records.pods or {})["uid-a"]
     blind = pod if book == "annotation" else replace(pod, annotations={})
-    share_node = books.share_node
+    share_node = records.share_node
     assert share_node
     if book != "status":
         (card,) = share_node.cards
         share_node = replace(share_node, cards=(replace(card, allocated=0, holders=()),), units_allocated=0)
     key = ContainerKey(pod.key, "main")
     seen = SeenCards(cards=("GPU-0",), units=4) if book == "environment" else None
-    books = replace(
-        books,
+    records = replace(
+        records,
         share_node=share_node,
         pods={"uid-a": blind},
         resources=[],
@@ -131,18 +135,20 @@ def test_where_a_book_has_something_others_say_what_is_wrong(book: str) -> None:
         environments={key: seen},
         ledger=None,
     )
-    kinds = {each.kind for each in found(books)}
+    kinds = {each.kind for each in found(records)}
     assert kinds
-    assert Kind.WITHOUT_UNITS not in kinds
+    assert DifferenceKind.WITHOUT_UNITS not in kinds
 
 
 def test_a_kubelet_that_was_restarted_and_lists_nobody_yet() -> None:
     """Its checkpoint has what it held before, under the UID of a static pod's file."""
-    books = with_pod(kubelet_uid="uid-of-file")
+    records = with_pod(kubelet_uid="uid-of-file")
     key = ContainerKey(PodKey("", "", "uid-of-file"), "main")
-    books = replace(books, resources=[], checkpoint={**(books.checkpoint or {}), key: StoredContainer()})
-    assert Kind.WITHOUT_UNITS not in {each.kind for each in found(books)}
+    records = replace(
+        records, resources=[], checkpoint={**(records.checkpoint or {}), key: StoredContainer()}
+    )
+    assert DifferenceKind.WITHOUT_UNITS not in {each.kind for each in found(records)}
 
 
 def test_in_mode_mixed() -> None:
-    assert Kind.WITHOUT_UNITS in {each.kind for each in found(with_pod(MIXED_WORLD.books()))}
+    assert DifferenceKind.WITHOUT_UNITS in {each.kind for each in found(with_pod(MIXED_WORLD.records()))}

@@ -161,7 +161,7 @@ def test_files(file: HostFile, is_left: bool) -> None:  # noqa: FBT001
     assert all(each.where == f"host gpu-1, /{file.path}" for each in found)
 
 
-MANIFESTS = Path(__file__).resolve().parents[4] / "manifests"
+MANIFESTS = Path(__file__).resolve().parents[3] / "manifests"
 INSTALLED = [
     body
     for file in sorted(MANIFESTS.rglob("*.yaml"))

@@ -1,4 +1,4 @@
-"""A plugin that is not heard of any more, from its Lease to what policy and GPUShareNode say."""
+"""An unavailable plugin, from its Lease to what policy and GPUShareNode report."""
 
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -49,7 +49,7 @@ def ready(cluster: Cluster) -> Json:
     return found
 
 
-async def test_a_silent_plugin_is_said_on_node_and_policy_until_it_is_back() -> None:
+async def test_an_unavailable_plugin_is_reported_on_node_and_policy_until_it_is_back() -> None:
     cluster, operator = await sharing()
     await hear(cluster, operator, gpu_1=1, gpu_2=1)
     assert ready(cluster)["status"] == "True"
@@ -84,7 +84,7 @@ async def test_a_plugin_of_an_earlier_version_is_believed_though_a_later_one_lef
     cluster, operator = await sharing()
     await hear(cluster, operator, gpu_1=SILENT_SECONDS)
     pod = next(
-        each for each in cluster.api.of(PODS).values() if each["metadata"]["name"] == "plugin-default-gpu-1"
+        pod for pod in cluster.api.of(PODS).values() if pod["metadata"]["name"] == "plugin-default-gpu-1"
     )
     running = {"startedAt": rfc3339(operator.now)}
     statuses = [{"name": "plugin", "state": {"running": running}}]
@@ -96,7 +96,7 @@ async def test_a_plugin_of_an_earlier_version_is_believed_though_a_later_one_lef
     assert registered(cluster, "gpu-1") == ("True", "Registered")
 
 
-async def test_nothing_is_written_while_all_are_heard_of() -> None:
+async def test_nothing_is_written_while_all_are_available() -> None:
     cluster, operator = await sharing()
     await hear(cluster, operator, gpu_1=1, gpu_2=1)
     cluster.api.writes.clear()

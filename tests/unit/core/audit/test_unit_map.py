@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpushare_core.audit.unit_numbers import UnitNumbers
+from gpushare_core.audit.unit_map import UnitNumbers
 
 NUMBERS = st.sets(st.integers(0, 300)) | st.builds(range, st.integers(0, 300), st.integers(0, 300)).map(set)
 

@@ -43,7 +43,7 @@ def read_share_node(body: Json) -> ShareNodeObject:
         memory=_totals(MemoryTotals, status.get("memory")),
         cards=len(cards),
         unhealthy_cards=len(sick),
-        sick_cards=tuple(f"card {each.get('index', 0)} ({each.get('uuid', '')})" for each in sick),
+        sick_cards=tuple(f"card {card.get('index', 0)} ({card.get('uuid', '')})" for card in sick),
         closed_cards=tuple(sorted(card.get("index", 0) for card in cards if _is_closed(card))),
         card_indices=tuple(sorted(card.get("index", 0) for card in cards)),
         differences=tuple(status_differences(audited.read_share_node(body))),
@@ -85,8 +85,8 @@ def _shared_totals(model: type[Totals], encoded: bytes) -> Totals:
 
 def _resources(body: Any) -> dict[str, UnitTotals]:
     """Returns the totals of each class in the order in which the plugin lists them."""
-    given = [each for each in body or () if isinstance(each, dict)]
-    return {str(each.get("resource", "")): _totals(UnitTotals, each) for each in given}
+    given = [totals for totals in body or () if isinstance(totals, dict)]
+    return {str(totals.get("resource", "")): _totals(UnitTotals, totals) for totals in given}
 
 
 def _conditions_by_type(status: Json) -> Mapping[str, ConditionState]:
@@ -98,4 +98,4 @@ def _conditions_by_type(status: Json) -> Mapping[str, ConditionState]:
 @lru_cache(maxsize=1024)
 def _shared_conditions(told: tuple[tuple[str, str, str, str], ...]) -> Mapping[str, ConditionState]:
     """Returns the same objects for nodes that say the same: nobody may change them."""
-    return {each[0]: ConditionState(*each) for each in told}
+    return {condition[0]: ConditionState(*condition) for condition in told}

@@ -5,10 +5,11 @@ from dataclasses import replace
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from gpushare_core.audit.difference import Difference, Kind
-from gpushare_core.audit.lasting import LastingDifferences
+from gpushare_core.audit.difference import Difference, DifferenceKind, LastingDifferences
 
-ONE = Difference(node="n1", kind=Kind.SHARES_DIFFER, pod="default/a", sentence="4 units here, 0 there")
+ONE = Difference(
+    node="n1", kind=DifferenceKind.SHARES_DIFFER, pod="default/a", sentence="4 units here, 0 there"
+)
 OTHER = replace(ONE, pod="default/b")
 
 

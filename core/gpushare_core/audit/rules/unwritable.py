@@ -1,25 +1,19 @@
-"""Pods that nobody can write any more, for they were bound with more annotations than Kubernetes allows."""
+"""Pods that were bound with more annotations than Kubernetes allows: nobody can write to them any more."""
 
 from collections.abc import Iterator
 
-from gpushare_core.audit.difference import Difference, Kind
+from gpushare_core.audit.difference import Difference, DifferenceKind
 from gpushare_core.audit.records import NodeRecords, PodRecord
 from gpushare_core.dialects.annotation_room import MAX_BYTES
 from gpushare_core.dialects.dialect import Dialect
 
 
 def unwritable(records: NodeRecords) -> Iterator[Difference]:
-    """Yields those with an allocation: an extender of an earlier version has bound them, or somebody else."""
-    for uid, pod in (records.pods or {}).items():
+    """Yields those with an allocation. An extender of an earlier version bound them, or somebody else."""
+    for pod in (records.pods or {}).values():
         is_bound = Dialect.allocation_annotation in pod.annotations and not pod.ended
         if is_bound and pod.annotations_size > MAX_BYTES:
-            yield Difference(
-                node=records.node,
-                kind=Kind.UNWRITABLE,
-                pod=str(pod.key),
-                uid=uid,
-                sentence=_sentence(pod),
-            )
+            yield Difference.of_pod(records, pod.key, DifferenceKind.UNWRITABLE, _sentence(pod))
 
 
 def _sentence(pod: PodRecord) -> str:
