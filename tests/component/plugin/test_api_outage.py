@@ -55,8 +55,9 @@ async def test_a_reader_that_is_stuck_is_a_reason_to_be_restarted(
     monkeypatch.setattr("gpushare_plugin.kubelet.assignment_reader.PERIOD", 0.1)
     monkeypatch.setattr("gpushare_plugin.kubelet.assignment_reader.BOOKKEEPING_RETRY", 0.1)
     node.kubelet.deaf = True
-    assert node.agent
-    await node.until("the complaint", lambda: "looked at" in node.agent.liveness_problem(), within=15)  # type: ignore[union-attr]
+    agent = node.agent
+    assert agent
+    await node.until("the complaint", lambda: "assignments were read" in agent.liveness_problem(), within=15)
     node.kubelet.deaf = False
 
 
