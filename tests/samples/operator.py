@@ -48,7 +48,7 @@ from gpushare_operator.cluster.objects import (
 )
 from gpushare_operator.cluster.snapshot import ClusterSnapshot
 from gpushare_operator.decide.cluster_plan import plan_cluster
-from gpushare_operator.decide.nodes.node_assignment import asked_of, assign_node
+from gpushare_operator.decide.nodes.node_assignment import claimants_of, assign_node
 from gpushare_operator.decide.policy_plan import plan_policy
 from gpushare_operator.desired.names import (
     EXTENDER_NAME,
@@ -398,13 +398,13 @@ class Assignment:
 
 def assign(seen: ClusterSnapshot, policy: PolicyObject) -> Assignment:
     """Returns the nodes of ``policy``, each of them assigned by itself."""
-    asked = asked_of(seen, policy)
-    nodes = {name: assign_node(state, asked) for name, state in seen.states.items()}
+    claimants = claimants_of(seen, policy)
+    nodes = {name: assign_node(state, claimants) for name, state in seen.states.items()}
     return Assignment(
-        enabled={name: each.rule for name, each in nodes.items() if each.rule is not None},
-        kept=frozenset(name for name, each in nodes.items() if each.is_kept),
-        lost={name: each.lost_to for name, each in nodes.items() if each.lost_to},
-        waiting={name: each.waits_for for name, each in nodes.items() if each.waits_for},
+        enabled={name: assignment.rule for name, assignment in nodes.items() if assignment.rule is not None},
+        kept=frozenset(name for name, assignment in nodes.items() if assignment.is_kept),
+        lost={name: assignment.lost_to for name, assignment in nodes.items() if assignment.lost_to},
+        waiting={name: assignment.waits_for for name, assignment in nodes.items() if assignment.waits_for},
     )
 
 

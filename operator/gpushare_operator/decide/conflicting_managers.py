@@ -15,7 +15,7 @@ from gpushare_operator.cluster.snapshot import ClusterSnapshot
 from gpushare_operator.desired.drift import differences
 from gpushare_operator.desired.share_nodes import spec_differences
 
-SHOWN = 3
+MAX_SHOWN = 3
 """Fields that a message names."""
 
 
@@ -41,11 +41,10 @@ def _manager_of(present: DaemonSetObject | DeploymentObject | None, desired: Jso
     if present is None or not paths:
         return ""
     owners = {name for path in paths for name in managers(present.managed_fields, present.body, path)}
-    others = sorted(owners - {FIELD_MANAGER})
     # Fields that an admission webhook changes in our own request count as the operator's.
-    who = ", ".join(others) or "an admission webhook"
+    who = ", ".join(sorted(owners - {FIELD_MANAGER})) or "an admission webhook"
     return f"{who} changes {_named(paths)}"
 
 
 def _named(paths: list[Path]) -> str:
-    return ", ".join(".".join(str(step) for step in path) for path in paths[:SHOWN])
+    return ", ".join(".".join(str(step) for step in path) for path in paths[:MAX_SHOWN])

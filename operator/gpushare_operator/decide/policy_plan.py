@@ -24,7 +24,12 @@ from gpushare_operator.cluster.nodes.node_index import NOTHING, Entry
 from gpushare_operator.cluster.nodes.observed_states import ObservedState
 from gpushare_operator.cluster.objects import DaemonSetObject, PolicyObject, ShareNodeObject
 from gpushare_operator.cluster.snapshot import ClusterSnapshot
-from gpushare_operator.decide.nodes.node_assignment import Asked, NodeAssignment, asked_of, assign_node
+from gpushare_operator.decide.nodes.node_assignment import (
+    Claimants,
+    NodeAssignment,
+    assign_node,
+    claimants_of,
+)
 from gpushare_operator.decide.nodes.node_labels import (
     clear_former_dialect,
     desired_node,
@@ -72,14 +77,14 @@ NodeActions: TypeAlias = Mapping[Stage, tuple[Action, ...]]
 class NodePlanner:
     """Plans what a policy needs on one node. Planners are equal if their policies ask for the same."""
 
-    asked: Asked
+    claimants: Claimants
 
     def __call__(self, state: ObservedState) -> Entry[NodeActions]:
-        assignment = assign_node(state, self.asked)
+        assignment = assign_node(state, self.claimants)
         if assignment.is_sharing:
             stages = self._share(state, assignment)
         else:
-            stages = _release(state, self.asked.policy.name)
+            stages = _release(state, self.claimants.policy.name)
         actions = {stage: found for stage, due in stages if (found := tuple(due))}
         if not actions:
             return SHARED if assignment.is_sharing else NOTHING
@@ -90,9 +95,9 @@ class NodePlanner:
     ) -> Iterator[tuple[Stage, Iterable[Action]]]:
         if assignment.rule is not None:
             yield Stage.SHARE_NODE, self._apply_share_node(state, assignment.rule)
-        if desired := desired_node(state, self.asked, assignment):
+        if desired := desired_node(state, self.claimants, assignment):
             yield Stage.FORMER_DIALECT, clear_former_dialect(desired)
-            yield Stage.LABELS, label_node(self.asked.policy.name, desired)
+            yield Stage.LABELS, label_node(self.claimants.policy.name, desired)
             yield Stage.COUNTS, show_counts(desired)
         yield Stage.UNAVAILABLE, doubt_share_node(state)
 
@@ -101,7 +106,7 @@ class NodePlanner:
         return assignment.rule is None or self._is_current(state.share, assignment.rule)
 
     def _apply_share_node(self, state: ObservedState, rule: int) -> Iterator[ApplyShareNode]:
-        policy, (spec, spec_hash) = self.asked.policy, self._specs[rule]
+        policy, (spec, spec_hash) = self.claimants.policy, self._specs[rule]
         if not self._is_current(state.share, rule) or _is_of_another_version(state.share):
             uid = state.share.uid if state.share else ""
             yield ApplyShareNode(state.name, share_node(policy, state.name, spec, spec_hash), uid)
@@ -111,7 +116,7 @@ class NodePlanner:
         if share is None or share.deleting:
             return share is not None
         spec, spec_hash = self._specs[rule]
-        is_ours = share.owners == (self.asked.policy.uid,) and share.spec_hash == spec_hash
+        is_ours = share.owners == (self.claimants.policy.uid,) and share.spec_hash == spec_hash
         return is_ours and self._comparisons.agree(share.spec, spec)
 
     @cached_property
@@ -121,8 +126,8 @@ class NodePlanner:
     @cached_property
     def _specs(self) -> Sequence[tuple[Json, str]]:
         """Returns one spec, and its hash, for all nodes of a rule: there can be thousands of them."""
-        rules = self.asked.policy.spec.nodes if self.asked.policy.spec else ()
-        specs = (share_node_spec(self.asked.policy, rule) for rule in rules)
+        rules = self.claimants.policy.spec.nodes if self.claimants.policy.spec else ()
+        specs = (share_node_spec(self.claimants.policy, rule) for rule in rules)
         return [(spec, digest(spec)) for spec in specs]
 
 
@@ -149,8 +154,8 @@ def plan_policy(
     if policy.deleting:
         situation = Situation(snapshot=snapshot, policy=policy.name, installation=installation, now=now)
         return plan_teardown(situation, Scope.POLICY)
-    asked = asked_of(snapshot, policy)
-    nodes = snapshot.index(NodePlanner(asked), subject=policy.name)
+    claimants = claimants_of(snapshot, policy)
+    nodes = snapshot.index(NodePlanner(claimants), subject=policy.name)
     plugin = [*_run_plugin(snapshot, policy, installation)] if nodes.sums.get(SHARING) else []
     if any(map(_marks_node, nodes.results.values())):
         plugin = [apply for apply in plugin if not _loses_nodes(snapshot, apply)]

@@ -10,7 +10,7 @@ from gpushare_operator.actions import DoubtShareNode
 from gpushare_operator.cluster.nodes.observed_states import ObservedState
 
 DOUBTED = (REGISTERED, CARDS_HEALTHY, LEDGER_IN_SYNC)
-"""Types of conditions whose True is only as true as the plugin is alive."""
+"""Types of conditions that are Unknown while the plugin is unavailable, if they were True."""
 PLUGIN_SILENT = "PluginSilent"
 NODE_NOT_READY = "NodeNotReady"
 """Reasons: part of the API."""
@@ -36,11 +36,10 @@ def doubt_share_node(state: ObservedState) -> Iterator[DoubtShareNode]:
     if share is None or share.deleting or since is None:
         return
     reason = NODE_NOT_READY if _is_node_away(state) else PLUGIN_SILENT
-    conditions = (share.conditions.get(type_) for type_ in DOUBTED)
     doubted = tuple(
-        condition_unknown(condition.type, reason, why)
-        for condition in conditions
-        if condition and condition.is_true
+        condition_unknown(type_, reason, why)
+        for type_ in DOUBTED
+        if (condition := share.conditions.get(type_)) and condition.is_true
     )
     if doubted:
         yield DoubtShareNode(share.name, share.uid, since, doubted)

@@ -74,8 +74,8 @@ def conditions(policy: str) -> list[str]:
 
 
 def variable(policy: str, name: str) -> set[str]:
-    (spec,) = [spec for each, spec in policies("ValidatingAdmissionPolicy") if each == policy]
-    (expression,) = [each["expression"] for each in spec["variables"] if each["name"] == name]
+    (spec,) = [spec for name, spec in policies("ValidatingAdmissionPolicy") if name == policy]
+    (expression,) = [variable["expression"] for variable in spec["variables"] if variable["name"] == name]
     return {*re.findall(r"'([^']+)'", expression)}
 
 
@@ -126,7 +126,7 @@ def test_what_is_compared_with_the_operators_deployment_is_refused_without_it() 
         for name, spec in policies("ValidatingAdmissionPolicy")
         if spec.get("paramKind", {}).get("kind") == "Deployment"
     }
-    bindings = {name: each for name, each in bindings.items() if name in with_parameter}
+    bindings = {name: binding for name, binding in bindings.items() if name in with_parameter}
     assert (
         bindings.keys()
         == with_parameter.keys()
@@ -190,11 +190,11 @@ OF_DIALECTS = RESOURCES.keys() - GPUSHARE.resources.keys() - SHARED_RESOURCES
 
 
 def lists_of(expression: str) -> list[set[str]]:
-    return [{*re.findall(r"'([^']*)'", each)} for each in re.findall(r"\[('[^\[\]]*)\]", expression)]
+    return [{*re.findall(r"'([^']*)'", literals)} for literals in re.findall(r"\[('[^\[\]]*)\]", expression)]
 
 
 def expression_of(policy: str, name: str) -> str:
-    (spec,) = [spec for each, spec in policies("ValidatingAdmissionPolicy") if each == policy]
+    (spec,) = [spec for name, spec in policies("ValidatingAdmissionPolicy") if name == policy]
     (expression,) = [variable["expression"] for variable in spec["variables"] if variable["name"] == name]
     return str(expression)
 
@@ -263,7 +263,7 @@ def test_thousands_of_variables_of_one_container_are_not_looked_at(policy: str) 
 def test_of_containers_that_ask_for_no_card_longer_lists_are_refused_unseen() -> None:
     """Who may not show himself cards must not pass by a list that nobody looks through."""
     policy = "gpushare-visible-devices"
-    (condition,) = (" ".join(each.split()) for each in conditions(policy))
+    (condition,) = (" ".join(text.split()) for text in conditions(policy))
     crowded, showing = (" ".join(expression_of(policy, name).split()) for name in ("crowded", "showing"))
     assert f"(each.env.size() > {MAX_VARIABLES} || each.env.exists(" in condition
     assert f"each.env.size() > {MAX_VARIABLES}" in crowded
@@ -279,7 +279,7 @@ def test_of_containers_that_ask_for_no_card_longer_lists_are_refused_unseen() ->
 )
 def test_a_walk_over_keys_lets_pass_what_its_variable_names(policy: str, own: tuple[str, ...]) -> None:
     """A variable would cost more than a list that is written there."""
-    (spec,) = [spec for each, spec in policies("ValidatingAdmissionPolicy") if each == policy]
+    (spec,) = [spec for name, spec in policies("ValidatingAdmissionPolicy") if name == policy]
     walks = [
         validation["expression"]
         for validation in spec["validations"]
@@ -291,7 +291,7 @@ def test_a_walk_over_keys_lets_pass_what_its_variable_names(policy: str, own: tu
 
 
 def message_of(policy: str) -> str:
-    (spec,) = [spec for each, spec in policies("ValidatingAdmissionPolicy") if each == policy]
+    (spec,) = [spec for name, spec in policies("ValidatingAdmissionPolicy") if name == policy]
     return next(
         str(validation["messageExpression"])
         for validation in spec["validations"]
@@ -334,7 +334,7 @@ def test_whose_containers_are_not_counted_by_what_they_ask_for_they_fit() -> Non
 
 def test_an_update_is_looked_at_for_the_same_resources_as_a_new_pod() -> None:
     (condition,) = conditions("gpushare-pods")
-    lists = [{*re.findall(r"'([^']+)'", each)} for each in re.findall(r"\[('[^\[\]]+)\]", condition)]
+    lists = [{*re.findall(r"'([^']+)'", literals)} for literals in re.findall(r"\[('[^\[\]]+)\]", condition)]
     assert lists[-1] == variable("gpushare-pods", "asks") == {*RESOURCES}
 
 

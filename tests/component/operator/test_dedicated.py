@@ -67,8 +67,8 @@ async def test_what_the_server_has_decides_how_pods_come(
     version: str, served: tuple[str, ...], how: str
 ) -> None:
     cluster = cluster_with(version, *served)
-    for each in served:
-        install_pod_policy(cluster, each)
+    for result in served:
+        install_pod_policy(cluster, result)
     await converge(cluster)
     assert f"True Configured: {OURS} (registry.k8s.io/kube-scheduler:{version}) places pods; " in said(
         cluster

@@ -68,24 +68,22 @@ def edit(cluster: Cluster, **spec: Any) -> None:
 
 def managed_resources(cluster: Cluster) -> list[str]:
     """Of the last run of hostctl that edited a scheduler."""
-    runs = [
-        each["spec"]["template"]["spec"]["containers"][0]["args"] for each in cluster.api.of(JOBS).values()
-    ]
+    runs = [job["spec"]["template"]["spec"]["containers"][0]["args"] for job in cluster.api.of(JOBS).values()]
     (args,) = [run for run in runs if run[0] == "install"]
     return [value for flag, value in pairwise(args) if flag == "--managed-resource"]
 
 
-@pytest.mark.parametrize("dialect", DIALECTS.values(), ids=lambda each: each.name)
+@pytest.mark.parametrize("dialect", DIALECTS.values(), ids=lambda dialect: dialect.name)
 async def test_labels_and_counts_come_and_go(dialect: Dialect) -> None:
     cluster = cluster_with(dialect.name)
-    before = copy.deepcopy([(labels(cluster, each), capacity(cluster, each)) for each in (GPU, OTHER, "cp")])
+    before = copy.deepcopy([(labels(cluster, name), capacity(cluster, name)) for name in (GPU, OTHER, "cp")])
     await converge(cluster)
     assert labels(cluster) == expected_labels(dialect)
     assert capacity(cluster) == expected_capacity(dialect)
     assert (labels(cluster, OTHER), capacity(cluster, OTHER)) == ({}, {})
     cluster.delete_policy("default")
     await converge(cluster, Operator(cluster))
-    after = [(labels(cluster, each), capacity(cluster, each)) for each in (GPU, OTHER, "cp")]
+    after = [(labels(cluster, name), capacity(cluster, name)) for name in (GPU, OTHER, "cp")]
     assert after == before
     assert not any(cluster.traces().values()), cluster.traces()
 
@@ -196,7 +194,7 @@ async def test_numbers_of_cards_follow_the_cards() -> None:
     cluster = cluster_with("enflame.com")
     operator = await converge(cluster)
     for number in (3, 1):
-        cards = [{"uuid": f"GPU-{each}"} for each in range(number)]
+        cards = [{"uuid": f"GPU-{index}"} for index in range(number)]
         cluster.api.change(paths.SHARE_NODES, GPU, {"status": {"cards": cards}})
         await converge(cluster, operator)
         assert capacity(cluster) == expected_capacity(DIALECTS["enflame.com"], cards=number)

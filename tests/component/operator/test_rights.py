@@ -58,7 +58,7 @@ def needed(write: str) -> set[Right]:
     group, resource = group_and_resource(path)
     # Of an object that is not there a subresource is not made.
     verbs = ("patch",) if path.endswith("/status") else VERBS[verb]
-    return {(group, resource, each) for each in verbs}
+    return {(group, resource, verb) for verb in verbs}
 
 
 def group_and_resource(path: str) -> tuple[str, str]:
@@ -149,7 +149,7 @@ def test_of_config_maps_it_writes_only_its_backup() -> None:
 
 def test_in_volcanos_namespace_it_may_only_read_and_change_one_config_map() -> None:
     role, binding = yaml.safe_load_all((MANIFEST.parent / "volcano" / "rbac.yaml").read_text())
-    assert {each["metadata"]["namespace"] for each in (role, binding)} == {"volcano-system"}
+    assert {item["metadata"]["namespace"] for item in (role, binding)} == {"volcano-system"}
     used = {right for write in volcano_life() if VOLCANO_SYSTEM in write for right in needed(write)}
     (rule,) = role["rules"]
     assert rule["resourceNames"] == ["volcano-scheduler-configmap"]
@@ -223,7 +223,7 @@ def test_the_deployment_of_our_scheduler_is_what_its_admission_policy_lets_pass(
         assert f"{container['name']}={container['command'][0]}" in text
 
 
-@pytest.mark.parametrize("folder", [MANIFEST.parent, DEDICATED / "scheduler"], ids=lambda each: each.name)
+@pytest.mark.parametrize("folder", [MANIFEST.parent, DEDICATED / "scheduler"], ids=lambda folder: folder.name)
 def test_a_lease_that_a_program_holds_goes_with_the_manifests(folder: Path) -> None:
     """One that the program makes by itself nobody would delete."""
     bodies = [body for path in sorted(folder.glob("*.yaml")) for body in bodies_of(path)]
@@ -266,7 +266,7 @@ def quoted(expression: str) -> list[str]:
 def keys_by_dialect() -> list[str]:
     """The names of dialects that have annotations, each with its keys."""
     ours = ["gpushare.io", Dialect.allocation_annotation]
-    with_keys = [each for each in DIALECTS.values() if each.codec.annotation_keys]
+    with_keys = [dialect for dialect in DIALECTS.values() if dialect.codec.annotation_keys]
     return [
         *ours,
         *(name for with_key in with_keys for name in (with_key.name, *with_key.codec.annotation_keys)),
@@ -278,9 +278,9 @@ def test_the_annotations_of_every_dialect_are_protected(policy: str) -> None:
     file = {"gpushare-pods": "admission-pods.yaml", "gpushare-bindings": "admission-bindings.yaml"}[policy]
     assert quoted(admission_variable(file, policy, "keys")) == keys_by_dialect()
     (spec,) = [
-        each["spec"]
-        for each in yaml.safe_load_all((MANIFEST.parent / file).read_text())
-        if each["metadata"]["name"] == policy and each["kind"] == "ValidatingAdmissionPolicy"
+        item["spec"]
+        for item in yaml.safe_load_all((MANIFEST.parent / file).read_text())
+        if item["metadata"]["name"] == policy and item["kind"] == "ValidatingAdmissionPolicy"
     ]
     looked_at = quoted(spec["matchConditions"][0]["expression"])
     assert {*ANNOTATION_KEYS} <= {*looked_at}
@@ -295,9 +295,9 @@ def test_the_annotations_of_every_dialect_are_protected(policy: str) -> None:
 def test_a_binding_that_is_let_through_at_once_is_one_that_the_validations_let_through() -> None:
     file, policy = "admission-bindings.yaml", "gpushare-bindings"
     (spec,) = [
-        each["spec"]
-        for each in yaml.safe_load_all((MANIFEST.parent / file).read_text())
-        if each["metadata"]["name"] == policy and each["kind"] == "ValidatingAdmissionPolicy"
+        item["spec"]
+        for item in yaml.safe_load_all((MANIFEST.parent / file).read_text())
+        if item["metadata"]["name"] == policy and item["kind"] == "ValidatingAdmissionPolicy"
     ]
     through = squeezed(spec["matchConditions"][1]["expression"])
     account, allocation = (squeezed(validation["expression"]) for validation in spec["validations"])
@@ -317,7 +317,7 @@ def squeezed(expression: str) -> str:
 def test_others_get_one_right_and_that_for_one_dialect() -> None:
     bodies = list(yaml.safe_load_all((MANIFEST.parent / "rbac-dialects.yaml").read_text()))
     roles = {body["metadata"]["name"]: body["rules"] for body in bodies if body["kind"] == "ClusterRole"}
-    with_keys = [name for name, each in DIALECTS.items() if each.codec.annotation_keys]
+    with_keys = [name for name, dialect in DIALECTS.items() if dialect.codec.annotation_keys]
     right = {"apiGroups": ["gpushare.io"], "resources": ["dialects"], "verbs": ["annotate"]}
     assert [rule for rules in roles.values() for rule in rules] == [
         {**right, "resourceNames": [name]} for name in with_keys
@@ -345,10 +345,13 @@ def test_the_operator_may_write_what_its_dialects_need_on_nodes_and_nothing_else
     labels = {POLICY_LABEL, PLUGIN_NODE_LABEL, MODE_LABEL, DIALECT_LABEL, SCHEDULER_LABEL, *DIALECT_LABELS}
     assert set(quoted(admission_variable(file, policy, "ourLabels"))) == labels
     assert set(quoted(admission_variable(file, policy, "ourResources"))) == {*RESOURCES, "tuya.com"}
-    closed = {each.closed_cards_annotation for each in DIALECTS.values()} - {""}
+    closed = {dialect.closed_cards_annotation for dialect in DIALECTS.values()} - {""}
     assert set(quoted(admission_variable(file, policy, "ourAnnotations"))) == closed
     counted = {
-        part for each in DIALECTS.values() for part in (each.name, each.count_resource) if each.count_resource
+        part
+        for dialect in DIALECTS.values()
+        for part in (dialect.name, dialect.count_resource)
+        if dialect.count_resource
     }
     assert set(quoted(admission_variable(file, policy, "counts"))) == counted
 
@@ -372,7 +375,7 @@ def test_it_may_see_deployments_and_make_none() -> None:
 
 
 def every_resource() -> HostctlRun:
-    ignored = tuple(name for each in DIALECTS.values() for name in each.ignored_resources)
+    ignored = tuple(name for dialect in DIALECTS.values() for name in dialect.ignored_resources)
     return hostctl_run(HostctlCommand.INSTALL, resources=tuple(RESOURCES), ignored_resources=ignored)
 
 
@@ -385,9 +388,9 @@ def test_the_operator_makes_only_what_its_admission_policy_lets_pass() -> None:
     """As far as that can be told without an API server: tests/e2e/test_operator_workloads.py asks one."""
     policies = list(yaml.safe_load_all((MANIFEST.parent / "admission-operator.yaml").read_text()))
     (spec,) = [
-        each["spec"]
-        for each in policies
-        if each["metadata"]["name"] == "gpushare-operator-workloads" and "validations" in each["spec"]
+        item["spec"]
+        for item in policies
+        if item["metadata"]["name"] == "gpushare-operator-workloads" and "validations" in item["spec"]
     ]
     variables = {variable["name"]: variable["expression"] for variable in spec["variables"]}
     rules = variables["rules"]
@@ -412,9 +415,9 @@ def test_the_operator_makes_only_what_its_admission_policy_lets_pass() -> None:
     for pod in (body["spec"]["template"]["spec"] for body in made):
         (container,) = pod["containers"]
         assert container["command"] == [pod["serviceAccountName"]]
-        assert [each for each in container if f"'{each}'" not in variables["otherContainerFields"]] == []
-        assert [each for each in pod if f"'{each}'" not in variables["otherFields"] + rules] == []
-        literals = [each for each in container.get("env", ()) if "value" in each]
+        assert [field for field in container if f"'{field}'" not in variables["otherContainerFields"]] == []
+        assert [field for field in pod if f"'{field}'" not in variables["otherFields"] + rules] == []
+        literals = [variable for variable in container.get("env", ()) if "value" in variable]
         assert [literal for literal in literals if f"each == {literal}" not in validations] == []
         assert any(re.fullmatch(shape, " ".join(container["args"])) for shape in shapes)
         volumes = [

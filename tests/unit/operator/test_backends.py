@@ -62,7 +62,7 @@ SWITCHED_OFF = "deviceshare.GPUSharingEnable: false"
 
 def condition(seen: ClusterSnapshot, name: str = "default", type_: str = "SchedulerConfigured") -> Condition:
     status = policy_status(seen, seen.policies[name], INSTALLATION, now=NOW)
-    return next(each for each in status.conditions if each.type == type_)
+    return next(found for found in status.conditions if found.type == type_)
 
 
 def line(seen: ClusterSnapshot, name: str = "default", type_: str = "SchedulerConfigured") -> str:
@@ -467,7 +467,7 @@ class TestTwoPolicies:
 
 
 def serving_share() -> list[Any]:
-    return [each for each in serving(policy(), "gpu-1") if type(each).__name__ == "ShareNodeObject"]
+    return [item for item in serving(policy(), "gpu-1") if type(item).__name__ == "ShareNodeObject"]
 
 
 def test_disconnecting_leaves_what_other_backends_have() -> None:

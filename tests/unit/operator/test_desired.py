@@ -223,7 +223,7 @@ def test_the_extender_hears_only_who_shows_a_certificate() -> None:
 )
 def test_probes_have_a_port_of_their_own(ports: list[int], health: int) -> None:
     (container,) = extender_daemon_set(INSTALLATION, ports)["spec"]["template"]["spec"]["containers"]
-    probed = {container[each]["httpGet"]["port"] for each in ("livenessProbe", "readinessProbe")}
+    probed = {container[probe]["httpGet"]["port"] for probe in ("livenessProbe", "readinessProbe")}
     assert probed == {health}
 
 

@@ -145,5 +145,5 @@ def test_no_node_ever_has_two_policies(asked: list[Any]) -> None:
         policy(f"p{at}", *wanted, created=age, deleting=goes) for at, (wanted, age, goes) in enumerate(asked)
     ]
     world = snapshot(policies, [node(name) for name in ("gpu-1", "gpu-2", "gpu-3")])
-    sharing = [name for each in policies for name in assign(world, each).sharing]
+    sharing = [name for claimant in policies for name in assign(world, claimant).sharing]
     assert len(sharing) == len(set(sharing))

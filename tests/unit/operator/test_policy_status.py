@@ -63,7 +63,7 @@ def line(condition: Condition) -> str:
 
 def test_a_policy_in_force_is_ready() -> None:
     conditions = conditions_of(snapshot(serving(policy(), "gpu-1")))
-    assert {kind: each.status for kind, each in conditions.items()} == {
+    assert {kind: condition.status for kind, condition in conditions.items()} == {
         "Ready": "True",
         "NodesReady": "True",
         "SchedulerConfigured": "True",
@@ -717,7 +717,7 @@ class TestScheduler:
         again = job(INSTALL, sequence=2, has_drifted=True)
         for seen in (lost, [*lost, again]):
             status = policy_status(snapshot(seen), policy(), INSTALLATION, now=NOW)
-            (event,) = (each for each in events_for(policy(), status, NOW) if each["type"] == "Warning")
+            (event,) = (event for event in events_for(policy(), status, NOW) if event["type"] == "Warning")
             assert event["reason"] == "ConnectionLost"
             assert "cp: its kube-scheduler runs without our configuration" in event["note"]
 

@@ -284,11 +284,11 @@ class TestPort:
         begun = due_jobs(sharing(self.moved, control_plane(), both, pod, installed(spec_hash="old")))
         undone = read_job({**begun, "metadata": {**begun["metadata"], "uid": "u"}, "status": FAILED})
         (action,) = [
-            each
-            for each in plan_cluster(
+            action
+            for action in plan_cluster(
                 sharing(self.moved, control_plane(), host, undone), INSTALLATION, NOW
             ).actions
-            if isinstance(each, ApplyDaemonSet)
+            if isinstance(action, ApplyDaemonSet)
         ]
         listed = action.body["metadata"]["annotations"]["gpushare.io/extender-port"]
         assert listed == f"12000,{EXTENDER_PORT}"

@@ -34,7 +34,7 @@ NOT_ASKED_FOR = NodeAssignment()
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Claimants:
     """What a policy and the older ones ask for: equal values get the same nodes."""
 
     policy: PolicyObject
@@ -49,27 +49,27 @@ class _Claim:
     rule: int | None
 
 
-def asked_of(snapshot: ClusterSnapshot, policy: PolicyObject) -> Asked:
+def claimants_of(snapshot: ClusterSnapshot, policy: PolicyObject) -> Claimants:
     """Returns what decides about the nodes of ``policy``."""
     staying = (other for other in snapshot.policies.values() if not other.deleting)
     older = (other for other in oldest_first(staying) if other.precedence < policy.precedence)
-    return Asked(policy.asked, tuple(other.asked for other in older))
+    return Claimants(policy.asked, tuple(other.asked for other in older))
 
 
-def assign_node(state: ObservedState, asked: Asked) -> NodeAssignment:
+def assign_node(state: ObservedState, claimants: Claimants) -> NodeAssignment:
     """Returns what a policy gets of one node.
 
     The older policy wins; a policy that is being deleted keeps its nodes until it is gone. A claim that
     cannot be applied changes nothing: the nodes stay as the policy's GPUShareNodes say.
     """
-    claim = None if asked.policy.deleting else _claim(state, asked.policy)
+    claim = None if claimants.policy.deleting else _claim(state, claimants.policy)
     if claim is None:
         return NOT_ASKED_FOR
-    if winner := _winner(state, asked):
+    if winner := _winner(state, claimants):
         return NodeAssignment(lost_to=winner)
     if claim.rule is None:
-        return NodeAssignment(is_kept=state.is_in_force(asked.policy))
-    others = state.policies - {asked.policy.name}
+        return NodeAssignment(is_kept=state.is_in_force(claimants.policy))
+    others = state.policies - {claimants.policy.name}
     return NodeAssignment(waits_for=min(others)) if others else NodeAssignment(rule=claim.rule)
 
 
@@ -88,11 +88,11 @@ def _claim(state: ObservedState, policy: PolicyObject) -> _Claim | None:
     return _Claim(position if rule_problem(spec, spec.nodes[position]) is None else None)
 
 
-def _winner(state: ObservedState, asked: Asked) -> str:
+def _winner(state: ObservedState, claimants: Claimants) -> str:
     """Returns the first older policy that has the node instead of this one; empty if there is none. A claim
     that cannot be applied takes no node from a policy in force there."""
-    is_in_force = state.is_in_force(asked.policy)
-    for other in asked.older:
+    is_in_force = state.is_in_force(claimants.policy)
+    for other in claimants.older:
         claim = _claim(state, other)
         if claim and (claim.rule is not None or not is_in_force):
             return other.name

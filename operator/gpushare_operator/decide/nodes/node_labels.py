@@ -20,7 +20,7 @@ from gpushare_operator.decide.nodes.dialect_names import (
     shows_counts,
     stale_names,
 )
-from gpushare_operator.decide.nodes.node_assignment import Asked, NodeAssignment
+from gpushare_operator.decide.nodes.node_assignment import Claimants, NodeAssignment
 from gpushare_operator.desired.share_nodes import node_labels
 from gpushare_operator.policies.served_resources import served_classes
 
@@ -42,10 +42,12 @@ class DesiredNode:
         return is_recorded and is_settled(self.share, self.dialect.name, self.mode)
 
 
-def desired_node(state: ObservedState, asked: Asked, assignment: NodeAssignment) -> DesiredNode | None:
+def desired_node(
+    state: ObservedState, claimants: Claimants, assignment: NodeAssignment
+) -> DesiredNode | None:
     """Returns None for a node that does not share its cards. One whose policy cannot be read stays as its
     GPUShareNode says."""
-    spec, share = asked.policy.spec, state.share
+    spec, share = claimants.policy.spec, state.share
     if state.node is None:
         return None
     if assignment.rule is not None and spec:

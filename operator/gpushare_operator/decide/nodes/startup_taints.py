@@ -14,7 +14,7 @@ from gpushare_operator.cluster.nodes.observed_states import ObservedState
 from gpushare_operator.cluster.objects import NodeObject, PolicyObject
 from gpushare_operator.cluster.snapshot import ClusterSnapshot
 from gpushare_operator.decide.nodes.dialect_names import recorded_dialect, shows_units
-from gpushare_operator.decide.nodes.node_assignment import Asked, asked_of, assign_node
+from gpushare_operator.decide.nodes.node_assignment import Claimants, assign_node, claimants_of
 
 
 def remove_startup_taints(snapshot: ClusterSnapshot) -> Iterator[RemoveStartupTaint]:
@@ -31,13 +31,15 @@ def unclaimed_tainted_nodes(snapshot: ClusterSnapshot) -> list[NodeObject]:
     tainted = snapshot.traits.tainted
     if not tainted or not any(_removes(policy) for policy in snapshot.policies.values()):
         return []
-    asked = [asked_of(snapshot, policy) for policy in snapshot.policies.values()]
+    claimants = [claimants_of(snapshot, policy) for policy in snapshot.policies.values()]
     states = snapshot.states
-    return [node for node in tainted if not any(_is_wanted(states[node.name], claims) for claims in asked)]
+    return [
+        node for node in tainted if not any(_is_wanted(states[node.name], policies) for policies in claimants)
+    ]
 
 
-def _is_wanted(state: ObservedState, asked: Asked) -> bool:
-    assignment = assign_node(state, asked)
+def _is_wanted(state: ObservedState, claimants: Claimants) -> bool:
+    assignment = assign_node(state, claimants)
     return assignment.is_sharing or bool(assignment.waits_for)
 
 

@@ -11,10 +11,10 @@ from gpushare_operator.cluster.nodes.observed_states import ObservedState
 from gpushare_operator.cluster.objects import PolicyObject, ShareNodeObject
 from gpushare_operator.cluster.snapshot import ClusterSnapshot
 from gpushare_operator.decide.nodes.node_assignment import (
-    Asked,
+    Claimants,
     NodeAssignment,
-    asked_of,
     assign_node,
+    claimants_of,
     matches,
 )
 from gpushare_operator.decide.policy_plan import NodePlanner
@@ -74,7 +74,7 @@ class NodeReport:
 class PolicyNodes:
     """The nodes of one policy, as its status needs them."""
 
-    asked: Asked
+    claimants: Claimants
     states: Mapping[str, ObservedState]
     index: NodeIndex[Any]
     """Its groups have equal ``NodeReport``s."""
@@ -119,15 +119,15 @@ class PolicyNodes:
 
     def is_sharing(self, name: str) -> bool:
         state = self.states.get(name)
-        return state is not None and assign_node(state, self.asked).is_sharing
+        return state is not None and assign_node(state, self.claimants).is_sharing
 
 
 def policy_nodes(snapshot: ClusterSnapshot, policy: PolicyObject, *, is_cut: bool = False) -> PolicyNodes:
     """The result is valid until the next snapshot is asked about the same policy."""
-    asked = asked_of(snapshot, policy)
-    planned = snapshot.index(NodePlanner(asked), subject=policy.name)
-    index = snapshot.index(NodeReporter(asked, NodePlanner(asked)), subject=policy.name)
-    return PolicyNodes(asked, snapshot.states, index, {**planned.defects, **index.defects}, is_cut)
+    claimants = claimants_of(snapshot, policy)
+    planned = snapshot.index(NodePlanner(claimants), subject=policy.name)
+    index = snapshot.index(NodeReporter(claimants, NodePlanner(claimants)), subject=policy.name)
+    return PolicyNodes(claimants, snapshot.states, index, {**planned.defects, **index.defects}, is_cut)
 
 
 REPEATED = (UNIT_CHANGE_BLOCKED, UNIT_TOO_FINE)
@@ -138,12 +138,12 @@ REPEATED = (UNIT_CHANGE_BLOCKED, UNIT_TOO_FINE)
 class NodeReporter:
     """Reports on one node for a policy's status. Reporters are equal if their policies ask for the same."""
 
-    asked: Asked
+    claimants: Claimants
     planner: NodePlanner = field(compare=False)
-    """Follows from ``asked``."""
+    """Follows from ``claimants``."""
 
     def __call__(self, state: ObservedState) -> Entry[Any]:
-        assignment = assign_node(state, self.asked)
+        assignment = assign_node(state, self.claimants)
         positions = [*self._matched(state)]
         matched: dict[Hashable, int] = {MatchedRule(position): 1 for position in positions}
         matched |= {OwnRule(position): 1 for position in positions[:1]}
@@ -156,7 +156,7 @@ class NodeReporter:
 
     def _matched(self, state: ObservedState) -> Iterator[int]:
         """Yields the positions of the rules that match a node."""
-        spec = self.asked.policy.spec
+        spec = self.claimants.policy.spec
         for position, rule in enumerate(spec.nodes if spec else ()):
             if state.node and matches(rule, state.node):
                 yield position
@@ -179,7 +179,7 @@ class NodeReporter:
         return "" if self.planner.is_current(state, assignment) else "its GPUShareNode is to be changed"
 
     def _hidden_labels(self, state: ObservedState) -> Iterator[str]:
-        spec, labels = self.asked.policy.spec, state.node.labels if state.node else {}
+        spec, labels = self.claimants.policy.spec, state.node.labels if state.node else {}
         for key, value in (DIALECTS[spec.dialect].node_labels if spec else {}).items():
             if labels.get(key, value) != value:
                 yield f"{key}={value}"
