@@ -89,8 +89,8 @@ def test_with_spread_equal_nodes_take_turns() -> None:
     names = [f"n{number}" for number in range(50)]
     ledger = ledger_of(*nodes(*names, candidates=16, strategy=Strategy.SPREAD))
     passing = {uid: offered(ledger, names, uid=uid).passing for uid in map(str, range(1000))}
-    assert all(len(set(each)) == 16 for each in passing.values())
-    times = Counter(name for each in passing.values() for name in each)
+    assert all(len(set(value)) == 16 for value in passing.values())
+    times = Counter(name for value in passing.values() for name in value)
     assert len(times) == 50
     assert max(times.values()) < 1.5 * 1000 * 16 / 50
     assert passing["7"] == offered(ledger, names, uid="7").passing, "the same pod, the same nodes"
@@ -207,10 +207,10 @@ def test_those_offered_are_the_best_of_those_that_fit(
     for name in others:
         left = answers[name]
         assert isinstance(left, Fit)
-        chosen = [each for each in result.passing if _is_of(answers[each], left)]
+        chosen = [name for name in result.passing if _is_of(answers[name], left)]
         assert len(chosen) == left.candidates
-        assert all(scores[each] >= scores[name] for each in chosen)
-        assert all(fit.key <= left.key for each in chosen if isinstance(fit := answers[each], Fit))
+        assert all(scores[name] >= scores[name] for name in chosen)
+        assert all(fit.key <= left.key for name in chosen if isinstance(fit := answers[name], Fit))
 
 
 def _is_of(answer: Answer, other: Fit) -> bool:

@@ -231,8 +231,8 @@ class IndexMachine(RuleBasedStateMachine):
             assert [node.booked_of(card) for card in sorted(node.booked_cards)] == [
                 fresh.booked_of(card) for card in sorted(fresh.booked_cards)
             ]
-            assert [node.cards(each) for each in (None, *ResourceClass)] == [
-                fresh.cards(each) for each in (None, *ResourceClass)
+            assert [node.cards(resource) for resource in (None, *ResourceClass)] == [
+                fresh.cards(resource) for resource in (None, *ResourceClass)
             ]
             assert (node.room(), node.free()) == (fresh.room(), fresh.free())
             assert node.fingerprint() == fresh.fingerprint()
@@ -241,7 +241,7 @@ class IndexMachine(RuleBasedStateMachine):
     def there_is_room_for_what_the_cards_have_free(self) -> None:
         for node in filter(None, map(self.ledger.node, NAMES)):
             served = node.open_share_node.resources if node.open_share_node else {}
-            by_cards = [mode_serving(each).room(node.cards(each)) for each in served.values()]
+            by_cards = [mode_serving(value).room(node.cards(value)) for value in served.values()]
             assert [offered.room for offered in node.room() or ()] == by_cards
 
     @invariant()
@@ -322,12 +322,12 @@ def test_names_that_a_caller_makes_up_are_not_remembered(ledger: Ledger) -> None
 def test_answers_that_no_node_gives_any_more_are_forgotten(ledger: Ledger) -> None:
     """Nodes go through many states: each brings another answer."""
     gc.collect()
-    before = sum(isinstance(each, Fit) for each in gc.get_objects())
+    before = sum(isinstance(thing, Fit) for thing in gc.get_objects())
     for number in range(1, 300):
         ledger.set_share_node(replace(share_node("n1"), compute_score=number))
         ledger.answers(NAMES, pod_request(4))
     gc.collect()
-    assert sum(isinstance(each, Fit) for each in gc.get_objects()) == before + 2
+    assert sum(isinstance(thing, Fit) for thing in gc.get_objects()) == before + 2
 
 
 def test_of_nodes_that_are_alike_one_is_looked_at(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -353,17 +353,17 @@ def test_states_forget_the_requests_that_are_not_remembered(ledger: Ledger) -> N
     for units in range(1, 1000):
         ledger.answers(NAMES, pod_request(units))
     gc.collect()
-    states = [each for each in gc.get_objects() if isinstance(each, SharedAnswers)]
+    states = [thing for thing in gc.get_objects() if isinstance(thing, SharedAnswers)]
     assert max(len(state.answers) for state in states) == MAX_SHAPES
 
 
 def test_states_that_no_node_is_in_any_more_are_forgotten(ledger: Ledger) -> None:
     gc.collect()
-    before = sum(isinstance(each, SharedAnswers) for each in gc.get_objects())
+    before = sum(isinstance(thing, SharedAnswers) for thing in gc.get_objects())
     for number in range(1, 300):
         ledger.set_share_node(replace(share_node("n1"), compute_score=number))
         ledger.answers(NAMES, pod_request(4))
     for name in NAMES[1:]:
         ledger.drop_share_node(name)
     gc.collect()
-    assert sum(isinstance(each, SharedAnswers) for each in gc.get_objects()) == before + 1
+    assert sum(isinstance(thing, SharedAnswers) for thing in gc.get_objects()) == before + 1

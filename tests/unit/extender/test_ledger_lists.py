@@ -33,8 +33,8 @@ class Seen:
 
     def the_list_comes(self) -> None:
         self.before = {**self.ledger.greatest[RESOURCE]}
-        for each in (self.heard.rooms, self.heard.nodes, self.heard.fits_now):
-            each.clear()
+        for node in (self.heard.rooms, self.heard.nodes, self.heard.fits_now):
+            node.clear()
 
     def sums(self) -> dict[str, object]:
         return {name: self.of(name) for name in NODES}

@@ -27,5 +27,5 @@ def test_pods_of_schedulers_that_ask_are_not_read_and_never_those_of_kube_schedu
 
 
 def test_of_many_some_are_named() -> None:
-    assert report([f"default/{each}" for each in "dcba"]) == "4 default/a default/b default/c"
+    assert report([f"default/{letter}" for letter in "dcba"]) == "4 default/a default/b default/c"
     assert report([]) == ""

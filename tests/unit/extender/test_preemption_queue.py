@@ -21,7 +21,7 @@ def preemptor(name: str = "p", priority: int = 10, *nodes: str) -> Preemptor:
 
 
 def due(queue: PreemptionQueue, now: float) -> list[str]:
-    return [each.pod.name for each in queue.due(now=now)]
+    return [waiting.pod.name for waiting in queue.due(now=now)]
 
 
 def test_kube_scheduler_goes_first() -> None:
@@ -96,12 +96,12 @@ def refuse_all(queue: PreemptionQueue, others: int, *, now: float) -> None:
 
 
 def look(queue: PreemptionQueue, *, now: float) -> None:
-    for each in queue.due(now=now):
-        queue.looked_at(each, again=now)
+    for waiting in queue.due(now=now):
+        queue.looked_at(waiting, again=now)
 
 
 def attempts(queue: PreemptionQueue) -> dict[str, int]:
-    return {each.pod.name: each.attempts for each in queue.due(now=1e9)}
+    return {waiting.pod.name: waiting.attempts for waiting in queue.due(now=1e9)}
 
 
 def test_the_most_important_pod_is_not_forgotten_for_thousands_of_others() -> None:

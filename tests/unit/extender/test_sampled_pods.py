@@ -56,7 +56,7 @@ def is_tried_again(
 def test_each_refusal_says_something_else_while_another_node_has_room(ledger: Ledger) -> None:
     pods = SampledPods()
     said = [messages(told(pods, ledger, FULL[:150])) for _ in range(3)]
-    assert all(len(each) == 1 for each in said)
+    assert all(len(sentence) == 1 for sentence in said)
     assert len(set.union(*said)) == 3
 
 
@@ -178,7 +178,7 @@ def test_thousands_that_search_in_vain_leave_the_attempts_to_others(ledger: Ledg
             )
             for index in range(5000)
         ]
-    assert all(each is plain for each in again)
+    assert all(sentence is plain for sentence in again)
 
 
 def test_attempts_that_find_room_do_not_count(ledger: Ledger) -> None:
@@ -242,5 +242,5 @@ def test_who_was_forgotten_is_refused_in_other_words_than_before(ledger: Ledger)
     for samples in (FULL[:150], FULL[150:], FULL[:150]):
         for uid in ("a", "b", "c"):
             said.setdefault(uid, []).append(messages(told(pods, ledger, samples, uid=uid)))
-    for each in said.values():
-        assert each[0] != each[1] != each[2]
+    for value in said.values():
+        assert value[0] != value[1] != value[2]

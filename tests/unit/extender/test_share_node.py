@@ -294,7 +294,7 @@ def test_the_mode_is_the_one_in_force(unit: str, mode: str) -> None:
     node = share_node_json()
     node["spec"]["mode"] = "Slices"  # as while pods keep it from being applied
     node["status"]["memoryUnit"] = unit
-    served = [each.resource for each in NODE_MODES[mode].served]
+    served = [served.resource for served in NODE_MODES[mode].served]
     assert [*read(node).resources.values()] == served
 
 

@@ -28,7 +28,7 @@ def waiting(*limits: dict[str, Any], message: str = "", **fields: Any) -> Json:
 
 def told(pod: Json, **biggest: int) -> Remark | None:
     served = {name.replace("_", "/"): amount for name, amount in biggest.items()} or {MEMORY: 16}
-    found = [remark(each, served) for each in read_waiting([pod])]
+    found = [remark(waiting, served) for waiting in read_waiting([pod])]
     return found[0] if found else None
 
 
