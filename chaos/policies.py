@@ -1,4 +1,4 @@
-"""The policies that are in force at the beginning: every class is served somewhere, and a dialect."""
+"""The policies at the beginning: every class is served somewhere, and so is a dialect."""
 
 from collections.abc import Sequence
 

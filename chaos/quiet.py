@@ -1,4 +1,4 @@
-"""Whether the cluster is quiet: all programs serve, and no pod is on its way."""
+"""Whether the cluster is quiet: all programs serve, and no pod is starting or ending."""
 
 import asyncio
 import time
@@ -18,9 +18,9 @@ from gpushare_localcluster.errors import LocalClusterError
 INTERVAL = 0.25
 SINK = "sink"
 REJECTED_AFTER = 10.0
-"""Seconds without a sign of a static pod: its kubelet looks for files every second."""
+"""Seconds until a static pod appears: its kubelet looks for files every second."""
 REPLACEMENT_REJECTED_AFTER = 25.0
-"""The same where an earlier one of the name is shown: the kubelet waits 10 to 15 s before it replaces one."""
+"""The same while an earlier pod of the name is shown, which the kubelet replaces after 10 to 15 s."""
 MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
 
 
@@ -30,12 +30,12 @@ class NotQuietError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Quiet:
-    """``seconds``: how long it took; ``at_once``: it was quiet when it was asked for."""
+    """``seconds``: how long it took; ``at_once``: whether the cluster was quiet at the first look."""
 
     seconds: float
     at_once: bool = False
     placed: frozenset[str] = frozenset()
-    """UIDs of the pods that are on a node: one that came or went between two looks was on its way."""
+    """UIDs of the pods on nodes: a pod that came or went between two looks was not at rest."""
 
 
 async def await_quiet(world: World, *, seconds: float) -> Quiet:
@@ -52,10 +52,8 @@ async def await_quiet(world: World, *, seconds: float) -> Quiet:
 
 
 async def _look(world: World) -> tuple[list[str], frozenset[str]]:
-    """Returns what is missing, and which pods are on nodes.
-
-    Containers are looked at last, and only where nothing else is missing: that costs most.
-    """
+    """Returns what is missing for quiet, and the pods on nodes. Containers are looked at last, and only where
+    nothing else is missing, because that costs most."""
     paths = (NODES, daemon_sets(SYSTEM), deployments(SYSTEM), pods("kube-system"), POLICIES, pods(NAMESPACE))
     try:
         answers = await asyncio.gather(*(world.client.get(path) for path in paths))
@@ -93,7 +91,8 @@ async def _look(world: World) -> tuple[list[str], frozenset[str]]:
 
 
 def absent(*, nodes: Iterable[Json], system_pods: Iterable[Json], policies: Iterable[Json]) -> list[str]:
-    """Returns what has to be there in quiet and is not: of what is not there nothing can be amiss."""
+    """Returns programs and objects that have to exist in quiet and do not: without them nothing can be
+    wrong."""
     schedulers = (f"kube-scheduler-{node}" for node in CONTROL_PLANES)
     wanted = (
         ("node", (*CONTROL_PLANES, *WORKERS), nodes),
@@ -108,10 +107,8 @@ def absent(*, nodes: Iterable[Json], system_pods: Iterable[Json], policies: Iter
 
 
 def abandoned(containers: Iterable[ContainerRecord], pods: Iterable[Json]) -> list[str]:
-    """Returns the containers that run though the API server does not have their pods: they are ending.
-
-    No book has them any more, so nothing else would say that they still see their cards.
-    """
+    """Returns containers that run although the API server no longer has their pods. They are ending; no book
+    has them, so nothing else would show that they still see their cards."""
     known = {read_pod(pod).kubelet_uid for pod in pods}
     return [
         f"container {container.container} of {container.pod} runs on {container.node}, and its pod is gone"
@@ -123,15 +120,15 @@ def abandoned(containers: Iterable[ContainerRecord], pods: Iterable[Json]) -> li
 
 
 def on_their_way(pods: Iterable[Json]) -> list[str]:
-    """Returns what each pod that is neither at rest nor waiting for room is doing."""
+    """Returns what the pods do that neither rest nor wait for room."""
     return [f"pod {_name(pod)} {doing}" for pod in pods if (doing := _doing(pod))]
 
 
 def unmirrored(written: Mapping[str, str], pods: Iterable[Json], *, now: int) -> list[str]:
-    """Returns the static pods of which the API server shows nothing yet, an earlier one, or one that is gone.
+    """Returns the static pods of which the API server shows nothing yet, an earlier pod, or a deleted one.
 
-    Their kubelet starts and ends them without asking anybody. One that it rejects it never shows: what it
-    shows of an earlier one stays. ``now``: in nanoseconds, as ``VERSION``.
+    Their kubelet starts and ends them without asking. A pod that it rejects it never shows, and what it shows
+    of an earlier one stays. ``now``: in nanoseconds, as ``VERSION``.
     """
     shown = {
         _name(pod): _annotations(pod).get(VERSION) for pod in pods if MIRROR_ANNOTATION in _annotations(pod)
@@ -165,8 +162,12 @@ def _doing(pod: Json) -> str:
 
 
 def _waiting(scheduled: Json) -> str:
-    """A pod that failed otherwise than for want of room is tried again: nobody may know yet whether it was
-    bound, and until then its units are kept. Source: ``handleSchedulingFailure`` of kube-scheduler."""
+    """Returns what a pod without a node does; "" when it waits for room. After any other failure
+    kube-scheduler tries it again: nobody may know yet whether it was bound, and until then its units are
+    kept.
+
+    Source: ``handleSchedulingFailure`` of kube-scheduler.
+    """
     if scheduled.get("status") != "False":
         return "waits for the scheduler"
     return "is tried again" if scheduled.get("reason") == "SchedulerError" else ""

@@ -11,9 +11,9 @@ from chaos.plan.history import Step
 MISSED = "hit nothing"
 """The outcome of one that found nothing that it could be done to."""
 OFTEN = 4
-"""So often a kind has to be tried before it is suspicious that it never succeeded."""
+"""Attempts of a kind after which it is suspicious that none succeeded."""
 DONE = "done"
-"""The outcome of an operation that was carried out, as far as its answer says."""
+"""The outcome of an operation that was carried out, by its response."""
 
 
 class Recovery(NamedTuple):
@@ -39,7 +39,7 @@ class Record:
     """Kind -> seconds of its longest operation."""
 
     done: list[tuple[Operation, bool]] = field(default_factory=list)
-    """Every operation in the order in which they ended, and whether it was done."""
+    """Every operation in the order of their ends, and whether it was done."""
     missed: Counter[str] = field(default_factory=Counter)
     """Kind -> how often it hit nothing."""
     last_number: int = 0
@@ -56,7 +56,7 @@ class Record:
             self.missed[kind] += 1
 
     def in_vain(self) -> Iterator[str]:
-        """Yields a sentence for every kind that was tried often and never once done: it tests nothing."""
+        """Yields a sentence for every kind that was tried often and never done: it tests nothing."""
         for kind, said in sorted(self.outcomes.items()):
             tried = said.total()
             if tried >= OFTEN and (not said[DONE] or self.missed[kind] == tried):

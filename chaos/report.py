@@ -79,7 +79,7 @@ def write_json(path: Path, outcome: Outcome, *, seed: str) -> None:
 
 
 def recovery_rows(recoveries: Sequence[Recovery]) -> list[tuple[object, ...]]:
-    """By kind of fault where there was one in the round: only then it can be told what it cost."""
+    """By kind of fault, where the round had a single one: only then its cost is known."""
     groups: dict[str, list[Recovery]] = defaultdict(list)
     for recovery in recoveries:
         groups[_group(recovery.faults)].append(recovery)

@@ -42,7 +42,7 @@ class Outcome:
     """How often they could not be read."""
     longest_reading: float = 0.0
     unread: Mapping[str, int] = field(default_factory=dict)
-    """Book -> in how many readings it was missing, as those of a kubelet that is paused."""
+    """Book -> number of readings without it, such as the book of a paused kubelet."""
     memory: Mapping[str, Sequence[float]] = field(default_factory=dict)
     """Program and node -> resident MiB, in order of time."""
 

@@ -20,7 +20,7 @@ from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_localcluster.errors import LocalClusterError
 
 THOROUGH = 5
-"""After so many rounds, and at the end, waiting pods are looked at: that takes longer than all books."""
+"""Rounds after which waiting pods are checked, as at the end: that takes longer than comparing all books."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,13 +28,13 @@ class Deadlines:
     """In seconds."""
 
     quiet: float = 240.0
-    """For programs to serve again and pods to arrive: past that something hangs."""
+    """For programs to serve again and pods to run: after that something hangs."""
     agreement: float = 5.0
     """From quiet on, until all books have to agree (I3)."""
     standing: float = 10.0
-    """Of quiet moments alone, with others in between, that one difference may stand."""
+    """Quiet moments, with others in between, in which the same difference may exist."""
     patience: float = 60.0
-    """How long it is looked whether they come to agree after all: the finding says then how late."""
+    """How long the books are read on: the finding then says how late they agreed."""
     operation: float = 90.0
     """For one operation, most of which are one call."""
     healing: float = 240.0
@@ -45,7 +45,7 @@ DEADLINES = Deadlines()
 
 
 RESTFUL = 25
-"""After so many rounds, and at the end, nothing is done for a while: who writes then?"""
+"""Rounds after which nothing is done for a while, as at the end: any writes are then counted."""
 PAUSE = 0.2
 """Seconds between two looks."""
 MAX_TOLD = 4
@@ -102,13 +102,14 @@ class Runner:
         await self._expectations.hardly_a_pod_is_refused()
 
     async def expect(self) -> None:
-        """Compares what there is with the model, and with what our programs say. All is to be quiet."""
+        """Compares the cluster with the model, and with what our programs report, in quiet."""
         await self._expectations.no_pod_is_lost()
         await self._expectations.no_pod_waits_that_has_room()
         await self._expectations.nobody_is_alarmed()
 
     async def settle(self, *, faults: Sequence[str] = ()) -> None:
-        """Waits until all is quiet and all books agree, and notes how long that took after ``faults``."""
+        """Waits until the cluster is quiet and all books agree, and notes how long that took after
+        ``faults``."""
         try:
             quiet = await self._await_quiet(self._world, seconds=self._deadlines.quiet)
             agreement = await self._agreement(quiet.placed)
@@ -130,7 +131,7 @@ class Runner:
         )
 
     async def _operate(self, steps: Sequence[Step]) -> list[tuple[Fault, float]]:
-        """Begins every operation at its time, and returns the faults that were begun, with when each ends."""
+        """Begins every operation at its time; returns the faults that were begun, each with its end."""
         faults, running = list[tuple[Fault, float]](), list[asyncio.Task[None]]()
         for step in steps:
             await asyncio.sleep(step.after)
@@ -214,7 +215,8 @@ class Runner:
         self._findings.add(Finding(rule=rule, sentence=sentence))
 
     async def _new_differences(self) -> list[Difference]:
-        """Returns those that are not told already: where all are collected, nobody waits for them again."""
+        """Returns the findings that are not reported already: where all are collected, the run goes on after
+        them."""
         return [
             difference
             for difference in await self._auditor.differences()

@@ -1,4 +1,4 @@
-"""The shortest beginning of a history that still shows a difference, found on fresh clusters."""
+"""The shortest beginning of a history that still shows a difference, searched on fresh clusters."""
 
 from collections.abc import Awaitable, Callable
 

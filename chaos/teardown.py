@@ -55,7 +55,7 @@ def _worker_files(world: World) -> dict[str, list[HostFile]]:
 def differing_files(
     before: Mapping[str, Mapping[str, bytes]], after: Mapping[str, Mapping[str, bytes]]
 ) -> Iterator[str]:
-    """Yields a sentence for every file of a control plane that is not as it was."""
+    """Yields a sentence for every file of a control plane that has changed."""
     for node, files in before.items():
         for path in sorted(files.keys() | after[node].keys()):
             if path not in after[node]:

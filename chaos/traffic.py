@@ -21,20 +21,21 @@ NAMESPACE = "ordinary"
 PATIENCE = 90.0
 """Seconds for the last ones."""
 LONGEST = 45.0
-"""Seconds that none may wait: a leader that is lost leaves its Lease for 15, and so may the one after it."""
+"""Seconds that no pod may wait: a lost leader leaves its Lease for 15 s, and its successor may do the same.
+"""
 
 
 @dataclass(slots=True)
 class Traffic:
-    """Pods that ask for nothing of ours, to a node without a kubelet: when each was created and bound.
+    """Pods without requests for our resources, on a node without a kubelet: when each was created and bound.
 
-    Times are of ``time.monotonic``, from when the API server had taken the pod: while it is away, nobody can
-    schedule.
+    Times are of ``time.monotonic``, from when the API server had stored the pod: while it is away, no pod can
+    be scheduled.
     """
 
     client: KubeClient
     report: Callable[[Finding], None]
-    """Is told of pods that wait longer than LONGEST while they do, and of what keeps from looking."""
+    """Called for pods that wait longer than the limit, and for what keeps pods from being watched."""
     created: dict[str, float] = field(default_factory=dict)
     waited: dict[str, float] = field(default_factory=dict)
     _blocked: bool = False
@@ -53,7 +54,8 @@ class Traffic:
 
     @asynccontextmanager
     async def flowing(self) -> AsyncIterator[None]:
-        """Has a pod created every INTERVAL while entered; the last ones find their nodes before it ends."""
+        """Creates a pod every INTERVAL while it is entered; at the end waits until the last ones have
+        nodes."""
         await self.client.create("/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
         await self.client.create(NODES, sink_node())
         async with background(self._follow(), name="who follows ordinary pods", report=self.report):
@@ -75,7 +77,7 @@ class Traffic:
             await asyncio.sleep(INTERVAL)
 
     def look(self) -> None:
-        """Reports the one that has waited longest, once for each time that they cannot go on."""
+        """Reports the pod that has waited longest, once for each time that pods are stuck."""
         now = time.monotonic()
         slow = [name for name in self.waiting if now - self.created[name] > LONGEST]
         if slow and not self._blocked:

@@ -1,4 +1,4 @@
-"""What the figures of a whole run say: whether it has looked at all, and what our processes cost (pure)."""
+"""Checks the figures of a whole run: whether it has really looked, and what our processes cost (pure)."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
@@ -7,11 +7,11 @@ from chaos.findings import Finding
 from chaos.record import Record
 
 MEMORY_LIMITS = {"plugin": 256.0, "extender": 512.0, "operator": 512.0, "hostctl": 128.0}
-"""Container -> MiB that it may have by its manifest; the local cluster does not end what has more."""
+"""Container -> MiB of its limit in the manifest, which the local cluster does not enforce."""
 LOOKS = 5
 """So many looks in a row at a process that grows are no coincidence."""
 GROWTH = 40.0
-"""MiB that it has to grow by meanwhile; what a process needs to begin with comes within one look."""
+"""MiB of growth that count; what a process needs at its start comes within one reading."""
 MAX_UNREADABLE = 0.5
 """Share of readings that may fail: the API server is away for seconds at a time."""
 
@@ -19,7 +19,7 @@ MAX_UNREADABLE = 0.5
 def verdict(
     record: Record, *, readings: int, unreadable: int, memory: Mapping[str, Sequence[float]]
 ) -> Iterator[Finding]:
-    """Yields what may not be by the figures. ``readings``: those that came about; ``memory``: see
+    """Yields what the figures say that must not be. ``readings``: those that succeeded; ``memory``: see
     ``Footprint``."""
     for sentence in record.in_vain():
         yield Finding(rule="run", sentence=sentence)
@@ -39,7 +39,8 @@ def _of_process(process: str, sizes: Sequence[float]) -> Iterator[Finding]:
 
 
 def growth(sizes: Sequence[float]) -> float:
-    """Returns the MiB by which a process grew look after look, 0 where it did not. A restart is a fall."""
+    """Returns the MiB by which a process grew in every reading, 0 where it did not. A restart counts as a
+    fall."""
     windows = (sizes[start : start + LOOKS + 1] for start in range(len(sizes) - LOOKS))
     rising = (window for window in windows if all(a < b for a, b in pairwise(window)))
     most = max((values[-1] - values[0] for values in rising), default=0.0)

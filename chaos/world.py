@@ -1,4 +1,4 @@
-"""The cluster that operations work on, with the product installed and its policies in force."""
+"""The cluster that operations work on, with the product installed and the first policies."""
 
 import asyncio
 import json
@@ -44,21 +44,21 @@ class World:
     api_proxy: ProxyProcess
     """Between our programs and the API server."""
     facts: dict[str, Any] = field(default_factory=dict)
-    """What a family keeps between its operations, by keys that begin with the family's name."""
+    """State of a family of operations; the keys begin with the family's name."""
     before: Mapping[str, Mapping[str, bytes]] = field(default_factory=dict)
-    """Control plane -> file below /etc/kubernetes -> bytes, before the product came."""
+    """Control plane -> file below /etc/kubernetes -> bytes before the product was installed."""
 
     static_pods: dict[str, str] = field(default_factory=dict)
     """Name of the mirror pod of each static pod -> its ``VERSION``."""
 
     drained: set[str] = field(default_factory=set)
-    """Names of pods that a fault's end has deleted: the history does not say which."""
+    """Names of pods that the end of a fault has deleted: the history does not say which."""
 
     bound_past_schedulers: set[str] = field(default_factory=set)
-    """Names of pods that were put on a node whether it offers what they ask for or not."""
+    """Names of pods that were bound to a node whether it offers their units or not."""
 
     async def thread(self, call: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
-        """Runs a blocking call, such as those of ``cluster``, beside everything else."""
+        """Runs a blocking call, such as those of ``cluster``, in a thread."""
         return await asyncio.to_thread(call, *args, **options)
 
     async def together(self, calls: Iterable[Coroutine[Any, Any, object]]) -> None:
@@ -81,7 +81,7 @@ class World:
         await self.create_pod({**body, "spec": {**body["spec"], "nodeName": node}})
 
     async def delete_pod(self, name: str, *, grace: int | None = None) -> None:
-        """``grace`` in seconds, 0: by force, None: as the pod says. Gone already is no error."""
+        """``grace`` in seconds; 0 deletes by force, None as the pod says. A deleted pod is no error."""
         body: Json = {} if grace is None else {"gracePeriodSeconds": grace}
         try:
             await self.client.send(ApiRequest(method="DELETE", path=self.pod_path(name), body=body))
@@ -121,7 +121,8 @@ class World:
 
 
 def _files(folder: Path) -> dict[str, bytes]:
-    """Returns path -> content; a folder's path ends with a slash; of a link where it leads."""
+    """Returns path -> content. The path of a folder ends with a slash; the content of a link is its
+    target."""
     return dict(_entry(folder, path) for path in sorted(folder.rglob("*")))
 
 

@@ -1,6 +1,6 @@
 """Programs in containers end or pause while they work: ours, and kube-scheduler.
 
-While a plugin is paused its status and metrics stay as they were, and pods that come to its node wait; while
+While a plugin is paused its status and metrics stay as they were, and pods that come to its node wait. While
 the extender that is asked is paused, pods that ask for cards wait. Nothing else may differ meanwhile.
 """
 
@@ -34,7 +34,7 @@ LEASE = {EXTENDER: 20.0, OPERATOR: 30.0, SCHEDULER: 15.0}
 
 
 async def running(world: World, program: str) -> list[ContainerRecord]:
-    """Returns the containers that run a program, in an order that does not depend on chance alone."""
+    """Returns the containers that run a program, in a fixed order."""
     records = await world.thread(world.cluster.containers)
     found = (record for record in records if record.container == program and record.namespace in NAMESPACES)
     return sorted(
@@ -44,16 +44,14 @@ async def running(world: World, program: str) -> list[ContainerRecord]:
 
 
 async def chosen(world: World, program: str, which: int) -> list[ContainerRecord]:
-    """Returns the container number ``which``, counted on round and round, or all; none where none runs."""
+    """Returns the container number ``which``, counted round and round, or all; none where none runs."""
     found = await running(world, program)
     return found if which == ALL or not found else [found[which % len(found)]]
 
 
 async def send(world: World, records: Sequence[ContainerRecord], name: str) -> None:
-    """Sends the signal ``name`` to each; one that has ended meanwhile is left out.
-
-    Raises ``NothingHitError`` where none has got it.
-    """
+    """Sends the signal ``name`` to each container, unless it has ended meanwhile. Raises ``NothingHitError``
+    where all have."""
     reached = 0
     for record in records:
         try:
@@ -103,7 +101,7 @@ class _Pause(Fault, frozen=True, kw_only=True):
         await send(world, await chosen(world, self.program, self.which), "SIGSTOP")
 
     async def heal(self, world: World) -> None:
-        """Wakes every one: who was counted as this one may be another one by now."""
+        """Wakes every container: the number of the paused one may be another's by now."""
         await wake(world, self.program)
 
 
@@ -169,16 +167,14 @@ class DeleteOperator(_DeletePod, frozen=True, kw_only=True, tag="operator.delete
 
 
 class OversleepOperator(_Pause, frozen=True, kw_only=True, tag="operator.oversleep"):
-    """Every operator pauses past its Lease: none may write by what it knew before."""
+    """Every operator pauses past its Lease: afterwards none may write by what it knew before."""
 
     program: ClassVar[str] = OPERATOR
 
 
 class OversleepScheduling(Fault, frozen=True, kw_only=True, tag="scheduling.oversleep"):
-    """kube-scheduler and extender of one control plane pause past both Leases, in the middle of binds.
-
-    The next scheduler asks the next extender; those who wake must not bind any more.
-    """
+    """kube-scheduler and extender of one control plane pause past both Leases, in the middle of binds. The
+    next scheduler asks the next extender; the paused ones must not bind any more when they wake."""
 
     node: str
 
@@ -192,7 +188,7 @@ class OversleepScheduling(Fault, frozen=True, kw_only=True, tag="scheduling.over
             await send(world, here, "SIGSTOP")
 
     async def heal(self, world: World) -> None:
-        """The extender first, as it is the one who must not write: the scheduler ends by itself."""
+        """Wakes the extender first, which must not write; the scheduler ends by itself."""
         for program in (EXTENDER, SCHEDULER):
             await wake(world, program)
             await asyncio.sleep(0.2)
@@ -223,7 +219,7 @@ def draw_oversleep_scheduling(random: Random, _: Known) -> Operation:
 
 
 def past(lease: float, random: Random) -> float:
-    """Returns seconds after which somebody else has the Lease, renewed a moment ago as it may be."""
+    """Returns the seconds after which another process has the Lease, even if it was renewed a moment ago."""
     return round(lease + random.uniform(3, 9), 1)
 
 

@@ -1,4 +1,4 @@
-"""What is said of a node that was away is old: waiting until its kubelet has told what is true now."""
+"""After a node was away, waits until its kubelet has reported again: what is known of it is old."""
 
 import asyncio
 from collections.abc import Iterable, Iterator
@@ -14,7 +14,7 @@ from gpushare_core.text.json_object import Json
 
 NODE_LEASES = "kube-node-lease"
 PATIENCE = 75.0
-"""Seconds: a kubelet that begins while the API server is away tries ever less often."""
+"""Seconds: a kubelet that starts while the API server is away retries with growing delays."""
 INTERVAL = 0.3
 
 
@@ -23,10 +23,8 @@ class NodeStaysAwayError(Exception):
 
 
 async def await_node(world: World, node: str) -> None:
-    """Returns when the kubelet of ``node``, started before, is heard of and its pods are as it says.
-
-    Raises ``NodeStaysAwayError``.
-    """
+    """Returns when the kubelet of ``node``, started before, reports again, and its pods are as it reports
+    them. Raises ``NodeStaysAwayError``."""
     begun, deadline = utc_now(), asyncio.get_running_loop().time() + PATIENCE
     while missing := await _missing(world, node, begun):
         if asyncio.get_running_loop().time() > deadline:
@@ -55,7 +53,7 @@ def is_renewed(lease: Json, since: datetime) -> bool:
 
 
 def outdated(pods: Iterable[Json], alive: set[str]) -> Iterator[str]:
-    """Yields the pods of which the API server says that a container runs, and it does not."""
+    """Yields the pods that run by the API server, and whose containers do not."""
     for pod in pods:
         if any(container not in alive for container in _running(pod)):
             yield f"{pod['metadata']['namespace']}/{pod['metadata']['name']} is said to run"

@@ -1,4 +1,4 @@
-"""Static pods: files in a node's folder of manifests, which no scheduler and no drain sees."""
+"""Static pods: files in a node's manifest folder, which no scheduler sees and no drain evicts."""
 
 import asyncio
 
@@ -6,7 +6,7 @@ from chaos.world import NAMESPACE, World
 
 MANIFESTS = "/etc/kubernetes/manifests"
 PATIENCE = 30.0
-"""Seconds: a kubelet looks for files every second, and pods end after some."""
+"""Seconds: a kubelet looks for files every second, and its pods end some seconds later."""
 INTERVAL = 0.3
 
 

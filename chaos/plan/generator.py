@@ -11,7 +11,7 @@ from chaos.plan.known import Known
 OPERATIONS = (30, 60)
 """In a round, beside its faults."""
 FAULTS = (1, 1, 1, 1, 1, 1, 2, 2, 3, 0)
-"""In a round: usually one, so that what comes of it can be told by kind; none to compare with."""
+"""Faults in a round: usually one, so that its effects are known by kind; sometimes none, to compare with."""
 GAP = 0.12
 """Seconds between two operations at most; bursts have none."""
 
@@ -42,7 +42,7 @@ def _round(random: Random, known: Known, kinds: Sequence[Kind]) -> list[Operatio
 
 
 def _draw(random: Random, known: Known, kinds: Sequence[Kind]) -> Operation | None:
-    """Returns None where nothing is possible that does not touch what is touched already."""
+    """Returns None where every operation would touch what another one already touches."""
     possible = [kind for kind in kinds if kind.possible(known) and known.counts[kind.name] < kind.at_most]
     while possible:
         kind = random.choices(possible, [_weight(kind, known) for kind in possible])[0]
@@ -57,5 +57,5 @@ def _draw(random: Random, known: Known, kinds: Sequence[Kind]) -> Operation | No
 
 
 def _weight(kind: Kind, known: Known) -> float:
-    """A fault that has come up waits for its turn: there are more kinds than a short history has faults."""
+    """A fault that was drawn gets a smaller weight: there are more kinds than a short history has faults."""
     return kind.weight / (1 + known.counts[kind.name]) ** 2 if kind.is_fault else kind.weight

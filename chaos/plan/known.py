@@ -12,11 +12,11 @@ class Known:
     """Changed by every operation that is drawn, in order."""
 
     pods: dict[str, str] = field(default_factory=dict)
-    """Name of each pod that was ordered and not deleted since -> how it was made, for who deletes it."""
+    """Name of each pod that was created and not deleted since -> how, for operations that delete it."""
     owners: dict[str, str] = field(default_factory=dict)
     """Name of each controller -> its kind."""
     policies: dict[str, str] = field(default_factory=dict)
-    """Name of each policy that is in force -> what is special about it, for families that change them."""
+    """Name of each policy in force -> what is special about it, for operations that change it."""
     notes: dict[str, str] = field(default_factory=dict)
     """Of families, by keys that begin with the name of the family."""
     counts: Counter[str] = field(default_factory=Counter)

@@ -68,7 +68,7 @@ class _Claims(msgspec.Struct):
 
 
 def _caller(authorization: str) -> tuple[str, str]:
-    """The API server checks the token; here it only tells who it is that a fault is meant for."""
+    """Which program and node a token names. The API server checks it; here it only selects faults."""
     try:
         payload = authorization.split(".")[1]
         claims = msgspec.json.decode(

@@ -13,18 +13,18 @@ from chaos.proxy.call import Call
 
 
 class Manner(StrEnum):
-    """What happens to a call. Where the API server has carried a call out nevertheless, it is said."""
+    """What happens to a request; also whether the API server carries it out nevertheless."""
 
     REFUSED = "refused"
-    """Nobody listens, and all connections are reset: whoever calls, whatever for."""
+    """Nothing listens, and all connections are reset, whatever the request."""
     RESET = "reset"
     """The connection is reset when the call has come in."""
     SILENT = "silent"
-    """Never answered; an open watch carries nothing. All of them are reset when the fault ends."""
+    """No response; an open watch carries no events. All connections are reset when the fault ends."""
     HUNG = "hung"
-    """As SILENT, and for ever: the client has to give the connection up by itself."""
+    """As SILENT, without end: the client has to give the connection up by itself."""
     SLOW = "slow"
-    """Carried out ``seconds`` late, though the client may have given up, and answered slowly."""
+    """Carried out ``seconds`` late, even if the client has given up, with a slow response."""
     STATUS = "status"
     """Answered with ``status``, not carried out. An open watch goes on."""
     CLOSED = "closed"
@@ -32,7 +32,7 @@ class Manner(StrEnum):
     EXPIRED = "expired"
     """Watches carry an ERROR event with code ``status``, then end."""
     TRUNCATED = "truncated"
-    """Carried out, and the answer ends half-way in good order; a watch ends within an event."""
+    """Carried out; the response ends half-way in good order, and a watch within an event."""
     LOST_ANSWER = "lost-answer"
     """Writes are carried out and the connection reset instead of the answer."""
     TWICE = "twice"
@@ -49,7 +49,7 @@ ONLY_CALLS = frozenset({Manner.STATUS, Manner.LOST_ANSWER, Manner.RESET})
 
 
 RECONNECT_SECONDS = 35.0
-"""The longest backoff of our programs, a list that gets no answer before the next watch, and a bit."""
+"""The longest backoff of our programs, a list without response before the next watch, and some more."""
 
 
 class ApiFault(msgspec.Struct, frozen=True, kw_only=True):
@@ -102,7 +102,7 @@ class _Active:
 
 @dataclass(slots=True)
 class ActiveFaults:
-    """The faults that are on. Of several that match a call the one begun first hits it."""
+    """The active faults. Of several that match a request, the first one hits it."""
 
     changed: Callable[[], None] = lambda: None
     """Called after every change."""
@@ -116,7 +116,7 @@ class ActiveFaults:
         self.changed()
 
     def end(self, number: int) -> int:
-        """Returns how many calls and open watches were hit. A fault that is not on has hit none."""
+        """Returns how many requests and open watches the fault has hit; 0 where it is not active."""
         ended = self._by_id.pop(number, None)
         self.changed()
         return ended.hits if ended else 0
@@ -131,15 +131,13 @@ class ActiveFaults:
         return self._noted(call, found)
 
     def of_stream(self, call: Call) -> ApiFault | None:
-        """Returns the fault that hits a watch which is open already, and counts it."""
+        """Returns the fault that hits an open watch, and counts it."""
         meant = (active for active in self._by_id.values() if active.fault.manner not in ONLY_CALLS)
         return self._noted(call, next((active.fault for active in meant if active.hit(call)), None))
 
     def broken_watches(self) -> list[Call]:
-        """Returns the watches that a fault has broken and nobody has opened again.
-
-        Only those that may still be: who has not tried for ``RECONNECT_SECONDS`` is gone.
-        """
+        """Returns the watches that a fault has broken and that are not open again. A client that has not
+        tried for ``RECONNECT_SECONDS`` is gone, and left out."""
         earliest = self.clock() - RECONNECT_SECONDS
         return [call for call, at in self._broken.items() if at >= earliest]
 

@@ -1,7 +1,7 @@
-"""The proxy as a process of its own in the network of a local cluster's control plane, and its commands.
+"""The proxy as a process in the network of a local cluster's control plane, and its commands.
 
-One line of JSON for each command on its standard input, one for each answer on its standard output. It ends
-with its standard input, and so with whoever started it.
+Standard input has one line of JSON for each command, standard output one for each response. The process ends
+with its standard input, and so with the program that started it.
 """
 
 import asyncio
@@ -55,9 +55,9 @@ class Answer(msgspec.Struct, frozen=True):
     hits: int = 0
     """Calls and open watches that the fault which ended has hit."""
     writes: dict[str, int] = {}
-    """Who wrote what -> how often since it was counted last; the most frequent ones."""
+    """Client and object -> writes since the last count; the most frequent ones."""
     broken_watches: tuple[str, ...] = ()
-    """Of whom and what: those that a fault has broken and that are not open again."""
+    """Watches, by client and path, that a fault has broken and that are not open again."""
 
 
 @dataclass(slots=True)
@@ -104,7 +104,8 @@ class ProxyProcess:
 
 @asynccontextmanager
 async def proxy_process(cluster: LocalCluster, *, log: Path) -> AsyncIterator[ProxyProcess]:
-    """Runs the proxy at the address that pods have of the API. The cluster must have left that free."""
+    """Runs the proxy at the API server's address in the pods' network, which the cluster must have left
+    free."""
     command = cluster.control_plane_command(
         [sys.executable, "-m", "chaos.proxy.process", str(cluster.directory)]
     )
@@ -139,7 +140,7 @@ async def serve(cluster: LocalCluster) -> None:
 
 
 def obey(faults: ActiveFaults, writes: Counter[str], command: Command) -> Answer:
-    """Does what it says. The log tells of faults, for people who look for the cause of something."""
+    """Carries out a command. Faults are logged, for people who look for the cause of something."""
     match command:
         case Begin(number, fault):
             faults.begin(number, fault)

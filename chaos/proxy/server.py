@@ -1,4 +1,4 @@
-"""The proxy: what comes in goes on to the API server, unless a fault hits it."""
+"""The proxy: passes every request on to the API server, unless a fault hits it."""
 
 import asyncio
 import socket
@@ -25,7 +25,8 @@ _PIECES = 8
 
 @dataclass(slots=True)
 class ApiProxy:
-    """Forwards to ``upstream`` with the caller's token, or where it ``logs_in`` with that of ``upstream``."""
+    """Forwards to ``upstream`` with the client's token, or with the token of ``upstream`` where it
+    ``logs_in``."""
 
     upstream: Credentials
     logs_in: bool = False
@@ -99,7 +100,7 @@ class ApiProxy:
         return await self._answer(request, asked, fault, body)
 
     async def _instead(self, fault: ApiFault, request: web.Request) -> web.StreamResponse | None:
-        """Returns what a call is met with that does not reach the API server; None where it does."""
+        """Returns the response to a request that does not reach the API server; None where it does."""
         match fault.manner:
             case Manner.STATUS:
                 return refusal(fault)
@@ -142,7 +143,7 @@ class ApiProxy:
     async def _forward(
         self, request: web.Request, asked: Call, body: bytes, *, delay: float
     ) -> tuple[int, dict[str, str], bytes] | None:
-        """Returns status, headers and content of the answer; None when the API server gave none."""
+        """Returns status, headers and content of the response; None when there was none."""
         await asyncio.sleep(delay)
         try:
             async with self._open(request, body) as answer:
@@ -199,7 +200,7 @@ def refusal(fault: ApiFault) -> web.Response:
 
 
 def given_up(request: web.Request) -> web.StreamResponse:
-    """Resets the caller's connection; returns the answer that it does not get."""
+    """Resets the client's connection; returns a response that the client does not get."""
     reset(request.transport)
     return web.Response()
 

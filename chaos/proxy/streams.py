@@ -77,7 +77,8 @@ class Stream:
         return self.fault is not None and self.fault in self.faults
 
     async def relay(self, content: aiohttp.StreamReader, write: Write) -> bool:
-        """Passes events on until the watch ends. Returns False where its connection is to be reset."""
+        """Passes events on until the watch ends. Returns False where the client's connection is to be
+        reset."""
         async for events in self._wakened(content):
             if not self.is_hit():
                 self.fault = None
@@ -89,8 +90,8 @@ class Stream:
         return True
 
     async def _wakened(self, content: aiohttp.StreamReader) -> AsyncIterator[bytes | None]:
-        """Yields whole events as they come, nothing at the start and whenever faults have changed, and None
-        when the API server has broken off."""
+        """Yields every whole event; empty bytes at the start and when faults have changed; None when the API
+        server has broken off."""
         yield b""
         incoming = aiter(whole_lines(content))
         reading = asyncio.ensure_future(anext(incoming, None))
@@ -114,7 +115,7 @@ class Stream:
             changing.cancel()
 
     async def _end(self, write: Write) -> bool | None:
-        """Returns whether the watch ends in good order or broken; None when it goes on."""
+        """Returns whether the watch ends in good order (True) or broken (False); None when it goes on."""
         match self.fault and self.fault.manner:
             case Manner.CLOSED:
                 return True

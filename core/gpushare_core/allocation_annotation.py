@@ -1,7 +1,7 @@
-"""The annotation that says which card each container of a pod has: the books' durable form.
+"""The annotation that says which card each container of a pod has.
 
-It travels on the Binding object, so node and card become true in one step. Whatever copies a pod copies its
-annotations, too: the pod's UID in it tells an allocation from a copy of another pod's.
+It is part of the Binding object, so that a pod gets node and card in one step. Whoever copies a pod copies
+its annotations, too: the pod's UID in the annotation shows whether it is a copy.
 """
 
 from collections import Counter
@@ -19,12 +19,7 @@ Shares = Mapping[str, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Allocation:
-    """Where a pod's units are.
-
-    ``containers`` names every container that asks for units, ordinary init containers included.
-    ``cards`` is what the pod as a whole holds of each card: ordinary init containers lend their units to
-    the containers after them, so this can be less than the sum over ``containers``.
-    """
+    """Where a pod's units are."""
 
     node: str
     uid: str
@@ -34,26 +29,28 @@ class Allocation:
     unit: str
     """Size of one unit when it was granted, for example ``1Gi``."""
     containers: dict[str, dict[str, int]]
+    """Container that asks for units, ordinary init containers too -> card UUID -> units."""
     resource: ResourceClass = ResourceClass.MEMORY
-    """What the units are of. An annotation that does not say it is from a version that knew only memory."""
+    """Class of the units. An annotation without it is from a version that had only memory."""
     cards: dict[str, int] = field(default_factory=dict)
+    """Card UUID -> units of the whole pod. They may be less than the sum over ``containers``: ordinary init
+    containers lend their units to the containers after them."""
     cpu: str = "0"
     memory: str = "0"
     other_units: dict[str, str] = field(default_factory=dict)
-    """Card UUID -> size of one unit of it, where that is not ``unit``: a pod of several classes has its cards
-    of each."""
+    """Card UUID -> size of one unit, of the cards where that is not ``unit``: a pod may have several
+    classes."""
 
     def unit_of(self, card: str) -> str:
-        """Returns the size of one unit of ``card`` (UUID)."""
         return self.other_units.get(card, self.unit)
 
     def held(self) -> dict[str, int]:
-        """Returns the units that the pod holds of each card."""
+        """Returns card UUID -> units of the whole pod."""
         return dict(self.cards) if self.cards else sum_shares(self.containers)
 
 
 class MalformedAllocationError(ValueError):
-    """An annotation that no program of ours wrote, or wrote for another pod."""
+    """No program of ours wrote this annotation for this pod."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason[:MAX_REASON])
@@ -67,7 +64,7 @@ def sum_shares(containers: Mapping[str, Shares]) -> dict[str, int]:
 
 
 def encode_allocation(allocation: Allocation) -> str:
-    """Returns compact JSON, keys in a fixed order: the admission policies look at how it begins."""
+    """Returns compact JSON with keys in a fixed order: admission policies look at its beginning."""
     written = msgspec.to_builtins(allocation)
     if not allocation.other_units:
         del written["other_units"]
@@ -78,10 +75,10 @@ _DECODER = msgspec.json.Decoder(Allocation)
 
 
 def decode_allocation(text: str, *, uid: str) -> Allocation:
-    """Returns what ``encode_allocation`` was given for the pod with ``uid``.
+    """Returns the allocation of the pod with ``uid``.
 
     Raises:
-        MalformedAllocationError: ``text`` is anything else, an allocation of another pod among it.
+        MalformedAllocationError: ``text`` is something else, or an allocation of another pod.
     """
     try:
         allocation = _DECODER.decode(text)
@@ -98,6 +95,6 @@ def decode_allocation(text: str, *, uid: str) -> Allocation:
 
 
 def _beginning(allocation: Allocation) -> str:
-    """Of two equal keys an admission policy sees the first, a decoder the last: both have to say the same."""
+    """An admission policy sees the first of two equal keys, a decoder the last: the text has to begin so."""
     node, uid = msgspec.json.encode(allocation.node), msgspec.json.encode(allocation.uid)
     return f'{{"node":{node.decode()},"uid":{uid.decode()},'

@@ -1,6 +1,6 @@
-"""What is left of gpushare once the last policy is gone, object by object and file by file.
+"""What is left of gpushare after the last policy, object by object and file by file.
 
-It knows nothing of how things are taken back: whatever bears our marks and is not in ``ALLOWED`` is left.
+Residue is everything with our marks that is not in ``ALLOWED``, however it should have been removed.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -34,14 +34,14 @@ ALLOWED = (
     f"on nodes, the label {EXTERNAL_SCHEDULER_LABEL}, which people set",
     "what people wrote for gpushare: inventories in /etc/gpushare, and log files, which they may still want",
 )
-"""All that may stay, in words for people; docs/audit.md shows it."""
+"""All that may stay, for people; docs/audit.md repeats it."""
 
 KUBELET_SECONDS = 300
-"""For so long a kubelet remembers a device plugin that has gone. Source: ``endpointStopGracePeriod`` of its
-device manager."""
+"""For so long a kubelet keeps the capacity of a device plugin that has gone. Source:
+``endpointStopGracePeriod`` of its device manager."""
 
 KEPT_FILES = ("etc/gpushare/", "var/log/")
-"""Beginnings of paths on a host that are allowed to stay."""
+"""Beginnings of paths on a host that may stay."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -67,8 +67,7 @@ class HostFile:
 
 
 def residue(objects: Iterable[Json], hosts: Mapping[str, Iterable[HostFile]]) -> list[Residue]:
-    """Returns what is left in ``objects`` (whole objects as JSON, with ``kind``) and in the files of
-    ``hosts``, by their names; sorted, and empty when nothing is left."""
+    """``objects``: whole objects as JSON, with ``kind``; ``hosts``: by name. Sorted."""
     of_objects = (left for item in objects for left in _of_object(item))
     of_hosts = (left for host, files in hosts.items() for file in files for left in _of_file(host, file))
     return sorted({*of_objects, *of_hosts})
@@ -116,8 +115,11 @@ def _of_node(item: Json) -> Iterator[str]:
 
 
 def _words_of_dialects(item: Json, name: str) -> Iterator[str]:
-    """They are another system's words, too: ours are those of the dialect that the node's label records, and
-    those of which the API server says that the operator wrote them last."""
+    """Labels and annotations of dialects may be another system's. Ours are
+
+    1. the labels of the dialect that the node's own label names;
+    2. whatever the operator wrote last, by the managed fields.
+    """
     metadata = item["metadata"]
     labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
     dialect = DIALECTS.get(labels.get(DIALECT_LABEL, ""))
@@ -150,8 +152,13 @@ def _taints(item: Json, name: str) -> Iterator[str]:
 
 
 def _capacity(item: Json, name: str) -> Iterator[str]:
-    """A zero of a dialect's name is the kubelet's last word of our plugin; other numbers under it are those
-    of the system whose name it is, unless the operator wrote them, as numbers of cards."""
+    """Yields the resources in the status that are ours:
+
+    1. all with names of our own;
+    2. numbers of cards that the operator wrote;
+    3. zeros with a dialect's name, which the kubelet leaves of our plugin. Other numbers with such a name are
+       of the system whose name it is.
+    """
     status = item.get("status") or {}
     capacity, allocatable = status.get("capacity") or {}, status.get("allocatable") or {}
     shown = {**capacity, **allocatable}
@@ -169,7 +176,7 @@ def _capacity(item: Json, name: str) -> Iterator[str]:
 
 
 def _shown(capacity: str, allocatable: str, resource: str) -> str:
-    """Returns what a node shows, and why it may for a while."""
+    """Returns what a node's status shows, and why it may for a while."""
     minutes = f"{KUBELET_SECONDS // 60} minutes"
     if capacity not in ("0", allocatable):
         return (
@@ -184,7 +191,7 @@ def _shown(capacity: str, allocatable: str, resource: str) -> str:
 
 
 def _of_pod(item: Json) -> Iterator[str]:
-    """Annotations of pods that run are their own."""
+    """Running pods keep their annotations."""
     labels = item["metadata"].get("labels") or {}
     if labels.get(MANAGED_BY_LABEL) == FIELD_MANAGER:
         yield (
@@ -194,7 +201,7 @@ def _of_pod(item: Json) -> Iterator[str]:
 
 
 def _of_made_object(item: Json) -> Iterator[str]:
-    """Of every other kind: what the operator makes for policies says so."""
+    """For every other kind: an object that the operator makes for policies has marks of that."""
     metadata = item.get("metadata") or {}
     labels = metadata.get("labels") or {}
     kind, name = str(item.get("kind", "")).lower(), metadata.get("name", "")
@@ -212,7 +219,7 @@ def _of_made_object(item: Json) -> Iterator[str]:
 
 
 def _is_scheduler(item: Json) -> bool:
-    """What is installed for it is called the same, and stays."""
+    """Other objects with this name belong to the installation, and stay."""
     return item.get("kind") == "Deployment" and item["metadata"].get("name") == DEDICATED_SCHEDULER
 
 
@@ -260,5 +267,5 @@ def _of_file(host: str, file: HostFile) -> Iterator[Residue]:
 
 
 def _is_our_socket(name: str) -> bool:
-    """It has a hidden name until it is served, so a plugin that was killed then leaves that."""
+    """A socket has a hidden name until it is served: a plugin that was killed before leaves that."""
     return name.startswith(".gpushare-") or (name.startswith("gpushare-") and name.endswith(".sock"))

@@ -48,13 +48,13 @@ def parse(arguments: Sequence[str] | None, *, description: str | None) -> argpar
         type=_address,
         action="append",
         metavar="HOST:PORT",
-        help=f"may be given several times, while a port changes (127.0.0.1:{EXTENDER_PORT})",
+        help=f"may be given several times, while the port is being changed (127.0.0.1:{EXTENDER_PORT})",
     )
     parser.add_argument(
         "--health-listen",
         type=_address,
         metavar="HOST:PORT",
-        help="answer /healthz, /readyz and /metrics here, too, in plain HTTP: for who has no certificate",
+        help="serve /healthz, /readyz and /metrics here, too, by plain HTTP without client certificates",
     )
     _add_tls_arguments(parser)
     parser.add_argument("--kubeconfig", type=Path, help="for running outside of a cluster")
@@ -63,20 +63,10 @@ def parse(arguments: Sequence[str] | None, *, description: str | None) -> argpar
         type=int,
         default=MAX_REQUEST // 2**20,
         metavar="MIB",
-        help="more for a kube-scheduler without nodeCacheCapable: 5,000 nodes are about 50 (%(default)s)",
+        help="more for a kube-scheduler without nodeCacheCapable: about 50 for 5,000 nodes (%(default)s)",
     )
     parser.add_argument("--namespace", help="where the Lease is; default: the pod's own")
-    parser.add_argument(
-        "--log-level",
-        choices=[level.value for level in LogLevel],
-        default=LogLevel.INFO.value,
-        help="where no policy says another one",
-    )
-    parser.add_argument(
-        "--log-folder",
-        type=Path,
-        help=f"the log is kept there besides, in {LOG_FILE} and a few earlier files",
-    )
+    _add_log_arguments(parser)
     parser.add_argument("--version", action="version", version=VERSION)
     parsed = parser.parse_args(arguments)
     if (parsed.tls_cert is None) != (parsed.client_ca is None) or (parsed.tls_key and not parsed.tls_cert):
@@ -84,9 +74,23 @@ def parse(arguments: Sequence[str] | None, *, description: str | None) -> argpar
     return parsed
 
 
+def _add_log_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--log-level",
+        choices=[level.value for level in LogLevel],
+        default=LogLevel.INFO.value,
+        help="while no policy sets another one",
+    )
+    parser.add_argument(
+        "--log-folder",
+        type=Path,
+        help=f"keep the log in this folder, too: in {LOG_FILE} and a few earlier files",
+    )
+
+
 def _add_tls_arguments(parser: argparse.ArgumentParser) -> None:
     tls = parser.add_argument_group(
-        "mutual TLS", "The files are waited for and read again when they change; it ends when they are gone."
+        "mutual TLS", "Waits for the files, reads them again when they change, and ends when they are gone."
     )
     tls.add_argument("--tls-cert", type=Path, metavar="PEM", help="the certificate to serve with")
     tls.add_argument("--tls-key", type=Path, metavar="PEM", help="its key, if not in the same file")

@@ -3,7 +3,7 @@
 import asyncio
 import gc
 import logging
-from collections.abc import Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -46,6 +46,7 @@ from gpushare_extender.preempt.scheduler_victims import SchedulerVictims
 from gpushare_extender.transport.listener import PROTOCOLS
 from gpushare_extender.transport.tls import ServerTls
 from gpushare_extender.verbs.health import HealthApi
+from gpushare_extender.verbs.inspection import NOTHING_DIFFERS, Differing
 from gpushare_extender.verbs.metrics import ExtenderMetrics, show_figures
 from gpushare_extender.verbs.server import ExtenderApi
 
@@ -110,22 +111,12 @@ class Extender:
         lease = BindLease(*identified, partial(_read_again, watches), lambda: binder.may_be_binding())
         bound = partial(_note_bound, attempts, pauses)
         binder = Binder(client, ledger, lease.hold, timing, bound=bound, ended=metrics.bind_ended)
-        clock = timing.clock
-        api = ExtenderApi(
-            ledger=ledger,
-            binder=binder,
-            health=_health(watches, registry, options),
-            attempts=attempts,
-            victims=SchedulerVictims(ledger, NodePodReader(client), attempts.preemptors, ending, clock),
-            nominations=Nominations(ledger, NodePodReader(client, NOMINATION_SECONDS), ending, clock),
-            metrics=metrics,
-            called=calls.called,
-            differing=found,
-        )
+        health = _health(watches, registry, options)
+        api = connect_api(binder, health, metrics, attempts, ending, called=calls.called, differing=found)
         show_figures(
             registry,
             ledger,
-            watches=[watch.health for watch in watches],
+            watches=health.watches,
             binds_under_way=lambda: binder.under_way,
             differing=found,
         )
@@ -174,6 +165,31 @@ class Extender:
             await self.lease.release()
         except NotHeldError as error:
             _log.warning("the next extender has to wait until the Lease has expired: %s", error)
+
+
+def connect_api(
+    binder: Binder,
+    health: HealthApi,
+    metrics: ExtenderMetrics,
+    attempts: SchedulingAttempts,
+    ending: EndingPods,
+    *,
+    called: Callable[[int], None] = lambda _: None,
+    differing: Differing = NOTHING_DIFFERS,
+) -> ExtenderApi:
+    """Connects the routes with what handles preemption, for the binder's ledger and API server."""
+    client, ledger, clock = binder.client, binder.ledger, binder.timing.clock
+    return ExtenderApi(
+        ledger=ledger,
+        binder=binder,
+        health=health,
+        attempts=attempts,
+        victims=SchedulerVictims(ledger, NodePodReader(client), attempts.preemptors, ending, clock),
+        nominations=Nominations(ledger, NodePodReader(client, NOMINATION_SECONDS), ending, clock),
+        metrics=metrics,
+        called=called,
+        differing=differing,
+    )
 
 
 def freeze_gc() -> None:

@@ -70,7 +70,7 @@ class UnfinishedError(PartlyFailedError):
 
     def __init__(self, failures: Sequence[Failure], retry_after: float | None) -> None:
         shown = "; ".join(str(failure) for failure in failures[:SHOWN_FAILURES])
-        super().__init__(shown, retry_after, max(asked_to_wait(each.error) for each in failures))
+        super().__init__(shown, retry_after, max(asked_to_wait(failure.error) for failure in failures))
 
 
 @dataclass(slots=True)

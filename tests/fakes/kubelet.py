@@ -100,8 +100,7 @@ class FakeKubelet:
     busy: int = 0
     deaf: bool = False
     aligns: bool = False
-    """When set, the kubelet takes all units that are left without asking which, as with a topology manager.
-   """
+    """Set: it takes all units that are left without asking which, as with a topology manager."""
     forgetful: bool = False
     """Set: units that are held are offered again, as after ``UpdateAllocatedDevices`` at a bad moment."""
     refuse: str = ""

@@ -12,7 +12,7 @@ from tests.simulation.operations import Step, draw
 from tests.simulation.runner import Outcome, failure, fewest, run
 
 HASHES = "PYTHONHASHSEED"
-"""Sets of texts have another order in each process without it, and a seed would not say all."""
+"""Without it sets of texts have another order in each process, and a seed would not determine everything."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -47,14 +47,14 @@ class Change:
 
 @dataclass(slots=True)
 class ApiServer:
-    """Objects are never changed in place: each write makes another one."""
+    """Objects are never changed in place: each write creates another one."""
 
     version: int = 100
     objects: dict[str, dict[Key, Json]] = field(default_factory=dict)
     """By the path of their collection."""
     changes: dict[str, list[Change]] = field(default_factory=dict)
     compacted: int = 0
-    """Changes up to this version are forgotten: watches that begin there must list anew."""
+    """Changes up to this version are gone: watches that resume before it must list again."""
     pods_changed: float = 0.0
     """When any pod changed last."""
     written: asyncio.Event = field(default_factory=asyncio.Event)
@@ -99,7 +99,7 @@ class ApiServer:
         self.wake()
 
     def wake(self) -> None:
-        """Every watch looks again whether there is something new, or its connection is gone."""
+        """Wakes every watch: it looks for changes, and whether its connection is gone."""
         self.written.set()
         self.written = asyncio.Event()
 

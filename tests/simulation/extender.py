@@ -1,4 +1,4 @@
-"""The extender as it is, but for HTTP: kube-scheduler calls it directly."""
+"""The real extender without HTTP: kube-scheduler calls it directly."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine

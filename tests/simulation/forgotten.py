@@ -38,9 +38,9 @@ class Forgotten:
     running: frozenset[Container]
     """Containers that run without its knowledge of their units."""
     ended: frozenset[Container]
-    """Containers that do not run with theirs any more, and were given none again. And ordinary init
-    containers of a pod of which nothing else is left: the auditor does not believe the checkpoint of a pod
-    that PodResources show without units."""
+    """Containers that no longer run with their units and were given none again; and ordinary init containers
+    of a pod of which nothing else is left, because the auditor does not believe the checkpoint of a pod that
+    PodResources show without units."""
     lending: frozenset[Container]
     """All ordinary init containers of these pods."""
 
@@ -89,11 +89,11 @@ def with_forgotten(books: NodeRecords, kubelet: SimulatedKubelet) -> NodeRecords
 
 @dataclass(slots=True)
 class _Renumbered:
-    """The units of one pod, those of each card counted from its first one on: under a name of the pod's own
-    nobody else has them. The kubelet may have given IDs that it forgot to others.
+    """The units of one pod, counted on each card from its first one on. Their names are the pod's own,
+    because the kubelet may have given the forgotten IDs to other pods.
 
-    Ordinary init containers that were admitted once more have units that the others have as well: they lend
-    them, or have ended when those run on with what was forgotten.
+    Ordinary init containers that were admitted again have units that the other containers have as well: they
+    lend them, or they have ended when the others run on with forgotten units.
     """
 
     pod: KnownPod
@@ -142,10 +142,8 @@ def _key(books: NodeRecords, pod: KnownPod) -> PodKey:
 
 
 def unexpected(found: Iterable[Difference], forgotten: Forgotten) -> Iterator[Difference]:
-    """Yields those of ``found``, by the books as they are, that are not of what was forgotten.
-
-    The checkpoint is not believed of a pod that PodResources show without any units.
-    """
+    """Yields the differences in ``found``, by the real books, that do not come from forgotten units. The
+    checkpoint of a pod that PodResources show without units is not believed."""
     for difference in found:
         container = (difference.pod, difference.container)
         is_told = difference.kind is DifferenceKind.FORGOTTEN_UNITS and container in forgotten.running
@@ -176,10 +174,10 @@ def unsaid(found: Iterable[Difference], forgotten: Forgotten, node: str) -> Iter
 def still_different(
     found: Iterable[Difference], forgotten: Forgotten, books: NodeRecords
 ) -> Iterator[Difference]:
-    """Yields those of ``found``, by the books as if nothing were forgotten, that are different by no right.
+    """Yields the unjustified differences in ``found``, by the books as if nothing were forgotten.
 
-    What ordinary init containers had is not in these books: they have ended. Of a static pod that has no
-    mirror the status may have the UID of its former one: nobody else tells it.
+    These books have no units of ordinary init containers, which have ended. For a static pod without mirror
+    the status may have the UID of its former one, because nothing else names it.
     """
     known = {str(pod.key) for pod in (books.pods or {}).values()}
     unnamed = {container for container in forgotten.running if container[0] not in known}

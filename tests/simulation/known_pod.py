@@ -1,4 +1,4 @@
-"""A pod as a simulated kubelet knows it: what its books have of it, and what its containers run with."""
+"""A pod of a simulated kubelet: its entries in the kubelet's books, and what its containers run with."""
 
 from dataclasses import dataclass, field
 
@@ -9,7 +9,7 @@ from gpushare_core.text.json_object import Json
 
 FINISHED = ("Succeeded", "Failed")
 PATIENCE = 4
-"""Refusals in a row after which a container is not waited for any more."""
+"""Refusals in a row after which the simulation does not wait for a container any more."""
 
 
 @dataclass(slots=True)
@@ -21,20 +21,21 @@ class KnownPod:
     held: dict[str, list[Given]] = field(default_factory=dict)
     """Container -> what its books have."""
     seen: dict[str, list[Given]] = field(default_factory=dict)
-    """Container -> what its process was started with: that no checkpoint changes."""
+    """Container -> environment of its process, which no checkpoint changes."""
     is_running: bool = False
     is_half_admitted: bool = False
-    """Whether the kubelet went away in the middle: it gives the other containers theirs when it is back."""
+    """Whether the kubelet stopped during the admission: it gives the other containers their units when it is
+    back."""
     down: set[str] = field(default_factory=set)
     """Containers that have ended and are to start once more."""
     bare: set[str] = field(default_factory=set)
-    """Containers that were started once more without units: before any plugin had registered."""
+    """Containers that were restarted without units, before any plugin had registered."""
     failing: set[str] = field(default_factory=set)
     """Those of ``down`` that could not be started a moment ago."""
     refusals: int = 0
     """How often in a row."""
     is_admitted_again: bool = False
-    """Whether a kubelet that has started admits it once more, for containers that do not run."""
+    """Whether a restarted kubelet admits the pod again, for containers that do not run."""
     ending: bool = False
 
     @property
@@ -46,11 +47,11 @@ class KnownPod:
         return name_of(self.body)
 
     def forgotten(self) -> dict[str, list[Given]]:
-        """Returns container -> what it was given, and runs with, and the kubelet knows nothing of."""
+        """Returns container -> units that it runs with and the kubelet has forgotten."""
         return {name: given for name, given in self.seen.items() if name not in self.held}
 
     def lacking(self) -> set[str]:
-        """Returns the containers that had units, do not run with them any more, and were given none again."""
+        """Returns the containers that had units, no longer run with them, and were given none again."""
         return (self.down | self.bare) - self.held.keys()
 
     @property

@@ -35,12 +35,15 @@ REFUSALS = (NothingFitsError, NothingOfferedError, UnusableUnitsError)
 CALL = 0.002
 """Seconds that a call to a plugin takes."""
 REMOVAL = 0.02
-"""Seconds until it has let go of a pod that was deleted by force: it does not wait for its containers.
-Source: ``HandlePodRemoves`` and ``GetActivePods`` of the kubelet (1.36)."""
+"""Seconds until it gives the units of a pod free that was deleted by force: it does not wait for the
+containers.
+
+Source: ``HandlePodRemoves`` and ``GetActivePods`` of the kubelet (1.36).
+"""
 HEARING = 2.0
-"""Seconds after its start within which it asks the API server for its pods; PodResources answer before."""
+"""Seconds after its start within which it asks the API server for its pods; PodResources respond earlier."""
 SETTLED = 1.0
-"""Seconds after an Allocate in which all books have it that will."""
+"""Seconds after an Allocate until all books have it."""
 SUCCEEDED: Json = {"phase": "Succeeded"}
 RUNNING: Json = {"phase": "Running", "startTime": "2026-11-21T10:00:00Z"}
 
@@ -51,7 +54,7 @@ class RefusedError(Exception):
 
 @dataclass(slots=True)
 class SimulatedKubelet:
-    """What it has on disk, and what its processes see, outlives a restart; the plugins' lists do not."""
+    """Its files and its processes outlive a restart; the plugins' lists do not."""
 
     node: str
     client: KubeClient
@@ -76,14 +79,16 @@ class SimulatedKubelet:
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
     _tasks: dict["asyncio.Task[None]", None] = field(default_factory=dict)
     _over: dict[str, Json] = field(default_factory=dict)
-    """UID -> last status of pods that were refused or have ended, whatever the API server knows by now."""
+    """UID -> last status of pods that were refused or have ended, even those that are deleted."""
     _leaving: dict[str, None] = field(default_factory=dict)
     """Pods that are being deleted from the API server."""
     synced: bool = False
     starts: int = 0
     lent: tuple[str, dict[str, list[str]]] = ("", {})
-    """UID of the pod that it admitted last, and resource -> what ordinary init containers lend still.
-    Source: ``devicesToReuse`` of ``devicemanager.ManagerImpl.Allocate``."""
+    """UID of the pod that it admitted last, and resource -> units that ordinary init containers still lend.
+
+    Source: ``devicesToReuse`` of ``devicemanager.ManagerImpl.Allocate``.
+    """
     shown: dict[str, None] = field(default_factory=dict)
     """Pods that it has heard of since its start: it lists no others. Source: ``GetActivePods``."""
     manifests: Manifests = field(init=False)
@@ -108,7 +113,7 @@ class SimulatedKubelet:
             self._spawn(run())
 
     def _find_static_pods(self) -> None:
-        """It tries those anew that it has refused before, also where their files come back later."""
+        """After a restart the kubelet tries refused pods again, also when their files come back later."""
         for uid in self.mirrors.statuses:
             self._over.pop(uid, None)
         self.mirrors.restart()
@@ -118,7 +123,7 @@ class SimulatedKubelet:
 
     @property
     def refused(self) -> Collection[str]:
-        """UIDs of pods that it does not run, whatever the API server knows by now."""
+        """UIDs of pods that it does not run, whatever the API server has."""
         return self._over
 
     def stop(self) -> None:
@@ -149,14 +154,15 @@ class SimulatedKubelet:
                 del self.pods[pod.uid]
 
     async def until_settled(self) -> None:
-        """Returns when all that it gave can be in some other book, or soon."""
+        """Waits until everything that it gave can be in some other book."""
         for _ in range(50):
             if seconds() - self.gave_at >= SETTLED:
                 return
             await asyncio.sleep(0.1)
 
     def lose_checkpoint(self) -> None:
-        """As when its file is deleted and the kubelet restarts: containers run on, their units are free."""
+        """Loses the checkpoint: its file is deleted, and the kubelet restarts. Containers run on, their units
+        are free."""
         self.stop()
         for pod in self.pods.values():
             pod.held = {}
@@ -196,8 +202,11 @@ class SimulatedKubelet:
             self._report_end_again(body)
 
     def _report_end_again(self, body: Json) -> None:
-        """An earlier status may have come later than the last: the API server shows a pod that runs where
-        none does. Source: ``needsReconcile`` of the kubelet's status manager."""
+        """An earlier status may have arrived after the last one: the API server then shows a running pod that
+        does not run.
+
+        Source: ``needsReconcile`` of the kubelet's status manager.
+        """
         status = self._over.get(body["metadata"]["uid"])
         if status is not None and not is_over(body):
             ended = KnownPod(body, read_request(body["spec"], RESOURCES))
@@ -235,7 +244,7 @@ class SimulatedKubelet:
             await changed.wait()
 
     def _configured(self) -> dict[str, Json]:
-        """Returns the pods that it is to run, by UID, as far as it has heard of them: static pods first."""
+        """Returns the pods that the kubelet has to run and has heard of, by UID: static pods first."""
         of_api = self.bodies if self.synced else {}
         return {**self.manifests.pods, **{uid: body for uid, body in of_api.items() if not is_mirror(body)}}
 
@@ -333,7 +342,7 @@ class SimulatedKubelet:
         return [resource for resource in pod.request.resources if resource.name in self.allocators]
 
     def restart_container(self, uid: str, name: str) -> None:
-        """It has ended by itself, and its kubelet starts it once more."""
+        """The container has ended by itself, and the kubelet starts it again."""
         pod = self.pods.get(uid)
         if pod is not None and pod.is_running and name in pod.seen.keys() | pod.bare:
             pod.seen.pop(name, None)
@@ -471,7 +480,7 @@ class SimulatedKubelet:
             self._spawn(self._finish(pod))
 
     async def _finish(self, pod: KnownPod) -> None:
-        """The API server hears of it when its containers have ended. Source: ``SyncTerminatedPod``."""
+        """The API server is told when the containers have ended. Source: ``SyncTerminatedPod``."""
         await self._end(pod)
         await self._write_status(pod, SUCCEEDED)
 

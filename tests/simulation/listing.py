@@ -1,4 +1,4 @@
-"""What a kubelet and a plugin tell each other: lists of devices, PodResources."""
+"""The messages between kubelet and plugin: lists of devices, PodResources."""
 
 from array import array
 from collections.abc import Mapping, Sequence

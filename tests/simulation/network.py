@@ -1,4 +1,4 @@
-"""What lies between a program and the API server: delays, lost questions, lost and late answers."""
+"""The network between a program and the API server: delays, lost requests, lost and late responses."""
 
 import asyncio
 import random
@@ -18,7 +18,7 @@ from gpushare_core.kube.request import ApiRequest
 CALL = 0.004
 """Seconds of one way, usually."""
 LATE = 3.9
-"""Seconds after which a call acts at the latest: the API server drops what took longer."""
+"""Seconds after which a request is carried out at the latest: the API server drops slower ones."""
 
 
 @dataclass(slots=True)
@@ -28,7 +28,7 @@ class Link:
     dice: random.Random
     is_down: bool = False
     lost: float = 0.0
-    """Which part of the calls gets no answer, though the server may have acted, or may act later."""
+    """Share of the requests without response, which the server may have carried out, or carries out later."""
     slow: float = 1.0
     """How many times longer than usual everything takes."""
     lag: float = 0.02
@@ -72,7 +72,7 @@ class SimulatedClient(KubeClient):
         return answer
 
     async def _lose(self, request: ApiRequest) -> None:
-        """The server acts at once, later, or never; the answer is lost."""
+        """The server carries the request out at once, later, or never; the response is lost."""
         fate = self._link.dice.choice(("acts", "late", "never"))
         if fate == "acts":
             self._act(request)

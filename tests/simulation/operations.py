@@ -25,7 +25,8 @@ DIALECT_NAMES = ("gpushare.io", "tuya.com")
 
 
 def create(world: World, a: int, b: int) -> None:
-    """Where many wait already another one goes in its place: a full cluster changes no more."""
+    """Creates a pod. Where many wait already, one of them is deleted: in a full cluster nothing changes any
+    more."""
     waiting = [pod for pod in world.pods() if not pod["spec"].get("nodeName")]
     if len(waiting) > MAX_WAITING:
         world.force_delete(waiting[0])
@@ -59,7 +60,7 @@ def create_bound(world: World, a: int, b: int) -> None:
 
 
 def create_copy(world: World, a: int, _b: int) -> None:
-    """With all annotations of another pod, as ``kubectl debug --copy-to --keep-annotations``.
+    """A pod with all annotations of another one, as by ``kubectl debug --copy-to --keep-annotations``.
 
     The API server refuses the mirror of a pod that is not bound. Source: ``ValidatePodSpecificAnnotations``.
     """
@@ -79,7 +80,7 @@ def write_file(world: World, a: int, b: int) -> None:
 
 
 def remove_file(world: World, a: int, b: int) -> None:
-    """For good, or for a moment: then it is the same pod that comes back."""
+    """Deletes the file for good, or for a moment: then the same pod comes back."""
     kubelet = _node(world, a).kubelet
     removed = kubelet.manifests.remove(kubelet.manifests.name_of(b % FILES))
     kubelet.notify()
@@ -93,7 +94,8 @@ def remove_file(world: World, a: int, b: int) -> None:
 
 
 def delete_mirror(world: World, a: int, b: int) -> None:
-    """Its kubelet makes another one: at once, or where it was deleted by force within a minute."""
+    """Deletes a mirror; its kubelet creates another one: at once, or within a minute after a deletion by
+    force."""
     mirrors = [pod for pod in world.bound() if is_mirror(pod)]
     if mirrors:
         mirror = mirrors[a % len(mirrors)]
@@ -104,8 +106,8 @@ def delete_mirror(world: World, a: int, b: int) -> None:
 
 
 def forge_mirror(world: World, a: int, b: int) -> None:
-    """A pod's author says that it is the mirror of a pod that runs, or of one that nobody knows, and copies
-    what the other one is annotated with."""
+    """A pod whose author declares it the mirror of a running pod, or of one that does not exist, and copies
+    the annotations of the other one."""
     kubelet = _node(world, a).kubelet
     known = [*kubelet.pods.values()]
     victim = known[b % len(known)] if known else None
@@ -127,7 +129,8 @@ def force_delete(world: World, a: int, _b: int) -> None:
 
 
 def recreate(world: World, a: int, b: int) -> None:
-    """Deleted by force, and another pod of the same name at once; of a mirror its kubelet makes another."""
+    """Deletes a pod by force, and creates another one of the same name at once; for a mirror the kubelet
+    does."""
     if pod := _pod(world, a):
         world.force_delete(pod)
         if is_mirror(pod):
@@ -167,7 +170,7 @@ async def kill_extender(world: World, a: int, b: int) -> None:
 
 
 def fail_over(world: World, a: int, _b: int) -> None:
-    """Another kube-scheduler leads, and asks the extender beside it."""
+    """Another kube-scheduler becomes the leader, and asks the extender beside it."""
     world.scheduler.asks = [*world.extenders][a % 2]
 
 
@@ -191,7 +194,7 @@ def slow_link(world: World, a: int, b: int) -> None:
 
 
 def lag_watches(world: World, a: int, b: int) -> None:
-    """One program sees everything late, pods and GPUShareNodes not equally so."""
+    """One program gets all events late, those of pods and of GPUShareNodes with different delays."""
     link = [*world.links.values()][a % len(world.links)]
     link.lag = (0.5, 2.0, 4.0)[b % 3]
     world.later(_moment(b), link.heal)
@@ -256,7 +259,7 @@ def _given(node: SimulatedNode) -> set[tuple[str, str, str]]:
 
 
 def restart_container(world: World, a: int, b: int) -> None:
-    """It crashes: of one whose units were forgotten the kubelet asks for some once more."""
+    """A container crashes: where its units were forgotten, the kubelet asks for units again."""
     pods = [*_node(world, a).kubelet.pods.values()]
     if pods:
         pod = pods[b % len(pods)]

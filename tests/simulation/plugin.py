@@ -1,4 +1,4 @@
-"""The plugin as it is, but for its sockets: it registers with a simulated kubelet by a call."""
+"""The real plugin without its sockets: it registers with a simulated kubelet by a call."""
 
 import asyncio
 import random
@@ -43,7 +43,7 @@ class Books:
         return replace(read_assigned(answer.SerializeToString(), RESOURCES), kubelet=str(starts))
 
     async def _answers(self, within: float) -> bool:
-        """A kubelet that hangs answers what it was asked when it goes on."""
+        """A kubelet that hangs responds to earlier requests when it goes on."""
         deadline = seconds() + within
         while self.kubelet.silent:
             if seconds() >= deadline:
@@ -62,7 +62,8 @@ class Books:
 
 
 class Registrar:
-    """Stands for a registration and its stream: the kubelet has a list a moment after it was offered."""
+    """Stands for a registration and its stream: the kubelet has a list a moment after the plugin offers
+    it."""
 
     def __init__(
         self, kubelet: SimulatedKubelet, name: str, stream: DeviceStream, allocator: Allocator

@@ -24,19 +24,21 @@ from gpushare_plugin.agent import PERIOD
 AGREE_WITHIN = 5.0
 """Seconds of quiet after which all books agree."""
 SETTLE_WITHIN = 120.0
-"""Seconds after which no pod is on its way any more, once nothing is done to the cluster."""
+"""Seconds after the last operation until no pod is starting or ending."""
 SERVE_WITHIN = PERIOD + 1.0
-"""Seconds after a fault in which every program tries again, and every plugin has looked at its cards."""
+"""Seconds after a fault until every program has tried again, and every plugin has read its cards."""
 TAKEN_BACK_WITHIN = 15.0
-"""Seconds in which a plugin takes back what it has recorded of units that were given out meanwhile, also
-where calls fail: until then the status, alone, says of them that they lie elsewhere.
-See tests/component/audit/test_overtaken_record.py."""
+"""Seconds in which a plugin corrects its record of units that were given to another pod meanwhile, also while
+requests fail: until then the status alone says that they lie elsewhere.
+
+See tests/component/audit/test_overtaken_record.py.
+"""
 LOOKS = 0.25
 """Seconds between two looks whether it is quiet."""
 
 
 class DifferentError(Exception):
-    """The books differ where they must not; the text says what, and after how many steps."""
+    """The books differ where they must agree; the text says what, and after how many steps."""
 
     def __init__(self, message: str, kinds: frozenset[DifferenceKind]) -> None:
         super().__init__(message)
@@ -48,8 +50,8 @@ class NeverQuietError(Exception):
 
 
 def may_be_taken_back(seen: Sequence[Difference]) -> list[Difference]:
-    """Returns what an overtaken record of the plugin's alone may say: that units lie elsewhere than their
-    container was told, and so perhaps that they are of a wrong shape."""
+    """Returns the differences that an overtaken record of the plugin may cause: units that lie elsewhere than
+    the container's environment says, and so perhaps a wrong shape."""
     elsewhere = [difference for difference in seen if difference.kind is DifferenceKind.ENVIRONMENT_DIFFERS]
     containers = {(difference.pod, difference.container) for difference in elsewhere}
     shapes = (difference for difference in seen if difference.kind is DifferenceKind.WRONG_SHAPE)
@@ -65,7 +67,7 @@ class Outcome:
     """Seconds of quiet until all books agreed, each time."""
     virtual_seconds: float = 0.0
     writes: int = 0
-    """What the API server has stored: two runs of one history have as many."""
+    """Version of the API server: equal in two runs of one history."""
 
 
 @dataclass(slots=True)
@@ -78,16 +80,16 @@ class Run:
     outcome: Outcome = field(default_factory=Outcome)
     _before: dict[str, dict[str, tuple[NodeRecords, ...]]] = field(default_factory=dict)
     _static: dict[str, dict[str, KnownPod]] = field(default_factory=dict)
-    """Node -> UID -> the static pod that its kubelet had last under that UID."""
+    """Node -> UID -> latest static pod of that UID."""
     _mirrors: dict[str, dict[str, str]] = field(default_factory=dict)
-    """Node -> UID of every mirror that was seen there -> that of its static pod."""
+    """Node -> UID of every mirror that was seen -> UID of its static pod."""
     _returned: dict[str, set[str]] = field(default_factory=dict)
-    """Node -> static pods that have come back since it was quiet."""
+    """Node -> static pods that came back in quiet."""
     _had_faults: bool = True
     _audited: dict[tuple[str, str, int], tuple[NodeRecords, list[Difference]]] = field(default_factory=dict)
-    """Extender and node -> what was audited last, and what was different there."""
+    """Extender and node -> the books that were audited last, and their differences."""
     _suspects: dict[str, dict[Difference, float]] = field(default_factory=dict)
-    """Node -> what its status says of environments, and since when, while that may be taken back."""
+    """Node -> differences between status and environments, and since when; those that may be corrected."""
 
     async def run(self) -> Outcome:
         world = World(self.mode, self.seed)
@@ -118,7 +120,7 @@ class Run:
         self.audit(world)
 
     def audit(self, world: World) -> None:
-        """Safety: what may not be seen, not even while pods are on their way."""
+        """Checks safety: what must not be seen even while pods start or end."""
         asked = world.scheduler.asks
         before, books = self._before.get(asked), world.books(world.extenders[asked])
         after = {name: self._pictures(world, readings) for name, readings in books.nodes.items()}
@@ -163,12 +165,12 @@ class Run:
         return [difference for difference in found if difference.pod not in self._returned[node]]
 
     def _pictures(self, world: World, books: NodeRecords) -> tuple[NodeRecords, ...]:
-        """Returns the books as they are and, where a kubelet has forgotten units, as if it had not."""
+        """Returns the real books and, where a kubelet has forgotten units, the books as if it had not."""
         known = with_forgotten(books, world.nodes[books.node].kubelet)
         return (books,) if known is books else (books, known)
 
     def _standing(self, node: str, seen: Iterable[Difference] | None = None) -> list[Difference]:
-        """Returns what nobody has taken back in time; ``seen``: None where nothing has changed."""
+        """Returns differences that were not corrected in time; ``seen``: None where nothing has changed."""
         before = self._suspects.get(node, {})
         if seen is not None:
             self._suspects[node] = before = {
@@ -249,8 +251,8 @@ class Run:
 
 
 def counts_lent_units(found: Difference, books: NodeRecords) -> bool:
-    """Whether an extender counts too much on the card of a static pod that has no mirror: no book says which
-    of its containers lend their units to others."""
+    """Whether an extender counts too many units on the card of a static pod without mirror: no book says
+    which of its containers lend their units to others."""
     card = books.share_node.card(found.card) if books.share_node else None
     is_of_extender = found.kind is DifferenceKind.OVER_COUNTED and "by the extender" in found.sentence
     return is_of_extender and any(holder.orphaned for holder in (card.holders if card else ()))

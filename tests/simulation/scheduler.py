@@ -1,4 +1,4 @@
-"""kube-scheduler, as far as an extender sees it: one pod after the other, binds beside each other."""
+"""kube-scheduler, as far as an extender sees it: one pod after the other, with binds in parallel."""
 
 import asyncio
 import random
@@ -32,7 +32,7 @@ class SimulatedScheduler:
     binds: dict[str, "asyncio.Task[None]"] = field(default_factory=dict)
     """By pod UID."""
     refused: dict[str, tuple[int, float]] = field(default_factory=dict)
-    """Pod UID -> how often it was refused in a row, and when it is tried again."""
+    """Pod UID -> refusals in a row, and when it is tried again."""
     _running: "asyncio.Task[None] | None" = None
 
     def start(self) -> None:
@@ -51,7 +51,7 @@ class SimulatedScheduler:
             self._running.result()
 
     def would_try(self, pod: Json) -> bool:
-        """Whether the pod may still be placed: it was not refused by now several times in a row."""
+        """Whether the pod may still be placed: it has not been refused several times in a row."""
         return self.refused.get(pod["metadata"]["uid"], (0, 0.0))[0] < 3
 
     async def _run(self) -> None:

@@ -20,13 +20,13 @@ from gpushare_core.kube.request import ApiRequest
 from gpushare_core.text.json_object import Json
 
 SOURCE = "kubernetes.io/config.source"
-"""Annotation that the kubelet makes: where it has the pod from."""
+"""Annotation by the kubelet: the source of the pod."""
 NAMESPACE = "default"
 SYNC = 60.0
 """Seconds after which at most a kubelet finds that a static pod has no mirror any more: it is told at once of
 one that is to end, or is that of a former pod. Source: ``syncFrequency``."""
 HOUSEKEEPING = 2.0
-"""Seconds after which at most it deletes the mirror of a pod that it does not have."""
+"""Seconds until the kubelet has deleted the mirror of a pod that it does not have."""
 GRACE = 2.0
 """Seconds after which at most the containers of a former pod have ended: until then its mirror stays.
 Source: ``allowStaticPodStart``."""
@@ -84,7 +84,7 @@ class Mirrors:
     manifests: Manifests
     notify: Callable[[], None]
     statuses: dict[str, Json] = field(default_factory=dict)
-    """UID -> status, of static pods that were admitted or refused."""
+    """UID -> status of static pods that were admitted or refused."""
     _made: set[str] = field(default_factory=set)
     """Static pods that have had a mirror since the kubelet was started."""
     _busy: set[str] = field(default_factory=set)
@@ -96,7 +96,7 @@ class Mirrors:
         self._busy.clear()
 
     def due(self, bodies: Mapping[str, Json]) -> Iterator[Coroutine[Any, Any, None]]:
-        """Yields what is to be done where the API server has ``bodies``."""
+        """Yields what the kubelet does about mirrors when the API server has ``bodies``."""
         mirrors = {body["metadata"]["name"]: body for body in bodies.values() if is_mirror(body)}
         for uid, pod in self.manifests.pods.items():
             name = pod["metadata"]["name"]
@@ -167,7 +167,7 @@ class Mirrors:
 
 
 def way_of_mirror(mirror: Json, manifests: Manifests, admitted: Mapping[str, object]) -> Iterator[str]:
-    """Yields why the API server does not show yet what becomes of a static pod."""
+    """Yields reasons why the API server does not show the state of a static pod yet."""
     name = mirror["metadata"]["name"]
     pod = manifests.named(name)
     if pod is None or "deletionTimestamp" in mirror["metadata"]:

@@ -1,4 +1,4 @@
-"""An event loop whose time passes only when nobody has anything to do: a minute of waiting costs nothing."""
+"""An event loop whose time passes only when no task can run: a minute of waiting costs nothing."""
 
 import asyncio
 import selectors
@@ -16,7 +16,7 @@ class NothingWillHappenError(Exception):
 
 
 class _Jump(selectors.SelectSelector):
-    """Nothing comes from outside: instead of waiting it is later at once."""
+    """Instead of waiting for input, of which there is none, the clock jumps ahead."""
 
     now = 0.0
 

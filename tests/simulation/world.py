@@ -1,4 +1,4 @@
-"""A simulated cluster: nodes with kubelets and plugins, extenders, kube-scheduler, and their objects."""
+"""A simulated cluster: nodes with kubelets and plugins, extenders, kube-scheduler, and the API's objects."""
 
 import asyncio
 import random
@@ -57,7 +57,7 @@ class World:
     scheduler: SimulatedScheduler = field(init=False)
     serial: int = 0
     _read: dict[str, tuple[str, PodRecord]] = field(default_factory=dict)
-    """UID -> version and book: most pods are as they were at the last look."""
+    """UID -> version and book: most pods have not changed since the last look."""
     _heals: "list[asyncio.Task[None]]" = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -187,7 +187,7 @@ class World:
         return self.server.put(PODS, {"metadata": metadata, "spec": spec, "status": {"phase": "Pending"}})
 
     def delete_pod(self, pod: Json) -> None:
-        """Gracefully: the API server keeps it until its kubelet has ended it."""
+        """Deletes a pod gracefully: the API server keeps it until the kubelet has ended it."""
         if not pod["spec"].get("nodeName"):
             self.force_delete(pod)
             return
@@ -211,7 +211,7 @@ class World:
     # The books
 
     def recorded(self, node: str) -> set[tuple[str, str, str]]:
-        """Returns the containers that the status has: namespace and name of their pod, and their own."""
+        """Returns the containers in the status, by namespace and name of the pod, and their own name."""
         item = self.server.collection(SHARE_NODES).get(("", node), {"status": {}})
         cards = item["status"].get("cards", [])
         shares = (pod for card in cards for pod in card.get("pods", []))

@@ -1,4 +1,4 @@
-"""Conditions: what holds of an object, since when, and why. Source: ``metav1.Condition``."""
+"""Conditions, before and after they get their times. Source: ``metav1.Condition``."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -56,11 +56,8 @@ def condition_unknown(type_: str, reason: str, message: str = "") -> ConditionSt
 def dated_conditions(
     states: Iterable[ConditionState], *, before: Iterable[Condition], generation: int, now: datetime
 ) -> list[Condition]:
-    """Returns ``states`` with their times, and with messages that are printable.
-
-    The last transition stays what it was in ``before`` where the status did not change, and is ``now``
-    elsewhere.
-    """
+    """Returns ``states`` with printable messages and with the time of their last transition: that of
+    ``before`` where the status is the same, else ``now``."""
     known = {(condition.type, condition.status): condition.last_transition_time for condition in before}
     changed = rfc3339(now)
     return [

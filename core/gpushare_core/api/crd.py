@@ -1,4 +1,4 @@
-"""CustomResourceDefinitions generated from the models: ``python -m gpushare_core.api.crd [--check] FOLDER``.
+"""CustomResourceDefinitions, generated from the models: ``python -m gpushare_core.api.crd [--check] FOLDER``.
 
 Source: structural schemas, apiextensions.k8s.io/v1 (references inlined, no nulls, no titles).
 """
@@ -58,7 +58,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CustomResource:
-    """What a CRD says besides its schema."""
+    """What a CRD has besides its schema."""
 
     model: type[GPUSharePolicy | GPUShareNode]
     kind: str
@@ -133,7 +133,6 @@ CUSTOM_RESOURCES = (POLICY, NODE)
 
 
 def definition(resource: CustomResource) -> Json:
-    """Returns the CustomResourceDefinition as plain JSON."""
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
@@ -169,7 +168,8 @@ def _version(resource: CustomResource) -> Json:
 
 
 def root_schema(resource: CustomResource) -> Json:
-    """Returns the structural schema of the whole object; the API server itself knows ``metadata``."""
+    """Returns the structural schema of the whole object, without that of ``metadata``, which the API server
+    has."""
     schema = struct_schema(resource.model) if issubclass(resource.model, ApiObject) else _policy_schema()
     root = {
         "type": "object",
@@ -235,7 +235,7 @@ def _field(field: inspect.Field, docstring: str | None) -> Json:
 
 
 def _merged(kind: inspect.Type, schema: Json, said: Json) -> Json:
-    """Returns ``schema``, what the type of a field says, with what is said of the field itself: that wins."""
+    """Returns the ``schema`` of a field's type with what the field itself says, which wins."""
     while isinstance(kind, inspect.Metadata):
         kind = kind.type
     if isinstance(kind, inspect.StructType | inspect.EnumType | inspect.UnionType):
@@ -254,17 +254,18 @@ def _description(kind: type) -> Json:
 
 @cache
 def _values(kind: type[Enum]) -> list[str]:
-    """Returns the same list each time: YAML shows it once, and refers to it."""
+    """Returns the same list each time: YAML writes it once, and refers to it."""
     return [str(member) for member in kind]
 
 
 def _field_docstrings(model: type) -> dict[str, str]:
-    """Returns field -> the docstring below it, which Python itself does not keep."""
+    """Returns field -> the docstring below it, which is only in the source: a line for each paragraph."""
     found: dict[str, str] = {}
     for statement, following in pairwise(ast.walk(ast.parse(getsource(model)))):
         match statement, following:
             case ast.AnnAssign(target=ast.Name(id=field)), ast.Expr(value=ast.Constant(value=str(text))):
-                found[field] = cleandoc(text)
+                paragraphs = cleandoc(text).split("\n\n")
+                found[field] = "\n".join(paragraph.replace("\n", " ") for paragraph in paragraphs)
     return found
 
 
@@ -274,7 +275,7 @@ def _policy_schema() -> Json:
 
 
 def _inlined(schema: Json, definitions: Mapping[str, Json]) -> Json:
-    """Returns what pydantic says without references, titles and nulls."""
+    """Returns pydantic's ``schema`` without references, titles and nulls."""
     merged = {key: value for key, value in _target(schema, definitions).items() if key != "title"}
     if "description" in merged:
         merged["description"] = merged["description"].replace("``", "")
@@ -320,7 +321,7 @@ def _not_null(schema: Json) -> Json:
 
 
 def without_defaults(schema: Json) -> Json:
-    """The programs write a status in full; the API server must not invent parts of it."""
+    """Programs write a status as a whole: the API server must not fill in parts of it."""
     changed = {key: value for key, value in schema.items() if key != "default"}
     if "items" in changed:
         changed["items"] = without_defaults(changed["items"])
@@ -332,12 +333,11 @@ def without_defaults(schema: Json) -> Json:
 
 
 def rendered(resource: CustomResource) -> str:
-    """Returns the file's text."""
     return HEADER + yaml.safe_dump(definition(resource), sort_keys=False, width=110)
 
 
 def drifted(folder: Path) -> list[Path]:
-    """Returns the files in ``folder`` that are not what the models say."""
+    """Returns the files in ``folder`` that differ from the models."""
     desired = {folder / resource.file_name: rendered(resource) for resource in CUSTOM_RESOURCES}
     return [path for path, text in desired.items() if not path.is_file() or path.read_text() != text]
 

@@ -1,4 +1,4 @@
-"""The choices that the API offers by name: apart from the models, so that a program may know them without."""
+"""The choices that the API offers by name."""
 
 from enum import StrEnum
 

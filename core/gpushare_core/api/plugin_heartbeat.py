@@ -1,7 +1,7 @@
-"""The Lease by which the plugin of a node makes known that it works, as kubelets do for their nodes.
+"""The Lease by which the plugin of a node shows that it works, as a kubelet does for its node.
 
-The plugin writes it, and the operator judges by its age: a plugin that hangs, or whose node has lost power,
-cannot take back what its GPUShareNode says. It costs less than a status that is written again and again:
+The plugin renews it, and the operator looks at its age: a plugin that hangs, or whose node has lost power,
+cannot take back what its GPUShareNode says. A Lease costs less than writing the status again and again, for
 nobody watches these Leases.
 """
 
@@ -14,10 +14,10 @@ from gpushare_core.text.json_object import Json
 COMPONENT = "plugin-heartbeat"
 """Value of the component label of these Leases."""
 PREFIX = "plugin."
-"""Of their names; no other Lease of ours may be taken for one, whatever a node is called."""
+"""Of their names: whatever a node is called, its Lease has not the name of another one of ours."""
 RENEW_SECONDS = 30.0
 SILENT_SECONDS = 75
-"""Without a renewal a plugin counts as silent after so long: two may fail."""
+"""After which a plugin without a renewal counts as unavailable: two renewals may fail."""
 
 
 def lease_name(node: str) -> str:
@@ -25,7 +25,7 @@ def lease_name(node: str) -> str:
 
 
 def heartbeat_lease(node: str, share_node_uid: str, now: datetime) -> Json:
-    """Returns the Lease renewed. It goes with its GPUShareNode."""
+    """Returns the renewed Lease, which is deleted with its GPUShareNode."""
     owner = {"apiVersion": API_VERSION, "kind": NODE_KIND, "name": node, "uid": share_node_uid}
     return {
         "apiVersion": "coordination.k8s.io/v1",

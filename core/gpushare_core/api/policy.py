@@ -1,4 +1,4 @@
-"""GPUSharePolicy: what the administrator writes and reads. The CRD is generated from these models."""
+"""GPUSharePolicy, which the administrator writes. The CRD is generated from these models."""
 
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -30,15 +30,15 @@ from gpushare_core.placement.quantity import parse_memory
 
 MAX_RULES = 12
 MAX_NAMES = 256
-"""In one rule. With ``MAX_RULES`` the most that the API server's cost estimate for CEL lets pass."""
+"""In one rule. More, with ``MAX_RULES``, exceed the API server's cost estimate for CEL."""
 MAX_NAMES_TOGETHER = 800
-"""In all rules. The most that comparing each with each costs within the API server's limit at run time."""
+"""In all rules: all names are compared with each other within the API server's limit at run time."""
 MAX_CANDIDATES = 10000
-"""More than the nodes of any cluster that Kubernetes supports."""
+"""Kubernetes supports no cluster of so many nodes."""
 LOG_FOLDER_PATTERN = "^/var/log(/[A-Za-z0-9][A-Za-z0-9._-]*)+$"
-"""As in manifests/admission-operator.yaml: nothing else of a node may become a plugin's to write to."""
+"""As in manifests/admission-operator.yaml: a plugin may write to no other folder of a node."""
 MAX_POLICY_NAME = 40
-"""Leaves room for ``gpushare-plugin-`` and what Kubernetes adds in the names of pods."""
+"""Leaves room for ``gpushare-plugin-`` and for what Kubernetes adds to names of pods."""
 
 
 class PolicyModel(BaseModel):
@@ -58,12 +58,12 @@ class PolicyModel(BaseModel):
 
 
 STRUCT = "x-struct"
-"""In the JSON schema of a policy, for ``crd`` alone: the class of a field that is an ``ApiObject``."""
+"""In the JSON schema of a policy: the class of a field that is an ``ApiObject``, for ``crd`` alone."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Struct:
-    """Makes a field of a policy an object of ``kind``: what GPUShareNodes have, too, is written down once."""
+    """Makes a field of a policy an object of ``kind``, as GPUShareNodes have it."""
 
     kind: type[ApiObject]
 
@@ -106,7 +106,7 @@ _LABEL_VALUE = rules(
 NodeName = Annotated[str, Field(min_length=1, max_length=253, json_schema_extra=_NODE_NAME)]
 LabelText = Annotated[str, Field(max_length=317)]
 LabelValue = Annotated[LabelText, Field(json_schema_extra=_LABEL_VALUE)]
-"""For values of expressions, of which there may be many more, the API server finds the rule too costly."""
+"""Not for the many more values of expressions: the API server finds the rule too costly there."""
 
 
 class LabelExpression(PolicyModel):

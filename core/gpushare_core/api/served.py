@@ -1,4 +1,4 @@
-"""What of the API this version serves. The rest is accepted, and a condition says what works instead."""
+"""Which combinations of the API this version serves. For the others a condition says what works instead."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,21 +6,21 @@ from dataclasses import dataclass
 from gpushare_core.api.enums import Backend, Mode
 
 MODES_OF_BACKENDS: Mapping[Backend, frozenset[Mode]] = {Backend.VOLCANO: frozenset({Mode.MEMORY})}
-"""Where a backend does not place pods in every mode: Volcano's scheduler shares the memory of cards only."""
+"""Backends that place pods only in some modes: Volcano's scheduler shares only the memory of cards."""
 
 UNSUPPORTED_MODE = "UnsupportedMode"
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Why something cannot be served as asked, and what to do: a condition's reason and message."""
+    """Reason and message of a condition: why something cannot be served as asked, and what to do."""
 
     reason: str
     message: str
 
 
 def combination_problem(backend: Backend, mode: Mode) -> Problem | None:
-    """Returns why pods of nodes in ``mode`` would not be placed. Every dialect has a name for every mode."""
+    """Returns why pods of nodes in ``mode`` would not be placed; every dialect serves every mode."""
     modes_placed = MODES_OF_BACKENDS.get(backend)
     if modes_placed is None or mode in modes_placed:
         return None

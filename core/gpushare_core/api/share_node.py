@@ -60,11 +60,6 @@ _Number = Annotated[int, Meta(ge=0, le=63)]
 _Xid = Annotated[int, Meta(ge=0, le=65535)]
 
 
-def _described(text: str) -> Meta:
-    """Returns the description of a field in the CRD, where it is longer than a docstring's line."""
-    return Meta(description=text)
-
-
 class SimulatedCards(ApiObject, frozen=True, kw_only=True):
     """Cards that do not exist, for trying the system out and for tests."""
 
@@ -106,10 +101,11 @@ class Devices(ApiObject, frozen=True, kw_only=True):
     )
     """With source Inventory: the file on the node that lists its cards."""
     injection: Injection = Injection.ENVIRONMENT
-    """Environment: variables name a container's cards, as NVIDIA's container runtime reads them; with source
+    """Environment: variables name a container's cards, as NVIDIA's container runtime reads them; with
+    source\n
     Inventory also device nodes and mounts. CDI: the container runtime gets qualified CDI names."""
     cdi_kind: Annotated[str, Meta(max_length=127, extra_json_schema=_CDI_KIND)] = "nvidia.com/gpu"
-    """With injection CDI: vendor and class of the names, which end with the card's UUID. An inventory may
+    """With injection CDI: vendor and class of the names, which end with the card's UUID. An inventory may\n
     name others."""
     health: CardHealth = field(default_factory=CardHealth)
 
@@ -118,7 +114,8 @@ class Measurement(ApiObject, frozen=True, kw_only=True):
     """What is measured of the memory that is in use."""
 
     scope: MeasurementScope = MeasurementScope.CARDS
-    """Off: nothing. Cards: how much of each card is in use. Containers: also by which container, and whether
+    """Off: nothing. Cards: how much of each card is in use. Containers: also by which container, and
+    whether\n
     that is more than it asked for; where a node's cards are NVML's the plugin then runs with hostPID."""
     interval_seconds: Annotated[int, Meta(ge=10, le=3600)] = 30
     """How often the driver is asked."""
@@ -135,19 +132,15 @@ class NodeSpec(ApiObject, frozen=True, kw_only=True):
     preemption: Preemption = Preemption.ENABLED
     candidates: Annotated[
         int | None,
-        _described(
-            "How many of the policy's nodes that a pod fits are offered to kube-scheduler; 0: all of them;"
-            f" left out: {CANDIDATES}."
+        Meta(
+            description="How many of the policy's nodes that a pod fits are offered to kube-scheduler; 0: all"
+            f" of them; left out: {CANDIDATES}."
         ),
     ] = None
     slices_per_card: int | None = None
-    unit_change: Annotated[
-        UnitChange | None,
-        _described(
-            "Whether new pods come while others keep the unit or mode from being applied: not with Drain,"
-            " which is meant where it is left out."
-        ),
-    ] = None
+    unit_change: UnitChange | None = None
+    """Whether new pods come while others keep the unit or mode from being applied: not with Drain, which is
+    meant where it is left out."""
     reserved_memory: _Quantity = "0"
     devices: Devices = field(default_factory=Devices)
     log_level: LogLevel = LogLevel.INFO
@@ -191,13 +184,9 @@ class PodShare(ApiObject, frozen=True, kw_only=True):
     container: Word
     units: int
     used_memory: Amount = "0"
-    orphaned: Annotated[
-        bool,
-        _described(
-            "The API server does not have this pod among those that run: it was deleted by force, or has just"
-            " ended. The kubelet still keeps its units."
-        ),
-    ] = False
+    orphaned: bool = False
+    """The API server does not have this pod among those that run: it was deleted by force, or has just ended.
+    The kubelet still keeps its units."""
 
 
 class CardStatus(ApiObject, frozen=True, kw_only=True):
@@ -207,41 +196,25 @@ class CardStatus(ApiObject, frozen=True, kw_only=True):
     uuid: CardUuid
     model: Annotated[str, bounded(bounds.text(bounds.MODEL))] = ""
     memory: Amount
-    first_unit: Annotated[
-        int | None,
-        _described(
-            "Number of the card's first unit: with memoryUnit and memory it says what every unit ID of the"
-            " card means. The plugin writes it before it offers the units to the kubelet."
-        ),
-    ] = None
+    first_unit: int | None = None
+    """Number of the card's first unit: with memoryUnit and memory it says what every unit ID of the card
+    means. The plugin writes it before it offers the units to the kubelet."""
     units: int
     allocated_units: int = 0
     used_memory: Amount = "0"
     compute_score: int = 0
     numa_node: int = 0
-    link_group: Annotated[
-        int | None,
-        _described(
-            "Cards of the same NUMA node with the same number are linked directly, for example by NVLink."
-            " Absent when unknown."
-        ),
-    ] = None
+    link_group: int | None = None
+    """Cards of the same NUMA node with the same number are linked directly, for example by NVLink. Absent
+    when unknown."""
     health: Health = Health.HEALTHY
     health_reason: Annotated[str, bounded(bounds.text(bounds.HEALTH_REASON))] = ""
-    cordoned: Annotated[
-        bool,
-        _described(
-            "Whether no new pod comes to it, because people said so by the annotation gpushare.io/cordon of"
-            " this object. Pods that have units of it stay."
-        ),
-    ] = False
-    lock: Annotated[
-        Word,
-        _described(
-            "In mode Mixed what the card serves now: Memory, Slices or Exclusive; units are of that. Empty"
-            " while nobody has anything of it: then units are of memory."
-        ),
-    ] = ""
+    cordoned: bool = False
+    """Whether no new pod comes to it, because people said so by the annotation gpushare.io/cordon of this
+    object. Pods that have units of it stay."""
+    lock: Word = ""
+    """In mode Mixed what the card serves now: Memory, Slices or Exclusive; units are of that. Empty while
+    nobody has anything of it: then units are of memory."""
     offers: Annotated[dict[str, int], bounded({"maxProperties": bounds.RESOURCES})] = field(
         default_factory=dict
     )
@@ -280,13 +253,9 @@ class NodeStatus(ApiObject, frozen=True, kw_only=True):
     plugin_version: Word = ""
     memory_unit: Unit = ""
     """The unit in force; differs from spec while UnitChangeBlocked."""
-    dialect: Annotated[
-        Word,
-        _described(
-            "Whose names the units go by; differs from spec while UnitChangeBlocked. The plugin writes it"
-            " before it offers them to the kubelet. Empty: gpushare.io."
-        ),
-    ] = ""
+    dialect: Word = ""
+    """Whose names the units go by; differs from spec while UnitChangeBlocked. The plugin writes it before it
+    offers them to the kubelet. Empty: gpushare.io."""
     summary: Annotated[str, bounded(bounds.text(bounds.SUMMARY))] = ""
     """Allocated/total units of each card, in order of index."""
     card_summaries: Annotated[
@@ -302,13 +271,8 @@ class NodeStatus(ApiObject, frozen=True, kw_only=True):
     )
     """In mode Mixed: of memory, slice and card, what cards offer that are free or serve it."""
     cards: Annotated[list[CardStatus], _BY_UUID] = field(default_factory=list)
-    faults: Annotated[
-        list[CardFault],
-        _BY_UUID,
-        _described(
-            "Of cards that are sick, or were within a day. The plugin goes on from here when it is restarted."
-        ),
-    ] = field(default_factory=list)
+    faults: Annotated[list[CardFault], _BY_UUID] = field(default_factory=list)
+    """Of cards that are sick, or were within a day. The plugin goes on from here when it is restarted."""
 
 
 class GPUShareNode(ApiObject, frozen=True, kw_only=True):

@@ -14,7 +14,7 @@ def micro_time(moment: datetime) -> str:
 
 
 def read_rfc3339(text: str) -> datetime | None:
-    """Returns the moment that ``text`` says, or None where it says none."""
+    """Returns None where ``text`` is no moment with an offset."""
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
@@ -26,5 +26,5 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def unix_nanoseconds(moment: datetime) -> int:
-    """Returns the nanoseconds from 1970 to ``moment``, as Go's ``UnixNano``; whole microseconds."""
+    """As Go's ``UnixNano``, in whole microseconds."""
     return (moment - _EPOCH) // timedelta(microseconds=1) * 1000

@@ -91,6 +91,11 @@ class ShareNodeRecord:
     problem: str = ""
     """Why the object cannot be read; then all other fields are empty."""
 
+    @property
+    def mixed_cards(self) -> tuple[StatusCard, ...]:
+        """Returns the cards of a node in mode Mixed; none of other nodes."""
+        return self.cards if self.unit is not None and len(self.unit.parts) > 1 else ()
+
     def card(self, uuid: str) -> StatusCard | None:
         return next((card for card in self.cards if card.uuid == uuid), None)
 
@@ -209,34 +214,30 @@ class LedgerRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NodeRecords:
-    """All that was read of one node."""
+class HostRecords:
+    """What can be read only on the node itself."""
 
-    node: str
-    share_node: ShareNodeRecord | None = None
-    pods: Mapping[str, PodRecord] | None = None
-    """API server's UID -> pod: all pods that are bound to the node, ended ones too."""
     resources: Sequence[ListedContainer] | None = None
     """PodResources: every container with units of ours of every active pod."""
     checkpoint: Mapping[ContainerKey, StoredContainer] | None = None
     """Its pods have a UID and no name. It may have pods that have ended since it was written."""
     environments: Mapping[ContainerKey, SeenCards | None] | None = None
     """Every running container, by the environment of its process; None where that names no card of ours."""
-    ledger: LedgerRecord | None = None
-    """Empty for a node that the extender does not know."""
     hardware: Mapping[str, int] | None = None
     """Card UUID -> bytes of its memory, by the driver or the inventory. A card that changed while units of it
     were held has the memory that it had when they were granted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HostRecords:
-    """What can be read only on the node itself; fields as in ``NodeRecords``."""
+class NodeRecords(HostRecords):
+    """All that was read of one node."""
 
-    resources: Sequence[ListedContainer] | None = None
-    checkpoint: Mapping[ContainerKey, StoredContainer] | None = None
-    environments: Mapping[ContainerKey, SeenCards | None] | None = None
-    hardware: Mapping[str, int] | None = None
+    node: str
+    share_node: ShareNodeRecord | None = None
+    pods: Mapping[str, PodRecord] | None = None
+    """API server's UID -> pod: all pods that are bound to the node, ended ones too."""
+    ledger: LedgerRecord | None = None
+    """Empty for a node that the extender does not know."""
 
 
 NO_HOST = HostRecords()

@@ -25,10 +25,10 @@ CARD_UNITS = "ALIYUN_COM_GPU_MEM_DEV"
 ASSIGNED = "ALIYUN_COM_GPU_MEM_ASSIGNED"
 ASSUMED_AT = "ALIYUN_COM_GPU_MEM_ASSUME_TIME"
 NO_CARD = "-1"
-"""In place of an index: the plugin found no pod for the container, which then fails and has no card."""
+"""Instead of an index: the plugin found no pod for the container, which then has no card and fails."""
 CONTAINERS = "scheduler.framework.gpushare.allocation"
-"""JSON: container -> card index -> units, which neither extender nor plugin writes. Where it names other
-cards than the index, the index is right: the plugin went by that."""
+"""JSON: container -> card index -> units. Neither Aliyun's extender nor its plugin writes it. Where it
+differs from ``INDEX``, the plugin followed ``INDEX``."""
 
 _CONTAINERS = msgspec.json.Decoder(dict[str, dict[str, int]])
 
@@ -63,7 +63,7 @@ class AliyunCodec(IndexCodec):
         return int(index) if is_number(index) or index == NO_CARD else None
 
     def unit_size(self, variables: Mapping[str, str], _devices: int, /) -> int:
-        """The units are GiB or MiB, and no card has 1024 GiB, or less than that in MiB."""
+        """The units are GiB or MiB: no card has 1024 GiB, and none has less than 1024 MiB."""
         units = variables.get(CARD_UNITS, "")
         if not is_number(units) or not int(units):
             return 0

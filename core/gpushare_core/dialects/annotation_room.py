@@ -1,8 +1,8 @@
-"""How much room a pod's annotations leave for what we write beside them. Pure.
+"""How much room a pod's annotations leave for ours. Pure.
 
-Kubernetes allows 256 KiB of annotations, in bytes of keys and values together. A Binding is not checked
-against that, and every later write to the pod is: one that was bound with more can be neither reported on nor
-ended. So whoever writes to a pod looks first. Source: ``TotalAnnotationSizeLimitB`` of apimachinery.
+Kubernetes allows 256 KiB of annotations on a pod, keys and values together. It does not check a Binding
+against that, but every later write to the pod: the status of a pod that was bound with more can never change
+again. So whoever writes to a pod looks first. Source: ``TotalAnnotationSizeLimitB`` of apimachinery.
 """
 
 from collections.abc import Mapping
@@ -13,18 +13,18 @@ from gpushare_core.placement.requests import PodRequest, ResourceClass, Resource
 MAX_BYTES = 256 * 1024
 """Of all annotations of a pod."""
 ROOM_BYTES = 64 * 1024
-"""Of these, kept free for ours: admission refuses pods that bring more than the rest."""
+"""Of these, kept free for our annotations: admission refuses pods that bring more than the rest."""
 MAX_CONTAINERS = 128
-"""That may ask for our resources: with one card each they need a third of ``ROOM_BYTES`` at most."""
+"""Of a pod that may ask for our resources: with one card each they need a third of ``ROOM_BYTES``."""
 MAX_ANNOTATIONS = 1024
-"""Of a pod that asks for our resources: for the sum of more than that admission would take too long."""
+"""Of a pod that asks for our resources: admission would take too long to sum up more."""
 
 MAX_CARDS = 64
 """Of one node: an inventory lists no more."""
 _CONTAINER_BYTES = 63 + len('"":{},')
 """A container's name is a DNS label."""
 _SHARE_BYTES = 63 + len('"":1000000,')
-"""A card, by the longest name that an inventory may give it, and units of it."""
+"""A card, with the longest name that an inventory may give it, and units of it."""
 _UNIT_BYTES = 63 + len('"":"",') + 20
 """A card of another unit than the first one, and that unit."""
 _FIXED_BYTES = 2048
@@ -37,20 +37,18 @@ def size_of(annotations: Mapping[str, str]) -> int:
 
 
 def size_beside_ours(annotations: Mapping[str, str]) -> int:
-    """Returns the bytes of all but our own annotation, which a Binding writes anew: of a copied pod, too."""
+    """Returns the bytes of all but our own annotation, which a Binding replaces, even on a copied pod."""
     own = Dialect.allocation_annotation
     return size_of({key: text for key, text in annotations.items() if key != own})
 
 
 def worst_size(request: PodRequest) -> int:
-    """Returns the most bytes that a Binding's annotations take for a pod with ``request``, whatever node it
-    goes to. Kept free beside it is what a plugin adds once the pod has its units."""
+    """Returns the most bytes that the annotations of a Binding take on any node, and those that the plugin
+    adds once the pod has its units."""
     containers = sum(len(asked.containers) for asked in request.resources)
-    cards = sum(_most_cards(asked, asked.total) for asked in request.resources)
+    cards = sum(_max_cards(asked, asked.total) for asked in request.resources)
     shares = sum(
-        _most_cards(asked, container)
-        for asked in request.resources
-        for container in asked.containers.values()
+        _max_cards(asked, container) for asked in request.resources for container in asked.containers.values()
     )
     other_units = cards if len(request.resources) > 1 else 0
     return (
@@ -61,14 +59,14 @@ def worst_size(request: PodRequest) -> int:
     )
 
 
-def _most_cards(asked: ResourceRequest, amount: int) -> int:
+def _max_cards(asked: ResourceRequest, amount: int) -> int:
     """Returns on how many cards ``amount`` may lie."""
     return 1 if asked.resource is ResourceClass.MEMORY else min(amount, MAX_CARDS)
 
 
 def lack_of_room(present: int, needed: int) -> str:
-    """Returns for people why ``needed`` bytes do not fit a pod beside annotations of ``present``; empty where
-    they do."""
+    """Returns why ``needed`` bytes do not fit a pod with annotations of ``present`` bytes; empty if they
+    fit."""
     if present + needed <= MAX_BYTES:
         return ""
     fewer = ", or ask for cards in fewer containers" if needed > ROOM_BYTES else ""

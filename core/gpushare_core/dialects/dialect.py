@@ -1,4 +1,4 @@
-"""How one system of GPU sharing names things."""
+"""The names of one system of GPU sharing."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -11,48 +11,49 @@ from gpushare_core.placement.quantity import MIB
 from gpushare_core.placement.requests import ResourceClass
 
 CARD_VARIABLE = "GPUSHARE_CARD"
-"""In the environment of every container, whichever the dialect: the UUIDs of its cards."""
+"""In the environment of every container in every dialect: the UUIDs of its cards."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dialect:
     """The names that workloads, nodes and tools of one system see.
 
-    What every dialect has alike, because our books rest on it, are class variables.
+    Class variables are the same in every dialect, because our programs rest on them.
     """
 
     name: str
     memory_resource: str = "gpushare.io/memory"
-    """Of units of memory. A dialect without a name of its own for a class uses ours."""
+    """Of units of memory. A dialect without a name for a class uses ours."""
     slice_resource: str = "gpushare.io/slice"
     card_resource: str = "gpushare.io/card"
     count_resource: str = ""
-    """What people look at for the number of cards of a node, in its capacity; empty where there is none."""
+    """Shows the number of cards in a node's capacity; empty where the system has none."""
     ignored_resources: tuple[str, ...] = ()
-    """Pods may ask for these, and they limit nothing: no node offers them."""
+    """Pods may ask for these, without effect: no node offers them."""
     shared_resources: tuple[str, ...] = ()
-    """Of the names above those that others' plugins offer as well: ours only on nodes with this dialect."""
+    """Those of the names above that others' plugins offer as well: ours only on nodes with this dialect."""
     node_labels: Mapping[str, str] = field(default_factory=dict)
-    """Of every node that shares: the system's tools and pods select it by them."""
+    """Of every node that shares: the system's tools and pods select nodes by them."""
     closed_cards_annotation: str = ""
-    """On nodes: indices of cards to which the system's scheduler brings no pod; empty where it has none."""
+    """On nodes: indices of cards that get no pods from the system's scheduler; empty where it has none."""
     inspect_path: str = ""
-    """Where the extender serves the books of the dialect's nodes; empty where the system serves none."""
+    """Where the extender serves the allocation of the dialect's nodes; empty where the system has no such
+    path."""
     version_path: str = ""
-    """Where the extender tells its version as plain text."""
+    """Where the extender serves its version as plain text."""
     codec: Codec = field(default_factory=Codec)
     card_variables: tuple[str, ...] = (NVIDIA_VARIABLE, CARD_VARIABLE)
-    """Environment variables of a container that get the cards' UUIDs."""
+    """Environment variables of a container with the cards' UUIDs."""
 
     allocation_annotation: ClassVar[str] = "gpushare.io/allocation"
     index_variable: ClassVar[str] = "GPUSHARE_CARD_INDEX"
     unit_variable: ClassVar[str] = "GPUSHARE_UNIT"
-    """Gets what one unit is, as annotations write it: the kubelet keeps that for us."""
+    """What one unit is, as annotations write it. The kubelet's checkpoint keeps it."""
     units_variable: ClassVar[str] = "GPUSHARE_UNITS"
     memory_variable: ClassVar[str] = "GPUSHARE_MEMORY_MIB"
-    """Gets the container's share in MiB."""
+    """The container's share in MiB."""
     card_memory_variable: ClassVar[str] = "GPUSHARE_CARD_MEMORY_MIB"
-    """Gets the card's whole memory in MiB."""
+    """The card's whole memory in MiB."""
 
     @property
     def resources(self) -> dict[str, ResourceClass]:
@@ -64,21 +65,21 @@ class Dialect:
         }
 
     def resource_name(self, resource: ResourceClass) -> str:
-        """Returns the name of the extended resource that stands for the class."""
         return next(name for name, served in self.resources.items() if served is resource)
 
     def counts(self, registered: Collection[ResourceClass]) -> tuple[str, ...]:
-        """Returns the names that a node's capacity shows the number of its cards under.
+        """Returns the names under which a node's capacity shows the number of its cards.
 
-        ``registered``: the classes that the node offers through the kubelet, whose names are the kubelet's.
+        ``registered``: classes that the node offers through the kubelet, which alone writes under their
+        names.
         """
         taken = {self.resource_name(resource) for resource in registered}
         return (self.count_resource,) if self.count_resource and self.count_resource not in taken else ()
 
     def environment(self, grant: ContainerGrant) -> dict[str, str]:
-        """Returns all variables of a container; what concerns a card is a list, in the order of ``grant``.
+        """Returns all variables of a container; values of cards are lists, in the order of ``grant``.
 
-        Cards that the runtime is to show go by UUID: an index means another card when one is missing.
+        Cards are named by UUID: an index means another card when a card is missing.
         """
         return {**self.codec.variables(grant), **self._own_variables(grant)}
 
@@ -102,4 +103,4 @@ OWN_VARIABLES = (
     Dialect.memory_variable,
     Dialect.card_memory_variable,
 )
-"""What every container with units is told, whichever the dialect."""
+"""In every container with units, in every dialect."""

@@ -1,4 +1,4 @@
-"""Our own dialect. Its annotation and variables are those that every dialect has."""
+"""Our own dialect: the annotation and variables that every dialect has, and no more."""
 
 from gpushare_core.dialects.dialect import Dialect
 

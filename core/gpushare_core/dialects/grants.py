@@ -1,4 +1,4 @@
-"""What a container is given of cards, as codecs put it into words."""
+"""What a container gets of cards, for codecs to write down."""
 
 from dataclasses import dataclass
 
@@ -7,8 +7,6 @@ from gpushare_core.placement.requests import ResourceClass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CardGrant:
-    """What one container has of one card."""
-
     uuid: str
     index: int
     units: int
@@ -22,13 +20,11 @@ class CardGrant:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContainerGrant:
-    """What one container has."""
-
     resource: ResourceClass
     cards: tuple[CardGrant, ...]
     """In the order of their units."""
     pod_units: int
-    """What the whole pod asks for; where the pod is not known, what this container has."""
+    """Of the whole pod's request; where the pod is unknown, of this container."""
     unit: str
     """What one unit is, as annotations write it."""
 
@@ -39,7 +35,7 @@ class ContainerGrant:
 
 @dataclass(frozen=True, slots=True)
 class CardPlace:
-    """What people and other systems know a card by, and how large it is."""
+    """How people and other systems name a card, and its size."""
 
     index: int
     units: int

@@ -1,17 +1,15 @@
-"""What the extender's books say of nodes, for a dialect to put into the JSON that its tools read."""
+"""Nodes by the extender's ledger, for a dialect to put into the JSON that its tools read."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InspectedPod:
-    """What one pod has of one card."""
-
     namespace: str
     name: str
     uid: str
     created: str
-    """RFC 3339; empty where it is not known."""
+    """RFC 3339; empty if unknown."""
     units: int
 
 

@@ -1,4 +1,4 @@
-"""What a pod of a replaced system has, as that system wrote it down."""
+"""The cards of a pod of a replaced system, by that system's annotations."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ CardName: TypeAlias = str | int
 
 
 class MalformedAnnotationsError(ValueError):
-    """Annotations that the system would not have written; the text says which."""
+    """Annotations that the system would not have written."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason[:MAX_REASON])
@@ -20,20 +20,20 @@ class MalformedAnnotationsError(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LegacyAllocation:
-    """The cards of one pod, by their indexes. Nobody protected what they say."""
+    """The cards of one pod. Nothing protected these annotations: any author may have written them."""
 
     cards: Mapping[int, int | None]
-    """Index -> units, None where only the request of the pod says how many."""
+    """Index -> units; None where only the pod's request has the number."""
     containers: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
-    """Container -> index -> units, where the system says it; it may be empty."""
+    """Container -> index -> units, where the system writes that."""
     assigned: bool = False
-    """Whether the system's plugin has given them to the pod."""
+    """Whether the system's plugin has given the cards to the pod."""
 
     def shares(self, total: int) -> dict[int, int]:
-        """Returns index -> units of a pod that asks for ``total``, which are these together.
+        """Returns index -> units, ``total`` together: the pod's request.
 
-        The kubelet gives a pod what it asks for: the annotations tell only where that is. What they do not
-        place is on the first of their cards.
+        The kubelet gives a pod what it asks for, and the annotations say only on which cards. Units that they
+        do not place are on their first card.
         """
         if not self.cards:
             return {}
@@ -47,11 +47,7 @@ class LegacyAllocation:
 
 
 def read_number(annotations: Mapping[str, str], key: str) -> int:
-    """Returns the decimal number under ``key``.
-
-    Raises:
-        MalformedAnnotationsError: it is missing, or no number from 0 up.
-    """
+    """Raises ``MalformedAnnotationsError`` where the annotation is missing, or no number from 0 up."""
     text = annotations.get(key, "")
     if not is_number(text):
         raise MalformedAnnotationsError(f"{key} is {text!r}, not a number")

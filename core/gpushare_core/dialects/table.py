@@ -18,15 +18,15 @@ DIALECTS: Mapping[str, Dialect] = {
 RESOURCES: Mapping[str, ResourceClass] = {
     name: resource for dialect in DIALECTS.values() for name, resource in dialect.resources.items()
 }
-"""Name of an extended resource of any dialect -> the class that it stands for."""
+"""Name of an extended resource of any dialect -> its class."""
 
 SHARED_RESOURCES = frozenset(name for dialect in DIALECTS.values() for name in dialect.shared_resources)
-"""Names of ``RESOURCES`` that others' plugins offer as well: ours only on nodes whose dialect has them."""
+"""Those that others' plugins offer as well: ours only on nodes whose dialect has them."""
 
 ASKED_RESOURCES = RESOURCES.keys() | {
     name for dialect in DIALECTS.values() for name in dialect.ignored_resources
 }
-"""For a pod with one of these a scheduler may be told to ask the extender, and to leave the bind to it."""
+"""A scheduler asks the extender about pods with one of these, and leaves the bind to it."""
 
 ANNOTATION_KEYS: tuple[str, ...] = tuple(
     dict.fromkeys(
@@ -36,4 +36,4 @@ ANNOTATION_KEYS: tuple[str, ...] = tuple(
         )
     )
 )
-"""Every annotation of pods that only our programs may set."""
+"""All annotations of pods that only our programs may set."""

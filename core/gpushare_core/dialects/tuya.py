@@ -1,6 +1,6 @@
-"""Tuya's: whole cards, halves and memory beside each other. Its documents name resources only.
+"""Tuya's dialect: whole cards, halves and memory beside each other.
 
-No annotation, label or ID of its plugin is published, so its running pods are not recognised.
+Its documents name only resources, no annotation, label or device ID: its running pods are not recognised.
 """
 
 from gpushare_core.dialects.dialect import Dialect

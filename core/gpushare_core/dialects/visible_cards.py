@@ -8,14 +8,14 @@ manifests/admission-pods.yaml repeats what is here; a test compares the two.
 
 NVIDIA_VARIABLE = "NVIDIA_VISIBLE_DEVICES"
 NO_CARDS = frozenset({"", "void", "none"})
-"""With one of these in ``NVIDIA_VARIABLE`` the runtime shows no card. Source: NVIDIA's container toolkit.
+"""Values of ``NVIDIA_VARIABLE`` with which the runtime shows no card. Source: NVIDIA's container toolkit.
 
-Of other vendors' runtimes no document says what they make of these values.
+No document says what other vendors' runtimes do with these values.
 """
 RUNTIME_SUFFIX = "_VISIBLE_DEVICES"
 """Ends the names that runtimes read: those of AMD, ASCEND, ENFLAME, HABANA, METAX, MTHREADS and others."""
 RUNTIME_VARIABLES = frozenset({"DOCKER_RESOURCE_GPU"})
-"""Names of another shape that runtimes read. This one is ``swarm-resource`` of NVIDIA's configuration."""
+"""Other names that runtimes read: ``swarm-resource`` of NVIDIA's configuration."""
 APPLICATION_VARIABLES = frozenset(
     {
         "ASCEND_RT_VISIBLE_DEVICES",
@@ -45,11 +45,11 @@ APPLICATION_VARIABLES = frozenset(
 
 
 def is_runtime_variable(name: str) -> bool:
-    """Whether a container runtime may read the variable ``name`` and show a container the cards in it."""
+    """Whether a container runtime may read the variable, and show a container the cards in it."""
     has_suffix = name.endswith(RUNTIME_SUFFIX) and name not in APPLICATION_VARIABLES
     return has_suffix or name in RUNTIME_VARIABLES
 
 
 def hides_cards(name: str, value: str) -> bool:
-    """Whether a container with this variable sees no card by it."""
+    """Whether a runtime shows no card because of this variable."""
     return name == NVIDIA_VARIABLE and value in NO_CARDS

@@ -1,4 +1,4 @@
-"""Volcano's gpu-memory and gpu-number: the scheduler says the cards' indexes, the pod's request how much.
+"""Volcano's gpu-memory and gpu-number: annotations have the cards' indexes, the pod's request the amount.
 
 Source: volcano-sh/devices ``pkg/plugin/nvidia`` and volcano's plugin ``deviceshare``.
 """
@@ -67,7 +67,7 @@ class VolcanoCodec(Codec):
         return int(index) if index and is_number(index) else None
 
     def stored_card(self, variables: Mapping[str, str], _device_nodes: Collection[str], /) -> int | None:
-        """Of shared cards: whole ones are named by the IDs that the container has."""
+        """Of a shared card: a whole card is named by the container's device IDs."""
         index = variables.get(VISIBLE, "")
         return int(index) if ALLOCATED in variables and is_number(index) else None
 

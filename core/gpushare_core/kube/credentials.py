@@ -158,7 +158,7 @@ def _parsed(text: str) -> Any:
     from gpushare_core.text import yaml_edit
 
     try:
-        return yaml_edit.first_document(text, longest=MAX_KUBECONFIG)
+        return yaml_edit.first_document(text, max_characters=MAX_KUBECONFIG)
     except yaml_edit.YamlEditError as error:
         raise ValueError(str(error)) from error
 

@@ -6,8 +6,8 @@ Json: TypeAlias = dict[str, Any]
 """Field name -> plain JSON value."""
 
 MAX_REASON = 300
-"""Characters of a reason that has what somebody else wrote in it: that may be a quarter of a megabyte."""
+"""Characters of a reason that quotes what somebody else wrote: that may be a quarter of a megabyte."""
 
 UNREADABLE_JSON = (ValueError, RecursionError)
-"""What ``msgspec`` and ``json`` raise for bytes that are no JSON, or not of the shape that was asked for;
-their own errors and ``UnicodeError`` are of the first kind."""
+"""Raised by ``msgspec`` and ``json`` for bytes that are no JSON, or JSON of another shape. Their own errors,
+and ``UnicodeError``, are ``ValueError``."""

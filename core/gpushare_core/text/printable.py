@@ -1,11 +1,11 @@
-"""Text that leaves for people: it moves no cursor, begins no line and reads in one direction."""
+"""Text for people: it moves no cursor, begins no line and reads in one direction."""
 
 import re
 
 MESSAGE_BYTES = 32 * 1024
 """Of a condition's message. Source: ``metav1.Condition``."""
 REFUSAL_BYTES = 1024
-"""Of why a call is refused: gRPC carries it in a header, and the kubelet puts it into the status of a pod."""
+"""Of the reason of a refusal: gRPC has it in a header, and the kubelet puts it into the status of a pod."""
 CUT = "..."
 
 _HIDDEN = re.compile(
@@ -18,10 +18,10 @@ _HALF_AN_ESCAPE = re.compile(r"\\(u[0-9a-f]{0,3})?$")
 
 
 def printable(text: str, *, max_bytes: int | None = None) -> str:
-    """Returns ``text`` with each character that a terminal obeys, or that hides others, as ``\\u001b``.
+    """Returns ``text`` with characters that control a terminal, or hide others, written as ``\\u001b``.
 
-    Of text that takes more than ``max_bytes`` in UTF-8 the end is left out, which ``CUT`` shows. What was
-    made printable before stays as it is, and so does JSON: its strings say the same in either form.
+    1. Text of more than ``max_bytes`` in UTF-8 is cut, and ends with ``CUT``.
+    2. Printable text stays as it is. JSON stays the same JSON: its strings mean the same in either form.
     """
     shown = text if text.isprintable() else _HIDDEN.sub(_escaped, text)
     if max_bytes is None or len(shown) * 4 <= max_bytes:
@@ -34,7 +34,7 @@ def printable(text: str, *, max_bytes: int | None = None) -> str:
 
 
 def printable_lines(text: str) -> str:
-    """Returns ``text`` with its line feeds, for text whose lines the program itself has made."""
+    """As ``printable``, with line feeds: for text whose lines the program itself has made."""
     return "\n".join(map(printable, text.split("\n")))
 
 

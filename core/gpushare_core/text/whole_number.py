@@ -1,13 +1,13 @@
 """Whole numbers in texts that others wrote.
 
-Python's own reader takes the digits of other scripts, too, and fails at thousands of them.
+``int`` accepts digits of other scripts, too, and fails for thousands of digits.
 """
 
 MAX_DIGITS = 18
 """Of a number that 64 bits hold."""
 MAX_VERSION_DIGITS = 1000
-"""Of a resourceVersion. The API gives it no bound (KEP-5504), and servers without etcd count in nanoseconds
-since 1970: 19 digits."""
+"""Of a resourceVersion. The API sets no bound (KEP-5504); servers without etcd count nanoseconds since 1970:
+19 digits."""
 
 
 def is_number(text: str) -> bool:
@@ -16,12 +16,12 @@ def is_number(text: str) -> bool:
 
 
 def whole_number(text: str) -> int:
-    """Returns the number that ``text`` is, 0 where it is none."""
+    """Returns 0 where ``text`` is no number."""
     return int(text) if is_number(text) else 0
 
 
 def version_number(text: str) -> int:
-    """Returns the resourceVersion ``text`` as a number: the greater of two is newer. 0 where it is none.
+    """Returns a resourceVersion as a number, the greater of two is newer; 0 where ``text`` is none.
 
     Source: KEP-5504.
     """

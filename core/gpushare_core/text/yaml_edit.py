@@ -1,10 +1,10 @@
-"""Edits of a YAML or JSON text by splicing: every byte that was not asked for stays as it is.
+"""Edits of a YAML or JSON text that leave every other byte as it is.
 
-The text is parsed only to learn where things are. Positions go stale with each change, so every
-function takes a text and returns a text; files of this kind have a few kilobytes.
+The text is parsed only to find positions, which change with each edit. So every function takes a text and
+returns a text; files of this kind have a few kilobytes.
 
-Whoever may write such a text must not be able to keep a process busy with it: what is long, or becomes long
-when its aliases are written out, is refused before anything is made of it.
+Nobody may keep a process busy with such a text: a text that is long, or becomes long when its aliases are
+written out, is refused before it is constructed.
 """
 
 import json
@@ -20,7 +20,7 @@ YamlPath = tuple[str | int, ...]
 """Keys and indices from the first document's root, such as ``("spec", "containers", 0)``."""
 
 MAX_CHARACTERS = 128 * 1024
-"""Of a text: a long configuration of a scheduler has a fifth of that."""
+"""Of a text: a long configuration of a scheduler has a fifth of it."""
 MAX_VALUES = 50_000
 """Of all documents together, with every alias written out."""
 UNREADABLE_YAML = (
@@ -32,54 +32,51 @@ UNREADABLE_YAML = (
     OverflowError,
     RecursionError,
 )
-"""What PyYAML raises for a text that is no YAML, or whose tags do not fit the values they stand before."""
+"""Raised by PyYAML for a text that is no YAML, or has tags that do not fit their values."""
 
 _PLAIN = re.compile(r"[\w./+=@-]+")
 _BLOCK_SCALAR = ("|", ">")
 
 
 class YamlEditError(Exception):
-    """The text cannot be parsed, or not be changed without touching something else."""
+    """The text cannot be parsed, or cannot be edited without touching something else."""
 
 
 class TooLongError(YamlEditError):
-    """The text is longer than what is read of any."""
+    """The text is longer than the limit."""
 
 
 @dataclass(frozen=True)
 class _Line:
-    """Where the line that holds a position begins, and what stands on it before that position."""
+    """The line of a position: its start, and the text before the position."""
 
     start: int
     before: str
 
 
-def documents(text: str, *, longest: int = MAX_CHARACTERS) -> list[Any]:
-    """Returns all documents, parsed. Raises YamlEditError for what is not YAML, or too much of it.
-
-    ``longest``: in characters.
-    """
-    readable = _parseable(text, longest=longest)
+def documents(text: str, *, max_characters: int = MAX_CHARACTERS) -> list[Any]:
+    """Returns all documents, parsed. Raises ``YamlEditError`` for a text that is no YAML, or too long."""
+    readable = _parseable(text, max_characters=max_characters)
     try:
         return list(_constructed(yaml.SafeLoader(readable)))
     except UNREADABLE_YAML as error:
         raise YamlEditError(f"not valid YAML: {_one_line(error)}") from error
 
 
-def first_document(text: str, *, longest: int = MAX_CHARACTERS) -> Any:
-    """Returns the first document, parsed, None when the text is empty.
+def first_document(text: str, *, max_characters: int = MAX_CHARACTERS) -> Any:
+    """Returns the first document, parsed, or None when the text is empty. Raises as ``documents``.
 
-    It is the only one the kubelet and kube-scheduler read. Raises YamlEditError for what is not YAML.
+    The kubelet and kube-scheduler read only the first one.
     """
-    parsed = documents(text, longest=longest)
+    parsed = documents(text, max_characters=max_characters)
     return parsed[0] if parsed else None
 
 
 def insert_item(text: str, path: YamlPath, *, value: Any, index: int | None = None) -> str:
     """Returns the text with ``value`` in the sequence at ``path``, at ``index`` or at the end.
 
-    A missing key is added. The new lines follow the style around them: block or flow, indentation, line ends.
-    Raises YamlEditError when there is no mapping to hold the sequence, or something else at its place.
+    A missing key is added. The new lines have the style around them: block or flow, indentation, line ends.
+    Raises ``YamlEditError`` when no mapping can hold the sequence, or there is something else in its place.
     """
     owner = _mapping(text, path[:-1])
     entry = _entry(owner, path[-1])
@@ -98,8 +95,8 @@ def insert_item(text: str, path: YamlPath, *, value: Any, index: int | None = No
 def insert_entry(text: str, path: YamlPath, *, value: Any) -> str:
     """Returns the text with ``value``, a scalar or a mapping of scalars, under the new key ending ``path``.
 
-    The new lines come last in their mapping and follow its style. Raises YamlEditError when there is no
-    mapping to hold them, or the key is there.
+    The new lines come last in their mapping and have its style. Raises ``YamlEditError`` when there is no
+    mapping, or the key exists.
     """
     owner, key = _node(text, path[:-1]), str(path[-1])
     if _is_null(owner):
@@ -114,9 +111,9 @@ def insert_entry(text: str, path: YamlPath, *, value: Any) -> str:
 
 
 def remove_entry(text: str, path: YamlPath) -> str:
-    """Returns the text without the key at the end of ``path`` and its value.
+    """Returns the text without the last key of ``path`` and its value.
 
-    A mapping left empty stays, as ``{}``. Raises YamlEditError when there is no such key.
+    An empty mapping stays, as ``{}``. Raises ``YamlEditError`` when there is no such key.
     """
     owner = _mapping(text, path[:-1])
     if _entry(owner, path[-1]) is None:
@@ -132,9 +129,9 @@ def remove_entry(text: str, path: YamlPath) -> str:
 
 
 def replace_scalar(text: str, path: YamlPath, *, value: str) -> str:
-    """Returns the text with another string in the place of the scalar at ``path``, quoted as the old one was.
+    """Returns the text with another string instead of the scalar at ``path``, quoted as the scalar was.
 
-    Raises YamlEditError when there is no scalar at ``path``.
+    Raises ``YamlEditError`` when there is no scalar at ``path``.
     """
     node = _node(text, path)
     if not isinstance(node, yaml.ScalarNode):
@@ -146,7 +143,7 @@ def replace_scalar(text: str, path: YamlPath, *, value: str) -> str:
 def remove_item(text: str, path: YamlPath, *, index: int) -> str:
     """Returns the text without one item of the sequence at ``path``.
 
-    A block sequence left empty goes with its key. Raises YamlEditError when there is no sequence at ``path``.
+    An empty block sequence goes with its key. Raises ``YamlEditError`` when there is no sequence at ``path``.
     """
     sequence = _node(text, path)
     if not isinstance(sequence, yaml.SequenceNode):
@@ -170,7 +167,7 @@ def _constructed(loader: yaml.SafeLoader) -> Iterator[Any]:
 
 
 def _values(node: yaml.Node, known: dict[int, int]) -> int:
-    """Returns how many values are in ``node``, those of aliases as often as they stand there."""
+    """Returns the number of values in ``node``; those of an alias count each time."""
     if not isinstance(node, yaml.CollectionNode):
         return 1
     if id(node) not in known:
@@ -180,10 +177,10 @@ def _values(node: yaml.Node, known: dict[int, int]) -> int:
     return known[id(node)]
 
 
-def _parseable(text: str, *, longest: int = MAX_CHARACTERS) -> str:
-    """Raises TooLongError for a text that is too long."""
-    if len(text) > longest:
-        raise TooLongError(f"it is longer than {longest // 1024} KiB; shorten it")
+def _parseable(text: str, *, max_characters: int = MAX_CHARACTERS) -> str:
+    """Raises ``TooLongError``."""
+    if len(text) > max_characters:
+        raise TooLongError(f"it is longer than {max_characters // 1024} KiB; shorten it")
     # JSON may be indented with tabs, which the YAML parser refuses; inside JSON strings there are none.
     return text.replace("\t", " ") if text.lstrip().startswith("{") else text
 
@@ -256,9 +253,9 @@ def _replace(text: str, node: yaml.Node, replacement: str) -> str:
 
 
 def _fill(text: str, null: yaml.Node, written: str) -> str:
-    """Returns the text with a list or mapping in the place of ``null``.
+    """Returns the text with a list or mapping instead of ``null``.
 
-    Where nothing stood there, blanks inside of the brackets say so, for ``_empty``.
+    Blanks inside the brackets mark, for ``_empty``, that nothing stood there before.
     """
     if null.start_mark.index != null.end_mark.index:
         return _replace(text, null, written)
@@ -267,7 +264,8 @@ def _fill(text: str, null: yaml.Node, written: str) -> str:
 
 
 def _empty(text: str, collection: yaml.Node, first: yaml.Node) -> str:
-    """Returns the text with nothing in the flow ``collection``, or nothing in its place where that was so."""
+    """Returns the text with an empty flow ``collection``, or with nothing in its place if ``_fill`` made
+    it."""
     start, end = collection.start_mark.index, collection.end_mark.index
     before = text[:start].removesuffix(" ")
     if text[start + 1 : first.start_mark.index] == " " and before.endswith(":"):
@@ -285,7 +283,8 @@ def _line(text: str, position: int) -> _Line:
 
 
 def _own_line(text: str, position: int) -> int:
-    """Returns the start of the line of ``position``. Raises YamlEditError when something stands before it."""
+    """Returns the start of the line of ``position``. Raises ``YamlEditError`` when other text is before
+    it."""
     line = _line(text, position)
     if line.before.strip("\ufeff "):
         raise YamlEditError(
@@ -314,7 +313,7 @@ def _item(sequence: yaml.SequenceNode, index: int) -> yaml.Node:
 
 
 def _end_of_lines(text: str, node: yaml.Node) -> int:
-    """Returns the position after the last line of a node, the comment behind it included."""
+    """Returns the position after the last line of a node and the comment on that line."""
     leaf = _last_leaf(node)
     if isinstance(leaf, yaml.ScalarNode) and leaf.style in _BLOCK_SCALAR:
         end: int = leaf.end_mark.index
@@ -384,7 +383,7 @@ def _insert_flow_item(text: str, sequence: yaml.SequenceNode, index: int, value:
 
 
 def _flow_gap(text: str, neighbour: yaml.Node) -> str:
-    """Returns what goes between two items: a line end and indentation where each has its own line."""
+    """Returns the text between two items: line end and indentation where every item has its own line."""
     before = _line(text, neighbour.start_mark.index).before
     return " " if before.strip() else _newline(text) + before
 
@@ -402,7 +401,7 @@ def _add_entry(text: str, mapping: yaml.MappingNode, *, key: str, value: Any) ->
 
 
 def _list_offset(mapping: yaml.MappingNode) -> int:
-    """Returns how many columns lists in this mapping are indented below their keys; 0 where it has none."""
+    """Returns the indentation of lists in this mapping below their keys; 0 where it has no lists."""
     for key, value in mapping.value:
         if isinstance(value, yaml.SequenceNode) and not value.flow_style:
             offset: int = value.start_mark.column - key.start_mark.column

@@ -38,7 +38,7 @@ from gpushare_core.placement.units import Meaning, NodeUnit, UnitFields, parse_n
 from gpushare_core.text.printable import printable
 
 MAX_MESSAGE = 1024
-"""Bytes of a node's own words in a reason, which kube-scheduler writes into every pod that waits."""
+"""Bytes of a condition's message in a reason, which kube-scheduler writes into every pod that waits."""
 
 SERVED: dict[tuple[str, str], Mapping[str, ResourceClass]] = {
     (dialect.name, mode.name): {
@@ -47,7 +47,7 @@ SERVED: dict[tuple[str, str], Mapping[str, ResourceClass]] = {
     for dialect in DIALECTS.values()
     for mode in NODE_MODES.values()
 }
-"""Dialect and mode -> names of extended resources -> what each stands for. Shared by all nodes."""
+"""Dialect and mode -> name of an extended resource -> its class. Shared by all nodes."""
 
 
 class ReportedHolder(msgspec.Struct, frozen=True, gc=False):
@@ -59,9 +59,9 @@ class ReportedHolder(msgspec.Struct, frozen=True, gc=False):
     units: int
     """The sum over its containers: more than the pod holds where an init container lends to the next ones."""
     least: int
-    """The most that one of its containers has."""
+    """Units of its largest container."""
     orphaned: bool = False
-    """Whether the plugin does not know the pod by the API."""
+    """Whether the API server does not have the pod, by the plugin."""
 
 
 class ShareNodeCard(msgspec.Struct, frozen=True, gc=False):
@@ -73,32 +73,29 @@ class ShareNodeCard(msgspec.Struct, frozen=True, gc=False):
     units: int
     healthy: bool
     allocated: int = 0
-    """Units that the kubelet has given out."""
+    """By the kubelet."""
     holders: tuple[ReportedHolder, ...] = ()
     numa_node: int = -1
     """Negative when unknown."""
     link_group: int = -1
     """Negative when unknown."""
     lock: ResourceClass | None = None
-    """The class that the card serves alone as long as anything of it is in use."""
+    """The one class that the card serves while units of it are in use."""
     cordoned: bool = False
-    """Whether people want no new pod on it."""
     offers: Mapping[ResourceClass, int] = MappingProxyType({})
-    """What a card that is open to several classes offers of each while nothing of it is in use."""
+    """In mode Mixed: units of each class that a free card offers."""
     memory: int = 0
     """Bytes; 0 when unknown."""
 
     @property
     def is_open(self) -> bool:
-        """Whether new pods may come to it."""
         return self.healthy and not self.cordoned
 
     def units_of(self, resource: ResourceClass) -> int:
-        """Returns how many units of the class the card has in all."""
         return self.offers.get(resource, 0) if self.offers else self.units
 
     def given(self, booked: Mapping[str, int]) -> dict[str, int]:
-        """Returns what the kubelet has given to each pod, by UID.
+        """Returns the units that the kubelet has given to each pod, by UID.
 
         ``booked``: what the pods have by our own records. That tells how much a pod with lending init
         containers holds as a whole.
@@ -119,7 +116,7 @@ class ShareNodeCard(msgspec.Struct, frozen=True, gc=False):
         return max(own.least, min(own.units, self.allocated - others))
 
     def without(self, uids: Collection[str], booked: Mapping[str, int]) -> "ShareNodeCard":
-        """Returns the card as it will be reported when the pods with these UIDs are gone."""
+        """Returns the card as the plugin will report it when these pods are gone."""
         given = self.given(booked)
         freed = sum(given[holder.uid] for holder in self.holders if holder.uid in uids)
         holders = tuple(holder for holder in self.holders if holder.uid not in uids)
@@ -150,43 +147,40 @@ class ShareNodeCard(msgspec.Struct, frozen=True, gc=False):
 
 
 class ShareNode(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """The GPUShareNode of one node, as far as placement needs it."""
+    """The part of a GPUShareNode that placement needs."""
 
     name: str
     cards: tuple[ShareNodeCard, ...] = ()
     """In order of index."""
     unit: str = ""
-    """The unit in force, as written; of several classes with commas in between."""
+    """The unit in force as text; units of several classes have commas between."""
     meanings: tuple[Meaning, ...] = ()
-    """Of the unit of each class; empty when the unit is unknown."""
+    """One for the unit of each class; empty when the unit is unknown."""
     dialect: Dialect = GPUSHARE
     resources: Mapping[str, ResourceClass] = msgspec.field(
         default_factory=lambda: SERVED[GPUSHARE.name, MEMORY.name]
     )
-    """Extended resources that the node serves, by their names -> what each stands for."""
+    """Name of an extended resource that the node serves -> its class."""
     strategy: Strategy = Strategy.BINPACK
     candidates: int = CANDIDATES
-    """How many of its policy's nodes are offered for a pod at most; 0: all."""
+    """At most so many of the policy's nodes are offered for a pod; 0: all."""
     preempts: bool = True
-    """Whether pods may be evicted there to free a card."""
     compute_score: int = 0
     """Of the node's fastest card."""
     log_level: LogLevel = LogLevel.INFO
-    """That the node's policy asks of the extender."""
+    """Asked of the extender by the node's policy."""
     closed_reason: str = ""
-    """For people: why the node takes no pods of ours. Empty when it does."""
+    """Why the node takes no pods of ours; empty when it does."""
 
     @property
     def classes(self) -> tuple[ResourceClass, ...]:
-        """What the node serves."""
         return tuple(self.resources.values())
 
     def meaning_of(self, resource: ResourceClass) -> Meaning | None:
-        """Returns the unit of a class that the node serves, or None when it is unknown."""
         return next((meaning for meaning in self.meanings if meaning[0] is resource), None)
 
     def unit_of(self, resource: ResourceClass) -> str:
-        """Returns the unit of a class that the node serves, as written."""
+        """Returns the unit of a class as text; empty when it is unknown."""
         unit = node_unit(self.unit)
         return next((part.text for part in unit.parts if part.resource is resource), "") if unit else ""
 
@@ -197,7 +191,7 @@ class ShareNode(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         return None
 
     def places(self, resource: ResourceClass) -> dict[str, CardPlace]:
-        """Returns card UUID -> what the node's dialect calls the card, with its units of the class."""
+        """Returns card UUID -> the card's index and its units of the class."""
         return {card.uuid: CardPlace(card.index, card.units_of(resource)) for card in self.cards}
 
 
@@ -212,7 +206,7 @@ _NAME_DECODER = msgspec.json.Decoder(_NamedObject)
 
 
 def read_share_node(raw: msgspec.Raw | bytes) -> ShareNode:
-    """Returns what the JSON of a GPUShareNode says; a node that cannot be read takes no pods.
+    """Returns a GPUShareNode from its JSON; a node that cannot be read takes no pods.
 
     Raises:
         msgspec.DecodeError: not even the name can be read.
@@ -227,7 +221,7 @@ def read_share_node(raw: msgspec.Raw | bytes) -> ShareNode:
 
 @lru_cache(maxsize=256)
 def unit_meaning(unit: str) -> Meaning | None:
-    """Returns what ``unit`` means, or None when it cannot be read. A whole cluster has few different ones."""
+    """Returns None for a unit that cannot be read. A cluster has few different units."""
     try:
         return parse_unit(unit).meaning
     except ValueError:
@@ -236,7 +230,7 @@ def unit_meaning(unit: str) -> Meaning | None:
 
 @lru_cache(maxsize=256)
 def node_unit(unit: str) -> NodeUnit | None:
-    """Returns what the cards of a node with ``unit`` are divided into, or None when it cannot be read."""
+    """Returns None for a unit that cannot be read."""
     try:
         return parse_node_unit(unit)
     except ValueError:
@@ -250,10 +244,10 @@ def _meanings(unit: str) -> tuple[Meaning, ...]:
 
 
 def _share_node(node: LenientShareNode, status: LenientStatus) -> ShareNode:
-    """Mode and dialect are those in force: others than in the spec while pods are in the way of these."""
+    """Mode and dialect are those in force, which differ from the spec while a unit change is blocked."""
     cards, unit = status.cards or [], node_unit(status.memory_unit)
     dialect = DIALECTS.get(status.dialect or node.spec.dialect, GPUSHARE)
-    mode = mode_dividing(unit) if unit else MEMORY
+    mode, asked = mode_dividing(unit) if unit else MEMORY, node.spec.candidates
     return ShareNode(
         name=sys.intern(node.metadata.name),
         cards=tuple(_card(card) for card in sorted(cards, key=lambda card: card.index)),
@@ -261,10 +255,10 @@ def _share_node(node: LenientShareNode, status: LenientStatus) -> ShareNode:
         dialect=dialect,
         meanings=_meanings(status.memory_unit),
         resources=SERVED.get((dialect.name, mode.name), {}),
-        strategy=_strategy(node.spec.strategy),
-        log_level=_log_level(node.spec.extender_log_level),
+        strategy=_STRATEGIES.get(node.spec.strategy, Strategy.BINPACK),
+        log_level=_LOG_LEVELS.get(node.spec.extender_log_level, LogLevel.INFO),
         preempts=node.spec.preemption != Preemption.DISABLED,
-        candidates=_candidates(node.spec.candidates),
+        candidates=CANDIDATES if asked is None else max(0, asked),
         compute_score=max((card.compute_score for card in cards), default=0),
         closed_reason=_closed_reason(node, status),
     )
@@ -272,14 +266,14 @@ def _share_node(node: LenientShareNode, status: LenientStatus) -> ShareNode:
 
 @lru_cache(maxsize=256)
 def _offers(units: tuple[tuple[str, int], ...]) -> Mapping[ResourceClass, int]:
-    """Returns class -> units. Cards of a whole cluster have few different ones, and share them."""
+    """Returns class -> units; cards with the same units share the mapping."""
     by_name = dict(units)
     return {resource: by_name[resource] for resource in ResourceClass if resource in by_name}
 
 
 @lru_cache(maxsize=256)
 def _memory(quantity: str) -> int:
-    """Returns bytes; 0 for what cannot be read. Cards of a whole cluster have few different sizes."""
+    """Returns bytes, 0 for a quantity that cannot be read. Cards of a cluster have few different sizes."""
     try:
         return parse_memory(quantity)
     except ValueError:
@@ -304,7 +298,7 @@ def _card(card: LenientCard) -> ShareNodeCard:
 
 
 def _holders(shares: Iterable[LenientShare]) -> Iterable[ReportedHolder]:
-    """Returns one for each pod. Interns what the pod's annotation brings as well."""
+    """Yields one for each pod. Interns texts that the pod's annotation has as well."""
     by_pod: dict[str, list[LenientShare]] = {}
     for share in shares:
         by_pod.setdefault(share.uid, []).append(share)
@@ -321,20 +315,8 @@ def _holders(shares: Iterable[LenientShare]) -> Iterable[ReportedHolder]:
         )
 
 
-def _strategy(name: str) -> Strategy:
-    return _STRATEGIES.get(name, Strategy.BINPACK)
-
-
-def _candidates(asked: int | None) -> int:
-    return CANDIDATES if asked is None else max(0, asked)
-
-
-def _log_level(name: str) -> LogLevel:
-    return _LOG_LEVELS.get(name, LogLevel.INFO)
-
-
 def _closed_reason(node: LenientShareNode, status: LenientStatus) -> str:
-    """Returns the first reason, in the order in which an administrator would want to know, or nothing."""
+    """Returns the first reason that applies, in the order in which an administrator wants to know them."""
     if node.metadata.deletion_timestamp:
         return "node(s) being taken out of GPU sharing"
     if node.spec.mode not in NODE_MODES:
@@ -347,8 +329,8 @@ def _closed_reason(node: LenientShareNode, status: LenientStatus) -> str:
 
 
 def _draining(spec: LenientSpec, status: LenientStatus) -> str:
-    """Says so where another unit is asked for than the one in force: an amount is to mean one size. Not where
-    that is refused, and so never comes into force."""
+    """Returns a reason where the policy asks for another unit than the one in force: an amount shall mean one
+    size. No reason where the asked unit was refused, and so never comes into force."""
     if spec.unit_change == UnitChange.KEEP or _is_true(UNIT_TOO_FINE, status.conditions or ()):
         return ""
     asked = unit_to_come(spec.mode, UnitFields(spec.memory_unit, spec.slices_per_card), status.memory_unit)

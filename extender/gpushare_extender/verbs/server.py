@@ -59,7 +59,7 @@ class ExtenderApi:
     nominations: Nominations
     metrics: ExtenderMetrics
     called: Callable[[int], None] = lambda _: None
-    """Is told the port of every filter request."""
+    """Called with the port of every filter request."""
     differing: Differing = field(default_factory=dict)
     """What the extender's audit has found."""
 

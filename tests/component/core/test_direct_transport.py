@@ -1,4 +1,4 @@
-"""Calls over kept connections, against sockets that do what servers and proxies do."""
+"""Requests over kept connections, against sockets that do what servers and proxies do."""
 
 import asyncio
 import contextlib
@@ -226,7 +226,8 @@ async def test_an_answer_that_comes_too_late_is_no_answer_to_the_next_call() -> 
 
 
 async def test_nothing_is_sent_on_a_connection_that_was_seen_to_end(tmp_path: Path) -> None:
-    """By TLS it was lost only some steps later, and the call on it failed as if it might have been heard."""
+    """With TLS the connection was lost only some steps later, and the request on it failed as if the server
+    might have got it."""
     keys = KeyFolder(tmp_path)
     keys.write("first")
     peer = peer_with(lambda it: it.ending(FINE))
@@ -349,7 +350,7 @@ async def test_a_call_that_is_given_up_while_it_connects_leaves_no_socket_open(s
 async def test_a_call_is_given_up_also_while_one_of_several_addresses_is_won(
     step: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It went on, and who had cancelled it waited for its answer."""
+    """The connecting went on, and the task that had cancelled it waited for a response."""
     with silent_behind_dead(monkeypatch) as tried:
         calls = ConnectionPool(HttpServer.at("http://api.example:1", system_tls), 1)
         calling = asyncio.create_task(calls.send(get(calls), seconds=60))

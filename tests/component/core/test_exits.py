@@ -1,4 +1,4 @@
-"""Wherever text leaves the programs for people, what comes from outside is text and nothing else."""
+"""Wherever programs write for people, text from outside is escaped."""
 
 import asyncio
 import io

@@ -1,4 +1,4 @@
-"""Whoever reads a log learns from its first line which program of which version wrote it."""
+"""The first line of a log says which program of which version wrote it."""
 
 import json
 import subprocess

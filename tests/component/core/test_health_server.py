@@ -1,4 +1,4 @@
-"""What a caller of a health port may hold and for how long, and who makes room for whom."""
+"""What a client of a health server may hold and for how long, and which one makes room for which."""
 
 import asyncio
 import contextlib
@@ -207,7 +207,7 @@ class TestDeadlines:
 
 
 class TestRoom:
-    """Time makes no room here: connections could stay for a minute."""
+    """The time limits are too long to make room here: connections could stay for a minute."""
 
     LIMITS = HealthLimits(request=60.0, response=60.0, unanswered=3, unread=2)
 
@@ -271,7 +271,7 @@ class TestRoom:
 
 
 def _connected(port: int, data: bytes) -> socket.socket:
-    """A connection in the kernel's queue: nobody has a turn to accept it meanwhile."""
+    """A connection in the kernel's queue: the server has no turn to accept it meanwhile."""
     connected = socket.create_connection(("127.0.0.1", port))
     connected.sendall(data)
     return connected

@@ -179,7 +179,7 @@ async def test_a_password_goes_out_as_it_is(api: FakeApi) -> None:
 
 
 async def test_a_write_that_is_sent_elsewhere_is_not_done(api: FakeApi) -> None:
-    """By a proxy it was followed, as a GET: a Binding looked as if it had been written."""
+    """By a proxy the redirect was followed, as a GET: a Binding looked as if it had been written."""
 
     async def elsewhere(_: web.Request) -> web.Response:
         return web.Response(status=302, headers={"Location": PODS})
@@ -195,7 +195,8 @@ async def test_a_write_that_is_sent_elsewhere_is_not_done(api: FakeApi) -> None:
 
 @pytest.mark.parametrize("method", ["PUT", "DELETE", "PATCH"])
 async def test_a_write_of_which_nobody_knows_is_sent_once(api: FakeApi, method: str) -> None:
-    """By a proxy PUT and DELETE went out again: the second answer was a conflict with what was done."""
+    """By a proxy PUT and DELETE were sent again: the second response was a conflict with what the first had
+    done."""
     api.fail(method, PODS, cut)
     async with KubeClient(replace(api.credentials(), proxy=api.credentials().server)) as client:
         await client.get(PODS)
@@ -227,7 +228,8 @@ async def test_a_call_by_a_proxy_ends_in_time_also_where_it_is_tried_again(api: 
 async def test_a_call_is_given_up_also_while_one_of_several_addresses_is_won(
     way: str, step: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A watch that was begun anew held up who had ended it, until the server spoke."""
+    """A watch that was being opened again held up the task that had cancelled it, until the server sent
+    something."""
     with silent_behind_dead(monkeypatch) as tried:
         named = Credentials("http://api.example:1", system_tls, lambda: None)
         proxied = replace(named, proxy="http://proxy.example:1")
@@ -244,7 +246,7 @@ async def test_a_call_is_given_up_also_while_one_of_several_addresses_is_won(
 
 
 async def test_what_has_no_version_is_no_list(api: FakeApi, client: KubeClient) -> None:
-    """Such as a Status that something between answers with 200. It raised a KeyError."""
+    """Such as a Status that a proxy answers with 200. It raised a KeyError."""
     api.fail("GET", PODS, json_answer({"kind": "Status", "metadata": {}, "code": 500}))
     with pytest.raises(UnreachableError, match="resourceVersion"):
         [page async for page in client.pages(PODS, limit=5)]
@@ -296,7 +298,7 @@ def test_a_renewed_token_is_read_again_after_a_while(tmp_path: Path) -> None:
 def test_a_token_that_cannot_be_read_for_the_moment_leaves_the_one_before(
     tmp_path: Path, content: str | None
 ) -> None:
-    """An empty one made calls of nobody, who is forbidden everything."""
+    """With an empty token every request was anonymous, and forbidden."""
     now = 0.0
     token = RenewedToken(tmp_path / "token", lambda: now)
     (tmp_path / "token").write_text("first")

@@ -1,4 +1,4 @@
-"""List and watch survives everything an API server does, and misses nothing."""
+"""List and watch survive everything an API server does, and miss nothing."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -39,7 +39,7 @@ COLLECTION = Collection(PODS, field_selector="spec.nodeName!=", metadata_only=Tr
 
 
 class Delays:
-    """In place of sleeping: remembers how long it would have been."""
+    """Records delays instead of sleeping."""
 
     def __init__(self) -> None:
         self.taken: list[float] = []
@@ -136,7 +136,7 @@ async def test_it_asks_for_metadata_only_with_bookmarks_and_an_end(api: FakeApi,
 async def test_watches_that_began_together_do_not_end_together(
     api: FakeApi, client: KubeClient, delays: Delays
 ) -> None:
-    """After a restart of the API server those of a whole cluster begin at once."""
+    """After a restart of the API server the watches of a whole cluster begin at once."""
     chances = iter([0.0, 0.5, 1.0])
     follower = Follower(backoff=delays.backoff(), jitter=lambda: next(chances, 0.0))
     api.fail("GET", PODS, stream(), stream(), watch=True)
@@ -223,7 +223,7 @@ def doubting(delays: Delays) -> tuple[Follower, Callable[[], None]]:
 async def test_after_etcd_was_restored_from_a_backup_it_is_listed_again(
     api: FakeApi, client: KubeClient, delays: Delays, silence: Answer
 ) -> None:
-    """A server is silent about a point in the future: it was resumed there for ever."""
+    """A server sends nothing for a version in the future: the watch was resumed there for ever."""
     follower, wait = doubting(delays)
     seen = Seen(follow(client, COLLECTION, follower=follower))
     assert await seen.listed() == ["first"]
@@ -261,7 +261,8 @@ async def test_whether_the_server_has_come_to_the_point_is_asked_once_per_silenc
 
 @pytest.mark.parametrize("past", [bookmark(50), {"type": "ADDED", "object": versioned("late", 50)}])
 async def test_what_comes_from_before_the_point_lists_again(api: FakeApi, seen: Seen, past: Json) -> None:
-    """Within one history versions only grow. It went on from there, without what had been before."""
+    """Within one history versions only grow. The watch went on from the smaller version, without the changes
+    before it."""
     api.fail("GET", PODS, stream(past), watch=True)
     assert await seen.listed() == ["first"]
     assert await seen.listed() == ["first"]

@@ -1,4 +1,4 @@
-"""Certificates that are renewed on disk are used without a restart, by a server that looks at them."""
+"""Renewed certificates on disk are used without a restart, as a server sees."""
 
 import asyncio
 import json
@@ -26,7 +26,7 @@ ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n{}\n"
 
 @dataclass
 class Server:
-    """Notes by which certificate each request comes. It trusts both authorities."""
+    """Records the certificate of each request. It trusts both authorities."""
 
     keys: KeyFolder
     port: int = 0
@@ -125,7 +125,7 @@ async def watch(client: KubeClient) -> None:
 async def test_a_renewed_client_certificate_is_shown(
     server: Server, folder: Path, credentials: Credentials
 ) -> None:
-    """Also where the connection before would be there still: the API server looks at each call."""
+    """Also while the previous connection is open: the API server checks every request."""
     async with KubeClient(credentials) as client:
         await client.get(PODS)
         await watch(client)

@@ -1,4 +1,4 @@
-"""kube-scheduler gets a reason to try pods again that would fit now."""
+"""kube-scheduler is made to try pods again that would fit now."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -98,7 +98,7 @@ async def test_other_nodes_than_those_that_another_extender_refused(
     assert len((await caller.filter(*many))["NodeNames"]) == 20
 
 
-async def test_a_pod_with_which_kube_scheduler_goes_on_wakes_nobody(
+async def test_a_pod_with_which_kube_scheduler_proceeds_activates_nobody(
     api: FakeApi, many: list[str], caller: SchedulerCaller
 ) -> None:
     some = (await caller.filter(*many))["NodeNames"]
@@ -131,7 +131,7 @@ async def test_what_the_scheduler_tries_by_itself_costs_nothing(
 
 
 @pytest.mark.usefixtures("caller")
-async def test_nobody_waits_nobody_is_woken(api: FakeApi) -> None:
+async def test_while_no_pod_waits_none_is_activated(api: FakeApi) -> None:
     api.put(SHARE_NODES, reported())
     api.delete(PODS, "x", "default")
     await asyncio.sleep(0.3)
@@ -182,7 +182,7 @@ class TestFailures:
         touched = api.objects[STORAGE_CAPACITIES]["", "gpushare-wake-up"]["metadata"]
         assert touched["annotations"] == {"gpushare.io/room-since": "2026-11-21T10:00:00+00:00"}
 
-    async def test_pods_that_wait_meanwhile_are_woken_by_the_same_touch(
+    async def test_pods_that_wait_by_then_are_activated_by_the_same_touch(
         self, api: FakeApi, refused: UnschedulablePods, waking: PodActivation
     ) -> None:
         async def fail_while_another_comes(request: web.Request) -> web.StreamResponse | None:

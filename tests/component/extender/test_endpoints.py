@@ -1,4 +1,4 @@
-"""Several addresses at a time, while a port changes."""
+"""Several addresses at a time, while the port is being changed."""
 
 import asyncio
 import socket

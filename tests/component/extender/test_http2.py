@@ -1,4 +1,4 @@
-"""All calls of a kube-scheduler on one connection: what it may hold, and for how long."""
+"""All requests of a kube-scheduler on one connection: what it may hold, and for how long."""
 
 import asyncio
 import contextlib
@@ -128,7 +128,7 @@ class TestAnswers:
             assert exchange.headers["content-length"] == str(len(exchange.content))
             assert exchange.headers["content-type"] == "application/json"
 
-    async def test_who_sent_it_has_proven_who_he_is(self, server: Server) -> None:
+    async def test_the_client_is_authenticated(self, server: Server) -> None:
         async def proven(request: Request) -> Response:
             return json_response([request.client_authenticated, request.port > 0])
 

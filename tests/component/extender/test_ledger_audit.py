@@ -1,4 +1,4 @@
-"""The extender says where books differ: once it has lasted, until it is over, and no longer than it lives."""
+"""The extender publishes differences that have lasted, until they are over or the extender ends."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -40,11 +40,11 @@ class Audited:
         self.clock = FakeClock()
         self.nodes = ChangedNodes(self.clock)
         self.ledger = Ledger(self.nodes)
-        self.told = 0
+        self.changes = 0
         self.audit = LedgerAudit(self.ledger, self.nodes, self.count)
 
     def count(self) -> None:
-        self.told += 1
+        self.changes += 1
 
     def after(self, seconds: float) -> list[str]:
         """Pods of which something is found once so much time has passed."""
@@ -61,22 +61,22 @@ def audited() -> Audited:
     return made
 
 
-def test_books_on_their_way_are_no_alarm(audited: Audited) -> None:
+def test_records_on_their_way_are_no_alarm(audited: Audited) -> None:
     assert audited.after(4.9) == []
     audited.ledger.set_share_node(ADMITTED)
     assert audited.after(60) == []
-    assert audited.told == 0
+    assert audited.changes == 0
 
 
-def test_what_lasts_is_told_once_and_again_when_it_is_over(audited: Audited) -> None:
+def test_what_lasts_is_reported_once_and_again_when_it_is_over(audited: Audited) -> None:
     assert audited.after(5) == ["default/a"]
-    assert (audited.after(60), audited.told) == (["default/a"], 1)
+    assert (audited.after(60), audited.changes) == (["default/a"], 1)
     audited.ledger.set_share_node(ADMITTED)
     assert audited.after(4.9) == ["default/a"], "it has to be quiet"
-    assert (audited.after(0.1), audited.told) == ([], 2)
+    assert (audited.after(0.1), audited.changes) == ([], 2)
 
 
-def test_a_node_that_nobody_shares_any_more_has_no_books(audited: Audited) -> None:
+def test_a_node_that_nobody_shares_any_more_has_no_records(audited: Audited) -> None:
     assert audited.after(5) == ["default/a"]
     audited.ledger.drop_share_node("n1")
     assert audited.after(5) == []
@@ -171,7 +171,7 @@ def difference(pod: str = "default/a") -> Difference:
 
 
 class Reporting:
-    """An extender that says where books differ; its clock is the test's."""
+    """An extender that publishes differences; its clock is the test's."""
 
     def __init__(self, api: FakeApi, report: DifferenceReport, clock: HandClock) -> None:
         self.api, self.report, self.clock = api, report, clock
@@ -181,7 +181,7 @@ class Reporting:
         return len(self.api.requests("PATCH", f"{LEASES}/{BOOKS_LEASE}"))
 
     async def until(self, what: str, *, writes: int) -> None:
-        """Time passes until then: how much of it an answer takes to come nobody knows."""
+        """Lets time pass until then: nobody knows how much of it a response takes."""
 
         def are_there() -> bool:
             if self.writes < writes:

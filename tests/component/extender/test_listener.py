@@ -1,4 +1,4 @@
-"""What one connection may hold and for how long, and who makes room for whom."""
+"""What one connection may hold and for how long, and which one is dropped for another."""
 
 import asyncio
 import contextlib
@@ -182,7 +182,7 @@ class TestRoom:
                     await call(port, caller_tls(client=client))
             assert await dialer.ask(0) == "heard"
 
-    async def test_among_the_proven_the_longest_unused_makes_room(
+    async def test_among_the_authenticated_the_longest_unused_is_dropped(
         self, tls: ServerTls, dialer: Dialer
     ) -> None:
         async with serving(ListenerLimits(authenticated=2), tls=tls) as port:
@@ -203,7 +203,7 @@ class TestRoom:
             free.set()
             assert await asking == "heard"
 
-    async def test_a_whole_queue_of_strangers_does_not_oust_one_that_asks_at_once(self) -> None:
+    async def test_a_queue_of_unauthenticated_connections_does_not_drop_one_with_a_request(self) -> None:
         async with serving(ListenerLimits(unauthenticated=8)) as port:
             with contextlib.ExitStack() as stack:
                 queue = [

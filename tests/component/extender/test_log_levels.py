@@ -1,4 +1,4 @@
-"""The extender's log goes by what the policies of all nodes ask for, without a restart."""
+"""The extender's log has the level that the policies of all nodes ask for, without a restart."""
 
 import asyncio
 import logging

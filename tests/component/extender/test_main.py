@@ -353,7 +353,7 @@ async def test_a_pod_that_is_bound_is_no_longer_remembered_as_offered_some_nodes
         assert len(extender.api.attempts.offered) == 0
 
 
-async def test_preemption_is_told_of_pods_that_were_offered_all_nodes(api: FakeApi) -> None:
+async def test_preemption_learns_of_pods_that_were_offered_all_nodes(api: FakeApi) -> None:
     async with KubeClient(api.credentials()) as client:
         extender = Extender.create(client, Options(listen=Address("127.0.0.1", 0)))
         ledger, sampled, names = (

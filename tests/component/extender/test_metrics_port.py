@@ -1,4 +1,4 @@
-"""The extender's metrics on its host's address: to whom the API server lets read them, and to nobody else."""
+"""The extender's metrics on its host's address, for clients that the API server allows to read them."""
 
 import asyncio
 import contextlib
@@ -100,7 +100,7 @@ async def test_nothing_else_is_answered_there(tmp_path: Path, path: str) -> None
     ("path", "token"), [("/metrics", "made-up"), ("/metrics", "somebody"), ("/", "prometheus")]
 )
 async def test_who_gets_nothing_has_to_shake_hands_again(tmp_path: Path, path: str, token: str) -> None:
-    """Else a stranger would have the API server asked as often as he likes, by one connection."""
+    """Else anybody could cause any number of requests to the API server by one connection."""
     headers = {"Authorization": f"Bearer {token}"}
     async with (
         serving(tmp_path, ApiServer()) as url,
@@ -131,7 +131,7 @@ async def test_who_reads_the_metrics_keeps_the_connection_for_the_next_time(tmp_
     assert opened == 1
 
 
-async def test_strangers_without_a_request_keep_nobody_out(tmp_path: Path) -> None:
+async def test_connections_without_a_request_keep_nobody_out(tmp_path: Path) -> None:
     limits = replace(LIMITS, authenticated=4, unauthenticated=4)
     async with serving(tmp_path, ApiServer(), limits) as url:
         port = int(url.rpartition(":")[2])

@@ -1,4 +1,4 @@
-"""Requests that have not come in full: how much is kept of them, and how large a whole one may be."""
+"""Partial requests: how much is kept of them, and how large a whole request may be."""
 
 import asyncio
 import logging
@@ -109,7 +109,7 @@ async def test_requests_may_be_larger_than_the_window(sizes: list[int]) -> None:
     assert [len(request.content) for request in conversation.requests_seen] == sizes
 
 
-async def test_one_that_is_too_large_is_told_so_and_not_reset() -> None:
+async def test_one_that_is_too_large_gets_an_error_and_is_not_reset() -> None:
     conversation = Conversation(largest=READ_WINDOW)
     conversation.say(START, begun(1))
     for _ in range(READ_WINDOW // MAX_FRAME + 1):

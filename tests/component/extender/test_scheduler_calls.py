@@ -1,4 +1,4 @@
-"""The extender makes known that kube-scheduler calls it: at once, and then seldom."""
+"""The extender publishes that kube-scheduler calls it: at once, and then seldom."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -174,7 +174,7 @@ class TestBind:
         assert "the pod asks for no gpushare.io/memory" in answer["Error"]
         assert api.pod("plain")["spec"].get("nodeName") is None
 
-    async def test_why_not_is_told_with_status_200(self, caller: SchedulerCaller) -> None:
+    async def test_a_refusal_has_status_200_and_its_reason(self, caller: SchedulerCaller) -> None:
         answer = await caller.post("/gpushare/bind", {**BIND, "Node": "n2"})
         assert answer == {"Error": "insufficient GPU memory in one card: asked 4, largest free 2"}
 

@@ -1,4 +1,4 @@
-"""Only who has a certificate of the right authority is heard; files are read again when they change."""
+"""Only clients with a certificate of the right authority are served; changed files are read again."""
 
 import contextlib
 import shutil

@@ -45,7 +45,7 @@ async def test_a_pod_that_waits_for_more_than_any_card_has_gets_an_event(
     assert (event["reason"], event["type"]) == ("MoreThanAnyNodeHas", "Warning")
 
 
-async def test_it_is_told_once_by_all_extenders_together(
+async def test_all_extenders_together_write_one_event(
     api: FakeApi, client: KubeClient, clock: FakeClock
 ) -> None:
     put(api, "big")
@@ -67,7 +67,7 @@ async def test_and_again_when_the_api_server_may_have_forgotten(
     assert told(api) == ["big"]
 
 
-async def test_of_thousands_some_are_told_at_a_time(
+async def test_for_thousands_of_pods_events_are_written_some_at_a_time(
     api: FakeApi, client: KubeClient, clock: FakeClock
 ) -> None:
     put(api, *(f"big-{number}" for number in range(PAGE - 1)))

@@ -1,6 +1,6 @@
-"""Strangers in any number keep no kubelet from an answer, and no program from its files.
+"""No number of strangers keeps the kubelet from a response, or a program from opening files.
 
-Each program's own server, in a process that may have as many files open as containerd lets it.
+Each program's own pages, in a process that may have as many files open as under containerd.
 """
 
 import os
@@ -16,7 +16,7 @@ from tests.fakes.strangers import KINDS, PROBES, Strangers, answered_probes, flo
 
 FILES = 1024
 OWN_FILES = 150
-"""That a program has at the most, its health port's among them; the others are for its calls."""
+"""Files that a program has at the most, with those of its health server; the others are for its requests."""
 START = f"import asyncio, resource\nresource.setrlimit(resource.RLIMIT_NOFILE, ({FILES}, {FILES}))\n"
 SERVERS = {
     "plugin": """

@@ -93,14 +93,13 @@ def _missing(records: NodeRecords, ledger: LedgerRecord, claims: Mapping[str, Cl
 
 
 def _cards(records: NodeRecords, share_node: ShareNodeRecord, ledger: LedgerRecord) -> Iterator[Difference]:
-    is_mixed = share_node.unit is not None and len(share_node.unit.parts) > 1
     for card in share_node.cards:
         found = ledger.card(card.uuid)
         if found is None:
             text = f"{STATUS} has it, and {LEDGER} does not"
             yield _card(records, card.uuid, DifferenceKind.CAPACITY_DIFFERS, text)
             continue
-        if found.lock is not card.lock and is_mixed:
+        if found.lock is not card.lock and share_node.mixed_cards:
             text = f"it serves {card.lock or 'every class'} by {STATUS}, and {found.lock or 'every class'} by"
             yield _card(records, card.uuid, DifferenceKind.LOCK_DIFFERS, f"{text} {LEDGER}")
         elif found.units != card.units:

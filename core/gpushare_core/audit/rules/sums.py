@@ -26,12 +26,10 @@ def status_sums(records: NodeRecords) -> Iterator[Difference]:
         least, most = _held(records, card)
         if not least <= card.allocated <= most:
             entries = f"{least}" if least == most else f"{least} to {most}"
-            yield Difference.of_card(
-                records,
-                card.uuid,
-                DifferenceKind.SUMS_DIFFER,
-                f"{STATUS} says that {card.allocated} units of it are allocated, and its pods have {entries}",
+            text = (
+                f"{STATUS} says that {card.allocated} units of it are allocated, and its pods have {entries}"
             )
+            yield Difference.of_card(records, card.uuid, DifferenceKind.SUMS_DIFFER, text)
     yield from _totals(records, share_node)
 
 
@@ -49,12 +47,10 @@ def _pod_bounds(records: NodeRecords, uid: str, containers: list[tuple[str, int]
     if len(containers) == 1:
         return containers[0][1], containers[0][1]
     pod = (records.pods or {}).get(uid)
-    units = [units_of_one for _, units_of_one in containers]
+    units = [count for _, count in containers]
     if pod is None or pod.request is None:
         return max(units), sum(units)
-    running = sum(
-        units_of_one for name, units_of_one in containers if name not in pod.request.init_containers
-    )
+    running = sum(count for name, count in containers if name not in pod.request.init_containers)
     return max(running, *units), sum(units) if pod.request.init_containers else running
 
 
@@ -81,24 +77,14 @@ def status_locks(records: NodeRecords) -> Iterator[Difference]:
     3. have other units than they offer of their class.
     """
     share_node = records.share_node
-    if share_node is None or share_node.unit is None or len(share_node.unit.parts) < 2:
-        return
-    for card in share_node.cards:
+    for card in share_node.mixed_cards if share_node else ():
         if card.lock is None and card.allocated:
-            yield Difference.of_card(
-                records,
-                card.uuid,
-                DifferenceKind.LOCK_DIFFERS,
-                f"{STATUS} has {card.allocated} units of it allocated, and no class that it serves",
-            )
+            text = f"{STATUS} has {card.allocated} units of it allocated, and no class that it serves"
+            yield Difference.of_card(records, card.uuid, DifferenceKind.LOCK_DIFFERS, text)
         if card.lock and not card.allocated:
-            yield Difference.of_card(
-                records,
-                card.uuid,
-                DifferenceKind.LOCK_DIFFERS,
-                f"{STATUS} keeps it for {card.lock}, and nobody has anything of it",
-            )
-        offered = card.offers.get(card.lock or share_node.unit.parts[0].resource)
+            text = f"{STATUS} keeps it for {card.lock}, and nobody has anything of it"
+            yield Difference.of_card(records, card.uuid, DifferenceKind.LOCK_DIFFERS, text)
+        offered = card.offers.get(card.lock or ResourceClass.MEMORY)
         if offered is not None and offered != card.units:
             text = f"{STATUS} says {card.units} units and offers {offered} of that class"
             yield Difference.of_card(records, card.uuid, DifferenceKind.SUMS_DIFFER, text)
@@ -106,24 +92,17 @@ def status_locks(records: NodeRecords) -> Iterator[Difference]:
 
 def kubelet_locks(records: NodeRecords, held: Iterable[Holding], units: UnitMap) -> Iterator[Difference]:
     """Yields the cards of mode Mixed of which the kubelet holds units of another class than they serve."""
-    share_node = records.share_node
-    if share_node is None or share_node.unit is None or len(share_node.unit.parts) < 2:
-        return
+    cards = records.share_node.mixed_cards if records.share_node else ()
     found: dict[str, dict[ResourceClass, list[str]]] = defaultdict(lambda: defaultdict(list))
-    for holding in held:
+    for holding in held if cards else ():
         for block in holding.blocks(units):
             found[block.card][block.resource].append(str(holding.key.pod))
-    for card in share_node.cards:
+    for card in cards:
         for resource, pods in found[card.uuid].items():
             if card.lock is not resource:
-                serves = card.lock or "every class"
-                yield Difference.of_card(
-                    records,
-                    card.uuid,
-                    DifferenceKind.LOCK_DIFFERS,
-                    f"the kubelet holds units of {resource} of it for {list_text(pods)}, and {STATUS} says"
-                    f" that it serves {serves}",
-                )
+                text = f"the kubelet holds units of {resource} of it for {list_text(pods)}, and {STATUS} says"
+                text = f"{text} that it serves {card.lock or 'every class'}"
+                yield Difference.of_card(records, card.uuid, DifferenceKind.LOCK_DIFFERS, text)
 
 
 def uncounted(records: NodeRecords, held: Iterable[Holding], units: UnitMap) -> Iterator[Difference]:
@@ -138,13 +117,9 @@ def uncounted(records: NodeRecords, held: Iterable[Holding], units: UnitMap) -> 
     for card in share_node.cards:
         count, pods = distinct[card.uuid].count, distinct[card.uuid].pods
         if count > card.allocated:
-            yield Difference.of_card(
-                records,
-                card.uuid,
-                DifferenceKind.UNCOUNTED,
-                f"the kubelet holds {count} units of it for {list_text(pods)}, and {STATUS}"
-                f" counts {card.allocated}: units that are in use look free",
-            )
+            text = f"the kubelet holds {count} units of it for {list_text(pods)}, and {STATUS} counts"
+            text = f"{text} {card.allocated}: units that are in use look free"
+            yield Difference.of_card(records, card.uuid, DifferenceKind.UNCOUNTED, text)
 
 
 def uncounted_foreign(records: NodeRecords, held: Iterable[Holding]) -> Iterator[Difference]:

@@ -45,7 +45,7 @@ def container_answer(
     or what the inventory gives with their cards cannot be in one container.
     """
     placed, grant = _granted(ids, layout)
-    cards, variables = [of_grant.card for of_grant in placed], dialect.environment(grant)
+    cards, variables = [one.card for one in placed], dialect.environment(grant)
     if devices.injection is Injection.CDI:
         return _by_cdi(cards, variables, dialect, devices.cdi_kind)
     if not any(card.equipment for card in cards):

@@ -27,7 +27,7 @@ def units_bound_not_admitted(pods: Iterable[Pod], assigned: AssignedDevices) -> 
 def classes_bound_not_admitted(pods: Iterable[Pod], assigned: AssignedDevices) -> dict[str, ResourceClass]:
     """Returns card UUID -> class of what is annotated there to such pods."""
     classes = map(annotated_classes, _bound_not_admitted(pods, assigned))
-    return {card: resource for of_pod in classes for card, resource in of_pod.items()}
+    return {card: resource for cards in classes for card, resource in cards.items()}
 
 
 def _bound_not_admitted(pods: Iterable[Pod], assigned: AssignedDevices) -> Iterator[Allocation]:

@@ -377,9 +377,9 @@ def allocations_of(pod: Pod, assignments: NodeAssignments) -> PodAllocations:
 def with_orphans(
     of_pods: Sequence[PodAllocations], assignments: NodeAssignments, pods: Pods
 ) -> list[PodAllocation]:
-    admitted = (of_pod.admitted for of_pod in of_pods if of_pod.admitted)
-    shown = (of_pod.shown for of_pod in of_pods if of_pod.shown)
-    lost = (of_pod.lost for of_pod in of_pods if of_pod.lost)
+    admitted = (held.admitted for held in of_pods if held.admitted)
+    shown = (held.shown for held in of_pods if held.shown)
+    lost = (held.lost for held in of_pods if held.lost)
     return [*admitted, *shown, *orphaned_allocations(assignments, pods), *lost]
 
 

@@ -64,7 +64,8 @@ class AssignedDevices:
             if assignment.foreign:
                 yield [*chain.from_iterable(assignment.foreign.values())]
         for uid, entries in self.stored.items():
-            if uid not in listed and (units := [*chain.from_iterable(it.foreign for it in entries.values())]):
+            units = [*chain.from_iterable(entry.foreign for entry in entries.values())]
+            if units and uid not in listed:
                 yield units
 
     def pods_with_units(self) -> Iterator[PodAssignment]:

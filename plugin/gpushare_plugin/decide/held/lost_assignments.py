@@ -279,9 +279,9 @@ def _unshown_holdings(assigned: AssignedDevices, *, unavailable: bool) -> "Itera
 
 def _every_unshown(assigned: AssignedDevices, layout: Layout) -> Iterator[Shares]:
     for name in assigned.unshown:
-        assignment = assigned.pods[name]
-        yield from map(layout.shares, assignment.containers.values())
-        yield from (layout.shares(it.numbers) for it in assigned.stored.get(assignment.uid, {}).values())
+        pod = assigned.pods[name]
+        yield from map(layout.shares, pod.containers.values())
+        yield from (layout.shares(entry.numbers) for entry in assigned.stored.get(pod.uid, {}).values())
 
 
 def _lost_of_all(candidates: Sequence[Pod], assigned: AssignedDevices) -> Iterator[Shares]:
