@@ -272,7 +272,6 @@ def digest(action: Action) -> bytes:
 
 
 def describe(action: Action) -> str:
-    """Returns what is done, for logs and conditions."""
     match action:
         case SetFinalizers():
             return f"set finalizers of policy {action.policy} to {list(action.finalizers)}"

@@ -48,7 +48,7 @@ from gpushare_operator.cluster.objects import (
 )
 from gpushare_operator.cluster.snapshot import ClusterSnapshot
 from gpushare_operator.decide.cluster_plan import plan_cluster
-from gpushare_operator.decide.nodes.node_assignment import claimants_of, assign_node
+from gpushare_operator.decide.nodes.node_assignment import assign_node, claimants_of
 from gpushare_operator.decide.policy_plan import plan_policy
 from gpushare_operator.desired.names import (
     EXTENDER_NAME,

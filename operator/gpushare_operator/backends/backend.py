@@ -42,7 +42,6 @@ class SchedulerBackend:
         return due_steps(self.teardown_steps, situation)
 
     def settled(self, snapshot: ClusterSnapshot) -> bool:
-        """Returns whether nothing of it is left."""
         return not any(step.waiting_for(snapshot, EVERY_POLICY) for step in self.teardown_steps)
 
     def farewell(self, situation: Situation, needed: Backend | None) -> Problem:

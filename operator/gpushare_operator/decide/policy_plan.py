@@ -102,7 +102,6 @@ class NodePlanner:
         yield Stage.UNAVAILABLE, doubt_share_node(state)
 
     def is_current(self, state: ObservedState, assignment: NodeAssignment) -> bool:
-        """Returns whether the GPUShareNode says what the policy asks for now."""
         return assignment.rule is None or self._is_current(state.share, assignment.rule)
 
     def _apply_share_node(self, state: ObservedState, rule: int) -> Iterator[ApplyShareNode]:

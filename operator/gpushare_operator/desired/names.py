@@ -56,7 +56,6 @@ def job_name(command: str, node: str, sequence: int) -> str:
 
 
 def labels(component: str, policy: str = "") -> dict[str, str]:
-    """Returns the labels of an object and, with a DaemonSet, of its pods."""
     common = {
         NAME_LABEL: "gpushare",
         COMPONENT_LABEL: component,

@@ -53,7 +53,6 @@ def pull_secrets(installation: Installation) -> Json:
 
 
 def resources_of(program: Program, usual: Json) -> Json:
-    """Returns what was chosen for ``program``, else ``usual``."""
     return program.resources.to_json() if program.resources else usual
 
 
@@ -132,7 +131,6 @@ def to_be_compared(body: Json) -> Json:
 
 
 def of_pods(labels: Mapping[str, str], annotations: Mapping[str, str]) -> Json:
-    """Returns the metadata of a pod template."""
     return {
         "labels": {**labels, **UNCHANGED_LABELS},
         "annotations": {**annotations, **UNCHANGED_ANNOTATIONS},

@@ -21,7 +21,6 @@ def explained(reasons: Mapping[str, str]) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """Returns ``1 node`` or ``2 nodes``."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 

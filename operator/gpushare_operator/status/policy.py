@@ -3,7 +3,7 @@
 from collections.abc import Hashable, Sequence
 from datetime import datetime
 
-from gpushare_core.api.conditions import ConditionState, dated_conditions
+from gpushare_core.api.conditions import dated_conditions
 from gpushare_core.api.policy_status import PolicyStatus
 from gpushare_core.api.served import Problem
 from gpushare_operator.cluster.objects import PolicyObject
@@ -42,17 +42,18 @@ def policy_status(
     nodes = policy_nodes(snapshot, policy, is_cut=is_cut)
     sums = totals(nodes.index.sums, policy.spec.memory_unit if policy.spec else "1Gi")
     scheduler = scheduler_configured(snapshot, policy, installation, now)
-    scheduler = with_other_schedulers(scheduler, snapshot)
-    offered = nodes.by_node(lambda report: report.offered_by_others)
-    problems = [
-        *api_problems(failures),
-        *contested_problems(contested),
-        *refused_pods(snapshot, policy, installation.namespace),
-        *other_plugins(offered),
-        *pods_without_scheduler(snapshot),
-    ]
-    books = since_seen(books_agree(snapshot, nodes, now), policy.status.conditions)
-    parts = _conditions(snapshot, policy, nodes, problems, scheduler, books)
+    problems = [*api_problems(failures), *contested_problems(contested)]
+    problems += _problems_of_others(snapshot, policy, nodes, installation.namespace)
+    parts = PolicyConditions(
+        is_served=policy.spec is not None and not served.problems(policy.spec),
+        nodes_ready=nodes_ready(snapshot, policy, nodes),
+        scheduler_configured=with_other_schedulers(scheduler, snapshot),
+        conflicted=conflicted(snapshot, policy, nodes),
+        unit_change_blocked=unit_change_blocked(nodes),
+        degraded=degraded(policy, nodes, problems),
+        books_agree=since_seen(books_agree(snapshot, nodes, now), policy.status.conditions),
+        units_refused=units_refused(nodes),
+    )
     states = [policy_ready(snapshot, policy, parts), *parts.states]
     before, generation = policy.status.conditions, policy.generation
     return PolicyStatus(
@@ -67,6 +68,18 @@ def policy_status(
     )
 
 
+def _problems_of_others(
+    snapshot: ClusterSnapshot, policy: PolicyObject, nodes: PolicyNodes, namespace: str
+) -> list[Problem]:
+    """Returns what others have done that is in the way of the policy."""
+    offered_by_others = nodes.by_node(lambda report: report.offered_by_others)
+    return [
+        *refused_pods(snapshot, policy, namespace),
+        *other_plugins(offered_by_others),
+        *pods_without_scheduler(snapshot),
+    ]
+
+
 def can_wait(before: PolicyStatus, now: PolicyStatus) -> bool:
     """Returns whether ``now`` is not urgent: only sums and wording are new, such as how many nodes are not
     ready."""
@@ -78,23 +91,3 @@ def _decisive(status: PolicyStatus) -> Hashable:
         (condition.type, condition.status, condition.reason) for condition in status.conditions
     )
     return (status.observed_generation, status.backend, conditions)
-
-
-def _conditions(
-    snapshot: ClusterSnapshot,
-    policy: PolicyObject,
-    nodes: PolicyNodes,
-    problems: Sequence[Problem],
-    scheduler: ConditionState,
-    books: ConditionState,
-) -> PolicyConditions:
-    return PolicyConditions(
-        is_served=policy.spec is not None and not served.problems(policy.spec),
-        nodes_ready=nodes_ready(snapshot, policy, nodes),
-        scheduler_configured=scheduler,
-        conflicted=conflicted(snapshot, policy, nodes),
-        unit_change_blocked=unit_change_blocked(nodes),
-        degraded=degraded(policy, nodes, problems),
-        books_agree=books,
-        units_refused=units_refused(nodes),
-    )

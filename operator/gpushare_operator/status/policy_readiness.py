@@ -60,7 +60,6 @@ def _in_words(leftover: Leftover) -> str:
 
 
 def _obstacles(parts: PolicyConditions) -> Iterator[ConditionState]:
-    """Yields what keeps the policy from being Ready; the first is what a person reads."""
     # A spec that is invalid or not served has to be changed first; the rest may only follow from it.
     if not parts.is_served:
         yield parts.degraded

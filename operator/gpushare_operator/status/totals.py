@@ -48,7 +48,6 @@ class Totals:
 
 
 def amounts_of(share: ShareNodeObject | None, *, is_ready: bool) -> Mapping[Hashable, int]:
-    """Returns what a node that shares its cards adds to the sums."""
     amounts: dict[Hashable, int] = {SHARING: 1, READY: int(is_ready)}
     if share is None:
         return amounts

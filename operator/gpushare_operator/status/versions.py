@@ -39,7 +39,6 @@ def program_versions(snapshot: ClusterSnapshot, sums: Mapping[Hashable, int]) ->
 
 
 def _last_runs(snapshot: ClusterSnapshot) -> dict[str, JobObject]:
-    """Returns node -> the last run of hostctl there."""
     runs = sorted(snapshot.jobs.values(), key=lambda job: job.sequence)
     return {job.node: job for job in runs}
 

@@ -46,7 +46,6 @@ def disconnected(_: Situation) -> Problem:
 
 
 def _obstacles(situation: Situation) -> Iterator[Problem]:
-    """Yields what is in the way; the first is what a person reads."""
     snapshot = situation.snapshot
     facts, present = snapshot.server, snapshot.deployments.get(DEDICATED_SCHEDULER)
     # Only people can give the rights.

@@ -73,7 +73,6 @@ def _pod(installation: Installation, settings: SchedulerSettings, version: str) 
 
 
 def _apart() -> Json:
-    """Returns the affinity that prefers different nodes for the replicas."""
     term = {
         "labelSelector": {"matchLabels": selector(SCHEDULER)},
         "topologyKey": "kubernetes.io/hostname",

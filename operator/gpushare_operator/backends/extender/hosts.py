@@ -16,7 +16,6 @@ def mark(node: NodeObject, value: str | None) -> LabelNode:
 
 
 def extender_ready(snapshot: ClusterSnapshot, node: NodeObject, port: int) -> bool:
-    """Returns whether an extender answers at ``port`` of ``node``."""
     pod = extender_pod(snapshot, node, port)
     return pod is not None and pod.ready
 

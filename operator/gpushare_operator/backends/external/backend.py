@@ -28,8 +28,8 @@ def _stopping_extenders(snapshot: ClusterSnapshot) -> list[str]:
     return ready_nodes(snapshot, names)
 
 
-def _remove_marks(situation: Situation) -> Iterator[LabelNode]:
-    yield from (mark(node, None) for node in external_hosts(situation.snapshot))
+def _remove_marks(situation: Situation) -> list[LabelNode]:
+    return [mark(node, None) for node in external_hosts(situation.snapshot)]
 
 
 EXTERNAL = SchedulerBackend(

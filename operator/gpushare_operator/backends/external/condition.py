@@ -60,7 +60,6 @@ def _going(snapshot: ClusterSnapshot, reason: str, message: str) -> Problem:
 
 
 def _obstacles(snapshot: ClusterSnapshot) -> Iterator[Problem]:
-    """Yields what is in the way; the first is what a person reads."""
     hosts, port = scheduler_hosts(snapshot), scheduler_settings(snapshot).port
     # The extender needs a node to run on.
     if not hosts:

@@ -102,7 +102,6 @@ def _with_hosts_let_go(snapshot: ClusterSnapshot, problem: Problem) -> Problem:
 
 
 def _obstacles(progress: _HostProgress) -> Iterator[Problem | None]:
-    """Yields what is in the way of connecting; the first is what a person reads."""
     # An edited host that lost its labels has no extender any more.
     if unlabelled := [node.name for node in unlabelled_hosts(progress.situation.snapshot)]:
         yield Problem(conditions.HOSTS_UNLABELLED, UNLABELLED.format(nodes=listed(unlabelled)))

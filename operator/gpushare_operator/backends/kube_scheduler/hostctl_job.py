@@ -66,7 +66,6 @@ class HostctlRun:
 
     @property
     def edit(self) -> list[str]:
-        """Returns the arguments that decide what is edited."""
         return [] if self.command is HostctlCommand.RESTORE else self.settings.extender_arguments
 
     @property

@@ -19,12 +19,10 @@ from gpushare_operator.policies.scheduler_settings import scheduler_settings
 
 
 def installs(situation: Situation) -> list[JobHistory]:
-    """Returns how far connecting each host of a scheduler is."""
     return _histories(situation, HostctlCommand.INSTALL, hosts(situation.snapshot))
 
 
 def restores(situation: Situation) -> list[JobHistory]:
-    """Returns how far restoring is on each node that may have been edited."""
     return restores_of(situation, nodes_to_restore(situation.snapshot))
 
 
@@ -49,12 +47,12 @@ def next_restore(snapshot: ClusterSnapshot, histories: Sequence[JobHistory]) -> 
     """
     if hosts_at_work(snapshot):
         return []
-    due = [history for history in histories if history.state is HistoryState.DUE and not _is_stuck(history)]
+    due = [
+        history
+        for history in histories
+        if history.state is HistoryState.DUE and not (history.failure and history.failure.job.failing)
+    ]
     return sorted(due, key=lambda history: (history.failure is not None, not history.node.ready))[:1]
-
-
-def _is_stuck(history: JobHistory) -> bool:
-    return history.failure is not None and history.failure.job.failing
 
 
 def create_job(history: JobHistory) -> CreateJob:

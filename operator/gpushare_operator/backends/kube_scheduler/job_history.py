@@ -153,7 +153,6 @@ class JobHistory:
 
 
 def read_history(snapshot: ClusterSnapshot, node: NodeObject, run: HostctlRun, now: datetime) -> JobHistory:
-    """Returns how far ``node`` is with ``run``: its last attempt decides."""
     job = last_job(snapshot, node.name)
     if job is None:
         return JobHistory(node, run, HistoryState.DUE)
@@ -165,7 +164,8 @@ def read_history(snapshot: ClusterSnapshot, node: NodeObject, run: HostctlRun, n
         return history
     if _has_lost_edit(snapshot, last.job):
         return replace(history, state=HistoryState.DUE, has_drifted=True)
-    is_due = _has_old_keys(last, now) or _was_restarted(snapshot, last.job, now)
+    has_old_keys = last.renew_after is not None and now > last.renew_after
+    is_due = has_old_keys or _was_restarted(snapshot, last.job, now)
     return replace(history, state=HistoryState.RENEWAL) if is_due else history
 
 
@@ -187,7 +187,6 @@ def _is_given_up(snapshot: ClusterSnapshot, job: JobObject) -> bool:
 
 
 def is_done(snapshot: ClusterSnapshot, node: NodeObject, command: HostctlCommand) -> bool:
-    """Returns whether the last attempt on ``node`` was ``command``, and succeeded."""
     job = last_job(snapshot, node.name)
     return job is not None and job.complete and _is_of(job, node, command)
 
@@ -217,10 +216,6 @@ def _has_done(job: JobObject, node: NodeObject, run: HostctlRun) -> bool:
         return False
     # An edit that would be another one now has to be made again; restoring is always the same.
     return run.command is HostctlCommand.RESTORE or job.spec_hash == run.work_hash
-
-
-def _has_old_keys(last: Attempt, now: datetime) -> bool:
-    return last.renew_after is not None and now > last.renew_after
 
 
 def _has_lost_edit(snapshot: ClusterSnapshot, job: JobObject) -> bool:

@@ -134,7 +134,6 @@ def assess(snapshot: ClusterSnapshot) -> Assessment:
 
 
 def locations(snapshot: ClusterSnapshot) -> list[VolcanoLocation]:
-    """Returns the configurations that have to be read."""
     asked, backup = asked_location(snapshot), _backup(snapshot)
     return list(dict.fromkeys(location for location in (asked, backup and backup.location) if location))
 

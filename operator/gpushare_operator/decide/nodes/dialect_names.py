@@ -25,7 +25,6 @@ _NAMES = {
 
 
 def names_of(dialect: Dialect) -> frozenset[str]:
-    """Returns the extended resources that nodes show in ``dialect``."""
     return _NAMES[dialect.name]
 
 
@@ -58,7 +57,6 @@ def dialect_in_force(node: NodeObject, share: ShareNodeObject | None, desired: s
 
 
 def is_settled(share: ShareNodeObject | None, dialect: str, mode: str) -> bool:
-    """Returns whether the plugin has put ``dialect`` and ``mode`` in force."""
     if share is None or share.observed_generation != share.generation:
         return False
     blocked = share.conditions.get(UNIT_CHANGE_BLOCKED)

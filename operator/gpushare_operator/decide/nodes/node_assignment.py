@@ -26,7 +26,6 @@ class NodeAssignment:
 
     @property
     def is_sharing(self) -> bool:
-        """Whether the node shares its cards under this policy."""
         return self.rule is not None or self.is_kept
 
 
@@ -50,7 +49,6 @@ class _Claim:
 
 
 def claimants_of(snapshot: ClusterSnapshot, policy: PolicyObject) -> Claimants:
-    """Returns what decides about the nodes of ``policy``."""
     staying = (other for other in snapshot.policies.values() if not other.deleting)
     older = (other for other in oldest_first(staying) if other.precedence < policy.precedence)
     return Claimants(policy.asked, tuple(other.asked for other in older))
@@ -100,7 +98,6 @@ def _winner(state: ObservedState, claimants: Claimants) -> str:
 
 
 def first_rule(rules: Sequence[NodeRule], node: NodeObject) -> int | None:
-    """Returns the position of the first rule that matches ``node``."""
     return next((position for position, rule in enumerate(rules) if matches(rule, node)), None)
 
 

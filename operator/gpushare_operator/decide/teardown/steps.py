@@ -94,21 +94,16 @@ def teardown_steps(needed: Backend | None) -> list[TeardownStep]:
 
 
 def plan_teardown(situation: Situation, scope: Scope) -> Plan:
-    """Returns what is due now of the steps of ``scope``: up to the first step of any scope that waits."""
-    return due_steps(_steps(situation.snapshot), situation, scope)
+    return due_steps(teardown_steps(needed_backend(situation.snapshot)), situation, scope)
 
 
 def plan_nodes(situation: Situation) -> Plan:
-    """Returns what is due now on single nodes."""
     steps = [step for step in _LAST if step.scope is Scope.NODE]
     return Plan(tuple(action for step in steps for action in step.actions(situation)))
 
 
 def still_there(snapshot: ClusterSnapshot, policy: str) -> list[Leftover]:
     """Returns what must be gone before ``policy`` may go, the scheduler's connection first."""
-    waiting = [leftover for step in _steps(snapshot) for leftover in step.waiting_for(snapshot, policy)]
+    steps = teardown_steps(needed_backend(snapshot))
+    waiting = [leftover for step in steps for leftover in step.waiting_for(snapshot, policy)]
     return sorted(dict.fromkeys(waiting), key=lambda leftover: leftover != SCHEDULER_CONNECTION)
-
-
-def _steps(snapshot: ClusterSnapshot) -> list[TeardownStep]:
-    return teardown_steps(needed_backend(snapshot))

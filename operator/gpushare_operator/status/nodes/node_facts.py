@@ -53,7 +53,6 @@ class FactFinder:
     policy: str
 
     def __call__(self, state: ObservedState) -> Entry[dict[Fact, str]]:
-        """Returns fact -> its sentence."""
         if state.share is None or state.share.policy != self.policy:
             return NOTHING
         facts = dict(_facts(state))

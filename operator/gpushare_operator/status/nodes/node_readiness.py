@@ -13,7 +13,6 @@ def why_not_ready(state: ObservedState) -> str:
 
 
 def _obstacles(state: ObservedState) -> Iterator[str]:
-    """Yields what is in the way; the first is what a person reads."""
     share, pod = state.share, state.plugin
     # On a node that is not Ready nothing else can be expected.
     if state.node is None or not state.node.ready:

@@ -155,7 +155,6 @@ class NodeReporter:
         return _entry(report, {**matched, **amounts})
 
     def _matched(self, state: ObservedState) -> Iterator[int]:
-        """Yields the positions of the rules that match a node."""
         spec = self.claimants.policy.spec
         for position, rule in enumerate(spec.nodes if spec else ()):
             if state.node and matches(rule, state.node):

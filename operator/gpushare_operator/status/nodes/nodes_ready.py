@@ -41,7 +41,6 @@ def _outdated_plugins(snapshot: ClusterSnapshot, policy: PolicyObject) -> int:
 
 
 def _late(nodes: PolicyNodes) -> dict[str, str]:
-    """Returns node name -> why it is not ready."""
     late = nodes.by_node(lambda report: report.why_not_ready)
     waiting = nodes.by_node(lambda report: report.assignment.waits_for)
     late.update({name: f"policy {other} is letting it go" for name, other in waiting.items()})
