@@ -79,7 +79,9 @@ def with_forgotten(books: NodeRecords, kubelet: SimulatedKubelet) -> NodeRecords
         for name, numbers in _Renumbered(pod, units).numbers().items():
             held = (HeldUnits(resource=f"of {pod.uid}", numbers=sorted(numbers)),)
             if name in pod.request.init_containers:
-                stored[ContainerKey(PodKey("", "", pod.uid), name)] = StoredContainer(units=held, response=None)
+                stored[ContainerKey(PodKey("", "", pod.uid), name)] = StoredContainer(
+                    units=held, response=None
+                )
             else:
                 listed.append(ListedContainer(key=ContainerKey(_key(books, pod), name), units=held))
     return replace(books, resources=listed, checkpoint=stored)
