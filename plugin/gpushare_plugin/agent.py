@@ -1,11 +1,9 @@
 """Wires the parts of the process together and runs them; if one fails, all end."""
 
 import asyncio
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 
 from gpushare_core.api.names import NAMESPACE
@@ -69,11 +67,6 @@ class Settings:
     """Unless a policy asks for another one."""
 
 
-def endpoint(name: str) -> str:
-    """Returns the file name of this plugin's socket for the resource ``name``."""
-    return f"gpushare-{name.replace('/', '-')}.sock"
-
-
 class Agent:
     """The plugin of one node."""
 
@@ -87,15 +80,13 @@ class Agent:
         open_use: Callable[[GPUShareNode], UseSource | None] | None = None,
         give_back: Callable[[], None] = lambda: None,
         watchdog: Watchdog | None = None,
-        now: Callable[[], datetime] = utc_now,
-        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """``give_back`` returns free memory to the system. It is called after each reading of the kubelet's
         books, the longest messages, and after each round: the next one is 10 s away."""
         self.state = PluginState(settings.node)
         self.registry = new_registry("gpushare-plugin")
         self._settings, self._client, self._give_back = settings, client, give_back
-        self._now, self._clock, self._time = now, clock, asyncio.get_running_loop().time
+        self._time = asyncio.get_running_loop().time
         self._stopping = False
         self._metrics = PluginMetrics(self.registry, self._process_state)
         self._streams = {name: DeviceStream() for name in RESOURCES}
@@ -131,10 +122,8 @@ class Agent:
             streams=self._streams,
             registration=self._registration,
             open_source=open_source or sources.open,
-            meter=UseMeter(self.state, names, open_use or sources.open_use, self._clock),
-            events=EventWriter(self._client, self._settings.node, now=self._now),
-            now=self._now,
-            clock=self._clock,
+            meter=UseMeter(self.state, names, open_use or sources.open_use),
+            events=EventWriter(self._client, self._settings.node, now=utc_now),
         )
 
     def _new_registrar(self, name: str, reservations: UnitReservations) -> Registrar:
@@ -146,7 +135,8 @@ class Agent:
             name=name,
             resource=RESOURCES[name],
         )
-        stream, socket = self._streams[name], self._settings.device_plugins / endpoint(name)
+        socket = self._settings.device_plugins / f"gpushare-{name.replace('/', '-')}.sock"
+        stream = self._streams[name]
         plugin = DevicePlugin(allocator, stream, calls=self._calls, called=self._metrics.called)
         server = PluginServer(socket, grpc_handler(plugin))
         self._servers.append(server)
@@ -179,7 +169,7 @@ class Agent:
             self._client,
             self._settings.namespace,
             serves=lambda: not self._registrar_state().displaced,
-            now=self._now,
+            now=utc_now,
         )
         async with server, asyncio.TaskGroup() as group:
             group.create_task(self._heartbeat.run(), name="heartbeat")
@@ -290,9 +280,7 @@ class Agent:
                 await self._wait_until_changed(backoff.next_delay(self._client.asked_to_wait))
 
     async def _wait_until_changed(self, seconds: float) -> None:
-        try:
+        with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self.state.changed.wait()
             await asyncio.sleep(DEBOUNCE)
-        except TimeoutError:
-            return

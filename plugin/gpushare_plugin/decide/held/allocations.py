@@ -194,7 +194,9 @@ def lost_units(
     for known in (*of_pods, *inits, *_lost_orphans(assignments, pods)):
         lacking = _lacking_units(known, assignments)
         units.update(lacking)
-        if (uid := _present_uid(known, pods)) in own:
+        # What an orphan lost counts for the pod that has its name now.
+        named = pods.get(known.pod.name) if known.orphaned else None
+        if (uid := (named or known.pod).uid) in own:
             beside = candidates[uid]
             own[uid] = {card: max(0, count - beside.get(card, 0)) for card, count in lacking.items()}
     free = {card: min((shares.get(card, 0) for shares in own.values()), default=0) for card in units}
@@ -207,12 +209,6 @@ def _lacking_units(known: PodAllocation, assignments: NodeAssignments) -> dict[s
     lacking = {name: shares for name, shares in known.containers.items() if name not in seen.containers}
     shares = sum_shares(lacking).items()
     return {card: known.cards.get(card, own) - seen.cards.get(card, 0) for card, own in shares}
-
-
-def _present_uid(known: PodAllocation, pods: Pods) -> str:
-    """Returns the UID of the API server's pod of the name; where there is none, of the pod itself."""
-    named = pods.get(known.pod.name) if known.orphaned else known.pod
-    return named.uid if named else known.pod.uid
 
 
 def _of_lost_inits(assignments: NodeAssignments, pods: Iterable[Pod]) -> Iterator[PodAllocation]:
