@@ -1,9 +1,11 @@
 """Wires the parts of the process together and runs them; if one fails, all end."""
 
 import asyncio
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
 from gpushare_core.api.names import NAMESPACE
@@ -80,13 +82,15 @@ class Agent:
         open_use: Callable[[GPUShareNode], UseSource | None] | None = None,
         give_back: Callable[[], None] = lambda: None,
         watchdog: Watchdog | None = None,
+        now: Callable[[], datetime] = utc_now,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """``give_back`` returns free memory to the system. It is called after each reading of the kubelet's
         books, the longest messages, and after each round: the next one is 10 s away."""
         self.state = PluginState(settings.node)
         self.registry = new_registry("gpushare-plugin")
         self._settings, self._client, self._give_back = settings, client, give_back
-        self._time = asyncio.get_running_loop().time
+        self._now, self._clock, self._time = now, clock, asyncio.get_running_loop().time
         self._stopping = False
         self._metrics = PluginMetrics(self.registry, self._process_state)
         self._streams = {name: DeviceStream() for name in RESOURCES}
@@ -122,8 +126,10 @@ class Agent:
             streams=self._streams,
             registration=self._registration,
             open_source=open_source or sources.open,
-            meter=UseMeter(self.state, names, open_use or sources.open_use),
-            events=EventWriter(self._client, self._settings.node, now=utc_now),
+            meter=UseMeter(self.state, names, open_use or sources.open_use, self._clock),
+            events=EventWriter(self._client, self._settings.node, now=self._now),
+            now=self._now,
+            clock=self._clock,
         )
 
     def _new_registrar(self, name: str, reservations: UnitReservations) -> Registrar:
@@ -169,7 +175,7 @@ class Agent:
             self._client,
             self._settings.namespace,
             serves=lambda: not self._registrar_state().displaced,
-            now=utc_now,
+            now=self._now,
         )
         async with server, asyncio.TaskGroup() as group:
             group.create_task(self._heartbeat.run(), name="heartbeat")

@@ -118,7 +118,8 @@ def give_back(echo: int) -> None:
 
 
 def end(plugin: int, silent: float) -> None:
-    """Writes a log line as ``gpushare_core.process.log`` does, and the container's termination message."""
+    """Kills the plugin. Writes a log line as ``gpushare_core.process.log`` does, and the container's
+    termination message."""
     message = (
         f"the plugin gave no sign for {silent:.0f} s: its process, its event loop or its gRPC service hangs;"
         " it was killed and starts anew, so that the kubelet does not wait for it"

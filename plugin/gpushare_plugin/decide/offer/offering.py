@@ -296,7 +296,7 @@ def _layout(
     *,
     held: bool,
 ) -> Layout:
-    """Returns the layout of the cards that are ``present``. While units are ``held``, these cards stay where
+    """Returns the layout of the cards that are ``present``. While units are ``held``, their cards stay where
     they were, by:
     1. the recorded layout, unless what was ``granted`` contradicts it;
     2. what was granted. Raises ``ContradictionError`` where that does not go together."""
