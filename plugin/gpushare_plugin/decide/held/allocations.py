@@ -220,13 +220,11 @@ def _of_lost_inits(assignments: NodeAssignments, pods: Iterable[Pod]) -> Iterato
     assigned = assignments.assigned
     if assigned.checkpoint_problem:
         return
-    starting = [pod for pod in pods if pod.started and not pod.running]
-    yield from admitted_allocations(assignments, [pod for pod in starting if _lacks_inits(pod, assigned)])
-
-
-def _lacks_inits(pod: Pod, assigned: AssignedDevices) -> bool:
-    asking = pod.request.init_containers.intersection(pod.request.containers) if pod.request else ()
-    return not assigned.stored_of(pod).keys() >= {*asking}
+    for pod in pods:
+        if pod.request and pod.started and not pod.running:
+            asking = pod.request.init_containers.intersection(pod.request.containers)
+            if not assigned.stored_of(pod).keys() >= asking:
+                yield from admitted_allocations(assignments, [pod])
 
 
 def admitted_allocations(assignments: NodeAssignments, pods: Iterable[Pod]) -> Iterator[PodAllocation]:
