@@ -69,11 +69,6 @@ class Settings:
     """Unless a policy asks for another one."""
 
 
-def endpoint(name: str) -> str:
-    """Returns the file name of this plugin's socket for the resource ``name``."""
-    return f"gpushare-{name.replace('/', '-')}.sock"
-
-
 class Agent:
     """The plugin of one node."""
 
@@ -146,7 +141,8 @@ class Agent:
             name=name,
             resource=RESOURCES[name],
         )
-        stream, socket = self._streams[name], self._settings.device_plugins / endpoint(name)
+        socket = self._settings.device_plugins / f"gpushare-{name.replace('/', '-')}.sock"
+        stream = self._streams[name]
         plugin = DevicePlugin(allocator, stream, calls=self._calls, called=self._metrics.called)
         server = PluginServer(socket, grpc_handler(plugin))
         self._servers.append(server)
@@ -290,9 +286,7 @@ class Agent:
                 await self._wait_until_changed(backoff.next_delay(self._client.asked_to_wait))
 
     async def _wait_until_changed(self, seconds: float) -> None:
-        try:
+        with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self.state.changed.wait()
             await asyncio.sleep(DEBOUNCE)
-        except TimeoutError:
-            return

@@ -78,7 +78,10 @@ def watch(plugin: int, *, beats: int, echo: int) -> int:
     os.set_blocking(echo, False)
     before, silent, allowed = time.monotonic(), 0.0, START_SECONDS
     while (status := ended(plugin)) is None:
-        forward(signal.sigtimedwait({signal.SIGCHLD, *FORWARDED}, TICK), plugin)
+        received = signal.sigtimedwait({signal.SIGCHLD, *FORWARDED}, TICK)
+        # After this process was stopped and continued, Python 3.11 returns an undefined one.
+        if received and received.si_signo in FORWARDED:
+            os.kill(plugin, received.si_signo)
         now = time.monotonic()
         silent, before = silent + min(now - before, MAX_TICK), now
         if has_beaten(beats):
@@ -101,12 +104,6 @@ def ended(plugin: int) -> int | None:
     return None
 
 
-def forward(received: signal.struct_siginfo | None, plugin: int) -> None:
-    """After this process was stopped and continued, Python 3.11 returns an undefined ``received``."""
-    if received and received.si_signo in FORWARDED:
-        os.kill(plugin, received.si_signo)
-
-
 def has_beaten(beats: int) -> bool:
     """Returns whether the plugin gave a sign since the last look; a closed pipe is none."""
     try:
@@ -121,16 +118,13 @@ def give_back(echo: int) -> None:
 
 
 def end(plugin: int, silent: float) -> None:
+    """Kills the plugin. Writes a log line as ``gpushare_core.process.log`` does, and the container's
+    termination message."""
     message = (
         f"the plugin gave no sign for {silent:.0f} s: its process, its event loop or its gRPC service hangs;"
         " it was killed and starts anew, so that the kubelet does not wait for it"
     )
     os.kill(plugin, signal.SIGKILL)
-    report(message)
-
-
-def report(message: str) -> None:
-    """Writes a log line as ``gpushare_core.process.log`` does, and the container's termination message."""
     seconds, moment = int(time.time() % 1 * 1000), time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime())
     line = f'"time": "{moment}.{seconds:03}+00:00", "level": "error", "logger": "{__name__}"'
     line += f', "message": "{message}"'

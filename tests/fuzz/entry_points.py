@@ -192,7 +192,7 @@ FUZZED_BY: dict[str, str] = {
     "gpushare_plugin.devices.inventory.inventory_file:_data": (
         "gpushare_plugin.devices.inventory.inventory_file:read_inventory"
     ),
-    "gpushare_plugin.devices.inventory.inventory_file:_health": (
+    "gpushare_plugin.devices.inventory.inventory_file:_HealthFields.read": (
         "gpushare_plugin.devices.inventory.inventory_file:read_inventory"
     ),
     "gpushare_plugin.devices.inventory.inventory_file:_root": (
@@ -244,7 +244,7 @@ OWN: dict[str, str] = {
     "gpushare_hostctl.decide.scheduler.manifest:remove": "an index of the parsed document",
     "gpushare_hostctl.host.extender_probe:_context": "keys that hostctl itself made and checked",
     "gpushare_operator.cluster.heartbeats:_duration": "32 bits, which the API server has checked",
-    "gpushare_plugin.watchdog:report": "the clock",
+    "gpushare_plugin.watchdog:end": "the clock",
     "gpushare_operator.main:_lease_seconds": "an argument, refused by is_number before",
     "gpushare_operator.main:serve": "a truth value of ours",
     "gpushare_operator.status.totals:amounts_of": "a truth value of ours",

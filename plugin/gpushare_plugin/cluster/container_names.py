@@ -101,11 +101,8 @@ class _PodWithStatus(msgspec.Struct):
 
 
 def container_ids(pod: Json) -> dict[str, str]:
-    """Returns ID -> name of the containers that ``pod`` lists, those before a restart too.
-
-    Raises:
-        ValueError: ``pod`` is none of the API server's.
-    """
+    """Returns ID -> name of the containers that ``pod`` lists, those before a restart too. Raises
+    ``ValueError`` where it is no pod of the API server's."""
     status = msgspec.convert(pod, _PodWithStatus).status or _ContainerStatuses()
     listed = [*(status.container_statuses or ()), *(status.init_container_statuses or ())]
     return {text.rpartition("/")[2]: container.name for container in listed for text in container.ids}

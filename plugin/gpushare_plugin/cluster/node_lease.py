@@ -40,15 +40,11 @@ class NodeLease:
             if share_node is None or not self.serves():
                 await self.sleep(SOON)
                 continue
-            await self._renew(share_node.metadata.uid)
+            try:
+                await self._write(share_node.metadata.uid)
+            except (ApiError, UnreachableError) as error:  # of three renewals two are enough
+                _log.warning("cannot renew the Lease %s: %s", lease_name(self.state.name), error)
             await self.sleep(RENEW_SECONDS * random.uniform(EARLIEST, 1.0))  # noqa: S311  no secret
-
-    async def _renew(self, uid: str) -> None:
-        """A Lease that cannot be written waits for the next time: two of three are enough."""
-        try:
-            await self._write(uid)
-        except (ApiError, UnreachableError) as error:
-            _log.warning("cannot renew the Lease %s: %s", lease_name(self.state.name), error)
 
     async def _write(self, uid: str) -> None:
         lease = heartbeat_lease(self.state.name, uid, self.now())

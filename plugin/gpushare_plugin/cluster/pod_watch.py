@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Iterable, Set
+from collections.abc import Callable, Coroutine, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -15,7 +15,6 @@ from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.kube.follow import Changed, Collection, Listed, follow
 from gpushare_core.kube.paths import PODS, pod_path
-from gpushare_core.text.json_object import Json
 from gpushare_plugin.decide.held.pods import FINISHED, Pod, PodName, is_bound_to, read_metadata, read_pod
 from gpushare_plugin.state import PluginState
 
@@ -100,14 +99,10 @@ class PodWatch:
             with suppress(TimeoutError):
                 async with asyncio.timeout(UNDER_WAY_TIMEOUT):
                     await under_way.wait()
-            if self._is_read(name):
+            pod = self._state.pods.get(name)
+            if pod and pod.request is not None and not pod.deleting:  # else another one may have its name
                 return
         await self._read_spec(name)
-
-    def _is_read(self, name: PodName) -> bool:
-        """Whether the pod of this name was read. After one that is being deleted there may be another."""
-        pod = self._state.pods.get(name)
-        return pod is not None and pod.request is not None and not pod.deleting
 
     def _without_spec(self) -> list[PodName]:
         return [name for name, pod in self._state.pods.items() if pod.request is None]
@@ -148,7 +143,10 @@ class PodWatch:
             async with self._reads:
                 read.known = self._state.pods.get(name)
                 item = await self._client.get(pod_path(*name))
-            self._put(item, read.ended)
+            if is_bound_to(item, self._state.name):
+                pod = read_pod(item, Dialect.allocation_annotation, RESOURCES)
+                if pod.uid not in read.ended:
+                    self._state.put_pod(pod)
         except (ApiError, UnreachableError, ValueError) as error:
             if not (isinstance(error, ApiError) and error.is_not_found):
                 _log.warning("cannot read what a pod asks for: %s", error, extra={"pod": str(name)})
@@ -156,13 +154,6 @@ class PodWatch:
                 self._drop(read.known)
         finally:
             self._pod_reads.remove(read)
-
-    def _put(self, item: Json, ended: Set[str]) -> None:
-        """Raises ``ValueError`` for what is no pod."""
-        if is_bound_to(item, self._state.name):
-            pod = read_pod(item, Dialect.allocation_annotation, RESOURCES)
-            if pod.uid not in ended:
-                self._state.put_pod(pod)
 
 
 def read_one(raw: msgspec.Raw | bytes) -> Pod:

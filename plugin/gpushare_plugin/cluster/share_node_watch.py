@@ -55,9 +55,6 @@ class ShareNodeWatch:
         except msgspec.ValidationError as error:
             self._state.put_share_node(self._state.share_node, str(error))
             _log.error("cannot read the GPUShareNode, the one before stays in force: %s", error)
-        self._keep_level()
-
-    def _keep_level(self) -> None:
         share_node = self._state.share_node
         level = share_node.spec.log_level.value if share_node else self._level
         if change_level(level):

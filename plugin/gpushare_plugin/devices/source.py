@@ -1,6 +1,6 @@
-"""Which source of devices a node's spec asks for: a row for each."""
+"""Which source of devices a node's spec asks for: a case for each."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Protocol
 
 from gpushare_core.api.enums import Source
@@ -22,32 +22,21 @@ class SourceFamily(Protocol):
         """Returns what measures the memory in use, or None where nothing does."""
 
 
-# Each family is imported when it is asked for: a node does not pay with memory for the library of another.
+def _new_family(source: Source, happened: Happened) -> SourceFamily:
+    """Imports a family when it is asked for: a node does not pay with memory for the library of another."""
+    match source:
+        case Source.NVML:
+            from gpushare_plugin.devices.nvml.source import NvmlFamily
 
+            return NvmlFamily(happened)
+        case Source.INVENTORY:
+            from gpushare_plugin.devices.inventory.source import InventoryFamily
 
-def _nvml(happened: Happened) -> SourceFamily:
-    from gpushare_plugin.devices.nvml.source import NvmlFamily
+            return InventoryFamily()
+        case Source.SIMULATED:
+            from gpushare_plugin.devices.simulated.source import SimulatedFamily
 
-    return NvmlFamily(happened)
-
-
-def _inventory(_: Happened) -> SourceFamily:
-    from gpushare_plugin.devices.inventory.source import InventoryFamily
-
-    return InventoryFamily()
-
-
-def _simulated(_: Happened) -> SourceFamily:
-    from gpushare_plugin.devices.simulated.source import SimulatedFamily
-
-    return SimulatedFamily()
-
-
-FAMILIES: Mapping[Source, Callable[[Happened], SourceFamily]] = {
-    Source.NVML: _nvml,
-    Source.INVENTORY: _inventory,
-    Source.SIMULATED: _simulated,
-}
+            return SimulatedFamily()
 
 
 class DeviceSources:
@@ -66,5 +55,5 @@ class DeviceSources:
     def _family(self, share_node: GPUShareNode) -> SourceFamily:
         source = share_node.spec.devices.source
         if source not in self._families:
-            self._families[source] = FAMILIES[source](self._happened)
+            self._families[source] = _new_family(source, self._happened)
         return self._families[source]

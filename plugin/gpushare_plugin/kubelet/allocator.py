@@ -96,9 +96,8 @@ class Allocator:
     """What that stands for."""
 
     async def prefer(self, request: PreferenceRequest) -> list[str]:
-        """Returns exactly as many IDs as requested, on cards as the mode has it: a short answer the kubelet
-        would fill up from anywhere. Raises ``NothingFitsError``, ``NothingOfferedError`` with a text for
-        users."""
+        """Returns exactly as many IDs as requested, on cards as the mode has it: the kubelet would fill up a
+        short answer from anywhere. Raises ``NothingFitsError``, ``NothingOfferedError`` for users."""
         self._layout()
         candidates = await self._admitted_pods(request.units)
         likeliest = candidates[0] if candidates else None
@@ -120,28 +119,22 @@ class Allocator:
         problems: list[NothingFitsError] = []
         tried = candidates if len(candidates) == 1 else [*candidates[:MAX_TRIED], None]
         for pod in tried:
+            included = [*dict.fromkeys(request.included)]
+            container = self._container_request(units, included, pod=pod, lost=lost, layout=layout)
             try:
-                cards, numbers, container = self._choose_for(pod, request, lost=lost, layout=layout)
+                cards, numbers = choose_units(
+                    container,
+                    layout.of(self.resource),
+                    available=self._available(request.available, included),
+                    included=included,
+                    strategy=self.state.strategy,
+                )
             except NothingFitsError as error:
                 problems.append(error)
             else:
                 self._record(candidates, cards, container, layout=layout)
                 return numbers
         raise NothingFitsError(f"{problems[0]}{_whose_is_unknown(candidates)}")
-
-    def _choose_for(
-        self, pod: Pod | None, request: PreferenceRequest, *, lost: Mapping[str, int], layout: Layout
-    ) -> tuple[Sequence[str], list[int], ContainerRequest]:
-        included, units = [*dict.fromkeys(request.included)], request.units
-        container = self._container_request(units, included, pod=pod, lost=lost, layout=layout)
-        cards, numbers = choose_units(
-            container,
-            layout.of(self.resource),
-            available=self._available(request.available, included),
-            included=included,
-            strategy=self.state.strategy,
-        )
-        return cards, numbers, container
 
     async def allocate(self, ids: Sequence[str]) -> ContainerAnswer:
         """Returns what a container with ``ids`` gets. Raises ``UnusableUnitsError``, ``NothingOfferedError``
@@ -304,10 +297,8 @@ class Allocator:
         return True
 
     async def _candidates(self, units: int, *, unavailable: bool) -> Sequence[Pod]:
-        """Returns the pod that the kubelet asks for, by what is listed.
-
-        Several, the likeliest first, where a container of any of them may be starting anew.
-        """
+        """Returns the pod that the kubelet asks for, by what is listed; several, the likeliest first, where a
+        container of any of them may be starting anew."""
         candidates = await self._listed_candidates(units, unavailable=unavailable)
         assigned, pods = self.state.assigned, self.state.pods
         if not candidates or not lost_containers(candidates[0], assigned):
@@ -332,7 +323,7 @@ class Allocator:
         await self.pod_watch.read_specs(names, timeout=SPECS_TIMEOUT)
         read = (self.state.pods[name] for name in names if name in self.state.pods)
         if not all(assigned.of(pod) for pod in read):
-            # The watch had not told yet that another pod has the name: whose the rest is follows anew.
+            # The watch had not shown yet that another pod has the name: whose units are whose follows anew.
             await self.assignment_reader.read_during_call(timeout=timeout)
 
     def _container_request(
@@ -451,7 +442,7 @@ class Allocator:
         self.state.put_preferred(pod.uid, cards, self.resource, reason=reason)
         if reason:
             message = "%d units of another card than annotated: %s"
-            _log.info(message, request.units, reason, extra={"pod": str(pod.name), "card": named})
+            _log.warning(message, request.units, reason, extra={"pod": str(pod.name), "card": named})
 
 
 def _whose_is_unknown(candidates: Sequence[Pod]) -> str:

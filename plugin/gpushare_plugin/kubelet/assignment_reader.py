@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection
+from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
 
@@ -59,7 +60,7 @@ class AssignmentReader:
         self._backoff = backoff or Backoff(first=RETRY_PERIOD, most=BOOKKEEPING_RETRY)
         self._due = asyncio.Event()
         self._begun = self._newest = 0
-        """How many readings have begun; which of them told what is known."""
+        """How many readings have begun, and the number of the one that is in force."""
         self.last_round = self._clock()
         """When the last reading ended, successful or not, by the event loop's clock."""
 
@@ -69,11 +70,17 @@ class AssignmentReader:
             await self.read()
             await self._after_reading()
             self.last_round = self._clock()
-            await self._wait_until_due()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self.delay()):
+                    await self._due.wait()
 
     async def read(self) -> None:
         """Reads as soon as nothing is reserved; where that is not possible what was read last stays."""
-        await self._wait_for_reservations()
+        while True:
+            seconds = self._reservations.remaining
+            if not seconds:
+                break
+            await asyncio.sleep(seconds)
         self._due.clear()
         self._state.remember_record()
         number, begun = self._next(), self._clock()
@@ -123,13 +130,6 @@ class AssignmentReader:
             return PERIOD
         return self._backoff.next_delay()
 
-    async def _wait_for_reservations(self) -> None:
-        while True:
-            seconds = self._reservations.remaining
-            if not seconds:
-                return
-            await asyncio.sleep(seconds)
-
     def _next(self) -> int:
         self._begun += 1
         return self._begun
@@ -170,10 +170,3 @@ class AssignmentReader:
                 logging.DEBUG if known else logging.WARNING, "cannot read the kubelet's checkpoint: %s", error
             )
             return AssignedDevices(checkpoint_problem=str(error))
-
-    async def _wait_until_due(self) -> None:
-        try:
-            async with asyncio.timeout(self.delay()):
-                await self._due.wait()
-        except TimeoutError:
-            return

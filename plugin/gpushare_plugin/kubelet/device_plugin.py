@@ -5,7 +5,6 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
 import grpc
@@ -25,14 +24,12 @@ SERVICE = "v1beta1.DevicePlugin"
 
 ALLOCATE = "Allocate"
 PREFERRED_ALLOCATION = "GetPreferredAllocation"
-REFUSALS: Mapping[type[Exception], str] = MappingProxyType(
-    {
-        NothingFitsError: "NothingFits",
-        NothingOfferedError: "NotServed",
-        UnusableUnitsError: "UnusableUnits",
-        TimeoutError: "TooLate",
-    }
-)
+REFUSALS: Mapping[type[Exception], str] = {
+    NothingFitsError: "NothingFits",
+    NothingOfferedError: "NotServed",
+    UnusableUnitsError: "UnusableUnits",
+    TimeoutError: "TooLate",
+}
 """The error -> its reason in metrics."""
 ANSWER_SECONDS = 12.0
 """For one call. The kubelet sets no deadline, and starts no pod on its node while it waits."""
@@ -68,7 +65,7 @@ class DevicePlugin:
         clock: Callable[[], float] = time.perf_counter,
         answer_seconds: float = ANSWER_SECONDS,
     ) -> None:
-        """``calls``: where those that take units count as under way. ``called`` is told of each of them;
+        """``calls``: where those that take units count as under way. ``called`` is called after each;
         ``clock`` is in steady seconds."""
         self._allocator = allocator
         self._stream = stream
@@ -121,18 +118,14 @@ class DevicePlugin:
                 await context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, TOO_LATE_MESSAGE)
             if refusal == DEFECT:
                 raise
-            await context.abort(code, _refusal_text(error))
+            # The kubelet puts it into the status of the pod.
+            await context.abort(code, printable(str(error), max_bytes=REFUSAL_BYTES))
         finally:
             self._called(KubeletRequest(verb=verb, seconds=self._clock() - begun, refusal=refusal))
 
     async def pre_start(self, _: api.PreStartContainerRequest, __: Context) -> api.PreStartContainerResponse:
         """PreStartContainer: never called, because the options do not ask for it."""
         return api.PreStartContainerResponse()
-
-
-def _refusal_text(error: Exception) -> str:
-    """The kubelet puts it into the status of the pod."""
-    return printable(str(error), max_bytes=REFUSAL_BYTES)
 
 
 def _response(answer: ContainerAnswer) -> api.ContainerAllocateResponse:

@@ -19,29 +19,17 @@ class DeviceStream:
     def __init__(self) -> None:
         self._packed: bytes | None = None
         """The list, compressed: of 256,000 units it has 4 MiB, and is hardly ever sent again."""
-        self._wanted = False
         self._changed = asyncio.Event()
-        self._newest = 0
-        self._open = False
-
-    @property
-    def is_offering(self) -> bool:
+        self.is_offering = False
         """Whether there is a list for the kubelet, even an empty one."""
-        return self._wanted
-
-    @property
-    def opened(self) -> int:
-        """Grows with every stream."""
-        return self._newest
-
-    @property
-    def is_open(self) -> bool:
+        self.opened = 0
+        """Grows with every stream: the number of the newest."""
+        self.is_open = False
         """Whether the newest stream's client is still there."""
-        return self._open
 
     def offer(self, message: bytes) -> None:
         """Sends ``message`` to the kubelet, unless it has it already."""
-        self._wanted = True
+        self.is_offering = True
         packed = _packed(message)
         if packed != self._packed:
             self._packed = packed
@@ -50,15 +38,15 @@ class DeviceStream:
     def withdraw(self, message: bytes) -> None:
         """Sends ``message``, an empty list, to whoever listens now, and waits for nobody else."""
         self.offer(message)
-        self._wanted = False
+        self.is_offering = False
 
     def offer_later(self, message: bytes) -> None:
         """Sends ``message`` to whoever listens next. What is open now gets nothing any more: the kubelet
         takes a list also from a plugin that another one has displaced, for that of the other."""
         packed = _packed(message)
         if packed != self._packed:
-            self._packed, self._open = packed, False
-            self._newest += 1
+            self._packed, self.is_open = packed, False
+            self.opened += 1
             self._notify()
 
     async def changed(self) -> None:
@@ -67,23 +55,23 @@ class DeviceStream:
 
     async def serve(self) -> AsyncGenerator[bytes, None]:
         """Yields the messages of one stream, until it is cancelled; keeps none of them."""
-        self._newest += 1
-        number = self._newest
-        self._open = True
+        self.opened += 1
+        number = self.opened
+        self.is_open = True
         self._notify()
         try:
             async for packed in self._lists(number):
                 yield _unpacked(packed)
         finally:
-            if number == self._newest:
-                self._open = False
+            if number == self.opened:
+                self.is_open = False
                 self._notify()
 
     async def _lists(self, number: int) -> AsyncIterator[bytes]:
         sent: bytes | None = None
         while True:
             changed = self._changed
-            if number == self._newest and self._packed is not sent and self._packed is not None:
+            if number == self.opened and self._packed is not sent and self._packed is not None:
                 sent = self._packed
                 yield sent
             else:

@@ -48,8 +48,13 @@ class PluginServer:
         if not self.is_reachable:
             return True
         async with grpc.aio.insecure_channel(f"unix://{self.socket}") as channel:
+            options = channel.unary_unary(
+                OPTIONS,
+                request_serializer=api.Empty.SerializeToString,
+                response_deserializer=api.DevicePluginOptions.FromString,
+            )
             try:
-                await _ask(channel)
+                await options(api.Empty(), timeout=ANSWER_TIMEOUT)
             except grpc.aio.AioRpcError:
                 return not self.is_reachable
         return True
@@ -80,13 +85,3 @@ class PluginServer:
         if self._server is not None:
             await self._server.stop(grace=None)
         self._server = None
-
-
-async def _ask(channel: grpc.aio.Channel) -> None:
-    """Raises ``AioRpcError`` where nobody answers in time."""
-    options = channel.unary_unary(
-        OPTIONS,
-        request_serializer=api.Empty.SerializeToString,
-        response_deserializer=api.DevicePluginOptions.FromString,
-    )
-    await options(api.Empty(), timeout=ANSWER_TIMEOUT)

@@ -2,7 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
+from contextlib import suppress
 
 import grpc
 import grpc.aio
@@ -125,7 +126,9 @@ class Registrar:
         while self._stream.is_open:
             if not self._server.is_reachable:
                 return f"{self._server.socket} was removed"
-            await _within(WATCHDOG_PERIOD, self._stream.changed())
+            with suppress(TimeoutError):
+                async with asyncio.timeout(WATCHDOG_PERIOD):
+                    await self._stream.changed()
         return "the kubelet closed the list of devices: it restarts, or somebody else registered"
 
     async def _wait_until(self, condition: Callable[[], bool]) -> None:
@@ -138,14 +141,6 @@ class Registrar:
             text = "registered" if state.registered else f"not registered: {state.message}"
             _log.info("%s %s", self._resource, text)
             self._notify()
-
-
-async def _within(seconds: float, awaitable: Awaitable[None]) -> None:
-    try:
-        async with asyncio.timeout(seconds):
-            await awaitable
-    except TimeoutError:
-        return
 
 
 def _message(error: Exception) -> str:

@@ -49,7 +49,7 @@ class ListedPod(NamedTuple):
     namespace: str
     name: str
     containers: dict[str, dict[str, ListedDevices]]
-    """Container -> extended resource of ours -> what it has of it."""
+    """Container -> extended resource of ours -> its devices."""
 
 
 class PodMessage(NamedTuple):

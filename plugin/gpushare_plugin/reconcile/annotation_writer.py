@@ -62,10 +62,7 @@ class AnnotationWriter:
         self.differing = tuple(f"{pod} ({problem})" for pod, problem in problems if problem)
         written = (repair for repair, (_, problem) in zip(repairs, problems, strict=True) if not problem)
         await self.events.write(other_card_events(written))
-        await self._write_full_pod_events(repairs)
-
-    async def _write_full_pod_events(self, repairs: Sequence[Repair]) -> None:
-        """One Event for a full pod: its name keeps a restarted plugin from writing it again."""
+        # One Event for a full pod: its name keeps a restarted plugin from writing it again.
         full = frozenset(repair.uid for repair in repairs if repair.obstacle)
         fresh, self._full = full - self._full, full
         await self.events.write(full_pod_events(repair for repair in repairs if repair.uid in fresh))

@@ -68,8 +68,11 @@ class KubeletOffer:
             offering = self.decide()
         if problem := await self.status.record(offering):
             return self._postpone(problem)
-        if changes_meaning and not (await self._read_assigned() and self._is_still(offering)):
-            return False
+        if changes_meaning:
+            # Not where a container was just told what its units mean, or something else would be decided now.
+            is_known = await self._read_assigned() and not self.reservations.remaining
+            if not is_known or self.decide() != offering:
+                return False
         self._put(offering)
         return True
 
@@ -124,12 +127,8 @@ class KubeletOffer:
         state = self.state
         return state.pod_resources_available and not (state.unshown_holders or state.unshown_starters)
 
-    def _is_still(self, offering: Offering) -> bool:
-        """Whether the same would be decided again, and no container was told lately what its units mean."""
-        return not self.reservations.remaining and self.decide() == offering
-
     def _postpone(self, problem: Problem) -> bool:
-        """Returns False. What is offered stays, but no new pod comes to a card that is closed by now."""
+        """Returns False. What is offered stays, but no new pod gets a card that is closed by now."""
         cards = self.state.reading.cards if self.state.reading else None
         return self._keep(postponed(self.state.offering, problem, cards=cards))
 

@@ -71,7 +71,10 @@ class NodeReconciler:
         Returns False where something could not be written, which has to be tried again soon.
         """
         if self.registration().displaced:
-            self._stand_by()
+            # The other plugin decides what IDs mean now; once it leaves, what it has recorded counts.
+            self.state.stand_by()
+            self._status.audit.nothing_known()
+            self._offer.withdraw()
             return True
         self.state.remember_record()
         await self._find_cards()
@@ -108,12 +111,6 @@ class NodeReconciler:
             self._status.audit.seconds_until_due(now=self.clock()),
         )
         return min((due for due in dues if due is not None), default=None)
-
-    def _stand_by(self) -> None:
-        """The other plugin decides what IDs mean now; once it leaves, what it has recorded counts."""
-        self.state.stand_by()
-        self._status.audit.nothing_known()
-        self._offer.withdraw()
 
     async def _find_cards(self) -> None:
         """What a source cannot tell now it is asked again later: nothing that is held depends on it."""

@@ -106,14 +106,14 @@ class StatusWriter:
         if self.state.share_node is share_node and not dry_run:
             self.state.put_written(written)
         if not dry_run:
-            await self._write_events(share_node.status, status)
+            # They follow from two statuses, so that a plugin restarted in between writes none twice.
+            before, requested = (
+                share_node.status,
+                self.state.measured.requested if self.state.measured else {},
+            )
+            await self.events.write(fault_events(before, status))
+            await self.events.write(excess_events(recorded_use(before), recorded_use(status), requested))
         return written
-
-    async def _write_events(self, before: NodeStatus, after: NodeStatus) -> None:
-        """Events follow from two statuses, so that a plugin restarted in between writes none twice."""
-        await self.events.write(fault_events(before, after))
-        requested = self.state.measured.requested if self.state.measured else {}
-        await self.events.write(excess_events(recorded_use(before), recorded_use(after), requested))
 
     def _status(self, share_node: GPUShareNode, offering: Offering) -> NodeStatus:
         state, use = self.state, self._use(share_node)

@@ -74,13 +74,10 @@ class UseMeter:
         if unnamed := unnamed_owners(use, layout, allocations, self.names.known):
             await self.names.look_up(unnamed)
         measured = measured_use(use, layout, allocations, self.names.known)
-        state.measured = replace(measured, exceeded_lately=self._exceeded_lately(measured))
-
-    def _exceeded_lately(self, measured: MeasuredUse) -> frozenset[ContainerShare]:
         now = self.clock()
         self._exceeded.update(dict.fromkeys(exceeding(measured.containers, measured.requested), now))
         self._exceeded = {key: seen for key, seen in self._exceeded.items() if now - seen < EXCESS_ENDS_AFTER}
-        return frozenset(self._exceeded)
+        state.measured = replace(measured, exceeded_lately=frozenset(self._exceeded))
 
     def _question(self, share_node: GPUShareNode, allocations: Sequence[PodAllocation]) -> UseQuestion | None:
         measurement, reading = share_node.spec.measurement, self.state.reading

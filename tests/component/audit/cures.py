@@ -29,7 +29,7 @@ from gpushare_extender.objects.share_node import ShareNodeCard
 from gpushare_plugin.decide.held import allocations
 from gpushare_plugin.decide.held.kubelet_restart import PodsListedSinceRestart
 from gpushare_plugin.decide.held.pods import read_metadata
-from gpushare_plugin.decide.offer import offering, unit_change
+from gpushare_plugin.decide.offer import offering
 from gpushare_plugin.decide.units import layout
 from gpushare_plugin.kubelet import allocator, assignment_reader
 from gpushare_plugin.kubelet.allocator import Allocator
@@ -100,7 +100,7 @@ def another_card_comes_first_while_no_status_is_stored(scene: Scene) -> None:
 
 
 def change_the_unit_under_pods(patch: Patch) -> None:
-    patch.setattr(offering, "unit_in_force", lambda desired, *_: unit_change.UnitInForce(desired))
+    patch.setattr(offering, "unit_in_force", lambda desired, *_: (desired, ()))
     patch.setattr(offering, "granted_unit", lambda *_: next(iter(_[0])))
     believe_no_granted_units(patch)
 

@@ -89,7 +89,9 @@ async def test_units_that_an_init_container_keeps_are_in_the_status(node: Node) 
     await node.until("the status", lambda: node.share_node.status.summary == "6/16 0/16")
 
 
-async def test_a_full_card_gives_way_to_another_and_the_annotation_says_so(node: Node) -> None:
+async def test_a_full_card_gives_way_to_another_and_the_annotation_says_so(
+    node: Node, caplog: pytest.LogCaptureFixture
+) -> None:
     await node.run_pod(promised("first", 0, units=14))
     moved = await node.run_pod(promised("moved", 0, units=4))
     assert moved.variables["main"]["GPUSHARE_CARD"] == CARDS[1]
@@ -99,6 +101,8 @@ async def test_a_full_card_gives_way_to_another_and_the_annotation_says_so(node:
     (event,) = node.api.objects[EVENTS].values()
     assert (event["regarding"]["name"], event["reason"]) == ("moved", "OtherCardThanAnnotated")
     assert event["note"] == f"card {CARDS[1]} in place of {CARDS[0]}: annotated card has no room"
+    (line,) = (record for record in caplog.records if "another card than annotated" in record.message)
+    assert line.levelname == "WARNING"
 
 
 async def test_a_pod_that_fits_no_card_is_refused_with_the_reason(node: Node) -> None:

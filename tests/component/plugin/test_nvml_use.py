@@ -252,12 +252,12 @@ async def test_a_driver_that_is_not_loaded_is_not_asked(driver: StubDriver, libr
 
 async def test_what_nobody_expects_is_a_problem_and_no_end(source: NvmlSource) -> None:
     class Broken(NvmlLibrary):
-        is_open = True
-
         def use(self, question: UseQuestion) -> Use:
             raise AttributeError(question)
 
-    use = await NvmlUse(Broken(), source.worker).measure(question())
+    broken = Broken()
+    broken.is_open = True
+    use = await NvmlUse(broken, source.worker).measure(question())
     assert use.problem
     assert "AttributeError" in use.problem.message
 

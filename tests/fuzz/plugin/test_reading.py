@@ -186,7 +186,7 @@ def test_a_driver_whose_words_are_no_utf8_makes_one_card_unusable(word: str, sai
     def answer(_: Any) -> str:
         return said.decode()
 
-    questions = ((word, answer if word == "uuid" else _optional(answer, "")),)
+    questions = ((word, answer if word == "uuid" else _optional(answer, "", "")),)
     with (
         patch.object(pynvml, "nvmlDeviceGetHandleByIndex", lambda _: object()),
         patch("gpushare_plugin.devices.nvml.library._QUESTIONS", questions),

@@ -11,7 +11,7 @@ from gpushare_plugin.decide.held.assigned_devices import AssignedDevices
 from gpushare_plugin.decide.held.checkpoint import CheckpointEntry
 from gpushare_plugin.decide.held.pod_assignment import PodAssignment
 from gpushare_plugin.decide.held.pods import Pod, read_pod
-from gpushare_plugin.decide.offer.dialect_change import DialectInForce, dialect_in_force, recorded_dialect
+from gpushare_plugin.decide.offer.dialect_change import dialect_in_force, recorded_dialect
 from gpushare_plugin.decide.units.foreign_units import ForeignUnits
 
 OURS, ALIYUN, VOLCANO = DIALECTS["gpushare.io"], DIALECTS["aliyun.com"], DIALECTS["volcano.sh"]
@@ -48,71 +48,69 @@ def promised(name: str) -> Pod:
 @pytest.mark.parametrize(
     ("desired", "served", "held", "expected"),
     [
-        pytest.param(ALIYUN, None, holding(), DialectInForce(ALIYUN), id="a first start"),
-        pytest.param(ALIYUN, OURS, holding(), DialectInForce(ALIYUN), id="nobody holds anything"),
+        pytest.param(ALIYUN, None, holding(), (ALIYUN, ()), id="a first start"),
+        pytest.param(ALIYUN, OURS, holding(), (ALIYUN, ()), id="nobody holds anything"),
         pytest.param(
             ALIYUN,
             OURS,
             holding("gpushare.io/memory"),
-            DialectInForce(OURS, ("default/p0",)),
+            (OURS, ("default/p0",)),
             id="a pod does",
         ),
-        pytest.param(
-            ALIYUN, OURS, holding("gpushare.io/slice"), DialectInForce(ALIYUN), id="by a name of both"
-        ),
+        pytest.param(ALIYUN, OURS, holding("gpushare.io/slice"), (ALIYUN, ()), id="by a name of both"),
         pytest.param(
             ALIYUN,
             OURS,
             holding("gpushare.io/slice", "gpushare.io/memory"),
-            DialectInForce(OURS, ("default/p1",)),
+            (OURS, ("default/p1",)),
             id="one of two",
         ),
         pytest.param(
             OURS,
             None,
             holding("aliyun.com/gpu-mem", "aliyun.com/gpu-mem"),
-            DialectInForce(ALIYUN, ("default/p0", "default/p1")),
+            (ALIYUN, ("default/p0", "default/p1")),
             id="nothing is recorded, the kubelet knows",
         ),
         pytest.param(
             OURS,
             None,
             holding("aliyun.com/gpu-mem", "gpushare.io/memory"),
-            DialectInForce(OURS),
+            (OURS, ()),
             id="as many by the names that are asked for",
         ),
         pytest.param(
             OURS,
             ALIYUN,
             stored("aliyun.com/gpu-mem"),
-            DialectInForce(ALIYUN, ("the pod with the UID uid-a",)),
+            (ALIYUN, ("the pod with the UID uid-a",)),
             id="checkpoint",
         ),
         pytest.param(
             OURS,
             None,
             of_another_plugin("aliyun.com/gpu-mem"),
-            DialectInForce(OURS),
+            (OURS, ()),
             id="another plugin's units alone choose no names",
         ),
         pytest.param(
             OURS,
             ALIYUN,
             of_another_plugin("aliyun.com/gpu-mem"),
-            DialectInForce(ALIYUN, ("default/old",)),
+            (ALIYUN, ("default/old",)),
             id="and keep those that they go by",
         ),
         pytest.param(
             VOLCANO,
             ALIYUN,
             holding("aliyun.com/gpu-mem"),
-            DialectInForce(ALIYUN, ("default/p0",)),
+            (ALIYUN, ("default/p0",)),
             id="two of others",
         ),
     ],
 )
 def test_the_dialect_in_force(
-    desired: Dialect, served: Dialect | None, held: AssignedDevices, expected: DialectInForce
+    desired: Dialect, served: Dialect | None, held: AssignedDevices, expected: tuple[Dialect, tuple[str, ...]]
 ) -> None:
     assert dialect_in_force(desired, served, {}, held) == expected
 
@@ -120,9 +118,9 @@ def test_the_dialect_in_force(
 def test_a_pod_that_was_promised_units_counts_although_it_has_none_yet() -> None:
     """The kubelet will ask for them by the name that it asks by."""
     pods = by_name(promised("gpushare.io/memory"))
-    assert dialect_in_force(ALIYUN, OURS, pods, AssignedDevices()) == DialectInForce(OURS, ("default/a",))
+    assert dialect_in_force(ALIYUN, OURS, pods, AssignedDevices()) == (OURS, ("default/a",))
     pods = by_name(promised("aliyun.com/gpu-mem"))
-    assert dialect_in_force(ALIYUN, OURS, pods, AssignedDevices()) == DialectInForce(ALIYUN)
+    assert dialect_in_force(ALIYUN, OURS, pods, AssignedDevices()) == (ALIYUN, ())
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from array import array
 from dataclasses import replace
+from typing import NoReturn
 
 import pytest
 from tests.samples.plugin import ANNOTATION, annotation, by_name, container, name_of, pod_json
@@ -9,7 +10,7 @@ from tests.samples.plugin import ANNOTATION, annotation, by_name, container, nam
 from gpushare_core.dialects.table import RESOURCES
 from gpushare_core.placement.quantity import MIB
 from gpushare_plugin.decide.held.assigned_devices import AssignedDevices
-from gpushare_plugin.decide.held.checkpoint import StoredUnits, read_answer
+from gpushare_plugin.decide.held.checkpoint import CheckpointEntry, StoredUnits, read_answer
 from gpushare_plugin.decide.held.foreign_cards import locate
 from gpushare_plugin.decide.held.pod_assignment import PodAssignment
 from gpushare_plugin.decide.held.pods import Pod, read_pod
@@ -133,3 +134,14 @@ def test_those_of_other_resources_are_left_out() -> None:
     located = locate(told("1"), AssignedDevices(), by_name(annotated("1")), {"gpushare.io/memory"})
     assert not located.pods[name_of("a")].foreign
     assert not located.stored
+
+
+def test_entries_of_listed_pods_are_not_read_for_foreign_units() -> None:
+    """At each admission nearly all pods in the checkpoint are listed."""
+
+    class Unread(dict[str, CheckpointEntry]):
+        def values(self) -> NoReturn:
+            raise AssertionError("read")
+
+    listed = {name_of("a"): PodAssignment(name_of("a"), {}, uid="uid-a")}
+    assert not any(AssignedDevices(listed, {"uid-a": Unread()}).foreign())

@@ -4,7 +4,7 @@ import pytest
 from tests.samples.plugin import annotation, assigned, by_name, container, pod
 
 from gpushare_core.placement.units import MemoryUnit
-from gpushare_plugin.decide.offer.unit_change import HeldUnit, UnitInForce, held_units, unit_in_force
+from gpushare_plugin.decide.offer.unit_change import HeldUnit, held_units, unit_in_force
 
 GI, GI_AS_MI, HALF = (MemoryUnit.parse(text) for text in ("1Gi", "1024Mi", "512Mi"))
 ADMITTED, PROMISED = HeldUnit(GI, admitted=True, pod="a"), HeldUnit(GI, admitted=False, pod="b")
@@ -13,41 +13,42 @@ ADMITTED, PROMISED = HeldUnit(GI, admitted=True, pod="a"), HeldUnit(GI, admitted
 @pytest.mark.parametrize(
     ("desired", "recorded", "held", "expected"),
     [
-        pytest.param(GI, None, [], UnitInForce(GI), id="first start"),
-        pytest.param(HALF, GI, [], UnitInForce(HALF), id="nobody in the way"),
-        pytest.param(HALF, GI, [PROMISED, ADMITTED], UnitInForce(GI, ("a", "b")), id="two pods in the way"),
-        pytest.param(HALF, GI, [PROMISED], UnitInForce(GI, ("b",)), id="a promise is in the way, too"),
+        pytest.param(GI, None, [], (GI, ()), id="first start"),
+        pytest.param(HALF, GI, [], (HALF, ()), id="nobody in the way"),
+        pytest.param(HALF, GI, [PROMISED, ADMITTED], (GI, ("a", "b")), id="two pods in the way"),
+        pytest.param(HALF, GI, [PROMISED], (GI, ("b",)), id="a promise is in the way, too"),
         pytest.param(
             HALF,
             GI,
             [HeldUnit(None, admitted=True, pod="c")],
-            UnitInForce(GI, ("c",)),
+            (GI, ("c",)),
             id="no annotation yet",
         ),
-        pytest.param(GI_AS_MI, GI, [ADMITTED], UnitInForce(GI_AS_MI), id="the same size in other words"),
-        pytest.param(
-            HALF, None, [ADMITTED], UnitInForce(GI, ("a",)), id="nothing recorded: annotations tell"
-        ),
+        pytest.param(GI_AS_MI, GI, [ADMITTED], (GI_AS_MI, ()), id="the same size in other words"),
+        pytest.param(HALF, None, [ADMITTED], (GI, ("a",)), id="nothing recorded: annotations tell"),
         pytest.param(
             HALF,
             None,
             [HeldUnit(HALF, admitted=False), HeldUnit(HALF, admitted=False), ADMITTED],
-            UnitInForce(GI, ("a",)),
+            (GI, ("a",)),
             id="an admitted pod knows better than promised ones",
         ),
         pytest.param(
             HALF,
             GI,
             [HeldUnit(HALF, admitted=False)],
-            UnitInForce(HALF),
+            (HALF, ()),
             id="promised in the desired unit already",
         ),
-        pytest.param(HALF, HALF, [PROMISED], UnitInForce(HALF), id="a late promise does not turn it back"),
-        pytest.param(HALF, None, [HeldUnit(None, admitted=True)], UnitInForce(HALF), id="nobody knows"),
+        pytest.param(HALF, HALF, [PROMISED], (HALF, ()), id="a late promise does not turn it back"),
+        pytest.param(HALF, None, [HeldUnit(None, admitted=True)], (HALF, ()), id="nobody knows"),
     ],
 )
 def test_a_unit_does_not_change_its_size_while_a_pod_holds_some(
-    desired: MemoryUnit, recorded: MemoryUnit | None, held: list[HeldUnit], expected: UnitInForce
+    desired: MemoryUnit,
+    recorded: MemoryUnit | None,
+    held: list[HeldUnit],
+    expected: tuple[MemoryUnit, tuple[str, ...]],
 ) -> None:
     assert unit_in_force(desired, recorded, held) == expected
 

@@ -156,7 +156,8 @@ def _calls(request: PodRequest) -> int:
 def _order(
     pod: Pod, assigned: AssignedDevices, preferred: PreferredCards
 ) -> tuple[bool, bool, bool, bool, str, str, str]:
-    """Less comes first: new pods, those that PodResources list, one that was begun, the oldest promise.
+    """Returns the sort key by which the likeliest pod comes first: 1. new pods; 2. pods that are not being
+    deleted; 3. pods with containers that PodResources list; 4. a pod that was begun; 5. the oldest promise.
 
     A pod that has started is admitted again only after a reboot of its node, or where the kubelet has lost
     its checkpoint and a container restarts.

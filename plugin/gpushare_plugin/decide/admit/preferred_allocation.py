@@ -101,11 +101,12 @@ def _free(placed: PlacedCard, available: UnitSet, request: ContainerRequest) -> 
 def choose_distinct(
     request: ContainerRequest, layout: Layout, available: Mapping[str, int], strategy: Strategy, *, count: int
 ) -> Mapping[str, int]:
-    """Returns card UUID -> 1 for ``count`` cards of which the pod has nothing yet, the first of these:
+    """Returns card UUID -> 1 for ``count`` cards of which the pod has nothing yet. Raises
+    ``NothingFitsError`` where too few have room. The cards are the first of these:
     1. the annotated cards, if all of them have room;
     2. the hinted ones, if they have room beside what other pods were promised;
     3. those that the placement engine chooses beside what other pods were promised;
-    4. those that it chooses without that. Raises ``NothingFitsError`` where too few cards have room."""
+    4. those that it chooses whatever other pods were promised."""
     others = {uuid: units for uuid, units in available.items() if uuid not in request.pod_cards}
     for named, free in _named(request, others):
         wanted = [uuid for uuid in named if uuid not in request.pod_cards][:count]
@@ -117,12 +118,12 @@ def choose_distinct(
 def choose_card(
     request: ContainerRequest, layout: Layout, available: Mapping[str, int], strategy: Strategy
 ) -> str:
-    """Returns the UUID of the card, the first of these:
+    """Returns the UUID of a card, the first of these. Raises ``NothingFitsError`` where no card has room.
     1. the card of the pod's other containers, with room or without;
     2. an annotated card, if it has room for the whole pod;
     3. a hinted one, if it has that beside what other pods were promised;
     4. the one that the placement engine chooses beside what other pods were promised;
-    5. the one that it chooses without that. Raises ``NothingFitsError`` where no card has room."""
+    5. the one that it chooses whatever other pods were promised."""
     if request.pod_cards:
         return _same_card(request, available)
     for named, free in _named(request, available):

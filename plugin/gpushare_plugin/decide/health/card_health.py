@@ -77,11 +77,12 @@ def examine(
     suspected, missing = _suspected(before, reading, now), _missing(before, reading, now)
     faults = {}
     for uuid in _named(before, reading, share_node):
-        symptoms = [*_symptoms(uuid, reading, rules, share_node)]
+        card, symptoms = _card(uuid, reading), [*_symptoms(uuid, reading, rules, share_node)]
+        proven = reading.problem is None and card and not card.unproven  # all symptoms that stand are known
         fault = _cleared(before.faults.get(uuid), share_node, now)
         if _is_only_suspected(symptoms, suspected.get(uuid), now):
             symptoms = [symptom for symptom in symptoms if symptom.reason != CARD_ERROR]
-        elif fault and _is_proven(uuid, reading) and not any(symptom.stands for symptom in symptoms):
+        elif fault and proven and not any(symptom.stands for symptom in symptoms):
             fault = _quiet(fault, now) if symptoms else _returned_if_due(_quiet(fault, now), now)
         for symptom in symptoms:
             quiet = _quiet_time(fault, symptom, rules)
@@ -89,7 +90,7 @@ def examine(
                 fault = _reworded(fault, symptom)
             else:
                 fault = _fallen(uuid, fault, symptom, quiet=quiet, now=now)
-        if fault and not fault.cleared and (reading.problem or _card(uuid, reading) is None):
+        if fault and not fault.cleared and (reading.problem or card is None):
             fault = msgspec.structs.replace(fault, quiet_since="")
         stands = any(symptom.stands for symptom in symptoms)
         if fault and (stands or not _is_forgotten(fault, missing.get(uuid), now)):
@@ -220,12 +221,6 @@ def _quiet_time(before: CardFault | None, symptom: _Symptom, rules: CardHealth) 
     quiet = min(grown, max(first, MAX_QUIET))
     lasting = before.quiet_seconds if before and not before.cleared else 0
     return max(quiet, timedelta(seconds=lasting))
-
-
-def _is_proven(uuid: str, reading: Reading) -> bool:
-    """Whether the reading shows all symptoms of the card that stand."""
-    card = _card(uuid, reading)
-    return reading.problem is None and card is not None and not card.unproven
 
 
 def _quiet(fault: CardFault, now: datetime) -> CardFault:

@@ -3,7 +3,7 @@
 It has UUIDs or indices of cards, with commas or spaces in between.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from gpushare_core.api.names import CORDON_ANNOTATION
@@ -28,22 +28,17 @@ NO_CORDON = Cordon()
 
 def read_cordon(share_node: GPUShareNode, reading: Reading) -> Cordon:
     """An index means the card that has it in the status, which is what people see."""
-    known = _uuids_by_word(share_node, reading)
+    shown = [(card.index, card.uuid) for card in share_node.status.cards]
+    shown += [(card.index, card.uuid) for card in reading.cards]
+    shown += [(card.index, card.uuid) for card in reading.left_out if card.uuid]
+    known = {uuid: uuid for _, uuid in shown}
+    for index, uuid in shown:
+        known.setdefault(str(index), uuid)
     words = share_node.metadata.annotations.get(CORDON_ANNOTATION, "").replace(",", " ").split()
     return Cordon(
         cards=frozenset(known[word] for word in words if word in known),
         unknown=tuple(dict.fromkeys(word[:_MAX_WORD] for word in words if word not in known)),
     )
-
-
-def _uuids_by_word(share_node: GPUShareNode, reading: Reading) -> Mapping[str, str]:
-    shown = [(card.index, card.uuid) for card in share_node.status.cards]
-    shown += [(card.index, card.uuid) for card in reading.cards]
-    shown += [(card.index, card.uuid) for card in reading.left_out if card.uuid]
-    words = {uuid: uuid for _, uuid in shown}
-    for index, uuid in shown:
-        words.setdefault(str(index), uuid)
-    return words
 
 
 def cordoned(reading: Reading, cordon: Cordon) -> Reading:

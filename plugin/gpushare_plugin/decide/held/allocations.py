@@ -194,7 +194,9 @@ def lost_units(
     for known in (*of_pods, *inits, *_lost_orphans(assignments, pods)):
         lacking = _lacking_units(known, assignments)
         units.update(lacking)
-        if (uid := _present_uid(known, pods)) in own:
+        # What an orphan lost counts for the pod that has its name now.
+        named = pods.get(known.pod.name) if known.orphaned else None
+        if (uid := (named or known.pod).uid) in own:
             beside = candidates[uid]
             own[uid] = {card: max(0, count - beside.get(card, 0)) for card, count in lacking.items()}
     free = {card: min((shares.get(card, 0) for shares in own.values()), default=0) for card in units}
@@ -209,12 +211,6 @@ def _lacking_units(known: PodAllocation, assignments: NodeAssignments) -> dict[s
     return {card: known.cards.get(card, own) - seen.cards.get(card, 0) for card, own in shares}
 
 
-def _present_uid(known: PodAllocation, pods: Pods) -> str:
-    """Returns the UID of the API server's pod of the name; where there is none, of the pod itself."""
-    named = pods.get(known.pod.name) if known.orphaned else known.pod
-    return named.uid if named else known.pod.uid
-
-
 def _of_lost_inits(assignments: NodeAssignments, pods: Iterable[Pod]) -> Iterator[PodAllocation]:
     """Yields what pods have of which an ordinary init container may run whose units the kubelet lost.
 
@@ -224,13 +220,11 @@ def _of_lost_inits(assignments: NodeAssignments, pods: Iterable[Pod]) -> Iterato
     assigned = assignments.assigned
     if assigned.checkpoint_problem:
         return
-    starting = [pod for pod in pods if pod.started and not pod.running]
-    yield from admitted_allocations(assignments, [pod for pod in starting if _lacks_inits(pod, assigned)])
-
-
-def _lacks_inits(pod: Pod, assigned: AssignedDevices) -> bool:
-    asking = pod.request.init_containers.intersection(pod.request.containers) if pod.request else ()
-    return not assigned.stored_of(pod).keys() >= {*asking}
+    for pod in pods:
+        if pod.request and pod.started and not pod.running:
+            asking = pod.request.init_containers.intersection(pod.request.containers)
+            if not assigned.stored_of(pod).keys() >= asking:
+                yield from admitted_allocations(assignments, [pod])
 
 
 def admitted_allocations(assignments: NodeAssignments, pods: Iterable[Pod]) -> Iterator[PodAllocation]:

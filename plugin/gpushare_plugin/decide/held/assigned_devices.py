@@ -64,8 +64,9 @@ class AssignedDevices:
             if assignment.foreign:
                 yield [*chain.from_iterable(assignment.foreign.values())]
         for uid, entries in self.stored.items():
-            units = [*chain.from_iterable(entry.foreign for entry in entries.values())]
-            if units and uid not in listed:
+            if uid in listed:  # nearly all of them, at each admission
+                continue
+            if units := [*chain.from_iterable(entry.foreign for entry in entries.values())]:
                 yield units
 
     def pods_with_units(self) -> Iterator[PodAssignment]:

@@ -94,7 +94,9 @@ def read_answer(
             StoredCard(
                 uuid=uuid,
                 # A single card shares them: of 256,000 units each copy is a megabyte.
-                numbers=units.numbers if len(uuids) == 1 else units.numbers[place * share :][:share],
+                numbers=units.numbers[place * share : (place + 1) * share]
+                if len(uuids) > 1
+                else units.numbers,
                 index=_number(variables.get(Dialect.index_variable), place),
                 memory=_number(variables.get(Dialect.memory_variable), place) or 0,
                 card_memory=_number(variables.get(Dialect.card_memory_variable), place) or 0,

@@ -7,7 +7,7 @@ from gpushare_plugin.decide.held.assigned_devices import AssignedDevices
 from gpushare_plugin.decide.held.checkpoint import StoredContainers
 from gpushare_plugin.decide.held.pod_assignment import PodAssignment
 from gpushare_plugin.decide.held.pods import Pod, Pods
-from gpushare_plugin.decide.units.foreign_units import ForeignContainers, ForeignUnits, dialect_of
+from gpushare_plugin.decide.units.foreign_units import ForeignUnits, dialect_of
 
 
 def locate(
@@ -36,10 +36,18 @@ def _with_located(
     before: AssignedDevices,
     names: Collection[str],
 ) -> PodAssignment:
-    stored = assigned.stored.get(assignment.uid, {}).values()
-    if not assignment.foreign and not any(entry.foreign for entry in stored):
+    """What the checkpoint says of a container comes before what is listed: it knows init containers, too."""
+    stored = {name: entry.foreign for name, entry in assigned.stored.get(assignment.uid, {}).items()}
+    if not assignment.foreign and not any(stored.values()):
         return assignment
-    return replace(assignment, foreign=_located(assignment, assigned, pod, before, names))
+    former = (known for known in before.pods.values() if known.name == assignment.name)
+    earlier = next((known.foreign for known in former if known.uid == assignment.uid), {})
+    listed = {
+        name: _annotated(name, _known_before(units, earlier.get(name, ())), pod, names)
+        for name, units in assignment.foreign.items()
+        if not stored.get(name)
+    }
+    return replace(assignment, foreign={name: units for name, units in {**listed, **stored}.items() if units})
 
 
 def _by_uid(assigned: AssignedDevices, pods: Pods) -> dict[str, Pod]:
@@ -64,25 +72,6 @@ def _located_entries(entries: StoredContainers, pod: Pod | None, names: Collecti
         for container, entry in entries.items()
     }
     return {container: entry for container, entry in located.items() if entry.numbers or entry.foreign}
-
-
-def _located(
-    assignment: PodAssignment,
-    assigned: AssignedDevices,
-    pod: Pod | None,
-    before: AssignedDevices,
-    names: Collection[str],
-) -> ForeignContainers:
-    """What the checkpoint says of a container comes before what is listed: it knows init containers, too."""
-    former = (known for known in before.pods.values() if known.name == assignment.name)
-    earlier = next((known.foreign for known in former if known.uid == assignment.uid), {})
-    stored = {name: entry.foreign for name, entry in assigned.stored.get(assignment.uid, {}).items()}
-    listed = {
-        name: _annotated(name, _known_before(units, earlier.get(name, ())), pod, names)
-        for name, units in assignment.foreign.items()
-        if not stored.get(name)
-    }
-    return {name: units for name, units in {**listed, **stored}.items() if units}
 
 
 def _known_before(

@@ -89,7 +89,10 @@ def with_unshown(
     }
     awaited = (pod for pod in pods.values() if shown.may_still_be_listed(pod.name, known=not pod.static_uid))
     following = {pod.kubelet_uid for pod in awaited}
-    uids = following.union(assignment.uid for assignment in kept.values()) - _listed_uids(listed, before)
+    # A pod that is listed without the units by which its UID is found may be the one of that name before.
+    named_before = (pod for name, pod in before.pods.items() if name in listed.pods)
+    known = {pod.uid for pod in (*listed.pods.values(), *named_before)}
+    uids = following.union(assignment.uid for assignment in kept.values()) - known
     entries = {uid: stored.get(uid) or before.stored.get(uid, {}) for uid in uids}
     return replace(
         listed,
@@ -97,13 +100,6 @@ def with_unshown(
         stored={**{uid: containers for uid, containers in entries.items() if containers}, **listed.stored},
         unshown=frozenset(kept),
     )
-
-
-def _listed_uids(listed: AssignedDevices, before: AssignedDevices) -> set[str]:
-    """Returns the UIDs of listed pods, and those that their names had before: a pod that is listed without
-    the units by which its UID is found may still be that one."""
-    named_before = (pod for name, pod in before.pods.items() if name in listed.pods)
-    return {pod.uid for pod in (*listed.pods.values(), *named_before)}
 
 
 def unshown_holders(

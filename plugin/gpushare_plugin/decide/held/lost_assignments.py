@@ -183,20 +183,15 @@ def running_beside(
     """Returns what the other lost containers of ``pod`` run with beside the one that asks for ``units`` of
     ``resource``: container -> card UUID -> units.
 
-    Nothing where an ordinary init container asks: those that run have what it lends them.
+    Nothing where only an ordinary init container can be asking: those that run have what it lends them.
     """
     asking = next(iter(_asking(pod, assigned, units, resource=resource)), None)
-    if asking is None and _is_init_asking(pod, assigned, units, resource=resource):
-        return {}
+    if asking is None:
+        asked, others = _asked(pod, resource), containers_without_units(pod, assigned)
+        if units in asked.values() and all(asked.get(name) != units for name in others):
+            return {}
     known = _lost_shares(pod, assigned)
     return {name: known.get(name, {}) for name in lost_containers(pod, assigned) if name != asking}
-
-
-def _is_init_asking(pod: Pod, assigned: AssignedDevices, units: int, *, resource: str) -> bool:
-    """Whether only ordinary init containers of ``pod`` can ask for ``units`` of ``resource``."""
-    asked = _asked(pod, resource)
-    others = containers_without_units(pod, assigned)
-    return units in asked.values() and all(asked.get(name) != units for name in others)
 
 
 def _asking(pod: Pod, assigned: AssignedDevices, units: int, *, resource: str) -> Mapping[str, Shares]:

@@ -20,7 +20,7 @@ class PodAllocation:
     orphaned: bool = False
     """Whether the API server does not have the pod among those that run."""
     classes: Mapping[str, ResourceClass] = field(default_factory=dict)
-    """Card UUID -> what the pod has of it, where that is known."""
+    """Card UUID -> class of the pod's units there, where that is known."""
     recorded: bool = False
     """Whether the GPUShareNode alone says it, under a UID that may be that of a former mirror."""
 

@@ -22,7 +22,7 @@ class PodEvent:
     warning: bool = False
     action: str = "Measuring"
     occasion: str = ""
-    """What the Event is about, where a pod is told of that only once; empty: each Event is one of its own."""
+    """What the Event is about, where a pod has one Event about that at most; empty: each is a new one."""
 
     def to_json(self, node: str, now: datetime) -> Json:
         """Returns the Event. Its name makes a repetition collide with the first."""

@@ -12,8 +12,8 @@ from gpushare_plugin.decide.held.pods import Pod, PodName, Pods
 from gpushare_plugin.decide.units.foreign_units import ForeignUnits
 
 Units = tuple[str, str, int, int]
-"""A container, the lowest of its units and how many they are: no two pods have that in common. Before these
-stands what foreign IDs begin with; it is empty for our own."""
+"""A container, what its foreign IDs begin with (empty for our own), its lowest unit, and how many it has: no
+two pods have all of that in common."""
 
 
 def identify(
@@ -80,7 +80,7 @@ def with_stored(
 def _named(
     assignment: PodAssignment, stored: Mapping[str, StoredContainers], pod: Pod | None
 ) -> PodAssignment:
-    """The API server may have told of the pod only after it was listed."""
+    """The API server may have shown the pod only after it was listed."""
     is_stored = not assignment.uid and pod is not None and pod.kubelet_uid in stored
     return assignment.with_uid(pod.kubelet_uid) if pod and is_stored else assignment
 

@@ -48,11 +48,11 @@ class Pod:
     others_size: int = 0
     """Bytes of all other annotations."""
     simulated_load: str = ""
-    """What its annotation says of its use of cards that do not exist."""
+    """Its annotation about the load on simulated cards."""
     asked: PodRequest | None = None
     """All that the pod asks for, in any dialect; None until its spec was read. It never changes."""
     request: PodRequest | None = None
-    """What of that is our affair on this node."""
+    """The part of it that this plugin serves on this node."""
     running: bool = False
     """Whether it ran when it was read as a whole: then all its containers were admitted before."""
     started: bool = False
@@ -75,7 +75,10 @@ class Pod:
 
         It names the UID that the API server knows, also in the mirror of a static pod.
         """
-        return _allocation(self.annotation, self.uid) if self.annotation else None
+        if not self.annotation:
+            return None
+        decode = _known_allocation if len(self.annotation) <= MAX_KEPT else _decoded
+        return decode(self.annotation, self.uid)
 
     @property
     def annotated_cards(self) -> tuple[str, ...]:
@@ -93,23 +96,15 @@ class Pod:
             return None
 
 
-def _allocation(annotation: str, uid: str) -> Allocation | None:
-    is_usual = len(annotation) <= MAX_KEPT
-    return _known_allocation(annotation, uid) if is_usual else _decoded(annotation, uid)
-
-
-@lru_cache(maxsize=256)
-def _known_allocation(annotation: str, uid: str) -> Allocation | None:
-    """Each admission and each round looks at the annotations of all pods, several times."""
-    return _decoded(annotation, uid)
-
-
 def _decoded(annotation: str, uid: str) -> Allocation | None:
     try:
         return decode_allocation(annotation, uid=uid)
     except MalformedAllocationError:
         return None
 
+
+_known_allocation = lru_cache(maxsize=256)(_decoded)
+"""Each admission and each round looks at the annotations of all pods, several times."""
 
 Pods = Mapping[PodName, Pod]
 

@@ -13,12 +13,12 @@ class PreferredCard:
     cards: tuple[str, ...]
     containers: int = 1
     classes: Mapping[str, ResourceClass] = field(default_factory=dict)
-    """Card UUID -> what was answered of it."""
+    """Card UUID -> the class for which it was answered."""
     reason: str = ""
     """Why other cards than the annotated ones; empty where they are the annotated ones."""
 
     def cards_of(self, resource: ResourceClass) -> tuple[str, ...]:
-        """Returns the cards that were answered to a question for ``resource``."""
+        """Returns the cards with which requests for ``resource`` were answered."""
         return tuple(card for card in self.cards if self.classes.get(card, resource) is resource)
 
 

@@ -21,10 +21,8 @@ MESSAGE_LIMIT = 4 * 2**20
 
 _DEVICES, _ID, _HEALTH, _TOPOLOGY, _NODES = b"\x0a", b"\x0a", b"\x12", b"\x1a", b"\x0a"
 _ENTRY_HEAD = 2 + 2 + ID_LENGTH
-"""Bytes of one device before its health: tag and length of the device, tag and length of its ID, the ID.
-
-At most: some of our IDs are shorter.
-"""
+"""Bytes of one device before its health, at most: tag and length of the device, tag and length of its ID, and
+the ID."""
 
 _HEALTHY = _HEALTH + b"\x07Healthy"
 _UNHEALTHY = _HEALTH + b"\x09Unhealthy"
@@ -68,9 +66,12 @@ def encode_devices(
     Units of a cordoned card that are not ``kept`` are unhealthy: what is allocatable on the node, less what
     its pods have, is then what other cards have free.
     """
-    ids = devices_of_replaced_plugin.encoded(layout.only.resource)
+    ids = [text.encode() for text in devices_of_replaced_plugin.ids.get(layout.only.resource, ())]
     foreign = b"".join(_head(len(identifier), _HEALTHY) + identifier + _HEALTHY for identifier in ids)
-    tails = _tails(layout.cards, unhealthy=_UNHEALTHY, with_topology=_has_topology(layout))
+    nodes = {placed.card.numa_node for placed in layout.cards}
+    # There is something to align: more than one NUMA node, all of them known.
+    with_topology = len(nodes) > 1 and min(nodes) >= 0
+    tails = _tails(layout.cards, unhealthy=_UNHEALTHY, with_topology=with_topology)
     if _size(layout.cards, tails) + len(foreign) > limit:
         tails = _tails(layout.cards, unhealthy=_NO_HEALTH, with_topology=False)
     message = bytearray()  # joined from a list of entries, the largest would take 20 MB for a moment
@@ -104,12 +105,6 @@ def finest_unit(
         enough = fits(lay_out(cards, with_memory(unit, candidate), reserved=reserved), limit=limit)
         low, high = (low, middle) if enough else (middle + 1, high)
     return MemoryUnit.parse(f"{low}{suffix}")
-
-
-def _has_topology(layout: Layout) -> bool:
-    """Whether there is anything to align: more than one NUMA node, all of them known."""
-    nodes = {placed.card.numa_node for placed in layout.cards}
-    return len(nodes) > 1 and min(nodes) >= 0
 
 
 class _Tails(NamedTuple):

@@ -13,19 +13,11 @@ from gpushare_plugin.decide.held.assigned_devices import AssignedDevices
 from gpushare_plugin.decide.held.pods import Pods
 
 
-@dataclass(frozen=True, slots=True)
-class DialectInForce:
-    """``dialect`` is served; the pods ``blocked_by`` keep the desired one from being."""
-
-    dialect: Dialect
-    blocked_by: tuple[str, ...] = ()
-    """For people, in order."""
-
-
 def dialect_in_force(
     desired: Dialect, served: Dialect | None, pods: Pods, assigned: AssignedDevices
-) -> DialectInForce:
-    """Returns ``desired``, unless pods hold units by other names.
+) -> tuple[Dialect, tuple[str, ...]]:
+    """Returns the dialect to serve, and the pods, for people, that hold units by its names and keep
+    ``desired`` from being served.
 
     ``served``: the dialect that was served until now. Where that is not known, as after a policy was deleted
     and applied anew, it is the one by whose names most pods hold units of ours. Units that another plugin
@@ -35,7 +27,7 @@ def dialect_in_force(
     served = served or _most_held(held, desired)
     leaving = served.resources.keys() - desired.resources.keys()
     blocking = [names.pod for names in held if names.every & leaving]
-    return DialectInForce(served, tuple(sorted(blocking))) if blocking else DialectInForce(desired)
+    return (served, tuple(sorted(blocking))) if blocking else (desired, ())
 
 
 def recorded_dialect(status: NodeStatus) -> Dialect | None:

@@ -22,7 +22,6 @@ from gpushare_core.placement.units import (
 )
 from gpushare_plugin.decide.held.allocations import annotated_classes
 from gpushare_plugin.decide.held.assigned_devices import AssignedDevices
-from gpushare_plugin.decide.held.pod_assignment import PodAssignment
 from gpushare_plugin.decide.held.pods import PodName, Pods
 from gpushare_plugin.decide.units.layout import GONE, Layout
 from gpushare_plugin.devices.card import PhysicalCard
@@ -162,16 +161,13 @@ def contradicting(layout: Layout, assigned: AssignedDevices, pods: Pods, node: s
 def pods_without_evidence(assigned: AssignedDevices, granted: Iterable[GrantedUnits]) -> list[str]:
     """Returns the pods with a container that holds units and is none of ``granted``."""
     known = {(grant.holder, grant.container) for grant in granted}
-    return sorted(
-        str(pod.name)
-        for pod in assigned.pods_with_units()
-        if any((str(pod.name), container) not in known for container in _holding(pod, assigned))
-    )
-
-
-def _holding(assignment: PodAssignment, assigned: AssignedDevices) -> set[str]:
-    listed = {name for name, numbers in assignment.containers.items() if numbers}
-    return listed | {name for name, entry in assigned.stored.get(assignment.uid, {}).items() if entry.numbers}
+    found = []
+    for pod in assigned.pods_with_units():
+        stored = {name: entry.numbers for name, entry in assigned.stored.get(pod.uid, {}).items()}
+        holding = (name for held in (pod.containers, stored) for name, numbers in held.items() if numbers)
+        if any((str(pod.name), name) not in known for name in holding):
+            found.append(str(pod.name))
+    return sorted(found)
 
 
 def with_reported_parts(unit: NodeUnit, granted: Iterable[GrantedUnits]) -> NodeUnit:
@@ -230,7 +226,7 @@ class GrantedCard:
     latest: int
     room: int
     least: int
-    """Units that it has room for in any case; less than ``room`` where nobody told its size."""
+    """Units that it has room for in any case; less than ``room`` where its size is unknown."""
 
     @classmethod
     def of(
@@ -245,7 +241,8 @@ class GrantedCard:
             memory = card_memory * MIB
         memory = max(memory, *(_least_memory(granted, part) for part in unit.parts))
         index = next((grant.index for grant in granted if grant.index is not None), None)
-        card = replace(present, memory=memory) if present else _gone(granted[0].card, memory, lowest)
+        gone = PhysicalCard(uuid=granted[0].card, index=lowest, memory=memory, healthy=False, reason=GONE)
+        card = replace(present, memory=memory) if present else gone
         room = unit.units_in(memory)
         # Where a card is divided into parts its size does not matter.
         fixed = card_memory or not isinstance(unit, MemoryUnit)
@@ -278,10 +275,6 @@ def _least_memory(granted: Sequence[GrantedUnits], part: Unit) -> int:
     own = [grant for grant in granted if grant.resource is part.resource]
     span = max(grant.highest for grant in own) - min(grant.lowest for grant in own) + 1 if own else 0
     return part.least_memory(span) if own else 0
-
-
-def _gone(uuid: str, memory: int, index: int) -> PhysicalCard:
-    return PhysicalCard(uuid=uuid, index=index, memory=memory, healthy=False, reason=GONE)
 
 
 def granted_cards(

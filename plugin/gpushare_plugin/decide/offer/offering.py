@@ -74,7 +74,7 @@ NOT_KEPT = Problem(
 
 
 class NotShownError(ContradictionError):
-    """It is not known yet which units pods hold: the kubelet has not told."""
+    """The kubelet has not listed yet which units pods hold."""
 
 
 def unreadable(fields: str) -> Problem:
@@ -155,14 +155,13 @@ def decide_offering(snapshot: NodeSnapshot) -> Offering:
     if snapshot.share_node is None or offering.layout is None:
         return offering
     desired = DIALECTS[snapshot.share_node.spec.dialect]
-    in_force = dialect_in_force(desired, known_dialect(snapshot), snapshot.pods, snapshot.assigned)
+    served = known_dialect(snapshot)
+    dialect, blocked_by = dialect_in_force(desired, served, snapshot.pods, snapshot.assigned)
     return replace(
         offering,
-        dialect=in_force.dialect,
-        renaming_blocked_by=in_force.blocked_by,
-        devices_of_replaced_plugin=devices_of_replaced_plugin(
-            offering.layout, in_force.dialect, snapshot.assigned
-        ),
+        dialect=dialect,
+        renaming_blocked_by=blocked_by,
+        devices_of_replaced_plugin=devices_of_replaced_plugin(offering.layout, dialect, snapshot.assigned),
     )
 
 
@@ -219,15 +218,15 @@ def _offering(snapshot: NodeSnapshot, share_node: GPUShareNode, held: list[HeldU
     if granted:
         reported = with_reported_parts(desired, granted)
         served = granted_unit((served, most_annotated(held), desired, reported), granted)
-    in_force = unit_in_force(desired, served, held)
+    unit, blocked_by = unit_in_force(desired, served, held)
     present = snapshot.cards or ()
-    layout = _layout(snapshot, present, in_force.unit, granted, held=bool(held))
+    layout = _layout(snapshot, present, unit, granted, held=bool(held))
     if not _is_too_fine(layout, snapshot.limit):
-        offering = Offering(layout=layout, blocked_by=in_force.blocked_by)
-        return _unless_in_vain(offering, snapshot, desired) if in_force.blocked_by else offering
+        offering = Offering(layout=layout, blocked_by=blocked_by)
+        return _unless_in_vain(offering, snapshot, desired) if blocked_by else offering
     last_good = _last_good(snapshot, served, granted, held=bool(held)) if served else None
-    if last_good and in_force.blocked_by:  # what is told is of the unit to come
-        offering = Offering(layout=last_good, blocked_by=in_force.blocked_by)
+    if last_good and blocked_by:  # the refusal would be of the unit to come
+        offering = Offering(layout=last_good, blocked_by=blocked_by)
         return _unless_in_vain(offering, snapshot, desired)
     kept = last_good.places if last_good else {}
     return replace(
@@ -297,10 +296,10 @@ def _layout(
     *,
     held: bool,
 ) -> Layout:
-    """Returns the cards that are ``present``; those of which units are ``held`` as they were at that time,
-    by:
+    """Returns the layout of the cards that are ``present``. While units are ``held``, their cards stay where
+    they were, by:
     1. the recorded layout, unless what was ``granted`` contradicts it;
-    2. what was granted. Raises ``ContradictionError`` where neither tells."""
+    2. what was granted. Raises ``ContradictionError`` where that does not go together."""
     reserved = parse_memory(snapshot.share_node.spec.reserved_memory) if snapshot.share_node else 0
     known = known_layout(snapshot)
     if held and known and known.unit.meanings == unit.meanings and agrees(known, granted):

@@ -23,14 +23,11 @@ MAX_ID = 63
 
 @dataclass(frozen=True, slots=True)
 class DevicesOfReplacedPlugin:
-    """What the lists have beside our units, and which of our units they lack for it."""
+    """What the lists have beside our units, and which of our units they leave out instead."""
 
     ids: Mapping[ResourceClass, tuple[str, ...]] = field(default_factory=dict)
     """Class -> foreign IDs of the resource in which this node offers units of that class."""
     withheld: frozenset[int] = frozenset()
-
-    def encoded(self, resource: ResourceClass) -> list[bytes]:
-        return [text.encode() for text in self.ids.get(resource, ())]
 
 
 NO_REPLACED_PLUGIN = DevicesOfReplacedPlugin()

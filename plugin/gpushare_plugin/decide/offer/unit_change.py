@@ -22,15 +22,6 @@ class HeldUnit:
     """For people: namespace and name, or what else is known of it."""
 
 
-@dataclass(frozen=True, slots=True)
-class UnitInForce:
-    """``unit`` is served; the pods ``blocked_by`` keep the desired one from being."""
-
-    unit: NodeUnit
-    blocked_by: tuple[str, ...] = ()
-    """For people, in order."""
-
-
 def held_units(pods: Pods, assigned: AssignedDevices) -> list[HeldUnit]:
     """Returns the unit of each pod that was admitted or promised units. Pods that the API server does not
     know (any more) count as long as the kubelet keeps their units."""
@@ -58,8 +49,11 @@ def may_go_on(pod: Pod, assigned: AssignedDevices, unit: NodeUnit) -> bool:
     return is_admitted(pod, assigned) or (promised is not None and promised.meaning in unit.meanings)
 
 
-def unit_in_force(desired: NodeUnit, recorded: NodeUnit | None, held: Iterable[HeldUnit]) -> UnitInForce:
-    """Returns ``desired``, unless pods hold units of another size.
+def unit_in_force(
+    desired: NodeUnit, recorded: NodeUnit | None, held: Iterable[HeldUnit]
+) -> tuple[NodeUnit, tuple[str, ...]]:
+    """Returns the unit to serve, and the pods, for people, that hold units of it and keep ``desired`` from
+    being served.
 
     ``recorded``: the unit that was served until now. Where that is not known, as after a policy was deleted
     and applied anew, it is taken from the pods' annotations.
@@ -67,9 +61,9 @@ def unit_in_force(desired: NodeUnit, recorded: NodeUnit | None, held: Iterable[H
     held = list(held)
     served = recorded or most_annotated(held) or desired
     if served.meanings == desired.meanings:
-        return UnitInForce(desired)
+        return desired, ()
     blocking = [pod.pod for pod in held if pod.admitted or (pod.unit and pod.unit.meaning in served.meanings)]
-    return UnitInForce(served, tuple(sorted(blocking))) if blocking else UnitInForce(desired)
+    return (served, tuple(sorted(blocking))) if blocking else (desired, ())
 
 
 def _annotated_unit(pod: Pod) -> Unit | None:

@@ -81,18 +81,14 @@ def plan_repairs(
             held.pod.name,
             held.pod.uid,
             annotations,
-            obstacle=_obstacle(held.pod, annotations),
+            # The API server refuses annotations of more than its limit, whoever has written them.
+            obstacle=lack_of_room(held.pod.others_size, size_of({**held.pod.annotations, **annotations})),
             other_card=_other_card(held, assignments),
         )
         for pod in pods
         for held in _certain_allocations(pod, assignments)
         if (annotations := _repaired(held, assignments, dialect, now))
     ]
-
-
-def _obstacle(pod: Pod, annotations: Mapping[str, str]) -> str:
-    """Returns why the API server would refuse the annotations, which are limited in size, or nothing."""
-    return lack_of_room(pod.others_size, size_of({**pod.annotations, **annotations}))
 
 
 def full_pod_events(repairs: Iterable[Repair]) -> list[PodEvent]:

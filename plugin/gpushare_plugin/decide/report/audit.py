@@ -10,7 +10,7 @@ from itertools import chain
 
 import msgspec
 
-from gpushare_core.api.share_node import CardStatus, NodeStatus
+from gpushare_core.api.share_node import NodeStatus
 from gpushare_core.audit.difference import Difference, DifferenceKind, LastingDifferences
 from gpushare_core.audit.differences import node_differences
 from gpushare_core.audit.readers import status_card
@@ -64,13 +64,8 @@ class NodeAudit:
     """Whether the records have changed since."""
 
     def look(self, given: AuditInput, *, now: float, admitting: bool = False) -> list[Difference]:
-        """Returns the differences that count.
-
-        Args:
-            given: what the records are made of.
-            now: in seconds of a steady clock.
-            admitting: whether the kubelet admits pods at this moment.
-        """
+        """Returns the differences that count. ``now``: in steady seconds. ``admitting``: whether the kubelet
+        admits pods at this moment."""
         identity = _identity(given)
         self._pending = identity != self._audited
         apart = APART_SECONDS_WHILE_ADMITTING if admitting else APART_SECONDS
@@ -96,23 +91,29 @@ def _identity(given: AuditInput) -> object:
     """Returns what is equal as long as the records are; memory in use belongs to none of them."""
     status = given.status
     cards = tuple(
-        (msgspec.structs.replace(card, used_memory="", pods=[]), _held(card)) for card in status.cards
+        (
+            msgspec.structs.replace(card, used_memory="", pods=[]),
+            [(pod.uid, pod.namespace, pod.name, pod.container, pod.units, pod.orphaned) for pod in card.pods],
+        )
+        for card in status.cards
     )
     sizes = tuple((card.uuid, card.memory) for card in given.cards)
     return (status.memory_unit, status.dialect, cards, sizes, tuple(given.pods.values()), given.assigned)
 
 
-def _held(card: CardStatus) -> list[object]:
-    """Returns the pods of ``card`` without the memory that they use."""
-    return [(pod.uid, pod.namespace, pod.name, pod.container, pod.units, pod.orphaned) for pod in card.pods]
-
-
 def node_records(given: AuditInput) -> NodeRecords:
     pods = {pod.uid: _pod(pod, given.node) for pod in given.pods.values()}
-    listed = given.assigned.pods.values()
+    listed, status = given.assigned.pods.values(), given.status
     return NodeRecords(
         node=given.node,
-        share_node=_share_node(given.node, given.status),
+        share_node=ShareNodeRecord(
+            name=given.node,
+            unit=parse_node_unit(status.memory_unit) if status.memory_unit else None,
+            dialect=status.dialect,
+            cards=tuple(map(status_card, status.cards)),
+            units_total=status.units.total,
+            units_allocated=status.units.allocated,
+        ),
         pods=pods,
         resources=[*chain.from_iterable(_listed(pod, given.pods.get(pod.name)) for pod in listed)],
         checkpoint=None if given.assigned.checkpoint_problem else dict(_stored(given.assigned)),
@@ -130,17 +131,6 @@ def _pod(pod: Pod, node: str) -> PodRecord:
         request=pod.asked,
         annotations=pod.annotations,
         annotations_size=pod.others_size + size_of(pod.annotations),
-    )
-
-
-def _share_node(node: str, status: NodeStatus) -> ShareNodeRecord:
-    return ShareNodeRecord(
-        name=node,
-        unit=parse_node_unit(status.memory_unit) if status.memory_unit else None,
-        dialect=status.dialect,
-        cards=tuple(map(status_card, status.cards)),
-        units_total=status.units.total,
-        units_allocated=status.units.allocated,
     )
 
 

@@ -18,7 +18,10 @@ def card_summary(card: CardStatus, mode: str) -> str:
 
     A card that takes no new pod has the reason behind it, as in ``12/16(cordoned)``.
     """
-    return f"{_held_word(card, mode)}{_closed(card)}"
+    word = _held_word(card, mode)
+    if card.health is Health.UNHEALTHY:
+        return f"{word}(unhealthy)"
+    return f"{word}(cordoned)" if card.cordoned else word
 
 
 def card_line(card: CardStatus, mode: str) -> str:
@@ -33,12 +36,6 @@ def _held(card: CardStatus, mode: str) -> str:
     if Mode.EXCLUSIVE in (mode, card.lock):
         return "held by one pod" if card.allocated_units else FREE
     return FREE if mode == Mode.MIXED and not card.lock else units
-
-
-def _closed(card: CardStatus) -> str:
-    if card.health is Health.UNHEALTHY:
-        return "(unhealthy)"
-    return "(cordoned)" if card.cordoned else ""
 
 
 def _held_word(card: CardStatus, mode: str) -> str:

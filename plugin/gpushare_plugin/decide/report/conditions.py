@@ -115,7 +115,10 @@ def _registered(
     if layout is None:
         return _nothing_offered(offering)
     if not layout.cards:
-        return condition_false(REGISTERED, "NoCards", _no_cards(reading))
+        message = "no card was found on this node: see devices in the policy, and the cards' driver"
+        if reading.left_out:
+            message = f"no card of this node can be shared: {_left_out(reading.left_out)}"
+        return condition_false(REGISTERED, "NoCards", message)
     if not layout.units:
         return condition_false(REGISTERED, "UnitTooCoarse", _too_coarse(layout))
     if not registration.registered:
@@ -146,12 +149,6 @@ def _nothing_offered(offering: Offering) -> ConditionState:
         message = f"nothing is offered: set memoryUnit to {offering.finest_unit.text} or more"
         return condition_false(REGISTERED, "UnitTooFine", message)
     return condition_false(REGISTERED, "NotShared", "this node is not shared")
-
-
-def _no_cards(reading: Reading) -> str:
-    if reading.left_out:
-        return f"no card of this node can be shared: {_left_out(reading.left_out)}"
-    return "no card was found on this node: see devices in the policy, and the cards' driver"
 
 
 def _too_coarse(layout: Layout) -> str:
@@ -311,7 +308,10 @@ def _unit_change_blocked(spec: NodeSpec, offering: Offering) -> ConditionState:
         message = f"what the policy asks for now is not applied yet: {postponed.message}"
         return condition_true(UNIT_CHANGE_BLOCKED, postponed.reason, message)
     if offering.renaming_blocked_by and offering.layout:
-        return condition_true(UNIT_CHANGE_BLOCKED, "PodsHoldUnits", _renaming(spec, offering))
+        pods = offering.renaming_blocked_by
+        holding = f"hold{_s(pods)} units by the names of {offering.dialect.name}"
+        message = f"dialect {spec.dialect} is applied when {_gone(pods, holding)}"
+        return condition_true(UNIT_CHANGE_BLOCKED, "PodsHoldUnits", message)
     if not offering.blocked_by or offering.layout is None:
         return condition_false(UNIT_CHANGE_BLOCKED, "NotBlocked")
     change = f"mode {spec.mode}" if offering.problem else _change(spec, offering.layout)
@@ -331,12 +331,6 @@ def _gone(pods: Sequence[str], holding: str) -> str:
 
 def _s(pods: Sequence[str]) -> str:
     return "s" if len(pods) == 1 else ""
-
-
-def _renaming(spec: NodeSpec, offering: Offering) -> str:
-    pods = offering.renaming_blocked_by
-    holding = f"hold{_s(pods)} units by the names of {offering.dialect.name}"
-    return f"dialect {spec.dialect} is applied when {_gone(pods, holding)}"
 
 
 def _change(spec: NodeSpec, layout: Layout) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
+from operator import attrgetter
 
 import msgspec
 
@@ -103,7 +104,8 @@ def _card(
     """A card without a lock counts in units of the first class, which is memory."""
     card, lock = placed.card, locks.get(placed.uuid)
     units = {
-        resource_class: _units_of(placed.uuid, layout.of(resource_class)) for resource_class in layout.classes
+        resource: next(other.units for other in layout.of(resource).cards if other.uuid == placed.uuid)
+        for resource in layout.classes
     }
     return CardStatus(
         index=card.index,
@@ -122,12 +124,10 @@ def _card(
         cordoned=card.cordoned,
         lock=mode_serving(lock).name if lock else "",
         offers={resource.value: count for resource, count in units.items()} if layout.is_mixed else {},
-        pods=sorted(_shares(card.uuid, allocations, use), key=_by_name),
+        pods=sorted(
+            _shares(card.uuid, allocations, use), key=attrgetter("namespace", "name", "uid", "container")
+        ),
     )
-
-
-def _units_of(uuid: str, layout: Layout) -> int:
-    return next(placed.units for placed in layout.cards if placed.uuid == uuid)
 
 
 def _shares(uuid: str, allocations: Sequence[PodAllocation], use: ReportedUse) -> Iterable[PodShare]:
@@ -153,10 +153,6 @@ def _faults(faults: Sequence[CardFault]) -> list[CardFault]:
         for fault in faults
         if bounds.is_card_uuid(fault.uuid)
     ]
-
-
-def _by_name(share: PodShare) -> tuple[str, str, str, str]:
-    return (share.namespace, share.name, share.uid, share.container)
 
 
 def _resources(layout: Layout, cards: Sequence[CardStatus]) -> Iterator[ResourceTotals]:

@@ -87,11 +87,6 @@ class ForeignUnits:
         of_one = max(1, layout.memory_of(1, placed))
         return -(-count * self.size // of_one)
 
-    def has_size_of(self, layout: Layout) -> bool:
-        """Whether one of these is one unit of ``layout``, as far as their size is known."""
-        size = self.size if self.is_memory else 0
-        return not size or self.view(layout).only.meaning == (ResourceClass.MEMORY, size)
-
     @property
     def is_memory(self) -> bool:
         return RESOURCES[self.name] is ResourceClass.MEMORY
@@ -103,7 +98,8 @@ ForeignContainers = Mapping[str, tuple[ForeignUnits, ...]]
 
 def foreign_doubt(foreign: ForeignUnits, layout: Layout) -> str:
     """Returns for people why these may be fewer units than they count as; empty where they are not."""
-    if not foreign.has_size_of(layout):
+    size = foreign.size if foreign.is_memory else 0
+    if size and foreign.view(layout).only.meaning != (ResourceClass.MEMORY, size):
         return f"{foreign.count} units of {foreign.size // MIB}Mi each"
     if foreign.is_on_unknown(layout):
         named = f"index {foreign.card}, which none has" if foreign.card else "nothing"
@@ -134,20 +130,16 @@ def sort_ids(name: str, ids: Iterable[str]) -> tuple["array[int]", tuple[Foreign
 
 def _foreign(name: str, ids: Iterable[str]) -> tuple[ForeignUnits, ...]:
     if RESOURCES[name] is not ResourceClass.MEMORY:
+        # The ID of a whole card names the card: NVIDIA's plugin adds ``::`` and a number to some.
         return tuple(
-            ForeignUnits(name, {identifier: array("I")}, _whole_card(identifier))
-            for identifier in sorted({*ids})
+            ForeignUnits(name, {text: array("I")}, text.partition("::")[0] if text.startswith("GPU-") else "")
+            for text in sorted({*ids})
         )
     numbers: dict[str, set[int]] = {}
     for text in ids:
         prefix, number = _split(text)
         numbers.setdefault(prefix, set()).update(number)
     return (ForeignUnits(name, {prefix: array("I", sorted(numbers[prefix])) for prefix in sorted(numbers)}),)
-
-
-def _whole_card(text: str) -> str:
-    """Returns the card that the ID of a whole one names: NVIDIA's plugin adds ``::`` and a number to some."""
-    return text.partition("::")[0] if text.startswith("GPU-") else ""
 
 
 def _split(text: str) -> tuple[str, list[int]]:
@@ -174,5 +166,5 @@ def foreign_shares(foreign: Iterable[ForeignUnits], layout: Layout) -> dict[str,
 
 
 def foreign_classes(foreign: Iterable[ForeignUnits], layout: Layout) -> dict[str, ResourceClass]:
-    """Returns card UUID -> the class that ``foreign`` units have of it."""
+    """Returns card UUID -> class of the ``foreign`` units there."""
     return {placed.uuid: devices.class_in(layout) for devices in foreign for placed in devices.cards(layout)}

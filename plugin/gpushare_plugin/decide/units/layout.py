@@ -133,8 +133,7 @@ class Layout:
         return placed if placed and number < placed.end else None
 
     def stopped(self, reason: str) -> "Layout":
-        stopped = [replace(placed.card, healthy=False, reason=reason) for placed in self.cards]
-        return self.on(stopped)
+        return self.on(replace(placed.card, healthy=False, reason=reason) for placed in self.cards)
 
     def on(self, present: Iterable[PhysicalCard]) -> "Layout":
         """Returns the same units on its cards as they are now; one that is not ``present`` is gone."""

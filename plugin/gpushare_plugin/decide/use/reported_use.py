@@ -47,23 +47,14 @@ def _bytes(quantity: str) -> int:
 
 
 def reported_use(recorded: ReportedUse, measured: MeasuredUse, memory: Mapping[str, int]) -> ReportedUse:
-    """Returns the use for the status: ``recorded``, unless a figure has moved far or an excess has changed.
-
-    Args:
-        recorded: by the present status.
-        measured: by the last measurement. The figures of a card that it does not have stay; with a problem,
-            those of all containers do.
-        memory: card UUID -> bytes.
-    """
+    """Returns the use for the status: ``recorded`` by the present one, unless a figure has moved far or an
+    excess has changed. The figures of a card that was not ``measured`` stay; with a problem, those of all
+    containers do. ``memory``: card UUID -> bytes."""
     now = _rounded(recorded, measured)
-    moved = _has_moved(recorded, now, memory) or _excess_changes(recorded, now, measured)
-    return now if moved else recorded
-
-
-def _excess_changes(before: ReportedUse, now: ReportedUse, measured: MeasuredUse) -> bool:
-    """A container that is now and then a little above its request does not count each time."""
-    known, new = (exceeding(use.containers, measured.requested).keys() for use in (before, now))
-    return bool(new - known or known - new - measured.exceeded_lately)
+    known, new = (exceeding(use.containers, measured.requested).keys() for use in (recorded, now))
+    # A container that is now and then a little above its request does not count each time.
+    excess_changes = new - known or known - new - measured.exceeded_lately
+    return now if excess_changes or _has_moved(recorded, now, memory) else recorded
 
 
 def _rounded(recorded: ReportedUse, measured: MeasuredUse) -> ReportedUse:
@@ -87,8 +78,7 @@ def _has_moved(before: ReportedUse, now: ReportedUse, memory: Mapping[str, int])
         (share.card, before.containers.get(share, 0), now.containers.get(share, 0))
         for share in before.containers.keys() | now.containers.keys()
     ]
-    return any(_is_far(was, used, memory.get(card, 0)) for card, was, used in moves)
-
-
-def _is_far(before: int, now: int, memory: int) -> bool:
-    return before != now and (now == 0 or abs(now - before) >= memory * THRESHOLD)
+    return any(
+        was != used and (used == 0 or abs(used - was) >= memory.get(card, 0) * THRESHOLD)
+        for card, was, used in moves
+    )

@@ -79,11 +79,8 @@ def _limit(pid: int) -> None:
 
 
 def _read(stream: IO[bytes], deadline: float) -> bytes:
-    """Returns the beginning of what is written until the program ends.
-
-    Raises:
-        subprocess.TimeoutExpired: the program, or one that it has started, still has the output open.
-    """
+    """Returns the beginning of what is written until the program ends. Raises ``TimeoutExpired`` where it, or
+    a program that it has started, still has the output open."""
     kept = b""
     with selectors.DefaultSelector() as selector:
         selector.register(stream, selectors.EVENT_READ)

@@ -141,6 +141,10 @@ class _HealthFields(_InventoryPart):
     period_seconds: Annotated[int, Field(ge=5, le=3600)] = 30
     timeout_seconds: Annotated[int, Field(ge=1, le=30)] = 5
 
+    def read(self) -> "HealthCommand":
+        period, timeout = float(self.period_seconds), float(self.timeout_seconds)
+        return HealthCommand(arguments=tuple(self.command), period=period, timeout=timeout)
+
 
 class _InventoryFields(_InventoryPart):
     cards: Annotated[list[_InventoryCard], Field(min_length=1, max_length=MAX_CARDS)]
@@ -183,7 +187,7 @@ def read_inventory(content: bytes) -> Inventory:
     _require_distinct(written, node)
     indexed = [(card.index if card.index is not None else at, card) for at, card in enumerate(written.cards)]
     cards = (_card(card, index, written) for index, card in sorted(indexed, key=lambda pair: pair[0]))
-    return Inventory(tuple(cards), _health(written.health))
+    return Inventory(tuple(cards), written.health.read() if written.health else None)
 
 
 def _text(content: bytes) -> str:
@@ -332,10 +336,3 @@ def _equipment(card: _InventoryCard, index: int, written: _InventoryFields) -> E
         cdi_kind=written.cdi_kind,
         cdi_name=card.cdi_name or card.uuid,
     )
-
-
-def _health(health: _HealthFields | None) -> HealthCommand | None:
-    if health is None:
-        return None
-    period, timeout = float(health.period_seconds), float(health.timeout_seconds)
-    return HealthCommand(arguments=tuple(health.command), period=period, timeout=timeout)

@@ -39,18 +39,14 @@ class XidEvents:
         listed = {fact.uuid: fact.index for fact in facts if fact.uuid and not fact.error}
         if self._set is None or not self._followed <= listed.keys():
             self._kept = self.collect()
-            self._begin()
+            self.close()
+            try:
+                self._set = pynvml.nvmlEventSetCreate()
+            except pynvml.NVMLError as error:  # it is tried again the next time
+                self._log_problem(f"events cannot be followed: {error}")
         if self._set is not None and listed.keys() - self._followed:
             for uuid in listed.keys() - set(self._uuids.values()):
                 self._register(uuid, listed[uuid])
-
-    def _begin(self) -> None:
-        """Begins anew. The next ``follow`` tries again where no set can be had."""
-        self.close()
-        try:
-            self._set = pynvml.nvmlEventSetCreate()
-        except pynvml.NVMLError as error:
-            self._log_problem(f"events cannot be followed: {error}")
 
     def _register(self, uuid: str, index: int) -> None:
         try:

@@ -6,7 +6,7 @@ module: there is one ``NvmlLibrary`` in a process. ``events`` and ``use_library`
 
 import _ctypes
 import ctypes
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from itertools import combinations
 from threading import RLock
@@ -34,29 +34,23 @@ class NvmlLibrary:
 
     def __init__(self, library: str = LIBRARY) -> None:
         self._library = library
-        self._is_open = False
+        self.is_open = False
         self._events = XidEvents()
         self._lock = RLock()
         """``close`` waits for a call under way, which would return into code that is unloaded."""
 
     def read(self) -> list[CardFacts]:
-        """Returns what NVML says of each card, by index. Blocks.
-
-        Raises:
-            DriverFaultError: NVML says nothing of any card.
-        """
+        """Returns what NVML says of each card, by index. Blocks. Raises ``DriverFaultError`` where NVML says
+        nothing of any card."""
         with self._lock:
-            return self._read()
-
-    def _read(self) -> list[CardFacts]:
-        try:
-            self._open()
-            facts = [_facts(index) for index in range(_ask(pynvml.nvmlDeviceGetCount))]
-        except DriverFaultError:
-            self.close()
-            raise
-        self._events.follow(facts)
-        return facts
+            try:
+                self._open()
+                facts = [_facts(index) for index in range(_ask(pynvml.nvmlDeviceGetCount))]
+            except DriverFaultError:
+                self.close()
+                raise
+            self._events.follow(facts)
+            return facts
 
     def events(self) -> tuple[CardEvent, ...]:
         """Returns what has happened to the cards since it was called last. Blocks.
@@ -66,10 +60,6 @@ class NvmlLibrary:
         with self._lock:
             return self._events.collect()
 
-    @property
-    def is_open(self) -> bool:
-        return self._is_open
-
     def use(self, question: UseQuestion) -> Use:
         """Returns what is in use. Blocks."""
         uuids = [card.uuid for card in question.cards]
@@ -77,11 +67,8 @@ class NvmlLibrary:
             return nvml_use(uuids, by_process=question.by_container)
 
     def linked_pairs(self, facts: Sequence[CardFacts]) -> frozenset[frozenset[str]]:
-        """Returns the pairs of UUIDs of which NVML says that they are linked by NVLink. Blocks.
-
-        Raises:
-            DriverFaultError: as ``read``.
-        """
+        """Returns the pairs of UUIDs of which NVML says that they are linked by NVLink. Blocks. Raises as
+        ``read``."""
         known = [fact for fact in facts if fact.uuid and not fact.error]
         with self._lock:
             return frozenset(
@@ -91,30 +78,27 @@ class NvmlLibrary:
             )
 
     def _open(self) -> None:
-        if self._is_open:
+        if self.is_open:
             return
         try:
             pynvml.nvmlLib = ctypes.CDLL(self._library)
         except OSError as error:
             raise DriverFaultError(pynvml.NVML_ERROR_LIBRARY_NOT_FOUND, str(error)) from error
-        self._is_open = True
+        self.is_open = True
         _ask(pynvml.nvmlInit)
 
     def close(self) -> None:
         """Unloads the library: that of another version of the driver has the same file name."""
         with self._lock:
-            self._close()
-
-    def _close(self) -> None:
-        if not self._is_open:
-            return
-        self._is_open = False
-        self._events.close()
-        with suppress(pynvml.NVMLError):
-            pynvml.nvmlShutdown()
-        handle, pynvml.nvmlLib = pynvml.nvmlLib._handle, None
-        pynvml._nvmlGetFunctionPointer_cache.clear()
-        _ctypes.dlclose(handle)
+            if not self.is_open:
+                return
+            self.is_open = False
+            self._events.close()
+            with suppress(pynvml.NVMLError):
+                pynvml.nvmlShutdown()
+            handle, pynvml.nvmlLib = pynvml.nvmlLib._handle, None
+            pynvml._nvmlGetFunctionPointer_cache.clear()
+            _ctypes.dlclose(handle)
 
 
 def _facts(index: int) -> CardFacts:
@@ -132,17 +116,18 @@ def _facts(index: int) -> CardFacts:
     return CardFacts(index=index, **answers)
 
 
-def _optional(call: Callable[[Any], _T], otherwise: _T) -> Callable[[Any], _T]:
-    """Returns ``call`` with ``otherwise`` for an error: a card serves without this answer."""
+def _optional(call: Callable[[Any], _T], unknown: _T, unanswered: _T) -> Callable[[Any], _T]:
+    """Returns ``call`` with ``unknown`` where the driver or the card does not know the question, and
+    ``unanswered`` for any other error: a card serves without this answer."""
 
     def asked(handle: Any) -> _T:
         try:
             return call(handle)
         except pynvml.NVMLError as error:
             _raise_if_driver(error)
-            return otherwise
+            return unknown if error.value in _UNKNOWN_QUESTION else unanswered
         except UnicodeError:  # pynvml decodes what the driver says
-            return otherwise
+            return unanswered
 
     return asked
 
@@ -158,11 +143,8 @@ def _is_mig_enabled(handle: Any) -> bool:
 def _numa_node(handle: Any) -> int:
     """Returns the NUMA node whose memory is next to the card, or -1."""
     (nodes,) = pynvml.nvmlDeviceGetMemoryAffinity(handle, 1, pynvml.NVML_AFFINITY_SCOPE_NODE)
-    return next(_bits(int(nodes)), -1)
-
-
-def _bits(mask: int) -> Iterator[int]:
-    return (bit for bit in range(mask.bit_length()) if mask >> bit & 1)
+    mask = int(nodes)
+    return (mask & -mask).bit_length() - 1  # the lowest one
 
 
 _UNKNOWN_QUESTION = frozenset(
@@ -172,27 +154,14 @@ _UNKNOWN_QUESTION = frozenset(
         pynvml.NVML_ERROR_INVALID_ARGUMENT,
     }
 )
-"""Answers of drivers and cards that do not know the question: they serve without it."""
+"""Answers of drivers and cards that do not know the question."""
 
 
-def _proof(call: Callable[[Any], int]) -> Callable[[Any], int | None]:
-    """Returns ``call`` with 0 where the question is not known, and None where it was not answered."""
-
-    def asked(handle: Any) -> int | None:
-        try:
-            return call(handle)
-        except pynvml.NVMLError as error:
-            _raise_if_driver(error)
-            return 0 if error.value in _UNKNOWN_QUESTION else None
-
-    return asked
-
-
-def _remapping_failures(handle: Any) -> int:
+def _remapping_failures(handle: Any) -> int | None:
     return int(pynvml.nvmlDeviceGetRemappedRows(handle)[3])
 
 
-def _recovery_action(handle: Any) -> int:
+def _recovery_action(handle: Any) -> int | None:
     (field,) = pynvml.nvmlDeviceGetFieldValues(handle, [pynvml.NVML_FI_DEV_GET_GPU_RECOVERY_ACTION])
     if field.nvmlReturn != pynvml.NVML_SUCCESS:
         raise pynvml.NVMLError(field.nvmlReturn)
@@ -201,13 +170,13 @@ def _recovery_action(handle: Any) -> int:
 
 _QUESTIONS: Sequence[tuple[str, Callable[[Any], Any]]] = (
     ("uuid", pynvml.nvmlDeviceGetUUID),  # first: with it the other answers have an owner
-    ("model", _optional(pynvml.nvmlDeviceGetName, "")),
+    ("model", _optional(pynvml.nvmlDeviceGetName, "", "")),
     ("mig_enabled", _is_mig_enabled),
     ("memory", lambda handle: int(pynvml.nvmlDeviceGetMemoryInfo(handle).total)),
-    ("capability", _optional(pynvml.nvmlDeviceGetCudaComputeCapability, (0, 0))),
-    ("numa_node", _optional(_numa_node, -1)),
-    ("remapping_failures", _proof(_remapping_failures)),
-    ("recovery_action", _proof(_recovery_action)),
+    ("capability", _optional(pynvml.nvmlDeviceGetCudaComputeCapability, (0, 0), (0, 0))),
+    ("numa_node", _optional(_numa_node, -1, -1)),
+    ("remapping_failures", _optional(_remapping_failures, 0, None)),
+    ("recovery_action", _optional(_recovery_action, 0, None)),
 )
 
 

@@ -41,16 +41,13 @@ class Simulation:
 
 def read_simulation(text: str) -> Simulation:
     """Returns what ``text`` asks for: words such as ``fail=0,2 vanish=1 shift=1 driver=hung xid=1:79``.
-
-    Raises:
-        ValueError: the message says what can be asked for.
-    """
+    Raises ``ValueError``, which says what can be asked for."""
     simulation = Simulation()
     for word in text.split():
         try:
             name, value = word.split("=")
             simulation = _with(simulation, name, value)
-        except (TypeError, ValueError) as error:
+        except ValueError as error:
             raise ValueError(f"the annotation gpushare.io/simulate has {word!r}: {HELP}") from error
     return simulation
 

@@ -34,26 +34,18 @@ class SimulatedUse:
 
 
 def read_load(text: str) -> Mapping[str, int]:
-    """Returns container -> bytes; the name ``""`` stands for every container that is not named.
-
-    Raises:
-        ValueError: the message says what can be written.
-    """
+    """Returns container -> bytes; the name ``""`` stands for every container that is not named. Raises
+    ``ValueError``, which says what can be written."""
     load: dict[str, int] = {}
     for part in filter(None, text.split(",")):
-        name, _, size = part.rpartition("=")
+        name, _, size = (word.strip() for word in part.rpartition("="))
         try:
-            load[_container_name(name.strip())] = parse_memory(size.strip())
+            if name.strip("abcdefghijklmnopqrstuvwxyz0123456789-"):  # no container can be called that
+                raise ValueError(name)
+            load[name] = parse_memory(size)
         except ValueError as error:
             raise ValueError(f"the annotation {SIMULATED_LOAD_ANNOTATION} has {part!r}: {HELP}") from error
     return load
-
-
-def _container_name(name: str) -> str:
-    """Raises ``ValueError`` for what no container can be called."""
-    if name.strip("abcdefghijklmnopqrstuvwxyz0123456789-"):
-        raise ValueError(name)
-    return name
 
 
 def _of_pod(load: Load, sizes: Mapping[str, int]) -> Iterator[ContainerUse]:
