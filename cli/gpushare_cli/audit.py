@@ -8,8 +8,8 @@ from gpushare_cli.gather.cluster import read_pods, read_share_nodes
 from gpushare_cli.gather.errors import CannotLookError
 from gpushare_cli.gather.extender import read_extender
 from gpushare_cli.gather.host import read_host
+from gpushare_core.audit.auditor import differences, seen_twice
 from gpushare_core.audit.difference import Difference
-from gpushare_core.audit.differences import differences, seen_twice
 from gpushare_core.audit.readers import cluster_records
 from gpushare_core.audit.records import ClusterRecords
 from gpushare_core.kube.client import KubeClient
