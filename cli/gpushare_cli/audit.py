@@ -43,9 +43,8 @@ async def _read(client: KubeClient, options: Namespace) -> ClusterRecords:
             f"there is no GPUShareNode {options.node!r}: the name in --node is wrong, or no policy shares the"
             " node; see kubectl get gpushare"
         )
-    hosts = {}
-    if options.host_folder:
-        hosts = {options.node: await asyncio.to_thread(read_host, options.host_folder)}
+    folder = options.host_folder
+    hosts = {options.node: await asyncio.to_thread(read_host, folder)} if folder else {}
     return cluster_records(share_nodes, pods, ledger=ledger, hosts=hosts)
 
 
