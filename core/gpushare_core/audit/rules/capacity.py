@@ -205,7 +205,10 @@ def _twice(records: NodeRecords, name: str, held: Iterable[Holding]) -> Iterator
             if other is holding or (id(other), id(holding)) in settled:
                 continue
             settled.add((id(other), id(holding)))
-            if _lends(records, other, holding) or not _are_of_one_source(other, holding):
+            # PodResources may be older than the checkpoint, or younger.
+            both_listed = other.listed and holding.listed
+            one_source = both_listed or (other.is_stored and holding.is_stored)
+            if _lends(records, other, holding) or not one_source:
                 continue
             yield Difference.of_container(
                 records,
@@ -214,11 +217,6 @@ def _twice(records: NodeRecords, name: str, held: Iterable[Holding]) -> Iterator
                 f"the kubelet holds unit number {number} of {name} for {other.key} and for {holding.key}: two"
                 f" containers share what one was promised; {DELETE_PODS}",
             )
-
-
-def _are_of_one_source(one: Holding, other: Holding) -> bool:
-    """Whether both are in PodResources, or both in the checkpoint: one may be older than the other."""
-    return (one.listed and other.listed) or (one.is_stored and other.is_stored)
 
 
 def _numbers(holding: Holding, name: str) -> Iterator[int]:
