@@ -187,7 +187,9 @@ def _quoted(value: str) -> str:
 def _unheld(records: NodeRecords, key: ContainerKey, seen: SeenCards) -> Difference:
     """A kubelet that has lost its checkpoint holds nothing for containers that still run."""
     named = f"{ENVIRONMENT} of {key} names {', '.join(seen.cards)}, and the kubelet holds nothing for it"
-    if _asks(records, key):
+    named_alike = (pod for pod in (records.pods or {}).values() if pod.key[:2] == key.pod[:2])
+    request = next((pod.request for pod in named_alike if pod.request), None)
+    if request is None or key.container in request.containers:
         return Difference.of_container(
             records,
             key,
@@ -202,14 +204,6 @@ def _unheld(records: NodeRecords, key: ContainerKey, seen: SeenCards) -> Differe
         f"{named}, nor does the pod ask for any: its author has written that; take the variable out of the"
         " pod's template, and delete the pod",
     )
-
-
-def _asks(records: NodeRecords, key: ContainerKey) -> bool:
-    """Whether the container asks for units; True where that is unknown."""
-    for pod in (records.pods or {}).values():
-        if pod.key[:2] == key.pod[:2] and pod.request:
-            return key.container in pod.request.containers
-    return True
 
 
 def _blind(records: NodeRecords, held: Holding, units: UnitMap) -> Difference:
