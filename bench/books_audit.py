@@ -11,7 +11,7 @@ import msgspec
 from bench.cluster_objects import NAMESPACE, Layout, share_node, share_node_status
 from bench.peers.objects import merged
 
-from gpushare_core.audit.differences import status_differences
+from gpushare_core.audit.auditor import status_differences
 from gpushare_core.audit.readers import read_share_node as read_book
 from gpushare_core.text.json_object import Json
 from gpushare_extender.audit.ledger_audit import ChangedNodes, LedgerAudit

@@ -12,8 +12,8 @@ from bench.cluster_objects import NAMESPACE, pending_pod
 from bench.figures import Figure, NotMeasuredError, at_most, ratio
 from bench.percentiles import Percentiles
 
+from gpushare_core.audit.auditor import differences, seen_twice
 from gpushare_core.audit.difference import Difference
-from gpushare_core.audit.differences import differences, seen_twice
 from gpushare_core.audit.readers import read_ledger, read_pod, read_share_node
 from gpushare_core.audit.records import ClusterRecords, NodeRecords, PodRecord
 from gpushare_core.kube import paths

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from chaos.audit.gather import Gatherer, Reading, UnreadableBooksError
 from chaos.background import background
 from chaos.findings import Finding
+from gpushare_core.audit.auditor import differences, released_early, seen_twice
 from gpushare_core.audit.difference import Difference, DifferenceKind
-from gpushare_core.audit.differences import differences, released_early, seen_twice
 from gpushare_core.audit.records import ClusterRecords, NodeRecords
 
 INTERVAL = 0.5

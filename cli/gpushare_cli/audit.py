@@ -8,8 +8,8 @@ from gpushare_cli.gather.cluster import read_pods, read_share_nodes
 from gpushare_cli.gather.errors import CannotLookError
 from gpushare_cli.gather.extender import read_extender
 from gpushare_cli.gather.host import read_host
+from gpushare_core.audit.auditor import differences, seen_twice
 from gpushare_core.audit.difference import Difference
-from gpushare_core.audit.differences import differences, seen_twice
 from gpushare_core.audit.readers import cluster_records
 from gpushare_core.audit.records import ClusterRecords
 from gpushare_core.kube.client import KubeClient
@@ -43,9 +43,8 @@ async def _read(client: KubeClient, options: Namespace) -> ClusterRecords:
             f"there is no GPUShareNode {options.node!r}: the name in --node is wrong, or no policy shares the"
             " node; see kubectl get gpushare"
         )
-    hosts = {}
-    if options.host_folder:
-        hosts = {options.node: await asyncio.to_thread(read_host, options.host_folder)}
+    folder = options.host_folder
+    hosts = {options.node: await asyncio.to_thread(read_host, folder)} if folder else {}
     return cluster_records(share_nodes, pods, ledger=ledger, hosts=hosts)
 
 

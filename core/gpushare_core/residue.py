@@ -205,22 +205,19 @@ def _of_made_object(item: Json) -> Iterator[str]:
     metadata = item.get("metadata") or {}
     labels = metadata.get("labels") or {}
     kind, name = str(item.get("kind", "")).lower(), metadata.get("name", "")
-    if labels.get(MANAGED_BY_LABEL) == FIELD_MANAGER or POLICY_LABEL in labels or _is_scheduler(item):
+    # Other objects with the scheduler's name belong to the installation, and stay.
+    is_scheduler = (item.get("kind"), name) == ("Deployment", DEDICATED_SCHEDULER)
+    if labels.get(MANAGED_BY_LABEL) == FIELD_MANAGER or POLICY_LABEL in labels or is_scheduler:
         namespace = f" -n {metadata['namespace']}" if metadata.get("namespace") else ""
         yield (
             "the operator made it for a policy: it deletes it when it runs; else kubectl delete"
             f" {kind} {name}{namespace}"
         )
-    elif any(_is_our_manager(managed_field) for managed_field in metadata.get("managedFields") or ()):
+    elif any(map(_is_our_manager, metadata.get("managedFields") or ())):
         yield (
             "the operator wrote parts of it that are still there: compare it with what it was before, such as"
             " in your own manifests, and apply those"
         )
-
-
-def _is_scheduler(item: Json) -> bool:
-    """Other objects with this name belong to the installation, and stay."""
-    return item.get("kind") == "Deployment" and item["metadata"].get("name") == DEDICATED_SCHEDULER
 
 
 def _is_our_manager(fields: Json) -> bool:

@@ -49,6 +49,14 @@ class RolledBackError(HostctlError):
         self.inputs = inputs
 
 
+def utf8_text(content: bytes, *, name: str) -> str:
+    """Raises NeedsPersonError, with the ``name`` of the text, for other bytes."""
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        raise NeedsPersonError(f"{name} is not UTF-8 text (byte {error.start})") from error
+
+
 @contextmanager
 def yaml_needs_person(edited: str = "") -> Iterator[None]:
     """Raises NeedsPersonError for a YAML text that cannot be read or edited.

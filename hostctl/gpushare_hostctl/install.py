@@ -129,7 +129,9 @@ def _endpoint(install_plan: InstallPlan) -> HealthEndpoint:
 
 def _edit_manifest(installation: _Installation) -> Report:
     node, snapshot, install_plan = installation.node, installation.snapshot, installation.plan
-    _await_extender(installation)
+    if installation.keys is not None:
+        url, deadline = installation.extender.url, installation.deadline
+        await_extender(node, installation.mutual_tls, url=url, keys=installation.keys, deadline=deadline)
     before = _probe_before(installation)
     current = snapshot.manifest or install_plan.base
     ahead = plan.write_ahead_record(snapshot, install_plan, before=before.process)
@@ -137,25 +139,15 @@ def _edit_manifest(installation: _Installation) -> Report:
     fallback = current if before.serving else install_plan.base
     _write_files(installation, ahead)
     node.write_fallback(fallback)
-    with node.files.watch_reads(node.paths.in_folder(install_plan.config_name)) as was_read:
+    config = node.paths.in_folder(install_plan.config_name)
+    with node.files.watch_reads(config) as was_read:
         node.write_manifest(install_plan.manifest, expected=current)
         _LOG.info("edited %s, waiting for kube-scheduler", node.paths.manifest)
-        if _names_config(installation, current):
-            was_read = None
+        if manifest.raw_config(manifest.parse(current.content)) == config:
+            was_read = None  # a kube-scheduler of the earlier manifest reads it, too
         _await_restart(installation, before=before.process, fallback=fallback, was_read=was_read)
     _finish(installation)
     return Report(result="Installed", message="kube-scheduler is back and asks the extender")
-
-
-def _await_extender(installation: _Installation) -> None:
-    if installation.keys is not None:
-        await_extender(
-            installation.node,
-            installation.mutual_tls,
-            url=installation.extender.url,
-            keys=installation.keys,
-            deadline=installation.deadline,
-        )
 
 
 def _complete(installation: _Installation) -> Report:
@@ -199,12 +191,6 @@ def _probe_before(installation: _Installation) -> ProbeResult:
 def _has_our_edit(installation: _Installation, file: File | None) -> bool:
     folder = installation.node.paths.folder
     return file is not None and manifest.has_our_edit(manifest.parse(file.content), folder=folder)
-
-
-def _names_config(installation: _Installation, file: File) -> bool:
-    """Returns whether a kube-scheduler of this manifest reads the configuration of the plan, too."""
-    config = installation.node.paths.in_folder(installation.plan.config_name)
-    return manifest.raw_config(manifest.parse(file.content)) == config
 
 
 def _write_files(installation: _Installation, stored: InstallationRecord) -> None:

@@ -64,7 +64,9 @@ def _put_back(node: ControlPlaneNode, snapshot: HostSnapshot, file: File, *, cur
     if snapshot.record is not None:
         pending = PendingRestart(sha256=file.sha256, before=before.process)
         node.note_record(replace(snapshot.record, pending=pending))
-    with node.files.watch_reads(_our_config(node, current)) as was_read:
+    # What a kube-scheduler of the edited manifest reads, and no other.
+    config = manifest.raw_config(manifest.parse(current.content)) or node.paths.folder
+    with node.files.watch_reads(config) as was_read:
         node.write_manifest(file, expected=current)
         _LOG.info("restored %s, waiting for kube-scheduler", node.paths.manifest)
         if endpoint is None:
@@ -110,12 +112,6 @@ def _look(node: ControlPlaneNode, endpoint: HealthEndpoint) -> ProbeResult:
         return node.waiter.until_serving(endpoint, timeout=min(_LOOKING, node.waiter.timeout))
     except (SchedulerNotServingError, StoppedError):
         return node.waiter.prober.probe(endpoint)
-
-
-def _our_config(node: ControlPlaneNode, current: File) -> str:
-    """Returns the path of the configuration that a kube-scheduler of the edited manifest reads."""
-    config = manifest.raw_config(manifest.parse(current.content))
-    return config or node.paths.folder
 
 
 def _endpoint(node: ControlPlaneNode, file: File) -> tuple[HealthEndpoint | None, str]:

@@ -152,11 +152,11 @@ class LocalCluster:
                     raise LocalClusterError(node.failure)
             return not missing
 
-        wait_until("cluster is ready", is_ready, timeout=timeout, explain=lambda: self._explain(missing))
+        def explain() -> str:
+            logs = (tail(path) for path in self.log_files().values() if path.exists())
+            return "; ".join([*missing, *advice(logs)])
 
-    def _explain(self, missing: Sequence[str]) -> str:
-        logs = (tail(path) for path in self.log_files().values() if path.exists())
-        return "; ".join([*missing, *advice(logs)])
+        wait_until("cluster is ready", is_ready, timeout=timeout, explain=explain)
 
     def _status_if_started(self) -> ClusterStatus | None:
         try:
@@ -289,7 +289,10 @@ class LocalCluster:
         for folder, host_name in SHARED_FOLDERS.items():
             if Path(path).is_relative_to(folder):
                 place = self.directory / "nodes" / name / host_name / Path(path).relative_to(folder)
-                return self._on_disk(place) if self._disk_of(name, path) else place
+                if self._disk_of(name, path) is None:
+                    return place
+                # Disks are mounted where only the cluster's processes see them.
+                return Path(f"/proc/{self._cluster_pid()}/root") / place.relative_to("/")
         raise LocalClusterError(
             f"{path} of a node is not visible on the host; only {', '.join(SHARED_FOLDERS)} are."
         )
@@ -313,10 +316,6 @@ class LocalCluster:
         except FileNotFoundError:
             return None
         return max((disk for disk in disks if Path(path).is_relative_to(disk)), key=len, default=None)
-
-    def _on_disk(self, place: Path) -> Path:
-        """Disks are mounted where only the cluster's processes see them."""
-        return Path(f"/proc/{self._cluster_pid()}/root") / place.relative_to("/")
 
     def _cluster_pid(self) -> int:
         supervisor = self._supervisor_pid()
@@ -382,14 +381,13 @@ class LocalCluster:
         """Sends a signal to the first process of a running container. SIGSTOP and SIGCONT, which pause and
         continue it, go to its children, too."""
         record = self.container(namespace=namespace, pod=pod, container=container)
-        pids = [str(record.pid), *(self._children(record) if signal in PAUSES else ())]
+        pids = [str(record.pid)]
+        if signal in PAUSES:
+            children = f"/proc/{record.pid}/task/{record.pid}/children"
+            pids += self.node_exec(record.node, ["cat", children]).stdout.split()
         done = self.node_exec(record.node, ["kill", f"-{signal.value}", *pids])
         if done.returncode != 0:
             raise LocalClusterError(f"Cannot kill {container} of {namespace}/{pod}: {done.stderr.strip()}")
-
-    def _children(self, record: ContainerRecord) -> list[str]:
-        listed = f"/proc/{record.pid}/task/{record.pid}/children"
-        return self.node_exec(record.node, ["cat", listed]).stdout.split()
 
     def _supervisor_pid(self) -> int | None:
         if self._owned is not None:

@@ -16,8 +16,8 @@ from tests.e2e.observe import SHARE_NODES, Json, get
 from gpushare_cli.gather.errors import CannotLookError
 from gpushare_cli.gather.host import read_host
 from gpushare_core.api.names import EXTENDER_PORT
+from gpushare_core.audit.auditor import differences
 from gpushare_core.audit.difference import Difference
-from gpushare_core.audit.differences import differences
 from gpushare_core.audit.readers import cluster_records, read_environment, read_ledger
 from gpushare_core.audit.records import (
     ClusterRecords,

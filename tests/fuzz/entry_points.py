@@ -91,7 +91,6 @@ FUZZED_BY: dict[str, str] = {
     "gpushare_core.kube.tls:_content": "gpushare_core.kube.credentials:from_kubeconfig",
     "gpushare_core.kube.follow:_Follow._see": "gpushare_core.kube.follow:follow",
     "gpushare_core.kube.follow:_Follow._watch_once": "gpushare_core.kube.follow:follow",
-    "gpushare_core.kube.follow:_refuse_error": "gpushare_core.kube.follow:follow",
     "gpushare_core.kube.follow:as_json": "gpushare_core.kube.follow:follow",
     "gpushare_core.kube.lease:LeaseObserver.seconds_left": "gpushare_core.kube.lease:LeaseObserver.observe",
     "gpushare_core.text.whole_number:whole_number": (
@@ -120,7 +119,7 @@ FUZZED_BY: dict[str, str] = {
     "gpushare_hostctl.decide.scheduler.health_endpoint:_port": (
         "gpushare_hostctl.decide.scheduler.health_endpoint:find"
     ),
-    "gpushare_hostctl.decide.scheduler.manifest:_decode": "gpushare_hostctl.decide.scheduler.manifest:parse",
+    "gpushare_hostctl.errors:utf8_text": "gpushare_hostctl.decide.scheduler.manifest:parse",
     "gpushare_hostctl.decide.scheduler.manifest:_edited_pod": (
         "gpushare_hostctl.decide.scheduler.manifest:add"
     ),
@@ -141,9 +140,6 @@ FUZZED_BY: dict[str, str] = {
     ),
     "gpushare_hostctl.decide.scheduler.scheduler_config:_burst": (
         "gpushare_hostctl.decide.scheduler.rendering:render"
-    ),
-    "gpushare_hostctl.decide.scheduler.scheduler_config:_decode": (
-        "gpushare_hostctl.decide.scheduler.scheduler_config:merge"
     ),
     "gpushare_hostctl.decide.run.snapshot:HostSnapshot.record": "gpushare_hostctl.decide.run.record:decode",
     "gpushare_hostctl.host.health_probe:_read_table": (
@@ -233,7 +229,7 @@ OWN: dict[str, str] = {
     "gpushare_core.kube.transport.direct:_PooledConnection.on_header": "ASCII, anything else is replaced",
     "gpushare_core.allocation_annotation:encode_allocation": "bytes that were just encoded",
     "gpushare_core.kube.backoff:backoff_delay": "a number of ours",
-    "gpushare_core.kube.follow:_Follow._watch_seconds": "a number of ours",
+    "gpushare_core.kube.follow:_Follow._watch_request": "a number of ours",
     "gpushare_core.process.metrics:Gauge.at": "a number of ours",
     "gpushare_extender.bind.lease:BindLease.__post_init__": "a constant",
     "gpushare_extender.decide.pod:_request": "bytes that were just encoded, of what was decoded before",

@@ -15,8 +15,8 @@ from tests.simulation.virtual_time import run as run_in_virtual_time
 from tests.simulation.virtual_time import seconds
 from tests.simulation.world import World
 
+from gpushare_core.audit.auditor import node_differences, released_early
 from gpushare_core.audit.difference import Difference, DifferenceKind
-from gpushare_core.audit.differences import node_differences, released_early
 from gpushare_core.audit.holdings import kubelet_uids
 from gpushare_core.audit.records import NodeRecords
 from gpushare_plugin.agent import PERIOD

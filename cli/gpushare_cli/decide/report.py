@@ -44,7 +44,8 @@ class AuditReport:
 
 def audit_text(report: AuditReport) -> str:
     """Returns a table of the differences, the sentence of each, and what was compared."""
-    lines = [*_table(report.differences), *_sentences(report.differences), _summary(report)]
+    sentences = [f"{difference.node}: {difference.sentence}" for difference in report.differences]
+    lines = [*_table(report.differences), *(["", *sentences, ""] if sentences else []), _summary(report)]
     if report.unread:
         lines.append(f"Not compared: {'; '.join(report.unread)}.")
     return _page(lines)
@@ -55,24 +56,14 @@ def _table(differences: Sequence[Difference]) -> list[str]:
         return []
     names = ("rule", "kind", "node", "card", "pod")
     rows = [tuple(map(str.upper, names))]
-    rows += [tuple(_cell(getattr(difference, name)) for name in names) for difference in differences]
+    for difference in differences:
+        cells = (printable(getattr(difference, name), max_bytes=CELL_BYTES) for name in names)
+        rows.append(tuple(cell or "-" for cell in cells))
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     return [
         "   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
         for row in rows
     ]
-
-
-def _cell(text: str) -> str:
-    return printable(text, max_bytes=CELL_BYTES) or "-"
-
-
-def _sentences(differences: Sequence[Difference]) -> list[str]:
-    return (
-        ["", *(f"{difference.node}: {difference.sentence}" for difference in differences), ""]
-        if differences
-        else []
-    )
 
 
 def _summary(report: AuditReport) -> str:
@@ -96,12 +87,9 @@ def residue_text(found: Sequence[Residue], looked: Sequence[str]) -> str:
     lines = [f"{left.where}: {left.sentence}" for left in found]
     summary = f"{_count(len(found), 'thing')} left" if found else "Nothing is left"
     passing = sum(left.passes for left in found)
-    goes = f", {passing} of which {_goes(passing)} within {KUBELET_SECONDS // 60} minutes" if passing else ""
+    verb = "goes by itself" if passing == 1 else "go by themselves"
+    goes = f", {passing} of which {verb} within {KUBELET_SECONDS // 60} minutes" if passing else ""
     return _page([*lines, *([""] if lines else []), f"{summary}{goes}. Looked at {', '.join(looked)}."])
-
-
-def _goes(number: int) -> str:
-    return "goes by itself" if number == 1 else "go by themselves"
 
 
 def _page(lines: Iterable[str]) -> str:

@@ -151,26 +151,28 @@ def definition(resource: CustomResource) -> Json:
                 "shortNames": [resource.short_name],
                 "categories": [CATEGORY],
             },
-            "versions": [_version(resource)],
+            "versions": [
+                {
+                    "name": VERSION,
+                    "served": True,
+                    "storage": True,
+                    "subresources": {"status": {}},
+                    "additionalPrinterColumns": [column.to_json() for column in resource.columns],
+                    "schema": {"openAPIV3Schema": root_schema(resource)},
+                }
+            ],
         },
-    }
-
-
-def _version(resource: CustomResource) -> Json:
-    return {
-        "name": VERSION,
-        "served": True,
-        "storage": True,
-        "subresources": {"status": {}},
-        "additionalPrinterColumns": [column.to_json() for column in resource.columns],
-        "schema": {"openAPIV3Schema": root_schema(resource)},
     }
 
 
 def root_schema(resource: CustomResource) -> Json:
     """Returns the structural schema of the whole object, without that of ``metadata``, which the API server
     has."""
-    schema = struct_schema(resource.model) if issubclass(resource.model, ApiObject) else _policy_schema()
+    if issubclass(resource.model, ApiObject):
+        schema = struct_schema(resource.model)
+    else:
+        raw = resource.model.model_json_schema(by_alias=True)
+        schema = _inlined(raw, raw["$defs"])
     root = {
         "type": "object",
         "description": schema["description"],
@@ -267,11 +269,6 @@ def _field_docstrings(model: type) -> dict[str, str]:
                 paragraphs = cleandoc(text).split("\n\n")
                 found[field] = "\n".join(paragraph.replace("\n", " ") for paragraph in paragraphs)
     return found
-
-
-def _policy_schema() -> Json:
-    raw = GPUSharePolicy.model_json_schema(by_alias=True)
-    return _inlined(raw, raw["$defs"])
 
 
 def _inlined(schema: Json, definitions: Mapping[str, Json]) -> Json:

@@ -327,12 +327,16 @@ class LenientCard(Struct, rename="camel"):
     pods: list[LenientShare] | None = None
 
 
-class LenientStatus(Struct, rename="camel"):
+class LenientDivision(Struct, rename="camel"):
+    """How the cards of a node are divided, and who holds what: the part of its status that both need."""
+
     memory_unit: str = ""
     dialect: str = ""
-    conditions: list[LenientCondition] | None = None
-    units: UnitTotals | None = None
     cards: list[LenientCard] | None = None
+
+
+class LenientStatus(LenientDivision, rename="camel"):
+    conditions: list[LenientCondition] | None = None
 
 
 class LenientMeta(Struct, rename="camel"):
@@ -341,11 +345,11 @@ class LenientMeta(Struct, rename="camel"):
 
 
 class LenientShareNode(Struct, rename="camel"):
-    """The part of a GPUShareNode that extender and auditor need, with plain texts for words.
+    """The part of a GPUShareNode that the extender needs, with plain texts for words.
 
     ``GPUShareNode`` refuses an object of a newer version, with a word that this version does not know. The
-    extender has to read it, and say to pods which mode it is that it does not serve; the auditor compares its
-    status, whatever the rest says. Both decode either class equally fast.
+    extender has to read it, and say to pods which mode it is that it does not serve. The auditor reads the
+    same cards, but neither spec nor conditions: it compares a status whatever the rest says.
     """
 
     metadata: LenientMeta

@@ -227,12 +227,8 @@ class LastingDifferences:
     def look(self, seen: Iterable[Difference], *, now: float) -> list[Difference]:
         """Returns those of ``seen``, in their order, that were seen at every look for ``seconds``."""
         present = list(seen)
-        self._since = {
-            difference.identity: self._since.get(difference.identity, now) for difference in present
-        }
-        return [
-            difference for difference in present if self._has_lasted(self._since[difference.identity], now)
-        ]
+        self._since = {found.identity: self._since.get(found.identity, now) for found in present}
+        return [found for found in present if self._has_lasted(self._since[found.identity], now)]
 
     def seconds_until_due(self, *, now: float) -> float | None:
         """Returns the seconds until another difference of the last look will have lasted, or None."""

@@ -98,10 +98,11 @@ def encode_report(report: ExtenderReport) -> str:
 
 def decode_reports(annotations: Mapping[str, str]) -> dict[str, ExtenderReport]:
     """Returns annotation -> report, without what is no report."""
-    found = {
-        key: _decoded(text) for key, text in annotations.items() if key.startswith(BOOKS_ANNOTATION_PREFIX)
+    return {
+        key: report
+        for key, text in annotations.items()
+        if key.startswith(BOOKS_ANNOTATION_PREFIX) and (report := _decoded(text))
     }
-    return {key: report for key, report in found.items() if report}
 
 
 def _decoded(text: str) -> ExtenderReport | None:

@@ -142,11 +142,8 @@ def stored_of(records: NodeRecords, pod: PodRecord) -> dict[str, StoredContainer
     uid = pod.kubelet_uid or pod.key.uid
     if _PodNames.of(records).of_kubelet_uid.get(uid) != pod.key:
         return {}
-    return {
-        key.container: container
-        for key, container in (records.checkpoint or {}).items()
-        if key.pod.uid == uid
-    }
+    stored = (records.checkpoint or {}).items()
+    return {key.container: container for key, container in stored if key.pod.uid == uid}
 
 
 def kubelet_uids(records: NodeRecords) -> dict[str, str]:
@@ -170,20 +167,22 @@ class _PodNames:
         pods = [*(records.pods or {}).values()]
         cards = records.share_node.cards if records.share_node else ()
         reported = [holder.key.pod for card in cards for holder in card.holders]
-        stored = dict(_fingerprints(records.checkpoint or {}))
+        stored = {
+            (key.container, units.numbers[0], len(units.numbers)): key.pod.uid
+            for key, container in (records.checkpoint or {}).items()
+            for units in container.units
+            if units.numbers
+        }
         listed = _listed_names(records, stored)
         own = {
             uid: pod.key
             for pod in _by_trust(records)
             if not pod.ended and (uid := pod.kubelet_uid or pod.key.uid)
-            if uid == pod.key.uid or _name(pod.key) in listed.get(uid, {_name(pod.key)})
+            if uid == pod.key.uid or pod.key[:2] in listed.get(uid, {pod.key[:2]})
         }
         return cls(
             of_kubelet_uid={**{key.uid: key for key in reported if key.uid}, **own},
-            by_name={
-                **{(key.namespace, key.name): key for key in reported},
-                **{(pod.key.namespace, pod.key.name): pod.key for pod in pods},
-            },
+            by_name={key[:2]: key for key in (*reported, *(pod.key for pod in pods))},
             stored_uids=stored,
             kubelet_uids=kubelet_uids(records),
         )
@@ -201,7 +200,7 @@ class _PodNames:
         for uid in _matching(listed, self.stored_uids):
             known = self.of_kubelet_uid.get(uid, PodKey(pod.namespace, pod.name, uid))
             return ContainerKey(known, listed.key.container)
-        known = self.by_name.get((pod.namespace, pod.name), pod)
+        known = self.by_name.get(pod[:2], pod)
         return ContainerKey(known, listed.key.container)
 
     def stored_key(self, key: ContainerKey) -> ContainerKey:
@@ -214,17 +213,13 @@ def _by_trust(records: NodeRecords) -> list[PodRecord]:
 
     Any author can annotate a pod as the mirror of another one; the kubelet does not list such a pod.
     """
-    listed = {_name(resource.key.pod) for resource in records.resources or ()}
+    listed = {resource.key.pod[:2] for resource in records.resources or ()}
 
     def trust(pod: PodRecord) -> tuple[bool, bool]:
         is_mirror = pod.kubelet_uid not in ("", pod.key.uid)
-        return not is_mirror, _name(pod.key) in listed
+        return not is_mirror, pod.key[:2] in listed
 
     return sorted((records.pods or {}).values(), key=trust)
-
-
-def _name(pod: PodKey) -> tuple[str, str]:
-    return pod.namespace, pod.name
 
 
 def _listed_names(
@@ -237,17 +232,8 @@ def _listed_names(
     found: dict[str, set[tuple[str, str]]] = {}
     for resource in records.resources or ():
         for uid in _matching(resource, uids):
-            found.setdefault(uid, set()).add(_name(resource.key.pod))
+            found.setdefault(uid, set()).add(resource.key.pod[:2])
     return found
-
-
-def _fingerprints(
-    checkpoint: Mapping[ContainerKey, StoredContainer],
-) -> Iterator[tuple[tuple[str, int, int], str]]:
-    for key, container in checkpoint.items():
-        for units in container.units:
-            if units.numbers:
-                yield (key.container, units.numbers[0], len(units.numbers)), key.pod.uid
 
 
 def _matching(listed: ListedContainer, uids: Mapping[tuple[str, int, int], str]) -> Sequence[str]:

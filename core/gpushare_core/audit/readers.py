@@ -9,10 +9,11 @@ from gpushare_core.api.names import COMPONENT_LABEL, FIELD_MANAGER, MANAGED_BY_L
 from gpushare_core.api.share_node import (
     CardStatus,
     LenientCard,
+    LenientDivision,
+    LenientMeta,
     LenientShare,
-    LenientShareNode,
-    LenientStatus,
     PodShare,
+    UnitTotals,
 )
 from gpushare_core.audit.records import (
     NO_HOST,
@@ -55,11 +56,20 @@ PLUGIN_ACCOUNT = "gpushare-plugin"
 """Their service account."""
 
 
+class _AuditedStatus(LenientDivision):
+    units: UnitTotals | None = None
+
+
+class _AuditedShareNode(msgspec.Struct):
+    metadata: LenientMeta
+    status: _AuditedStatus | None = None
+
+
 def read_share_node(item: Json) -> ShareNodeRecord:
     """Returns the record of a GPUShareNode; of one that cannot be read the ``problem``."""
     try:
-        node = msgspec.convert(item, LenientShareNode)
-        return _share_node(node, node.status or LenientStatus())
+        node = msgspec.convert(item, _AuditedShareNode)
+        return _share_node(node, node.status or _AuditedStatus())
     except UNREADABLE_JSON as error:
         return ShareNodeRecord(name=_name_of(item), problem=str(error))
 
@@ -70,7 +80,7 @@ def _name_of(item: object) -> str:
     return str(metadata.get("name", "")) if isinstance(metadata, dict) else ""
 
 
-def _share_node(node: LenientShareNode, status: LenientStatus) -> ShareNodeRecord:
+def _share_node(node: _AuditedShareNode, status: _AuditedStatus) -> ShareNodeRecord:
     return ShareNodeRecord(
         name=node.metadata.name,
         unit=_node_unit(status.memory_unit),

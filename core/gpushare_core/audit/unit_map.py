@@ -3,6 +3,7 @@
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 
 from gpushare_core.audit.records import ShareNodeRecord, StatusCard
 from gpushare_core.placement.requests import ResourceClass
@@ -30,7 +31,7 @@ class UnitMap:
 
     def block(self, number: int) -> Block | None:
         """Returns the block of a unit; None where no card has it."""
-        before = bisect_right(self.blocks, number, key=_first)
+        before = bisect_right(self.blocks, number, key=attrgetter("first"))
         found = self.blocks[before - 1] if before else None
         return found if found and number < found.stop else None
 
@@ -60,15 +61,11 @@ class UnitMap:
         return [number for number in numbers if self.block(number) is None]
 
 
-def _first(block: Block) -> int:
-    return block.first
-
-
 def unit_map(share_node: ShareNodeRecord | None) -> UnitMap | None:
     if share_node is None or share_node.unit is None:
         return None
     blocks = [block for card in share_node.cards for block in _blocks(card, share_node.unit)]
-    return UnitMap(tuple(sorted(blocks, key=_first)))
+    return UnitMap(tuple(sorted(blocks, key=attrgetter("first"))))
 
 
 def _blocks(card: StatusCard, unit: NodeUnit) -> list[Block]:

@@ -96,10 +96,10 @@ class IndexCodec(Codec):
     def bind_annotations(
         self, allocation: Allocation, cards: Mapping[str, CardPlace], at: int, /
     ) -> dict[str, str]:
-        share = memory_share(allocation)
-        if share is None:
-            return {}
-        uuid, units = share
+        held = [*shares_of_class(allocation).items()]
+        if allocation.resource is not ResourceClass.MEMORY or len(held) != 1:
+            return {}  # a dialect with one index has no words for these
+        ((uuid, units),) = held
         return {
             self.index: str(cards[uuid].index),
             self.pod_units: str(units),
@@ -127,15 +127,6 @@ def shares_of_class(allocation: Allocation) -> dict[str, int]:
     """Returns card UUID -> units of the class ``allocation.resource``; a pod may have other classes, too."""
     held = allocation.held().items()
     return {card: units for card, units in held if allocation.unit_of(card) == allocation.unit}
-
-
-def memory_share(allocation: Allocation) -> tuple[str, int] | None:
-    """Returns the card (UUID) and the units of an allocation of memory on one card.
-
-    None for all others: a dialect with one index has no words for them.
-    """
-    held = [*shares_of_class(allocation).items()]
-    return held[0] if allocation.resource is ResourceClass.MEMORY and len(held) == 1 else None
 
 
 def card_before(device_id: str, separator: str) -> str | None:

@@ -81,11 +81,9 @@ class Dialect:
 
         Cards are named by UUID: an index means another card when a card is missing.
         """
-        return {**self.codec.variables(grant), **self._own_variables(grant)}
-
-    def _own_variables(self, grant: ContainerGrant) -> dict[str, str]:
         cards = grant.cards
         return {
+            **self.codec.variables(grant),
             **dict.fromkeys(self.card_variables, ",".join(card.uuid for card in cards)),
             self.index_variable: ",".join(str(card.index) for card in cards),
             self.unit_variable: grant.unit,

@@ -87,7 +87,7 @@ class KubeClient:
             params = {**params, "continue": token}
 
     async def create(self, path: str, body: Json) -> Json:
-        """Creates ``body`` in the collection at ``path``. Returns the object."""
+        """Creates ``body`` in the collection at ``path``. As all writes, returns the object."""
         return await self.send(ApiRequest(method="POST", path=path, body=body, params=self._managed))
 
     async def merge(self, path: str, body: Json, *, dry_run: bool = False) -> Json:

@@ -224,7 +224,9 @@ class _Follow(Generic[T]):
 
     def _see(self, event: _WatchEvent, position: _WatchPosition) -> None:
         """Moves ``position`` behind ``event``. Raises ``ApiError`` for an error that came as event."""
-        _refuse_error(event)
+        if event.type == "ERROR":
+            status = msgspec.json.decode(event.object, type=_WatchErrorStatus)
+            raise ApiError(status.code, status.reason, status.message)
         version = msgspec.json.decode(event.object, type=_Versioned).metadata.resource_version
         _refuse_past(version, position)
         self.follower.pulse()
@@ -249,9 +251,6 @@ class _Follow(Generic[T]):
         _refuse_past(page.metadata.resource_version, position)
         position.confirmed = self.follower.clock()
 
-    def _watch_seconds(self) -> int:
-        return int(WATCH_SECONDS * (1.0 + self.follower.jitter()))
-
     def _page_request(self, token: str, *, limit: int = PAGE) -> ApiRequest:
         params = self.collection.params(**{"limit": str(limit), "continue": token})
         accept = METADATA_LIST if self.collection.metadata_only else JSON
@@ -262,7 +261,7 @@ class _Follow(Generic[T]):
             watch="1",
             resourceVersion=version,
             allowWatchBookmarks="true",
-            timeoutSeconds=str(self._watch_seconds()),
+            timeoutSeconds=str(int(WATCH_SECONDS * (1.0 + self.follower.jitter()))),
         )
         accept = METADATA if self.collection.metadata_only else JSON
         return ApiRequest(path=self.collection.path, params=params, accept=accept)
@@ -273,10 +272,3 @@ def _refuse_past(version: str, position: _WatchPosition) -> None:
     if 0 < version_number(version) < version_number(position.version):
         message = f"version {version} comes after {position.version}: was etcd restored from a backup?"
         raise ApiError(HTTPStatus.GONE, "Expired", message)
-
-
-def _refuse_error(event: _WatchEvent) -> None:
-    if event.type != "ERROR":
-        return
-    status = msgspec.json.decode(event.object, type=_WatchErrorStatus)
-    raise ApiError(status.code, status.reason, status.message)

@@ -23,7 +23,7 @@ def printable(text: str, *, max_bytes: int | None = None) -> str:
     1. Text of more than ``max_bytes`` in UTF-8 is cut, and ends with ``CUT``.
     2. Printable text stays as it is. JSON stays the same JSON: its strings mean the same in either form.
     """
-    shown = text if text.isprintable() else _HIDDEN.sub(_escaped, text)
+    shown = text if text.isprintable() else _HIDDEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
     if max_bytes is None or len(shown) * 4 <= max_bytes:
         return shown
     encoded = shown.encode()
@@ -36,7 +36,3 @@ def printable(text: str, *, max_bytes: int | None = None) -> str:
 def printable_lines(text: str) -> str:
     """As ``printable``, with line feeds: for text whose lines the program itself has made."""
     return "\n".join(map(printable, text.split("\n")))
-
-
-def _escaped(found: re.Match[str]) -> str:
-    return f"\\u{ord(found[0]):04x}"

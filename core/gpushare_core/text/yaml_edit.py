@@ -153,7 +153,8 @@ def remove_item(text: str, path: YamlPath, *, index: int) -> str:
     if len(sequence.value) == 1:
         return _remove_block_entry(text, _key(text, path), sequence)
     item = _item(sequence, index)
-    return _remove_lines(text, _dash_line(text, item), _end_of_lines(text, item))
+    dash = text.rfind("-", 0, item.start_mark.index)
+    return _remove_lines(text, _own_line(text, dash), _end_of_lines(text, item))
 
 
 def _constructed(loader: yaml.SafeLoader) -> Iterator[Any]:
@@ -356,11 +357,6 @@ def _item_lines(value: Any, *, column: int) -> list[str]:
     return [" " * column + ("  " if number else "- ") + line for number, line in enumerate(lines)]
 
 
-def _dash_line(text: str, item: yaml.Node) -> int:
-    dash = text.rfind("-", 0, item.start_mark.index)
-    return _own_line(text, dash)
-
-
 def _insert_block_item(text: str, sequence: yaml.SequenceNode, index: int, value: Any) -> str:
     if index:
         position = _end_of_lines(text, _item(sequence, index - 1))
@@ -390,11 +386,9 @@ def _flow_gap(text: str, neighbour: yaml.Node) -> str:
 
 def _add_entry(text: str, mapping: yaml.MappingNode, *, key: str, value: Any) -> str:
     if not mapping.value:
-        return _replace(text, mapping, f"{{{_flow(key)}: [{_flow(value)}]}}")
+        return _replace(text, mapping, _flow({key: [value]}))
     if mapping.flow_style:
-        last_key, last = mapping.value[-1]
-        end = _within(mapping, last).end_mark.index
-        return f"{text[:end]},{_flow_gap(text, last_key)}{_flow(key)}: [{_flow(value)}]{text[end:]}"
+        return _append_entry(text, mapping, key, [value])
     column = mapping.start_mark.column
     items = _item_lines(value, column=column + _list_offset(mapping))
     return _insert_lines(text, _end_of_lines(text, mapping), [" " * column + f"{key}:", *items])

@@ -11,8 +11,8 @@ import logging
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from gpushare_core.audit.auditor import node_differences, seen_twice
 from gpushare_core.audit.difference import LASTING_SECONDS, Difference
-from gpushare_core.audit.differences import node_differences, seen_twice
 from gpushare_extender.decide.audit.fast_path import surely_agree
 from gpushare_extender.decide.audit.records import node_records, settled_differences
 from gpushare_extender.ledger.ledger import Ledger

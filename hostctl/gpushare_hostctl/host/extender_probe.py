@@ -70,13 +70,10 @@ def _connect(connection: http.client.HTTPSConnection) -> ExtenderProbe | None:
 def _ask(connection: http.client.HTTPSConnection) -> ExtenderProbe:
     try:
         connection.request("GET", "/readyz")
-        return _judge(connection.getresponse().status)
+        status = connection.getresponse().status
     except (OSError, http.client.HTTPException) as error:
         # TLS 1.3 refuses our certificate only now: the extender has not loaded the keys yet.
         return ExtenderProbe("unready", str(error) or type(error).__name__)
-
-
-def _judge(status: int) -> ExtenderProbe:
     return ExtenderProbe("ready" if status == http.client.OK else "unready", f"HTTP {status}")
 
 

@@ -11,7 +11,7 @@ from gpushare_hostctl.decide.run.own_files import EXCHANGE, FOLDERS, SUM, is_our
 from gpushare_hostctl.decide.run.record import InstallationRecord
 from gpushare_hostctl.decide.run.snapshot import SCHEDULER_FOLDER, File, HostPaths, HostSnapshot
 from gpushare_hostctl.decide.scheduler import manifest
-from gpushare_hostctl.decide.scheduler.key_pairs import AUTHORITY_FILE, CLIENT_FILE, SERVER_FILE, TRUSTED_FILE
+from gpushare_hostctl.decide.scheduler.key_pairs import KEY_FILES
 from gpushare_hostctl.errors import NeedsPersonError
 from gpushare_hostctl.host.files import HostFiles, is_full
 from gpushare_hostctl.host.scheduler_waiter import SchedulerWaiter
@@ -65,8 +65,7 @@ class ControlPlaneNode:
 
     def read_keys(self) -> dict[str, File]:
         """Path in our folder -> file with keys."""
-        paths = (AUTHORITY_FILE, TRUSTED_FILE, CLIENT_FILE, SERVER_FILE)
-        files = {path: self.files.read(self.paths.in_folder(path)) for path in paths}
+        files = {path: self.files.read(self.paths.in_folder(path)) for path in KEY_FILES}
         return {path: file for path, file in files.items() if file is not None}
 
     def write_in_folder(self, name: str, file: File) -> None:
@@ -93,7 +92,9 @@ class ControlPlaneNode:
         On a full disk a copy in our folder takes its place, if there is one. Raises FileChangedError when the
         manifest is no longer ``expected``: what somebody else wrote is never lost.
         """
-        slot = self.paths.in_folder(_slot(self._manifest_name, put=file, expected=expected))
+        # Whenever a run ends, the name tells whose text is there: ours, the expected one, or somebody else's.
+        name = f"{self._manifest_name}.{file.sha256[:SUM]}.{expected.sha256[:SUM]}{EXCHANGE}"
+        slot = self.paths.in_folder(name)
         self.files.move(self._staged(file), slot)
         self.files.replace(slot, self.paths.manifest, expected=expected.content)
 
@@ -137,7 +138,9 @@ class ControlPlaneNode:
         except OSError as error:
             copies = self.files.read_folder(self.paths.folder)
             # The fallback first: the backup may be needed again.
-            names = sorted((name for name in copies if copies[name] == file), key=_is_backup)
+            names = sorted(
+                (name for name in copies if copies[name] == file), key=lambda name: name.endswith(plan.BACKUP)
+            )
             if not is_full(error) or not names:
                 raise
             _LOG.warning("the disk is full, so %s goes into the manifest's place", names[0])
@@ -191,21 +194,8 @@ class ControlPlaneNode:
             for folder in folders
             for name in self.files.names(self.paths.in_folder(folder))
         ]
-        name = PurePosixPath(self.paths.manifest).name
-        return [path for path in paths if is_ours(path, manifest=name)]
+        return [path for path in paths if is_ours(path, manifest=self._manifest_name)]
 
     def _remove(self, paths: Iterable[str]) -> None:
         for path in paths:
             self.files.remove(self.paths.in_folder(path))
-
-
-def _slot(manifest_name: str, *, put: File, expected: File) -> str:
-    """Returns the name of a file that is exchanged with the manifest.
-
-    Whenever a run ends the name tells whose text the file holds: ours, the expected one, or somebody else's.
-    """
-    return f"{manifest_name}.{put.sha256[:SUM]}.{expected.sha256[:SUM]}{EXCHANGE}"
-
-
-def _is_backup(name: str) -> bool:
-    return name.endswith(plan.BACKUP)

@@ -64,7 +64,8 @@ def _build_once(go: Path, program: Path, *, report: Report) -> None:
     if program.exists():
         return
     build(go, program.parent, report=report)
-    for old in outdated(_builds(program.parent.parent), now=time.time()):
+    builds = [path.parent for path in program.parent.parent.glob("*/localcluster")]
+    for old in outdated(builds, now=time.time()):
         shutil.rmtree(old)
 
 
@@ -134,10 +135,6 @@ def _await(process: "subprocess.Popen[str]", started: float, *, report: Report) 
             return process.communicate(timeout=PROGRESS_SECONDS)[1]
         except subprocess.TimeoutExpired:
             report(f"still building, {time.monotonic() - started:.0f} s")
-
-
-def _builds(cache: Path) -> list[Path]:
-    return [path.parent for path in cache.glob("*/localcluster")]
 
 
 def outdated(builds: Sequence[Path], *, now: float) -> Sequence[Path]:

@@ -24,22 +24,18 @@ def write_programs_image(binary: Path, archive: Path) -> None:
         content.addfile(link)
     with layer.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
-    configuration = _configuration(digest)
+    configuration = {
+        "architecture": ARCHITECTURES.get(platform.machine(), platform.machine()),
+        "os": "linux",
+        "config": {"Env": ["PATH=/usr/local/bin"], "Entrypoint": ["/pause"]},
+        "rootfs": {"type": "layers", "diff_ids": [f"sha256:{digest}"]},
+    }
     manifest = [{"Config": "config.json", "RepoTags": list(NAMES), "Layers": ["layer.tar"]}]
     with tarfile.open(archive, "w") as content:
         content.add(layer, "layer.tar")
         _add(content, "config.json", configuration)
         _add(content, "manifest.json", manifest)
     layer.unlink()
-
-
-def _configuration(digest: str) -> object:
-    return {
-        "architecture": ARCHITECTURES.get(platform.machine(), platform.machine()),
-        "os": "linux",
-        "config": {"Env": ["PATH=/usr/local/bin"], "Entrypoint": ["/pause"]},
-        "rootfs": {"type": "layers", "diff_ids": [f"sha256:{digest}"]},
-    }
 
 
 def _add(archive: tarfile.TarFile, name: str, content: object) -> None:

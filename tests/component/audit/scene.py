@@ -9,8 +9,8 @@ from tests.fakes.books_cluster import GI, Cluster
 from tests.samples.plugin import container
 from tests.samples.pod_shapes import MEMORY
 
+from gpushare_core.audit.auditor import differences, released_early
 from gpushare_core.audit.difference import Difference, DifferenceKind
-from gpushare_core.audit.differences import differences, released_early
 from gpushare_core.audit.records import ClusterRecords
 from gpushare_core.text.json_object import Json
 from gpushare_plugin.devices.card import PhysicalCard

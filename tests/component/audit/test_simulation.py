@@ -46,7 +46,7 @@ def test_what_a_kubelet_forgot_is_named_and_kept(mode: str) -> None:
 
 
 def test_what_a_kubelet_forgot_and_nobody_names_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gpushare_core.audit.differences.environments", lambda *_: ())
+    monkeypatch.setattr("gpushare_core.audit.auditor.environments", lambda *_: ())
     with pytest.raises(DifferentError, match="nobody says so"):
         run("Memory", 1, FORGOTTEN)
 

@@ -19,7 +19,7 @@ from tests.samples.pod_shapes import CARD, CLASSES, MEMORY, SERVED, SHAPES, SLIC
 
 from gpushare_core.allocation_annotation import decode_allocation
 from gpushare_core.api.share_node import CardStatus
-from gpushare_core.audit.differences import differences
+from gpushare_core.audit.auditor import differences
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.dialects.table import DIALECTS, RESOURCES
 from gpushare_core.placement.modes.table import NODE_MODES

@@ -11,8 +11,8 @@ from tests.fuzz.fuzzing import fuzzes
 from tests.fuzz.strategies.odd_json import encoded, mutated, odd_texts
 from tests.samples.audit import MEMORY_WORLD, MIXED_WORLD, NODE
 
+from gpushare_core.audit.auditor import node_differences, released_early, status_differences
 from gpushare_core.audit.difference import Difference
-from gpushare_core.audit.differences import node_differences, released_early, status_differences
 from gpushare_core.audit.extender_report import (
     BELIEVED_FOR,
     ExtenderReport,

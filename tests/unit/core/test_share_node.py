@@ -135,6 +135,7 @@ def _may_be_null(model: type[ApiObject], name: str) -> bool:
 LENIENT = {
     share_node.LenientShareNode: share_node.GPUShareNode,
     share_node.LenientSpec: share_node.NodeSpec,
+    share_node.LenientDivision: share_node.NodeStatus,
     share_node.LenientStatus: share_node.NodeStatus,
     share_node.LenientCard: share_node.CardStatus,
     share_node.LenientShare: share_node.PodShare,

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from tests.samples.extender import GI, asked, cordoning, holder, pod_update, reference, reporting, share_node
 
-from gpushare_core.audit.differences import node_differences
+from gpushare_core.audit.auditor import node_differences
 from gpushare_core.dialects.table import DIALECTS
 from gpushare_core.placement.modes.table import MODES, NODE_MODES
 from gpushare_core.placement.requests import ResourceClass

@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from msgspec.structs import replace
 from tests.samples.extender import RESOURCE, asked, reference, reporting, share_node
 
-from gpushare_core.audit.differences import node_differences
+from gpushare_core.audit.auditor import node_differences
 from gpushare_extender.decide.audit.fast_path import surely_agree
 from gpushare_extender.decide.audit.records import node_records
 from gpushare_extender.ledger.ledger import DoesNotFitError, Ledger

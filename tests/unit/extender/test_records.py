@@ -5,8 +5,8 @@ from msgspec.structs import replace
 from tests.fakes.ledger_listener import HeardChanges
 from tests.samples.extender import asked, cordoning, pod_update, reference, reporting, share_node
 
+from gpushare_core.audit.auditor import node_differences
 from gpushare_core.audit.difference import DifferenceKind
-from gpushare_core.audit.differences import node_differences
 from gpushare_core.placement.modes.table import NODE_MODES
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_extender.decide.audit.records import node_records, settled_differences

@@ -1,7 +1,7 @@
 """I3: all books have the same units for every container; sums and locks are in ``sums``."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from gpushare_core.audit.difference import (
@@ -119,7 +119,11 @@ def _difference(records: NodeRecords, pod: PodKey, container: str, said: Mapping
     same: dict[str, list[str]] = defaultdict(list)
     for book, shares in said.items():
         same[shares_text(shares)].append(book)
-    words = "; ".join(f"{_tellers_say(tellers)} {text}" for text, tellers in same.items())
+    subjects = {text: " and ".join(books) for text, books in same.items()}
+    plural = {text for text, name in subjects.items() if len(same[text]) > 1 or name == PODRESOURCES}
+    words = "; ".join(
+        f"{name} {'say' if text in plural else 'says'} {text}" for text, name in subjects.items()
+    )
     cards = {card for shares in said.values() for card in shares}
     return Difference.of_pod(
         records,
@@ -129,11 +133,6 @@ def _difference(records: NodeRecords, pod: PodKey, container: str, said: Mapping
         container=container,
         card=cards.pop() if len(cards) == 1 else "",
     )
-
-
-def _tellers_say(tellers: Sequence[str]) -> str:
-    is_one = len(tellers) == 1 and tellers[0] != PODRESOURCES
-    return f"{' and '.join(tellers)} {'says' if is_one else 'say'}"
 
 
 def _meaning(said: Mapping[str, Shares]) -> str:

@@ -67,6 +67,9 @@ def _too_much(
         granted[use.resource] += use.units
     classes = {resource for resource, units in granted.items() if resource and units}
     holders = list_text(use.holder for use in uses)
+    advice = f"not all of that can be true, and no new pod comes to the card; {LOOK_AT_PLUGIN}"
+    if kind is DifferenceKind.OVER_CAPACITY:
+        advice = f"containers can use more memory than there is; {DELETE_PODS}"
     name = card_name(records, card.uuid)
     if len(classes) > 1:
         yield Difference(
@@ -84,14 +87,8 @@ def _too_much(
                 kind=kind,
                 card=card.uuid,
                 sentence=f"by {teller} {units} units of {name} are taken by {holders}, and it has room for"
-                f" {there}: {_advice(kind)}",
+                f" {there}: {advice}",
             )
-
-
-def _advice(kind: DifferenceKind) -> str:
-    if kind is DifferenceKind.OVER_CAPACITY:
-        return f"containers can use more memory than there is; {DELETE_PODS}"
-    return f"not all of that can be true, and no new pod comes to the card; {LOOK_AT_PLUGIN}"
 
 
 def capacity(records: NodeRecords, card: StatusCard, unit: NodeUnit, resource: ResourceClass | None) -> int:
@@ -107,14 +104,9 @@ def status_capacity(records: NodeRecords) -> Iterator[Difference]:
         return
     for card in share_node.cards:
         if card.allocated > capacity(records, card, share_node.unit, card.lock):
-            use = UnitsTaken(
-                card=card.uuid, resource=card.lock, units=card.allocated, holder=_holders_of(card)
-            )
+            holders = list_text(f"{holder.key.pod}" for holder in card.holders) or "nobody by name"
+            use = UnitsTaken(card=card.uuid, resource=card.lock, units=card.allocated, holder=holders)
             yield from overfull(records, [use], teller=STATUS, kind=DifferenceKind.OVER_CAPACITY)
-
-
-def _holders_of(card: StatusCard) -> str:
-    return list_text(f"{holder.key.pod}" for holder in card.holders) or "nobody by name"
 
 
 def kubelet_capacity(records: NodeRecords, held: Iterable[Holding], units: UnitMap) -> Iterator[Difference]:
@@ -125,16 +117,14 @@ def kubelet_capacity(records: NodeRecords, held: Iterable[Holding], units: UnitM
         for holding in held
         for block, count in holding.blocks(units).items()
     ]
-    yield from _classes_only(overfull(records, uses, teller=PODRESOURCES, kind=DifferenceKind.OVER_CAPACITY))
+    for found in overfull(records, uses, teller=PODRESOURCES, kind=DifferenceKind.OVER_CAPACITY):
+        # Whether too many units are held is asked of distinct units, for init containers lend theirs.
+        if found.kind is DifferenceKind.TWO_CLASSES:
+            yield found
     yield from _distinct_overfull(records, held, units)
     for holding in held:
         yield from _wrong_shape(records, holding, units)
         yield from _unknown(records, holding, units)
-
-
-def _classes_only(found: Iterable[Difference]) -> Iterator[Difference]:
-    """Whether too many units are held is asked of distinct units, for init containers lend theirs."""
-    return (difference for difference in found if difference.kind is DifferenceKind.TWO_CLASSES)
 
 
 def _distinct_overfull(records: NodeRecords, held: list[Holding], units: UnitMap) -> Iterator[Difference]:
@@ -215,7 +205,10 @@ def _twice(records: NodeRecords, name: str, held: Iterable[Holding]) -> Iterator
             if other is holding or (id(other), id(holding)) in settled:
                 continue
             settled.add((id(other), id(holding)))
-            if _lends(records, other, holding) or not _are_of_one_source(other, holding):
+            # PodResources may be older than the checkpoint, or younger.
+            both_listed = other.listed and holding.listed
+            one_source = both_listed or (other.is_stored and holding.is_stored)
+            if _lends(records, other, holding) or not one_source:
                 continue
             yield Difference.of_container(
                 records,
@@ -224,11 +217,6 @@ def _twice(records: NodeRecords, name: str, held: Iterable[Holding]) -> Iterator
                 f"the kubelet holds unit number {number} of {name} for {other.key} and for {holding.key}: two"
                 f" containers share what one was promised; {DELETE_PODS}",
             )
-
-
-def _are_of_one_source(one: Holding, other: Holding) -> bool:
-    """Whether both are in PodResources, or both in the checkpoint: one may be older than the other."""
-    return (one.listed and other.listed) or (one.is_stored and other.is_stored)
 
 
 def _numbers(holding: Holding, name: str) -> Iterator[int]:

@@ -23,7 +23,9 @@ def dialect_differences(records: NodeRecords, claims: Mapping[str, Claim]) -> It
         return
     for claim in claims.values():
         words = [key for key in dialect.codec.bind_keys if key in claim.pod.annotations]
-        if words and claim.allocation.node == records.node and _speaks_of(dialect.codec, claim):
+        # Tools of the dialect do not look at pods of a class for which it has no annotations.
+        has_words = dialect.codec.assignment_annotations(claim.allocation.resource, 0)
+        if words and claim.allocation.node == records.node and has_words:
             ours = _indices(claim, share_node)
             theirs = _indices_in_dialect(dialect.codec, claim.pod.annotations)
             if ours is not None and theirs != ours:
@@ -36,11 +38,6 @@ def dialect_differences(records: NodeRecords, claims: Mapping[str, Claim]) -> It
                     f" {list_text(map(str, ours))}, and in the words of {dialect.name} ({list_text(words)})"
                     f" they are {said}: tools of {dialect.name} show what is not so; {LOOK_AT_PLUGIN}",
                 )
-
-
-def _speaks_of(codec: Codec, claim: Claim) -> bool:
-    """Whether the dialect has annotations for the class: its tools do not look at other pods."""
-    return bool(codec.assignment_annotations(claim.allocation.resource, 0))
 
 
 def _indices(claim: Claim, share_node: ShareNodeRecord) -> frozenset[int] | None:

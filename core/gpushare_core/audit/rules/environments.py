@@ -36,11 +36,10 @@ def environments(records: NodeRecords, held: Iterable[Holding], units: UnitMap) 
         if holding is None and seen is not None:
             yield _unheld(records, key, seen)
         elif holding is not None and not holding.foreign:
-            yield from (
-                _compared(records, holding, seen, units, ENVIRONMENT)
-                if seen
-                else [_blind(records, holding, units)]
-            )
+            if seen:
+                yield from _compared(records, holding, seen, units, ENVIRONMENT)
+            else:
+                yield _blind(records, holding, units)
 
 
 def _uids(records: NodeRecords, held: Holding) -> set[str]:
@@ -127,7 +126,7 @@ def written_by_authors(records: NodeRecords, claims: Mapping[str, Claim]) -> Ite
             for container in pod.variables.keys() & asking.keys():
                 held = claims[uid].allocation.containers.get(container, {}) if uid in claims else {}
                 for name, value in pod.variables[container].items():
-                    if not _is_harmless(name, value, {*held}):
+                    if value is None or not (hides_cards(name, value) or {*value.split(",")} == {*held}):
                         yield _authored(records, ContainerKey(pod.key, container), name, value)
 
 
@@ -142,13 +141,13 @@ def cards_unasked(records: NodeRecords) -> Iterator[Difference]:
             continue
         asking = {name for resource in pod.request.resources for name in resource.containers}
         for container, variables in pod.variables.items():
-            shown = next((variable for variable in variables.items() if _shows_cards(*variable)), None)
-            if shown and container not in asking:
-                yield _unasked(records, ContainerKey(pod.key, container), *shown)
-
-
-def _shows_cards(name: str, value: str | None) -> bool:
-    return is_runtime_variable(name) and not (value is not None and hides_cards(name, value))
+            shown = (
+                (name, value)
+                for name, value in variables.items()
+                if is_runtime_variable(name) and (value is None or not hides_cards(name, value))
+            )
+            if container not in asking and (first := next(shown, None)):
+                yield _unasked(records, ContainerKey(pod.key, container), *first)
 
 
 def _unasked(records: NodeRecords, key: ContainerKey, name: str, value: str | None) -> Difference:
@@ -161,12 +160,6 @@ def _unasked(records: NodeRecords, key: ContainerKey, name: str, value: str | No
         " admission.visibleDevices of a policy has such pods refused; docs/nvml.md says how the runtime"
         " ignores the variable",
     )
-
-
-def _is_harmless(name: str, value: str | None, cards: set[str]) -> bool:
-    if value is None:
-        return False
-    return hides_cards(name, value) or {*value.split(",")} == cards
 
 
 def _authored(records: NodeRecords, key: ContainerKey, name: str, value: str | None) -> Difference:
@@ -194,7 +187,9 @@ def _quoted(value: str) -> str:
 def _unheld(records: NodeRecords, key: ContainerKey, seen: SeenCards) -> Difference:
     """A kubelet that has lost its checkpoint holds nothing for containers that still run."""
     named = f"{ENVIRONMENT} of {key} names {', '.join(seen.cards)}, and the kubelet holds nothing for it"
-    if _asks(records, key):
+    named_alike = (pod for pod in (records.pods or {}).values() if pod.key[:2] == key.pod[:2])
+    request = next((pod.request for pod in named_alike if pod.request), None)
+    if request is None or key.container in request.containers:
         return Difference.of_container(
             records,
             key,
@@ -209,14 +204,6 @@ def _unheld(records: NodeRecords, key: ContainerKey, seen: SeenCards) -> Differe
         f"{named}, nor does the pod ask for any: its author has written that; take the variable out of the"
         " pod's template, and delete the pod",
     )
-
-
-def _asks(records: NodeRecords, key: ContainerKey) -> bool:
-    """Whether the container asks for units; True where that is unknown."""
-    for pod in (records.pods or {}).values():
-        if pod.key[:2] == key.pod[:2] and pod.request:
-            return key.container in pod.request.containers
-    return True
 
 
 def _blind(records: NodeRecords, held: Holding, units: UnitMap) -> Difference:

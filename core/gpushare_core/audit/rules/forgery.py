@@ -16,7 +16,7 @@ def forgeries(
     ``held``: UID -> units that the kubelet holds for the pod.
     """
     for uid, pod in (records.pods or {}).items():
-        if pod.request is None or pod.ended or not _speaks_of_units(pod):
+        if pod.request is None or pod.ended or not pod.annotations:
             continue
         claim = claims.get(uid)
         believed = claim.total if claim and claim.justified else 0
@@ -24,10 +24,6 @@ def forgeries(
         for teller, counted in _counted(records, uid).items():
             if counted > most:
                 yield _forged(records, pod, teller, counted, claim)
-
-
-def _speaks_of_units(pod: PodRecord) -> bool:
-    return bool(pod.annotations)
 
 
 def _counted(records: NodeRecords, uid: str) -> dict[str, int]:

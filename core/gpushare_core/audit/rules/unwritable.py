@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from gpushare_core.audit.difference import Difference, DifferenceKind
-from gpushare_core.audit.records import NodeRecords, PodRecord
+from gpushare_core.audit.records import NodeRecords
 from gpushare_core.dialects.annotation_room import MAX_BYTES
 from gpushare_core.dialects.dialect import Dialect
 
@@ -13,12 +13,10 @@ def unwritable(records: NodeRecords) -> Iterator[Difference]:
     for pod in (records.pods or {}).values():
         is_bound = Dialect.allocation_annotation in pod.annotations and not pod.ended
         if is_bound and pod.annotations_size > MAX_BYTES:
-            yield Difference.of_pod(records, pod.key, DifferenceKind.UNWRITABLE, _sentence(pod))
-
-
-def _sentence(pod: PodRecord) -> str:
-    return (
-        f"{pod.key} has {pod.annotations_size} bytes of annotations, and Kubernetes takes no write to a pod"
-        f" with more than {MAX_BYTES}: its kubelet cannot say that it has ended, and its cards stay taken;"
-        f" take annotations away: kubectl annotate pod -n {pod.key.namespace} {pod.key.name} KEY-"
-    )
+            sentence = (
+                f"{pod.key} has {pod.annotations_size} bytes of annotations, and Kubernetes takes no write to"
+                f" a pod with more than {MAX_BYTES}: its kubelet cannot say that it has ended, and its cards"
+                " stay taken; take annotations away: kubectl annotate pod"
+                f" -n {pod.key.namespace} {pod.key.name} KEY-"
+            )
+            yield Difference.of_pod(records, pod.key, DifferenceKind.UNWRITABLE, sentence)

@@ -28,16 +28,13 @@ def without_units(
     dialect = DIALECTS.get(records.share_node.dialect) if records.share_node else None
     if dialect is None:
         return
-    known = {*_by_kubelet(held), *_by_status(records), *_by_annotations(claims)}
+    known = {(holding.key.pod.uid, holding.key.container) for holding in held}
+    known |= {*_by_status(records), *_by_annotations(claims)}
     for pod in (records.pods or {}).values():
         for container, asked in _running(pod, {*dialect.resources, *GPUSHARE.resources}).items():
             key = ContainerKey(pod.key, container)
             if (pod.key.uid, container) not in known and _has_nothing(records, pod, container):
                 yield _difference(records, key, asked)
-
-
-def _by_kubelet(held: Iterable[Holding]) -> Iterator[tuple[str, str]]:
-    return ((holding.key.pod.uid, holding.key.container) for holding in held)
 
 
 def _by_status(records: NodeRecords) -> Iterator[tuple[str, str]]:

@@ -15,7 +15,7 @@ async def cancellable(connecting: Awaitable[T], *, close: Callable[[T], None]) -
     aiohappyeyeballs, and with it aiohttp, forgets that it was cancelled while it ends the attempts at other
     addresses. It is therefore cancelled again until it ends.
     """
-    task = asyncio.ensure_future(_awaited(connecting))
+    task = asyncio.ensure_future(connecting)
     try:
         return await asyncio.shield(task)
     except asyncio.CancelledError:
@@ -24,10 +24,6 @@ async def cancellable(connecting: Awaitable[T], *, close: Callable[[T], None]) -
             task.cancel()
             await asyncio.wait([task], timeout=CANCEL_AGAIN_SECONDS)
         raise
-
-
-async def _awaited(connecting: Awaitable[T]) -> T:
-    return await connecting
 
 
 def _close_result(ended: "asyncio.Task[T]", close: Callable[[T], None]) -> None:

@@ -6,8 +6,8 @@ The extender keeps no containers, only what a pod has of a card: here each pod i
 from collections.abc import Collection, Iterator
 
 from gpushare_core.allocation_annotation import Allocation, encode_allocation
+from gpushare_core.audit.auditor import node_differences
 from gpushare_core.audit.difference import Difference
-from gpushare_core.audit.differences import node_differences
 from gpushare_core.audit.records import (
     ContainerKey,
     LedgerCard,

@@ -5,17 +5,12 @@ from pathlib import PurePosixPath
 
 from gpushare_hostctl.decide.run.record import FILE_NAME
 from gpushare_hostctl.decide.run.snapshot import SCHEDULER_FOLDER
-from gpushare_hostctl.decide.scheduler.key_pairs import AUTHORITY_FILE, CLIENT_FILE, SERVER_FILE, TRUSTED_FILE
+from gpushare_hostctl.decide.scheduler.key_pairs import KEY_FILES
 
-FOLDERS = tuple(
-    dict.fromkeys(
-        str(PurePosixPath(path).parent)
-        for path in (AUTHORITY_FILE, CLIENT_FILE, SERVER_FILE, TRUSTED_FILE, f"{SCHEDULER_FOLDER}/*")
-    )
-)
+FOLDERS = tuple(dict.fromkeys((*(str(PurePosixPath(path).parent) for path in KEY_FILES), SCHEDULER_FOLDER)))
 """Folders in ours."""
 
-_FIXED = frozenset({FILE_NAME, AUTHORITY_FILE, CLIENT_FILE, SERVER_FILE, TRUSTED_FILE})
+_FIXED = frozenset({FILE_NAME, *KEY_FILES})
 _CONFIGURATION = re.compile(r"scheduler-config-[0-9a-f]{12}\.yaml")
 _NAMED_BY_CONTENT = re.compile(
     rf"{_CONFIGURATION.pattern}|{SCHEDULER_FOLDER}/(client|authorities)-[0-9a-f]{{12}}\.pem"

@@ -21,7 +21,7 @@ from gpushare_hostctl.decide.run.record import (
     PendingRestart,
     checksum,
 )
-from gpushare_hostctl.decide.run.snapshot import SCHEDULER_FOLDER, File, HostPaths, HostSnapshot
+from gpushare_hostctl.decide.run.snapshot import SCHEDULER_FOLDER, File, HostSnapshot
 from gpushare_hostctl.decide.scheduler import manifest, scheduler_config
 from gpushare_hostctl.decide.scheduler.key_pairs import Keys
 from gpushare_hostctl.decide.scheduler.manifest import SchedulerPod
@@ -99,7 +99,8 @@ def install(
     _check_network(scheduler, extender)
     key_files = _key_files(keys) if keys else {}
     if key_files:
-        extender = replace(extender, tls=_client_tls(snapshot.paths, key_files))
+        client, trusted = (snapshot.paths.in_folder(f"{SCHEDULER_FOLDER}/{name}") for name in key_files)
+        extender = replace(extender, tls=ClientTls(client=client, trusted=trusted))
     config = _config_file(scheduler, source=source, extender=extender)
     config_name = _config_name(snapshot, config)
     edited = manifest.add(
@@ -253,11 +254,6 @@ def _readable(content: bytes) -> File:
     return File(content=content, mode=0o644, uid=0, gid=0)
 
 
-def _client_tls(paths: HostPaths, key_files: Mapping[str, File]) -> ClientTls:
-    client, trusted = (paths.in_folder(f"{SCHEDULER_FOLDER}/{name}") for name in key_files)
-    return ClientTls(client=client, trusted=trusted)
-
-
 def _config_name(snapshot: HostSnapshot, config: File) -> str:
     """Returns a name made from the content, and another where a file of that name was tampered with.
 
@@ -280,20 +276,14 @@ def _restore_missing(snapshot: HostSnapshot) -> RestorePlan:
     """A manifest that was moved away to stop kube-scheduler is moved back, and then needs what it names."""
     if not snapshot.files:
         return RestorePlan(result="NothingToDo", message="there is no manifest and nothing of ours")
-    needed = [snapshot.paths.in_folder(name) for name in sorted(snapshot.files) if is_configuration(name)]
-    if needed:
-        raise NeedsPersonError(_away(snapshot.paths.manifest, " ".join(needed)))
-    return RestorePlan(
-        result="RestoredPartially", message=f"{snapshot.paths.manifest} is gone and was left so"
-    )
-
-
-def _away(path: str, needed: str) -> str:
-    return (
-        f"{path} is not there, and nothing was changed: where somebody has moved it away, its kube-scheduler"
-        f" does not start without {needed}; put it back, and it is restored; if it is gone for good, remove"
-        f" {needed}, and the rest of ours is removed"
-    )
+    path, names = snapshot.paths.manifest, filter(is_configuration, sorted(snapshot.files))
+    if needed := " ".join(map(snapshot.paths.in_folder, names)):
+        raise NeedsPersonError(
+            f"{path} is not there, and nothing was changed: where somebody has moved it away, its"
+            f" kube-scheduler does not start without {needed}; put it back, and it is restored; if it is gone"
+            f" for good, remove {needed}, and the rest of ours is removed"
+        )
+    return RestorePlan(result="RestoredPartially", message=f"{path} is gone and was left so")
 
 
 def _restore_unedited(snapshot: HostSnapshot) -> RestorePlan:

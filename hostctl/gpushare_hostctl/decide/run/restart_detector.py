@@ -104,13 +104,11 @@ class RestartDetector:
         if not self._service.observe(probe, now):
             return False
         is_other = self._service.lasts(lasting, now) and self._is_other(probe)
-        return is_other or self._may_be_missed(now)
+        missed_after = self.assume_missed_after
+        return is_other or (missed_after is not None and self._service.lasts(missed_after, now))
 
     def _is_other(self, probe: ProbeResult) -> bool:
         if self.before.sockets == ():
             return True
         other = self.before.is_followed_by(probe.process, lasting_certificate=self.lasting_certificate)
         return self._absence.lasted if other is None else other
-
-    def _may_be_missed(self, now: float) -> bool:
-        return self.assume_missed_after is not None and self._service.lasts(self.assume_missed_after, now)

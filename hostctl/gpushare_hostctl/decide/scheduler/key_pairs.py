@@ -27,6 +27,7 @@ CLIENT_FILE = "keys/client.pem"
 SERVER_FILE = "extender/server.pem"
 TRUSTED_FILE = "extender/authorities.pem"
 """Paths in our folder. The first three hold a key and its certificate, the last one certificates only."""
+KEY_FILES = (AUTHORITY_FILE, TRUSTED_FILE, CLIENT_FILE, SERVER_FILE)
 
 
 @dataclass(frozen=True)

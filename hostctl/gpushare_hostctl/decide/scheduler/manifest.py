@@ -17,7 +17,7 @@ from gpushare_core.text import yaml_edit
 from gpushare_core.text.json_object import Json
 from gpushare_core.text.yaml_edit import YamlPath
 from gpushare_hostctl.decide.scheduler.scheduler_flags import SchedulerFlags
-from gpushare_hostctl.errors import NeedsPersonError, yaml_needs_person
+from gpushare_hostctl.errors import NeedsPersonError, utf8_text, yaml_needs_person
 
 VOLUME_NAME = "gpushare-scheduler-config"
 KEYS_VOLUME_NAME = "gpushare-scheduler-keys"
@@ -68,7 +68,7 @@ class SchedulerPod:
 @yaml_needs_person()
 def parse(content: bytes) -> SchedulerPod:
     """Raises NeedsPersonError unless it is a static pod with one kube-scheduler in it."""
-    text = _decode(content)
+    text = utf8_text(content, name="the manifest")
     pod = yaml_edit.first_document(text)
     if not isinstance(pod, dict) or pod.get("kind") != "Pod" or not isinstance(pod.get("spec"), dict):
         raise NeedsPersonError("the manifest is not a Pod; it has to be kube-scheduler's static pod")
@@ -155,8 +155,10 @@ def host_path(scheduler: SchedulerPod, path: str) -> str:
         raise NeedsPersonError(
             f"--config={path} is in none of kube-scheduler's volumes; mount it from the host"
         )
-    volume = _volume_named(scheduler.pod["spec"], mount.get("name"))
-    host = volume.get("hostPath")
+    volumes = (volume for volume in _list(scheduler.pod["spec"], "volumes") if isinstance(volume, dict))
+    host = next(
+        (volume.get("hostPath") for volume in volumes if volume.get("name") == mount.get("name")), None
+    )
     source = host.get("path") if isinstance(host, dict) else None
     if not isinstance(source, str) or mount.get("subPathExpr"):
         raise NeedsPersonError(f"--config={path} is not in a hostPath volume; mount it from the host")
@@ -171,13 +173,6 @@ def _documents(text: str) -> list[Any] | None:
         raise
     except yaml_edit.YamlEditError:
         return None
-
-
-def _decode(content: bytes) -> str:
-    try:
-        return content.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise NeedsPersonError(f"the manifest is not UTF-8 text (byte {error.start})") from error
 
 
 def _list(owner: Json, key: str) -> list[Any]:
@@ -206,19 +201,16 @@ def _name(container: Any) -> Any:
 def _runs_scheduler(container: Any) -> bool:
     if not isinstance(container, dict):
         return False
-    words = [*_list(container, "command"), *_list(container, "args")]
-    return any(_is_program(word) for word in words) or _runs_by_image(container)
+    command, args = container.get("command"), _list(container, "args")
+    if any(map(_is_program, [*_list(container, "command"), *args])):
+        return True
+    # No command: the image's entry point is the scheduler and args are its flags.
+    return container.get("name") == _PROGRAM and not command and bool(args)
 
 
 def _is_program(word: Any) -> bool:
     # A word with a blank in it is a shell's script.
     return isinstance(word, str) and " " not in word and PurePosixPath(word).name == _PROGRAM
-
-
-def _runs_by_image(container: Json) -> bool:
-    # No command: the image's entry point is the scheduler and args are its flags.
-    args = _list(container, "args")
-    return container.get("name") == _PROGRAM and not container.get("command") and bool(args)
 
 
 def _flag_words(container: Json, path: YamlPath) -> tuple[tuple[_Word, ...], YamlPath]:
@@ -360,10 +352,3 @@ def _innermost_mount(container: Json, path: str) -> Json | None:
         and _is_below(path, mount["mountPath"])
     ]
     return max(mounts, key=lambda mount: len(PurePosixPath(mount["mountPath"]).parts), default=None)
-
-
-def _volume_named(spec: Json, name: Any) -> Json:
-    for volume in _list(spec, "volumes"):
-        if isinstance(volume, dict) and volume.get("name") == name:
-            return volume
-    return {}

@@ -115,11 +115,6 @@ def _about_the_file(question: Question) -> list[str]:
 
 
 def _about_mounts(question: Question, entry: ExtenderEntry) -> list[str]:
-    indented = "".join(f"     {line}\n" for line in _mounts(question, entry).splitlines())
-    return [f"Where kube-scheduler runs in a pod, mount into it:\n{indented}".rstrip("\n")]
-
-
-def _mounts(question: Question, entry: ExtenderEntry) -> str:
     paths = {"config": question.target}
     if entry.tls:
         paths |= {"key": entry.tls.client, "authorities": entry.tls.trusted}
@@ -130,4 +125,6 @@ def _mounts(question: Question, entry: ExtenderEntry) -> str:
     mounts: list[Json] = [
         {"name": f"gpushare-{name}", "mountPath": path, "readOnly": True} for name, path in paths.items()
     ]
-    return str(yaml.safe_dump({"volumeMounts": mounts, "volumes": volumes}, sort_keys=False))
+    written = yaml.safe_dump({"volumeMounts": mounts, "volumes": volumes}, sort_keys=False)
+    lines = (f"     {line}" for line in written.splitlines())
+    return ["\n".join(("Where kube-scheduler runs in a pod, mount into it:", *lines))]

@@ -15,7 +15,7 @@ import yaml
 from gpushare_core.text import yaml_edit
 from gpushare_core.text.json_object import Json
 from gpushare_hostctl.decide.scheduler.scheduler_flags import SchedulerFlags
-from gpushare_hostctl.errors import NeedsPersonError, yaml_needs_person
+from gpushare_hostctl.errors import NeedsPersonError, utf8_text, yaml_needs_person
 
 _GROUP = "kubescheduler.config.k8s.io/"
 _KIND = "KubeSchedulerConfiguration"
@@ -28,6 +28,7 @@ Pods that an extender has refused are tried again after every event of the clust
 usual 10 seconds some thousands of them take all attempts there are. While there is nobody else to schedule
 kube-scheduler does not wait for it (``SchedulerPopFromBackoffQ``, since 1.33). Five minutes are what it lets
 a pod rest at most when nothing happens (``DefaultPodMaxInUnschedulablePodsDuration``)."""
+_FILE = "the scheduler's --config file"
 _HEADER = "# Written by gpushare-hostctl; `gpushare-hostctl restore` removes it. Edits here are lost.\n"
 
 
@@ -73,11 +74,13 @@ class ExtenderEntry:
         The extender gets names of nodes, is never skipped when it fails, and binds only pods that ask for a
         managed resource. kube-scheduler counts those resources by node, too.
         """
+        # kube-scheduler refuses a prioritize verb without a positive weight.
+        scores = {"prioritizeVerb": self.prioritize_verb, "weight": self.weight}
         return {
             "urlPrefix": self.url,
             **({"enableHTTPS": True, "tlsConfig": self.tls.to_mapping()} if self.tls else {}),
             "filterVerb": "filter",
-            **self._prioritizing(),
+            **(scores if self.prioritize_verb else {}),
             "preemptVerb": "preempt",
             "bindVerb": "bind",
             "nodeCacheCapable": True,
@@ -89,17 +92,14 @@ class ExtenderEntry:
             ],
         }
 
-    def _prioritizing(self) -> Json:
-        # kube-scheduler refuses a prioritize verb without a positive weight.
-        return {"prioritizeVerb": self.prioritize_verb, "weight": self.weight} if self.prioritize_verb else {}
-
 
 def from_flags(flags: SchedulerFlags, extender: ExtenderEntry, *, header: str = _HEADER) -> bytes:
     """Returns the configuration for a scheduler that had no ``--config``, with ``header`` before it.
 
     Raises NeedsPersonError when a flag that has to be carried over cannot be read.
     """
-    client = _client_connection(flags)
+    given = [(client, flags.value(client.flag)) for client in _CLIENT_FLAGS]
+    connection = {client.field: client.parse(text) for client, text in given if text is not None}
     debugging = {
         "enableProfiling": flags.boolean("profiling"),
         "enableContentionProfiling": flags.boolean("contention-profiling"),
@@ -107,7 +107,7 @@ def from_flags(flags: SchedulerFlags, extender: ExtenderEntry, *, header: str = 
     document = {
         "apiVersion": f"{_GROUP}v1",
         "kind": _KIND,
-        **({"clientConnection": client} if client else {}),
+        **({"clientConnection": connection} if connection else {}),
         **{key: value for key, value in debugging.items() if value is not None},
         "extenders": [extender.to_mapping()],
     }
@@ -151,7 +151,7 @@ def merge(content: bytes, extender: ExtenderEntry) -> bytes:
     An entry with the same URL is replaced. Raises NeedsPersonError for what kube-scheduler would refuse: a
     second extender that binds, or one that manages the same resource.
     """
-    text = _decode(content)
+    text = utf8_text(content, name=_FILE)
     document = _checked(yaml_edit.first_document(text))
     for index in reversed(_with_url(document, extender.url)):
         text = yaml_edit.remove_item(text, ("extenders",), index=index)
@@ -166,7 +166,7 @@ def merge(content: bytes, extender: ExtenderEntry) -> bytes:
 @yaml_needs_person()
 def delays_cache_until_active(content: bytes) -> bool:
     """Returns whether kube-scheduler is not ready before it leads: field ``delayCacheUntilActive``."""
-    document = yaml_edit.first_document(_decode(content))
+    document = yaml_edit.first_document(utf8_text(content, name=_FILE))
     return isinstance(document, dict) and document.get("delayCacheUntilActive") is True
 
 
@@ -209,18 +209,6 @@ _CLIENT_FLAGS = (
     _ClientFlag("kube-api-qps", "qps", _rate),
     _ClientFlag("kube-api-burst", "burst", _burst),
 )
-
-
-def _client_connection(flags: SchedulerFlags) -> Json:
-    given = [(client, flags.value(client.flag)) for client in _CLIENT_FLAGS]
-    return {client.field: client.parse(text) for client, text in given if text is not None}
-
-
-def _decode(content: bytes) -> str:
-    try:
-        return content.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise NeedsPersonError(f"the scheduler's --config file is not UTF-8 (byte {error.start})") from error
 
 
 def _checked(document: Any) -> Json:

@@ -12,7 +12,7 @@ from gpushare_core.api.conditions import Condition, ConditionState
 from gpushare_core.api.names import REGISTERED, VERSION_LABEL
 from gpushare_core.api.share_node import MemoryTotals, UnitTotals
 from gpushare_core.audit import readers as audited
-from gpushare_core.audit.differences import status_differences
+from gpushare_core.audit.auditor import status_differences
 from gpushare_core.text.json_object import Json
 from gpushare_operator.cluster.labels import HASH_ANNOTATION
 from gpushare_operator.cluster.object_parts import is_deleting, read_time, true_condition

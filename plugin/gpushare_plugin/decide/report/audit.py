@@ -11,8 +11,8 @@ from itertools import chain
 import msgspec
 
 from gpushare_core.api.share_node import NodeStatus
+from gpushare_core.audit.auditor import node_differences
 from gpushare_core.audit.difference import Difference, DifferenceKind, LastingDifferences
-from gpushare_core.audit.differences import node_differences
 from gpushare_core.audit.readers import status_card
 from gpushare_core.audit.records import (
     ContainerKey,

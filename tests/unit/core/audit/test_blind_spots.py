@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from tests.samples.audit import MEMORY_WORLD, MIXED_WORLD, NODE, Have, World, memory_pod
 
+from gpushare_core.audit.auditor import node_differences, released_early, status_differences
 from gpushare_core.audit.difference import DifferenceKind
-from gpushare_core.audit.differences import node_differences, released_early, status_differences
 from gpushare_core.audit.records import (
     ContainerKey,
     HeldUnits,

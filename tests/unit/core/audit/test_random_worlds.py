@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from tests.samples.audit import GIB, NODE, Have, World
 
 from gpushare_core.allocation_annotation import decode_allocation, encode_allocation
+from gpushare_core.audit.auditor import differences, node_differences, released_early, status_differences
 from gpushare_core.audit.difference import DifferenceKind
-from gpushare_core.audit.differences import differences, node_differences, released_early, status_differences
 from gpushare_core.audit.records import (
     ClusterRecords,
     ContainerKey,

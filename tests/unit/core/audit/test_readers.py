@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpushare_core.audit.differences import differences, node_differences
+from gpushare_core.audit.auditor import differences, node_differences
 from gpushare_core.audit.readers import (
     cluster_records,
     read_environment,
@@ -58,6 +58,18 @@ def test_a_share_node() -> None:
     assert card.offers == {ResourceClass.MEMORY: 16, ResourceClass.SLICE: 2, ResourceClass.CARD: 1}
     assert card.holders == (StatusHolder(key=ContainerKey(A, "main"), units=1),)
     assert node_differences(cluster_records([SHARE_NODE], None).nodes["gpu-1"]) == []
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"spec": None},
+        {"spec": {"mode": 7, "candidates": "all"}},
+        {"status": {**SHARE_NODE["status"], "conditions": [{"reason": "of a newer version"}]}},
+    ],
+)
+def test_a_status_is_read_whatever_the_rest_says(odd: Json) -> None:
+    assert read_share_node({**SHARE_NODE, **odd}) == read_share_node(SHARE_NODE)
 
 
 def test_one_without_a_status_says_nothing() -> None:

@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 from tests.samples.audit import MIXED_WORLD, NODE, World, memory_pod
 
+from gpushare_core.audit.auditor import node_differences
 from gpushare_core.audit.difference import Difference, DifferenceKind
-from gpushare_core.audit.differences import node_differences
 from gpushare_core.audit.records import (
     ContainerKey,
     NodeRecords,

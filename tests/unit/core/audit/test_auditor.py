@@ -19,14 +19,14 @@ from tests.samples.audit import (
 )
 
 from gpushare_core.allocation_annotation import decode_allocation, encode_allocation
-from gpushare_core.audit.difference import DifferenceKind, Rule
-from gpushare_core.audit.differences import (
+from gpushare_core.audit.auditor import (
     differences,
     node_differences,
     released_early,
     seen_twice,
     status_differences,
 )
+from gpushare_core.audit.difference import DifferenceKind, Rule
 from gpushare_core.audit.records import (
     ClusterRecords,
     ContainerKey,
