@@ -12,17 +12,16 @@ A pod can be gone while the kubelet still has its units. The plugin of its node 
 Where the plugin has not even reported that they were given out, they count for as long as that may take.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from gpushare_core.placement.card_choice import ChoiceReason
 from gpushare_core.placement.requests import Request, ResourceClass
 from gpushare_extender.ledger.cluster_room import ClusterRoom
 from gpushare_extender.ledger.extended_resources import OurResources
 from gpushare_extender.ledger.fit_index import Answer, node_unfit_reason
 from gpushare_extender.ledger.hold import Hold, Holds
 from gpushare_extender.ledger.listener import LedgerListener
-from gpushare_extender.ledger.node_ledger import NodeLedger
+from gpushare_extender.ledger.node_ledger import CardChoice, NodeLedger
 from gpushare_extender.ledger.node_room import NodeRoom
 from gpushare_extender.ledger.reservations import BindReservations, BindState, Reservation
 from gpushare_extender.ledger.unfit_reason import UnfitReason
@@ -180,10 +179,10 @@ class Ledger:
             raise DoesNotFitError("the pod had units until just now, and the kubelet may have them still")
         ignorable = self.holds.ignorable_for(node, uid=pod.uid, priority=priority)
         if earlier := self._abandoned(pod, node, request):
-            holder, reasons = earlier.holder, earlier.reasons
+            holder, choices = earlier.holder, earlier.choices
         else:
-            holder, reasons = self._chosen(pod, node, request, ignorable)
-        self.reservations.put(holder, reasons)
+            holder, choices = self._chosen(pod, node, request, ignorable)
+        self.reservations.put(holder, choices)
         self._put(holder)
         self._end_holds_on(holder, ignorable)
         return holder
@@ -214,25 +213,27 @@ class Ledger:
 
     def _chosen(
         self, pod: PodReference, node: str, request: Request, gone: Collection[str]
-    ) -> tuple[Holder, Mapping[str, ChoiceReason]]:
+    ) -> tuple[Holder, Sequence[CardChoice]]:
         node_ledger, share_node = self._nodes.get(node), self.share_node(node)
         chosen = node_ledger.choose_together(request, gone=gone) if node_ledger else []
-        if node_ledger is None or share_node is None or not chosen:
+        if share_node is None or not chosen:
             raise DoesNotFitError(self.unfit_reason(node, request).message)
-        meanings = {card: share_node.meaning_of(asked.resource) for asked, cards in chosen for card in cards}
+        meanings = {
+            card: share_node.meaning_of(choice.asked.resource) for choice in chosen for card in choice.units
+        }
         first = next(iter(meanings.values()))
         holder = Holder(
             uid=pod.uid,
             namespace=pod.namespace,
             name=pod.name,
             node=node,
-            cards=tuple(CardUnits(card, units) for _, cards in chosen for card, units in cards.items()),
+            cards=tuple(CardUnits(*units) for choice in chosen for units in choice.units.items()),
             unit_meaning=first,
             other_meanings=tuple(
                 (card, meaning) for card, meaning in meanings.items() if meaning and meaning != first
             ),
         )
-        return holder, node_ledger.reasons(chosen, gone=gone)
+        return holder, chosen
 
     def release(self, uid: str) -> None:
         """The pod is surely not bound by us. Without effect on what a watch has shown."""
