@@ -13,11 +13,12 @@ from gpushare_core.api.names import EXTENDER_PORT, HOST_ADDRESS_VARIABLE, NAMESP
 from gpushare_core.kube.credentials import own_namespace
 from gpushare_core.process.arguments import Parser
 from gpushare_core.process.version import VERSION
+from gpushare_extender import PROGRAM
 from gpushare_extender.transport.endpoints import Address
 from gpushare_extender.transport.tls import TlsFiles
 from gpushare_extender.verbs.server import MAX_REQUEST
 
-LOG_FILE = "gpushare-extender.log"
+LOG_FILE = f"{PROGRAM}.log"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +43,7 @@ class Options:
 
 
 def parse(arguments: Sequence[str] | None, *, description: str | None) -> argparse.Namespace:
-    parser = Parser(prog="gpushare-extender", description=description)
+    parser = Parser(prog=PROGRAM, description=description)
     parser.add_argument(
         "--listen",
         type=_address,

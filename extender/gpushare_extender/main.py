@@ -18,6 +18,7 @@ from gpushare_core.process.log_file import log_file
 from gpushare_core.process.malloc import limit_malloc_arenas
 from gpushare_core.process.metrics import PATH
 from gpushare_core.process.version import VERSION
+from gpushare_extender import PROGRAM
 from gpushare_extender.arguments import LOG_FILE, Options, options_of, parse
 from gpushare_extender.bind.binder import PARALLEL_BINDS
 from gpushare_extender.extender import DRAIN_SECONDS, Extender
@@ -29,8 +30,6 @@ from gpushare_extender.verbs.metrics_access import MetricsAccess, reviewer
 from gpushare_extender.verbs.metrics_port import metrics_endpoint, serving_metrics
 from gpushare_extender.verbs.server import ExtenderApi, application, handler
 
-FIELD_MANAGER = "gpushare-extender"
-
 _log = logging.getLogger("gpushare_extender")
 
 
@@ -41,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     configure_logging(parsed.log_level)
     use_small_tls_buffers()
     with log_file(parsed.log_folder / LOG_FILE) if parsed.log_folder else contextlib.nullcontext():
-        log_start("gpushare-extender", VERSION)
+        log_start(PROGRAM, VERSION)
         return _run(parsed)
 
 
@@ -82,7 +81,7 @@ async def serve(
 
 def kube_client(credentials: Credentials) -> KubeClient:
     """Has a connection for every bind, and more for all else, so that the Lease never waits for one."""
-    return KubeClient(credentials, connections=PARALLEL_BINDS + 16, field_manager=FIELD_MANAGER)
+    return KubeClient(credentials, connections=PARALLEL_BINDS + 16, field_manager=PROGRAM)
 
 
 def _serving(api: ExtenderApi, options: Options) -> contextlib.AbstractAsyncContextManager[None]:

@@ -25,7 +25,7 @@ from gpushare_extender.ledger.node_ledger import CardChoice, NodeLedger
 from gpushare_extender.ledger.node_room import NodeRoom
 from gpushare_extender.ledger.reservations import BindReservations, BindState, Reservation
 from gpushare_extender.ledger.unfit_reason import UnfitReason
-from gpushare_extender.ledger.unreleased_pods import UnreleasedPods
+from gpushare_extender.ledger.unreleased_pods import UnreleasedPod, UnreleasedPods
 from gpushare_extender.objects.holder import CardUnits, Holder, PodUpdate, legacy_holder
 from gpushare_extender.objects.legacy_pods import LegacyPods
 from gpushare_extender.objects.pod_reference import PodReference
@@ -138,7 +138,7 @@ class Ledger:
                 self._with_gone.add(node)
                 self._update_index(node)
         else:
-            self._unreleased.put(uid, nodes, now=now)
+            self._unreleased[uid] = UnreleasedPod(frozenset(nodes), now)
 
     def free_unreleased(self, *, now: float) -> None:
         """Frees what pods had that are gone for so long that their node's plugin would have reported them. A
@@ -389,7 +389,8 @@ class Ledger:
         return {holder.node, *self._earlier_nodes.pop(uid, ())} if holder else set()
 
     def _free_unreleased(self, uid: str) -> None:
-        self._remove_from(self._unreleased.pop(uid), uid)
+        if pod := self._unreleased.pop(uid, None):
+            self._remove_from(pod.nodes, uid)
         self._listener.fits(uid)
 
     def _remove_from(self, nodes: Iterable[str], uid: str) -> None:
