@@ -12,7 +12,7 @@ import msgspec
 
 from gpushare_core.dialects.table import RESOURCES
 from gpushare_core.placement.quantity import read_amount
-from gpushare_extender.decide.pod import KubePod, PodMetadata, PodSpec, ResourceRequirements
+from gpushare_extender.decide.pod import KubePod, PodMetadata, PodSpec, PodStatus, ResourceRequirements
 from gpushare_extender.objects.pod_reference import PodReference
 
 MIRROR = "kubernetes.io/config.mirror"
@@ -78,10 +78,15 @@ class OwnedMetadata(PodMetadata, rename="camel", kw_only=True):
     creation_timestamp: str | None = None
 
 
+class StartedStatus(PodStatus, rename="camel"):
+    start_time: str | None = None
+
+
 class OwnedPod(KubePod, kw_only=True):
     """A pod with what tells whether it would come back."""
 
     metadata: OwnedMetadata
+    status: StartedStatus = msgspec.field(default_factory=StartedStatus)
 
 
 class PodList(msgspec.Struct):
