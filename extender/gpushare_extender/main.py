@@ -23,7 +23,8 @@ from gpushare_extender.arguments import LOG_FILE, Options, options_of, parse
 from gpushare_extender.bind.binder import PARALLEL_BINDS
 from gpushare_extender.extender import DRAIN_SECONDS, Extender
 from gpushare_extender.transport.endpoints import Endpoint, HealthPortEndpoint, serving
-from gpushare_extender.transport.listener import Http2Service, ListenerLimits
+from gpushare_extender.transport.http2 import Http2Service
+from gpushare_extender.transport.listener import ListenerLimits
 from gpushare_extender.transport.tls_buffers import use_small_tls_buffers
 from gpushare_extender.verbs.health import HealthApi
 from gpushare_extender.verbs.metrics_access import MetricsAccess, reviewer

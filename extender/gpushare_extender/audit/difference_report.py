@@ -54,7 +54,6 @@ class DifferenceReport:
         self._due.set()
 
     async def run(self) -> None:
-        """Never returns."""
         while True:
             await self._write_at_last()
             await self.sleep(APART_SECONDS)

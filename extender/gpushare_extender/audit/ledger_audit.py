@@ -93,7 +93,6 @@ class LedgerAudit:
     """Node -> the differences that its last audit has seen."""
 
     async def run(self) -> None:
-        """Never returns."""
         while True:
             await self._until_due()
             self.audit_due()

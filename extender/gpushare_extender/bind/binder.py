@@ -19,7 +19,7 @@ from gpushare_core.placement.requests import PodRequest
 from gpushare_extender.bind.binding import Binding, allocation_of, share_binding
 from gpushare_extender.bind.binding_write import BindingWrite, BoundBeforeError, NotBoundError
 from gpushare_extender.bind.deadlines import CALL_SECONDS, BindTiming
-from gpushare_extender.decide.pod import KubePod, PodVersion
+from gpushare_extender.decide.pod import KubePod
 from gpushare_extender.decide.remembered_pods import RememberedPods
 from gpushare_extender.decide.waiting.expected_requests import ExpectedRequest, ExpectedRequests, is_same
 from gpushare_extender.ledger.ledger import DoesNotFitError, Ledger
@@ -68,14 +68,6 @@ class Expected:
     """By the pod's filter."""
     share_node: ShareNode | None
     """By which the cards were chosen."""
-
-
-@dataclass(frozen=True, slots=True)
-class KnownPod:
-    """What a pod asks for, and the version of it that says so."""
-
-    request: PodRequest
-    version: PodVersion
 
 
 @dataclass(slots=True)
@@ -219,13 +211,13 @@ class Binder:
             await self._write(Binding(pod, node, {}), holding=holding, answer_due=answer_due).ensure_bound()
             _log.debug("bound without a card", extra={"pod": str(pod), "node": node})
 
-    def _certain(self, expected: ExpectedRequest | None, reserved: Expected | None) -> KnownPod | None:
+    def _certain(self, expected: ExpectedRequest | None, reserved: Expected | None) -> ExpectedRequest | None:
         """Returns what the authenticated kube-scheduler has said that the pod asks for, if units are reserved
         for that, and the same resources are still ours: then the API server need not be asked. Source:
         containers' resources are immutable but for CPU and memory (``ValidatePodUpdate``), and a Binding is
         for one UID and version."""
         is_certain = expected and reserved and expected.names is self.ledger.resources
-        return KnownPod(expected.request, expected.version) if expected and is_certain else None
+        return expected if is_certain else None
 
     def _reserve_expected(self, pod: PodReference, node: str, request: PodRequest | None) -> Expected | None:
         """Reserves what the pod is expected to ask for while the API server is asked: pods that are filtered
@@ -267,7 +259,7 @@ class Binder:
             raise NotBoundError(f"the pod already holds its share of cards on node {holder.node}")
         return holder is not None and not self.ledger.reservations.is_unconfirmed(pod.uid)
 
-    async def _read_request(self, pod: PodReference) -> KnownPod:
+    async def _read_request(self, pod: PodReference) -> ExpectedRequest:
         """Returns what the pod itself requests: a caller that is not authenticated is not believed, and a
         pod's request never changes.
 
@@ -288,7 +280,7 @@ class Binder:
         if not request.resources and not present.asks_for_any(ASKED_RESOURCES):
             resources = " or ".join(self.ledger.resources)
             raise NotBoundError(f"the pod asks for no {resources}: the gpushare extender binds no others")
-        return KnownPod(request, present.version)
+        return ExpectedRequest(request, version=present.version)
 
     async def _read_pod(self, pod: PodReference) -> KubePod:
         """Asks the API server's cache first: nearly always the pod is in it, and etcd is spared a read. Not
@@ -307,7 +299,7 @@ class Binder:
         self,
         pod: PodReference,
         node: str,
-        known: KnownPod,
+        known: ExpectedRequest,
         *,
         reserved: Expected | None,
         holding: int,

@@ -58,7 +58,6 @@ class PodActivation:
             self._room.set()
 
     async def run(self) -> None:
-        """Never returns."""
         while True:
             await self._room.wait()
             self._room.clear()

@@ -97,7 +97,6 @@ class Preemptions:
     """By UID, of the pods that something is held for."""
 
     async def run(self) -> None:
-        """Never returns."""
         while True:
             await self.timing.sleep(LOOK_SECONDS)
             await self._end_holds()

@@ -93,12 +93,13 @@ class SchedulerVictims:
 
     def _most_promising(self, proposals: Mapping[str, Proposal], request: PodRequest) -> list[str]:
         """Returns the nodes that could take the pod if others went, the fewest victims first."""
-        possible = [name for name in proposals if self._is_possible(name, request)]
+        possible = [
+            name
+            for name in proposals
+            if self.ledger.room(name) is not None and self.ledger.unfit_reason(name, request).resolvable
+        ]
         greatest = self.ledger.greatest[request.resources[0].name]
         return sorted(possible, key=lambda name: (len(proposals[name].victims), -greatest.get(name, 0)))
-
-    def _is_possible(self, node: str, request: PodRequest) -> bool:
-        return self.ledger.room(node) is not None and self.ledger.unfit_reason(node, request).resolvable
 
     async def _of_node(
         self, name: str, pod: KubePod, request: PodRequest, proposal: Proposal, budgets: Sequence[Budget]

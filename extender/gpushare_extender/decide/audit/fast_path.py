@@ -4,7 +4,7 @@ The auditor's rules take fifteen times as long. They alone say what differs, and
 say yes.
 """
 
-from gpushare_core.placement.units import NodeUnit
+from gpushare_core.placement.units import Unit
 from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.ledger.node_ledger import NodeLedger
 from gpushare_extender.objects.share_node import ShareNode, ShareNodeCard, node_unit
@@ -25,7 +25,7 @@ def surely_agree(ledger: Ledger, name: str) -> bool:
     return (
         _names_each_card_once(node, share_node)
         and all(_is_bound(ledger, name, uid) for uid in node.holders)
-        and all(map(_CardComparison(node, unit).agrees, share_node.cards))
+        and all(_agrees(card, node, unit.parts[0]) for card in share_node.cards)
         and _count_of_booked(node) == _count_of_held(node)
     )
 
@@ -50,37 +50,27 @@ def _is_bound(ledger: Ledger, name: str, uid: str) -> bool:
     )
 
 
-class _CardComparison:
-    """The cards of one node that serves one class."""
+def _agrees(reported: ShareNodeCard, node: NodeLedger, unit: Unit) -> bool:
+    """Returns whether GPUShareNode, annotations and sums say the same of a card that serves one class."""
+    return (
+        (reported.units, reported.allocated) == node.amounts_of(reported, unit.resource)
+        and not (reported.offers or reported.lock)
+        and max(reported.units, reported.allocated) <= unit.units_in(reported.memory)
+        and _has_same_holders(reported, node)
+    )
 
-    __slots__ = ("_node", "_unit")
 
-    def __init__(self, node: NodeLedger, unit: NodeUnit) -> None:
-        self._node = node
-        self._unit = unit.parts[0]
-
-    def agrees(self, reported: ShareNodeCard) -> bool:
-        """Returns whether GPUShareNode, annotations and sums say the same of a card."""
-        return (
-            (reported.units, reported.allocated) == self._node.amounts_of(reported, self._unit.resource)
-            and not (reported.offers or reported.lock)
-            and max(reported.units, reported.allocated) <= self._unit.units_in(reported.memory)
-            and self._has_same_holders(reported)
+def _has_same_holders(reported: ShareNodeCard, node: NodeLedger) -> bool:
+    booked, holders = node.booked_of(reported.uuid), node.holders
+    return (
+        len(reported.holders) == len(booked)
+        and sum(holder.units for holder in reported.holders) == reported.allocated
+        and all(
+            0 < holder.units == booked.get(holder.uid, 0) and holder.uid in holders and not holder.orphaned
+            for holder in reported.holders
         )
-
-    def _has_same_holders(self, reported: ShareNodeCard) -> bool:
-        booked, holders = self._node.booked_of(reported.uuid), self._node.holders
-        return (
-            len(reported.holders) == len(booked)
-            and sum(holder.units for holder in reported.holders) == reported.allocated
-            and all(
-                0 < holder.units == booked.get(holder.uid, 0)
-                and holder.uid in holders
-                and not holder.orphaned
-                for holder in reported.holders
-            )
-            and len({holder.uid for holder in reported.holders}) == len(reported.holders)
-        )
+        and len({holder.uid for holder in reported.holders}) == len(reported.holders)
+    )
 
 
 def _count_of_booked(node: NodeLedger) -> int:
