@@ -62,8 +62,6 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class LedgerChanges(LedgerListener):
-    """Passes on what the ledger tells."""
-
     activation: PodActivation
     nodes: ChangedNodes
 
@@ -82,8 +80,6 @@ class LedgerChanges(LedgerListener):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extender:
-    """The parts of one extender."""
-
     api: ExtenderApi
     lease: BindLease
     pauses: NodePauses

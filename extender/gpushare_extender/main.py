@@ -1,6 +1,5 @@
 """gpushare-extender: the extender that kube-scheduler asks which nodes and cards take a pod."""
 
-import argparse
 import asyncio
 import contextlib
 import logging
@@ -42,16 +41,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     use_small_tls_buffers()
     with log_file(parsed.log_folder / LOG_FILE) if parsed.log_folder else contextlib.nullcontext():
         log_start(PROGRAM, VERSION)
-        return _run(parsed)
-
-
-def _run(parsed: argparse.Namespace) -> int:
-    try:
-        credentials = find_credentials(parsed.kubeconfig)
-        return asyncio.run(serve(credentials, options_of(parsed)))
-    except (NoCredentialsError, CannotServeError) as error:
-        _log.error("%s", error)
-        return 1
+        try:
+            credentials = find_credentials(parsed.kubeconfig)
+            return asyncio.run(serve(credentials, options_of(parsed)))
+        except (NoCredentialsError, CannotServeError) as error:
+            _log.error("%s", error)
+            return 1
 
 
 async def serve(

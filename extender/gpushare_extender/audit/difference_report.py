@@ -50,7 +50,6 @@ class DifferenceReport:
     """Held during a write, so that a withdrawal comes last."""
 
     def changed(self) -> None:
-        """There are other differences than before."""
         self._due.set()
 
     async def run(self) -> None:
@@ -82,7 +81,6 @@ class DifferenceReport:
                 task.cancel()
 
     async def _write_at_last(self) -> None:
-        """Writes the present differences, until the API server accepts them."""
         backoff = Backoff(most=MAX_RETRY, sleep=self.sleep)
         while True:
             self._due.clear()

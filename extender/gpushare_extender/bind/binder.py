@@ -40,8 +40,6 @@ _log = logging.getLogger(__name__)
 
 
 class BindResult(StrEnum):
-    """How a bind ended."""
-
     BOUND = "Bound"
     REFUSED = "Refused"
     """The pod does not fit any more, or is gone, or the API server refuses."""
@@ -52,8 +50,6 @@ class BindResult(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class BindTask:
-    """A bind under way."""
-
     node: str
     task: "asyncio.Task[str]"
     """Its result is an error message, empty on success."""
@@ -124,7 +120,6 @@ class Binder:
 
     @property
     def under_way(self) -> int:
-        """The number of binds that have not ended."""
         return len(self._tasks)
 
     async def drain(self, seconds: float) -> int:
@@ -228,7 +223,7 @@ class Binder:
             NotBoundError: not even that fits.
         """
         holds = self.ledger.holds
-        if request is None or self.ledger.holder(pod.uid) or holds.of(pod.uid) or node in holds.nodes():
+        if request is None or self.ledger.holder(pod.uid) or holds.get(pod.uid) or node in holds.nodes():
             return None
         return Expected(self._reserve(pod, node, request), request, self.ledger.share_node(node))
 

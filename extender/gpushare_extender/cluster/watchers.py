@@ -38,8 +38,6 @@ _log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class WatchHealth:
-    """The state of one watch."""
-
     collection: str
     clock: Clock = time.monotonic
     listed: bool = False

@@ -207,7 +207,7 @@ class Ledger:
     def _end_holds_on(self, holder: Holder, ignorable: Collection[str]) -> None:
         self.end_hold(holder.uid)
         chosen = {card.card for card in holder.cards}
-        for hold in self.holds:
+        for hold in [*self.holds.values()]:
             if hold.uid in ignorable and any(card.card in chosen for card in hold.holder.cards):
                 self.end_hold(hold.uid)
 
@@ -270,13 +270,13 @@ class Ledger:
         holder, _ = self._chosen(pod, node, request, {*gone, *ignorable})
         hold = Hold(holder=holder, request=request, priority=priority, until=until)
         self._end_holds_on(holder, ignorable)
-        self.holds.put(hold)
+        self.holds[hold.uid] = hold
         self._node_ledger(node).put_hold(hold)
         self._update_index(node)
         return hold
 
     def end_hold(self, uid: str) -> None:
-        if hold := self.holds.pop(uid):
+        if hold := self.holds.pop(uid, None):
             self._nodes[hold.node].remove_hold(uid)
             self._update_index(hold.node)
 
@@ -306,7 +306,6 @@ class Ledger:
         return frozenset(self._unreleased.on(node)).union(node_ledger.reported_gone if node_ledger else ())
 
     def node_names(self) -> list[str]:
-        """Returns the names of the nodes with a GPUShareNode, sorted."""
         return sorted(name for name, node_ledger in self._nodes.items() if node_ledger.share_node)
 
     def room(self, node: str) -> NodeRoom | None:
@@ -323,7 +322,6 @@ class Ledger:
         return biggest
 
     def most(self, name: str) -> int:
-        """Returns the greatest amount of the extended resource ``name`` that fits any node."""
         return self._greatest.most(name)
 
     def fits(self, node: str, request: Request, *, gone: Collection[str] = ()) -> bool:

@@ -116,7 +116,6 @@ class NodeLedger(NodeSums):
         )
 
     def amounts_of(self, card: ShareNodeCard, resource: ResourceClass) -> tuple[int, int]:
-        """Returns ``amounts`` of a card as it is used now."""
         return amounts(card, resource, self._uses.get(card.uuid))
 
     def free(self) -> dict[FreeOf, int]:

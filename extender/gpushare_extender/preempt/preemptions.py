@@ -62,8 +62,6 @@ _log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class _HeldPod:
-    """A pod that something is held for."""
-
     looked_at: float = 0.0
     free_since: float | None = None
     """Since when its units are free; None while they are not."""
@@ -113,7 +111,7 @@ class Preemptions:
         return next((pod for pod in due if pod.is_interrupted or not self._is_held_for(pod)), None)
 
     def _is_held_for(self, preemptor: Preemptor) -> bool:
-        return self.ledger.holds.of(preemptor.pod.uid) is not None
+        return self.ledger.holds.get(preemptor.pod.uid) is not None
 
     async def _look_at(self, preemptor: Preemptor) -> None:
         """The next look follows in time, whatever comes of this one."""
@@ -179,7 +177,6 @@ class Preemptions:
     def _evictions(
         self, preemptor: Preemptor, pods: Mapping[str, Sequence[BoundPod]], budgets: Sequence[Budget]
     ) -> list[Eviction]:
-        """Returns what to evict on each node of ``pods`` on which that helps."""
         found = (self._find(preemptor, name, there, budgets) for name, there in pods.items())
         return [eviction for eviction in found if eviction]
 
@@ -307,7 +304,7 @@ class Preemptions:
                 break
         preemptor.is_interrupted = False
         if eviction and evicted:
-            hold = self.ledger.holds.of(preemptor.pod.uid)
+            hold = self.ledger.holds.get(preemptor.pod.uid)
             cards = [card.card for card in hold.holder.cards] if hold else []
             await self._tell(preempting(preemptor.pod, evicted, node=node, cards=cards))
 
@@ -328,7 +325,7 @@ class Preemptions:
         once the pod has its units, or a more important pod has the card."""
         for victim in eviction.victims:
             await self.permit()
-            if self.ledger.holds.of(preemptor.pod.uid) is None:
+            if self.ledger.holds.get(preemptor.pod.uid) is None:
                 return True
             self.rate.sent(now=self.timing.clock(), preemptor=preemptor)
             try:
@@ -358,7 +355,7 @@ class Preemptions:
 
     async def _end_holds(self) -> None:
         """Ends holds whose time is over, and holds for pods that are gone or bound."""
-        for hold in self.ledger.holds:
+        for hold in [*self.ledger.holds.values()]:
             now = self.timing.clock()
             if self._is_over(hold, now=now):
                 _log.info(
@@ -371,8 +368,7 @@ class Preemptions:
                 if not await self._is_waiting(hold.holder.pod):
                     self.ledger.end_hold(hold.uid)
                     self.preemptors.settled(hold.uid)
-        held = {hold.uid for hold in self.ledger.holds}
-        self._held_pods = {uid: pod for uid, pod in self._held_pods.items() if uid in held}
+        self._held_pods = {uid: pod for uid, pod in self._held_pods.items() if uid in self.ledger.holds}
 
     def _held_pod(self, hold: Hold) -> _HeldPod:
         return self._held_pods.setdefault(hold.uid, _HeldPod())

@@ -46,7 +46,7 @@ class SchedulerVictims:
         request = pod.request(self.ledger.resources)
         if not request.resources:
             return dict(proposals)
-        if self.ledger.holds.of(pod.metadata.uid):
+        if self.ledger.holds.get(pod.metadata.uid):
             if await self._is_on_its_way(pod, request):
                 return {}
             self.ledger.end_hold(pod.metadata.uid)
@@ -61,7 +61,7 @@ class SchedulerVictims:
     async def _is_on_its_way(self, pod: KubePod, request: PodRequest) -> bool:
         """Returns whether the units held for the pod become free without another eviction: kube-scheduler may
         have failed to evict its victims."""
-        hold = self.ledger.holds.of(pod.metadata.uid)
+        hold = self.ledger.holds.get(pod.metadata.uid)
         if hold is None or self.preemptors.is_evicting(hold.uid):
             return hold is not None
         try:

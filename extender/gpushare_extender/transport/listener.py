@@ -187,8 +187,6 @@ async def open_port(
 
 @dataclass(frozen=True, slots=True)
 class ListeningPort:
-    """A port that is open for requests."""
-
     _bound: socket.socket
     _listener: Listener
     _protocols: "_Protocols"

@@ -49,8 +49,6 @@ MAX_REQUEST = 4 * 2**20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExtenderApi:
-    """The handlers of all routes."""
-
     ledger: Ledger
     binder: Binder
     health: HealthApi

@@ -833,7 +833,7 @@ class TestWhatAPodIsExpectedToAskFor:
         gate.open.set()
         assert await binding == ""
         assert used(ledger) == 8
-        assert ledger.holds.of("uid-high")
+        assert ledger.holds.get("uid-high")
 
     @pytest.mark.parametrize("expected", [0, 4])
     async def test_frees_nothing_that_the_kubelet_may_still_have(

@@ -200,7 +200,7 @@ class IndexMachine(RuleBasedStateMachine):
     @precondition(lambda self: any(self.ledger.holds))
     @rule(data=st.data())
     def a_hold_ends(self, data: st.DataObject) -> None:
-        self.ledger.end_hold(data.draw(st.sampled_from([hold.uid for hold in self.ledger.holds])))
+        self.ledger.end_hold(data.draw(st.sampled_from([hold.uid for hold in self.ledger.holds.values()])))
 
     @rule()
     def time_passes(self) -> None:

@@ -89,5 +89,5 @@ def test_what_it_prefers_is_no_other_request() -> None:
 
 
 def test_what_a_filter_does_not_need_of_a_status_may_be_anything() -> None:
-    status = {"nominatedNodeName": "n1", "phase": None, "reason": 1, "message": [], "startTime": 2}
+    status: Json = {"nominatedNodeName": "n1", "phase": None, "reason": 1, "message": [], "startTime": 2}
     assert msgspec.convert({"status": status}, KubePod).nominated_node == "n1"

@@ -90,8 +90,6 @@ class OwnedPod(KubePod, kw_only=True):
 
 
 class PodList(msgspec.Struct):
-    """What the API server answers."""
-
     items: list[OwnedPod]
 
     def pods(self) -> list[BoundPod]:

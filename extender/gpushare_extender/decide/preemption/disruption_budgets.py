@@ -54,8 +54,6 @@ class BudgetStatus(msgspec.Struct, rename="camel"):
 
 
 class Budget(msgspec.Struct):
-    """One PodDisruptionBudget."""
-
     metadata: BudgetMetadata
     spec: BudgetSpec = msgspec.field(default_factory=BudgetSpec)
     status: BudgetStatus = msgspec.field(default_factory=BudgetStatus)
@@ -72,8 +70,6 @@ class Budget(msgspec.Struct):
 
 
 class BudgetList(msgspec.Struct):
-    """What the API server answers."""
-
     items: list[Budget]
 
 

@@ -20,8 +20,6 @@ MAX_CONTAINERS = 16
 
 @dataclass(frozen=True, slots=True)
 class ExpectedRequest:
-    """What one pod asks for."""
-
     request: PodRequest
     names: Mapping[str, ResourceClass] | None = None
     """The resources that were ours when the pod was read; None where the request is not certain, or not
@@ -71,5 +69,4 @@ class ExpectedRequests:
         self._asked.remember(uid, expected)
 
     def take(self, uid: str) -> ExpectedRequest | None:
-        """Returns what the pod is expected to ask for, and forgets it."""
         return self._asked.pop(uid, None)

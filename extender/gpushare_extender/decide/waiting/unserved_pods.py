@@ -54,14 +54,10 @@ class PodCondition(msgspec.Struct):
 
 
 class WaitingStatus(PodStatus, rename="camel"):
-    """Source: ``v1.PodStatus``."""
-
     conditions: list[PodCondition] | None = None
 
 
 class WaitingSpec(PodSpec, rename="camel", omit_defaults=True):
-    """Source: ``v1.PodSpec``."""
-
     scheduling_gates: list[Any] | None = None
 
 
