@@ -196,9 +196,8 @@ class Ledger:
         is_same = (
             share_node
             and present.node == node
-            and all(resource.name in share_node.resources for resource in request.resources)
-            and present.meanings
-            == {share_node.meaning_of(resource.resource) for resource in request.resources}
+            and all(asked.name in share_node.resources for asked in request.resources)
+            and present.meanings == {share_node.meaning_of(asked.resource) for asked in request.resources}
         )
         if reservation is None or reservation.state is not BindState.ABANDONED or not is_same:
             raise DoesNotFitError(f"the pod already holds units on node {present.node}")
@@ -344,9 +343,8 @@ class Ledger:
 
     def _may_be_missed(self, uid: str, begun: float) -> bool:
         reservation = self.reservations.get(uid)
-        return reservation is not None and (
-            self.reservations.is_unconfirmed(uid) or reservation.since >= begun
-        )
+        is_confirmed = reservation and reservation.state is BindState.CONFIRMED
+        return reservation is not None and (not is_confirmed or reservation.since >= begun)
 
     def _put(self, holder: Holder) -> None:
         """The pod's own hold ends: ``gone`` takes a pod's units and its hold for free together."""

@@ -73,9 +73,7 @@ class NodeLedger(NodeSums):
         """Returns None for a node that takes no pods of ours."""
         if self.open_share_node is None:
             return None
-        offered = (
-            (name, mode_serving(resource)) for name, resource in self.open_share_node.resources.items()
-        )
+        offered = ((name, mode_serving(served)) for name, served in self.open_share_node.resources.items())
         return shared_room(tuple(ResourceRoom(name, mode, self._room(mode)) for name, mode in offered))
 
     def _room(self, mode: SharingMode) -> Room:

@@ -108,10 +108,8 @@ class Preemptions:
 
     def _next(self) -> Preemptor | None:
         due = self.preemptors.due(now=self.timing.clock())
-        return next((pod for pod in due if pod.is_interrupted or not self._is_held_for(pod)), None)
-
-    def _is_held_for(self, preemptor: Preemptor) -> bool:
-        return self.ledger.holds.get(preemptor.pod.uid) is not None
+        holds = self.ledger.holds
+        return next((found for found in due if found.is_interrupted or found.pod.uid not in holds), None)
 
     async def _look_at(self, preemptor: Preemptor) -> None:
         """The next look follows in time, whatever comes of this one."""
@@ -358,10 +356,8 @@ class Preemptions:
         for hold in [*self.ledger.holds.values()]:
             now = self.timing.clock()
             if self._is_over(hold, now=now):
-                _log.info(
-                    "units are no longer held for the pod",
-                    extra={"pod": str(hold.holder.pod), "node": hold.node},
-                )
+                extra = {"pod": str(hold.holder.pod), "node": hold.node}
+                _log.info("units are no longer held for the pod", extra=extra)
                 self.ledger.end_hold(hold.uid)
             elif now - self._held_pod(hold).looked_at >= ALIVE_SECONDS:
                 self._held_pod(hold).looked_at = now
@@ -406,9 +402,8 @@ class Preemptions:
     async def _read(self, pod: PodReference) -> KubePod | None:
         """Returns None when there is no such pod any more."""
         try:
-            present = await self.client.read(
-                ApiRequest(path=pod_path(pod.namespace, pod.name)), shape=KubePod
-            )
+            request = ApiRequest(path=pod_path(pod.namespace, pod.name))
+            present = await self.client.read(request, shape=KubePod)
         except ApiError as error:
             if error.is_not_found:
                 return None

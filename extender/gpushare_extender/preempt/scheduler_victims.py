@@ -107,12 +107,8 @@ class SchedulerVictims:
         try:
             pods = await self.reader.pods(name)
         except (ApiError, UnreachableError) as error:
-            _log.warning(
-                "cannot read the pods of the node, so none is evicted for %s: %s",
-                pod.reference,
-                error,
-                extra={"node": name},
-            )
+            message = "cannot read the pods of the node, so none is evicted for %s: %s"
+            _log.warning(message, pod.reference, error, extra={"node": name})
             return None
         node, share_node = self.ledger.node(name), self.ledger.share_node(name)
         if node is None or share_node is None:

@@ -117,9 +117,7 @@ def _annotation(holder: Holder, node: NodeLedger, share_node: ShareNode) -> str:
 def _unit(holder: Holder, card: str, share_node: ShareNode) -> str:
     meaning = holder.meaning_of(card)
     classes = [meaning[0]] if meaning else [*share_node.classes]
-    return next(
-        (unit for resource_class in classes if (unit := share_node.unit_of(resource_class))), share_node.unit
-    )
+    return next((unit for served in classes if (unit := share_node.unit_of(served))), share_node.unit)
 
 
 def _share_node(node: NodeLedger, share_node: ShareNode) -> ShareNodeRecord:

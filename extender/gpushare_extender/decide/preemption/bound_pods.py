@@ -98,21 +98,17 @@ class PodList(msgspec.Struct):
 
 def _bound_pod(pod: OwnedPod) -> BoundPod:
     metadata, grace = pod.metadata, pod.spec.termination_grace_period_seconds
+    controllers = [owner.kind for owner in metadata.owner_references or () if owner.controller]
     return BoundPod(
         pod=pod.reference,
         priority=pod.priority,
         started=_seconds(pod.status.start_time or metadata.creation_timestamp),
         labels=metadata.labels or {},
         is_terminating=metadata.deletion_timestamp is not None,
-        comes_back=_comes_back(metadata),
+        comes_back=MIRROR in (metadata.annotations or {}) or "DaemonSet" in controllers,
         grace=DEFAULT_GRACE if grace is None else grace,
         spec=pod.spec,
     )
-
-
-def _comes_back(metadata: OwnedMetadata) -> bool:
-    controllers = [owner.kind for owner in metadata.owner_references or () if owner.controller]
-    return MIRROR in (metadata.annotations or {}) or "DaemonSet" in controllers
 
 
 def _seconds(timestamp: str | None) -> float:

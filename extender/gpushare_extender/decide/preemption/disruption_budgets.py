@@ -33,9 +33,8 @@ class LabelSelector(msgspec.Struct, rename="camel"):
 
     def selects(self, labels: "dict[str, str]") -> bool:
         equal = (labels.get(key) == value for key, value in (self.match_labels or {}).items())
-        return all(equal) and all(
-            match_expression.holds(labels) for match_expression in self.match_expressions or ()
-        )
+        requirements = self.match_expressions or ()
+        return all(equal) and all(requirement.holds(labels) for requirement in requirements)
 
 
 class BudgetMetadata(msgspec.Struct):

@@ -55,6 +55,5 @@ def preempted(victim: PodReference, preemptor: PodReference, *, node: str) -> Pr
 
 def refused(preemptor: PodReference, victim: PodReference, *, why: str) -> PreemptionEvent:
     """Tells the pod which other one could not be evicted for it."""
-    return PreemptionEvent(
-        preemptor, REFUSED, f"pod {victim} was not evicted for this pod: {why}", related=victim
-    )
+    note = f"pod {victim} was not evicted for this pod: {why}"
+    return PreemptionEvent(preemptor, REFUSED, note, related=victim)

@@ -58,9 +58,7 @@ class ExpectedRequests:
         self._asked.pop(uid, None)
         if not (uid and request.resources):
             return
-        containers = len(request.init_containers) + sum(
-            len(resource.containers) for resource in request.resources
-        )
+        containers = len(request.init_containers) + sum(len(asked.containers) for asked in request.resources)
         if authenticated is not None and version.resource_version and containers <= MAX_CONTAINERS:
             expected = ExpectedRequest(request, authenticated, version)
         else:

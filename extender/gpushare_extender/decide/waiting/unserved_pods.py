@@ -73,9 +73,8 @@ class WaitingPod(KubePod, kw_only=True):
         """What a scheduler has written that found no node for it; empty where none has."""
         if self.metadata.deletion_timestamp or self.spec.scheduling_gates:
             return ""
-        return next(
-            (condition.message for condition in self.status.conditions or () if _is_refusal(condition)), ""
-        )
+        conditions = self.status.conditions or ()
+        return next((condition.message for condition in conditions if _is_refusal(condition)), "")
 
     @property
     def asked_names(self) -> list[str]:
