@@ -89,7 +89,8 @@ class DifferenceReport:
                 return
             try:
                 async with self._writing:
-                    await self._write(self._text(found) if found else None)
+                    report = make_report(found, by=self.identity, at=self.now())
+                    await self._write(encode_report(report) if found else None)
             except (ApiError, UnreachableError) as error:
                 _log.warning("cannot publish differences: %s", error)
                 if not found and isinstance(error, ApiError) and error.is_forbidden:
@@ -98,9 +99,6 @@ class DifferenceReport:
                 await backoff.wait(asked_to_wait(error))
             else:
                 return
-
-    def _text(self, found: Iterable[Difference]) -> str:
-        return encode_report(make_report(found, by=self.identity, at=self.now()))
 
     async def _write(self, text: str | None) -> None:
         """Sets the annotation, or removes it (None), and removes old annotations of other extenders."""

@@ -96,7 +96,8 @@ class BindingWrite:
             return False
         if self.timing.clock() < self.answer_due:
             try:
-                await self._require_same_holding()
+                if await self.permit() != self.holding:  # such as after this machine was suspended
+                    raise NotHeldError("another extender may have bound pods since the card was chosen")
             except NotHeldError as error:
                 self._fail_if_certain(error)
                 return False
@@ -104,12 +105,6 @@ class BindingWrite:
         if not in_time:
             self._fail_if_certain(self._failure or "it took too long, and kube-scheduler has given up")
         return in_time
-
-    async def _require_same_holding(self) -> None:
-        """Raises ``NotHeldError`` also where another extender may have given the card away meanwhile, as
-        while this machine was suspended."""
-        if await self.permit() != self.holding:
-            raise NotHeldError("another extender may have bound pods since the card was chosen")
 
     def _request(self) -> ApiRequest:
         return ApiRequest(

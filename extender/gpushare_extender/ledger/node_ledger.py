@@ -213,10 +213,8 @@ class NodeLedger(NodeSums):
         return chosen
 
     def candidate(self, request: Request) -> Candidate | None:
-        """Returns what ranking needs to know, or None when ``request`` does not fit, all of it together.
-
-        Of several resources the first one ranks.
-        """
+        """Returns what ranking needs to know, or None when ``request`` does not fit, all of it together. Of
+        several resources the first one ranks."""
         share_node = self.open_share_node
         if share_node is None or (len(request.resources) > 1 and not self.choose_together(request)):
             return None

@@ -154,9 +154,6 @@ class Preemptions:
 
     # Looking
 
-    def _fits_somewhere(self, preemptor: Preemptor) -> bool:
-        return self._fits_offered(preemptor) or self._may_fit_others(preemptor)
-
     def _fits_offered(self, preemptor: Preemptor) -> bool:
         return bool(passing_nodes(self.ledger, preemptor.nodes, preemptor.request))
 
@@ -312,7 +309,8 @@ class Preemptions:
         eviction = self._find(preemptor, node, pods, budgets)
         useless = eviction is None or not _is_worth_holding(eviction, preemptor)
         is_bound = self.ledger.holder(preemptor.pod.uid) is not None
-        if eviction is None or useless or is_bound or self._fits_somewhere(preemptor):
+        fits_somewhere = self._fits_offered(preemptor) or self._may_fit_others(preemptor)
+        if eviction is None or useless or is_bound or fits_somewhere:
             self.ledger.end_hold(preemptor.pod.uid)
             return None
         self._hold(preemptor, eviction)

@@ -54,9 +54,7 @@ class HealthApi:
 
     def _not_reachable(self) -> str:
         """Returns why kube-scheduler cannot connect yet, or an empty text."""
-        if self.tls is None or self.tls.context() is not None:
-            return ""
-        return self.tls.problem
+        return self.tls.problem if self.tls and self.tls.context() is None else ""
 
     def _not_listening(self) -> str:
         return "; ".join(why for address, why in self.unavailable.items() if address not in self.former)

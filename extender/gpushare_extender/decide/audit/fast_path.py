@@ -11,10 +11,8 @@ from gpushare_extender.objects.share_node import ShareNode, ShareNodeCard, node_
 
 
 def surely_agree(ledger: Ledger, name: str) -> bool:
-    """Returns True only where ``node_differences(node_records(ledger, name))`` is empty.
-
-    It may be empty where this is False as well: in mode Mixed, and while pods come and go.
-    """
+    """Returns True only where ``node_differences(node_records(ledger, name))`` is empty. That may be empty
+    where this is False, too: in mode Mixed, and while pods come and go."""
     node = ledger.node(name)
     share_node = node.share_node if node else None
     unit = node_unit(share_node.unit) if share_node else None
@@ -26,7 +24,7 @@ def surely_agree(ledger: Ledger, name: str) -> bool:
         _names_each_card_once(node, share_node)
         and all(_is_bound(ledger, name, uid) for uid in node.holders)
         and all(_agrees(card, node, unit.parts[0]) for card in share_node.cards)
-        and _count_of_booked(node) == _count_of_held(node)
+        and sum(len(node.booked_of(card)) for card in node.booked_cards) == _count_of_held(node)
     )
 
 
@@ -71,10 +69,6 @@ def _has_same_holders(reported: ShareNodeCard, node: NodeLedger) -> bool:
         )
         and len({holder.uid for holder in reported.holders}) == len(reported.holders)
     )
-
-
-def _count_of_booked(node: NodeLedger) -> int:
-    return sum(len(node.booked_of(card)) for card in node.booked_cards)
 
 
 def _count_of_held(node: NodeLedger) -> int:
