@@ -98,7 +98,7 @@ class Binder:
         self._slots = asyncio.Semaphore(self.parallel)
 
     async def bind(self, pod: PodReference, node: str) -> str:
-        """Returns an error message, empty when ``pod`` is bound to ``node``. Never raises for what others do."""
+        """Returns an error message, empty when ``node`` has ``pod``. Never raises for what others do."""
         if not (pod.uid and pod.name and pod.namespace and node):
             return "a bind needs PodName, PodNamespace, PodUID and Node"
         bind_task = self._tasks.get(pod.uid) or self._start(pod, node)

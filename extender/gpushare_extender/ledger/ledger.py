@@ -109,8 +109,8 @@ class Ledger:
     # Allocations
 
     def set_pod(self, update: PodUpdate) -> None:
-        """A bound pod was seen. Its annotation replaces its reservation. Where the annotation is gone, what it
-        said still counts: the pod has its units until it is gone."""
+        """A bound pod was seen. Its annotation replaces its reservation. Where the annotation is gone, what
+        it said still counts: the pod has its units until it is gone."""
         if update.holder is not None:
             self.reservations.pop(update.uid, None)
             self._legacy.drop(update.uid)
@@ -322,8 +322,8 @@ class Ledger:
         return self._greatest.most(name)
 
     def fits(self, node: str, request: Request, *, gone: Collection[str] = ()) -> bool:
-        """Returns whether ``node`` takes ``request``, all its resources together. ``gone``: UIDs of pods whose
-        units, and whose holds, are taken for free."""
+        """Returns whether ``node`` takes ``request``, all its resources together. ``gone``: UIDs of pods
+        whose units, and whose holds, are taken for free."""
         node_ledger = self._nodes.get(node)
         return node_ledger is not None and bool(node_ledger.choose_together(request, gone=gone))
 

@@ -58,8 +58,8 @@ class UnschedulablePods:
         return bool(self._would_fit)
 
     def fits(self, uid: str) -> bool:
-        """The pod would fit now, maybe it alone of those that ask for the same: a card is held for it. Returns
-        whether the pod waits for that, or may be one that was forgotten."""
+        """The pod would fit now, maybe it alone of those that ask for the same: a card is held for it.
+        Returns whether the pod waits for that, or may be one that was forgotten."""
         if uid in self._asked or self._has_forgotten:
             self._would_fit.add(uid)
         return uid in self._would_fit
