@@ -96,8 +96,7 @@ class BindingWrite:
             return False
         if self.timing.clock() < self.answer_due:
             try:
-                if await self.permit() != self.holding:  # such as after this machine was suspended
-                    raise NotHeldError("another extender may have bound pods since the card was chosen")
+                await self._require_same_holding()
             except NotHeldError as error:
                 self._fail_if_certain(error)
                 return False
@@ -105,6 +104,11 @@ class BindingWrite:
         if not in_time:
             self._fail_if_certain(self._failure or "it took too long, and kube-scheduler has given up")
         return in_time
+
+    async def _require_same_holding(self) -> None:
+        """Another extender may have bound pods meanwhile, such as while this machine was suspended."""
+        if await self.permit() != self.holding:
+            raise NotHeldError("another extender may have bound pods since the card was chosen")
 
     def _request(self) -> ApiRequest:
         return ApiRequest(

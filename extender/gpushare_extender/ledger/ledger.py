@@ -332,7 +332,7 @@ class Ledger:
         return self.index.answers(nodes, request)
 
     def unfit_reason(self, node: str, request: Request) -> UnfitReason:
-        """Returns why ``request`` does not fit ``node``; to be asked only where it does not."""
+        """To be asked only where ``request`` does not fit ``node``."""
         return node_unfit_reason(self._nodes.get(node), self._rooms.get(node), request)
 
     # Upkeep

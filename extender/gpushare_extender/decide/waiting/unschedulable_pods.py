@@ -42,8 +42,7 @@ class UnschedulablePods:
         self._would_fit.discard(uid)
 
     def has_room(self, name: str, amount: int) -> bool:
-        """``amount`` of the resource ``name`` fits a node, more than before. Returns whether a pod waits for
-        it."""
+        """More than before, ``amount`` of ``name``, fits a node. Returns whether a pod waits for that."""
         for shape, uids in self._uids.items():
             if any(asked == name and total <= amount for asked, total in shape):
                 self._would_fit.update(uids)
