@@ -1,1 +1,3 @@
 """extender"""
+
+PROGRAM = "gpushare-extender"

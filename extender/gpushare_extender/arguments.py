@@ -13,11 +13,12 @@ from gpushare_core.api.names import EXTENDER_PORT, HOST_ADDRESS_VARIABLE, NAMESP
 from gpushare_core.kube.credentials import own_namespace
 from gpushare_core.process.arguments import Parser
 from gpushare_core.process.version import VERSION
+from gpushare_extender import PROGRAM
 from gpushare_extender.transport.endpoints import Address
 from gpushare_extender.transport.tls import TlsFiles
 from gpushare_extender.verbs.server import MAX_REQUEST
 
-LOG_FILE = "gpushare-extender.log"
+LOG_FILE = f"{PROGRAM}.log"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +34,8 @@ class Options:
     health: Address | None = None
     """Where the kubelet's probes and Prometheus ask by plain HTTP."""
     metrics: Address | None = None
-    """Where Prometheus reads the metrics by TLS and with a token; needs ``tls``."""
+    """Where Prometheus reads the metrics by TLS and with a token; needs ``tls``. The health port's number on
+    the host's address: no further port of the host is taken."""
     tls: TlsFiles | None = None
     max_request: int = MAX_REQUEST
     """Bytes."""
@@ -42,7 +44,7 @@ class Options:
 
 
 def parse(arguments: Sequence[str] | None, *, description: str | None) -> argparse.Namespace:
-    parser = Parser(prog="gpushare-extender", description=description)
+    parser = Parser(prog=PROGRAM, description=description)
     parser.add_argument(
         "--listen",
         type=_address,
@@ -103,25 +105,18 @@ def options_of(parsed: argparse.Namespace) -> Options:
         if parsed.tls_cert
         else None
     )
+    host, health = os.environ.get(HOST_ADDRESS_VARIABLE, ""), parsed.health_listen
     listen, *also = parsed.listen or [Address("127.0.0.1", EXTENDER_PORT)]
     return Options(
         listen=listen,
         also=tuple(also),
         namespace=parsed.namespace or own_namespace(),
-        health=parsed.health_listen,
-        metrics=_metrics_address(parsed.health_listen, os.environ.get(HOST_ADDRESS_VARIABLE, ""))
-        if files
-        else None,
+        health=health,
+        metrics=Address(host, health.port) if files and health and host else None,
         tls=files,
         max_request=parsed.largest_request_mib * 2**20,
         log_level=parsed.log_level,
     )
-
-
-def _metrics_address(health: Address | None, host: str) -> Address | None:
-    """Returns the address for /metrics by TLS, which whoever the API server allows to GET /metrics may read.
-    It has the number of the health port, but on the host's address, so that no further host port is taken."""
-    return Address(host, health.port) if health and host else None
 
 
 def _address(text: str) -> Address:

@@ -13,6 +13,7 @@ from prometheus_client import CollectorRegistry
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.lease_holder import NotHeldError
 from gpushare_core.process.metrics import new_registry
+from gpushare_extender import PROGRAM
 from gpushare_extender.arguments import Options
 from gpushare_extender.audit.difference_report import DifferenceReport
 from gpushare_extender.audit.ledger_audit import ChangedNodes, LastingDifferences, LedgerAudit, in_order
@@ -61,8 +62,6 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class LedgerChanges(LedgerListener):
-    """Passes on what the ledger tells."""
-
     activation: PodActivation
     nodes: ChangedNodes
 
@@ -81,8 +80,6 @@ class LedgerChanges(LedgerListener):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extender:
-    """The parts of one extender."""
-
     api: ExtenderApi
     lease: BindLease
     pauses: NodePauses
@@ -106,7 +103,7 @@ class Extender:
         pauses = NodePauses(client, ledger, timing)
         watches = _watches(client, ledger, pauses, LogLevels(options.log_level))
         calls = SchedulerCallReport(*identified, timing.now, timing.clock)
-        registry = new_registry("gpushare-extender")
+        registry = new_registry(PROGRAM)
         metrics = ExtenderMetrics(registry)
         lease = BindLease(*identified, partial(_read_again, watches), lambda: binder.may_be_binding())
         bound = partial(_note_bound, attempts, pauses)

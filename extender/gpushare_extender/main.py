@@ -1,6 +1,5 @@
 """gpushare-extender: the extender that kube-scheduler asks which nodes and cards take a pod."""
 
-import argparse
 import asyncio
 import contextlib
 import logging
@@ -18,18 +17,18 @@ from gpushare_core.process.log_file import log_file
 from gpushare_core.process.malloc import limit_malloc_arenas
 from gpushare_core.process.metrics import PATH
 from gpushare_core.process.version import VERSION
+from gpushare_extender import PROGRAM
 from gpushare_extender.arguments import LOG_FILE, Options, options_of, parse
 from gpushare_extender.bind.binder import PARALLEL_BINDS
 from gpushare_extender.extender import DRAIN_SECONDS, Extender
 from gpushare_extender.transport.endpoints import Endpoint, HealthPortEndpoint, serving
-from gpushare_extender.transport.listener import Http2Service, ListenerLimits
+from gpushare_extender.transport.http2 import Http2Service
+from gpushare_extender.transport.listener import ListenerLimits
 from gpushare_extender.transport.tls_buffers import use_small_tls_buffers
 from gpushare_extender.verbs.health import HealthApi
 from gpushare_extender.verbs.metrics_access import MetricsAccess, reviewer
 from gpushare_extender.verbs.metrics_port import metrics_endpoint, serving_metrics
 from gpushare_extender.verbs.server import ExtenderApi, application, handler
-
-FIELD_MANAGER = "gpushare-extender"
 
 _log = logging.getLogger("gpushare_extender")
 
@@ -41,17 +40,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     configure_logging(parsed.log_level)
     use_small_tls_buffers()
     with log_file(parsed.log_folder / LOG_FILE) if parsed.log_folder else contextlib.nullcontext():
-        log_start("gpushare-extender", VERSION)
-        return _run(parsed)
-
-
-def _run(parsed: argparse.Namespace) -> int:
-    try:
-        credentials = find_credentials(parsed.kubeconfig)
-        return asyncio.run(serve(credentials, options_of(parsed)))
-    except (NoCredentialsError, CannotServeError) as error:
-        _log.error("%s", error)
-        return 1
+        log_start(PROGRAM, VERSION)
+        try:
+            credentials = find_credentials(parsed.kubeconfig)
+            return asyncio.run(serve(credentials, options_of(parsed)))
+        except (NoCredentialsError, CannotServeError) as error:
+            _log.error("%s", error)
+            return 1
 
 
 async def serve(
@@ -82,7 +77,7 @@ async def serve(
 
 def kube_client(credentials: Credentials) -> KubeClient:
     """Has a connection for every bind, and more for all else, so that the Lease never waits for one."""
-    return KubeClient(credentials, connections=PARALLEL_BINDS + 16, field_manager=FIELD_MANAGER)
+    return KubeClient(credentials, connections=PARALLEL_BINDS + 16, field_manager=PROGRAM)
 
 
 def _serving(api: ExtenderApi, options: Options) -> contextlib.AbstractAsyncContextManager[None]:

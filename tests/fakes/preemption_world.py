@@ -90,7 +90,7 @@ class World:
 
     @property
     def held(self) -> list[tuple[str, tuple[tuple[str, int], ...]]]:
-        return [(hold.uid, (*hold.holder.shares.items(),)) for hold in self.ledger.holds]
+        return [(hold.uid, (*hold.holder.shares.items(),)) for hold in self.ledger.holds.values()]
 
 
 class PacedClock(FakeClock):

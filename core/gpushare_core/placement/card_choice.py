@@ -99,11 +99,11 @@ def choice_reason(
     """Returns why those ``chosen`` (UUIDs) of ``cards`` get ``units`` each."""
     fitting = [card for card in cards if card.fits(units)]
     taken = [card for card in fitting if card.uuid in chosen]
-    others = [card for card in fitting if card.uuid not in chosen]
-    if not others:
+    if len(taken) == len(fitting):
         return ChoiceReason.ONLY
-    alike = [card for card in others if card.lockable in {card.lockable for card in taken}]
-    if not alike:
+    lockable = {card.lockable for card in taken}
+    alike = [card for card in fitting if card.lockable in lockable]
+    if len(alike) == len(taken):
         return ChoiceReason.IN_USE
-    is_tie = len({card.free for card in (*taken, *alike)}) == 1
+    is_tie = len({card.free for card in alike}) == 1
     return ChoiceReason.FIRST if is_tie else REASONS[strategy]

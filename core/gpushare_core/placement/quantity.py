@@ -150,16 +150,7 @@ _known_sum = lru_cache(maxsize=256)(_sum)
 
 def _format_amount(total: Fraction, family: dict[str, Fraction]) -> str:
     """As the API server writes it."""
-    if text := _largest_suffix(total, family):
-        return text
-    if total.denominator == 1:
-        return str(total.numerator)
-    return f"{total // _DECIMAL['n']}n"
-
-
-def _largest_suffix(amount: Fraction, family: dict[str, Fraction]) -> str:
-    """Returns an empty text when no suffix leaves a whole number."""
     for suffix in reversed(family):
-        if amount and (amount / family[suffix]).denominator == 1:
-            return f"{amount // family[suffix]}{suffix}"
-    return ""
+        if total and (total / family[suffix]).denominator == 1:
+            return f"{total // family[suffix]}{suffix}"
+    return str(total.numerator) if total.denominator == 1 else f"{total // _DECIMAL['n']}n"

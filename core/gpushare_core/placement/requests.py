@@ -72,13 +72,11 @@ class PodRequest:
     """Of the pod: holds for pods of a lower priority do not count for it."""
 
     def of(self, names: Collection[str]) -> "PodRequest":
-        """Returns the request for the extended resources ``names`` alone."""
         asked = tuple(resource for resource in self.resources if resource.name in names)
         return self if len(asked) == len(self.resources) else replace(self, resources=asked)
 
     @property
     def parts(self) -> "tuple[PodRequest, ...]":
-        """One request for each resource."""
         if len(self.resources) == 1:
             return (self,)
         return tuple(replace(self, resources=(resource,)) for resource in self.resources)

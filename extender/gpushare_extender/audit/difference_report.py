@@ -50,11 +50,9 @@ class DifferenceReport:
     """Held during a write, so that a withdrawal comes last."""
 
     def changed(self) -> None:
-        """There are other differences than before."""
         self._due.set()
 
     async def run(self) -> None:
-        """Never returns."""
         while True:
             await self._write_at_last()
             await self.sleep(APART_SECONDS)
@@ -83,7 +81,6 @@ class DifferenceReport:
                 task.cancel()
 
     async def _write_at_last(self) -> None:
-        """Writes the present differences, until the API server accepts them."""
         backoff = Backoff(most=MAX_RETRY, sleep=self.sleep)
         while True:
             self._due.clear()
@@ -92,7 +89,8 @@ class DifferenceReport:
                 return
             try:
                 async with self._writing:
-                    await self._write(self._text(found) if found else None)
+                    report = make_report(found, by=self.identity, at=self.now())
+                    await self._write(encode_report(report) if found else None)
             except (ApiError, UnreachableError) as error:
                 _log.warning("cannot publish differences: %s", error)
                 if not found and isinstance(error, ApiError) and error.is_forbidden:
@@ -101,9 +99,6 @@ class DifferenceReport:
                 await backoff.wait(asked_to_wait(error))
             else:
                 return
-
-    def _text(self, found: Iterable[Difference]) -> str:
-        return encode_report(make_report(found, by=self.identity, at=self.now()))
 
     async def _write(self, text: str | None) -> None:
         """Sets the annotation, or removes it (None), and removes old annotations of other extenders."""

@@ -33,7 +33,6 @@ LastingDifferences = dict[str, Sequence[Difference]]
 
 
 def in_order(found: Mapping[str, Sequence[Difference]]) -> Iterator[Difference]:
-    """Yields all differences in order of the nodes' names."""
     for node in sorted(found):
         yield from found[node]
 
@@ -93,14 +92,12 @@ class LedgerAudit:
     """Node -> the differences that its last audit has seen."""
 
     async def run(self) -> None:
-        """Never returns."""
         while True:
             await self._until_due()
             self.audit_due()
             await self.sleep(PAUSE_SECONDS)
 
     def audit_due(self) -> None:
-        """Audits some of the nodes that are due."""
         before = dict(self.found)
         for node, is_quiet in self.nodes.take_due(AT_ONCE):
             self._audit(node, is_quiet=is_quiet)

@@ -19,7 +19,7 @@ from gpushare_core.placement.requests import PodRequest
 from gpushare_extender.bind.binding import Binding, allocation_of, share_binding
 from gpushare_extender.bind.binding_write import BindingWrite, BoundBeforeError, NotBoundError
 from gpushare_extender.bind.deadlines import CALL_SECONDS, BindTiming
-from gpushare_extender.decide.pod import KubePod, PodVersion
+from gpushare_extender.decide.pod import KubePod
 from gpushare_extender.decide.remembered_pods import RememberedPods
 from gpushare_extender.decide.waiting.expected_requests import ExpectedRequest, ExpectedRequests, is_same
 from gpushare_extender.ledger.ledger import DoesNotFitError, Ledger
@@ -40,8 +40,6 @@ _log = logging.getLogger(__name__)
 
 
 class BindResult(StrEnum):
-    """How a bind ended."""
-
     BOUND = "Bound"
     REFUSED = "Refused"
     """The pod does not fit any more, or is gone, or the API server refuses."""
@@ -52,8 +50,6 @@ class BindResult(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class BindTask:
-    """A bind under way."""
-
     node: str
     task: "asyncio.Task[str]"
     """Its result is an error message, empty on success."""
@@ -68,14 +64,6 @@ class Expected:
     """By the pod's filter."""
     share_node: ShareNode | None
     """By which the cards were chosen."""
-
-
-@dataclass(frozen=True, slots=True)
-class KnownPod:
-    """What a pod asks for, and the version of it that says so."""
-
-    request: PodRequest
-    version: PodVersion
 
 
 @dataclass(slots=True)
@@ -110,10 +98,7 @@ class Binder:
         self._slots = asyncio.Semaphore(self.parallel)
 
     async def bind(self, pod: PodReference, node: str) -> str:
-        """Binds ``pod`` to ``node``. Returns an error message, empty on success.
-
-        Never raises for what others do.
-        """
+        """Returns an error message, empty when ``node`` has ``pod``. Never raises for what others do."""
         if not (pod.uid and pod.name and pod.namespace and node):
             return "a bind needs PodName, PodNamespace, PodUID and Node"
         bind_task = self._tasks.get(pod.uid) or self._start(pod, node)
@@ -132,7 +117,6 @@ class Binder:
 
     @property
     def under_way(self) -> int:
-        """The number of binds that have not ended."""
         return len(self._tasks)
 
     async def drain(self, seconds: float) -> int:
@@ -219,13 +203,13 @@ class Binder:
             await self._write(Binding(pod, node, {}), holding=holding, answer_due=answer_due).ensure_bound()
             _log.debug("bound without a card", extra={"pod": str(pod), "node": node})
 
-    def _certain(self, expected: ExpectedRequest | None, reserved: Expected | None) -> KnownPod | None:
+    def _certain(self, expected: ExpectedRequest | None, reserved: Expected | None) -> ExpectedRequest | None:
         """Returns what the authenticated kube-scheduler has said that the pod asks for, if units are reserved
         for that, and the same resources are still ours: then the API server need not be asked. Source:
         containers' resources are immutable but for CPU and memory (``ValidatePodUpdate``), and a Binding is
         for one UID and version."""
         is_certain = expected and reserved and expected.names is self.ledger.resources
-        return KnownPod(expected.request, expected.version) if expected and is_certain else None
+        return expected if is_certain else None
 
     def _reserve_expected(self, pod: PodReference, node: str, request: PodRequest | None) -> Expected | None:
         """Reserves what the pod is expected to ask for while the API server is asked: pods that are filtered
@@ -236,7 +220,7 @@ class Binder:
             NotBoundError: not even that fits.
         """
         holds = self.ledger.holds
-        if request is None or self.ledger.holder(pod.uid) or holds.of(pod.uid) or node in holds.nodes():
+        if request is None or self.ledger.holder(pod.uid) or holds.get(pod.uid) or node in holds.nodes():
             return None
         return Expected(self._reserve(pod, node, request), request, self.ledger.share_node(node))
 
@@ -267,7 +251,7 @@ class Binder:
             raise NotBoundError(f"the pod already holds its share of cards on node {holder.node}")
         return holder is not None and not self.ledger.reservations.is_unconfirmed(pod.uid)
 
-    async def _read_request(self, pod: PodReference) -> KnownPod:
+    async def _read_request(self, pod: PodReference) -> ExpectedRequest:
         """Returns what the pod itself requests: a caller that is not authenticated is not believed, and a
         pod's request never changes.
 
@@ -288,7 +272,7 @@ class Binder:
         if not request.resources and not present.asks_for_any(ASKED_RESOURCES):
             resources = " or ".join(self.ledger.resources)
             raise NotBoundError(f"the pod asks for no {resources}: the gpushare extender binds no others")
-        return KnownPod(request, present.version)
+        return ExpectedRequest(request, version=present.version)
 
     async def _read_pod(self, pod: PodReference) -> KubePod:
         """Asks the API server's cache first: nearly always the pod is in it, and etcd is spared a read. Not
@@ -307,7 +291,7 @@ class Binder:
         self,
         pod: PodReference,
         node: str,
-        known: KnownPod,
+        known: ExpectedRequest,
         *,
         reserved: Expected | None,
         holding: int,

@@ -106,8 +106,7 @@ class BindingWrite:
         return in_time
 
     async def _require_same_holding(self) -> None:
-        """Raises ``NotHeldError`` also where another extender may have given the card away meanwhile, as
-        while this machine was suspended."""
+        """Another extender may have bound pods meanwhile, such as while this machine was suspended."""
         if await self.permit() != self.holding:
             raise NotHeldError("another extender may have bound pods since the card was chosen")
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.lease_holder import LeaseHolder, NotHeldError
 from gpushare_core.process.clock import steady_seconds
+from gpushare_extender import PROGRAM
 from gpushare_extender.bind.deadlines import (
     CALL_SECONDS,
     IDLE_SECONDS,
@@ -20,8 +21,6 @@ from gpushare_extender.bind.deadlines import (
     RENEW_SECONDS,
     BindTiming,
 )
-
-LEASE_NAME = "gpushare-extender"
 
 _log = logging.getLogger(__name__)
 
@@ -52,7 +51,7 @@ class BindLease:
         self._lease = LeaseHolder(
             client=self.client,
             namespace=self.namespace,
-            name=LEASE_NAME,
+            name=PROGRAM,
             identity=self.identity,
             program="extender",
             does="answers binds",

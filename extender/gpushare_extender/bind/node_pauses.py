@@ -31,8 +31,6 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class RecentBind:
-    """A pod that was bound a moment ago."""
-
     pod: PodReference
     node: str
     moment: float

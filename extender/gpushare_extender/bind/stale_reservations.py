@@ -16,7 +16,6 @@ from gpushare_extender.bind.deadlines import BindTiming
 from gpushare_extender.decide.pod_state import PodState
 from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.ledger.reservations import BindState, Reservation
-from gpushare_extender.objects.holder import Holder
 
 STALE_SECONDS = 30.0
 """A confirmed reservation is stale so long after its bind ended."""
@@ -43,16 +42,13 @@ class StaleReservations:
 
     def _stale(self) -> list[Reservation]:
         """Returns those that are old enough: a read that begins now is certain."""
-        now = self.timing.clock()
-        confirmed = self.ledger.reservations.in_state(BindState.CONFIRMED)
-        abandoned = self.ledger.reservations.in_state(BindState.ABANDONED)
+        now, reservations = self.timing.clock(), self.ledger.reservations
+        ages = {BindState.CONFIRMED: STALE_SECONDS, BindState.ABANDONED: self.timing.uncertain_for}
         return [
-            *(reservation for reservation in confirmed if now - reservation.since >= STALE_SECONDS),
-            *(
-                reservation
-                for reservation in abandoned
-                if now - reservation.since >= self.timing.uncertain_for
-            ),
+            reservation
+            for state, age in ages.items()
+            for reservation in reservations.in_state(state)
+            if now - reservation.since >= age
         ]
 
     async def _release_if_void(self, reservation: Reservation) -> None:
@@ -61,7 +57,8 @@ class StaleReservations:
         holder = reservation.holder
         is_void = await self._is_void(reservation)
         if is_void and self.ledger.reservations.get(holder.uid) is reservation:
-            _log.info("released a reservation whose pod is gone or not bound", extra=_names(holder))
+            extra = {"pod": str(holder.pod), "node": holder.node}
+            _log.info("released a reservation whose pod is gone or not bound", extra=extra)
             self.ledger.release_later(holder.uid, now=self.timing.clock())
 
     async def _is_void(self, reservation: Reservation) -> bool:
@@ -75,7 +72,3 @@ class StaleReservations:
             return False
         was_never_bound = reservation.state is BindState.ABANDONED and pod.node != holder.node
         return was_never_bound or pod.uid != holder.uid or pod.is_finished
-
-
-def _names(holder: Holder) -> dict[str, str]:
-    return {"pod": str(holder.pod), "node": holder.node}

@@ -43,22 +43,18 @@ class PodActivation:
     _room: asyncio.Event = field(default_factory=asyncio.Event, init=False)
 
     def has_room(self, name: str, amount: int) -> None:
-        """``amount`` of the resource ``name`` fits a node that took less of it before."""
         if self.pods.has_room(name, amount):
             self._room.set()
 
     def card_has_room(self) -> None:
-        """A card has more room than before, on a node that serves several resources."""
         if self.pods.card_has_room():
             self._room.set()
 
     def fits(self, uid: str) -> None:
-        """The pod with this UID would fit now."""
         if self.pods.fits(uid):
             self._room.set()
 
     async def run(self) -> None:
-        """Never returns."""
         while True:
             await self._room.wait()
             self._room.clear()

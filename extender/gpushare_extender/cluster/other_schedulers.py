@@ -30,7 +30,6 @@ class OtherSchedulers:
     pods: PacedPods
 
     async def run(self) -> None:
-        """Never returns."""
         await self.pods.keep_looking(self.look, "which pods other schedulers place")
 
     async def look(self) -> None:

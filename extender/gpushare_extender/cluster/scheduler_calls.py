@@ -46,7 +46,6 @@ class SchedulerCallReport:
             self._due.set()
 
     async def run(self) -> None:
-        """Never returns."""
         while True:
             await self._due.wait()
             self._due.clear()

@@ -38,7 +38,6 @@ class UnservedPods:
     """UID and reason -> when the Event was written."""
 
     async def run(self) -> None:
-        """Never returns."""
         await self.pods.keep_looking(self.look, "which pods wait")
 
     async def look(self) -> None:

@@ -38,8 +38,6 @@ _log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class WatchHealth:
-    """The state of one watch."""
-
     collection: str
     clock: Clock = time.monotonic
     listed: bool = False
@@ -214,10 +212,8 @@ async def watch_share_nodes(
     reported: Callable[[str], None] = lambda _node: None,
     log_levels: LogLevels | None = None,
 ) -> None:
-    """Brings every GPUShareNode into the ledger; never returns.
-
-    ``reported`` is called with the name of every node whose GPUShareNode has changed.
-    """
+    """Brings every GPUShareNode into the ledger; never returns. ``reported`` is called with the name of every
+    node whose GPUShareNode has changed."""
     log_levels = log_levels or LogLevels()
     read = partial(read_known_share_node, ledger)
     async for event in follow(client, SHARE_NODES, read, follower=health.follower()):

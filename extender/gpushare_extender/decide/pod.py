@@ -103,12 +103,8 @@ ANY_VERSION = PodVersion()
 
 
 class PodStatus(msgspec.Struct, rename="camel"):
-    """Source: ``v1.PodStatus``."""
+    """Source: ``v1.PodStatus``. No more of it: a filter is not to fail for what it does not need."""
 
-    phase: str = ""
-    reason: str = ""
-    message: str = ""
-    start_time: str | None = None
     nominated_node_name: str = ""
 
 

@@ -5,8 +5,10 @@ Source: ``pkg/kubelet/lifecycle/predicate.go`` and ``pkg/kubelet/cm/{admission,d
 
 import re
 
+import msgspec
+
 from gpushare_core.dialects.table import RESOURCES
-from gpushare_extender.decide.pod import KubePod, PodMetadata
+from gpushare_extender.decide.pod import KubePod, PodMetadata, PodStatus
 
 FINISHED = ("Succeeded", "Failed")
 UNEXPECTED = "UnexpectedAdmissionError"
@@ -21,10 +23,17 @@ class KnownMetadata(PodMetadata, kw_only=True):
     uid: str
 
 
+class PodOutcome(PodStatus):
+    phase: str = ""
+    reason: str = ""
+    message: str = ""
+
+
 class PodState(KubePod, kw_only=True):
     """A pod as the API server has it."""
 
     metadata: KnownMetadata
+    status: PodOutcome = msgspec.field(default_factory=PodOutcome)
 
     @property
     def uid(self) -> str:

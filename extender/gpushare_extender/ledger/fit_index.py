@@ -55,35 +55,10 @@ def node_unfit_reason(node: NodeLedger | None, room: NodeRoom | None, request: R
     return unfit_reason(request, room)
 
 
-class SharedAnswers:
+class SharedAnswers(dict[Shape, Answer]):
     """The answers of nodes that answer every request alike; it lives as long as there are such nodes."""
 
-    __slots__ = ("__weakref__", "answers")
-
-    def __init__(self) -> None:
-        self.answers: dict[Shape, Answer] = {}
-
-
-class _AnswersByNode:
-    """Of the nodes that somebody has asked about since they changed."""
-
-    def __init__(self) -> None:
-        self._by_fingerprint: WeakValueDictionary[Hashable, SharedAnswers] = WeakValueDictionary()
-        self._by_node: dict[str, SharedAnswers] = {}
-
-    def of(self, name: str, node: NodeLedger) -> SharedAnswers:
-        state = self._by_node.get(name)
-        if state is None:
-            state = self._by_fingerprint.setdefault(node.fingerprint(), SharedAnswers())
-            self._by_node[name] = state
-        return state
-
-    def forget_node(self, name: str) -> None:
-        self._by_node.pop(name, None)
-
-    def forget_shape(self, shape: Shape) -> None:
-        for state in self._by_fingerprint.values():
-            state.answers.pop(shape, None)
+    __slots__ = ("__weakref__",)
 
 
 class FitIndex:
@@ -92,19 +67,21 @@ class FitIndex:
     def __init__(
         self, nodes: Mapping[str, NodeLedger], rooms: Mapping[str, NodeRoom], most: int = MAX_SHAPES
     ) -> None:
-        self._nodes = nodes
-        self._rooms = rooms
+        self.nodes = nodes
+        self.rooms = rooms
         self._most = most
         self._shapes: OrderedDict[Shape, _Answers] = OrderedDict()
         """The one that nobody has asked about for longest comes first."""
-        self._states = _AnswersByNode()
+        self._by_fingerprint: WeakValueDictionary[Hashable, SharedAnswers] = WeakValueDictionary()
+        self._by_node: dict[str, SharedAnswers] = {}
+        """Of the nodes that somebody has asked about since they changed."""
 
     def answers(self, nodes: Iterable[str], request: Request) -> list[Answer]:
         return [*map(self._answers(request).__getitem__, nodes)]
 
     def forget(self, node: str) -> None:
         """The node has changed."""
-        self._states.forget_node(node)
+        self._by_node.pop(node, None)
         for answers in self._shapes.values():
             answers.pop(node, None)
 
@@ -113,15 +90,26 @@ class FitIndex:
         """How many answers are remembered."""
         return sum(map(len, self._shapes.values()))
 
+    def shared_answers(self, name: str, node: NodeLedger) -> SharedAnswers:
+        known = self._by_node.get(name)
+        if known is None:
+            known = self._by_fingerprint.setdefault(node.fingerprint(), SharedAnswers())
+            self._by_node[name] = known
+        return known
+
     def _answers(self, request: Request) -> "_Answers":
         shape = shape_of(request)
         answers = self._shapes.get(shape)
         if answers is None:
-            answers = self._shapes[shape] = _Answers(self._nodes, self._rooms, self._states, _bare(request))
+            answers = self._shapes[shape] = _Answers(self, _bare(request))
             if len(self._shapes) > self._most:
-                self._states.forget_shape(self._shapes.popitem(last=False)[0])
+                self._forget_shape(self._shapes.popitem(last=False)[0])
         self._shapes.move_to_end(shape)
         return answers
+
+    def _forget_shape(self, shape: Shape) -> None:
+        for answers in self._by_fingerprint.values():
+            answers.pop(shape, None)
 
 
 def _bare(request: Request) -> PodRequest:
@@ -132,18 +120,10 @@ def _bare(request: Request) -> PodRequest:
 class _Answers(dict[str, Answer]):
     """The answers to one request, by node; each is found when it is asked for."""
 
-    __slots__ = ("_nodes", "_request", "_rooms", "_shape", "_shared", "_states")
+    __slots__ = ("_index", "_request", "_shape", "_shared")
 
-    def __init__(
-        self,
-        nodes: Mapping[str, NodeLedger],
-        rooms: Mapping[str, NodeRoom],
-        states: _AnswersByNode,
-        request: Request,
-    ) -> None:
-        self._nodes = nodes
-        self._rooms = rooms
-        self._states = states
+    def __init__(self, index: FitIndex, request: Request) -> None:
+        self._index = index
         self._request = request
         self._shape = shape_of(request)
         self._shared: WeakValueDictionary[Hashable, Answer] = WeakValueDictionary()
@@ -151,13 +131,13 @@ class _Answers(dict[str, Answer]):
 
     def __missing__(self, name: str) -> Answer:
         """Remembers nothing of an unknown node: a caller may make up names."""
-        node = self._nodes.get(name)
+        node = self._index.nodes.get(name)
         if node is None or node.share_node is None:
             return UNKNOWN_NODE
-        known = self._states.of(name, node).answers
+        known = self._index.shared_answers(name, node)
         answer = known.get(self._shape)
         if answer is None:
-            answer = known[self._shape] = self._answer(node, self._rooms.get(name))
+            answer = known[self._shape] = self._answer(node, self._index.rooms.get(name))
         self[name] = answer
         return answer
 

@@ -1,7 +1,6 @@
 """Units of cards that are kept free for a pod that is not being bound yet."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from gpushare_core.placement.requests import Request
 from gpushare_extender.objects.holder import Holder
@@ -35,29 +34,14 @@ class Hold:
         return uid != self.uid and priority <= self.priority
 
 
-@dataclass(slots=True)
-class Holds:
-    """All of them; a pod has one at most."""
-
-    _by_uid: dict[str, Hold] = field(default_factory=dict)
-
-    def __iter__(self) -> Iterator[Hold]:
-        return iter([*self._by_uid.values()])
-
-    def put(self, hold: Hold) -> None:
-        self._by_uid[hold.uid] = hold
-
-    def pop(self, uid: str) -> Hold | None:
-        return self._by_uid.pop(uid, None)
-
-    def of(self, uid: str) -> Hold | None:
-        return self._by_uid.get(uid)
+class Holds(dict[str, Hold]):
+    """By the UID of the pod that they are for."""
 
     def nodes(self) -> set[str]:
-        return {hold.node for hold in self._by_uid.values()}
+        return {hold.node for hold in self.values()}
 
     def ignorable_for(self, node: str, *, uid: str, priority: int) -> set[str]:
         """Returns the UIDs of the pods whose holds on ``node`` do not count for the pod ``uid``: its own, and
         those for less important pods."""
-        there = (hold for hold in self._by_uid.values() if hold.node == node)
+        there = (hold for hold in self.values() if hold.node == node)
         return {hold.uid for hold in there if not hold.counts_for(uid, priority)}

@@ -12,21 +12,20 @@ A pod can be gone while the kubelet still has its units. The plugin of its node 
 Where the plugin has not even reported that they were given out, they count for as long as that may take.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from gpushare_core.placement.card_choice import ChoiceReason
 from gpushare_core.placement.requests import Request, ResourceClass
 from gpushare_extender.ledger.cluster_room import ClusterRoom
 from gpushare_extender.ledger.extended_resources import OurResources
 from gpushare_extender.ledger.fit_index import Answer, node_unfit_reason
 from gpushare_extender.ledger.hold import Hold, Holds
 from gpushare_extender.ledger.listener import LedgerListener
-from gpushare_extender.ledger.node_ledger import NodeLedger
+from gpushare_extender.ledger.node_ledger import CardChoice, NodeLedger
 from gpushare_extender.ledger.node_room import NodeRoom
 from gpushare_extender.ledger.reservations import BindReservations, BindState, Reservation
 from gpushare_extender.ledger.unfit_reason import UnfitReason
-from gpushare_extender.ledger.unreleased_pods import UnreleasedPods
+from gpushare_extender.ledger.unreleased_pods import UnreleasedPod, UnreleasedPods
 from gpushare_extender.objects.holder import CardUnits, Holder, PodUpdate, legacy_holder
 from gpushare_extender.objects.legacy_pods import LegacyPods
 from gpushare_extender.objects.pod_reference import PodReference
@@ -110,10 +109,8 @@ class Ledger:
     # Allocations
 
     def set_pod(self, update: PodUpdate) -> None:
-        """A bound pod was seen. Its annotation replaces its reservation.
-
-        Where the annotation is gone, what it said still counts: the pod has its units until it is gone.
-        """
+        """A bound pod was seen. Its annotation replaces its reservation. Where the annotation is gone, what
+        it said still counts: the pod has its units until it is gone."""
         if update.holder is not None:
             self.reservations.pop(update.uid, None)
             self._legacy.drop(update.uid)
@@ -139,7 +136,7 @@ class Ledger:
                 self._with_gone.add(node)
                 self._update_index(node)
         else:
-            self._unreleased.put(uid, nodes, now=now)
+            self._unreleased[uid] = UnreleasedPod(frozenset(nodes), now)
 
     def free_unreleased(self, *, now: float) -> None:
         """Frees what pods had that are gone for so long that their node's plugin would have reported them. A
@@ -180,10 +177,10 @@ class Ledger:
             raise DoesNotFitError("the pod had units until just now, and the kubelet may have them still")
         ignorable = self.holds.ignorable_for(node, uid=pod.uid, priority=priority)
         if earlier := self._abandoned(pod, node, request):
-            holder, reasons = earlier.holder, earlier.reasons
+            holder, choices = earlier.holder, earlier.choices
         else:
-            holder, reasons = self._chosen(pod, node, request, ignorable)
-        self.reservations.put(holder, reasons)
+            holder, choices = self._chosen(pod, node, request, ignorable)
+        self.reservations.put(holder, choices)
         self._put(holder)
         self._end_holds_on(holder, ignorable)
         return holder
@@ -197,9 +194,8 @@ class Ledger:
         is_same = (
             share_node
             and present.node == node
-            and all(resource.name in share_node.resources for resource in request.resources)
-            and present.meanings
-            == {share_node.meaning_of(resource.resource) for resource in request.resources}
+            and all(asked.name in share_node.resources for asked in request.resources)
+            and present.meanings == {share_node.meaning_of(asked.resource) for asked in request.resources}
         )
         if reservation is None or reservation.state is not BindState.ABANDONED or not is_same:
             raise DoesNotFitError(f"the pod already holds units on node {present.node}")
@@ -208,31 +204,33 @@ class Ledger:
     def _end_holds_on(self, holder: Holder, ignorable: Collection[str]) -> None:
         self.end_hold(holder.uid)
         chosen = {card.card for card in holder.cards}
-        for hold in self.holds:
+        for hold in [*self.holds.values()]:
             if hold.uid in ignorable and any(card.card in chosen for card in hold.holder.cards):
                 self.end_hold(hold.uid)
 
     def _chosen(
         self, pod: PodReference, node: str, request: Request, gone: Collection[str]
-    ) -> tuple[Holder, Mapping[str, ChoiceReason]]:
+    ) -> tuple[Holder, Sequence[CardChoice]]:
         node_ledger, share_node = self._nodes.get(node), self.share_node(node)
         chosen = node_ledger.choose_together(request, gone=gone) if node_ledger else []
-        if node_ledger is None or share_node is None or not chosen:
+        if share_node is None or not chosen:
             raise DoesNotFitError(self.unfit_reason(node, request).message)
-        meanings = {card: share_node.meaning_of(asked.resource) for asked, cards in chosen for card in cards}
+        meanings = {
+            card: share_node.meaning_of(choice.asked.resource) for choice in chosen for card in choice.units
+        }
         first = next(iter(meanings.values()))
         holder = Holder(
             uid=pod.uid,
             namespace=pod.namespace,
             name=pod.name,
             node=node,
-            cards=tuple(CardUnits(card, units) for _, cards in chosen for card, units in cards.items()),
+            cards=tuple(CardUnits(*units) for choice in chosen for units in choice.units.items()),
             unit_meaning=first,
             other_meanings=tuple(
                 (card, meaning) for card, meaning in meanings.items() if meaning and meaning != first
             ),
         )
-        return holder, node_ledger.reasons(chosen, gone=gone)
+        return holder, chosen
 
     def release(self, uid: str) -> None:
         """The pod is surely not bound by us. Without effect on what a watch has shown."""
@@ -269,13 +267,13 @@ class Ledger:
         holder, _ = self._chosen(pod, node, request, {*gone, *ignorable})
         hold = Hold(holder=holder, request=request, priority=priority, until=until)
         self._end_holds_on(holder, ignorable)
-        self.holds.put(hold)
+        self.holds[hold.uid] = hold
         self._node_ledger(node).put_hold(hold)
         self._update_index(node)
         return hold
 
     def end_hold(self, uid: str) -> None:
-        if hold := self.holds.pop(uid):
+        if hold := self.holds.pop(uid, None):
             self._nodes[hold.node].remove_hold(uid)
             self._update_index(hold.node)
 
@@ -305,7 +303,6 @@ class Ledger:
         return frozenset(self._unreleased.on(node)).union(node_ledger.reported_gone if node_ledger else ())
 
     def node_names(self) -> list[str]:
-        """Returns the names of the nodes with a GPUShareNode, sorted."""
         return sorted(name for name, node_ledger in self._nodes.items() if node_ledger.share_node)
 
     def room(self, node: str) -> NodeRoom | None:
@@ -322,14 +319,11 @@ class Ledger:
         return biggest
 
     def most(self, name: str) -> int:
-        """Returns the greatest amount of the extended resource ``name`` that fits any node."""
         return self._greatest.most(name)
 
     def fits(self, node: str, request: Request, *, gone: Collection[str] = ()) -> bool:
-        """Returns whether ``node`` takes ``request``, all its resources together.
-
-        ``gone``: UIDs of pods whose units, and whose holds, are taken for free.
-        """
+        """Returns whether ``node`` takes ``request``, all its resources together. ``gone``: UIDs of pods
+        whose units, and whose holds, are taken for free."""
         node_ledger = self._nodes.get(node)
         return node_ledger is not None and bool(node_ledger.choose_together(request, gone=gone))
 
@@ -338,16 +332,15 @@ class Ledger:
         return self.index.answers(nodes, request)
 
     def unfit_reason(self, node: str, request: Request) -> UnfitReason:
-        """Returns why ``request`` does not fit ``node``; to be asked only where it does not."""
+        """To be asked only where ``request`` does not fit ``node``."""
         return node_unfit_reason(self._nodes.get(node), self._rooms.get(node), request)
 
     # Upkeep
 
     def _may_be_missed(self, uid: str, begun: float) -> bool:
         reservation = self.reservations.get(uid)
-        return reservation is not None and (
-            self.reservations.is_unconfirmed(uid) or reservation.since >= begun
-        )
+        is_confirmed = reservation and reservation.state is BindState.CONFIRMED
+        return reservation is not None and (not is_confirmed or reservation.since >= begun)
 
     def _put(self, holder: Holder) -> None:
         """The pod's own hold ends: ``gone`` takes a pod's units and its hold for free together."""
@@ -388,7 +381,8 @@ class Ledger:
         return {holder.node, *self._earlier_nodes.pop(uid, ())} if holder else set()
 
     def _free_unreleased(self, uid: str) -> None:
-        self._remove_from(self._unreleased.pop(uid), uid)
+        if pod := self._unreleased.pop(uid, None):
+            self._remove_from(pod.nodes, uid)
         self._listener.fits(uid)
 
     def _remove_from(self, nodes: Iterable[str], uid: str) -> None:

@@ -1,10 +1,11 @@
 """What fits one node, and which of its cards a request gets. Pure."""
 
-from collections.abc import Collection, Hashable, Iterator, Mapping
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from typing import NamedTuple
 
-from gpushare_core.placement.card_choice import Card, ChoiceReason
+from gpushare_core.placement.card_choice import Card, ChoiceReason, Strategy
 from gpushare_core.placement.modes.sharing_mode import Room, SharingMode
 from gpushare_core.placement.modes.table import mode_serving
 from gpushare_core.placement.node_ranking import Candidate
@@ -15,8 +16,20 @@ from gpushare_extender.objects.share_node import ShareNode, ShareNodeCard
 
 FreeOf = tuple[ResourceClass, str]
 """A class and the UUID of a card."""
-Chosen = list[tuple[ResourceRequest, Mapping[str, int]]]
-"""What each resource of a request gets: card UUID -> units."""
+
+
+class CardChoice(NamedTuple):
+    """What one resource of a request gets, and the cards that it was chosen from."""
+
+    asked: ResourceRequest
+    units: Mapping[str, int]
+    """Card UUID -> units."""
+    cards: Sequence[Card]
+    strategy: Strategy
+
+    @property
+    def reason(self) -> ChoiceReason:
+        return mode_serving(self.asked.resource).reason(self.cards, self.units, self.strategy)
 
 
 def amounts(card: ShareNodeCard, resource: ResourceClass, use: CardUse | None) -> tuple[int, int]:
@@ -60,9 +73,7 @@ class NodeLedger(NodeSums):
         """Returns None for a node that takes no pods of ours."""
         if self.open_share_node is None:
             return None
-        offered = (
-            (name, mode_serving(resource)) for name, resource in self.open_share_node.resources.items()
-        )
+        offered = ((name, mode_serving(served)) for name, served in self.open_share_node.resources.items())
         return shared_room(tuple(ResourceRoom(name, mode, self._room(mode)) for name, mode in offered))
 
     def _room(self, mode: SharingMode) -> Room:
@@ -103,7 +114,6 @@ class NodeLedger(NodeSums):
         )
 
     def amounts_of(self, card: ShareNodeCard, resource: ResourceClass) -> tuple[int, int]:
-        """Returns ``amounts`` of a card as it is used now."""
         return amounts(card, resource, self._uses.get(card.uuid))
 
     def free(self) -> dict[FreeOf, int]:
@@ -173,49 +183,38 @@ class NodeLedger(NodeSums):
 
         ``gone``: UIDs of pods whose units, and whose holds, are taken for free.
         """
+        choice = self._choice(request, without=without, gone=gone)
+        return choice.units if choice else {}
+
+    def _choice(
+        self, request: ResourceRequest, *, without: Collection[str], gone: Collection[str]
+    ) -> CardChoice | None:
         share_node = self.open_share_node
         if share_node is None or request.name not in share_node.resources:
-            return {}
-        cards = self._open_to(request, without=without, gone=gone)
-        return mode_serving(request.resource).choose(cards, request.total, share_node.strategy)
-
-    def _open_to(
-        self, request: ResourceRequest, *, without: Collection[str], gone: Collection[str]
-    ) -> list[Card]:
+            return None
         seen = self._cards_after(request.resource, gone) if gone else self._seen_as(request.resource)
-        return [card for card in seen if card.uuid not in without]
+        cards = [card for card in seen if card.uuid not in without]
+        units = mode_serving(request.resource).choose(cards, request.total, share_node.strategy)
+        return CardChoice(request, units, cards, share_node.strategy) if units else None
 
-    def choose_together(self, request: Request, *, gone: Collection[str] = ()) -> Chosen:
+    def choose_together(self, request: Request, *, gone: Collection[str] = ()) -> list[CardChoice]:
         """Returns what each resource of ``request`` would get; empty when they do not fit together.
 
         ``gone``: as in ``choose``. No card serves two classes. Memory chooses first: not every card is large
         enough for it.
         """
-        chosen: Chosen = []
+        chosen: list[CardChoice] = []
         for asked in sorted(request.resources, key=lambda asked: asked.resource is not ResourceClass.MEMORY):
-            taken = {card for _, shares in chosen for card in shares}
-            cards = self.choose(asked, without=taken, gone=gone)
-            if not cards:
+            taken = {card for choice in chosen for card in choice.units}
+            choice = self._choice(asked, without=taken, gone=gone)
+            if choice is None:
                 return []
-            chosen.append((asked, cards))
+            chosen.append(choice)
         return chosen
 
-    def reasons(self, chosen: Chosen, *, gone: Collection[str]) -> dict[str, ChoiceReason]:
-        """Returns card UUID -> why ``choose_together`` has chosen this one, before anything else changes."""
-        reasons: dict[str, ChoiceReason] = {}
-        if self.share_node is not None:
-            for asked, shares in chosen:
-                cards = self._open_to(asked, without=reasons, gone=gone)
-                mode = mode_serving(asked.resource)
-                reason = mode.reason(cards, shares, self.share_node.strategy)
-                reasons |= dict.fromkeys(shares, reason)
-        return reasons
-
     def candidate(self, request: Request) -> Candidate | None:
-        """Returns what ranking needs to know, or None when ``request`` does not fit, all of it together.
-
-        Of several resources the first one ranks.
-        """
+        """Returns what ranking needs to know, or None when ``request`` does not fit, all of it together. Of
+        several resources the first one ranks."""
         share_node = self.open_share_node
         if share_node is None or (len(request.resources) > 1 and not self.choose_together(request)):
             return None

@@ -26,8 +26,6 @@ hangs, as in its driver: nobody knows when it ends."""
 
 
 class CardUse(NamedTuple):
-    """What is in use of one card."""
-
     lock: ResourceClass | None
     """The class that the card serves alone; None where two classes use it by mistake: it serves nobody else
     then."""
@@ -42,8 +40,6 @@ def card_use(lock: ResourceClass | None, units: int) -> CardUse:
 
 
 class Share(NamedTuple):
-    """What one pod has of one card."""
-
     namespace: str
     name: str
     uid: str

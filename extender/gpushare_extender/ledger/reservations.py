@@ -1,10 +1,11 @@
 """Units that are kept for pods whose binds no watch has shown yet."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 
 from gpushare_core.placement.card_choice import ChoiceReason
+from gpushare_extender.ledger.node_ledger import CardChoice
 from gpushare_extender.objects.holder import Holder
 
 
@@ -25,16 +26,20 @@ class Reservation:
     state: BindState
     since: float = 0.0
     """When it was confirmed or abandoned."""
-    reasons: Mapping[str, ChoiceReason] = field(default_factory=dict)
-    """Card UUID -> why the pod got this card."""
+    choices: Sequence[CardChoice] = ()
+
+    @property
+    def reasons(self) -> Mapping[str, ChoiceReason]:
+        """Card UUID -> why the pod got this card."""
+        return {card: choice.reason for choice in self.choices for card in choice.units}
 
 
 class BindReservations(dict[str, Reservation]):
     """By pod UID. Without a pod whose allocation a watch has shown."""
 
-    def put(self, holder: Holder, reasons: Mapping[str, ChoiceReason]) -> None:
+    def put(self, holder: Holder, choices: Sequence[CardChoice]) -> None:
         """A bind is under way for what ``holder`` has."""
-        self[holder.uid] = Reservation(holder, BindState.UNDER_WAY, reasons=reasons)
+        self[holder.uid] = Reservation(holder, BindState.UNDER_WAY, choices=choices)
 
     def confirm(self, uid: str, *, now: float) -> None:
         """The pod is bound. Without effect on a pod that has none: a watch has shown its allocation since."""

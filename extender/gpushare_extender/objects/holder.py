@@ -17,8 +17,6 @@ from gpushare_extender.objects.share_node import unit_meaning
 
 
 class CardUnits(msgspec.Struct, frozen=True, gc=False):
-    """Units of one card."""
-
     card: str
     """UUID."""
     units: int

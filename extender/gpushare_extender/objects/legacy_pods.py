@@ -47,8 +47,6 @@ def read_claims(annotations: Mapping[str, str]) -> tuple[dict[str, LegacyAllocat
 
 @dataclass(frozen=True, slots=True)
 class LegacyShares:
-    """What a pod of a replaced system has on a node."""
-
     cards: Mapping[str, int]
     """Card UUID -> units."""
     unit_meaning: Meaning
@@ -97,7 +95,6 @@ class LegacyPods:
                 del self._by_node[node]
 
     def keep_only(self, uids: Collection[str]) -> None:
-        """Drops the others."""
         for uid in [uid for uid in self._nodes if uid not in uids]:
             self.drop(uid)
 

@@ -2,6 +2,9 @@
 
 from dataclasses import dataclass
 
+from gpushare_core.api.events import pod_object
+from gpushare_core.text.json_object import Json
+
 
 @dataclass(frozen=True, slots=True)
 class PodReference:
@@ -14,3 +17,7 @@ class PodReference:
     def __str__(self) -> str:
         """As logs and messages show a pod."""
         return f"{self.namespace}/{self.name}"
+
+    def to_json(self) -> Json:
+        """Returns the pod as an Event refers to it."""
+        return pod_object(namespace=self.namespace, name=self.name, uid=self.uid)

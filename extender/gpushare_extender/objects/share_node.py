@@ -41,9 +41,7 @@ MAX_MESSAGE = 1024
 """Bytes of a condition's message in a reason, which kube-scheduler writes into every pod that waits."""
 
 SERVED: dict[tuple[str, str], Mapping[str, ResourceClass]] = {
-    (dialect.name, mode.name): {
-        dialect.resource_name(served.resource): served.resource for served in mode.served
-    }
+    (dialect.name, mode.name): {dialect.resource_name(way.resource): way.resource for way in mode.served}
     for dialect in DIALECTS.values()
     for mode in NODE_MODES.values()
 }

@@ -11,8 +11,6 @@ from gpushare_extender.objects.pod_reference import PodReference
 
 
 class EvictionOutcome(Enum):
-    """What became of a pod that was to be evicted."""
-
     EVICTED = "evicted"
     GONE = "gone already"
     REFUSED = "refused"

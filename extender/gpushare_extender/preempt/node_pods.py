@@ -35,6 +35,5 @@ class NodePodReader:
         return (await self.client.read(request, shape=PodList)).pods()
 
     async def budgets(self) -> Sequence[Budget]:
-        """Returns the PodDisruptionBudgets of all namespaces."""
         request = ApiRequest(path=DISRUPTION_BUDGETS, params=FROM_CACHE, timeout=self.timeout)
         return (await self.client.read(request, shape=BudgetList)).items

@@ -62,8 +62,6 @@ _log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class _HeldPod:
-    """A pod that something is held for."""
-
     looked_at: float = 0.0
     free_since: float | None = None
     """Since when its units are free; None while they are not."""
@@ -97,7 +95,6 @@ class Preemptions:
     """By UID, of the pods that something is held for."""
 
     async def run(self) -> None:
-        """Never returns."""
         while True:
             await self.timing.sleep(LOOK_SECONDS)
             await self._end_holds()
@@ -111,10 +108,8 @@ class Preemptions:
 
     def _next(self) -> Preemptor | None:
         due = self.preemptors.due(now=self.timing.clock())
-        return next((pod for pod in due if pod.is_interrupted or not self._is_held_for(pod)), None)
-
-    def _is_held_for(self, preemptor: Preemptor) -> bool:
-        return self.ledger.holds.of(preemptor.pod.uid) is not None
+        holds = self.ledger.holds
+        return next((found for found in due if found.is_interrupted or found.pod.uid not in holds), None)
 
     async def _look_at(self, preemptor: Preemptor) -> None:
         """The next look follows in time, whatever comes of this one."""
@@ -159,9 +154,6 @@ class Preemptions:
 
     # Looking
 
-    def _fits_somewhere(self, preemptor: Preemptor) -> bool:
-        return self._fits_offered(preemptor) or self._may_fit_others(preemptor)
-
     def _fits_offered(self, preemptor: Preemptor) -> bool:
         return bool(passing_nodes(self.ledger, preemptor.nodes, preemptor.request))
 
@@ -180,7 +172,6 @@ class Preemptions:
     def _evictions(
         self, preemptor: Preemptor, pods: Mapping[str, Sequence[BoundPod]], budgets: Sequence[Budget]
     ) -> list[Eviction]:
-        """Returns what to evict on each node of ``pods`` on which that helps."""
         found = (self._find(preemptor, name, there, budgets) for name, there in pods.items())
         return [eviction for eviction in found if eviction]
 
@@ -308,7 +299,7 @@ class Preemptions:
                 break
         preemptor.is_interrupted = False
         if eviction and evicted:
-            hold = self.ledger.holds.of(preemptor.pod.uid)
+            hold = self.ledger.holds.get(preemptor.pod.uid)
             cards = [card.card for card in hold.holder.cards] if hold else []
             await self._tell(preempting(preemptor.pod, evicted, node=node, cards=cards))
 
@@ -318,7 +309,8 @@ class Preemptions:
         eviction = self._find(preemptor, node, pods, budgets)
         useless = eviction is None or not _is_worth_holding(eviction, preemptor)
         is_bound = self.ledger.holder(preemptor.pod.uid) is not None
-        if eviction is None or useless or is_bound or self._fits_somewhere(preemptor):
+        fits_somewhere = self._fits_offered(preemptor) or self._may_fit_others(preemptor)
+        if eviction is None or useless or is_bound or fits_somewhere:
             self.ledger.end_hold(preemptor.pod.uid)
             return None
         self._hold(preemptor, eviction)
@@ -329,7 +321,7 @@ class Preemptions:
         once the pod has its units, or a more important pod has the card."""
         for victim in eviction.victims:
             await self.permit()
-            if self.ledger.holds.of(preemptor.pod.uid) is None:
+            if self.ledger.holds.get(preemptor.pod.uid) is None:
                 return True
             self.rate.sent(now=self.timing.clock(), preemptor=preemptor)
             try:
@@ -359,21 +351,18 @@ class Preemptions:
 
     async def _end_holds(self) -> None:
         """Ends holds whose time is over, and holds for pods that are gone or bound."""
-        for hold in self.ledger.holds:
+        for hold in [*self.ledger.holds.values()]:
             now = self.timing.clock()
             if self._is_over(hold, now=now):
-                _log.info(
-                    "units are no longer held for the pod",
-                    extra={"pod": str(hold.holder.pod), "node": hold.node},
-                )
+                extra = {"pod": str(hold.holder.pod), "node": hold.node}
+                _log.info("units are no longer held for the pod", extra=extra)
                 self.ledger.end_hold(hold.uid)
             elif now - self._held_pod(hold).looked_at >= ALIVE_SECONDS:
                 self._held_pod(hold).looked_at = now
                 if not await self._is_waiting(hold.holder.pod):
                     self.ledger.end_hold(hold.uid)
                     self.preemptors.settled(hold.uid)
-        held = {hold.uid for hold in self.ledger.holds}
-        self._held_pods = {uid: pod for uid, pod in self._held_pods.items() if uid in held}
+        self._held_pods = {uid: pod for uid, pod in self._held_pods.items() if uid in self.ledger.holds}
 
     def _held_pod(self, hold: Hold) -> _HeldPod:
         return self._held_pods.setdefault(hold.uid, _HeldPod())
@@ -411,9 +400,8 @@ class Preemptions:
     async def _read(self, pod: PodReference) -> KubePod | None:
         """Returns None when there is no such pod any more."""
         try:
-            present = await self.client.read(
-                ApiRequest(path=pod_path(pod.namespace, pod.name)), shape=KubePod
-            )
+            request = ApiRequest(path=pod_path(pod.namespace, pod.name))
+            present = await self.client.read(request, shape=KubePod)
         except ApiError as error:
             if error.is_not_found:
                 return None

@@ -46,7 +46,7 @@ class SchedulerVictims:
         request = pod.request(self.ledger.resources)
         if not request.resources:
             return dict(proposals)
-        if self.ledger.holds.of(pod.metadata.uid):
+        if self.ledger.holds.get(pod.metadata.uid):
             if await self._is_on_its_way(pod, request):
                 return {}
             self.ledger.end_hold(pod.metadata.uid)
@@ -61,7 +61,7 @@ class SchedulerVictims:
     async def _is_on_its_way(self, pod: KubePod, request: PodRequest) -> bool:
         """Returns whether the units held for the pod become free without another eviction: kube-scheduler may
         have failed to evict its victims."""
-        hold = self.ledger.holds.of(pod.metadata.uid)
+        hold = self.ledger.holds.get(pod.metadata.uid)
         if hold is None or self.preemptors.is_evicting(hold.uid):
             return hold is not None
         try:
@@ -93,12 +93,13 @@ class SchedulerVictims:
 
     def _most_promising(self, proposals: Mapping[str, Proposal], request: PodRequest) -> list[str]:
         """Returns the nodes that could take the pod if others went, the fewest victims first."""
-        possible = [name for name in proposals if self._is_possible(name, request)]
+        possible = [
+            name
+            for name in proposals
+            if self.ledger.room(name) is not None and self.ledger.unfit_reason(name, request).resolvable
+        ]
         greatest = self.ledger.greatest[request.resources[0].name]
         return sorted(possible, key=lambda name: (len(proposals[name].victims), -greatest.get(name, 0)))
-
-    def _is_possible(self, node: str, request: PodRequest) -> bool:
-        return self.ledger.room(node) is not None and self.ledger.unfit_reason(node, request).resolvable
 
     async def _of_node(
         self, name: str, pod: KubePod, request: PodRequest, proposal: Proposal, budgets: Sequence[Budget]
@@ -106,12 +107,8 @@ class SchedulerVictims:
         try:
             pods = await self.reader.pods(name)
         except (ApiError, UnreachableError) as error:
-            _log.warning(
-                "cannot read the pods of the node, so none is evicted for %s: %s",
-                pod.reference,
-                error,
-                extra={"node": name},
-            )
+            message = "cannot read the pods of the node, so none is evicted for %s: %s"
+            _log.warning(message, pod.reference, error, extra={"node": name})
             return None
         node, share_node = self.ledger.node(name), self.ledger.share_node(name)
         if node is None or share_node is None:

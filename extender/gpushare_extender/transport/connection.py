@@ -25,7 +25,7 @@ READ_SECONDS = 10.0
 @dataclass(frozen=True, slots=True)
 class Timeouts:
     """Seconds. ``read``: from a request's first byte to its last. ``idle``: until the next request begins,
-    including the time to write the previous response."""
+    including the time to write the previous response; that is also the time for an HTTP/2 response alone."""
 
     read: float = READ_SECONDS
     idle: float = KEEP_ALIVE

@@ -11,7 +11,8 @@ from aiohttp import web
 
 from gpushare_core.health_server import CannotServeError, HealthServer, Page
 from gpushare_core.process.version import VERSION
-from gpushare_extender.transport.listener import Http2Service, ListenerLimits, ListeningPort, open_port
+from gpushare_extender.transport.http2 import Http2Service
+from gpushare_extender.transport.listener import ListenerLimits, ListeningPort, open_port
 from gpushare_extender.transport.tls import ServerTls
 
 RETRY_SECONDS = 2.0

@@ -25,7 +25,7 @@ from jh2.events import (
 )
 from jh2.exceptions import ProtocolError
 
-from gpushare_extender.transport.connection import is_encrypted, port_of
+from gpushare_extender.transport.connection import Timeouts, is_encrypted, port_of
 from gpushare_extender.transport.http2_frames import MAX_STREAMS, ServerFrames, going_away
 from gpushare_extender.transport.messages import Handler, Request, Response, error_response
 from gpushare_extender.transport.partial_requests import PartialRequestBudget
@@ -59,13 +59,11 @@ class MultiplexedConnection(Protocol):
         """Closes it at once."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StreamLimits:
-    """``read``: seconds from a request's first byte to its last. ``write``: seconds in which the client has
-    to read a response. ``max_request``: bytes."""
+@dataclass(frozen=True, slots=True)
+class Http2Service:
+    """``max_request`` is in bytes."""
 
-    read: float
-    write: float
+    handler: Handler
     max_request: int
 
 
@@ -96,20 +94,20 @@ class _Stream:
 
 
 class Http2Requests(asyncio.Protocol):
-    """Has ``handler`` respond to every request of one connection."""
+    """Has the handler of ``service`` respond to every request of one connection."""
 
     def __init__(
         self,
-        handler: Handler,
+        service: Http2Service,
         connection: MultiplexedConnection,
-        limits: StreamLimits,
+        timeouts: Timeouts,
         budget: PartialRequestBudget | None = None,
     ) -> None:
         """``budget`` is shared by all connections; None makes one for this connection alone."""
-        self._handler = handler
+        self._service = service
         self._connection = connection
-        self._limits = limits
-        self._budget = budget or PartialRequestBudget.for_requests(limits.max_request, _log)
+        self._timeouts = timeouts
+        self._budget = budget or PartialRequestBudget.for_requests(service.max_request, _log)
         self._http2 = ServerFrames()
         self._transport: asyncio.Transport | None = None
         self._port, self._client_authenticated = 0, False
@@ -217,10 +215,10 @@ class Http2Requests(asyncio.Protocol):
         """``window``: bytes to acknowledge, so that the client may send as many again."""
         self._http2.acknowledge_received_data(window, number)
         stream = self._streams.get(number)
-        if stream is None or stream.length > self._limits.max_request:
+        if stream is None or stream.length > self._service.max_request:
             return
         stream.length += len(data)
-        if stream.length <= self._limits.max_request:
+        if stream.length <= self._service.max_request:
             stream.parts.append(data)
             self._budget.reserve(self, number, stream.size)
         else:
@@ -230,7 +228,7 @@ class Http2Requests(asyncio.Protocol):
         """Responds at once; the rest of the request is ignored."""
         stream.parts.clear()
         self._end_reading(number, stream)
-        message = f"more than {self._limits.max_request} bytes: is nodeCacheCapable set for this extender?"
+        message = f"more than {self._service.max_request} bytes: is nodeCacheCapable set for this extender?"
         self._send(number, stream, error_response(message, HTTPStatus.REQUEST_ENTITY_TOO_LARGE))
 
     def _finish_reading(self, number: int) -> None:
@@ -271,7 +269,7 @@ class Http2Requests(asyncio.Protocol):
     def _respond(self, number: int, stream: _Stream, request: Request) -> None:
         """Responds at once, or in a task where the handler has to wait."""
         try:
-            response = self._handler(request)
+            response = self._service.handler(request)
         except Exception as error:
             self._fail(number, request, error)
             return
@@ -338,7 +336,7 @@ class Http2Requests(asyncio.Protocol):
         if not left:
             self._close(number)
         elif stream.timer is None:
-            self._start_timer(number, self._limits.write)
+            self._start_timer(number, self._timeouts.idle)
         return before - left
 
     # Deadlines
@@ -349,7 +347,7 @@ class Http2Requests(asyncio.Protocol):
         for number in opened:
             stream = self._streams.get(number)
             if stream and not stream.is_read:
-                self._start_timer(number, self._limits.read)
+                self._start_timer(number, self._timeouts.read)
 
     def _start_timer(self, number: int, seconds: float) -> None:
         loop = asyncio.get_running_loop()

@@ -14,8 +14,7 @@ from aiohttp import web
 
 from gpushare_core.process.log import RareLog
 from gpushare_extender.transport.connection import HTTP2, KEEP_ALIVE, Connection, Timeouts
-from gpushare_extender.transport.http2 import Http2Requests, StreamLimits
-from gpushare_extender.transport.messages import Handler
+from gpushare_extender.transport.http2 import Http2Requests, Http2Service
 from gpushare_extender.transport.partial_requests import PartialRequestBudget
 from gpushare_extender.transport.tls import ServerTls
 
@@ -31,14 +30,6 @@ CLOSE_SECONDS = 1.0
 """For clients to close their side, once all responses are sent."""
 
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Http2Service:
-    """``max_request`` is in bytes."""
-
-    handler: Handler
-    max_request: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,8 +187,6 @@ async def open_port(
 
 @dataclass(frozen=True, slots=True)
 class ListeningPort:
-    """A port that is open for requests."""
-
     _bound: socket.socket
     _listener: Listener
     _protocols: "_Protocols"
@@ -237,10 +226,7 @@ class _Protocols:
     def choose(self, connection: Connection, agreed: str) -> asyncio.Protocol:
         if self.http2 is None or agreed != HTTP2:
             return self.http1()
-        limits = StreamLimits(
-            read=self.timeouts.read, write=self.timeouts.idle, max_request=self.http2.max_request
-        )
-        requests = Http2Requests(self.http2.handler, connection, limits, self.budget)
+        requests = Http2Requests(self.http2, connection, self.timeouts, self.budget)
         self._multiplexed.add(requests)
         return requests
 

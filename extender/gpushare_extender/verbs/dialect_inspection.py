@@ -53,10 +53,8 @@ def _pods(ledger: Ledger, node: NodeLedger, card: str) -> Iterator[InspectedPod]
                 namespace=share.namespace,
                 name=share.name,
                 uid=share.uid,
-                created=_written(holder.created) if holder and holder.created else "",
+                created=rfc3339(datetime.fromtimestamp(holder.created, UTC))
+                if holder and holder.created
+                else "",
                 units=share.units,
             )
-
-
-def _written(seconds: int) -> str:
-    return rfc3339(datetime.fromtimestamp(seconds, UTC))

@@ -9,6 +9,7 @@ from prometheus_client import CollectorRegistry
 from gpushare_core.health_server import Page, Response, health_pages
 from gpushare_core.process.metrics import new_registry
 from gpushare_core.text.printable import printable
+from gpushare_extender import PROGRAM
 from gpushare_extender.cluster.watchers import DEAD_SECONDS, WatchHealth
 from gpushare_extender.transport.messages import Handler, json_response
 from gpushare_extender.transport.tls import ServerTls
@@ -26,7 +27,7 @@ class HealthApi:
     former: frozenset[str] = frozenset()
     """Addresses from before a change of the port, which are not needed to be ready: often the port was
     changed because another program has it."""
-    registry: CollectorRegistry = field(default_factory=lambda: new_registry("gpushare-extender"))
+    registry: CollectorRegistry = field(default_factory=lambda: new_registry(PROGRAM))
 
     def pages(self) -> Mapping[str, Page]:
         return health_pages(liveness=self.healthz, readiness=self.readyz, registry=self.registry)
@@ -53,9 +54,7 @@ class HealthApi:
 
     def _not_reachable(self) -> str:
         """Returns why kube-scheduler cannot connect yet, or an empty text."""
-        if self.tls is None or self.tls.context() is not None:
-            return ""
-        return self.tls.problem
+        return self.tls.problem if self.tls and self.tls.context() is None else ""
 
     def _not_listening(self) -> str:
         return "; ".join(why for address, why in self.unavailable.items() if address not in self.former)

@@ -33,8 +33,6 @@ MAX_WAIT = Gauge(
 
 
 class ExtenderMetrics:
-    """The counters and histograms in ``registry``."""
-
     def __init__(
         self, registry: CollectorRegistry, *, clock: Callable[[], float] = time.perf_counter
     ) -> None:

@@ -29,10 +29,8 @@ class Routes:
             table.setdefault(path, {})[method] = handler
 
     def respond(self, request: Request) -> Response | Awaitable[Response]:
-        """Returns the response of the route; 404, 405 and 500 as JSON.
-
-        A handler's defect must not break the connection: it serves other requests, too.
-        """
+        """Returns the response of the route; 404, 405 and 500 as JSON. A handler's defect must not break the
+        connection: it serves other requests, too."""
         handler = self._found(request)
         if isinstance(handler, Response):
             return handler

@@ -49,8 +49,6 @@ MAX_REQUEST = 4 * 2**20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExtenderApi:
-    """The handlers of all routes."""
-
     ledger: Ledger
     binder: Binder
     health: HealthApi
@@ -151,10 +149,8 @@ class ExtenderApi:
         return pod.request(self.ledger.resources)
 
     def prioritize(self, request: Request) -> Response:
-        """Status 400 makes kube-scheduler go on without scores: a worse node beats no node.
-
-        All nodes score alike for a pod that has preferences of its own.
-        """
+        """Status 400 makes kube-scheduler go on without scores: a worse node beats no node. All nodes score
+        alike for a pod that has preferences of its own."""
         try:
             args = EXTENDER_ARGS.decode(request.content)
             names = args.node_names if args.node_names is not None else list(_named(args.nodes))

@@ -17,9 +17,10 @@ from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.kube.errors import UnreachableError
 from gpushare_core.kube.request import ApiRequest
 from gpushare_core.placement.requests import PodRequest, ResourceClass, ResourceRequest
-from gpushare_extender.bind.binder import Binder, KnownPod
+from gpushare_extender.bind.binder import Binder
 from gpushare_extender.bind.binding_write import BindingWrite
 from gpushare_extender.bind.deadlines import BindTiming
+from gpushare_extender.decide.waiting.expected_requests import ExpectedRequest
 from gpushare_extender.objects.pod_reference import PodReference
 
 T = TypeVar("T")
@@ -69,7 +70,7 @@ def believe_the_caller(patch: Patch) -> None:
     """A filter call had said what the pod asks for, and of the first one it lied."""
     read = Binder._read_request
 
-    async def as_called(binder: Binder, pod: PodReference) -> KnownPod:
+    async def as_called(binder: Binder, pod: PodReference) -> ExpectedRequest:
         known = await read(binder, pod)
         return replace(known, request=FORGED) if pod.name == "pod-1" else known
 

@@ -26,10 +26,11 @@ from gpushare_core.placement.card_choice import ChoiceReason
 from gpushare_core.placement.modes.table import MODES
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_core.text.json_object import Json
-from gpushare_extender.bind.binder import Binder, KnownPod
+from gpushare_extender.bind.binder import Binder
 from gpushare_extender.bind.deadlines import BindTiming
 from gpushare_extender.bind.stale_reservations import StaleReservations
 from gpushare_extender.decide.pod import PodVersion
+from gpushare_extender.decide.waiting.expected_requests import ExpectedRequest
 from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.ledger.unreleased_pods import UNRELEASED_SECONDS
 from gpushare_extender.main import kube_client
@@ -394,8 +395,8 @@ async def test_a_server_that_is_not_there_releases_at_once(
     unused_tcp_port: int,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async def as_if_read(*_: object) -> KnownPod:
-        return KnownPod(pod_request(4), PodVersion("1"))
+    async def as_if_read(*_: object) -> ExpectedRequest:
+        return ExpectedRequest(pod_request(4), version=PodVersion("1"))
 
     monkeypatch.setattr(Binder, "_read_request", as_if_read)
     there = api.credentials()
@@ -832,7 +833,7 @@ class TestWhatAPodIsExpectedToAskFor:
         gate.open.set()
         assert await binding == ""
         assert used(ledger) == 8
-        assert ledger.holds.of("uid-high")
+        assert ledger.holds.get("uid-high")
 
     @pytest.mark.parametrize("expected", [0, 4])
     async def test_frees_nothing_that_the_kubelet_may_still_have(
@@ -851,7 +852,7 @@ class TestWhatAPodIsExpectedToAskFor:
     async def test_is_free_again_when_the_answer_cannot_be_understood(
         self, binder: Binder, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        async def broken(_binder: Binder, _pod: PodReference) -> KnownPod:
+        async def broken(_binder: Binder, _pod: PodReference) -> ExpectedRequest:
             raise RuntimeError("a defect")
 
         monkeypatch.setattr(Binder, "_read_request", broken)

@@ -10,7 +10,8 @@ from tests.fakes.extender_keys import KeyFolder, caller_tls
 from tests.fakes.http2_client import connected
 
 from gpushare_extender.transport.endpoints import Address, Endpoint, serving
-from gpushare_extender.transport.listener import PROTOCOLS, Http2Service, ListenerLimits
+from gpushare_extender.transport.http2 import Http2Service
+from gpushare_extender.transport.listener import PROTOCOLS, ListenerLimits
 from gpushare_extender.transport.messages import Request, Response
 from gpushare_extender.transport.tls import ServerTls
 

@@ -15,7 +15,8 @@ from bench.filter_latency import Caller, WrongAnswerError, measure, mutual_tls
 from tests.fakes.extender_keys import PAIRS, KeyFolder
 from tests.fakes.open_port import listening
 
-from gpushare_extender.transport.listener import PROTOCOLS, Http2Service
+from gpushare_extender.transport.http2 import Http2Service
+from gpushare_extender.transport.listener import PROTOCOLS
 from gpushare_extender.transport.messages import Request, Response, json_response
 from gpushare_extender.transport.tls import ServerTls
 

@@ -17,7 +17,8 @@ from tests.fakes.http2_wire import PREFACE, wire
 from tests.fakes.open_port import listening
 
 from gpushare_extender.transport.connection import Timeouts
-from gpushare_extender.transport.listener import PROTOCOLS, Http2Service, ListenerLimits
+from gpushare_extender.transport.http2 import Http2Service
+from gpushare_extender.transport.listener import PROTOCOLS, ListenerLimits
 from gpushare_extender.transport.messages import Handler, Request, Response, json_response
 from gpushare_extender.transport.tls import ServerTls
 from gpushare_extender.verbs.routes import Route, Routes

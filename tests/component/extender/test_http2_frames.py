@@ -17,7 +17,8 @@ from hyperframe.frame import (
 )
 from tests.fakes.http2_wire import GOOD, PREFACE, Owner, SlowTransport, Transport, headers_frame, wire
 
-from gpushare_extender.transport.http2 import MAX_UNREAD_BYTES, Http2Requests, StreamLimits
+from gpushare_extender.transport.connection import Timeouts
+from gpushare_extender.transport.http2 import MAX_UNREAD_BYTES, Http2Requests, Http2Service
 from gpushare_extender.transport.http2_frames import MAX_HEADERS, ServerFrames
 from gpushare_extender.transport.messages import Request, Response
 
@@ -48,8 +49,8 @@ class Conversation:
 
     def __init__(self, transport: Transport, *, write: float = 5.0) -> None:
         self.answers, self.owner, self.transport = Answers(), Owner(), transport
-        limits = StreamLimits(read=5.0, write=write, max_request=LARGEST)
-        self.requests = Http2Requests(self.answers, self.owner, limits)
+        service, timeouts = Http2Service(self.answers, LARGEST), Timeouts(read=5.0, idle=write)
+        self.requests = Http2Requests(service, self.owner, timeouts)
         self.requests.connection_made(cast("asyncio.Transport", transport))
 
     async def begin(self, window: int = 65535) -> None:

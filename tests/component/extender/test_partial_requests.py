@@ -13,7 +13,7 @@ from hyperframe.frame import ContinuationFrame, DataFrame, HeadersFrame, RstStre
 from tests.fakes.http2_wire import GOOD, PREFACE, Owner, Transport, headers_frame, wire
 
 from gpushare_extender.transport.connection import Connection, Timeouts
-from gpushare_extender.transport.http2 import Http2Requests, StreamLimits
+from gpushare_extender.transport.http2 import Http2Requests, Http2Service
 from gpushare_extender.transport.http2_frames import MAX_FRAME, MAX_HEADERS, READ_WINDOW
 from gpushare_extender.transport.messages import Request, Response
 from gpushare_extender.transport.partial_requests import MAX_PARTIAL_BYTES, PartialRequestBudget
@@ -30,8 +30,8 @@ class Conversation:
     def __init__(self, budget: PartialRequestBudget | None = None, *, largest: int = 100_000) -> None:
         self.requests_seen: list[Request] = []
         self.owner, self.transport = Owner(), Transport()
-        limits = StreamLimits(read=60.0, write=60.0, max_request=largest)
-        self.requests = Http2Requests(self._answer, self.owner, limits, budget)
+        service, timeouts = Http2Service(self._answer, largest), Timeouts(read=60.0, idle=60.0)
+        self.requests = Http2Requests(service, self.owner, timeouts, budget)
         self.requests.connection_made(cast("asyncio.Transport", self.transport))
 
     def _answer(self, request: Request) -> Response:

@@ -192,7 +192,7 @@ async def test_of_several_nodes_the_one_is_told_where_least_goes(
     extender.ledger.set_pod(pod_update("uid-w", node="n2", c0=10))
     answer = await preempt(caller, n1=["uid-y"], n2=["uid-w"])
     assert answer == {"n2": {"Pods": [{"UID": "uid-w"}], "NumPDBViolations": 0}}
-    assert [hold.node for hold in extender.ledger.holds] == ["n2"]
+    assert [hold.node for hold in extender.ledger.holds.values()] == ["n2"]
 
 
 async def test_a_pod_that_is_nominated_is_held_what_ends_there(
@@ -202,7 +202,9 @@ async def test_a_pod_that_is_nominated_is_held_what_ends_there(
     end(api, "y")
     pod = {**preemptor(), "status": {"nominatedNodeName": "n1"}}
     await caller.post("/gpushare/filter", {"Pod": pod, "NodeNames": ["n1"]})
-    assert [(hold.uid, [*hold.holder.shares]) for hold in extender.ledger.holds] == [("uid-p", ["n1-1"])]
+    assert [(hold.uid, [*hold.holder.shares]) for hold in extender.ledger.holds.values()] == [
+        ("uid-p", ["n1-1"])
+    ]
 
 
 async def test_while_nodes_are_left_out_that_it_fits_nothing_is_evicted_for_it(

@@ -24,12 +24,13 @@ from hypothesis import strategies as st
 from tests.fakes.http2_wire import GOOD, PREFACE, Owner, Transport, headers_frame, wire
 from tests.fuzz.fuzzing import fuzzes
 
-from gpushare_extender.transport.http2 import Http2Requests, StreamLimits
+from gpushare_extender.transport.connection import Timeouts
+from gpushare_extender.transport.http2 import Http2Requests, Http2Service
 from gpushare_extender.transport.messages import Request, Response
 from gpushare_extender.transport.partial_requests import PartialRequestBudget
 
 _log = logging.getLogger(__name__)
-LIMITS = StreamLimits(read=5.0, write=5.0, max_request=1000)
+MAX_REQUEST = 1000
 START = PREFACE + wire(SettingsFrame(0))
 WHOLE = ["END_STREAM", "END_HEADERS"]
 
@@ -86,8 +87,8 @@ async def answered(request: Request) -> Response:
 
 async def spoken(parts: list[bytes], *, drains: bool = False) -> Transport:
     transport, owner = Transport(), Owner()
-    budget = PartialRequestBudget(LIMITS.max_request, _log)
-    requests = Http2Requests(answered, owner, LIMITS, budget)
+    budget = PartialRequestBudget(MAX_REQUEST, _log)
+    requests = Http2Requests(Http2Service(answered, MAX_REQUEST), owner, Timeouts(read=5.0, idle=5.0), budget)
     requests.connection_made(cast("asyncio.Transport", transport))
     for part in parts:
         if part and not transport.is_closed:

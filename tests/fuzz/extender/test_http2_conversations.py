@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from tests.fakes.http2_wire import GOOD, Owner, Transport
 from tests.fuzz.fuzzing import fuzzes
 
-from gpushare_extender.transport.http2 import Http2Requests, StreamLimits
+from gpushare_extender.transport.connection import Timeouts
+from gpushare_extender.transport.http2 import Http2Requests, Http2Service
 from gpushare_extender.transport.messages import Request, Response
 
 LARGEST = 20_000
@@ -29,7 +30,7 @@ class Client:
         self.chance = chance
         self.transport, self.owner = Transport(), Owner()
         self.requests = Http2Requests(
-            self._answer, self.owner, StreamLimits(read=60.0, write=60.0, max_request=LARGEST)
+            Http2Service(self._answer, LARGEST), self.owner, Timeouts(read=60.0, idle=60.0)
         )
         self.requests.connection_made(cast("asyncio.Transport", self.transport))
         self.http2 = H2Connection(H2Configuration(client_side=True))

@@ -201,7 +201,7 @@ class IndexMachine(RuleBasedStateMachine):
     @precondition(lambda self: any(self.ledger.holds))
     @rule(data=st.data())
     def a_hold_ends(self, data: st.DataObject) -> None:
-        self.ledger.end_hold(data.draw(st.sampled_from([hold.uid for hold in self.ledger.holds])))
+        self.ledger.end_hold(data.draw(st.sampled_from([hold.uid for hold in self.ledger.holds.values()])))
 
     @rule()
     def time_passes(self) -> None:
@@ -355,7 +355,7 @@ def test_states_forget_the_requests_that_are_not_remembered(ledger: Ledger) -> N
         ledger.answers(NAMES, pod_request(units))
     gc.collect()
     states = [thing for thing in gc.get_objects() if isinstance(thing, SharedAnswers)]
-    assert max(len(state.answers) for state in states) == MAX_SHAPES
+    assert max(len(state) for state in states) == MAX_SHAPES
 
 
 def test_states_that_no_node_is_in_any_more_are_forgotten(ledger: Ledger) -> None:

@@ -78,7 +78,7 @@ def test_bind_keeps_to_it_as_well() -> None:
 def test_it_ends_when_the_pod_is_bound_and_its_units_count_once() -> None:
     ledger = held()
     ledger.reserve(reference("p"), node="n1", request=asked(16), priority=10)
-    assert ledger.holds.of("uid-p") is None
+    assert ledger.holds.get("uid-p") is None
     ledger.release("uid-p")
     assert ledger.greatest["gpushare.io/memory"]["n1"] == 16
 
@@ -94,7 +94,7 @@ def test_a_more_important_pod_elsewhere_leaves_it() -> None:
     ledger = ledger_with(16, 16)
     hold(ledger)
     ledger.reserve(reference("q"), node="n1", request=asked(16), priority=1)
-    assert [entry.uid for entry in ledger.holds] == ["uid-p"]
+    assert [entry.uid for entry in ledger.holds.values()] == ["uid-p"]
 
 
 def test_everybody_hears_of_its_end() -> None:
@@ -145,7 +145,7 @@ def test_another_for_the_same_pod_takes_its_place() -> None:
     ledger = ledger_with(16, 8)
     hold(ledger, units=16)
     hold(ledger, units=4)
-    assert [entry.holder.shares for entry in ledger.holds] == [{"n1-1": 4}]
+    assert [entry.holder.shares for entry in ledger.holds.values()] == [{"n1-1": 4}]
     assert passes(ledger, 16)
 
 
@@ -153,7 +153,7 @@ def test_one_for_a_more_important_pod_takes_the_place_of_a_lesser_ones() -> None
     ledger = ledger_with(16)
     hold(ledger)
     hold(ledger, "q", priority=11)
-    assert [entry.uid for entry in ledger.holds] == ["uid-q"]
+    assert [entry.uid for entry in ledger.holds.values()] == ["uid-q"]
     with pytest.raises(DoesNotFitError):
         hold(ledger, "r", priority=11)
 

@@ -86,3 +86,8 @@ def test_what_it_prefers_is_no_other_request() -> None:
         {"spec": {"containers": containers, "affinity": {"podAffinity": PREFERRED}}}, KubePod
     )
     assert pod.request(GPUSHARE.resources) is request_of(*containers)
+
+
+def test_what_a_filter_does_not_need_of_a_status_may_be_anything() -> None:
+    status: Json = {"nominatedNodeName": "n1", "phase": None, "reason": 1, "message": [], "startTime": 2}
+    assert msgspec.convert({"status": status}, KubePod).nominated_node == "n1"

@@ -38,22 +38,17 @@ Group = tuple[int, ...]
 """What cards have in common; the last number is negative where that is unknown."""
 
 
-def _linked(card: Card) -> Group:
-    return (card.numa_node, card.link_group)
-
-
-def _near(card: Card) -> Group:
-    return (card.numa_node,)
-
-
-_KINSHIPS = {_linked: ChoiceReason.LINKED, _near: ChoiceReason.NUMA_NODE}
+_KINSHIPS: Mapping[ChoiceReason, Callable[[Card], Group]] = {
+    ChoiceReason.LINKED: lambda card: (card.numa_node, card.link_group),
+    ChoiceReason.NUMA_NODE: lambda card: (card.numa_node,),
+}
 """What cards have in common that a pod gets together: the closest first."""
 
 
 def _pool(cards: Iterable[Card], amount: int) -> tuple[list[Card], ChoiceReason | None]:
     """Returns the free cards of which ``amount`` are taken, and why these; None where it is all of them."""
     free = [card for card in cards if card.fits(1)]
-    for kinship, reason in _KINSHIPS.items():
+    for reason, kinship in _KINSHIPS.items():
         if pool := _smallest(_groups(free, kinship), amount):
             return pool, reason
     return free, None

@@ -37,9 +37,7 @@ def mode_serving(resource: ResourceClass) -> SharingMode:
 def mode_dividing(unit: NodeUnit) -> NodeMode:
     """Returns the mode in which cards are divided into ``unit``."""
     classes = tuple(part.resource for part in unit.parts)
-    return next(
-        mode for mode in NODE_MODES.values() if tuple(shared.resource for shared in mode.served) == classes
-    )
+    return next(mode for mode in NODE_MODES.values() if tuple(way.resource for way in mode.served) == classes)
 
 
 def unit_asked_for(mode: str, fields: UnitFields) -> NodeUnit | None:
@@ -97,9 +95,7 @@ def crowded_container_reason(request: PodRequest) -> str:
     """Returns for people why a pod fits nowhere: a container asks for several resources, and the kubelet
     would give it the environment of one of them only. Empty where no container does."""
     for container in request.crowded_containers:
-        asked = " and ".join(
-            resource.name for resource in request.resources if container in resource.containers
-        )
+        asked = " and ".join(part.name for part in request.resources if container in part.containers)
         return (
             f"container {container} asks for {asked} together: ask for each of them in a container of its own"
         )

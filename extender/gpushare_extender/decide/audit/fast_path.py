@@ -4,17 +4,15 @@ The auditor's rules take fifteen times as long. They alone say what differs, and
 say yes.
 """
 
-from gpushare_core.placement.units import NodeUnit
+from gpushare_core.placement.units import Unit
 from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.ledger.node_ledger import NodeLedger
 from gpushare_extender.objects.share_node import ShareNode, ShareNodeCard, node_unit
 
 
 def surely_agree(ledger: Ledger, name: str) -> bool:
-    """Returns True only where ``node_differences(node_records(ledger, name))`` is empty.
-
-    It may be empty where this is False as well: in mode Mixed, and while pods come and go.
-    """
+    """Returns True only where ``node_differences(node_records(ledger, name))`` is empty. That may be empty
+    where this is False, too: in mode Mixed, and while pods come and go."""
     node = ledger.node(name)
     share_node = node.share_node if node else None
     unit = node_unit(share_node.unit) if share_node else None
@@ -25,8 +23,8 @@ def surely_agree(ledger: Ledger, name: str) -> bool:
     return (
         _names_each_card_once(node, share_node)
         and all(_is_bound(ledger, name, uid) for uid in node.holders)
-        and all(map(_CardComparison(node, unit).agrees, share_node.cards))
-        and _count_of_booked(node) == _count_of_held(node)
+        and all(_agrees(card, node, unit.parts[0]) for card in share_node.cards)
+        and sum(len(node.booked_of(card)) for card in node.booked_cards) == _count_of_held(node)
     )
 
 
@@ -50,41 +48,27 @@ def _is_bound(ledger: Ledger, name: str, uid: str) -> bool:
     )
 
 
-class _CardComparison:
-    """The cards of one node that serves one class."""
+def _agrees(reported: ShareNodeCard, node: NodeLedger, unit: Unit) -> bool:
+    """Returns whether GPUShareNode, annotations and sums say the same of a card that serves one class."""
+    return (
+        (reported.units, reported.allocated) == node.amounts_of(reported, unit.resource)
+        and not (reported.offers or reported.lock)
+        and max(reported.units, reported.allocated) <= unit.units_in(reported.memory)
+        and _has_same_holders(reported, node)
+    )
 
-    __slots__ = ("_node", "_unit")
 
-    def __init__(self, node: NodeLedger, unit: NodeUnit) -> None:
-        self._node = node
-        self._unit = unit.parts[0]
-
-    def agrees(self, reported: ShareNodeCard) -> bool:
-        """Returns whether GPUShareNode, annotations and sums say the same of a card."""
-        return (
-            (reported.units, reported.allocated) == self._node.amounts_of(reported, self._unit.resource)
-            and not (reported.offers or reported.lock)
-            and max(reported.units, reported.allocated) <= self._unit.units_in(reported.memory)
-            and self._has_same_holders(reported)
+def _has_same_holders(reported: ShareNodeCard, node: NodeLedger) -> bool:
+    booked, holders = node.booked_of(reported.uuid), node.holders
+    return (
+        len(reported.holders) == len(booked)
+        and sum(holder.units for holder in reported.holders) == reported.allocated
+        and all(
+            0 < holder.units == booked.get(holder.uid, 0) and holder.uid in holders and not holder.orphaned
+            for holder in reported.holders
         )
-
-    def _has_same_holders(self, reported: ShareNodeCard) -> bool:
-        booked, holders = self._node.booked_of(reported.uuid), self._node.holders
-        return (
-            len(reported.holders) == len(booked)
-            and sum(holder.units for holder in reported.holders) == reported.allocated
-            and all(
-                0 < holder.units == booked.get(holder.uid, 0)
-                and holder.uid in holders
-                and not holder.orphaned
-                for holder in reported.holders
-            )
-            and len({holder.uid for holder in reported.holders}) == len(reported.holders)
-        )
-
-
-def _count_of_booked(node: NodeLedger) -> int:
-    return sum(len(node.booked_of(card)) for card in node.booked_cards)
+        and len({holder.uid for holder in reported.holders}) == len(reported.holders)
+    )
 
 
 def _count_of_held(node: NodeLedger) -> int:

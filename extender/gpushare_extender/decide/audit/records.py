@@ -43,7 +43,10 @@ def node_records(ledger: Ledger, name: str) -> NodeRecords | None:
             **_without_annotation(node.share_node),
             **{holder.uid: _pod(holder, node, node.share_node) for holder in _bound(ledger, node)},
         },
-        ledger=_ledger_book(ledger, node, node.share_node),
+        ledger=LedgerRecord(
+            unit=node_unit(node.share_node.unit),
+            cards=tuple(_ledger_card(ledger, node, card) for card in node.cards()),
+        ),
     )
 
 
@@ -114,9 +117,7 @@ def _annotation(holder: Holder, node: NodeLedger, share_node: ShareNode) -> str:
 def _unit(holder: Holder, card: str, share_node: ShareNode) -> str:
     meaning = holder.meaning_of(card)
     classes = [meaning[0]] if meaning else [*share_node.classes]
-    return next(
-        (unit for resource_class in classes if (unit := share_node.unit_of(resource_class))), share_node.unit
-    )
+    return next((unit for served in classes if (unit := share_node.unit_of(served))), share_node.unit)
 
 
 def _share_node(node: NodeLedger, share_node: ShareNode) -> ShareNodeRecord:
@@ -157,11 +158,6 @@ def _as_a_whole(reported: ReportedHolder, card: ShareNodeCard, booked: int, give
     other units, and that can be what is ``booked``, it is."""
     lends = sum(holder.units for holder in card.holders) > card.allocated
     return booked if lends and reported.least <= booked <= reported.units else given
-
-
-def _ledger_book(ledger: Ledger, node: NodeLedger, share_node: ShareNode) -> LedgerRecord:
-    cards = tuple(_ledger_card(ledger, node, card) for card in node.cards())
-    return LedgerRecord(unit=node_unit(share_node.unit), cards=cards)
 
 
 def _ledger_card(ledger: Ledger, node: NodeLedger, card: Card) -> LedgerCard:

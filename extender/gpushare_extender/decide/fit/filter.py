@@ -140,7 +140,7 @@ def _only(node: str, names: list[str]) -> FilterResult:
 
 def _offer(ledger: Ledger, nodes: Alike, *, uid: str, narrowing: Narrowing) -> Offer:
     """A node on which units are held for the pod is always offered."""
-    hold = ledger.holds.of(uid)
+    hold = ledger.holds.get(uid)
     always = {narrowing.nominated_node, hold.node if hold else ""}
     return offer(nodes, uid=uid, always=always - {""})
 

@@ -12,7 +12,7 @@ import msgspec
 
 from gpushare_core.dialects.table import RESOURCES
 from gpushare_core.placement.quantity import read_amount
-from gpushare_extender.decide.pod import KubePod, PodMetadata, PodSpec, ResourceRequirements
+from gpushare_extender.decide.pod import KubePod, PodMetadata, PodSpec, PodStatus, ResourceRequirements
 from gpushare_extender.objects.pod_reference import PodReference
 
 MIRROR = "kubernetes.io/config.mirror"
@@ -78,15 +78,18 @@ class OwnedMetadata(PodMetadata, rename="camel", kw_only=True):
     creation_timestamp: str | None = None
 
 
+class StartedStatus(PodStatus, rename="camel"):
+    start_time: str | None = None
+
+
 class OwnedPod(KubePod, kw_only=True):
     """A pod with what tells whether it would come back."""
 
     metadata: OwnedMetadata
+    status: StartedStatus = msgspec.field(default_factory=StartedStatus)
 
 
 class PodList(msgspec.Struct):
-    """What the API server answers."""
-
     items: list[OwnedPod]
 
     def pods(self) -> list[BoundPod]:
@@ -95,21 +98,17 @@ class PodList(msgspec.Struct):
 
 def _bound_pod(pod: OwnedPod) -> BoundPod:
     metadata, grace = pod.metadata, pod.spec.termination_grace_period_seconds
+    controllers = [owner.kind for owner in metadata.owner_references or () if owner.controller]
     return BoundPod(
         pod=pod.reference,
         priority=pod.priority,
         started=_seconds(pod.status.start_time or metadata.creation_timestamp),
         labels=metadata.labels or {},
         is_terminating=metadata.deletion_timestamp is not None,
-        comes_back=_comes_back(metadata),
+        comes_back=MIRROR in (metadata.annotations or {}) or "DaemonSet" in controllers,
         grace=DEFAULT_GRACE if grace is None else grace,
         spec=pod.spec,
     )
-
-
-def _comes_back(metadata: OwnedMetadata) -> bool:
-    controllers = [owner.kind for owner in metadata.owner_references or () if owner.controller]
-    return MIRROR in (metadata.annotations or {}) or "DaemonSet" in controllers
 
 
 def _seconds(timestamp: str | None) -> float:

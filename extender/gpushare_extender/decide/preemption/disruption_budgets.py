@@ -33,9 +33,8 @@ class LabelSelector(msgspec.Struct, rename="camel"):
 
     def selects(self, labels: "dict[str, str]") -> bool:
         equal = (labels.get(key) == value for key, value in (self.match_labels or {}).items())
-        return all(equal) and all(
-            match_expression.holds(labels) for match_expression in self.match_expressions or ()
-        )
+        requirements = self.match_expressions or ()
+        return all(equal) and all(requirement.holds(labels) for requirement in requirements)
 
 
 class BudgetMetadata(msgspec.Struct):
@@ -54,8 +53,6 @@ class BudgetStatus(msgspec.Struct, rename="camel"):
 
 
 class Budget(msgspec.Struct):
-    """One PodDisruptionBudget."""
-
     metadata: BudgetMetadata
     spec: BudgetSpec = msgspec.field(default_factory=BudgetSpec)
     status: BudgetStatus = msgspec.field(default_factory=BudgetStatus)
@@ -72,8 +69,6 @@ class Budget(msgspec.Struct):
 
 
 class BudgetList(msgspec.Struct):
-    """What the API server answers."""
-
     items: list[Budget]
 
 

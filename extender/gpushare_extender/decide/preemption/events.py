@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from gpushare_core.api.events import new_event
 from gpushare_core.api.timestamps import micro_time
 from gpushare_core.text.json_object import Json
-from gpushare_extender.decide.pod_event import pod_event
+from gpushare_extender import PROGRAM
 from gpushare_extender.objects.pod_reference import PodReference
 
 PREEMPTING, PREEMPTED, REFUSED = "Preempting", "Preempted", "PreemptionRefused"
@@ -22,20 +23,17 @@ class PreemptionEvent:
     note: str
     related: PodReference | None = None
 
-    @property
-    def type(self) -> str:
-        return "Warning" if self.reason == REFUSED else "Normal"
-
     def to_json(self, now: datetime) -> Json:
-        return pod_event(
-            self.pod,
-            type_=self.type,
+        return new_event(
+            regarding=self.pod.to_json(),
+            related=self.related.to_json() if self.related else None,
+            type_="Warning" if self.reason == REFUSED else "Normal",
             reason=self.reason,
             action="Preempting",
             note=self.note,
             seed=f"{self.pod.uid}/{self.reason}/{self.note}/{micro_time(now)}",
+            controller=PROGRAM,
             now=now,
-            related=self.related,
         )
 
 
@@ -57,6 +55,5 @@ def preempted(victim: PodReference, preemptor: PodReference, *, node: str) -> Pr
 
 def refused(preemptor: PodReference, victim: PodReference, *, why: str) -> PreemptionEvent:
     """Tells the pod which other one could not be evicted for it."""
-    return PreemptionEvent(
-        preemptor, REFUSED, f"pod {victim} was not evicted for this pod: {why}", related=victim
-    )
+    note = f"pod {victim} was not evicted for this pod: {why}"
+    return PreemptionEvent(preemptor, REFUSED, note, related=victim)

@@ -22,7 +22,7 @@ def is_doubtful(ledger: Ledger, pod: KubePod, request: PodRequest) -> bool:
     """Returns whether ``pod``, which fits nowhere now, may be nominated in vain: it has no units, no card is
     held for it, and its node takes pods."""
     uid, node = pod.metadata.uid, pod.nominated_node
-    has_units = ledger.holder(uid) or ledger.holds.of(uid)
+    has_units = ledger.holder(uid) or ledger.holds.get(uid)
     is_open = bool(node) and ledger.room(node) is not None
     return is_open and pod.may_preempt and bool(request.resources) and not has_units
 

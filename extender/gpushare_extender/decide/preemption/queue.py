@@ -135,7 +135,6 @@ class PreemptionQueue:
         return sorted(found, key=lambda preemptor: -preemptor.priority)
 
     def looked_at(self, preemptor: Preemptor, *, again: float) -> None:
-        """The next look is due at the moment ``again``."""
         preemptor.attempts += 1
         preemptor.due = again
 
@@ -193,7 +192,6 @@ class EvictionRate:
         return now < until and first is not preemptor and first.priority >= preemptor.priority
 
     def sent(self, *, now: float, preemptor: Preemptor | None = None) -> None:
-        """One was sent, for ``preemptor``."""
         self._moments.append(now)
         if preemptor is not None and self.is_next(preemptor):
             self._next = None

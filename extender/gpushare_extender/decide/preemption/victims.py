@@ -55,13 +55,6 @@ class NodeWithout:
     def fits_card(self, card: str, asked: ResourceRequest, gone: frozenset[str]) -> bool:
         return self.ledger.card_fits(card, asked, gone={*gone, *self.ignorable})
 
-    def uuids(self) -> list[str]:
-        return [card.uuid for card in self.ledger.cards()]
-
-    def units(self, card: str) -> dict[str, int]:
-        """Returns pod UID -> units of ``card`` (UUID)."""
-        return {share.uid: share.units for share in self.ledger.shares(card)}
-
 
 def cost(victims: Iterable[BoundPod]) -> Cost:
     pods = list(victims)
@@ -95,8 +88,8 @@ def _victims(node: NodeWithout, pods: Sequence[BoundPod], gone: frozenset[str]) 
         options = [
             option
             for asked in node.request.resources
-            for card in node.uuids()
-            if (option := _to_free(card, asked, node, pods, away))
+            for card in node.ledger.cards()
+            if (option := _to_free(card.uuid, asked, node, pods, away))
         ]
         if not options:
             return None
@@ -111,7 +104,7 @@ def _to_free(
     """Returns None where nothing helps, and where the card fits already."""
     if node.fits_card(card, asked, gone):
         return None
-    units = node.units(card)
+    units = {share.uid: share.units for share in node.ledger.shares(card)}
     there = [pod for pod in pods if pod.uid in units and pod.uid not in gone]
     return fewest(there, units, lambda uids: node.fits_card(card, asked, gone | uids))
 

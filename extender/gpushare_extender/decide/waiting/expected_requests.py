@@ -20,8 +20,6 @@ MAX_CONTAINERS = 16
 
 @dataclass(frozen=True, slots=True)
 class ExpectedRequest:
-    """What one pod asks for."""
-
     request: PodRequest
     names: Mapping[str, ResourceClass] | None = None
     """The resources that were ours when the pod was read; None where the request is not certain, or not
@@ -60,9 +58,7 @@ class ExpectedRequests:
         self._asked.pop(uid, None)
         if not (uid and request.resources):
             return
-        containers = len(request.init_containers) + sum(
-            len(resource.containers) for resource in request.resources
-        )
+        containers = len(request.init_containers) + sum(len(asked.containers) for asked in request.resources)
         if authenticated is not None and version.resource_version and containers <= MAX_CONTAINERS:
             expected = ExpectedRequest(request, authenticated, version)
         else:
@@ -71,5 +67,4 @@ class ExpectedRequests:
         self._asked.remember(uid, expected)
 
     def take(self, uid: str) -> ExpectedRequest | None:
-        """Returns what the pod is expected to ask for, and forgets it."""
         return self._asked.pop(uid, None)

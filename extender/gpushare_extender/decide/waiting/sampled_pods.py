@@ -125,7 +125,7 @@ class SampledPods:
         search.refused(fitting=fitting, offered=hash(frozenset(names)), now=now)
         most = ROUNDS * (len(ledger.greatest[request.resources[0].name]) // len(names) + 1)
         search.has_ended = not search.is_of_use(most=most)
-        is_urgent = ledger.holds.of(uid) is not None  # others were evicted for it, and the hold ends
+        is_urgent = ledger.holds.get(uid) is not None  # others were evicted for it, and the hold ends
         if search.has_ended or not self._tokens.take(now=now, is_urgent=is_urgent):
             return result
         search.attempts, search.retry_since = search.attempts + 1, now

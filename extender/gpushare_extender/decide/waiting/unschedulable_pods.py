@@ -42,8 +42,7 @@ class UnschedulablePods:
         self._would_fit.discard(uid)
 
     def has_room(self, name: str, amount: int) -> bool:
-        """``amount`` of the resource ``name`` fits a node, more than before. Returns whether a pod waits for
-        it."""
+        """More than before, ``amount`` of ``name``, fits a node. Returns whether a pod waits for that."""
         for shape, uids in self._uids.items():
             if any(asked == name and total <= amount for asked, total in shape):
                 self._would_fit.update(uids)
@@ -59,9 +58,7 @@ class UnschedulablePods:
 
     def fits(self, uid: str) -> bool:
         """The pod would fit now, maybe it alone of those that ask for the same: a card is held for it.
-
-        Returns whether the pod waits for that, or may be one that was forgotten.
-        """
+        Returns whether the pod waits for that, or may be one that was forgotten."""
         if uid in self._asked or self._has_forgotten:
             self._would_fit.add(uid)
         return uid in self._would_fit

@@ -13,12 +13,14 @@ from typing import Any
 
 import msgspec
 
+from gpushare_core.api.events import new_event
 from gpushare_core.api.names import GROUP
 from gpushare_core.dialects.table import RESOURCES, SHARED_RESOURCES
 from gpushare_core.placement.modes.table import mode_serving
 from gpushare_core.placement.quantity import read_amount
 from gpushare_core.placement.requests import ResourceRequest
 from gpushare_core.text.json_object import UNREADABLE_JSON, Json
+from gpushare_extender import PROGRAM
 from gpushare_extender.decide.pod import (
     Container,
     KubePod,
@@ -27,7 +29,6 @@ from gpushare_extender.decide.pod import (
     PodStatus,
     ResourceRequirements,
 )
-from gpushare_extender.decide.pod_event import pod_event
 from gpushare_extender.objects.pod_reference import PodReference
 
 MAX_NAMES = 5
@@ -53,14 +54,10 @@ class PodCondition(msgspec.Struct):
 
 
 class WaitingStatus(PodStatus, rename="camel"):
-    """Source: ``v1.PodStatus``."""
-
     conditions: list[PodCondition] | None = None
 
 
 class WaitingSpec(PodSpec, rename="camel", omit_defaults=True):
-    """Source: ``v1.PodSpec``."""
-
     scheduling_gates: list[Any] | None = None
 
 
@@ -76,9 +73,8 @@ class WaitingPod(KubePod, kw_only=True):
         """What a scheduler has written that found no node for it; empty where none has."""
         if self.metadata.deletion_timestamp or self.spec.scheduling_gates:
             return ""
-        return next(
-            (condition.message for condition in self.status.conditions or () if _is_refusal(condition)), ""
-        )
+        conditions = self.status.conditions or ()
+        return next((condition.message for condition in conditions if _is_refusal(condition)), "")
 
     @property
     def asked_names(self) -> list[str]:
@@ -119,13 +115,14 @@ class Remark:
 
     def to_event(self, now: datetime) -> Json:
         """Returns the Event: of each reason there is one for a pod, whoever writes it."""
-        return pod_event(
-            self.pod,
+        return new_event(
+            regarding=self.pod.to_json(),
             type_="Warning",
             reason=self.reason,
             action="Scheduling",
             note=self.note,
             seed=f"{self.pod.uid}/{self.reason}",
+            controller=PROGRAM,
             now=now,
         )
 
