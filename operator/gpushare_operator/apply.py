@@ -14,13 +14,13 @@ from gpushare_core.api.policy_status import PolicyStatus
 from gpushare_core.kube import paths
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.text.json_object import Json
+from gpushare_operator.action_requests import ActionRequest, Verb, action_requests, changes_known_object
 from gpushare_operator.actions import Action, WriteVolcanoConfig, describe
 from gpushare_operator.cluster import kinds
 from gpushare_operator.cluster.cache import Cache
 from gpushare_operator.cluster.objects import PolicyObject
 from gpushare_operator.cluster.readers.volcano import read_volcano_config
 from gpushare_operator.policies.wording import DEFECT
-from gpushare_operator.writes import Verb, Write, changes_known_object, writes
 
 CONCURRENT_CALLS = 32
 """As many as the client has connections: thousands of nodes may need a label."""
@@ -144,23 +144,23 @@ class Applier:
         if isinstance(action, WriteVolcanoConfig):
             await self._write_volcano_config(action)
             return
-        for write in writes(action, self.namespace):
-            await self._send(write)
+        for request in action_requests(action, self.namespace):
+            await self._send(request)
 
-    async def _send(self, write: Write) -> None:
+    async def _send(self, request: ActionRequest) -> None:
         try:
-            if write.verb is Verb.DELETE:
-                await self.writer.delete(write.path, uid=write.uid)
+            if request.verb is Verb.DELETE:
+                await self.writer.delete(request.path, uid=request.uid)
                 return
             calls = {
                 Verb.APPLY: self.writer.apply,
                 Verb.MERGE: self.writer.merge,
                 Verb.CREATE: self.writer.create,
             }
-            self.cache.observe(write.kind, await calls[write.verb](write.path, write.body))
+            self.cache.observe(request.kind, await calls[request.verb](request.path, request.body))
         except ApiError as error:
-            is_gone = write.verb is Verb.DELETE and error.is_not_found
-            if not is_gone and not (write.may_exist and error.is_conflict):
+            is_gone = request.verb is Verb.DELETE and error.is_not_found
+            if not is_gone and not (request.may_exist and error.is_conflict):
                 raise
 
     async def _write_volcano_config(self, action: WriteVolcanoConfig) -> None:

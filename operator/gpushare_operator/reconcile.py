@@ -27,7 +27,7 @@ from gpushare_operator.desired.names import Installation
 from gpushare_operator.notices import NodeNotices
 from gpushare_operator.polls import Polls
 from gpushare_operator.retry_backoff import RetryBackoff
-from gpushare_operator.status.books_agree import seconds_until_reports_end
+from gpushare_operator.status.conditions.books_agree import seconds_until_reports_end
 from gpushare_operator.status.events import events_for, notice_event
 from gpushare_operator.status.nodes.node_facts import FactFinder
 from gpushare_operator.status.pods_without_scheduler import absent_scheduler

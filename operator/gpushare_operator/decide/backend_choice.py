@@ -7,7 +7,7 @@ from gpushare_core.api.enums import Backend
 from gpushare_operator.actions import Plan
 from gpushare_operator.backends.backend import SchedulerBackend
 from gpushare_operator.backends.table import BACKENDS
-from gpushare_operator.backends.teardown import Situation
+from gpushare_operator.backends.teardown_step import Situation
 from gpushare_operator.cluster.snapshot import ClusterSnapshot
 from gpushare_operator.policies.decisive_policy import decisive_policy, scheduler_needed
 from gpushare_operator.policies.scheduler_settings import scheduler_settings

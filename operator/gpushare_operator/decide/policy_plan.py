@@ -19,7 +19,7 @@ from gpushare_operator.actions import (
     Plan,
     SetFinalizers,
 )
-from gpushare_operator.backends.teardown import Scope, Situation
+from gpushare_operator.backends.teardown_step import Scope, Situation
 from gpushare_operator.cluster.nodes.node_index import NOTHING, Entry
 from gpushare_operator.cluster.nodes.observed_states import ObservedState
 from gpushare_operator.cluster.objects import DaemonSetObject, PolicyObject, ShareNodeObject

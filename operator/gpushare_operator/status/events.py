@@ -13,7 +13,7 @@ from gpushare_core.text.json_object import Json
 from gpushare_operator.cluster.labels import MANAGER
 from gpushare_operator.cluster.objects import PolicyObject
 from gpushare_operator.policies import conditions
-from gpushare_operator.status.books_agree import differed_when_seen
+from gpushare_operator.status.conditions.books_agree import differed_when_seen
 from gpushare_operator.status.nodes.node_facts import Notice
 
 NORMAL_WHEN_TRUE = frozenset({conditions.READY, conditions.SCHEDULER_CONFIGURED})

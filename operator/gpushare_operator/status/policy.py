@@ -11,18 +11,18 @@ from gpushare_operator.cluster.snapshot import ClusterSnapshot
 from gpushare_operator.decide.backend_choice import placing_backend
 from gpushare_operator.desired.names import Installation
 from gpushare_operator.policies import served
-from gpushare_operator.status.books_agree import books_agree, since_seen
-from gpushare_operator.status.conflicted import conflicted
-from gpushare_operator.status.degraded import api_problems, contested_problems, degraded
+from gpushare_operator.status.conditions.books_agree import books_agree, since_seen
+from gpushare_operator.status.conditions.conflicted import conflicted
+from gpushare_operator.status.conditions.degraded import api_problems, contested_problems, degraded
+from gpushare_operator.status.conditions.nodes_ready import nodes_ready
+from gpushare_operator.status.conditions.ready import PolicyConditions, policy_ready
+from gpushare_operator.status.conditions.scheduler_configured import scheduler_configured
+from gpushare_operator.status.conditions.unit_change_blocked import unit_change_blocked, units_refused
 from gpushare_operator.status.nodes.node_reports import PolicyNodes, policy_nodes
-from gpushare_operator.status.nodes.nodes_ready import nodes_ready
 from gpushare_operator.status.nodes.other_plugins import other_plugins
-from gpushare_operator.status.nodes.unit_change import unit_change_blocked, units_refused
 from gpushare_operator.status.other_schedulers import with_other_schedulers
 from gpushare_operator.status.pods_without_scheduler import pods_without_scheduler
-from gpushare_operator.status.policy_readiness import PolicyConditions, policy_ready
 from gpushare_operator.status.refused_pods import refused_pods
-from gpushare_operator.status.scheduler_configured import scheduler_configured
 from gpushare_operator.status.totals import reported_memory, totals
 from gpushare_operator.status.versions import program_versions
 

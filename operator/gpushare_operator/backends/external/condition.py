@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from gpushare_core.api.conditions import ConditionState, condition_false, condition_true
 from gpushare_core.api.names import CONTROL_PLANE_LABEL, EXTERNAL_SCHEDULER_LABEL
 from gpushare_core.api.served import Problem
-from gpushare_operator.backends.extender.hosts import extender_ready, why_no_extender
+from gpushare_operator.backends.extender_workload.hosts import extender_ready, why_no_extender
 from gpushare_operator.backends.external.connection import last_calls, scheduler_hosts
-from gpushare_operator.backends.teardown import Situation
+from gpushare_operator.backends.teardown_step import Situation
 from gpushare_operator.cluster.snapshot import ClusterSnapshot
 from gpushare_operator.policies import conditions
 from gpushare_operator.policies.scheduler_settings import scheduler_settings

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from gpushare_core.api.enums import Backend
 from gpushare_operator.actions import Action, DeleteDaemonSet, DeleteJob, LabelNode
 from gpushare_operator.backends.backend import SchedulerBackend
-from gpushare_operator.backends.extender.daemon_set import is_external
-from gpushare_operator.backends.extender.hosts import mark
+from gpushare_operator.backends.extender_workload.daemon_set import is_external
+from gpushare_operator.backends.extender_workload.hosts import mark
 from gpushare_operator.backends.kube_scheduler.condition import condition, disconnected, disconnecting
 from gpushare_operator.backends.kube_scheduler.connection import connect, is_connecting
 from gpushare_operator.backends.kube_scheduler.hostctl_job import HostctlCommand
@@ -25,7 +25,12 @@ from gpushare_operator.backends.kube_scheduler.hosts import (
     settled_marks,
 )
 from gpushare_operator.backends.kube_scheduler.job_history import earliest_retry, is_done
-from gpushare_operator.backends.teardown import Situation, connection_step, delete_daemon_set, ready_nodes
+from gpushare_operator.backends.teardown_step import (
+    Situation,
+    connection_step,
+    delete_daemon_set,
+    ready_nodes,
+)
 from gpushare_operator.cluster.objects import NodeObject
 from gpushare_operator.cluster.snapshot import ClusterSnapshot
 from gpushare_operator.desired.names import EXTENDER_NAME

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from gpushare_core.api.conditions import ConditionState, condition_false, condition_true
 from gpushare_core.api.names import CONTROL_PLANE_LABEL, SCHEDULER_LABEL
 from gpushare_core.api.served import Problem
-from gpushare_operator.backends.extender.hosts import AWAY, extender_ready, why_no_extender
+from gpushare_operator.backends.extender_workload.hosts import AWAY, extender_ready, why_no_extender
 from gpushare_operator.backends.kube_scheduler.hostctl_runs import installs, restores
 from gpushare_operator.backends.kube_scheduler.hosts import hosts_let_go, unlabelled_hosts
 from gpushare_operator.backends.kube_scheduler.job_history import Attempt, HistoryState, JobHistory
-from gpushare_operator.backends.teardown import Situation
+from gpushare_operator.backends.teardown_step import Situation
 from gpushare_operator.cluster.labels import LET_GO_ANNOTATION, RETRY_ANNOTATION
 from gpushare_operator.cluster.snapshot import ClusterSnapshot
 from gpushare_operator.policies import conditions

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from gpushare_core.api.names import SCHEDULER_LABEL
 from gpushare_core.text.whole_number import whole_number
 from gpushare_operator.actions import Action, LabelNode, Plan
-from gpushare_operator.backends.extender.daemon_set import apply_extender, extender_daemon_set
-from gpushare_operator.backends.extender.hosts import extender_pod, extender_ready, mark
-from gpushare_operator.backends.extender.log_folder import extender_log
+from gpushare_operator.backends.extender_workload.daemon_set import apply_extender, extender_daemon_set
+from gpushare_operator.backends.extender_workload.hosts import extender_pod, extender_ready, mark
+from gpushare_operator.backends.extender_workload.log_folder import extender_log
 from gpushare_operator.backends.kube_scheduler.hostctl_job import HostctlCommand
 from gpushare_operator.backends.kube_scheduler.hostctl_runs import (
     create_job,
@@ -23,7 +23,7 @@ from gpushare_operator.backends.kube_scheduler.job_history import (
     earliest_retry,
     hosts_at_work,
 )
-from gpushare_operator.backends.teardown import Situation
+from gpushare_operator.backends.teardown_step import Situation
 from gpushare_operator.cluster.objects import NodeObject
 from gpushare_operator.cluster.snapshot import ClusterSnapshot
 from gpushare_operator.policies.scheduler_settings import ports_in_force, scheduler_settings

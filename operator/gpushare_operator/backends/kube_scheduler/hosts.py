@@ -1,7 +1,7 @@
 """Which nodes are hosts of a kube-scheduler that was or is to be edited, restored, or let go."""
 
 from gpushare_core.api.names import SCHEDULER_LABEL
-from gpushare_operator.backends.extender.daemon_set import is_external
+from gpushare_operator.backends.extender_workload.daemon_set import is_external
 from gpushare_operator.backends.kube_scheduler.hostctl_job import HostctlCommand
 from gpushare_operator.backends.kube_scheduler.job_history import last_job
 from gpushare_operator.cluster.labels import EXTERNAL_MARK

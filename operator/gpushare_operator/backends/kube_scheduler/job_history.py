@@ -29,7 +29,7 @@ from enum import StrEnum
 from math import isfinite
 
 from gpushare_core.text.json_object import UNREADABLE_JSON, Json
-from gpushare_operator.backends.extender.daemon_set import HOST_FOLDER
+from gpushare_operator.backends.extender_workload.daemon_set import HOST_FOLDER
 from gpushare_operator.backends.kube_scheduler.hostctl_job import (
     NEEDS_PERSON,
     ROLLED_BACK,

@@ -19,7 +19,7 @@ from gpushare_operator.actions import (
     Plan,
     WriteVolcanoConfig,
 )
-from gpushare_operator.backends.teardown import Situation
+from gpushare_operator.backends.teardown_step import Situation
 from gpushare_operator.backends.volcano.config_edit import (
     SWITCHES,
     Addition,

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from gpushare_operator.actions import Action, ClearCapacity, LabelNode
-from gpushare_operator.backends.teardown import (
+from gpushare_operator.backends.teardown_step import (
     Leftover,
     Situation,
     delete_daemon_set,

@@ -6,7 +6,7 @@ from gpushare_core.api.enums import Backend
 from gpushare_core.api.names import FINALIZER
 from gpushare_operator.actions import DeleteShareNode, Plan, SetFinalizers
 from gpushare_operator.backends.table import BACKENDS
-from gpushare_operator.backends.teardown import (
+from gpushare_operator.backends.teardown_step import (
     EVERY_POLICY,
     SCHEDULER_CONNECTION,
     Leftover,

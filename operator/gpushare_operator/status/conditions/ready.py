@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gpushare_core.api.conditions import ConditionState, condition_false, condition_true
-from gpushare_operator.backends.teardown import Leftover
+from gpushare_operator.backends.teardown_step import Leftover
 from gpushare_operator.cluster.objects import PolicyObject
 from gpushare_operator.cluster.snapshot import ClusterSnapshot
 from gpushare_operator.decide.teardown.steps import still_there

@@ -5,7 +5,7 @@ from datetime import datetime
 from gpushare_core.api.conditions import ConditionState, condition_false
 from gpushare_core.api.enums import Backend
 from gpushare_operator.backends.table import BACKENDS
-from gpushare_operator.backends.teardown import Situation
+from gpushare_operator.backends.teardown_step import Situation
 from gpushare_operator.cluster.objects import PolicyObject
 from gpushare_operator.cluster.snapshot import ClusterSnapshot
 from gpushare_operator.decide.backend_choice import needed_backend, unneeded_backends

@@ -7,8 +7,8 @@ from gpushare_core.api.served import Problem
 from gpushare_operator.cluster.objects import PolicyObject
 from gpushare_operator.policies import conditions, served
 from gpushare_operator.policies.wording import DEFECT, counted, explained, listed
+from gpushare_operator.status.conditions.unit_change_blocked import units_refused
 from gpushare_operator.status.nodes.node_reports import MatchedRule, OwnRule, PolicyNodes
-from gpushare_operator.status.nodes.unit_change import units_refused
 
 WORKLOADS_POLICIES = ("gpushare-operator-workloads", "gpushare-operator-images")
 """The admission policies for what the operator may run."""
