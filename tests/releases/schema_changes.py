@@ -41,15 +41,15 @@ def _bounds(old: Any, new: Any, at: str) -> Iterator[str]:
 
 def _values(old: Any, new: Any, at: str) -> Iterator[str]:
     if "enum" in new and (
-        gone := [each for each in old.get("enum", ("anything",)) if each not in new["enum"]]
+        gone := [rule for rule in old.get("enum", ("anything",)) if rule not in new["enum"]]
     ):
         yield f"{at}: {', '.join(gone)} is refused"
     if required := sorted(set(new.get("required", ())) - set(old.get("required", ()))):
         yield f"{at}: {', '.join(required)} is required"
-    known = {each["rule"] for each in old.get("x-kubernetes-validations", ())}
-    for each in new.get("x-kubernetes-validations", ()):
-        if each["rule"] not in known:
-            yield f"{at}: new rule {each['rule']}"
+    known = {rule["rule"] for rule in old.get("x-kubernetes-validations", ())}
+    for rule in new.get("x-kubernetes-validations", ()):
+        if rule["rule"] not in known:
+            yield f"{at}: new rule {rule['rule']}"
 
 
 def _children(old: Any, new: Any, at: str) -> Iterator[str]:

@@ -81,7 +81,7 @@ def all_shown() -> dict[str, Shown]:
 
 
 def _of(metric: Metric) -> Iterator[tuple[str, Shown]]:
-    labels = next((frozenset(each.labels) for each in GAUGES if each.name == metric.name), None)
+    labels = next((frozenset(gauge.labels) for gauge in GAUGES if gauge.name == metric.name), None)
     values: dict[str, set[str]] = {}
     if labels is None:
         for sample in metric.samples:

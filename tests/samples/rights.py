@@ -10,7 +10,7 @@ Right = tuple[str, str, str]
 
 def allowed(manifest: Path) -> set[Right]:
     """All that the roles in ``manifest`` allow together."""
-    roles = [each for each in yaml.safe_load_all(manifest.read_text()) if "rules" in each]
+    roles = [document for document in yaml.safe_load_all(manifest.read_text()) if "rules" in document]
     return {
         (group, resource, verb)
         for role in roles

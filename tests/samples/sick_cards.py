@@ -66,7 +66,7 @@ class Ward:
     def see(self, reading: Reading, *, after: float = 10) -> bool:
         self.now += timedelta(seconds=after)
         self.health = examine(self.health, reading, self.share_node, now=self.now)
-        cards = {each.uuid: each for each in judged(reading, self.health).cards}
+        cards = {judged_card.uuid: judged_card for judged_card in judged(reading, self.health).cards}
         assert cards.get("GPU-0", card(0)).healthy or reading.problem
         second = cards.get("GPU-1")
         return second is not None and second.healthy

@@ -355,8 +355,8 @@ def a_bind_ends_in_a_defect(scene: Scene) -> None:
     ledger.reservations.abandon("uid-lost", now=0.0)
     timing = BindTiming(clock=lambda: 1000.0)
     stale = StaleReservations(NobodyThere(), ledger, timing)  # type: ignore[arg-type]
-    for each in stale._stale():
-        run_now(stale._release_if_void(each))
+    for name in stale._stale():
+        run_now(stale._release_if_void(name))
     ledger.free_unreleased(now=2000.0)
     scene.settle()
 

@@ -293,8 +293,8 @@ def it_forgets_a_pod_on_two_cards_and_starts_one_container_anew(scene: Scene) ->
     other = scene.run(7)
     the_kubelet_starts_without_its_checkpoint(scene)
     restart(scene, pod, "side")
-    for each in (pod, other):
-        scene.delete_by_force(each)
+    for member in (pod, other):
+        scene.delete_by_force(member)
     scene.release()
     scene.settle()
 

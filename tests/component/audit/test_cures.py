@@ -21,7 +21,7 @@ def test_without_its_cure_the_auditor_names_the_difference(
     cure.take_out(monkeypatch)
     cure.provoke(scene)
     seen = [*scene.seen, *scene.differences()]
-    assert any(is_named(cure, each) for each in seen), f"{cure.was}; seen: {texts(seen)}"
+    assert any(is_named(cure, difference) for difference in seen), f"{cure.was}; seen: {texts(seen)}"
 
 
 @every_cure
@@ -41,4 +41,4 @@ def is_named(cure: Cure, difference: Difference) -> bool:
 
 
 def texts(seen: list[Difference]) -> list[str]:
-    return sorted({f"{each} [card {each.card}, pod {each.pod}]" for each in seen})
+    return sorted({f"{difference} [card {difference.card}, pod {difference.pod}]" for difference in seen})

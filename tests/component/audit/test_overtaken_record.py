@@ -47,7 +47,7 @@ def test_a_record_that_an_allocate_overtakes_is_taken_back_before_anything_is_se
     scene.find_cards(card(1, at=0), card(0, at=1))
     assert not scene.node.try_round()
     assert overtaken == ["n1-1"]
-    assert {each.kind for each in seen} == {DifferenceKind.ENVIRONMENT_DIFFERS}
+    assert {difference.kind for difference in seen} == {DifferenceKind.ENVIRONMENT_DIFFERS}
     scene.settle()
     assert scene.seen == []
     assert scene.node.kubelet.devices == listed
@@ -61,7 +61,10 @@ def test_by_such_a_record_two_slices_may_lie_on_one_card(monkeypatch: pytest.Mon
     scene.cluster.change_spec(NODE, {"mode": "Slices", "slicesPerCard": 4, "unitChange": "Keep"})
     scene.node.try_round()
     assert overtaken
-    assert {each.kind for each in seen} == {DifferenceKind.ENVIRONMENT_DIFFERS, DifferenceKind.WRONG_SHAPE}
+    assert {difference.kind for difference in seen} == {
+        DifferenceKind.ENVIRONMENT_DIFFERS,
+        DifferenceKind.WRONG_SHAPE,
+    }
     assert sorted(may_be_taken_back(seen)) == sorted(seen)
     scene.settle()
     assert scene.seen == []

@@ -29,7 +29,7 @@ def test_a_seed_says_all_and_a_longer_history_begins_like_a_shorter_one() -> Non
 
 
 def test_a_history_has_steps_of_every_kind() -> None:
-    assert {each.name for each in draw(1, 2000)} == {*BY_NAME, QUIET}
+    assert {entry.name for entry in draw(1, 2000)} == {*BY_NAME, QUIET}
 
 
 FORGOTTEN = [
@@ -83,7 +83,7 @@ def test_static_pods_and_their_mirrors(mode: str) -> None:
 def test_a_static_pod_that_nobody_counts_without_its_mirror_is_found(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    cure = next(each for each in CURES if each.name == "orphans-are-in-the-status")
+    cure = next(entry for entry in CURES if entry.name == "orphans-are-in-the-status")
     cure.take_out(monkeypatch)
     files = [Step(0.1, "write_file", node, node) for node in range(3)]
     with pytest.raises(DifferentError, match=r"ReleasedEarly.* for default/static-"):
@@ -104,18 +104,18 @@ def test_what_has_failed_once_does_not_again(mode: str, seed: int, operations: i
 
 def test_what_is_different_is_found_and_made_short(monkeypatch: pytest.MonkeyPatch) -> None:
     """The run sees a cure that is taken out, as the auditor does."""
-    cure = next(each for each in CURES if each.name == "orphans-are-in-the-status")
+    cure = next(entry for entry in CURES if entry.name == "orphans-are-in-the-status")
     cure.take_out(monkeypatch)
     monkeypatch.setattr("tests.simulation.kubelet.REMOVAL", 30.0)
     steps = [*(Step(0.1, "create_bound", 0, at) for at in range(3)), Step(1.0, "force_delete", 1, 0)]
     steps = [*steps, Step(3.0, "create", 0, 0), Step(0.0, QUIET, 0, 0)]
     with pytest.raises(DifferentError, match="ReleasedEarly"):
         run("Memory", 1, steps)
-    assert {each.name for each in fewest("Memory", 1, steps)} == {"create_bound", "force_delete", QUIET}
+    assert {entry.name for entry in fewest("Memory", 1, steps)} == {"create_bound", "force_delete", QUIET}
 
 
 def test_a_restarted_kubelet_that_is_believed_at_once_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    cure = next(each for each in CURES if each.name == "a-restarted-kubelet-keeps-what-it-has")
+    cure = next(entry for entry in CURES if entry.name == "a-restarted-kubelet-keeps-what-it-has")
     bound = [Step(0.1, "create_bound", 0, at) for at in range(3)]
     restarted = [Step(1.0, "restart_kubelet", node, 0) for node in range(3)]
     steps = [*bound, *restarted, *(Step(0.3, "create", 0, at) for at in range(4)), Step(0.0, QUIET, 0, 0)]

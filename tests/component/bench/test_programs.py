@@ -33,7 +33,7 @@ async def test_an_extender_gives_right_answers_from_its_books(workplace: Workpla
         "filter, all 20 names: p50",
         "filter, all 20 names: p99",
     ]
-    memory = {each.what: each for each in await extender_books.memory(workplace)}
+    memory = {measured.what: measured for measured in await extender_books.memory(workplace)}
     # Two of the nodes are full, with a pod on each of their 8 cards.
     assert memory["extender, 20 nodes and 52 pods"].measured > 10
     assert memory["start to first right answer, 20 nodes and 52 pods"].measured > 0
@@ -44,7 +44,7 @@ async def test_a_plugin_admits_pods_and_is_measured_once_for_two_rows(workplace:
     admissions = await plugin.admissions(workplace)
     assert [admission.measured > 0 for admission in admissions] == [True] * 6
     folders = list(workplace.folder.glob("plugin-*"))
-    footprint = {each.what: each for each in await plugin.footprint(workplace)}
+    footprint = {figure.what: figure for figure in await plugin.footprint(workplace)}
     assert footprint["plugin, 256,000 units"].measured > 10
     assert 0 <= footprint["plugin when idle, 3 pods"].measured < 100
     assert len(folders) == 2, "one node of many units, one of few"

@@ -128,7 +128,7 @@ async def way() -> AsyncIterator[Way]:
 async def test_without_a_fault_everything_passes(way: Way) -> None:
     assert await way.create() == {"kind": "Status", "status": "Success"}
     assert way.server.created == [{"metadata": {"name": "a"}}]
-    assert [(each.verb, each.path) for each in way.carried_out] == [("create", PODS)]
+    assert [(change.verb, change.path) for change in way.carried_out] == [("create", PODS)]
     async with way.open_watch() as received:
         way.server.tell("second", "third")
         way.server.close()
@@ -231,7 +231,7 @@ async def test_an_open_watch_ends_at_once(way: Way) -> None:
     async with way.open_watch() as received:
         way.proxy.faults.begin(1, fault(Manner.CLOSED))
         assert await next_of(received) is None
-    assert [each async for each in way.watch()] == []
+    assert [change async for change in way.watch()] == []
     assert await way.list()
 
 

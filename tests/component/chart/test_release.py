@@ -72,7 +72,7 @@ def test_the_manifests_are_what_the_documents_apply(two: tuple[Path, Path]) -> N
         names = {name.removeprefix(f"{NAME}/") for name in archive.getnames()}
     resources = yaml.safe_load((ROOT / "manifests" / "kustomization.yaml").read_text())["resources"]
     listed = {os.path.normpath(f"manifests/{resource}") for resource in resources}
-    assert all(any(name.startswith(each) for name in names) for each in listed)
+    assert all(any(name.startswith(prefix) for name in names) for prefix in listed)
     assert {"config/samples/nvidia.yaml", "LICENSE", "config/auditor/kustomization.yaml"} <= names
 
 

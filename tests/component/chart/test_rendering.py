@@ -59,8 +59,12 @@ def of_kustomization(folder: Path) -> list[Json]:
 
 def test_without_values_it_installs_what_the_manifests_install() -> None:
     """But the namespace: Helm keeps its own records there, so it makes that first."""
-    manifests = {identity(each): each for each in of_kustomization(MANIFESTS) if each["kind"] != "Namespace"}
-    rendered = {identity(each): each for each in render() if not is_hook(each)}
+    manifests = {
+        identity(manifest): manifest
+        for manifest in of_kustomization(MANIFESTS)
+        if manifest["kind"] != "Namespace"
+    }
+    rendered = {identity(manifest): manifest for manifest in render() if not is_hook(manifest)}
     assert rendered.keys() == manifests.keys()
     assert [key for key in rendered if rendered[key] != manifests[key]] == []
 
@@ -134,7 +138,7 @@ def test_a_scheduler_of_our_own_is_let_in_where_it_is_asked_for() -> None:
     sources = of_kustomization(ROOT / copy_objects.DEDICATED)
     found = {identity(body): body for body in bodies}
     assert [source for source in sources if found[identity(source)] != source] == []
-    usual = {identity(each) for each in render()}
+    usual = {identity(manifest) for manifest in render()}
     assert found.keys() - usual == {identity(source) for source in sources}
 
 
@@ -159,8 +163,8 @@ def test_optional_objects_are_those_of_the_folder_config() -> None:
     for source in sources:
         rendered = one(bodies, source["kind"], source["metadata"]["name"])
         assert {**rendered, "metadata": {}} == {**source, "metadata": {}}
-    usual = {identity(each) for each in render()}
-    assert len({identity(each) for each in bodies} - usual) == len(sources)
+    usual = {identity(manifest) for manifest in render()}
+    assert len({identity(manifest) for manifest in bodies} - usual) == len(sources)
 
 
 def test_the_api_servers_ports_are_what_pods_may_call() -> None:
@@ -187,7 +191,7 @@ def test_a_policy_is_made_once_and_deleted_by_no_upgrade() -> None:
 
 
 def test_the_hook_comes_before_everything_is_deleted_with_rights_of_its_own() -> None:
-    hooks = [each for each in render() if hook_of(each) == "pre-delete"]
+    hooks = [manifest for manifest in render() if hook_of(manifest) == "pre-delete"]
     weights = {
         hook["kind"]: int(hook["metadata"]["annotations"].get("helm.sh/hook-weight", 0)) for hook in hooks
     }
@@ -215,7 +219,7 @@ def test_the_hook_gives_up_by_itself_before_its_job_is_killed() -> None:
 
 def test_no_custom_resource_definition_is_in_the_folder_that_helm_never_upgrades() -> None:
     assert not (CHART / "crds").exists()
-    definitions = [each for each in render() if each["kind"] == "CustomResourceDefinition"]
+    definitions = [manifest for manifest in render() if manifest["kind"] == "CustomResourceDefinition"]
     assert len(definitions) == 2
 
 
@@ -249,7 +253,7 @@ def test_helm_finds_nothing_to_complain_about() -> None:
 
 
 def test_helms_test_leaves_neither_pod_nor_account() -> None:
-    hooks = [each for each in render() if hook_of(each) == "test"]
+    hooks = [manifest for manifest in render() if hook_of(manifest) == "test"]
     assert {hook["kind"] for hook in hooks} == {
         *("Pod", "ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding")
     }
@@ -261,7 +265,9 @@ def test_helms_test_leaves_neither_pod_nor_account() -> None:
 def test_all_that_helm_makes_names_its_version() -> None:
     label = "app.kubernetes.io/version"
     unnamed = [
-        identity(each) for each in render() if each["metadata"].get("labels", {}).get(label) != VERSION
+        identity(manifest)
+        for manifest in render()
+        if manifest["metadata"].get("labels", {}).get(label) != VERSION
     ]
     assert unnamed == []
 
@@ -323,9 +329,9 @@ def test_the_notes_fit_a_terminal_and_ask_for_no_policy_where_there_is_one(noted
 
 
 def test_artifact_hub_is_told_of_every_definition() -> None:
-    definitions = [each for each in render() if each["kind"] == "CustomResourceDefinition"]
+    definitions = [manifest for manifest in render() if manifest["kind"] == "CustomResourceDefinition"]
     told = yaml.safe_load(ANNOTATIONS["artifacthub.io/crds"])
-    assert {(each["kind"], each["name"], each["version"]) for each in told} == {
+    assert {(manifest["kind"], manifest["name"], manifest["version"]) for manifest in told} == {
         (definition["spec"]["names"]["kind"], definition["metadata"]["name"], version["name"])
         for definition in definitions
         for version in definition["spec"]["versions"]

@@ -169,9 +169,9 @@ def expectation(case: Case, series: Series, alerts: int) -> dict[str, Any]:
 def test_every_alert_fires_on_its_trouble_and_on_nothing_else(promtool: Path, tmp_path: Path) -> None:
     (tmp_path / "rules.yaml").write_text(yaml.safe_dump(RULES))
     tests = [
-        each
+        expected
         for case in CASES
-        for each in (expectation(case, case.firing, case.alerts), expectation(case, case.quiet, 0))
+        for expected in (expectation(case, case.firing, case.alerts), expectation(case, case.quiet, 0))
     ]
     body = {"rule_files": ["rules.yaml"], "evaluation_interval": "1m", "tests": tests}
     (tmp_path / "tests.yaml").write_text(yaml.safe_dump(body, sort_keys=False))

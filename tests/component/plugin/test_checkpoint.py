@@ -77,7 +77,7 @@ FOREIGN = "nvidia.com/gpu"
 )
 def test_what_is_odd_of_another_resource_is_none_of_ours(tmp_path: Path, foreign: dict[str, Any]) -> None:
     write(tmp_path, foreign, entry({"-1": ids(3)}, **VARIABLES), foreign)
-    assert [each.uid for each in CheckpointFile(tmp_path).read(NAMES)] == ["uid-a"]
+    assert [container.uid for container in CheckpointFile(tmp_path).read(NAMES)] == ["uid-a"]
 
 
 def test_each_of_several_cards_is_read_with_its_unit(tmp_path: Path) -> None:

@@ -57,7 +57,7 @@ def test_only_what_came_since_is_read(tmp_path: Path) -> None:
     begun = log.position()
     with log.path.open("ab") as file:
         file.write(STATUS)
-    assert [each.program for each in log.since(begun)] == ["plugin"]
+    assert [entry.program for entry in log.since(begun)] == ["plugin"]
 
 
 def test_only_writes_of_our_programs_are_logged(tmp_path: Path) -> None:

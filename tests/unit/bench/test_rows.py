@@ -39,8 +39,8 @@ def of(figures: Sequence[Figure], what: str) -> float:
 
 
 def test_ordinary_pods_are_compared_by_medians() -> None:
-    without_us = [throughput(each) for each in (300, 400, 100)]
-    with_us = [throughput(each) for each in (270, 290, 20)]
+    without_us = [throughput(value) for value in (300, 400, 100)]
+    with_us = [throughput(value) for value in (270, 290, 20)]
     figures = ordinary_figures(without_us, with_us, at_least(0.9))
     assert of(figures, "with us over without us") == 0.9
     assert judged(figures) == {"with us over without us": True}
@@ -129,7 +129,7 @@ def difference(node: str) -> Difference:
 
 def test_only_differences_that_churn_brought_count() -> None:
     new = without([difference("n1"), difference("n2")], [difference("n1")])
-    assert [each.node for each in new] == ["n2"]
+    assert [value.node for value in new] == ["n2"]
     figures = churn_figures(
         (100.0, 104.0), Percentiles(10, 20, 30), Percentiles(11, 30, 30), new, pods=72_000
     )
@@ -201,8 +201,8 @@ def test_nodes_for_a_policy_offer_nothing_of_ours_yet() -> None:
 
 def test_preferences_by_the_nodes_on_which_pods_run() -> None:
     """Of 40 nodes 0 and 20 have the image; zones are every third node."""
-    with_image = [node_name(each) for each in (0, 0, 20, 1)]
-    spread = [node_name(each) for each in (0, 3, 6, 1)]
+    with_image = [node_name(value) for value in (0, 0, 20, 1)]
+    spread = [node_name(value) for value in (0, 3, 6, 1)]
     assert preferences(40, with_image=with_image, spread=spread) == Preferences(at_image=3, skew=3)
 
 

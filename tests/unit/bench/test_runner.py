@@ -69,7 +69,7 @@ async def outcomes(*stages: Stage[Place]) -> list[Outcome]:
 async def test_a_row_that_fails_does_not_stop_the_others() -> None:
     place = Place()
     found = await outcomes(stage(place, row("bad", bad), row("good", good)))
-    assert [(each.row, each.problem) for each in found] == [
+    assert [(result.row, result.problem) for result in found] == [
         ("bad", "NotMeasuredError: the extender is gone"),
         ("good", ""),
     ]
@@ -91,12 +91,16 @@ async def test_what_gives_nothing_is_not_measured(measure: Callable[[Place], obj
 async def test_without_its_place_no_row_is_measured_and_the_next_stage_is(fails: str, problem: str) -> None:
     broken = stage(Place(fails=fails), row("one", good), row("two", good), deadline=0.05)
     found = await outcomes(broken, stage(Place(), row("three", good)))
-    assert [(each.row, each.problem) for each in found] == [("one", problem), ("two", problem), ("three", "")]
+    assert [(result.row, result.problem) for result in found] == [
+        ("one", problem),
+        ("two", problem),
+        ("three", ""),
+    ]
 
 
 async def test_a_place_that_cannot_be_left_keeps_its_figures(capsys: pytest.CaptureFixture[str]) -> None:
     found = await outcomes(stage(Place(fails="leave"), row("one", good)), stage(Place(), row("two", good)))
-    assert [(each.row, each.is_measured) for each in found] == [("one", True), ("two", True)]
+    assert [(result.row, result.is_measured) for result in found] == [("one", True), ("two", True)]
     assert "a place: RuntimeError: it does not end" in capsys.readouterr().err
 
 
@@ -122,7 +126,7 @@ async def test_a_row_that_is_interrupted_leaves_its_place() -> None:
 def test_which_rows_are_asked_for(only: str, skip: str, left: list[list[str]]) -> None:
     stages = [stage(Place(), row("a", good), row("b", good)), stage(Place(), row("c", good))]
     found = selected(stages, Selection(names(only), names(skip)))
-    assert [[each.name for each in one.rows] for one in found] == left
+    assert [[result.name for result in one.rows] for one in found] == left
 
 
 def test_names_that_are_no_rows() -> None:

@@ -140,7 +140,7 @@ def test_a_pod_of_which_only_metadata_is_kept_stays_on_its_node() -> None:
     _, changed = objects.put(paths.PODS, pod)
     assert changed.node == "n1"
     wanted = Wanted.of(Place(paths.PODS), {"fieldSelector": "spec.nodeName!="})
-    assert [each.name for each in objects.selected(wanted, paths.PODS)] == ["a"]
+    assert [selected.name for selected in objects.selected(wanted, paths.PODS)] == ["a"]
 
 
 def test_a_peak_begins_anew(tmp_path: Path) -> None:

@@ -51,8 +51,8 @@ def test_lists_come_in_pages_of_one_version() -> None:
 
 def test_selectors_find_by_node_name_and_namespace() -> None:
     objects = Objects()
-    for each in (pod("a", "n1"), pod("b", "n2"), pod("a", "n2", "other")):
-        objects.put(PODS, each)
+    for body in (pod("a", "n1"), pod("b", "n2"), pod("a", "n2", "other")):
+        objects.put(PODS, body)
     assert selected(objects, "spec.nodeName=n2,status.phase!=Succeeded") == ["default/b", "other/a"]
     assert selected(objects, "metadata.name=a", namespace="other") == ["other/a"]
 

@@ -52,9 +52,9 @@ def test_quick_measures_all_but_what_tells_nothing_in_small() -> None:
 def test_shared_pods_are_measured_without_limits_and_ordinary_ones_with_each_backend(size: Size) -> None:
     shared, ordinary = measured(size, "shared"), measured(size, "ordinary")
     for nodes in size.nodes:
-        clients = [each for each in shared if each.startswith(f"{nodes:,} nodes, backend KubeScheduler")]
+        clients = [title for title in shared if title.startswith(f"{nodes:,} nodes, backend KubeScheduler")]
         assert ["unlimited" in client for client in clients] == [True] + [False] * (nodes in size.limited)
-        backends = [each for each in ordinary if each.startswith(f"{nodes:,} nodes")]
+        backends = [title for title in ordinary if title.startswith(f"{nodes:,} nodes")]
         assert ["Dedicated" in backend for backend in backends] == [False] + [True] * (
             nodes in size.dedicated
         )
@@ -88,9 +88,9 @@ def test_one_node_is_looked_for_among_the_most_nodes() -> None:
 
 
 def test_pods_that_do_not_fit_wait_for_another_scheduler_where_the_stock_one_samples_nodes() -> None:
-    dedicated = [each for each in measured(FULL, "pending") if "Dedicated" in each]
-    assert [each.split()[0] for each in dedicated] == ["1,000", "5,000"]
-    assert not any("Dedicated" in each for each in measured(QUICK, "pending"))
+    dedicated = [title for title in measured(FULL, "pending") if "Dedicated" in title]
+    assert [title.split()[0] for title in dedicated] == ["1,000", "5,000"]
+    assert not any("Dedicated" in title for title in measured(QUICK, "pending"))
 
 
 def test_rows_without_a_cluster_start_none() -> None:

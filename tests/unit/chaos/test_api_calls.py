@@ -76,8 +76,8 @@ WATCH = Call("watch", PODS, "gpushare-plugin", "gpu-1")
     ],
 )
 def test_a_fault_hits_what_it_is_meant_for(fault: ApiFault, hit: list[Call], missed: list[Call]) -> None:
-    assert [each for each in (BIND, WATCH) if fault.matches(each)] == hit
-    assert not any(fault.matches(each) for each in missed)
+    assert [call for call in (BIND, WATCH) if fault.matches(call)] == hit
+    assert not any(fault.matches(call) for call in missed)
 
 
 def test_every_third_call_is_hit_the_first_one_included() -> None:

@@ -71,7 +71,7 @@ async def test_books_that_agree_are_no_finding() -> None:
 async def test_a_breach_is_reported_when_two_readings_show_it() -> None:
     bad = wrong_environment()
     assert await look_at([GOOD, bad, GOOD, bad]) == []
-    assert {each.rule for each in await look_at([GOOD, bad, bad])} == {"I2"}
+    assert {finding.rule for finding in await look_at([GOOD, bad, bad])} == {"I2"}
 
 
 def released() -> NodeRecords:
@@ -83,8 +83,8 @@ def released() -> NodeRecords:
 
 async def test_units_that_are_free_too_early_are_reported_when_two_readings_show_it() -> None:
     early = released()
-    assert "I4" not in {each.rule for each in await look_at([GOOD, early, GOOD, early, GOOD])}
-    assert [each.rule for each in await look_at([GOOD, early, early]) if "counts" in each.sentence]
+    assert "I4" not in {finding.rule for finding in await look_at([GOOD, early, GOOD, early, GOOD])}
+    assert [finding.rule for finding in await look_at([GOOD, early, early]) if "counts" in finding.sentence]
 
 
 async def test_while_nobody_answers_nothing_is_forgotten() -> None:
@@ -153,7 +153,7 @@ async def test_an_auditor_that_ends_is_a_finding_at_once() -> None:
     found: list[Finding] = []
     async with Auditor(cast("Gatherer", Broken()), found.append).watching():
         await asyncio.sleep(0.05)
-        assert [each.rule for each in found] == ["run"]
+        assert [finding.rule for finding in found] == ["run"]
     assert "the auditor has ended" in found[0].sentence
 
 

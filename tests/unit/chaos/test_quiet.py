@@ -72,7 +72,7 @@ def named(*names: str) -> list[Json]:
 
 def test_what_is_not_there_keeps_it_from_being_quiet() -> None:
     nodes = named(*CONTROL_PLANES, *WORKERS, "sink")
-    schedulers = named(*(f"kube-scheduler-{each}" for each in CONTROL_PLANES))
+    schedulers = named(*(f"kube-scheduler-{control_plane}" for control_plane in CONTROL_PLANES))
     assert absent(nodes=nodes, system_pods=schedulers, policies=POLICIES) == []
     assert absent(nodes=nodes[1:], system_pods=schedulers[:1], policies=POLICIES[1:]) == [
         "node control-plane-1 is not there",

@@ -29,7 +29,7 @@ async def test_whatever_goes_wrong_is_a_finding(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(chaos.run, "started", fails)
     said, outcome = list[str](), Outcome(Findings(lambda _: None))
     await run([], tmp_path, outcome, say=said.append)
-    assert [str(each) for each in outcome.findings.all] == [
+    assert [str(finding) for finding in outcome.findings.all] == [
         "run: it ended: RuntimeError: etcd does not start"
     ]
     assert "Traceback" in said[0]
@@ -67,7 +67,7 @@ def test_an_ordinary_pod_that_is_blocked_is_told_once(monkeypatch: pytest.Monkey
     traffic.created = {"ordinary-1": 0.0, "ordinary-2": 1.0}
     for now[0] in (LONGEST, LONGEST + 2, LONGEST + 3):
         traffic.look()
-    assert [each.rule for each in found] == ["I6"]
+    assert [finding.rule for finding in found] == ["I6"]
     assert "ordinary-1" in found[0].sentence
     traffic.waited = {"ordinary-1": 50.0, "ordinary-2": 50.0}
     traffic.look()

@@ -174,7 +174,7 @@ async def test_it_ends_at_the_first_difference() -> None:
     stage = Stage(differences_seen=[[DIFFERENCE]])
     findings, _ = await play(stage, [Do(name="a")], [Do(name="b")])
     assert stage.told == ["a", "quiet"]
-    assert [each.rule for each in findings.all] == ["I3"]
+    assert [finding.rule for finding in findings.all] == ["I3"]
     assert "a book differs" in findings.all[0].sentence
 
 
@@ -195,7 +195,7 @@ async def test_books_that_agree_in_time_are_no_difference() -> None:
 
 async def test_books_that_agree_too_late_are_a_difference() -> None:
     findings, _ = await play(Stage(differences_seen=[[DIFFERENCE], []]), [Do(name="a")])
-    assert [each.rule for each in findings.all] == ["I3"]
+    assert [finding.rule for finding in findings.all] == ["I3"]
     assert "a book differs" in findings.all[0].sentence
 
 
@@ -209,7 +209,7 @@ async def test_time_counts_from_the_last_quiet() -> None:
 
 async def test_what_does_not_become_quiet_is_a_difference() -> None:
     findings, _ = await play(Stage(is_quiet=False), [Do(name="a")])
-    assert [each.rule for each in findings.all] == ["quiet"]
+    assert [finding.rule for finding in findings.all] == ["quiet"]
 
 
 async def test_the_model_is_asked_at_the_end() -> None:
@@ -237,14 +237,14 @@ async def test_a_fault_that_cannot_be_ended_says_which_it_is() -> None:
 
 async def test_what_an_operation_itself_has_seen_is_a_finding() -> None:
     findings, _ = await play(Stage(), [Fails(error=BreachError("I5", "it could be written"))])
-    assert [str(each) for each in findings.all] == ["I5: it could be written"]
+    assert [str(finding) for finding in findings.all] == ["I5: it could be written"]
 
 
 async def test_faults_that_hit_nothing_are_told() -> None:
     missing = Fails(error=NothingHitError("no container runs"))
     _, record = await play(Stage(), [missing] * OFTEN, [Idle()] * OFTEN, [Idle(seconds=0.01), Breaks()])
     assert record.missed == {"test.fails": OFTEN, "test.idle": OFTEN + 1}
-    assert [each.split()[0] for each in record.in_vain()] == ["test.fails", "test.idle"]
+    assert [finding.split()[0] for finding in record.in_vain()] == ["test.fails", "test.idle"]
 
 
 async def test_a_kind_that_never_succeeds_is_told() -> None:
@@ -264,7 +264,7 @@ async def test_a_restless_cluster_hides_no_difference_that_stands() -> None:
             return Quiet(0.0, at_once=next(asked) % 3 != 0)
 
     findings, _ = await play(Restless(differences_seen=[[DIFFERENCE]] * 3 + [[]]), [Do(name="a")])
-    assert [each.rule for each in findings.all] == ["I3"]
+    assert [finding.rule for finding in findings.all] == ["I3"]
     assert "stood though all was quiet time and again" in findings.all[0].sentence
 
 
@@ -277,7 +277,7 @@ async def test_a_pod_that_came_and_runs_by_the_next_look_was_on_its_way(*, comes
             return Quiet(0.0, at_once=True, placed=frozenset({f"uid-{next(asked) * comes}"}))
 
     findings, record = await play(Busy(differences_seen=[[DIFFERENCE], []]), [Do(name="a")])
-    assert ["agreed only" in each.sentence for each in findings.all] == ([] if comes else [True])
+    assert ["agreed only" in finding.sentence for finding in findings.all] == ([] if comes else [True])
     assert (record.recoveries[-1].agreement < SOON.agreement) is comes
 
 
@@ -310,5 +310,5 @@ async def test_a_pod_that_was_bound_past_the_schedulers_and_runs_without_units_i
 async def test_that_one_of_a_scheduler_s_runs_without_units_is_found() -> None:
     stage = Stage(differences_seen=[[WITHOUT]])
     findings, _ = await play(stage, [Do(name="a")])
-    assert [each.rule for each in findings.all] == ["I3"]
+    assert [finding.rule for finding in findings.all] == ["I3"]
     assert stage.drained == set()

@@ -16,7 +16,9 @@ ALL_WELL: Mapping[str, Sequence[float]] = {"plugin on gpu-1": [60.0, 70.0, 68.0]
 def rules(
     *, readings: int = 100, unreadable: int = 3, memory: Mapping[str, Sequence[float]] = ALL_WELL
 ) -> list[str]:
-    return [each.rule for each in verdict(Record(), readings=readings, unreadable=unreadable, memory=memory)]
+    return [
+        finding.rule for finding in verdict(Record(), readings=readings, unreadable=unreadable, memory=memory)
+    ]
 
 
 def test_a_run_that_looked_is_well() -> None:

@@ -158,7 +158,7 @@ def test_labels_in_the_words_of_a_dialect_are_ours_where_that_is_recorded() -> N
 def test_files(file: HostFile, is_left: bool) -> None:  # noqa: FBT001
     found = residue([], {"gpu-1": [file]})
     assert bool(found) is is_left
-    assert all(each.where == f"host gpu-1, /{file.path}" for each in found)
+    assert all(trace.where == f"host gpu-1, /{file.path}" for trace in found)
 
 
 MANIFESTS = Path(__file__).resolve().parents[3] / "manifests"

@@ -114,8 +114,8 @@ def names(row: str, field: str) -> bool:
 def unknown(body: Any, schema: Json, path: str) -> Iterator[str]:
     """Yields what a schema has no field for, and values that it does not list."""
     if isinstance(body, list):
-        for each in body:
-            yield from unknown(each, schema.get("items", {}), f"{path}[]")
+        for part in body:
+            yield from unknown(part, schema.get("items", {}), f"{path}[]")
     elif isinstance(body, dict) and "properties" in schema:
         for name, value in body.items():
             if name in schema["properties"]:

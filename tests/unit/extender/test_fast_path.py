@@ -61,8 +61,8 @@ def as_told(present: ShareNode) -> list[PodUpdate]:
     """The pods that ``present`` reports, annotated with what it says that they have."""
     units: dict[str, dict[str, int]] = {}
     for card in present.cards:
-        for each in card.holders:
-            units.setdefault(each.uid, {})[card.uuid] = each.units
+        for share in card.holders:
+            units.setdefault(share.uid, {})[card.uuid] = share.units
     return [
         PodUpdate(
             uid, replace(holder(uid, unit=present.unit), cards=tuple(starmap(CardUnits, shares.items())))

@@ -130,7 +130,8 @@ class IndexMachine(RuleBasedStateMachine):
             ),
             "of a finer unit": lambda: finer(present),
             "linked": lambda: replace(
-                present, cards=tuple(replace(each, numa_node=0, link_group=1) for each in present.cards)
+                present,
+                cards=tuple(replace(original, numa_node=0, link_group=1) for original in present.cards),
             ),
         }
         self.put(changes[data.draw(st.sampled_from(sorted(changes)))]())
@@ -249,7 +250,7 @@ class IndexMachine(RuleBasedStateMachine):
         cards: dict[Hashable, Hashable] = {}
         for node in filter(None, map(self.ledger.node, NAMES)):
             served = node.open_share_node.classes if node.open_share_node else ()
-            seen = [without_name(card) for each in served for card in node.cards(each)]
+            seen = [without_name(card) for original in served for card in node.cards(original)]
             assert cards.setdefault(node.fingerprint(), (*seen,)) == (*seen,)
 
     @invariant()

@@ -45,7 +45,7 @@ def offered(ledger: Ledger) -> tuple[int, int, int]:
     """Cards, slices and units of memory, as the kubelet shall show them."""
     node = ledger.node("n1")
     assert node
-    cards, slices, memory = (node.cards(each) for each in (CARD, SLICE, MEMORY))
+    cards, slices, memory = (node.cards(entry) for entry in (CARD, SLICE, MEMORY))
     shown = [
         sum(card.units for card in each if node.lock_of(card.uuid) in (None, resource))
         for resource, each in ((CARD, cards), (SLICE, slices), (MEMORY, memory))

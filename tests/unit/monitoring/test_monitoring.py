@@ -69,7 +69,7 @@ def _of_matchers(name: str, shown: Shown, matchers: dict[str, tuple[str, str]]) 
         elif label in shown.values and "$" not in value:
             wanted = value.split("|") if "~" in operator else [value]
             yield from (
-                f"{label} of {name} is never {each}" for each in wanted if each not in shown.values[label]
+                f"{label} of {name} is never {rule}" for rule in wanted if rule not in shown.values[label]
             )
         elif label == "type" and value not in CONDITIONS:
             yield f"no condition {value}"
@@ -84,14 +84,14 @@ def panels() -> list[dict[str, Any]]:
     return list(json.loads((MONITORING / "dashboard.json").read_text())["panels"])
 
 
-@pytest.mark.parametrize("rule", [pytest.param(each, id=each["alert"]) for each in rules()])
+@pytest.mark.parametrize("rule", [pytest.param(rule_, id=rule_["alert"]) for rule_ in rules()])
 def test_a_rule_speaks_of_what_there_is(rule: dict[str, Any]) -> None:
     assert problems(rule["expr"]) == []
     assert any(True for _ in selectors(rule["expr"]))
     assert rule["labels"]["severity"] in ("critical", "warning")
 
 
-@pytest.mark.parametrize("rule", [pytest.param(each, id=each["alert"]) for each in rules()])
+@pytest.mark.parametrize("rule", [pytest.param(rule_, id=rule_["alert"]) for rule_ in rules()])
 def test_the_words_of_a_rule_name_labels_that_the_expression_has(rule: dict[str, Any]) -> None:
     text = " ".join(rule["annotations"].values())
     named = set(re.findall(r"\$labels\.(\w+)", text))
@@ -101,7 +101,7 @@ def test_the_words_of_a_rule_name_labels_that_the_expression_has(rule: dict[str,
     assert named <= kept
 
 
-@pytest.mark.parametrize("panel", [pytest.param(each, id=each["title"]) for each in panels()])
+@pytest.mark.parametrize("panel", [pytest.param(rule, id=rule["title"]) for rule in panels()])
 def test_a_panel_speaks_of_what_there_is(panel: dict[str, Any]) -> None:
     assert panel["targets"]
     for target in panel["targets"]:
@@ -116,7 +116,7 @@ def test_panels_have_an_own_place_and_number() -> None:
 def test_the_variables_of_the_dashboard_are_asked_of_metrics_that_have_the_label() -> None:
     variables = json.loads((MONITORING / "dashboard.json").read_text())["templating"]["list"]
     asked = [re.fullmatch(r"label_values\((\w+), (\w+)\)", variable["query"]) for variable in variables]
-    found = [each.groups() for each in asked if each]
+    found = [rule.groups() for rule in asked if rule]
     assert found
     assert all(label in SHOWN[name].labels for name, label in found)
 

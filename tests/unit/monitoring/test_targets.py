@@ -49,9 +49,9 @@ SERVING = [
 def test_the_pod_monitor_finds_the_health_port(owner: Any, port: int) -> None:
     (asked,) = read(MONITORING / "podmonitors.yaml")["spec"]["podMetricsEndpoints"]
     template = owner["spec"]["template"]
-    ports = [each for container in template["spec"]["containers"] for each in container.get("ports", ())]
+    ports = [rule for container in template["spec"]["containers"] for rule in container.get("ports", ())]
     assert is_selected(template["metadata"]["labels"])
-    assert [(each["name"], each["containerPort"]) for each in ports] == [(asked["port"], port)]
+    assert [(rule["name"], rule["containerPort"]) for rule in ports] == [(asked["port"], port)]
 
 
 @pytest.mark.parametrize(("owner", "port"), SERVING)
@@ -59,10 +59,10 @@ def test_the_network_policy_lets_in_whom_the_pod_monitor_sends_and_nobody_else(o
     spec = read(NETWORK_POLICY)["spec"]
     template = owner["spec"]["template"]
     (rule,) = spec["ingress"]
-    ports = {each["name"]: each for each in template["spec"]["containers"][-1]["ports"]}
+    ports = {rule_["name"]: rule_ for rule_ in template["spec"]["containers"][-1]["ports"]}
     assert spec["podSelector"]["matchLabels"].items() <= template["metadata"]["labels"].items()
     assert spec["policyTypes"] == ["Ingress"], "whom they may call is said elsewhere"
-    assert [(ports[each["port"]]["containerPort"], each["protocol"]) for each in rule["ports"]] == [
+    assert [(ports[rule_["port"]]["containerPort"], rule_["protocol"]) for rule_ in rule["ports"]] == [
         (port, "TCP")
     ]
 
@@ -91,7 +91,7 @@ def test_the_extender_is_not_asked_where_it_does_not_listen() -> None:
 
 def test_what_is_applied_together_is_there() -> None:
     body = read(MONITORING / "kustomization.yaml")
-    files = [*body["resources"], *(name for each in body["configMapGenerator"] for name in each["files"])]
+    files = [*body["resources"], *(name for rule in body["configMapGenerator"] for name in rule["files"])]
     present = {path.name for path in MONITORING.iterdir()} - {"kustomization.yaml", "prometheus.yaml"}
     assert set(files) == present
     assert body["namespace"] == NAMESPACE

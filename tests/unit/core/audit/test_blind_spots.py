@@ -127,7 +127,7 @@ def test_devices_of_a_replaced_system_that_nobody_counts() -> None:
         for node_difference in node_differences(legacy(MEMORY))
         if node_difference.kind is DifferenceKind.UNCOUNTED
     ]
-    assert [each.pod for each in found] == ["default/old"]
+    assert [difference.pod for difference in found] == ["default/old"]
 
 
 def test_devices_of_another_plugin_under_a_name_that_is_not_the_node_s() -> None:
@@ -210,7 +210,9 @@ def test_a_part_that_is_let_go_before_the_kubelet_has_released_it(book: str) -> 
             ),
         )
     )
-    assert {each.kind for each in released_early(MEMORY, after)} == {DifferenceKind.RELEASED_EARLY}
+    assert {difference.kind for difference in released_early(MEMORY, after)} == {
+        DifferenceKind.RELEASED_EARLY
+    }
 
 
 def written(records: NodeRecords, value: str | None, variable: str = VISIBLE) -> NodeRecords:

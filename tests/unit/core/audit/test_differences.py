@@ -420,7 +420,7 @@ def test_a_change_of_one_book_is_named(kind: DifferenceKind, change: Callable[[]
         node_difference for node_difference in node_differences(change()) if node_difference.kind is kind
     ]
     assert found
-    assert all(each.node == NODE and len(each.sentence.split()) > 10 for each in found)
+    assert all(difference.node == NODE and len(difference.sentence.split()) > 10 for difference in found)
 
 
 def admitted_once_more(*, lends: bool = False) -> NodeRecords:
@@ -452,9 +452,18 @@ def test_nor_is_one_whose_other_containers_run_with_what_was_forgotten() -> None
     records = admitted_once_more()
     stored = {key: each for key, each in (records.checkpoint or {}).items() if key.container == "init"}
     found = node_differences(replace(records, resources=[], checkpoint=stored))
-    assert DifferenceKind.FORGOTTEN_UNITS in {each.kind for each in found if each.container == "main"}
-    assert {each.kind for each in found} == {DifferenceKind.FORGOTTEN_UNITS, DifferenceKind.SHARES_DIFFER}
-    assert all("annotation" in each.sentence for each in found if each.kind is DifferenceKind.SHARES_DIFFER)
+    assert DifferenceKind.FORGOTTEN_UNITS in {
+        difference.kind for difference in found if difference.container == "main"
+    }
+    assert {difference.kind for difference in found} == {
+        DifferenceKind.FORGOTTEN_UNITS,
+        DifferenceKind.SHARES_DIFFER,
+    }
+    assert all(
+        "annotation" in difference.sentence
+        for difference in found
+        if difference.kind is DifferenceKind.SHARES_DIFFER
+    )
 
 
 def test_nobody_is_witness_by_saying_to_be_the_mirror_of_another_pod() -> None:
@@ -561,8 +570,8 @@ def test_a_pod_on_two_nodes() -> None:
     other = replace(MEMORY, node="gpu-2", pods=None, resources=None, checkpoint=None)
     other = replace(other, environments=None, hardware=None, ledger=None)
     found = differences(ClusterRecords({NODE: MEMORY, "gpu-2": other}))
-    assert {each.kind for each in found} == {DifferenceKind.TWO_NODES}
-    assert {each.pod for each in found} == {"default/a", "default/b", "default/c"}
+    assert {difference.kind for difference in found} == {DifferenceKind.TWO_NODES}
+    assert {difference.pod for difference in found} == {"default/a", "default/b", "default/c"}
     assert "gpu-1, gpu-2" in found[0].sentence
 
 
@@ -672,7 +681,10 @@ def test_a_listed_pod_that_no_other_book_knows() -> None:
         units=(HeldUnits(resource=GPUSHARE.memory_resource, numbers=[8, 9]),),
     )
     found = node_differences(replace(MEMORY, resources=[*(MEMORY.resources or ()), unknown]))
-    assert {each.kind for each in found} == {DifferenceKind.UNCOUNTED, DifferenceKind.SHARES_DIFFER}
+    assert {difference.kind for difference in found} == {
+        DifferenceKind.UNCOUNTED,
+        DifferenceKind.SHARES_DIFFER,
+    }
     assert "2 of GPU-0" in found[-1].sentence or "2 of GPU-0" in found[0].sentence
 
 
@@ -745,7 +757,7 @@ def test_a_static_pod_is_counted_under_any_of_its_uids(before: NodeRecords, afte
 def test_units_of_a_static_pod_that_nobody_counts_any_more_are_named(before: str, after: str) -> None:
     counted = static(mirror=before, status=before or FILE, ledger=before or FILE)
     found = released_early(counted, static(mirror=after, status="", ledger=""))
-    assert [(each.kind, each.pod, each.uid) for each in found] == [
+    assert [(difference.kind, difference.pod, difference.uid) for difference in found] == [
         (DifferenceKind.RELEASED_EARLY, "default/a", FILE),
         (DifferenceKind.RELEASED_EARLY, "default/a", FILE),
     ]
@@ -763,4 +775,6 @@ def test_units_that_are_counted_for_another_pod_of_the_name_are_named() -> None:
     before = static(mirror="uid-a", status="uid-a", ledger="uid-a")
     after = static(mirror="uid-z", status="uid-z", ledger="uid-z")
     after = pod(after, "uid-z", kubelet_uid="uid-z")
-    assert {each.kind for each in released_early(before, after)} == {DifferenceKind.RELEASED_EARLY}
+    assert {difference.kind for difference in released_early(before, after)} == {
+        DifferenceKind.RELEASED_EARLY
+    }

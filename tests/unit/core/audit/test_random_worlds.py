@@ -199,13 +199,16 @@ def _ledger(records: NodeRecords, card: str, by: int) -> NodeRecords:
     assert records.ledger
     cards = tuple(
         replace(
-            each,
-            shares=(replace(each.shares[0], units=each.shares[0].units + by), *each.shares[1:]),
-            allocated=each.allocated + by,
+            difference,
+            shares=(
+                replace(difference.shares[0], units=difference.shares[0].units + by),
+                *difference.shares[1:],
+            ),
+            allocated=difference.allocated + by,
         )
-        if each.uuid == card
-        else each
-        for each in records.ledger.cards
+        if difference.uuid == card
+        else difference
+        for difference in records.ledger.cards
     )
     return replace(records, ledger=replace(records.ledger, cards=cards))
 
@@ -266,7 +269,9 @@ def test_a_book_that_lets_go_before_the_kubelet_is_named(world: World, at: int, 
     pod = world.pods[at % len(world.pods)]
     after = _without_in_status(records, pod) if book == "status" else _without_in_ledger(records, pod)
     found = released_early(records, after)
-    assert {(each.kind, each.pod) for each in found} == {(DifferenceKind.RELEASED_EARLY, str(pod.key))}
+    assert {(difference.kind, difference.pod) for difference in found} == {
+        (DifferenceKind.RELEASED_EARLY, str(pod.key))
+    }
     assert released_early(after, after) == []
 
 

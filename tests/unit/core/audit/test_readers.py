@@ -91,8 +91,10 @@ json_values = st.recursive(
 
 @given(json_values, json_values)
 def test_whatever_a_status_says_the_auditor_answers(status: Any, card: Any) -> None:
-    for each in (status, {"cards": [card]}, {"memoryUnit": status, "units": card}):
-        assert differences(cluster_records([{"metadata": {"name": "n"}, "status": each}], [])) is not None
+    for difference in (status, {"cards": [card]}, {"memoryUnit": status, "units": card}):
+        assert (
+            differences(cluster_records([{"metadata": {"name": "n"}, "status": difference}], [])) is not None
+        )
 
 
 def test_a_pod() -> None:
@@ -168,4 +170,4 @@ def test_what_no_extender_answers_is_refused(answer: Json) -> None:
 
 def test_a_node_that_the_extender_does_not_know_has_an_empty_ledger() -> None:
     found = differences(cluster_records([SHARE_NODE], None, ledger={}))
-    assert {each.kind for each in found} == {"CapacityDiffers"}
+    assert {difference.kind for difference in found} == {"CapacityDiffers"}

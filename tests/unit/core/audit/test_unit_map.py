@@ -11,8 +11,8 @@ NUMBERS = st.sets(st.integers(0, 300)) | st.builds(range, st.integers(0, 300), s
 @given(st.lists(NUMBERS), NUMBERS)
 def test_they_are_a_set(added: list[set[int]], asked: set[int]) -> None:
     numbers, expected = UnitNumbers(), set[int]()
-    for each in added:
-        numbers.add(sorted(each))
-        expected |= each
+    for difference in added:
+        numbers.add(sorted(difference))
+        expected |= difference
     assert len(numbers) == len(expected)
     assert numbers.has_any(sorted(asked)) == bool(expected & asked)

@@ -65,7 +65,7 @@ def test_a_class_that_the_node_does_not_offer() -> None:
 
 def test_a_container_that_waits_for_its_next_start() -> None:
     """The plugin sees no processes, and all auditors are to say the same."""
-    assert [each.kind for each in found(replace(with_pod(), environments={}))][
+    assert [difference.kind for difference in found(replace(with_pod(), environments={}))][
         -1
     ] is DifferenceKind.WITHOUT_UNITS
 
@@ -75,14 +75,14 @@ def test_one_of_two_containers() -> None:
     pod = replace((records.pods or {})["uid-a"], request=asking(main=4, side=2))
     key = ContainerKey(pod.key, "side")
     records = replace(records, pods={"uid-a": pod}, environments={**(records.environments or {}), key: None})
-    assert [(each.kind, each.container) for each in found(records)] == [
+    assert [(difference.kind, difference.container) for difference in found(records)] == [
         (DifferenceKind.WITHOUT_UNITS, "side")
     ]
 
 
 def test_an_annotation_that_a_pod_does_not_ask_for_is_no_book() -> None:
     forged = (MEMORY.pods or {})["uid-a"].annotations
-    kinds = {each.kind for each in found(with_pod(annotations=forged))}
+    kinds = {difference.kind for difference in found(with_pod(annotations=forged))}
     assert kinds == {DifferenceKind.WITHOUT_UNITS}
 
 
@@ -110,7 +110,7 @@ NOT_NAMED: list[tuple[str, Callable[[], NodeRecords]]] = [
 
 @pytest.mark.parametrize("records", [pytest.param(records, id=name) for name, records in NOT_NAMED])
 def test_who_is_not_named(records: Callable[[], NodeRecords]) -> None:
-    assert DifferenceKind.WITHOUT_UNITS not in {each.kind for each in found(records())}
+    assert DifferenceKind.WITHOUT_UNITS not in {difference.kind for difference in found(records())}
 
 
 @pytest.mark.parametrize("book", ["annotation", "status", "environment"])
@@ -135,7 +135,7 @@ def test_where_a_book_has_something_others_say_what_is_wrong(book: str) -> None:
         environments={key: seen},
         ledger=None,
     )
-    kinds = {each.kind for each in found(records)}
+    kinds = {difference.kind for difference in found(records)}
     assert kinds
     assert DifferenceKind.WITHOUT_UNITS not in kinds
 
@@ -147,8 +147,10 @@ def test_a_kubelet_that_was_restarted_and_lists_nobody_yet() -> None:
     records = replace(
         records, resources=[], checkpoint={**(records.checkpoint or {}), key: StoredContainer()}
     )
-    assert DifferenceKind.WITHOUT_UNITS not in {each.kind for each in found(records)}
+    assert DifferenceKind.WITHOUT_UNITS not in {difference.kind for difference in found(records)}
 
 
 def test_in_mode_mixed() -> None:
-    assert DifferenceKind.WITHOUT_UNITS in {each.kind for each in found(with_pod(MIXED_WORLD.records()))}
+    assert DifferenceKind.WITHOUT_UNITS in {
+        difference.kind for difference in found(with_pod(MIXED_WORLD.records()))
+    }
