@@ -1,6 +1,6 @@
 """Turns actions into requests to the API server. Pure."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Any
@@ -36,11 +36,27 @@ class ActionRequest:
     """Whether an object that is there already is no error."""
 
 
+KINDS_OF_OWN_OBJECTS: Mapping[type, kinds.Kind[Any]] = {
+    actions.ApplyDaemonSet: kinds.DAEMON_SETS,
+    actions.DeleteDaemonSet: kinds.DAEMON_SETS,
+    actions.ApplyDeployment: kinds.DEPLOYMENTS,
+    actions.DeleteDeployment: kinds.DEPLOYMENTS,
+    actions.CreateJob: kinds.JOBS,
+    actions.RecordResult: kinds.JOBS,
+    actions.DeleteJob: kinds.JOBS,
+    actions.ApplyVolcanoBackup: kinds.VOLCANO_BACKUPS,
+    actions.DeleteVolcanoBackup: kinds.VOLCANO_BACKUPS,
+}
+"""Of objects in the operator's namespace."""
+
+
 def action_requests(action: actions.Action, namespace: str) -> Iterable[ActionRequest]:
     """Returns the requests of ``action`` in their order; ``namespace``: the operator's.
 
     A uid in the metadata makes sure that a new object of the same name is not taken for the old one.
     """
+    if kind := KINDS_OF_OWN_OBJECTS.get(type(action)):
+        return _own_object_requests(action, kind, kind.path(namespace))
     match action:
         case actions.SetFinalizers() | actions.MarkPolicy():
             return [_policy_request(action)]
@@ -50,21 +66,6 @@ def action_requests(action: actions.Action, namespace: str) -> Iterable[ActionRe
             actions.LabelNode() | actions.ClearCapacity() | actions.SetCounts() | actions.RemoveStartupTaint()
         ):
             return [_node_request(action)]
-        case (
-            actions.ApplyDaemonSet()
-            | actions.ApplyDeployment()
-            | actions.DeleteDaemonSet()
-            | actions.DeleteDeployment()
-        ):
-            return _workload_requests(action, namespace)
-        case actions.CreateJob() | actions.RecordResult() | actions.DeleteJob():
-            return [_job_request(action, paths.jobs(namespace))]
-        case actions.ApplyVolcanoBackup():
-            path = paths.config_map_path(namespace, action.name)
-            return [ActionRequest(Verb.APPLY, kinds.VOLCANO_BACKUPS, path, action.body)]
-        case actions.DeleteVolcanoBackup():
-            path = paths.config_map_path(namespace, action.name)
-            return [ActionRequest(Verb.DELETE, kinds.VOLCANO_BACKUPS, path, uid=action.uid)]
         case _:
             raise TypeError(f"no way to perform {action!r}")
 
@@ -141,43 +142,28 @@ def _amounts(action: actions.ClearCapacity | actions.SetCounts) -> Mapping[str, 
     return {name: str(count) for name, count in action.counts.items()}
 
 
-def _workload_requests(
-    action: actions.ApplyDaemonSet
-    | actions.ApplyDeployment
-    | actions.DeleteDaemonSet
-    | actions.DeleteDeployment,
-    namespace: str,
-) -> list[ActionRequest]:
+def _own_object_requests(
+    action: actions.Action, kind: kinds.Kind[Any], collection: str
+) -> Iterator[ActionRequest]:
     """A workload is applied with the label ``COMPARE_LABEL``, then the label is taken off.
 
     As long as a workload has that label and the operator's Deployment is not there, nobody can change it, the
     garbage collector included. It is taken off by a merge: an apply would leave a label that others have set.
     """
-    kind: kinds.Kind[Any] = (
-        kinds.DAEMON_SETS
-        if isinstance(action, actions.ApplyDaemonSet | actions.DeleteDaemonSet)
-        else kinds.DEPLOYMENTS
-    )
-    path = f"{kind.path(namespace)}/{action.name}"
-    if isinstance(action, actions.DeleteDaemonSet | actions.DeleteDeployment):
-        return [ActionRequest(Verb.DELETE, kind, path, uid=action.uid)]
-    without_label = {"metadata": {"labels": {COMPARE_LABEL: None}}}
-    return [
-        ActionRequest(Verb.APPLY, kind, path, to_be_compared(action.body)),
-        ActionRequest(Verb.MERGE, kind, path, without_label),
-    ]
-
-
-def _job_request(
-    action: actions.CreateJob | actions.RecordResult | actions.DeleteJob, jobs: str
-) -> ActionRequest:
-    if isinstance(action, actions.CreateJob):
-        return ActionRequest(Verb.CREATE, kinds.JOBS, jobs, action.body, may_exist=True)
-    path = f"{jobs}/{action.name}"
-    if isinstance(action, actions.DeleteJob):
-        return ActionRequest(Verb.DELETE, kinds.JOBS, path, uid=action.uid)
-    metadata = {"uid": action.uid, "annotations": {RESULT_ANNOTATION: str(action.exit_code)}}
-    return ActionRequest(Verb.MERGE, kinds.JOBS, path, {"metadata": metadata})
+    match action:
+        case actions.CreateJob():
+            yield ActionRequest(Verb.CREATE, kind, collection, action.body, may_exist=True)
+        case actions.RecordResult():
+            metadata = {"uid": action.uid, "annotations": {RESULT_ANNOTATION: str(action.exit_code)}}
+            yield ActionRequest(Verb.MERGE, kind, f"{collection}/{action.name}", {"metadata": metadata})
+        case actions.ApplyVolcanoBackup():
+            yield ActionRequest(Verb.APPLY, kind, f"{collection}/{action.name}", action.body)
+        case actions.ApplyDaemonSet() | actions.ApplyDeployment():
+            path, without_label = f"{collection}/{action.name}", {"labels": {COMPARE_LABEL: None}}
+            yield ActionRequest(Verb.APPLY, kind, path, to_be_compared(action.body))
+            yield ActionRequest(Verb.MERGE, kind, path, {"metadata": without_label})
+        case actions.Deletion():
+            yield ActionRequest(Verb.DELETE, kind, f"{collection}/{action.name}", uid=action.uid)
 
 
 def changes_known_object(action: actions.Action) -> bool:

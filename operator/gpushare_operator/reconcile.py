@@ -101,11 +101,8 @@ class PolicyReconciler:
         self._polls = Polls(self.api, self.cache, self.installation.namespace, self.now, self.heartbeats)
 
     async def work(self, key: str) -> float | None:
-        """Returns the seconds until ``key`` is due again by itself, if it is.
-
-        Raises:
-            UnfinishedError: something failed; other errors may come from reading.
-        """
+        """Returns the seconds until ``key`` is due again by itself, if it is. Raises UnfinishedError when an
+        action failed; reading raises other errors."""
         if key == RESYNC:
             await self.resync()
             return RESYNC_SECONDS

@@ -39,11 +39,7 @@ def node_labels(policy: str, mode: str, dialect: Dialect) -> dict[str, str]:
 
 
 def share_node_spec(policy: PolicyObject, rule: NodeRule) -> Json:
-    """Returns the spec for every node under ``rule``.
-
-    Raises:
-        ValueError: the policy has no valid spec, and so no enabled nodes either.
-    """
+    """Returns the spec for every node under ``rule``; a policy without a valid spec has no such nodes."""
     if policy.spec is None:
         raise ValueError(f"policy {policy.name} has no valid spec")
     return policy.spec.of_node(policy.name, rule).to_json()

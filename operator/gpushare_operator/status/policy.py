@@ -10,12 +10,11 @@ from gpushare_operator.cluster.objects import PolicyObject
 from gpushare_operator.cluster.snapshot import ClusterSnapshot
 from gpushare_operator.decide.backend_choice import placing_backend
 from gpushare_operator.desired.names import Installation
-from gpushare_operator.policies import served
 from gpushare_operator.status.conditions.books_agree import books_agree, since_seen
 from gpushare_operator.status.conditions.conflicted import conflicted
 from gpushare_operator.status.conditions.degraded import api_problems, contested_problems, degraded
 from gpushare_operator.status.conditions.nodes_ready import nodes_ready
-from gpushare_operator.status.conditions.ready import PolicyConditions, policy_ready
+from gpushare_operator.status.conditions.ready import deleted_policy_ready, policy_ready
 from gpushare_operator.status.conditions.scheduler_configured import scheduler_configured
 from gpushare_operator.status.conditions.unit_change_blocked import unit_change_blocked, units_refused
 from gpushare_operator.status.nodes.node_reports import PolicyNodes, policy_nodes
@@ -44,22 +43,24 @@ def policy_status(
     scheduler = scheduler_configured(snapshot, policy, installation, now)
     problems = [*api_problems(failures), *contested_problems(contested)]
     problems += _problems_of_others(snapshot, policy, nodes, installation.namespace)
-    parts = PolicyConditions(
-        is_served=policy.spec is not None and not served.problems(policy.spec),
-        nodes_ready=nodes_ready(snapshot, policy, nodes),
-        scheduler_configured=with_other_schedulers(scheduler, snapshot),
-        conflicted=conflicted(snapshot, policy, nodes),
-        unit_change_blocked=unit_change_blocked(nodes),
-        degraded=degraded(policy, nodes, problems),
-        books_agree=since_seen(books_agree(snapshot, nodes, now), policy.status.conditions),
-        units_refused=units_refused(nodes),
+    states = [
+        nodes_ready(snapshot, policy, nodes),
+        with_other_schedulers(scheduler, snapshot),
+        conflicted(snapshot, policy, nodes),
+        unit_change_blocked(nodes),
+        degraded(policy, nodes, problems),
+        since_seen(books_agree(snapshot, nodes, now), policy.status.conditions),
+    ]
+    ready = (
+        deleted_policy_ready(snapshot, policy, scheduler)
+        if policy.deleting
+        else policy_ready(policy, {state.type: state for state in states}, units_refused(nodes))
     )
-    states = [policy_ready(snapshot, policy, parts), *parts.states]
     before, generation = policy.status.conditions, policy.generation
     return PolicyStatus(
         observed_generation=generation,
         backend=placing_backend(snapshot) or "",
-        conditions=dated_conditions(states, before=before, generation=generation, now=now),
+        conditions=dated_conditions([ready, *states], before=before, generation=generation, now=now),
         nodes=sums.nodes,
         cards=sums.cards,
         units=sums.units,

@@ -65,11 +65,8 @@ class _VolcanoPlugin:
 
 def enable(text: str) -> Edit:
     """Returns the configuration with GPU sharing switched on; all other bytes stay. If people have switched
-    it on already nothing is added.
-
-    Raises:
-        VolcanoConfigError: it is switched off on purpose, clashes with something else, or cannot be edited.
-    """
+    it on already nothing is added. Raises VolcanoConfigError: it is switched off on purpose, clashes with
+    something else, or cannot be edited."""
     try:
         _check(_plugins(yaml_edit.first_document(text)))
         return _enable(text)
@@ -78,11 +75,8 @@ def enable(text: str) -> Edit:
 
 
 def disable(text: str, additions: Sequence[Addition]) -> str:
-    """Returns the configuration without ``additions``, as far as they are still there.
-
-    Raises:
-        VolcanoConfigError: it cannot be edited.
-    """
+    """Returns the configuration without ``additions``, as far as they are still there. Raises
+    VolcanoConfigError: it cannot be edited."""
     try:
         for addition in reversed(additions):
             text = _without(text, addition)
@@ -164,7 +158,7 @@ def _insert_plugin(text: str, plugins: Sequence[_VolcanoPlugin]) -> str:
 
 
 def _switch_on(text: str, name: str) -> tuple[str, Addition]:
-    plugin = _first(text, name)
+    plugin = next(plugin for plugin in _plugins(yaml_edit.first_document(text)) if plugin.name == name)
     switch = SWITCHES[name]
     if ARGUMENTS in plugin.body:
         changed = yaml_edit.insert_entry(text, (*plugin.path, ARGUMENTS, switch), value=True)
@@ -177,10 +171,6 @@ def _switch_on(text: str, name: str) -> tuple[str, Addition]:
     body[ARGUMENTS] = {**(body.get(ARGUMENTS) or {}), switch: True}
     _verify(changed, expected)
     return changed, addition
-
-
-def _first(text: str, name: str) -> _VolcanoPlugin:
-    return next(plugin for plugin in _plugins(yaml_edit.first_document(text)) if plugin.name == name)
 
 
 def _without(text: str, addition: Addition) -> str:

@@ -84,7 +84,13 @@ def connect(situation: Situation) -> Plan:
     )
     if present and present.deleting:
         return Plan()
-    if present is None or _data_of(present) != data:
+    if (
+        present is None
+        or _backup_data(
+            present.location, original=present.original, written=present.written, additions=present.additions
+        )
+        != data
+    ):
         return Plan((ApplyVolcanoBackup(VOLCANO_BACKUP, _backup_body(data, situation.installation)),))
     return Plan((_write(found.location, config, found.edit.text),))
 
@@ -107,11 +113,8 @@ def restore(snapshot: ClusterSnapshot) -> Iterator[Action]:
 
 
 def restored_text(backup: VolcanoBackupObject, text: str | None) -> str | None:
-    """Returns ``text`` without our edit; None if there is none.
-
-    Raises:
-        VolcanoConfigError: our part cannot be taken out.
-    """
+    """Returns ``text`` without our edit; None if there is none. Raises VolcanoConfigError: our part cannot be
+    taken out."""
     if text is None:
         return None
     if backup.original and _sum(text) == backup.written:
@@ -224,12 +227,6 @@ def _backup_data(
         "written": written,
         "additions": ",".join(f"{plugin}={whole}" for plugin, whole in additions),
     }
-
-
-def _data_of(backup: VolcanoBackupObject) -> Json:
-    return _backup_data(
-        backup.location, original=backup.original, written=backup.written, additions=backup.additions
-    )
 
 
 def _additions(backup: VolcanoBackupObject) -> tuple[Addition, ...]:

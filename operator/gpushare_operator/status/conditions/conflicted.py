@@ -15,7 +15,8 @@ from gpushare_operator.status.nodes.node_reports import PolicyNodes
 
 
 def conflicted(snapshot: ClusterSnapshot, policy: PolicyObject, nodes: PolicyNodes) -> ConditionState:
-    problems = [*_lost_nodes(nodes.lost), *_overruled_settings(snapshot, policy)]
+    lost = nodes.by_node(lambda report: report.assignment.lost_to)
+    problems = [*_lost_nodes(lost), *_overruled_settings(snapshot, policy)]
     if not problems:
         return condition_false(
             conditions.CONFLICTED, conditions.NO_CONFLICT, "no node is claimed by an older policy"

@@ -29,7 +29,7 @@ def degraded(policy: PolicyObject, nodes: PolicyNodes, writes: Sequence[Problem]
     """Its reason is that of the gravest problem; ``writes`` are the problems with the operator's own
     writes."""
     problems = [
-        *_spec_problems(policy, nodes.kept),
+        *_spec_problems(policy, list(nodes.by_node(lambda report: report.assignment.is_kept))),
         *_shadowed_rules(policy, nodes),
         *writes,
         *_card_problems(nodes),

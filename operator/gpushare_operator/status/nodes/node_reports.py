@@ -21,7 +21,7 @@ from gpushare_operator.decide.policy_plan import NodePlanner
 from gpushare_operator.status.nodes.node_audit import found_difference, why_not_audited
 from gpushare_operator.status.nodes.node_readiness import why_not_ready
 from gpushare_operator.status.nodes.other_plugins import offered_by_others
-from gpushare_operator.status.totals import READY, SHARING, amounts_of
+from gpushare_operator.status.totals import SHARING, amounts_of
 
 T = TypeVar("T")
 
@@ -88,10 +88,6 @@ class PolicyNodes:
         """Returns how many nodes share their cards under the policy."""
         return self.index.sums.get(SHARING, 0)
 
-    @property
-    def ready(self) -> int:
-        return self.index.sums.get(READY, 0)
-
     def by_node(self, what: Callable[[NodeReport], T | None]) -> dict[str, T]:
         """Returns node name -> ``what`` of its report, of those nodes where it is not empty.
 
@@ -103,15 +99,6 @@ class PolicyNodes:
             if answer := what(report):
                 found.update(dict.fromkeys(names, answer))
         return found
-
-    @property
-    def lost(self) -> Mapping[str, str]:
-        """Node name -> the older policy that has it."""
-        return self.by_node(lambda report: report.assignment.lost_to)
-
-    @property
-    def kept(self) -> list[str]:
-        return list(self.by_node(lambda report: report.assignment.is_kept))
 
     def reported(self, type_: str) -> dict[str, ReportedCondition]:
         """Returns node name -> the condition, of the nodes for which it is True."""
