@@ -115,8 +115,8 @@ class RetryBackoff:
     """When old entries were last searched for."""
 
     def due(self, actions: Iterable[Action], now: datetime, *, most: int = sys.maxsize) -> Due:
-        """Returns ``most`` of ``actions`` that may be performed at ``now``, in the order of the plan: new ones
-        first, then those with the oldest attempts. Else refused actions would always come before the same
+        """Returns ``most`` of ``actions`` that may be performed at ``now``, in their order. It takes new ones
+        first, then those with the oldest attempts: else refused actions would always come before the same
         others. After more than ``most`` new actions the others are not looked at."""
         self._follow_clock(now)
         self._forget(now)

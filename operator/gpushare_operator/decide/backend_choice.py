@@ -27,16 +27,13 @@ def needed_backend(snapshot: ClusterSnapshot) -> Backend | None:
     return policy.spec.scheduler.backend
 
 
-def plan_needed_backend(situation: Situation) -> Plan:
-    """Returns what is due now while a policy needs a scheduler; empty otherwise.
+def plan_needed_backend(situation: Situation, needed: Backend) -> Plan:
+    """Returns what is due now while a policy needs a scheduler.
 
     A backend is connected only when nothing of any other is left. A former one is taken back only for one
     that can be connected.
     """
     snapshot = situation.snapshot
-    needed = needed_backend(snapshot)
-    if needed is None:
-        return Plan()
     former = unneeded_backends(snapshot, needed)
     if not former:
         return BACKENDS[needed].connect(situation)

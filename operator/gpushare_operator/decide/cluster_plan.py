@@ -32,9 +32,8 @@ def plan_cluster(
 
 
 def _plan_scheduler(situation: Situation) -> Plan:
-    if needed_backend(situation.snapshot) is None:
-        return plan_teardown(situation, Scope.SCHEDULER)
-    return plan_needed_backend(situation)
+    needed = needed_backend(situation.snapshot)
+    return plan_needed_backend(situation, needed) if needed else plan_teardown(situation, Scope.SCHEDULER)
 
 
 def _remove_taints(situation: Situation) -> Iterator[RemoveStartupTaint]:

@@ -22,8 +22,9 @@ from gpushare_operator.cluster.objects import PolicyObject
 from gpushare_operator.desired.drift import differences
 
 
-def owner_reference(policy: PolicyObject) -> Json:
-    """Returns the reference by which objects go with a policy that lost its finalizer by force."""
+def policy_reference(policy: PolicyObject) -> Json:
+    """Returns how objects refer to ``policy``. Those that it owns go with a policy that lost its finalizer by
+    force."""
     return {"apiVersion": API_VERSION, "kind": POLICY_KIND, "name": policy.name, "uid": policy.uid}
 
 
@@ -54,7 +55,7 @@ def share_node(policy: PolicyObject, node: str, spec: Json, spec_hash: str) -> J
             "name": node,
             "labels": {MANAGED_BY_LABEL: MANAGER, POLICY_LABEL: policy.name, VERSION_LABEL: VERSION},
             "annotations": {HASH_ANNOTATION: spec_hash},
-            "ownerReferences": [owner_reference(policy)],
+            "ownerReferences": [policy_reference(policy)],
         },
         "spec": spec,
     }

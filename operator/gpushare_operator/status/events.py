@@ -11,7 +11,7 @@ from gpushare_core.api.timestamps import rfc3339
 from gpushare_core.text.json_object import Json
 from gpushare_operator.cluster.labels import MANAGER
 from gpushare_operator.cluster.objects import PolicyObject
-from gpushare_operator.desired.share_nodes import owner_reference
+from gpushare_operator.desired.share_nodes import policy_reference
 from gpushare_operator.policies import conditions
 from gpushare_operator.status.conditions.books_agree import differed_when_seen
 from gpushare_operator.status.nodes.node_facts import Notice
@@ -85,7 +85,7 @@ def _policy_event(
     collides with the first."""
     second = now.replace(microsecond=0)
     return new_event(
-        regarding=owner_reference(policy),
+        regarding=policy_reference(policy),
         type_=event_type,
         reason=reason,
         action="Reconcile",

@@ -122,15 +122,11 @@ def _next_install(histories: Sequence[JobHistory], ready: Sequence[JobHistory]) 
        may fail everywhere. Failures that left the host untouched, or on a node that is away, do not count;
     2. a host that needs new keys. Its edit is in force, so other hosts' failures do not matter.
     """
-    failed = [history for history in histories if _may_fail_everywhere(history)]
+    rolled_back = (history for history in histories if history.failure and history.failure.rolled_back)
+    failed = [history for history in rolled_back if history.node.ready]
     due = [history for history in ready if history.state is HistoryState.DUE]
     candidates = [history for history in due if not failed or history in failed]
     return [*candidates, *(history for history in ready if history.state is HistoryState.RENEWAL)][:1]
-
-
-def _may_fail_everywhere(history: JobHistory) -> bool:
-    failure = history.failure
-    return failure is not None and failure.rolled_back and history.node.ready
 
 
 def is_connecting(situation: Situation) -> bool:

@@ -276,12 +276,8 @@ def _retry_after(last: Attempt, node: NodeObject, run: HostctlRun, now: datetime
         return 0.0
     if last.rolled_back and not last.rolled_back_inputs:
         return float("inf")
-    finished = last.job.finished or now
-    return max(0.0, (finished + _backoff(last) - now).total_seconds())
-
-
-def _backoff(last: Attempt) -> timedelta:
-    """Returns a delay that doubles with each attempt."""
+    # The delay doubles with each attempt.
+    backoff = min(FIRST_BACKOFF * (1 << min(max(last.job.sequence - 1, 0), 10)), MAX_BACKOFF)
     if last.needs_person or last.rolled_back:
-        return MAX_BACKOFF
-    return min(FIRST_BACKOFF * (1 << min(max(last.job.sequence - 1, 0), 10)), MAX_BACKOFF)
+        backoff = MAX_BACKOFF
+    return max(0.0, ((last.job.finished or now) + backoff - now).total_seconds())

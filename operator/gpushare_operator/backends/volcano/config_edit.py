@@ -6,7 +6,7 @@ version minds the other's switch: an unknown argument is not read, and an unknow
 both are set, and an upgrade of Volcano changes nothing.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
@@ -107,17 +107,15 @@ def _plugins(document: Any) -> list[_VolcanoPlugin]:
         raise VolcanoConfigError(
             "it has no list `tiers` of plugins, so Volcano would not read it; correct it"
         )
-    return list(_each_plugin(tiers))
-
-
-def _each_plugin(tiers: list[Any]) -> Iterator[_VolcanoPlugin]:
+    found: list[_VolcanoPlugin] = []
     for number, tier in enumerate(tiers):
         plugins = tier.get("plugins") if isinstance(tier, dict) else None
         for index, body in enumerate(plugins if isinstance(plugins, list) else ()):
             arguments = body.get(ARGUMENTS) if isinstance(body, dict) else None
             if not isinstance(body, dict) or not isinstance(arguments, dict | None):
                 raise VolcanoConfigError(f"tiers[{number}].plugins[{index}] is no plugin; correct it")
-            yield _VolcanoPlugin(("tiers", number, "plugins", index), body)
+            found.append(_VolcanoPlugin(("tiers", number, "plugins", index), body))
+    return found
 
 
 def _check(plugins: Sequence[_VolcanoPlugin]) -> None:
