@@ -131,15 +131,13 @@ def _node_request(
             metadata["resourceVersion"] = action.resource_version
             body["spec"] = {"taints": list(action.others)}
         case _:
-            path, amounts = f"{path}/status", _amounts(action)
-            body["status"] = {"capacity": amounts, "allocatable": amounts}
+            amounts: Mapping[str, str | None] = (
+                dict.fromkeys(action.resources)
+                if isinstance(action, actions.ClearCapacity)
+                else {name: str(count) for name, count in action.counts.items()}
+            )
+            path, body["status"] = f"{path}/status", {"capacity": amounts, "allocatable": amounts}
     return ActionRequest(Verb.MERGE, kinds.NODES, path, body)
-
-
-def _amounts(action: actions.ClearCapacity | actions.SetCounts) -> Mapping[str, str | None]:
-    if isinstance(action, actions.ClearCapacity):
-        return dict.fromkeys(action.resources)
-    return {name: str(count) for name, count in action.counts.items()}
 
 
 def _own_object_requests(

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import groupby, takewhile
 from typing import Protocol
@@ -83,16 +83,17 @@ class Applier:
 
     async def perform(self, actions: Iterable[Action], *, seconds: float = math.inf) -> Performed:
         """Tries every action, those of one kind at the same time. After ``seconds`` none is begun."""
-        performed, ends = Performed(), self.clock() + seconds
+        performed, deadline = Performed(), self.clock() + seconds
         for kind, group in groupby(actions, key=type):
             alike = list(group)
             level = logging.INFO if len(alike) <= MAX_LINES else logging.DEBUG
             before = len(performed.tried) - len(performed.failures)
-            waiting = takewhile(lambda _: self.clock() < ends, alike)
+            waiting = takewhile(lambda _: self.clock() < deadline, alike)
             await self._attempt_all(waiting, performed, level)
             if level == logging.DEBUG:
                 done = len(performed.tried) - len(performed.failures) - before
-                _log.info("%d times %s, first and last: %s", done, kind.__name__, _ends(alike))
+                ends = f"{describe(alike[0])}; {describe(alike[-1])}"
+                _log.info("%d times %s, first and last: %s", done, kind.__name__, ends)
         return performed
 
     async def _attempt_all(self, actions: Iterator[Action], performed: Performed, level: int) -> None:
@@ -176,10 +177,6 @@ class Applier:
                 self.cache.forget_volcano_config(at)
             raise
         self.cache.observe_volcano_config(at, read_volcano_config(body, at.key))
-
-
-def _ends(actions: Sequence[Action]) -> str:
-    return f"{describe(actions[0])}; {describe(actions[-1])}"
 
 
 def _log_keys(action: Action) -> dict[str, str]:

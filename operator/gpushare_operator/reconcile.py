@@ -228,7 +228,10 @@ class PolicyReconciler:
             return wait
         self._reported[name] = now
         if await self._applier().write_status(policy, status):
-            self._follow_answer(policy)
+            answer = self.cache.snapshot().policies.get(name)
+            if answer is None or not answer.asks_the_same(policy):
+                # The watch comes later, and does not report a version that the answer has made known.
+                self.enqueue_all()
             await self._applier().post_events(policy.name, events_for(policy, status, now))
         return None
 
@@ -241,13 +244,6 @@ class PolicyReconciler:
             events = [notice_event(policy, notice, now) for notice in due]
             await self._applier().post_events(policy.name, events)
         return notices.seconds_until_due(facts, now)
-
-    def _follow_answer(self, policy: PolicyObject) -> None:
-        """Enqueues all keys where the answer to a status has another change of ``policy``: the watch comes
-        later and does not report a known version."""
-        answer = self.cache.snapshot().policies.get(policy.name)
-        if answer is None or not answer.asks_the_same(policy):
-            self.enqueue_all()
 
     def _seconds_until_report(self, name: str, now: datetime) -> float:
         """For a status that can wait. A clock that was set back makes nothing wait."""

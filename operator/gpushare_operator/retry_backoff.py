@@ -5,7 +5,7 @@ it would be fought as fast as the API server answers.
 """
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import takewhile
@@ -178,14 +178,13 @@ class RetryBackoff:
 
     def contested(self, *keys: str) -> list[str]:
         """Returns, in words, which actions for ``keys`` have no lasting effect, and who undoes them."""
-        return sorted(self._contested(keys))
-
-    def _contested(self, keys: Iterable[str]) -> Iterator[str]:
+        contested: list[str] = []
         for entry in (self._entries[name] for name in self._repeated):
             repeats = entry.attempts >= CONTESTED_FROM and not entry.is_remembered and self._holds(entry)
             if entry.key in keys and not entry.error and (repeats or entry.flaps):
                 who = entry.conflicting_manager or "somebody undoes it"
-                yield f"{describe(entry.action)} has no lasting effect: {who}"
+                contested.append(f"{describe(entry.action)} has no lasting effect: {who}")
+        return sorted(contested)
 
     def is_contested(self, action: Action) -> bool:
         """Returns whether the next attempt at ``action`` is one of many."""

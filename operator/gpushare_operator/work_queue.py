@@ -121,15 +121,11 @@ class WorkQueue:
 
     async def _next(self, work: Work) -> None:
         self.last_beat = self.clock()
-        key = self._next_due()
-        if key is None:
-            await self._wait()
-        else:
-            await self._work_on(key, work)
-
-    def _next_due(self) -> str | None:
         due = [(moment, key) for key, moment in self._due.items() if moment <= self.clock()]
-        return min(due)[1] if due else None
+        if due:
+            await self._work_on(min(due)[1], work)
+        else:
+            await self._wait()
 
     async def _wait(self) -> None:
         delay = min([BEAT_SECONDS, *(moment - self.clock() for moment in self._due.values())])

@@ -5,7 +5,6 @@ from datetime import datetime
 
 from gpushare_core.api.conditions import dated_conditions
 from gpushare_core.api.policy_status import PolicyStatus
-from gpushare_core.api.served import Problem
 from gpushare_operator.cluster.objects import PolicyObject
 from gpushare_operator.cluster.snapshot import ClusterSnapshot
 from gpushare_operator.decide.backend_choice import placing_backend
@@ -17,7 +16,7 @@ from gpushare_operator.status.conditions.nodes_ready import nodes_ready
 from gpushare_operator.status.conditions.ready import deleted_policy_ready, policy_ready
 from gpushare_operator.status.conditions.scheduler_configured import scheduler_configured
 from gpushare_operator.status.conditions.unit_change_blocked import unit_change_blocked, units_refused
-from gpushare_operator.status.nodes.node_reports import PolicyNodes, policy_nodes
+from gpushare_operator.status.nodes.node_reports import policy_nodes
 from gpushare_operator.status.nodes.other_plugins import other_plugins
 from gpushare_operator.status.other_schedulers import with_other_schedulers
 from gpushare_operator.status.pods_without_scheduler import pods_without_scheduler
@@ -41,8 +40,13 @@ def policy_status(
     nodes = policy_nodes(snapshot, policy, is_cut=is_cut)
     sums = totals(nodes.index.sums, policy.spec.memory_unit if policy.spec else "1Gi")
     scheduler = scheduler_configured(snapshot, policy, installation, now)
-    problems = [*api_problems(failures), *contested_problems(contested)]
-    problems += _problems_of_others(snapshot, policy, nodes, installation.namespace)
+    problems = [
+        *api_problems(failures),
+        *contested_problems(contested),
+        *refused_pods(snapshot, policy, installation.namespace),
+        *other_plugins(nodes.by_node(lambda report: report.offered_by_others)),
+        *pods_without_scheduler(snapshot),
+    ]
     states = [
         nodes_ready(snapshot, policy, nodes),
         with_other_schedulers(scheduler, snapshot),
@@ -67,18 +71,6 @@ def policy_status(
         memory=reported_memory(policy.status.memory, sums.memory),
         versions=program_versions(snapshot, nodes.index.sums),
     )
-
-
-def _problems_of_others(
-    snapshot: ClusterSnapshot, policy: PolicyObject, nodes: PolicyNodes, namespace: str
-) -> list[Problem]:
-    """Returns what others have done that is in the way of the policy."""
-    offered_by_others = nodes.by_node(lambda report: report.offered_by_others)
-    return [
-        *refused_pods(snapshot, policy, namespace),
-        *other_plugins(offered_by_others),
-        *pods_without_scheduler(snapshot),
-    ]
 
 
 def can_wait(before: PolicyStatus, now: PolicyStatus) -> bool:

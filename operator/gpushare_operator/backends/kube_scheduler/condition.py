@@ -191,14 +191,10 @@ def _failed_attempts(progress: _HostProgress, reason: str) -> Problem | None:
 
 
 def _failure_message(attempt: Attempt) -> str:
-    """Returns hostctl's message, else what Kubernetes says of the Job."""
-    if message := attempt.report.get("message") or _plain_text(attempt):
+    """Returns hostctl's message, else the pod's last one if that is no report, else what Kubernetes says of
+    the Job."""
+    text = attempt.pod.termination.strip() if attempt.pod else ""
+    if message := attempt.report.get("message") or (not text.startswith(("{", "[")) and text):
         return str(message)
     waiting = attempt.pod.waiting if attempt.pod else ""
     return f"Job {attempt.job.name} failed ({waiting or attempt.job.failure}); see its pod's log"
-
-
-def _plain_text(attempt: Attempt) -> str:
-    """Returns the pod's last message if that is no report."""
-    text = attempt.pod.termination.strip() if attempt.pod else ""
-    return "" if text.startswith(("{", "[")) else text

@@ -45,25 +45,14 @@ def connect(situation: Situation) -> Plan:
     former = restores_of(situation, unlabelled_hosts(snapshot))
     ports = _extender_ports(snapshot, histories, port)
     extender = extender_daemon_set(situation.installation, ports, extender_log(snapshot))
+    runs = next_restore(snapshot, former) or _next_install(histories, ready)
     actions: tuple[Action, ...] = (
         *apply_extender(snapshot, extender),
         *_mark_hosts(snapshot, histories),
-        *(create_job(history) for history in _next_run(snapshot, histories, ready, former)),
+        *(create_job(history) for history in runs if not hosts_at_work(snapshot)),
         *delete_superseded_jobs(snapshot),
     )
     return Plan(actions, earliest_retry([*histories, *former]))
-
-
-def _next_run(
-    snapshot: ClusterSnapshot,
-    histories: Sequence[JobHistory],
-    ready: Sequence[JobHistory],
-    former: Sequence[JobHistory],
-) -> list[JobHistory]:
-    """Returns the one host that hostctl is to work on now, if any."""
-    if hosts_at_work(snapshot):
-        return []
-    return next_restore(snapshot, former) or _next_install(histories, ready)
 
 
 def _extender_ports(snapshot: ClusterSnapshot, histories: Sequence[JobHistory], port: int) -> list[int]:

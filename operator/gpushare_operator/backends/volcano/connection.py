@@ -36,7 +36,7 @@ from gpushare_operator.cluster.objects import (
     VolcanoLocation,
 )
 from gpushare_operator.cluster.snapshot import ClusterSnapshot
-from gpushare_operator.desired.names import VOLCANO_BACKUP, Installation, labels
+from gpushare_operator.desired.names import VOLCANO_BACKUP, labels
 from gpushare_operator.policies.decisive_policy import decisive_policy
 
 FORBIDDEN = "Forbidden"
@@ -91,7 +91,10 @@ def connect(situation: Situation) -> Plan:
         )
         != data
     ):
-        return Plan((ApplyVolcanoBackup(VOLCANO_BACKUP, _backup_body(data, situation.installation)),))
+        namespace = situation.installation.namespace
+        metadata = {"name": VOLCANO_BACKUP, "namespace": namespace, "labels": labels(VOLCANO)}
+        body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
+        return Plan((ApplyVolcanoBackup(VOLCANO_BACKUP, body),))
     return Plan((_write(found.location, config, found.edit.text),))
 
 
@@ -209,11 +212,6 @@ def _write(location: VolcanoLocation, config: VolcanoConfigObject, text: str) ->
     return WriteVolcanoConfig(
         location=location, uid=config.uid, resource_version=config.resource_version, text=text
     )
-
-
-def _backup_body(data: Json, installation: Installation) -> Json:
-    metadata = {"name": VOLCANO_BACKUP, "namespace": installation.namespace, "labels": labels(VOLCANO)}
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
 
 
 def _backup_data(

@@ -41,9 +41,7 @@ def _overruled_settings(snapshot: ClusterSnapshot, policy: PolicyObject) -> list
     decisive = decisive_policy(snapshot)
     if policy.deleting or decisive is None or decisive.name == policy.name:
         return []
-    if not snapshot.traits.shares_node(policy):
-        return []
-    if policy.spec is None or decisive.spec is None:
+    if policy.spec is None or decisive.spec is None or not snapshot.traits.shares_node(policy):
         return []
     ours, theirs = _of_the_connection(policy.spec), _of_the_connection(decisive.spec)
     overruled = [_setting(key, value) for key, value in theirs.items() if ours[key] != value]

@@ -73,11 +73,10 @@ def _card_problems(nodes: PolicyNodes) -> list[Problem]:
     too_fine = units_refused(nodes)
     numbers = nodes.by_node(lambda report: report.unhealthy_cards)
     unhealthy = {name: counted(number, "card") for name, number in numbers.items()}
-    problems = [
-        Problem(too_fine.reason, too_fine.message) if too_fine else None,
-        Problem(conditions.CARDS_UNHEALTHY, f"unhealthy: {explained(unhealthy)}") if unhealthy else None,
-    ]
-    return [problem for problem in problems if problem]
+    problems = [Problem(too_fine.reason, too_fine.message)] if too_fine else []
+    if unhealthy:
+        problems.append(Problem(conditions.CARDS_UNHEALTHY, f"unhealthy: {explained(unhealthy)}"))
+    return problems
 
 
 def api_problems(failures: Sequence[str]) -> list[Problem]:

@@ -20,7 +20,8 @@ def scheduler_configured(
     needed = needed_backend(snapshot)
     going = unneeded_backends(snapshot, needed)
     if policy.deleting:
-        backend = going[0] if going else BACKENDS[_own_backend(policy)]
+        own = policy.spec.scheduler.backend if policy.spec else Backend.KUBE_SCHEDULER
+        backend = going[0] if going else BACKENDS[own]
         problem = backend.farewell(situation, needed)
         return condition_false(conditions.SCHEDULER_CONFIGURED, problem.reason, problem.message)
     if needed is None:
@@ -40,7 +41,3 @@ def _not_needed(going: Backend | None) -> ConditionState:
         " that is done with the first node"
     )
     return condition_false(conditions.SCHEDULER_CONFIGURED, conditions.NOT_NEEDED, message)
-
-
-def _own_backend(policy: PolicyObject) -> Backend:
-    return policy.spec.scheduler.backend if policy.spec else Backend.KUBE_SCHEDULER

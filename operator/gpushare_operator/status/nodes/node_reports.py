@@ -65,10 +65,6 @@ class NodeReport:
     not_audited: str = ""
     """Why nobody can tell whether the records differ."""
 
-    @property
-    def is_special(self) -> bool:
-        return self != NodeReport(assignment=NodeAssignment(rule=self.assignment.rule))
-
 
 @dataclass(frozen=True, slots=True)
 class PolicyNodes:
@@ -148,7 +144,9 @@ class NodeReporter:
                 yield position
 
     def _report(self, state: ObservedState, assignment: NodeAssignment) -> NodeReport:
-        share, why_outdated = state.share, self._why_outdated(state, assignment)
+        # Until the GPUShareNode is written, its plugin's report is about something else.
+        is_current = self.planner.is_current(state, assignment)
+        share, why_outdated = state.share, "" if is_current else "its GPUShareNode is to be changed"
         return NodeReport(
             assignment=assignment,
             why_not_ready=why_not_ready(state) or why_outdated,
@@ -160,10 +158,6 @@ class NodeReporter:
             not_audited=why_not_audited(state),
         )
 
-    def _why_outdated(self, state: ObservedState, assignment: NodeAssignment) -> str:
-        """Until the GPUShareNode is written, its plugin's report is about something else."""
-        return "" if self.planner.is_current(state, assignment) else "its GPUShareNode is to be changed"
-
     def _hidden_labels(self, state: ObservedState) -> Iterator[str]:
         spec, labels = self.claimants.policy.spec, state.node.labels if state.node else {}
         for key, value in (DIALECTS[spec.dialect].node_labels if spec else {}).items():
@@ -172,7 +166,8 @@ class NodeReporter:
 
 
 def _entry(report: NodeReport, amounts: Mapping[Hashable, int]) -> Entry[Any]:
-    return Entry(common=report if report.is_special else None, amounts=amounts)
+    is_special = report != NodeReport(assignment=NodeAssignment(rule=report.assignment.rule))
+    return Entry(common=report if is_special else None, amounts=amounts)
 
 
 def _reported(share: ShareNodeObject) -> Iterator[tuple[str, ReportedCondition]]:
