@@ -14,9 +14,6 @@ from gpushare_core.kube.request import ApiRequest
 from gpushare_core.text.json_object import Json
 from gpushare_operator.process.leadership import LEASE_NAME
 
-Report = Callable[[str], None]
-"""Takes a line for people."""
-
 LOOK_SECONDS = 1.0
 NAME = "gpushare-check"
 """Of the policies in dry runs."""
@@ -26,8 +23,9 @@ class NotWorkingError(Exception):
     """What does not work, and what to do, for people."""
 
 
-async def check(client: KubeClient, namespace: str, *, timeout: float, report: Report) -> None:
-    """``timeout``: seconds for the operator to renew its Lease. Raises NotWorkingError."""
+async def check(client: KubeClient, namespace: str, *, timeout: float, report: Callable[[str], None]) -> None:
+    """``timeout``: seconds for the operator to renew its Lease; ``report`` takes a line for people. Raises
+    NotWorkingError."""
     report(f"an operator is at work: {await _operator_at_work(client, namespace, timeout)}")
     await _answered(client.send(_dry_run({"memoryUnit": "1Gi"})), "create a policy (dry run)")
     report("the API server takes a policy (dry run)")

@@ -91,14 +91,13 @@ class WorkQueue:
         """Plans work on ``key`` after ``delay``, unless it is planned earlier. By default ``delay`` is the
         debounce, which is longer for a key that has had many rounds lately."""
         now = self.clock()
-        due = now + (self._debounce(key, now) if delay is None else delay)
+        if delay is None:
+            pace = self._paces.get(key)
+            delay = max(self.debounce, pace.seconds_until_free(now)) if pace else self.debounce
+        due = now + delay
         if due < self._due.get(key, float("inf")):
             self._due[key] = due
             self._changed.set()
-
-    def _debounce(self, key: str, now: float) -> float:
-        pace = self._paces.get(key)
-        return max(self.debounce, pace.seconds_until_free(now)) if pace else self.debounce
 
     @property
     def planned(self) -> int:

@@ -177,13 +177,10 @@ def _as_it_counts(job: JobObject, node: NodeObject) -> JobObject:
 
 def hosts_at_work(snapshot: ClusterSnapshot) -> set[str]:
     """Returns the hosts on which hostctl may be at work, with or without their labels or their Node."""
-    jobs = (last_job(snapshot, name) for name in snapshot.jobs_by_node)
-    return {job.node for job in jobs if job and job.active and not _is_given_up(snapshot, job)}
-
-
-def _is_given_up(snapshot: ClusterSnapshot, job: JobObject) -> bool:
-    node = snapshot.nodes.get(job.node)
-    return job.failing and (node is None or not node.ready)
+    jobs = (job for name in snapshot.jobs_by_node if (job := last_job(snapshot, name)) and job.active)
+    nodes = snapshot.nodes
+    # A Job that Kubernetes has given up does not count where no kubelet can say that its pod has ended.
+    return {job.node for job in jobs if not job.failing or ((node := nodes.get(job.node)) and node.ready)}
 
 
 def is_done(snapshot: ClusterSnapshot, node: NodeObject, command: HostctlCommand) -> bool:
@@ -248,11 +245,8 @@ def _was_put_back(snapshot: ClusterSnapshot, last: Attempt) -> bool:
     """Returns whether a kube-scheduler started after a restoration that needed a person: its manifest may be
     there again."""
     job = last.job
-    if (
-        job.finished is None
-        or job.command != HostctlCommand.RESTORE
-        or not (job.failed and last.needs_person)
-    ):
+    needed_person = job.command == HostctlCommand.RESTORE and job.failed and last.needs_person
+    if job.finished is None or not needed_person:
         return False
     return _latest_start(snapshot, job.node) > job.finished
 
