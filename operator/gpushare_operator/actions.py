@@ -79,7 +79,7 @@ class _Write:
 
 
 @dataclass(frozen=True, slots=True)
-class _Deletion:
+class Deletion:
     """Deletes the object that has ``uid``; its pods go with it."""
 
     name: str
@@ -90,7 +90,7 @@ class ApplyDaemonSet(_Write):
     """Create or change a DaemonSet."""
 
 
-class DeleteDaemonSet(_Deletion):
+class DeleteDaemonSet(Deletion):
     """Delete a DaemonSet."""
 
 
@@ -98,7 +98,7 @@ class ApplyDeployment(_Write):
     """Create or change a Deployment."""
 
 
-class DeleteDeployment(_Deletion):
+class DeleteDeployment(Deletion):
     """Delete a Deployment."""
 
 
@@ -106,7 +106,7 @@ class CreateJob(_Write):
     """Nothing happens if there is one of that name: a name stands for one attempt on one node."""
 
 
-class DeleteJob(_Deletion):
+class DeleteJob(Deletion):
     """Delete a Job."""
 
 
@@ -123,7 +123,7 @@ class ApplyVolcanoBackup(_Write):
     """Create or change the ConfigMap that says how a configuration of Volcano was."""
 
 
-class DeleteVolcanoBackup(_Deletion):
+class DeleteVolcanoBackup(Deletion):
     """Delete that ConfigMap."""
 
 
@@ -255,7 +255,7 @@ def desired_fields(action: Action) -> DesiredFields:
             return {("GPUShareNode", action.node): None}
         case _Write():
             return {(_kind(action), action.name): PRESENT}
-        case _Deletion():
+        case Deletion():
             return {(_kind(action), action.name): None}
         case _:
             return {}

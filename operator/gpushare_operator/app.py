@@ -60,7 +60,16 @@ class App:
         )
         self._cache = Cache()
         self._queue = WorkQueue(clock=time.monotonic)
-        self._reconciler = self._make_reconciler(installation, log_level)
+        self._reconciler = PolicyReconciler(
+            api=self._client,
+            cache=self._cache,
+            installation=installation,
+            now=utc_now,
+            enqueue=self._queue.add,
+            enqueue_later=partial(self._queue.add, delay=FIGURES_SECONDS),
+            log_level=log_level,
+            scheduler_debounce=Debounce(SCHEDULER_DEBOUNCE_SECONDS, time.monotonic),
+        )
         self._running = AsyncExitStack()
         self._is_starting = False
         self._registry = registry = new_registry("gpushare-operator")
@@ -78,18 +87,6 @@ class App:
             self._queue,
             lambda: self._cache.snapshot().policies.values(),
             is_at_work=lambda: self.leadership.is_at_work,
-        )
-
-    def _make_reconciler(self, installation: Installation, log_level: str) -> PolicyReconciler:
-        return PolicyReconciler(
-            api=self._client,
-            cache=self._cache,
-            installation=installation,
-            now=utc_now,
-            enqueue=self._queue.add,
-            enqueue_later=partial(self._queue.add, delay=FIGURES_SECONDS),
-            log_level=log_level,
-            scheduler_debounce=Debounce(SCHEDULER_DEBOUNCE_SECONDS, time.monotonic),
         )
 
     def registry(self) -> kopf.OperatorRegistry:

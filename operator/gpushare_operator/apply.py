@@ -4,7 +4,7 @@ import asyncio
 import logging
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import groupby, takewhile
 from typing import Protocol
@@ -14,13 +14,13 @@ from gpushare_core.api.policy_status import PolicyStatus
 from gpushare_core.kube import paths
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.text.json_object import Json
+from gpushare_operator.action_requests import ActionRequest, Verb, action_requests, changes_known_object
 from gpushare_operator.actions import Action, WriteVolcanoConfig, describe
 from gpushare_operator.cluster import kinds
 from gpushare_operator.cluster.cache import Cache
 from gpushare_operator.cluster.objects import PolicyObject
 from gpushare_operator.cluster.readers.volcano import read_volcano_config
 from gpushare_operator.policies.wording import DEFECT
-from gpushare_operator.writes import Verb, Write, changes_known_object, writes
 
 CONCURRENT_CALLS = 32
 """As many as the client has connections: thousands of nodes may need a label."""
@@ -83,16 +83,17 @@ class Applier:
 
     async def perform(self, actions: Iterable[Action], *, seconds: float = math.inf) -> Performed:
         """Tries every action, those of one kind at the same time. After ``seconds`` none is begun."""
-        performed, ends = Performed(), self.clock() + seconds
+        performed, deadline = Performed(), self.clock() + seconds
         for kind, group in groupby(actions, key=type):
             alike = list(group)
             level = logging.INFO if len(alike) <= MAX_LINES else logging.DEBUG
             before = len(performed.tried) - len(performed.failures)
-            waiting = takewhile(lambda _: self.clock() < ends, alike)
+            waiting = takewhile(lambda _: self.clock() < deadline, alike)
             await self._attempt_all(waiting, performed, level)
             if level == logging.DEBUG:
                 done = len(performed.tried) - len(performed.failures) - before
-                _log.info("%d times %s, first and last: %s", done, kind.__name__, _ends(alike))
+                ends = f"{describe(alike[0])}; {describe(alike[-1])}"
+                _log.info("%d times %s, first and last: %s", done, kind.__name__, ends)
         return performed
 
     async def _attempt_all(self, actions: Iterator[Action], performed: Performed, level: int) -> None:
@@ -144,23 +145,23 @@ class Applier:
         if isinstance(action, WriteVolcanoConfig):
             await self._write_volcano_config(action)
             return
-        for write in writes(action, self.namespace):
-            await self._send(write)
+        for request in action_requests(action, self.namespace):
+            await self._send(request)
 
-    async def _send(self, write: Write) -> None:
+    async def _send(self, request: ActionRequest) -> None:
         try:
-            if write.verb is Verb.DELETE:
-                await self.writer.delete(write.path, uid=write.uid)
+            if request.verb is Verb.DELETE:
+                await self.writer.delete(request.path, uid=request.uid)
                 return
             calls = {
                 Verb.APPLY: self.writer.apply,
                 Verb.MERGE: self.writer.merge,
                 Verb.CREATE: self.writer.create,
             }
-            self.cache.observe(write.kind, await calls[write.verb](write.path, write.body))
+            self.cache.observe(request.kind, await calls[request.verb](request.path, request.body))
         except ApiError as error:
-            is_gone = write.verb is Verb.DELETE and error.is_not_found
-            if not is_gone and not (write.may_exist and error.is_conflict):
+            is_gone = request.verb is Verb.DELETE and error.is_not_found
+            if not is_gone and not (request.may_exist and error.is_conflict):
                 raise
 
     async def _write_volcano_config(self, action: WriteVolcanoConfig) -> None:
@@ -176,10 +177,6 @@ class Applier:
                 self.cache.forget_volcano_config(at)
             raise
         self.cache.observe_volcano_config(at, read_volcano_config(body, at.key))
-
-
-def _ends(actions: Sequence[Action]) -> str:
-    return f"{describe(actions[0])}; {describe(actions[-1])}"
 
 
 def _log_keys(action: Action) -> dict[str, str]:

@@ -14,9 +14,6 @@ from gpushare_core.kube.request import ApiRequest
 from gpushare_core.text.json_object import Json
 from gpushare_operator.process.leadership import LEASE_NAME
 
-Report = Callable[[str], None]
-"""Takes a line for people."""
-
 LOOK_SECONDS = 1.0
 NAME = "gpushare-check"
 """Of the policies in dry runs."""
@@ -26,10 +23,11 @@ class NotWorkingError(Exception):
     """What does not work, and what to do, for people."""
 
 
-async def check(client: KubeClient, namespace: str, *, timeout: float, report: Report) -> None:
-    """``timeout``: seconds for the operator to renew its Lease. Raises NotWorkingError."""
+async def check(client: KubeClient, namespace: str, *, timeout: float, report: Callable[[str], None]) -> None:
+    """``timeout``: seconds for the operator to renew its Lease; ``report`` takes a line for people. Raises
+    NotWorkingError."""
     report(f"an operator is at work: {await _operator_at_work(client, namespace, timeout)}")
-    await _require_served_policies(client)
+    await _answered(client.send(_dry_run({"memoryUnit": "1Gi"})), "create a policy (dry run)")
     report("the API server takes a policy (dry run)")
     await _require_checked_policies(client)
     report("the API server refuses a policy that means nothing (dry run)")
@@ -44,17 +42,14 @@ async def _operator_at_work(client: KubeClient, namespace: str, timeout: float) 
             while True:
                 await asyncio.sleep(LOOK_SECONDS)
                 lease = await _answered(client.get(path), "read the operator's Lease")
-                if _holder(lease) and _renewed(lease) != _renewed(first):
-                    return _holder(lease)
+                holder = _text(lease, "holderIdentity")
+                if holder and _text(lease, "renewTime") != _text(first, "renewTime"):
+                    return holder
     except TimeoutError:
         raise NotWorkingError(
             f"no operator is at work: nobody renewed the Lease {LEASE_NAME} within {timeout:g} s; "
             f"kubectl -n {namespace} describe deployment gpushare-operator says why"
         ) from None
-
-
-async def _require_served_policies(client: KubeClient) -> None:
-    await _answered(client.send(_dry_run({"memoryUnit": "1Gi"})), "create a policy (dry run)")
 
 
 async def _require_checked_policies(client: KubeClient) -> None:
@@ -89,9 +84,5 @@ async def _answered(call: Awaitable[Json], what: str) -> Json:
         raise NotWorkingError(f"cannot {what}: {error}") from error
 
 
-def _holder(lease: Json) -> str:
-    return str((lease.get("spec") or {}).get("holderIdentity") or "")
-
-
-def _renewed(lease: Json) -> str:
-    return str((lease.get("spec") or {}).get("renewTime") or "")
+def _text(lease: Json, name: str) -> str:
+    return str((lease.get("spec") or {}).get(name) or "")

@@ -99,8 +99,6 @@ async def installed(credentials: Credentials, options: argparse.Namespace) -> In
 
 
 async def _run_command(credentials: Credentials, options: argparse.Namespace) -> int:
-    """Returns the exit code."""
-
     def report(line: str) -> None:
         print(f"{'ok: ' if options.command == CHECK else ''}{printable(line)}", flush=True)
 

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from itertools import groupby
 from typing import NamedTuple
 
-from gpushare_operator.status.nodes.node_facts import OVER, Fact, Notice, over_sentence
+from gpushare_operator.status.nodes.node_facts import OVER, Fact, Notice
 
 QUIET = timedelta(minutes=10)
 """Between two Events about one fact."""
@@ -76,9 +76,12 @@ def _notices(changed: Iterable[Fact], facts: Mapping[Fact, str]) -> Iterator[Not
 
     for (_, is_so), group in groupby(sorted(changed, key=key), key=key):
         of_kind = sorted(group)
-        reason = of_kind[0].kind.value if is_so else OVER[of_kind[0].kind]
+        over, over_text = OVER[of_kind[0].kind]
+        reason = of_kind[0].kind.value if is_so else over
         if len(of_kind) > MAX_OF_A_KIND:
             names = ", ".join(dict.fromkeys(fact.node for fact in of_kind[: MAX_OF_A_KIND * 4]))
             yield Notice(reason, f"{len(of_kind)} at once, on nodes such as {names}", is_so)
         else:
-            yield from (Notice(reason, facts.get(fact) or over_sentence(fact), is_so) for fact in of_kind)
+            for fact in of_kind:
+                text = facts.get(fact) or over_text.format(**fact._asdict())
+                yield Notice(reason, text, is_so)

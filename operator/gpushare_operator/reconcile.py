@@ -27,7 +27,7 @@ from gpushare_operator.desired.names import Installation
 from gpushare_operator.notices import NodeNotices
 from gpushare_operator.polls import Polls
 from gpushare_operator.retry_backoff import RetryBackoff
-from gpushare_operator.status.books_agree import seconds_until_reports_end
+from gpushare_operator.status.conditions.books_agree import seconds_until_reports_end
 from gpushare_operator.status.events import events_for, notice_event
 from gpushare_operator.status.nodes.node_facts import FactFinder
 from gpushare_operator.status.pods_without_scheduler import absent_scheduler
@@ -101,11 +101,8 @@ class PolicyReconciler:
         self._polls = Polls(self.api, self.cache, self.installation.namespace, self.now, self.heartbeats)
 
     async def work(self, key: str) -> float | None:
-        """Returns the seconds until ``key`` is due again by itself, if it is.
-
-        Raises:
-            UnfinishedError: something failed; other errors may come from reading.
-        """
+        """Returns the seconds until ``key`` is due again by itself, if it is. Raises UnfinishedError when an
+        action failed; reading raises other errors."""
         if key == RESYNC:
             await self.resync()
             return RESYNC_SECONDS
@@ -231,7 +228,10 @@ class PolicyReconciler:
             return wait
         self._reported[name] = now
         if await self._applier().write_status(policy, status):
-            self._follow_answer(policy)
+            answer = self.cache.snapshot().policies.get(name)
+            if answer is None or not answer.asks_the_same(policy):
+                # The watch comes later, and does not report a version that the answer has made known.
+                self.enqueue_all()
             await self._applier().post_events(policy.name, events_for(policy, status, now))
         return None
 
@@ -244,13 +244,6 @@ class PolicyReconciler:
             events = [notice_event(policy, notice, now) for notice in due]
             await self._applier().post_events(policy.name, events)
         return notices.seconds_until_due(facts, now)
-
-    def _follow_answer(self, policy: PolicyObject) -> None:
-        """Enqueues all keys where the answer to a status has another change of ``policy``: the watch comes
-        later and does not report a known version."""
-        answer = self.cache.snapshot().policies.get(policy.name)
-        if answer is None or not answer.asks_the_same(policy):
-            self.enqueue_all()
 
     def _seconds_until_report(self, name: str, now: datetime) -> float:
         """For a status that can wait. A clock that was set back makes nothing wait."""

@@ -5,9 +5,9 @@ it would be fought as fast as the API server answers.
 """
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import takewhile
 
 from gpushare_core.kube.backoff import backoff_delay
@@ -42,6 +42,7 @@ MEMORY = timedelta(minutes=1)
 MEMORY_OF_REFUSAL = timedelta(hours=1)
 """As ``MEMORY``, for refused actions that are still planned: each of tens of thousands has its turn once in
 many rounds, between which the queue waits a minute."""
+NEVER = datetime.min.replace(tzinfo=UTC)
 SWEEP = timedelta(seconds=1)
 """Between two searches for entries to forget: there can be thousands."""
 
@@ -97,22 +98,6 @@ class Due:
 
 
 @dataclass(slots=True)
-class _Candidates:
-    """Actions of a plan that may be performed now, by their positions there."""
-
-    actions: dict[int, Action] = field(default_factory=dict)
-    new: list[int] = field(default_factory=list)
-    last_attempts: dict[int, datetime] = field(default_factory=dict)
-    """Of actions that are not new."""
-
-    def first(self, most: int) -> list[Action]:
-        """Returns ``most`` actions in the order of the plan. It takes new ones first, then those with the
-        oldest attempts: else refused actions would always come before the same others."""
-        by_age = sorted(self.last_attempts, key=self.last_attempts.__getitem__)
-        return [self.actions[position] for position in sorted([*self.new, *by_age][:most])]
-
-
-@dataclass(slots=True)
 class RetryBackoff:
     """Attempts by object. ``key``: the queue's key for which an action is performed."""
 
@@ -130,26 +115,27 @@ class RetryBackoff:
     """When old entries were last searched for."""
 
     def due(self, actions: Iterable[Action], now: datetime, *, most: int = sys.maxsize) -> Due:
-        """Returns the first ``most`` of ``actions`` that may be performed at ``now``, new ones first.
-
-        After more than ``most`` new actions the others are not looked at.
-        """
+        """Returns ``most`` of ``actions`` that may be performed at ``now``, in their order. It takes new ones
+        first, then those with the oldest attempts: else refused actions would always come before the same
+        others. After more than ``most`` new actions the others are not looked at."""
         self._follow_clock(now)
         self._forget(now)
-        due, candidates = Due(), _Candidates()
+        due, candidates, last_attempts = Due(), dict[int, Action](), dict[int, datetime]()
         for position, action in enumerate(actions):
             wait = self._wait(action, now)
             if wait > 0:
                 due.retry_after = min(wait, due.retry_after or wait)
                 continue
-            candidates.actions[position] = action
+            candidates[position] = action
             if entry := self._entry(action):
-                candidates.last_attempts[position] = entry.last
-            else:
-                candidates.new.append(position)
-            if len(candidates.new) > most:
+                last_attempts[position] = entry.last
+            if len(candidates) - len(last_attempts) > most:
                 break
-        due.actions, due.is_cut = candidates.first(most), len(candidates.actions) > most
+        chosen = sorted(candidates, key=lambda position: last_attempts.get(position, NEVER))[:most]
+        due.actions, due.is_cut = (
+            [candidates[position] for position in sorted(chosen)],
+            len(candidates) > most,
+        )
         return due
 
     def _wait(self, action: Action, now: datetime) -> float:
@@ -192,14 +178,13 @@ class RetryBackoff:
 
     def contested(self, *keys: str) -> list[str]:
         """Returns, in words, which actions for ``keys`` have no lasting effect, and who undoes them."""
-        return sorted(self._contested(keys))
-
-    def _contested(self, keys: Iterable[str]) -> Iterator[str]:
+        contested: list[str] = []
         for entry in (self._entries[name] for name in self._repeated):
             repeats = entry.attempts >= CONTESTED_FROM and not entry.is_remembered and self._holds(entry)
             if entry.key in keys and not entry.error and (repeats or entry.flaps):
                 who = entry.conflicting_manager or "somebody undoes it"
-                yield f"{describe(entry.action)} has no lasting effect: {who}"
+                contested.append(f"{describe(entry.action)} has no lasting effect: {who}")
+        return sorted(contested)
 
     def is_contested(self, action: Action) -> bool:
         """Returns whether the next attempt at ``action`` is one of many."""

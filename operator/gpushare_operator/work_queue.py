@@ -91,14 +91,13 @@ class WorkQueue:
         """Plans work on ``key`` after ``delay``, unless it is planned earlier. By default ``delay`` is the
         debounce, which is longer for a key that has had many rounds lately."""
         now = self.clock()
-        due = now + (self._debounce(key, now) if delay is None else delay)
+        if delay is None:
+            pace = self._paces.get(key)
+            delay = max(self.debounce, pace.seconds_until_free(now)) if pace else self.debounce
+        due = now + delay
         if due < self._due.get(key, float("inf")):
             self._due[key] = due
             self._changed.set()
-
-    def _debounce(self, key: str, now: float) -> float:
-        pace = self._paces.get(key)
-        return max(self.debounce, pace.seconds_until_free(now)) if pace else self.debounce
 
     @property
     def planned(self) -> int:
@@ -121,15 +120,11 @@ class WorkQueue:
 
     async def _next(self, work: Work) -> None:
         self.last_beat = self.clock()
-        key = self._next_due()
-        if key is None:
-            await self._wait()
-        else:
-            await self._work_on(key, work)
-
-    def _next_due(self) -> str | None:
         due = [(moment, key) for key, moment in self._due.items() if moment <= self.clock()]
-        return min(due)[1] if due else None
+        if due:
+            await self._work_on(min(due)[1], work)
+        else:
+            await self._wait()
 
     async def _wait(self) -> None:
         delay = min([BEAT_SECONDS, *(moment - self.clock() for moment in self._due.values())])

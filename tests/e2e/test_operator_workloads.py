@@ -24,8 +24,8 @@ from gpushare_core.kube.errors import ApiError
 from gpushare_core.kube.request import ApiRequest
 from gpushare_core.text.json_object import Json
 from gpushare_localcluster.cluster import LocalCluster
-from gpushare_operator.backends.extender.daemon_set import extender_daemon_set
-from gpushare_operator.backends.extender.log_folder import ExtenderLog
+from gpushare_operator.backends.extender_workload.daemon_set import extender_daemon_set
+from gpushare_operator.backends.extender_workload.log_folder import ExtenderLog
 from gpushare_operator.backends.kube_scheduler.hostctl_job import HostctlCommand, Occasion, hostctl_job
 from gpushare_operator.cluster.labels import COMPARE_LABEL
 from gpushare_operator.desired.names import Installation

@@ -26,7 +26,10 @@ from gpushare_core.process.version import VERSION
 from gpushare_core.text.json_object import Json
 from gpushare_operator.actions import Action
 from gpushare_operator.backends.dedicated.deployment import scheduler_deployment
-from gpushare_operator.backends.extender.daemon_set import extender_daemon_set, external_extender_daemon_set
+from gpushare_operator.backends.extender_workload.daemon_set import (
+    extender_daemon_set,
+    external_extender_daemon_set,
+)
 from gpushare_operator.backends.kube_scheduler.hostctl_job import HostctlCommand, HostctlRun
 from gpushare_operator.backends.volcano.config_edit import enable
 from gpushare_operator.cluster.labels import EXTENDER, HOSTCTL, PLUGIN, SCHEDULER

@@ -7,7 +7,7 @@ from gpushare_core.api.conditions import ConditionState
 from gpushare_core.api.enums import Backend
 from gpushare_core.api.served import Problem
 from gpushare_operator.actions import Action, Plan
-from gpushare_operator.backends.teardown import EVERY_POLICY, Situation, TeardownStep, due_steps
+from gpushare_operator.backends.teardown_step import EVERY_POLICY, Situation, TeardownStep, due_steps
 from gpushare_operator.cluster.snapshot import ClusterSnapshot
 from gpushare_operator.policies import conditions
 

@@ -7,7 +7,7 @@ from gpushare_core.api.enums import Backend
 from gpushare_operator.actions import Plan
 from gpushare_operator.backends.backend import SchedulerBackend
 from gpushare_operator.backends.table import BACKENDS
-from gpushare_operator.backends.teardown import Situation
+from gpushare_operator.backends.teardown_step import Situation
 from gpushare_operator.cluster.snapshot import ClusterSnapshot
 from gpushare_operator.policies.decisive_policy import decisive_policy, scheduler_needed
 from gpushare_operator.policies.scheduler_settings import scheduler_settings
@@ -27,16 +27,13 @@ def needed_backend(snapshot: ClusterSnapshot) -> Backend | None:
     return policy.spec.scheduler.backend
 
 
-def plan_needed_backend(situation: Situation) -> Plan:
-    """Returns what is due now while a policy needs a scheduler; empty otherwise.
+def plan_needed_backend(situation: Situation, needed: Backend) -> Plan:
+    """Returns what is due now while a policy needs a scheduler.
 
     A backend is connected only when nothing of any other is left. A former one is taken back only for one
     that can be connected.
     """
     snapshot = situation.snapshot
-    needed = needed_backend(snapshot)
-    if needed is None:
-        return Plan()
     former = unneeded_backends(snapshot, needed)
     if not former:
         return BACKENDS[needed].connect(situation)

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from gpushare_operator.actions import Plan, RemoveStartupTaint
 from gpushare_operator.backends.table import BACKENDS
-from gpushare_operator.backends.teardown import Scope, Situation
+from gpushare_operator.backends.teardown_step import Scope, Situation
 from gpushare_operator.cluster.snapshot import ClusterSnapshot
 from gpushare_operator.decide.backend_choice import is_placing_by_sums, needed_backend, plan_needed_backend
 from gpushare_operator.decide.nodes.startup_taints import remove_startup_taints, remove_unclaimed_taints
@@ -32,9 +32,8 @@ def plan_cluster(
 
 
 def _plan_scheduler(situation: Situation) -> Plan:
-    if needed_backend(situation.snapshot) is None:
-        return plan_teardown(situation, Scope.SCHEDULER)
-    return plan_needed_backend(situation)
+    needed = needed_backend(situation.snapshot)
+    return plan_needed_backend(situation, needed) if needed else plan_teardown(situation, Scope.SCHEDULER)
 
 
 def _remove_taints(situation: Situation) -> Iterator[RemoveStartupTaint]:

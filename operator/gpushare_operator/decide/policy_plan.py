@@ -19,7 +19,7 @@ from gpushare_operator.actions import (
     Plan,
     SetFinalizers,
 )
-from gpushare_operator.backends.teardown import Scope, Situation
+from gpushare_operator.backends.teardown_step import Scope, Situation
 from gpushare_operator.cluster.nodes.node_index import NOTHING, Entry
 from gpushare_operator.cluster.nodes.observed_states import ObservedState
 from gpushare_operator.cluster.objects import DaemonSetObject, PolicyObject, ShareNodeObject
@@ -149,7 +149,9 @@ def plan_policy(
 ) -> Plan:
     """Returns what ``policy`` needs: first its finalizer, so that all the rest will be taken back."""
     if FINALIZER not in policy.finalizers:
-        return Plan() if policy.deleting else _add_finalizer(policy)
+        finalizers = (*policy.finalizers, FINALIZER)
+        add = SetFinalizers(policy.name, policy.resource_version, finalizers)
+        return Plan() if policy.deleting else Plan((add,))
     if policy.deleting:
         situation = Situation(snapshot=snapshot, policy=policy.name, installation=installation, now=now)
         return plan_teardown(situation, Scope.POLICY)
@@ -185,11 +187,6 @@ def _in_order(by_node: Mapping[str, NodeActions]) -> Iterator[Action]:
         for stage in Stage:
             for actions in in_order[begin : begin + MAX_NODES_TOGETHER]:
                 yield from actions.get(stage, ())
-
-
-def _add_finalizer(policy: PolicyObject) -> Plan:
-    finalizers = (*policy.finalizers, FINALIZER)
-    return Plan((SetFinalizers(policy.name, policy.resource_version, finalizers),))
 
 
 def _run_plugin(

@@ -19,7 +19,7 @@ from gpushare_operator.desired.pod_template import (
     pulled,
     resources_of,
 )
-from gpushare_operator.desired.share_nodes import owner_reference
+from gpushare_operator.desired.share_nodes import policy_reference
 
 PLUGIN_HEALTH_PORT = 9640
 KUBELET_FOLDERS = {
@@ -37,7 +37,7 @@ def plugin_daemon_set(
         namespace=installation.namespace,
         labels=labels(PLUGIN, policy.name),
         selector=selector(PLUGIN, policy.name),
-        owners=[owner_reference(policy)],
+        owners=[policy_reference(policy)],
         pod={
             "serviceAccountName": "gpushare-plugin",
             **pull_secrets(installation),

@@ -52,11 +52,7 @@ class UnusableProgramsError(ValueError):
 
 
 def read_programs(text: str) -> Programs:
-    """Reads the JSON of ``Programs``.
-
-    Raises:
-        UnusableProgramsError: it cannot be read.
-    """
+    """Reads the JSON of ``Programs``. Raises UnusableProgramsError."""
     try:
         return Programs.model_validate_json(text)
     except ValidationError as error:

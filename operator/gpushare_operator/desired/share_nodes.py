@@ -22,8 +22,9 @@ from gpushare_operator.cluster.objects import PolicyObject
 from gpushare_operator.desired.drift import differences
 
 
-def owner_reference(policy: PolicyObject) -> Json:
-    """Returns the reference by which objects go with a policy that lost its finalizer by force."""
+def policy_reference(policy: PolicyObject) -> Json:
+    """Returns how objects refer to ``policy``. Those that it owns go with a policy that lost its finalizer by
+    force."""
     return {"apiVersion": API_VERSION, "kind": POLICY_KIND, "name": policy.name, "uid": policy.uid}
 
 
@@ -39,11 +40,7 @@ def node_labels(policy: str, mode: str, dialect: Dialect) -> dict[str, str]:
 
 
 def share_node_spec(policy: PolicyObject, rule: NodeRule) -> Json:
-    """Returns the spec for every node under ``rule``.
-
-    Raises:
-        ValueError: the policy has no valid spec, and so no enabled nodes either.
-    """
+    """Returns the spec for every node under ``rule``; a policy without a valid spec has no such nodes."""
     if policy.spec is None:
         raise ValueError(f"policy {policy.name} has no valid spec")
     return policy.spec.of_node(policy.name, rule).to_json()
@@ -58,7 +55,7 @@ def share_node(policy: PolicyObject, node: str, spec: Json, spec_hash: str) -> J
             "name": node,
             "labels": {MANAGED_BY_LABEL: MANAGER, POLICY_LABEL: policy.name, VERSION_LABEL: VERSION},
             "annotations": {HASH_ANNOTATION: spec_hash},
-            "ownerReferences": [owner_reference(policy)],
+            "ownerReferences": [policy_reference(policy)],
         },
         "spec": spec,
     }

@@ -1,7 +1,5 @@
 """The extended resources that nodes serve: pods ask for them, and schedulers ask the extender about them."""
 
-from collections.abc import Iterator
-
 from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.dialects.table import DIALECTS, RESOURCES
@@ -37,7 +35,12 @@ def managed_resources(snapshot: ClusterSnapshot) -> tuple[str, ...]:
     2. Names that others use, too, such as ``nvidia.com/gpu``, only if a node serves them: else the pods of
        others would come to the extender.
     """
-    names = (name for dialect, mode in _in_use(snapshot) for name in _managed(dialect, mode))
+    names = (
+        name
+        for dialect, mode in _in_use(snapshot)
+        for name, resource in dialect.resources.items()
+        if name in DIALECT_RESOURCES or resource in served_classes(mode)
+    )
     return tuple(dict.fromkeys(names)) or tuple(GPUSHARE.resources)
 
 
@@ -46,13 +49,6 @@ def ignored_resources(snapshot: ClusterSnapshot) -> tuple[str, ...]:
     return tuple(
         dict.fromkeys(name for dialect, _ in _in_use(snapshot) for name in dialect.ignored_resources)
     )
-
-
-def _managed(dialect: Dialect, mode: str) -> Iterator[str]:
-    served = served_classes(mode)
-    for name, resource in dialect.resources.items():
-        if name in DIALECT_RESOURCES or resource in served:
-            yield name
 
 
 def _in_use(snapshot: ClusterSnapshot) -> list[tuple[Dialect, str]]:

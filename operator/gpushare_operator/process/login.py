@@ -1,7 +1,6 @@
 """The operator's credentials: kubernetes-asyncio reads them, core's client uses them."""
 
 import logging
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -58,8 +57,12 @@ def credentials_of(configuration: Configuration) -> Credentials:
     refresh: Any = configuration.refresh_api_key_hook
 
     def token() -> str | None:
-        if refresh:
-            _refresh(refresh, configuration)
+        try:
+            if refresh:
+                refresh(configuration)
+        except (config.ConfigException, OSError) as error:
+            # The one before stays, as with core's credentials.
+            _log.warning("cannot read the token, the one before stays in use: %s", error)
         header = configuration.api_key.get("BearerToken")
         return header.removeprefix("Bearer ") if header else None
 
@@ -76,14 +79,6 @@ def _proxy_of_environment(server: str) -> str | None:
     """From ``HTTPS_PROXY``, ``NO_PROXY`` and the like."""
     url = urlsplit(server)
     return None if proxy_bypass(url.hostname or "") else getproxies().get(url.scheme)
-
-
-def _refresh(refresh: Callable[[Configuration], None], configuration: Configuration) -> None:
-    """Where the token cannot be read at the moment the one before stays, as with core's credentials."""
-    try:
-        refresh(configuration)
-    except (config.ConfigException, OSError) as error:
-        _log.warning("cannot read the token, the one before stays in use: %s", error)
 
 
 def _tls_parts(configuration: Configuration) -> TlsParts:

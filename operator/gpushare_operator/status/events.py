@@ -6,14 +6,14 @@ from datetime import datetime
 
 from gpushare_core.api.conditions import TRUE, Condition
 from gpushare_core.api.events import new_event
-from gpushare_core.api.names import API_VERSION, POLICY_KIND
 from gpushare_core.api.policy_status import PolicyStatus
 from gpushare_core.api.timestamps import rfc3339
 from gpushare_core.text.json_object import Json
 from gpushare_operator.cluster.labels import MANAGER
 from gpushare_operator.cluster.objects import PolicyObject
+from gpushare_operator.desired.share_nodes import policy_reference
 from gpushare_operator.policies import conditions
-from gpushare_operator.status.books_agree import differed_when_seen
+from gpushare_operator.status.conditions.books_agree import differed_when_seen
 from gpushare_operator.status.nodes.node_facts import Notice
 
 NORMAL_WHEN_TRUE = frozenset({conditions.READY, conditions.SCHEDULER_CONFIGURED})
@@ -41,7 +41,14 @@ WARNING_REASONS = frozenset(
 def events_for(policy: PolicyObject, status: PolicyStatus, now: datetime) -> list[Json]:
     before = {condition.type: condition for condition in policy.status.conditions}
     return [
-        _event(policy, condition, event_type, now)
+        _policy_event(
+            policy,
+            event_type=event_type,
+            reason=condition.type if event_type == "Normal" else condition.reason,
+            note=condition.message,
+            seed=f"{condition.type}/{condition.reason}/{condition.last_transition_time}",
+            now=now,
+        )
         for condition in status.conditions
         for event_type in _event_types(before.get(condition.type), condition)
     ]
@@ -60,19 +67,8 @@ def _event_types(old: Condition | None, new: Condition) -> Iterator[str]:
         yield "Warning"
 
 
-def _event(policy: PolicyObject, condition: Condition, event_type: str, now: datetime) -> Json:
-    return policy_event(
-        policy,
-        event_type=event_type,
-        reason=condition.type if event_type == "Normal" else condition.reason,
-        note=condition.message,
-        seed=f"{condition.type}/{condition.reason}/{condition.last_transition_time}",
-        now=now,
-    )
-
-
 def notice_event(policy: PolicyObject, notice: Notice, now: datetime) -> Json:
-    return policy_event(
+    return _policy_event(
         policy,
         event_type="Warning" if notice.is_bad else "Normal",
         reason=notice.reason,
@@ -82,19 +78,14 @@ def notice_event(policy: PolicyObject, notice: Notice, now: datetime) -> Json:
     )
 
 
-def policy_event(
+def _policy_event(
     policy: PolicyObject, *, event_type: str, reason: str, note: str, seed: str, now: datetime
 ) -> Json:
     """Returns the Event. It is named by ``seed`` and the second of ``now``: a repetition within that second
     collides with the first."""
     second = now.replace(microsecond=0)
     return new_event(
-        regarding={
-            "apiVersion": API_VERSION,
-            "kind": POLICY_KIND,
-            "name": policy.name,
-            "uid": policy.uid,
-        },
+        regarding=policy_reference(policy),
         type_=event_type,
         reason=reason,
         action="Reconcile",

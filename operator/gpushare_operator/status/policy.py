@@ -5,24 +5,22 @@ from datetime import datetime
 
 from gpushare_core.api.conditions import dated_conditions
 from gpushare_core.api.policy_status import PolicyStatus
-from gpushare_core.api.served import Problem
 from gpushare_operator.cluster.objects import PolicyObject
 from gpushare_operator.cluster.snapshot import ClusterSnapshot
 from gpushare_operator.decide.backend_choice import placing_backend
 from gpushare_operator.desired.names import Installation
-from gpushare_operator.policies import served
-from gpushare_operator.status.books_agree import books_agree, since_seen
-from gpushare_operator.status.conflicted import conflicted
-from gpushare_operator.status.degraded import api_problems, contested_problems, degraded
-from gpushare_operator.status.nodes.node_reports import PolicyNodes, policy_nodes
-from gpushare_operator.status.nodes.nodes_ready import nodes_ready
+from gpushare_operator.status.conditions.books_agree import books_agree, since_seen
+from gpushare_operator.status.conditions.conflicted import conflicted
+from gpushare_operator.status.conditions.degraded import api_problems, contested_problems, degraded
+from gpushare_operator.status.conditions.nodes_ready import nodes_ready
+from gpushare_operator.status.conditions.ready import deleted_policy_ready, policy_ready
+from gpushare_operator.status.conditions.scheduler_configured import scheduler_configured
+from gpushare_operator.status.conditions.unit_change_blocked import unit_change_blocked, units_refused
+from gpushare_operator.status.nodes.node_reports import policy_nodes
 from gpushare_operator.status.nodes.other_plugins import other_plugins
-from gpushare_operator.status.nodes.unit_change import unit_change_blocked, units_refused
 from gpushare_operator.status.other_schedulers import with_other_schedulers
 from gpushare_operator.status.pods_without_scheduler import pods_without_scheduler
-from gpushare_operator.status.policy_readiness import PolicyConditions, policy_ready
 from gpushare_operator.status.refused_pods import refused_pods
-from gpushare_operator.status.scheduler_configured import scheduler_configured
 from gpushare_operator.status.totals import reported_memory, totals
 from gpushare_operator.status.versions import program_versions
 
@@ -42,42 +40,37 @@ def policy_status(
     nodes = policy_nodes(snapshot, policy, is_cut=is_cut)
     sums = totals(nodes.index.sums, policy.spec.memory_unit if policy.spec else "1Gi")
     scheduler = scheduler_configured(snapshot, policy, installation, now)
-    problems = [*api_problems(failures), *contested_problems(contested)]
-    problems += _problems_of_others(snapshot, policy, nodes, installation.namespace)
-    parts = PolicyConditions(
-        is_served=policy.spec is not None and not served.problems(policy.spec),
-        nodes_ready=nodes_ready(snapshot, policy, nodes),
-        scheduler_configured=with_other_schedulers(scheduler, snapshot),
-        conflicted=conflicted(snapshot, policy, nodes),
-        unit_change_blocked=unit_change_blocked(nodes),
-        degraded=degraded(policy, nodes, problems),
-        books_agree=since_seen(books_agree(snapshot, nodes, now), policy.status.conditions),
-        units_refused=units_refused(nodes),
+    problems = [
+        *api_problems(failures),
+        *contested_problems(contested),
+        *refused_pods(snapshot, policy, installation.namespace),
+        *other_plugins(nodes.by_node(lambda report: report.offered_by_others)),
+        *pods_without_scheduler(snapshot),
+    ]
+    states = [
+        nodes_ready(snapshot, policy, nodes),
+        with_other_schedulers(scheduler, snapshot),
+        conflicted(snapshot, policy, nodes),
+        unit_change_blocked(nodes),
+        degraded(policy, nodes, problems),
+        since_seen(books_agree(snapshot, nodes, now), policy.status.conditions),
+    ]
+    ready = (
+        deleted_policy_ready(snapshot, policy, scheduler)
+        if policy.deleting
+        else policy_ready(policy, {state.type: state for state in states}, units_refused(nodes))
     )
-    states = [policy_ready(snapshot, policy, parts), *parts.states]
     before, generation = policy.status.conditions, policy.generation
     return PolicyStatus(
         observed_generation=generation,
         backend=placing_backend(snapshot) or "",
-        conditions=dated_conditions(states, before=before, generation=generation, now=now),
+        conditions=dated_conditions([ready, *states], before=before, generation=generation, now=now),
         nodes=sums.nodes,
         cards=sums.cards,
         units=sums.units,
         memory=reported_memory(policy.status.memory, sums.memory),
         versions=program_versions(snapshot, nodes.index.sums),
     )
-
-
-def _problems_of_others(
-    snapshot: ClusterSnapshot, policy: PolicyObject, nodes: PolicyNodes, namespace: str
-) -> list[Problem]:
-    """Returns what others have done that is in the way of the policy."""
-    offered_by_others = nodes.by_node(lambda report: report.offered_by_others)
-    return [
-        *refused_pods(snapshot, policy, namespace),
-        *other_plugins(offered_by_others),
-        *pods_without_scheduler(snapshot),
-    ]
 
 
 def can_wait(before: PolicyStatus, now: PolicyStatus) -> bool:

@@ -21,22 +21,18 @@ POLICY_GAUGES = (BACKEND, NODES, CARDS, UNITS, MEMORY, ALLOCATED_MEMORY, USED_ME
 def policy_figures(policies: Iterable[PolicyObject]) -> Iterator[Sample]:
     """Yields as many samples for a policy of one node as for one of thousands."""
     for policy in policies:
-        yield from _sums(policy)
-        if policy.status.backend:
-            yield BACKEND.at(1, policy.name, policy.status.backend)
-        for condition in policy.status.conditions:
+        name, status = policy.name, policy.status
+        yield NODES.at(status.nodes.ready, name, "ready")
+        yield NODES.at(max(0, status.nodes.enabled - status.nodes.ready), name, "not_ready")
+        yield CARDS.at(status.cards.healthy, name, "Healthy")
+        yield CARDS.at(max(0, status.cards.total - status.cards.healthy), name, "Unhealthy")
+        yield UNITS.at(status.units.allocated, name, "allocated")
+        yield UNITS.at(max(0, status.units.total - status.units.allocated), name, "free")
+        yield MEMORY.at(byte_count(status.memory.total), name)
+        yield ALLOCATED_MEMORY.at(byte_count(status.memory.allocated), name)
+        yield USED_MEMORY.at(byte_count(status.memory.used), name)
+        if status.backend:
+            yield BACKEND.at(1, name, status.backend)
+        for condition in status.conditions:
             if condition.status in ("True", "False"):
-                yield CONDITION.at(condition.status == "True", policy.name, condition.type)
-
-
-def _sums(policy: PolicyObject) -> Iterator[Sample]:
-    name, status = policy.name, policy.status
-    yield NODES.at(status.nodes.ready, name, "ready")
-    yield NODES.at(max(0, status.nodes.enabled - status.nodes.ready), name, "not_ready")
-    yield CARDS.at(status.cards.healthy, name, "Healthy")
-    yield CARDS.at(max(0, status.cards.total - status.cards.healthy), name, "Unhealthy")
-    yield UNITS.at(status.units.allocated, name, "allocated")
-    yield UNITS.at(max(0, status.units.total - status.units.allocated), name, "free")
-    yield MEMORY.at(byte_count(status.memory.total), name)
-    yield ALLOCATED_MEMORY.at(byte_count(status.memory.allocated), name)
-    yield USED_MEMORY.at(byte_count(status.memory.used), name)
+                yield CONDITION.at(condition.status == "True", name, condition.type)

@@ -1,7 +1,5 @@
 """Pods of ours that the API server refuses to create: why, in its own words, and what to do."""
 
-from collections.abc import Mapping
-
 from gpushare_core.api.served import Problem
 from gpushare_core.text.printable import printable
 from gpushare_operator.cluster.objects import PolicyObject
@@ -34,7 +32,8 @@ ADVICE: tuple[tuple[str, str], ...] = (
 
 def refused_pods(snapshot: ClusterSnapshot, policy: PolicyObject, namespace: str) -> list[Problem]:
     """Returns the problem of ``policy``: refusals of its own plugins, and of what all policies share."""
-    refused = _of_policy(snapshot, policy)
+    others = {plugin_name(name) for name in snapshot.policies if name != policy.name}
+    refused = {name: why for name, why in snapshot.refusals.items() if name not in others}
     if not refused:
         return []
     what = explained(
@@ -43,12 +42,6 @@ def refused_pods(snapshot: ClusterSnapshot, policy: PolicyObject, namespace: str
     advice = dict.fromkeys(_advice(why).format(namespace=namespace) for why in refused.values())
     message = f"the API server refuses {what}; {'; '.join(advice)}; {AGAIN}"
     return [Problem(PODS_REFUSED, message)]
-
-
-def _of_policy(snapshot: ClusterSnapshot, policy: PolicyObject) -> Mapping[str, str]:
-    """Returns name of DaemonSet, Deployment or Job -> why, without the plugins of other policies."""
-    others = {plugin_name(name) for name in snapshot.policies if name != policy.name}
-    return {name: why for name, why in snapshot.refusals.items() if name not in others}
 
 
 def _advice(why: str) -> str:

@@ -9,7 +9,6 @@ from gpushare_core.api.policy_status import ProgramVersions
 from gpushare_core.process.version import VERSION
 from gpushare_core.text.printable import printable
 from gpushare_operator.cluster.labels import EXTENDER, SCHEDULER
-from gpushare_operator.cluster.objects import JobObject
 from gpushare_operator.cluster.snapshot import ClusterSnapshot
 
 MAX_VERSIONS = 8
@@ -30,17 +29,14 @@ def program_versions(snapshot: ClusterSnapshot, sums: Mapping[Hashable, int]) ->
     extenders = Counter(
         pod.version for pod in snapshot.pods.values() if pod.component in (EXTENDER, SCHEDULER)
     )
+    runs = sorted(snapshot.jobs.values(), key=lambda job: job.sequence)
+    last_runs = {job.node: job for job in runs}
     return ProgramVersions(
         operator=VERSION,
         plugin=_text(plugins),
         extender=_text(extenders),
-        hostctl=_text(Counter(job.version for job in _last_runs(snapshot).values())),
+        hostctl=_text(Counter(job.version for job in last_runs.values())),
     )
-
-
-def _last_runs(snapshot: ClusterSnapshot) -> dict[str, JobObject]:
-    runs = sorted(snapshot.jobs.values(), key=lambda job: job.sequence)
-    return {job.node: job for job in runs}
 
 
 def _text(numbers: Mapping[str, int]) -> str:

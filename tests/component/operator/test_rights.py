@@ -30,8 +30,8 @@ from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.dialects.table import ANNOTATION_KEYS, DIALECTS, RESOURCES, SHARED_RESOURCES
 from gpushare_core.kube import paths
 from gpushare_operator.backends.dedicated.deployment import scheduler_deployment
-from gpushare_operator.backends.extender.daemon_set import extender_daemon_set
-from gpushare_operator.backends.extender.log_folder import ExtenderLog
+from gpushare_operator.backends.extender_workload.daemon_set import extender_daemon_set
+from gpushare_operator.backends.extender_workload.log_folder import ExtenderLog
 from gpushare_operator.backends.kube_scheduler.hostctl_job import HostctlCommand, HostctlRun, hostctl_job
 from gpushare_operator.cluster.kinds import KINDS
 from gpushare_operator.cluster.labels import DIALECT_LABELS

@@ -9,7 +9,7 @@ from tests.samples.operator import INSTALLATION, policy
 
 from gpushare_core.api.names import EXTENDER_PORT, NAMESPACE
 from gpushare_operator.backends.dedicated.deployment import scheduler_deployment
-from gpushare_operator.backends.extender.daemon_set import extender_daemon_set
+from gpushare_operator.backends.extender_workload.daemon_set import extender_daemon_set
 from gpushare_operator.desired.plugin_daemon_set import PLUGIN_HEALTH_PORT, plugin_daemon_set
 from gpushare_operator.main import HEALTH_PORT
 from gpushare_operator.policies.scheduler_settings import SchedulerSettings

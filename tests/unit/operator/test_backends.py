@@ -48,7 +48,7 @@ from gpushare_operator.actions import (
     WriteVolcanoConfig,
 )
 from gpushare_operator.backends.table import BACKENDS
-from gpushare_operator.backends.teardown import Situation
+from gpushare_operator.backends.teardown_step import Situation
 from gpushare_operator.backends.volcano.config_edit import enable
 from gpushare_operator.cluster.objects import ReadResult
 from gpushare_operator.cluster.snapshot import ClusterSnapshot

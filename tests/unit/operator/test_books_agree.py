@@ -33,7 +33,7 @@ from gpushare_core.audit.extender_report import (
 from gpushare_operator.cluster.objects import CallsObject, PolicyObject
 from gpushare_operator.cluster.readers.extender_leases import read_calls
 from gpushare_operator.cluster.snapshot import ClusterSnapshot
-from gpushare_operator.status.books_agree import books_agree, seconds_until_reports_end
+from gpushare_operator.status.conditions.books_agree import books_agree, seconds_until_reports_end
 from gpushare_operator.status.events import events_for
 from gpushare_operator.status.nodes.node_reports import policy_nodes
 from gpushare_operator.status.policy import policy_status

@@ -14,8 +14,8 @@ from gpushare_core.api.share_node import NodeSpec
 from gpushare_core.text.json_object import Json
 from gpushare_extender.extender import DRAIN_SECONDS
 from gpushare_operator.backends.dedicated.deployment import scheduler_deployment
-from gpushare_operator.backends.extender.daemon_set import extender_daemon_set
-from gpushare_operator.backends.extender.log_folder import ExtenderLog
+from gpushare_operator.backends.extender_workload.daemon_set import extender_daemon_set
+from gpushare_operator.backends.extender_workload.log_folder import ExtenderLog
 from gpushare_operator.backends.kube_scheduler.hostctl_job import HostctlCommand, HostctlRun, hostctl_job
 from gpushare_operator.cluster.labels import HASH_ANNOTATION
 from gpushare_operator.desired.names import Installation, job_name

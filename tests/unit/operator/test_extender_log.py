@@ -5,8 +5,8 @@ from dataclasses import replace
 from tests.samples.operator import INSTALLATION, extender, node, policy, rule, share, snapshot, spec
 
 from gpushare_core.api.names import FINALIZER
-from gpushare_operator.backends.extender.daemon_set import extender_daemon_set
-from gpushare_operator.backends.extender.log_folder import NOT_KEPT, ExtenderLog, extender_log
+from gpushare_operator.backends.extender_workload.daemon_set import extender_daemon_set
+from gpushare_operator.backends.extender_workload.log_folder import NOT_KEPT, ExtenderLog, extender_log
 from gpushare_operator.cluster.objects import PolicyObject
 
 

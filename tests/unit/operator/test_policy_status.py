@@ -40,7 +40,7 @@ from gpushare_core.api.conditions import Condition
 from gpushare_core.api.names import CONTROL_PLANE_LABEL, DIALECT_LABEL, MODE_LABEL
 from gpushare_core.api.policy_status import PolicyStatus
 from gpushare_core.api.share_node import MemoryTotals, UnitTotals
-from gpushare_operator.backends.extender.hosts import why_no_extender
+from gpushare_operator.backends.extender_workload.hosts import why_no_extender
 from gpushare_operator.backends.kube_scheduler.hostctl_job import HostctlCommand
 from gpushare_operator.cluster.objects import PolicyObject
 from gpushare_operator.cluster.snapshot import ClusterSnapshot

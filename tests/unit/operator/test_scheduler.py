@@ -36,7 +36,7 @@ from gpushare_operator.actions import (
     DeleteJob,
     LabelNode,
 )
-from gpushare_operator.backends.extender.daemon_set import extender_daemon_set
+from gpushare_operator.backends.extender_workload.daemon_set import extender_daemon_set
 from gpushare_operator.backends.kube_scheduler.hostctl_job import HostctlCommand
 from gpushare_operator.cluster.objects import JobObject
 from gpushare_operator.cluster.readers.jobs import read_job

@@ -28,7 +28,7 @@ from gpushare_operator.actions import (
     LabelNode,
     SetFinalizers,
 )
-from gpushare_operator.backends.teardown import Leftover
+from gpushare_operator.backends.teardown_step import Leftover
 from gpushare_operator.decide.teardown.steps import still_there, teardown_steps
 
 MEMORY = "gpushare.io/memory"

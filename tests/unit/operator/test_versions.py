@@ -21,7 +21,7 @@ from tests.samples.operator import (
 from gpushare_core.api.names import VERSION_LABEL
 from gpushare_core.process.version import VERSION
 from gpushare_operator.actions import ApplyShareNode
-from gpushare_operator.backends.extender.daemon_set import extender_daemon_set
+from gpushare_operator.backends.extender_workload.daemon_set import extender_daemon_set
 from gpushare_operator.cluster.readers.share_nodes import read_share_node
 from gpushare_operator.desired.plugin_daemon_set import plugin_daemon_set
 from gpushare_operator.status.policy import policy_status

@@ -8,7 +8,7 @@ from gpushare_operator.actions import DeleteDeployment
 from gpushare_operator.backends.backend import SchedulerBackend
 from gpushare_operator.backends.dedicated.condition import condition, disconnected, disconnecting
 from gpushare_operator.backends.dedicated.connection import connect, may_be_made
-from gpushare_operator.backends.teardown import Situation, connection_step, ready_nodes
+from gpushare_operator.backends.teardown_step import Situation, connection_step, ready_nodes
 from gpushare_operator.cluster.snapshot import ClusterSnapshot
 
 

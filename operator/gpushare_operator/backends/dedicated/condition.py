@@ -6,7 +6,7 @@ from gpushare_core.api.conditions import ConditionState, condition_false, condit
 from gpushare_core.api.names import DEDICATED_SCHEDULER
 from gpushare_core.api.served import Problem
 from gpushare_operator.backends.dedicated.connection import is_as_desired
-from gpushare_operator.backends.teardown import Situation
+from gpushare_operator.backends.teardown_step import Situation
 from gpushare_operator.cluster.objects import ReadResult
 from gpushare_operator.policies import conditions
 from gpushare_operator.policies.wording import explained

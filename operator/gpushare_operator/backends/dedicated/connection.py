@@ -8,7 +8,7 @@ from gpushare_core.api.names import DEDICATED_SCHEDULER
 from gpushare_core.text.json_object import Json
 from gpushare_operator.actions import ApplyDeployment, Plan
 from gpushare_operator.backends.dedicated.deployment import scheduler_deployment
-from gpushare_operator.backends.teardown import Situation
+from gpushare_operator.backends.teardown_step import Situation
 from gpushare_operator.cluster.snapshot import ClusterSnapshot
 from gpushare_operator.desired.drift import has_drifted
 from gpushare_operator.desired.names import Installation

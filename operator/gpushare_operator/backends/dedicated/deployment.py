@@ -2,7 +2,7 @@
 
 from gpushare_core.api.names import DEDICATED_SCHEDULER
 from gpushare_core.text.json_object import Json
-from gpushare_operator.backends.extender.container import RESOURCES, extender_container, health_port
+from gpushare_operator.backends.extender_workload.container import RESOURCES, extender_container, health_port
 from gpushare_operator.cluster.labels import SCHEDULER
 from gpushare_operator.desired.names import Installation, labels, selector
 from gpushare_operator.desired.pod_template import (

@@ -5,11 +5,16 @@ from collections.abc import Iterator
 from gpushare_core.api.enums import Backend
 from gpushare_operator.actions import DeleteDaemonSet, LabelNode
 from gpushare_operator.backends.backend import SchedulerBackend
-from gpushare_operator.backends.extender.daemon_set import is_external
-from gpushare_operator.backends.extender.hosts import mark
+from gpushare_operator.backends.extender_workload.daemon_set import is_external
+from gpushare_operator.backends.extender_workload.hosts import mark
 from gpushare_operator.backends.external.condition import condition, disconnected, disconnecting
 from gpushare_operator.backends.external.connection import connect, external_hosts
-from gpushare_operator.backends.teardown import Situation, connection_step, delete_daemon_set, ready_nodes
+from gpushare_operator.backends.teardown_step import (
+    Situation,
+    connection_step,
+    delete_daemon_set,
+    ready_nodes,
+)
 from gpushare_operator.cluster.snapshot import ClusterSnapshot
 from gpushare_operator.desired.names import EXTENDER_NAME
 

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from gpushare_core.api.conditions import ConditionState, condition_false, condition_true
 from gpushare_core.api.names import CONTROL_PLANE_LABEL, EXTERNAL_SCHEDULER_LABEL
 from gpushare_core.api.served import Problem
-from gpushare_operator.backends.extender.hosts import extender_ready, why_no_extender
+from gpushare_operator.backends.extender_workload.hosts import unready_extenders
 from gpushare_operator.backends.external.connection import last_calls, scheduler_hosts
-from gpushare_operator.backends.teardown import Situation
+from gpushare_operator.backends.teardown_step import Situation
 from gpushare_operator.cluster.snapshot import ClusterSnapshot
 from gpushare_operator.policies import conditions
 from gpushare_operator.policies.scheduler_settings import scheduler_settings
@@ -60,15 +60,13 @@ def _going(snapshot: ClusterSnapshot, reason: str, message: str) -> Problem:
 
 
 def _obstacles(snapshot: ClusterSnapshot) -> Iterator[Problem]:
-    hosts, port = scheduler_hosts(snapshot), scheduler_settings(snapshot).port
+    hosts = scheduler_hosts(snapshot)
     # The extender needs a node to run on.
     if not hosts:
         yield Problem(conditions.NO_CONTROL_PLANE, NO_HOST)
     # Without the extender a kube-scheduler that is connected places no pod.
-    unready = [node for node in hosts if not extender_ready(snapshot, node, port)]
-    if unready:
-        reasons = {node.name: why_no_extender(snapshot, node) for node in unready}
-        yield Problem(conditions.EXTENDER_NOT_READY, f"{explained(reasons)}; {HOW_TO_MAKE_KEYS}")
+    if unready := unready_extenders(snapshot, hosts):
+        yield Problem(conditions.EXTENDER_NOT_READY, f"{explained(unready)}; {HOW_TO_MAKE_KEYS}")
     # Only people can connect kube-scheduler.
     if not last_calls(snapshot):
         names, arguments = listed(node.name for node in hosts), _render_arguments(snapshot)

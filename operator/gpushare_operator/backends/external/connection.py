@@ -12,10 +12,13 @@ from gpushare_core.api.names import (
     SCHEDULER_LABEL,
 )
 from gpushare_operator.actions import LabelNode, Plan
-from gpushare_operator.backends.extender.daemon_set import apply_extender, external_extender_daemon_set
-from gpushare_operator.backends.extender.hosts import mark
-from gpushare_operator.backends.extender.log_folder import extender_log
-from gpushare_operator.backends.teardown import Situation
+from gpushare_operator.backends.extender_workload.daemon_set import (
+    apply_extender,
+    external_extender_daemon_set,
+)
+from gpushare_operator.backends.extender_workload.hosts import mark
+from gpushare_operator.backends.extender_workload.log_folder import extender_log
+from gpushare_operator.backends.teardown_step import Situation
 from gpushare_operator.cluster.labels import EXTERNAL_MARK
 from gpushare_operator.cluster.objects import CallsObject, NodeObject
 from gpushare_operator.cluster.snapshot import ClusterSnapshot

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 
 from gpushare_core.api.enums import Backend
-from gpushare_operator.actions import Action, DeleteDaemonSet, DeleteJob, LabelNode
+from gpushare_operator.actions import Action, DeleteDaemonSet, DeleteJob
 from gpushare_operator.backends.backend import SchedulerBackend
-from gpushare_operator.backends.extender.daemon_set import is_external
-from gpushare_operator.backends.extender.hosts import mark
+from gpushare_operator.backends.extender_workload.daemon_set import is_external
+from gpushare_operator.backends.extender_workload.hosts import mark
 from gpushare_operator.backends.kube_scheduler.condition import condition, disconnected, disconnecting
 from gpushare_operator.backends.kube_scheduler.connection import connect, is_connecting
 from gpushare_operator.backends.kube_scheduler.hostctl_job import HostctlCommand
@@ -25,7 +25,12 @@ from gpushare_operator.backends.kube_scheduler.hosts import (
     settled_marks,
 )
 from gpushare_operator.backends.kube_scheduler.job_history import earliest_retry, is_done
-from gpushare_operator.backends.teardown import Situation, connection_step, delete_daemon_set, ready_nodes
+from gpushare_operator.backends.teardown_step import (
+    Situation,
+    connection_step,
+    delete_daemon_set,
+    ready_nodes,
+)
 from gpushare_operator.cluster.objects import NodeObject
 from gpushare_operator.cluster.snapshot import ClusterSnapshot
 from gpushare_operator.desired.names import EXTENDER_NAME
@@ -60,10 +65,6 @@ def _stopping_extenders(snapshot: ClusterSnapshot) -> list[str]:
     return ready_nodes(snapshot, snapshot.extender_pods)
 
 
-def _remove_marks(situation: Situation) -> Iterator[LabelNode]:
-    yield from (mark(node, None) for node in settled_marks(situation.snapshot))
-
-
 def _delete_jobs(situation: Situation) -> Iterator[DeleteJob]:
     present = situation.snapshot.jobs.values()
     yield from (DeleteJob(job.name, job.uid) for job in present if not job.deleting)
@@ -92,7 +93,11 @@ KUBE_SCHEDULER = SchedulerBackend(
         connection_step("extender", left=kube_scheduler_extender, actions=_delete_extender),
         # A mark says that its node may have to be restored, even if all of our objects were deleted: it
         # outlives the restoring.
-        connection_step("marks on control-plane nodes", left=settled_marks, actions=_remove_marks),
+        connection_step(
+            "marks on control-plane nodes",
+            left=settled_marks,
+            actions=lambda situation: [mark(node, None) for node in settled_marks(situation.snapshot)],
+        ),
         # The Jobs outlive the marks: they say that a marked node was restored already.
         connection_step("Jobs", left=lambda snapshot: snapshot.jobs, actions=_delete_jobs),
         # The extender's pods go with its DaemonSet; only what follows has to wait until they have stopped.

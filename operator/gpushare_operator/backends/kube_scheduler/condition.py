@@ -6,16 +6,15 @@ from dataclasses import dataclass
 from gpushare_core.api.conditions import ConditionState, condition_false, condition_true
 from gpushare_core.api.names import CONTROL_PLANE_LABEL, SCHEDULER_LABEL
 from gpushare_core.api.served import Problem
-from gpushare_operator.backends.extender.hosts import AWAY, extender_ready, why_no_extender
+from gpushare_operator.backends.extender_workload.hosts import AWAY, unready_extenders, why_no_extender
 from gpushare_operator.backends.kube_scheduler.hostctl_runs import installs, restores
 from gpushare_operator.backends.kube_scheduler.hosts import hosts_let_go, unlabelled_hosts
 from gpushare_operator.backends.kube_scheduler.job_history import Attempt, HistoryState, JobHistory
-from gpushare_operator.backends.teardown import Situation
+from gpushare_operator.backends.teardown_step import Situation
 from gpushare_operator.cluster.labels import LET_GO_ANNOTATION, RETRY_ANNOTATION
 from gpushare_operator.cluster.snapshot import ClusterSnapshot
 from gpushare_operator.policies import conditions
 from gpushare_operator.policies.decisive_policy import scheduler_needed
-from gpushare_operator.policies.scheduler_settings import scheduler_settings
 from gpushare_operator.policies.wording import explained, listed
 
 NO_CONTROL_PLANE = (
@@ -103,7 +102,8 @@ def _with_hosts_let_go(snapshot: ClusterSnapshot, problem: Problem) -> Problem:
 
 def _obstacles(progress: _HostProgress) -> Iterator[Problem | None]:
     # An edited host that lost its labels has no extender any more.
-    if unlabelled := [node.name for node in unlabelled_hosts(progress.situation.snapshot)]:
+    snapshot = progress.situation.snapshot
+    if unlabelled := [node.name for node in unlabelled_hosts(snapshot)]:
         yield Problem(conditions.HOSTS_UNLABELLED, UNLABELLED.format(nodes=listed(unlabelled)))
     # Without a control plane there is nothing to connect.
     if not progress.histories:
@@ -119,7 +119,8 @@ def _obstacles(progress: _HostProgress) -> Iterator[Problem | None]:
     if running := progress.describe("kube-scheduler is being connected", HistoryState.RUNNING):
         yield Problem(conditions.INSTALLING, running)
     # A scheduler is pointed at the extender only once it is ready.
-    yield _unready_extenders(progress)
+    if unready := unready_extenders(snapshot, (history.node for history in progress.histories)):
+        yield Problem(conditions.EXTENDER_NOT_READY, explained(unready))
     # Nothing is in the way any more.
     due = (HistoryState.DUE, HistoryState.BACKOFF)
     if message := progress.describe("kube-scheduler is about to be connected", *due):
@@ -139,18 +140,6 @@ def _ended_extenders(progress: _HostProgress) -> Problem | None:
 def _has_lost_edit(history: JobHistory) -> bool:
     is_repaired = history.state is HistoryState.RUNNING and history.last and history.last.job.has_drifted
     return history.has_drifted or bool(is_repaired)
-
-
-def _unready_extenders(progress: _HostProgress) -> Problem | None:
-    snapshot = progress.situation.snapshot
-    port = scheduler_settings(snapshot).port
-    nodes = (history.node for history in progress.histories)
-    unready = {
-        node.name: why_no_extender(snapshot, node)
-        for node in nodes
-        if not extender_ready(snapshot, node, port)
-    }
-    return Problem(conditions.EXTENDER_NOT_READY, explained(unready)) if unready else None
 
 
 def _no_restore_failed(progress: _HostProgress) -> Problem | None:
@@ -191,14 +180,10 @@ def _failed_attempts(progress: _HostProgress, reason: str) -> Problem | None:
 
 
 def _failure_message(attempt: Attempt) -> str:
-    """Returns hostctl's message, else what Kubernetes says of the Job."""
-    if message := attempt.report.get("message") or _plain_text(attempt):
+    """Returns hostctl's message, else the pod's last one if that is no report, else what Kubernetes says of
+    the Job."""
+    text = attempt.pod.termination.strip() if attempt.pod else ""
+    if message := attempt.report.get("message") or (not text.startswith(("{", "[")) and text):
         return str(message)
     waiting = attempt.pod.waiting if attempt.pod else ""
     return f"Job {attempt.job.name} failed ({waiting or attempt.job.failure}); see its pod's log"
-
-
-def _plain_text(attempt: Attempt) -> str:
-    """Returns the pod's last message if that is no report."""
-    text = attempt.pod.termination.strip() if attempt.pod else ""
-    return "" if text.startswith(("{", "[")) else text

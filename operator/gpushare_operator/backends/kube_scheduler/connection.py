@@ -5,9 +5,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from gpushare_core.api.names import SCHEDULER_LABEL
 from gpushare_core.text.whole_number import whole_number
 from gpushare_operator.actions import Action, LabelNode, Plan
-from gpushare_operator.backends.extender.daemon_set import apply_extender, extender_daemon_set
-from gpushare_operator.backends.extender.hosts import extender_pod, extender_ready, mark
-from gpushare_operator.backends.extender.log_folder import extender_log
+from gpushare_operator.backends.extender_workload.daemon_set import apply_extender, extender_daemon_set
+from gpushare_operator.backends.extender_workload.hosts import extender_pod, extender_ready, mark
+from gpushare_operator.backends.extender_workload.log_folder import extender_log
 from gpushare_operator.backends.kube_scheduler.hostctl_job import HostctlCommand
 from gpushare_operator.backends.kube_scheduler.hostctl_runs import (
     create_job,
@@ -23,7 +23,7 @@ from gpushare_operator.backends.kube_scheduler.job_history import (
     earliest_retry,
     hosts_at_work,
 )
-from gpushare_operator.backends.teardown import Situation
+from gpushare_operator.backends.teardown_step import Situation
 from gpushare_operator.cluster.objects import NodeObject
 from gpushare_operator.cluster.snapshot import ClusterSnapshot
 from gpushare_operator.policies.scheduler_settings import ports_in_force, scheduler_settings
@@ -45,25 +45,14 @@ def connect(situation: Situation) -> Plan:
     former = restores_of(situation, unlabelled_hosts(snapshot))
     ports = _extender_ports(snapshot, histories, port)
     extender = extender_daemon_set(situation.installation, ports, extender_log(snapshot))
+    runs = next_restore(snapshot, former) or _next_install(histories, ready)
     actions: tuple[Action, ...] = (
         *apply_extender(snapshot, extender),
         *_mark_hosts(snapshot, histories),
-        *(create_job(history) for history in _next_run(snapshot, histories, ready, former)),
+        *(create_job(history) for history in runs if not hosts_at_work(snapshot)),
         *delete_superseded_jobs(snapshot),
     )
     return Plan(actions, earliest_retry([*histories, *former]))
-
-
-def _next_run(
-    snapshot: ClusterSnapshot,
-    histories: Sequence[JobHistory],
-    ready: Sequence[JobHistory],
-    former: Sequence[JobHistory],
-) -> list[JobHistory]:
-    """Returns the one host that hostctl is to work on now, if any."""
-    if hosts_at_work(snapshot):
-        return []
-    return next_restore(snapshot, former) or _next_install(histories, ready)
 
 
 def _extender_ports(snapshot: ClusterSnapshot, histories: Sequence[JobHistory], port: int) -> list[int]:
@@ -122,15 +111,11 @@ def _next_install(histories: Sequence[JobHistory], ready: Sequence[JobHistory]) 
        may fail everywhere. Failures that left the host untouched, or on a node that is away, do not count;
     2. a host that needs new keys. Its edit is in force, so other hosts' failures do not matter.
     """
-    failed = [history for history in histories if _may_fail_everywhere(history)]
+    rolled_back = (history for history in histories if history.failure and history.failure.rolled_back)
+    failed = [history for history in rolled_back if history.node.ready]
     due = [history for history in ready if history.state is HistoryState.DUE]
     candidates = [history for history in due if not failed or history in failed]
     return [*candidates, *(history for history in ready if history.state is HistoryState.RENEWAL)][:1]
-
-
-def _may_fail_everywhere(history: JobHistory) -> bool:
-    failure = history.failure
-    return failure is not None and failure.rolled_back and history.node.ready
 
 
 def is_connecting(situation: Situation) -> bool:

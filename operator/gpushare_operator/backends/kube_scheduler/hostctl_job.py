@@ -164,7 +164,9 @@ def _pod(run: HostctlRun, node: NodeObject, rolled_back_inputs: str) -> Json:
         # hostctl asks the scheduler's health on the loopback address.
         "hostNetwork": True,
         "tolerations": EVERYWHERE,
-        **_where(run.command),
+        # The kubelet refuses an edit where no control plane is. A former control plane may have lost every
+        # label, and is restored all the same.
+        **({"affinity": on_nodes_with(CONTROL_PLANE_LABEL, SCHEDULER_LABEL)} if run.edit else {}),
         # Root without capabilities gives files only to groups that it is in: the extender reads by group.
         "securityContext": {
             "seccompProfile": {"type": "RuntimeDefault"},
@@ -173,14 +175,6 @@ def _pod(run: HostctlRun, node: NodeObject, rolled_back_inputs: str) -> Json:
         "containers": [_container(run, rolled_back_inputs)],
         "volumes": [host_path("configuration", CONFIGURATION)],
     }
-
-
-def _where(command: HostctlCommand) -> Json:
-    """Returns the affinity by which the kubelet refuses an edit where no control plane is. A former control
-    plane may have lost every label, and is restored all the same."""
-    if command is HostctlCommand.RESTORE:
-        return {}
-    return {"affinity": on_nodes_with(CONTROL_PLANE_LABEL, SCHEDULER_LABEL)}
 
 
 def _container(run: HostctlRun, rolled_back_inputs: str) -> Json:

@@ -12,7 +12,7 @@ from gpushare_operator.backends.kube_scheduler.job_history import (
     last_job,
     read_history,
 )
-from gpushare_operator.backends.teardown import Situation
+from gpushare_operator.backends.teardown_step import Situation
 from gpushare_operator.cluster.objects import NodeObject
 from gpushare_operator.cluster.snapshot import ClusterSnapshot
 from gpushare_operator.policies.scheduler_settings import scheduler_settings

@@ -1,11 +1,11 @@
 """Which nodes are hosts of a kube-scheduler that was or is to be edited, restored, or let go."""
 
 from gpushare_core.api.names import SCHEDULER_LABEL
-from gpushare_operator.backends.extender.daemon_set import is_external
+from gpushare_operator.backends.extender_workload.daemon_set import is_external
 from gpushare_operator.backends.kube_scheduler.hostctl_job import HostctlCommand
 from gpushare_operator.backends.kube_scheduler.job_history import last_job
 from gpushare_operator.cluster.labels import EXTERNAL_MARK
-from gpushare_operator.cluster.objects import DaemonSetObject, NodeObject
+from gpushare_operator.cluster.objects import DaemonSetObject, JobObject, NodeObject
 from gpushare_operator.cluster.snapshot import ClusterSnapshot
 from gpushare_operator.desired.names import EXTENDER_NAME
 
@@ -81,14 +81,16 @@ def let_go(snapshot: ClusterSnapshot) -> set[str]:
     if not snapshot.policies:
         return {node.name for node in marked_nodes(snapshot) if not node.ready}
     ready = {name for name in snapshot.let_go if (node := snapshot.nodes.get(name)) and node.ready}
-    return {name for name in snapshot.let_go if name not in ready or _has_failed_restore(snapshot, name)}
-
-
-def _has_failed_restore(snapshot: ClusterSnapshot, name: str) -> bool:
-    job = last_job(snapshot, name)
-    return job is not None and job.failed and job.command == HostctlCommand.RESTORE
+    failed = {name for name in ready if (job := _last_restore(snapshot, name)) and job.failed}
+    return set(snapshot.let_go) - ready | failed
 
 
 def _is_restored(snapshot: ClusterSnapshot, name: str) -> bool:
+    job = _last_restore(snapshot, name)
+    return job is not None and job.complete
+
+
+def _last_restore(snapshot: ClusterSnapshot, name: str) -> JobObject | None:
+    """Returns the last run of hostctl on the host of that name, if that was to restore it."""
     job = last_job(snapshot, name)
-    return job is not None and job.complete and job.command == HostctlCommand.RESTORE
+    return job if job and job.command == HostctlCommand.RESTORE else None

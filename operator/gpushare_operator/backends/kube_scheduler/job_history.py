@@ -29,7 +29,7 @@ from enum import StrEnum
 from math import isfinite
 
 from gpushare_core.text.json_object import UNREADABLE_JSON, Json
-from gpushare_operator.backends.extender.daemon_set import HOST_FOLDER
+from gpushare_operator.backends.extender_workload.daemon_set import HOST_FOLDER
 from gpushare_operator.backends.kube_scheduler.hostctl_job import (
     NEEDS_PERSON,
     ROLLED_BACK,
@@ -177,13 +177,10 @@ def _as_it_counts(job: JobObject, node: NodeObject) -> JobObject:
 
 def hosts_at_work(snapshot: ClusterSnapshot) -> set[str]:
     """Returns the hosts on which hostctl may be at work, with or without their labels or their Node."""
-    jobs = (last_job(snapshot, name) for name in snapshot.jobs_by_node)
-    return {job.node for job in jobs if job and job.active and not _is_given_up(snapshot, job)}
-
-
-def _is_given_up(snapshot: ClusterSnapshot, job: JobObject) -> bool:
-    node = snapshot.nodes.get(job.node)
-    return job.failing and (node is None or not node.ready)
+    jobs = (job for name in snapshot.jobs_by_node if (job := last_job(snapshot, name)) and job.active)
+    nodes = snapshot.nodes
+    # A Job that Kubernetes has given up does not count where no kubelet can say that its pod has ended.
+    return {job.node for job in jobs if not job.failing or ((node := nodes.get(job.node)) and node.ready)}
 
 
 def is_done(snapshot: ClusterSnapshot, node: NodeObject, command: HostctlCommand) -> bool:
@@ -248,11 +245,8 @@ def _was_put_back(snapshot: ClusterSnapshot, last: Attempt) -> bool:
     """Returns whether a kube-scheduler started after a restoration that needed a person: its manifest may be
     there again."""
     job = last.job
-    if (
-        job.finished is None
-        or job.command != HostctlCommand.RESTORE
-        or not (job.failed and last.needs_person)
-    ):
+    needed_person = job.command == HostctlCommand.RESTORE and job.failed and last.needs_person
+    if job.finished is None or not needed_person:
         return False
     return _latest_start(snapshot, job.node) > job.finished
 
@@ -276,12 +270,8 @@ def _retry_after(last: Attempt, node: NodeObject, run: HostctlRun, now: datetime
         return 0.0
     if last.rolled_back and not last.rolled_back_inputs:
         return float("inf")
-    finished = last.job.finished or now
-    return max(0.0, (finished + _backoff(last) - now).total_seconds())
-
-
-def _backoff(last: Attempt) -> timedelta:
-    """Returns a delay that doubles with each attempt."""
+    # The delay doubles with each attempt.
+    backoff = min(FIRST_BACKOFF * (1 << min(max(last.job.sequence - 1, 0), 10)), MAX_BACKOFF)
     if last.needs_person or last.rolled_back:
-        return MAX_BACKOFF
-    return min(FIRST_BACKOFF * (1 << min(max(last.job.sequence - 1, 0), 10)), MAX_BACKOFF)
+        backoff = MAX_BACKOFF
+    return max(0.0, ((last.job.finished or now) + backoff - now).total_seconds())

@@ -2,7 +2,7 @@
 
 from gpushare_core.api.enums import Backend
 from gpushare_operator.backends.backend import SchedulerBackend
-from gpushare_operator.backends.teardown import connection_step
+from gpushare_operator.backends.teardown_step import connection_step
 from gpushare_operator.backends.volcano.condition import condition, disconnected, disconnecting
 from gpushare_operator.backends.volcano.connection import connect, edited_location, restore
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from gpushare_core.api.conditions import ConditionState, condition_false, condition_true
 from gpushare_core.api.served import Problem
-from gpushare_operator.backends.teardown import Situation
+from gpushare_operator.backends.teardown_step import Situation
 from gpushare_operator.backends.volcano.connection import (
     FORBIDDEN,
     VolcanoState,

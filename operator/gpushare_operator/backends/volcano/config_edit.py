@@ -6,7 +6,7 @@ version minds the other's switch: an unknown argument is not read, and an unknow
 both are set, and an upgrade of Volcano changes nothing.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
@@ -65,11 +65,8 @@ class _VolcanoPlugin:
 
 def enable(text: str) -> Edit:
     """Returns the configuration with GPU sharing switched on; all other bytes stay. If people have switched
-    it on already nothing is added.
-
-    Raises:
-        VolcanoConfigError: it is switched off on purpose, clashes with something else, or cannot be edited.
-    """
+    it on already nothing is added. Raises VolcanoConfigError: it is switched off on purpose, clashes with
+    something else, or cannot be edited."""
     try:
         _check(_plugins(yaml_edit.first_document(text)))
         return _enable(text)
@@ -78,11 +75,8 @@ def enable(text: str) -> Edit:
 
 
 def disable(text: str, additions: Sequence[Addition]) -> str:
-    """Returns the configuration without ``additions``, as far as they are still there.
-
-    Raises:
-        VolcanoConfigError: it cannot be edited.
-    """
+    """Returns the configuration without ``additions``, as far as they are still there. Raises
+    VolcanoConfigError: it cannot be edited."""
     try:
         for addition in reversed(additions):
             text = _without(text, addition)
@@ -113,17 +107,15 @@ def _plugins(document: Any) -> list[_VolcanoPlugin]:
         raise VolcanoConfigError(
             "it has no list `tiers` of plugins, so Volcano would not read it; correct it"
         )
-    return list(_each_plugin(tiers))
-
-
-def _each_plugin(tiers: list[Any]) -> Iterator[_VolcanoPlugin]:
+    found: list[_VolcanoPlugin] = []
     for number, tier in enumerate(tiers):
         plugins = tier.get("plugins") if isinstance(tier, dict) else None
         for index, body in enumerate(plugins if isinstance(plugins, list) else ()):
             arguments = body.get(ARGUMENTS) if isinstance(body, dict) else None
             if not isinstance(body, dict) or not isinstance(arguments, dict | None):
                 raise VolcanoConfigError(f"tiers[{number}].plugins[{index}] is no plugin; correct it")
-            yield _VolcanoPlugin(("tiers", number, "plugins", index), body)
+            found.append(_VolcanoPlugin(("tiers", number, "plugins", index), body))
+    return found
 
 
 def _check(plugins: Sequence[_VolcanoPlugin]) -> None:
@@ -164,7 +156,7 @@ def _insert_plugin(text: str, plugins: Sequence[_VolcanoPlugin]) -> str:
 
 
 def _switch_on(text: str, name: str) -> tuple[str, Addition]:
-    plugin = _first(text, name)
+    plugin = next(plugin for plugin in _plugins(yaml_edit.first_document(text)) if plugin.name == name)
     switch = SWITCHES[name]
     if ARGUMENTS in plugin.body:
         changed = yaml_edit.insert_entry(text, (*plugin.path, ARGUMENTS, switch), value=True)
@@ -177,10 +169,6 @@ def _switch_on(text: str, name: str) -> tuple[str, Addition]:
     body[ARGUMENTS] = {**(body.get(ARGUMENTS) or {}), switch: True}
     _verify(changed, expected)
     return changed, addition
-
-
-def _first(text: str, name: str) -> _VolcanoPlugin:
-    return next(plugin for plugin in _plugins(yaml_edit.first_document(text)) if plugin.name == name)
 
 
 def _without(text: str, addition: Addition) -> str:

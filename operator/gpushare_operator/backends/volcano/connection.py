@@ -19,7 +19,7 @@ from gpushare_operator.actions import (
     Plan,
     WriteVolcanoConfig,
 )
-from gpushare_operator.backends.teardown import Situation
+from gpushare_operator.backends.teardown_step import Situation
 from gpushare_operator.backends.volcano.config_edit import (
     SWITCHES,
     Addition,
@@ -36,7 +36,7 @@ from gpushare_operator.cluster.objects import (
     VolcanoLocation,
 )
 from gpushare_operator.cluster.snapshot import ClusterSnapshot
-from gpushare_operator.desired.names import VOLCANO_BACKUP, Installation, labels
+from gpushare_operator.desired.names import VOLCANO_BACKUP, labels
 from gpushare_operator.policies.decisive_policy import decisive_policy
 
 FORBIDDEN = "Forbidden"
@@ -84,8 +84,17 @@ def connect(situation: Situation) -> Plan:
     )
     if present and present.deleting:
         return Plan()
-    if present is None or _data_of(present) != data:
-        return Plan((ApplyVolcanoBackup(VOLCANO_BACKUP, _backup_body(data, situation.installation)),))
+    if (
+        present is None
+        or _backup_data(
+            present.location, original=present.original, written=present.written, additions=present.additions
+        )
+        != data
+    ):
+        namespace = situation.installation.namespace
+        metadata = {"name": VOLCANO_BACKUP, "namespace": namespace, "labels": labels(VOLCANO)}
+        body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
+        return Plan((ApplyVolcanoBackup(VOLCANO_BACKUP, body),))
     return Plan((_write(found.location, config, found.edit.text),))
 
 
@@ -107,11 +116,8 @@ def restore(snapshot: ClusterSnapshot) -> Iterator[Action]:
 
 
 def restored_text(backup: VolcanoBackupObject, text: str | None) -> str | None:
-    """Returns ``text`` without our edit; None if there is none.
-
-    Raises:
-        VolcanoConfigError: our part cannot be taken out.
-    """
+    """Returns ``text`` without our edit; None if there is none. Raises VolcanoConfigError: our part cannot be
+    taken out."""
     if text is None:
         return None
     if backup.original and _sum(text) == backup.written:
@@ -208,11 +214,6 @@ def _write(location: VolcanoLocation, config: VolcanoConfigObject, text: str) ->
     )
 
 
-def _backup_body(data: Json, installation: Installation) -> Json:
-    metadata = {"name": VOLCANO_BACKUP, "namespace": installation.namespace, "labels": labels(VOLCANO)}
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
-
-
 def _backup_data(
     at: VolcanoLocation, *, original: str, written: str, additions: Iterable[tuple[str, str]]
 ) -> Json:
@@ -224,12 +225,6 @@ def _backup_data(
         "written": written,
         "additions": ",".join(f"{plugin}={whole}" for plugin, whole in additions),
     }
-
-
-def _data_of(backup: VolcanoBackupObject) -> Json:
-    return _backup_data(
-        backup.location, original=backup.original, written=backup.written, additions=backup.additions
-    )
 
 
 def _additions(backup: VolcanoBackupObject) -> tuple[Addition, ...]:

@@ -78,13 +78,10 @@ def show_counts(desired: DesiredNode) -> Iterator[SetCounts]:
     if desired.dialect.count_resource and desired.share and desired.is_settled:
         cards, shown = desired.share.cards, desired.node.counts
         names = desired.dialect.counts(served_classes(desired.mode))
-        wrong = {name: cards for name in names if not _is_shown(shown, name, cards)}
+        right = (str(cards), str(cards))
+        wrong = {name: cards for name in names if shown.get(name, ("0", "0")) != right}
         if wrong:
             yield SetCounts(desired.node.name, desired.node.uid, wrong)
-
-
-def _is_shown(counts: Mapping[str, tuple[str, str]], name: str, cards: int) -> bool:
-    return counts.get(name, ("0", "0")) == (str(cards), str(cards))
 
 
 def _change_labels(desired: DesiredNode, labels: Mapping[str, str]) -> Iterator[LabelNode]:

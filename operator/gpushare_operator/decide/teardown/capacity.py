@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gpushare_operator.actions import Action, CapacityLeft, ClearCapacity, LabelNode
-from gpushare_operator.backends.teardown import Leftover, Situation, leftovers
+from gpushare_operator.backends.teardown_step import Leftover, Situation, leftovers
 from gpushare_operator.cluster.nodes.node_index import NOTHING, Entry
 from gpushare_operator.cluster.nodes.observed_states import ObservedState
 from gpushare_operator.cluster.objects import NodeObject

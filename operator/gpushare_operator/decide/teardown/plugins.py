@@ -3,14 +3,13 @@
 from collections.abc import Iterator
 
 from gpushare_operator.actions import Action, ClearCapacity, LabelNode
-from gpushare_operator.backends.teardown import (
+from gpushare_operator.backends.teardown_step import (
     Leftover,
     Situation,
     delete_daemon_set,
     leftovers,
     ready_nodes,
 )
-from gpushare_operator.cluster.nodes.observed_states import ObservedState
 from gpushare_operator.cluster.objects import POLICY_LABELS, NodeObject
 from gpushare_operator.cluster.snapshot import ClusterSnapshot
 from gpushare_operator.decide.nodes.dialect_names import own_names, recorded_dialect
@@ -19,16 +18,13 @@ from gpushare_operator.desired.names import plugin_name
 
 def plugins_and_labels(snapshot: ClusterSnapshot, policy: str) -> list[Leftover]:
     daemon_set = plugin_name(policy)
-    running_on = [state.name for state in snapshot.states.values() if _runs_plugin(state, policy)]
+    states = snapshot.states.values()
+    running_on = [state.name for state in states if any(pod.policy == policy for pod in state.plugins)]
     return [
         *leftovers("DaemonSet", [daemon_set] if daemon_set in snapshot.daemon_sets else []),
         *leftovers("the plugin on", ready_nodes(snapshot, running_on)),
         *leftovers("labels on", (node.name for node in snapshot.labelled_nodes(policy))),
     ]
-
-
-def _runs_plugin(state: ObservedState, policy: str) -> bool:
-    return any(pod.policy == policy for pod in state.plugins)
 
 
 def remove_plugins_and_labels(situation: Situation) -> Iterator[Action]:

@@ -6,7 +6,7 @@ from gpushare_core.api.enums import Backend
 from gpushare_core.api.names import FINALIZER
 from gpushare_operator.actions import DeleteShareNode, Plan, SetFinalizers
 from gpushare_operator.backends.table import BACKENDS
-from gpushare_operator.backends.teardown import (
+from gpushare_operator.backends.teardown_step import (
     EVERY_POLICY,
     SCHEDULER_CONNECTION,
     Leftover,
@@ -24,10 +24,6 @@ from gpushare_operator.decide.teardown.capacity import capacity, clear_capacity
 from gpushare_operator.decide.teardown.plugins import plugins_and_labels, remove_plugins_and_labels
 
 
-def _share_nodes_left(snapshot: ClusterSnapshot, policy: str) -> list[Leftover]:
-    return leftovers("GPUShareNodes", (share.name for share in _share_nodes(snapshot, policy)))
-
-
 def _delete_share_nodes(situation: Situation) -> Iterator[DeleteShareNode]:
     for share in _share_nodes(situation.snapshot, situation.policy):
         if not share.deleting:
@@ -40,10 +36,6 @@ def _share_nodes(snapshot: ClusterSnapshot, policy: str) -> list[ShareNodeObject
     return snapshot.share_nodes_of(policy)
 
 
-def _startup_taints(snapshot: ClusterSnapshot, _: str) -> list[Leftover]:
-    return leftovers("startup taint on", (node.name for node in unclaimed_tainted_nodes(snapshot)))
-
-
 def _remove_finalizer(situation: Situation) -> Iterator[SetFinalizers]:
     if policy := situation.snapshot.policies.get(situation.policy):
         others = tuple(name for name in policy.finalizers if name != FINALIZER)
@@ -54,7 +46,9 @@ _FIRST = TeardownStep(
     name="GPUShareNodes",
     scope=Scope.POLICY,
     actions=_delete_share_nodes,
-    waiting_for=_share_nodes_left,
+    waiting_for=lambda snapshot, policy: leftovers(
+        "GPUShareNodes", (share.name for share in _share_nodes(snapshot, policy))
+    ),
 )
 _LAST = (
     # The plugins, when no scheduler counts on them any more. Without their labels nodes are as before.
@@ -76,7 +70,9 @@ _LAST = (
         name="startup taints",
         scope=Scope.POLICY,
         actions=lambda situation: remove_unclaimed_taints(situation.snapshot),
-        waiting_for=_startup_taints,
+        waiting_for=lambda snapshot, _: leftovers(
+            "startup taint on", (node.name for node in unclaimed_tainted_nodes(snapshot))
+        ),
     ),
     TeardownStep(name="finalizer", scope=Scope.POLICY, actions=_remove_finalizer),
 )

@@ -10,7 +10,15 @@ from gpushare_operator.decide.unavailable_plugins import why_unavailable
 def found_difference(share: ShareNodeObject | None) -> str:
     """Returns the difference that the plugin found, which sees most, else one within the object; may be
     empty."""
-    return _said_by_plugin(share) or _seen_in(share)
+    if share is None:
+        return ""
+    said = share.conditions.get(LEDGER_IN_SYNC)
+    if said and said.status == FALSE:
+        return f"{said.reason}: {said.message}"
+    if not share.differences:
+        return ""
+    first, *more = share.differences
+    return first.sentence + (f" (and {len(more)} more in its GPUShareNode)" if more else "")
 
 
 def why_not_audited(state: ObservedState) -> str:
@@ -39,15 +47,3 @@ def _why_old(state: ObservedState) -> str:
         return ""
     why = "it has no pod" if pod is None else pod.waiting or "its pod is not Ready"
     return f"its plugin does not run, and what its GPUShareNode says is old: {why}"
-
-
-def _said_by_plugin(share: ShareNodeObject | None) -> str:
-    condition = share.conditions.get(LEDGER_IN_SYNC) if share else None
-    return f"{condition.reason}: {condition.message}" if condition and condition.status == FALSE else ""
-
-
-def _seen_in(share: ShareNodeObject | None) -> str:
-    if share is None or not share.differences:
-        return ""
-    first, *more = share.differences
-    return first.sentence + (f" (and {len(more)} more in its GPUShareNode)" if more else "")

@@ -15,7 +15,7 @@ UNKNOWN_CARDS = "UnknownCards"
 
 
 class FactKind(StrEnum):
-    """Reason of the Event when the fact begins; ``OVER`` has the reason when it ends."""
+    """Reason of the Event when the fact begins."""
 
     CARD_SICK = "CardSick"
     NODE_LOST = "NodeLost"
@@ -23,10 +23,14 @@ class FactKind(StrEnum):
 
 
 OVER = {
-    FactKind.CARD_SICK: "CardBack",
-    FactKind.NODE_LOST: "NodeBack",
-    FactKind.CORDON_UNKNOWN: "CordonCorrected",
+    FactKind.CARD_SICK: ("CardBack", "{subject} of node {node} is healthy again, or is no more there"),
+    FactKind.NODE_LOST: ("NodeBack", "node {node} is Ready again, or no more in the policy"),
+    FactKind.CORDON_UNKNOWN: (
+        "CordonCorrected",
+        "every word of the cordon of GPUShareNode {node} names a card",
+    ),
 }
+"""Reason and text of the Event when the fact ends."""
 
 
 class Fact(NamedTuple):
@@ -74,12 +78,3 @@ def _facts(state: ObservedState) -> Iterator[tuple[Fact, str]]:
         yield Fact(FactKind.CARD_SICK, name, card), f"{card} of node {name} takes no new pod{why}"
     if cordon and cordon.reason == UNKNOWN_CARDS:
         yield Fact(FactKind.CORDON_UNKNOWN, name), f"GPUShareNode {name}: {cordon.message}"
-
-
-def over_sentence(fact: Fact) -> str:
-    """Returns the text of the Event when ``fact`` ends."""
-    if fact.kind is FactKind.CARD_SICK:
-        return f"{fact.subject} of node {fact.node} is healthy again, or is no more there"
-    if fact.kind is FactKind.NODE_LOST:
-        return f"node {fact.node} is Ready again, or no more in the policy"
-    return f"every word of the cordon of GPUShareNode {fact.node} names a card"

@@ -21,7 +21,7 @@ from gpushare_operator.decide.policy_plan import NodePlanner
 from gpushare_operator.status.nodes.node_audit import found_difference, why_not_audited
 from gpushare_operator.status.nodes.node_readiness import why_not_ready
 from gpushare_operator.status.nodes.other_plugins import offered_by_others
-from gpushare_operator.status.totals import READY, SHARING, amounts_of
+from gpushare_operator.status.totals import SHARING, amounts_of
 
 T = TypeVar("T")
 
@@ -65,10 +65,6 @@ class NodeReport:
     not_audited: str = ""
     """Why nobody can tell whether the records differ."""
 
-    @property
-    def is_special(self) -> bool:
-        return self != NodeReport(assignment=NodeAssignment(rule=self.assignment.rule))
-
 
 @dataclass(frozen=True, slots=True)
 class PolicyNodes:
@@ -88,10 +84,6 @@ class PolicyNodes:
         """Returns how many nodes share their cards under the policy."""
         return self.index.sums.get(SHARING, 0)
 
-    @property
-    def ready(self) -> int:
-        return self.index.sums.get(READY, 0)
-
     def by_node(self, what: Callable[[NodeReport], T | None]) -> dict[str, T]:
         """Returns node name -> ``what`` of its report, of those nodes where it is not empty.
 
@@ -103,15 +95,6 @@ class PolicyNodes:
             if answer := what(report):
                 found.update(dict.fromkeys(names, answer))
         return found
-
-    @property
-    def lost(self) -> Mapping[str, str]:
-        """Node name -> the older policy that has it."""
-        return self.by_node(lambda report: report.assignment.lost_to)
-
-    @property
-    def kept(self) -> list[str]:
-        return list(self.by_node(lambda report: report.assignment.is_kept))
 
     def reported(self, type_: str) -> dict[str, ReportedCondition]:
         """Returns node name -> the condition, of the nodes for which it is True."""
@@ -161,7 +144,9 @@ class NodeReporter:
                 yield position
 
     def _report(self, state: ObservedState, assignment: NodeAssignment) -> NodeReport:
-        share, why_outdated = state.share, self._why_outdated(state, assignment)
+        # Until the GPUShareNode is written, its plugin's report is about something else.
+        is_current = self.planner.is_current(state, assignment)
+        share, why_outdated = state.share, "" if is_current else "its GPUShareNode is to be changed"
         return NodeReport(
             assignment=assignment,
             why_not_ready=why_not_ready(state) or why_outdated,
@@ -173,10 +158,6 @@ class NodeReporter:
             not_audited=why_not_audited(state),
         )
 
-    def _why_outdated(self, state: ObservedState, assignment: NodeAssignment) -> str:
-        """Until the GPUShareNode is written, its plugin's report is about something else."""
-        return "" if self.planner.is_current(state, assignment) else "its GPUShareNode is to be changed"
-
     def _hidden_labels(self, state: ObservedState) -> Iterator[str]:
         spec, labels = self.claimants.policy.spec, state.node.labels if state.node else {}
         for key, value in (DIALECTS[spec.dialect].node_labels if spec else {}).items():
@@ -185,7 +166,8 @@ class NodeReporter:
 
 
 def _entry(report: NodeReport, amounts: Mapping[Hashable, int]) -> Entry[Any]:
-    return Entry(common=report if report.is_special else None, amounts=amounts)
+    is_special = report != NodeReport(assignment=NodeAssignment(rule=report.assignment.rule))
+    return Entry(common=report if is_special else None, amounts=amounts)
 
 
 def _reported(share: ShareNodeObject) -> Iterator[tuple[str, ReportedCondition]]:

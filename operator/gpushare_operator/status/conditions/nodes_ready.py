@@ -27,17 +27,13 @@ def nodes_ready(snapshot: ClusterSnapshot, policy: PolicyObject, nodes: PolicyNo
     if nodes.is_cut:
         message = "more is to be written to nodes than one round writes: the next one goes on"
         return condition_false(conditions.NODES_READY, conditions.NODES_NOT_READY, f"{message}{note}")
-    if outdated := _outdated_plugins(snapshot, policy):
+    own = (daemon_set for daemon_set in snapshot.daemon_sets.values() if daemon_set.policy == policy.name)
+    if outdated := sum(daemon_set.outdated for daemon_set in own):
         where = f"{counted(outdated, 'node')} of {nodes.number}"
         message = f"on {where} the plugin has not started with the present settings yet"
         return condition_false(conditions.NODES_READY, conditions.PLUGINS_OUTDATED, f"{message}{note}")
     ready = counted(nodes.number, "node")
     return condition_true(conditions.NODES_READY, conditions.ALL_NODES_READY, f"{ready} ready{note}")
-
-
-def _outdated_plugins(snapshot: ClusterSnapshot, policy: PolicyObject) -> int:
-    own = (daemon_set for daemon_set in snapshot.daemon_sets.values() if daemon_set.policy == policy.name)
-    return sum(daemon_set.outdated for daemon_set in own)
 
 
 def _late(nodes: PolicyNodes) -> dict[str, str]:

@@ -7,8 +7,8 @@ from gpushare_core.api.served import Problem
 from gpushare_operator.cluster.objects import PolicyObject
 from gpushare_operator.policies import conditions, served
 from gpushare_operator.policies.wording import DEFECT, counted, explained, listed
+from gpushare_operator.status.conditions.unit_change_blocked import units_refused
 from gpushare_operator.status.nodes.node_reports import MatchedRule, OwnRule, PolicyNodes
-from gpushare_operator.status.nodes.unit_change import units_refused
 
 WORKLOADS_POLICIES = ("gpushare-operator-workloads", "gpushare-operator-images")
 """The admission policies for what the operator may run."""
@@ -29,7 +29,7 @@ def degraded(policy: PolicyObject, nodes: PolicyNodes, writes: Sequence[Problem]
     """Its reason is that of the gravest problem; ``writes`` are the problems with the operator's own
     writes."""
     problems = [
-        *_spec_problems(policy, nodes.kept),
+        *_spec_problems(policy, list(nodes.by_node(lambda report: report.assignment.is_kept))),
         *_shadowed_rules(policy, nodes),
         *writes,
         *_card_problems(nodes),
@@ -73,11 +73,10 @@ def _card_problems(nodes: PolicyNodes) -> list[Problem]:
     too_fine = units_refused(nodes)
     numbers = nodes.by_node(lambda report: report.unhealthy_cards)
     unhealthy = {name: counted(number, "card") for name, number in numbers.items()}
-    problems = [
-        Problem(too_fine.reason, too_fine.message) if too_fine else None,
-        Problem(conditions.CARDS_UNHEALTHY, f"unhealthy: {explained(unhealthy)}") if unhealthy else None,
-    ]
-    return [problem for problem in problems if problem]
+    problems = [Problem(too_fine.reason, too_fine.message)] if too_fine else []
+    if unhealthy:
+        problems.append(Problem(conditions.CARDS_UNHEALTHY, f"unhealthy: {explained(unhealthy)}"))
+    return problems
 
 
 def api_problems(failures: Sequence[str]) -> list[Problem]:

@@ -1,9 +1,12 @@
 """The extender on one scheduler host: the mark that brings it there, and why it does not serve."""
 
+from collections.abc import Iterable
+
 from gpushare_core.api.names import SCHEDULER_LABEL
 from gpushare_operator.actions import LabelNode
 from gpushare_operator.cluster.objects import NodeObject, PodObject
 from gpushare_operator.cluster.snapshot import ClusterSnapshot
+from gpushare_operator.policies.scheduler_settings import scheduler_settings
 
 AWAY = "the node is not Ready"
 ADDRESS_IN_USE = "address already in use"
@@ -23,6 +26,13 @@ def extender_ready(snapshot: ClusterSnapshot, node: NodeObject, port: int) -> bo
 def extender_pod(snapshot: ClusterSnapshot, node: NodeObject, port: int) -> PodObject | None:
     pod = snapshot.extender_pods.get(node.name)
     return pod if pod and port in pod.extender_ports else None
+
+
+def unready_extenders(snapshot: ClusterSnapshot, nodes: Iterable[NodeObject]) -> dict[str, str]:
+    """Returns node name -> why no extender serves there at the desired port."""
+    port = scheduler_settings(snapshot).port
+    unready = (node for node in nodes if not extender_ready(snapshot, node, port))
+    return {node.name: why_no_extender(snapshot, node) for node in unready}
 
 
 def why_no_extender(snapshot: ClusterSnapshot, node: NodeObject) -> str:

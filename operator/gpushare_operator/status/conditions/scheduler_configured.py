@@ -5,7 +5,7 @@ from datetime import datetime
 from gpushare_core.api.conditions import ConditionState, condition_false
 from gpushare_core.api.enums import Backend
 from gpushare_operator.backends.table import BACKENDS
-from gpushare_operator.backends.teardown import Situation
+from gpushare_operator.backends.teardown_step import Situation
 from gpushare_operator.cluster.objects import PolicyObject
 from gpushare_operator.cluster.snapshot import ClusterSnapshot
 from gpushare_operator.decide.backend_choice import needed_backend, unneeded_backends
@@ -20,7 +20,8 @@ def scheduler_configured(
     needed = needed_backend(snapshot)
     going = unneeded_backends(snapshot, needed)
     if policy.deleting:
-        backend = going[0] if going else BACKENDS[_own_backend(policy)]
+        own = policy.spec.scheduler.backend if policy.spec else Backend.KUBE_SCHEDULER
+        backend = going[0] if going else BACKENDS[own]
         problem = backend.farewell(situation, needed)
         return condition_false(conditions.SCHEDULER_CONFIGURED, problem.reason, problem.message)
     if needed is None:
@@ -40,7 +41,3 @@ def _not_needed(going: Backend | None) -> ConditionState:
         " that is done with the first node"
     )
     return condition_false(conditions.SCHEDULER_CONFIGURED, conditions.NOT_NEEDED, message)
-
-
-def _own_backend(policy: PolicyObject) -> Backend:
-    return policy.spec.scheduler.backend if policy.spec else Backend.KUBE_SCHEDULER

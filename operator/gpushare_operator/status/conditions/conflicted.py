@@ -15,7 +15,8 @@ from gpushare_operator.status.nodes.node_reports import PolicyNodes
 
 
 def conflicted(snapshot: ClusterSnapshot, policy: PolicyObject, nodes: PolicyNodes) -> ConditionState:
-    problems = [*_lost_nodes(nodes.lost), *_overruled_settings(snapshot, policy)]
+    lost = nodes.by_node(lambda report: report.assignment.lost_to)
+    problems = [*_lost_nodes(lost), *_overruled_settings(snapshot, policy)]
     if not problems:
         return condition_false(
             conditions.CONFLICTED, conditions.NO_CONFLICT, "no node is claimed by an older policy"
@@ -40,9 +41,7 @@ def _overruled_settings(snapshot: ClusterSnapshot, policy: PolicyObject) -> list
     decisive = decisive_policy(snapshot)
     if policy.deleting or decisive is None or decisive.name == policy.name:
         return []
-    if not snapshot.traits.shares_node(policy):
-        return []
-    if policy.spec is None or decisive.spec is None:
+    if policy.spec is None or decisive.spec is None or not snapshot.traits.shares_node(policy):
         return []
     ours, theirs = _of_the_connection(policy.spec), _of_the_connection(decisive.spec)
     overruled = [_setting(key, value) for key, value in theirs.items() if ours[key] != value]

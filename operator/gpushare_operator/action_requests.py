@@ -1,6 +1,6 @@
-"""What each action writes: its calls to the API server, as values."""
+"""Turns actions into requests to the API server. Pure."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Any
@@ -25,9 +25,7 @@ class Verb(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Write:
-    """One call."""
-
+class ActionRequest:
     verb: Verb
     kind: kinds.Kind[Any]
     path: str
@@ -35,66 +33,69 @@ class Write:
     uid: str = ""
     """Of the object that is deleted."""
     may_exist: bool = False
-    """Whether all is well, too, where what is created is there already."""
+    """Whether an object that is there already is no error."""
 
 
-def writes(action: actions.Action, namespace: str) -> Iterable[Write]:
-    """Returns the calls of ``action`` in their order; ``namespace``: the operator's.
+KINDS_OF_OWN_OBJECTS: Mapping[type, kinds.Kind[Any]] = {
+    actions.ApplyDaemonSet: kinds.DAEMON_SETS,
+    actions.DeleteDaemonSet: kinds.DAEMON_SETS,
+    actions.ApplyDeployment: kinds.DEPLOYMENTS,
+    actions.DeleteDeployment: kinds.DEPLOYMENTS,
+    actions.CreateJob: kinds.JOBS,
+    actions.RecordResult: kinds.JOBS,
+    actions.DeleteJob: kinds.JOBS,
+    actions.ApplyVolcanoBackup: kinds.VOLCANO_BACKUPS,
+    actions.DeleteVolcanoBackup: kinds.VOLCANO_BACKUPS,
+}
+"""Of objects in the operator's namespace."""
+
+
+def action_requests(action: actions.Action, namespace: str) -> Iterable[ActionRequest]:
+    """Returns the requests of ``action`` in their order; ``namespace``: the operator's.
 
     A uid in the metadata makes sure that a new object of the same name is not taken for the old one.
     """
+    if kind := KINDS_OF_OWN_OBJECTS.get(type(action)):
+        return _own_object_requests(action, kind, kind.path(namespace))
     match action:
         case actions.SetFinalizers() | actions.MarkPolicy():
-            return [_policy_write(action)]
+            return [_policy_request(action)]
         case actions.ApplyShareNode() | actions.DeleteShareNode() | actions.DoubtShareNode():
-            return [_share_node_write(action)]
+            return [_share_node_request(action)]
         case (
             actions.LabelNode() | actions.ClearCapacity() | actions.SetCounts() | actions.RemoveStartupTaint()
         ):
-            return [_node_write(action)]
-        case (
-            actions.ApplyDaemonSet()
-            | actions.ApplyDeployment()
-            | actions.DeleteDaemonSet()
-            | actions.DeleteDeployment()
-        ):
-            return _workload_writes(action, namespace)
-        case actions.CreateJob() | actions.RecordResult() | actions.DeleteJob():
-            return [_job_write(action, paths.jobs(namespace))]
-        case actions.ApplyVolcanoBackup():
-            path = paths.config_map_path(namespace, action.name)
-            return [Write(Verb.APPLY, kinds.VOLCANO_BACKUPS, path, action.body)]
-        case actions.DeleteVolcanoBackup():
-            path = paths.config_map_path(namespace, action.name)
-            return [Write(Verb.DELETE, kinds.VOLCANO_BACKUPS, path, uid=action.uid)]
+            return [_node_request(action)]
         case _:
             raise TypeError(f"no way to perform {action!r}")
 
 
-def _policy_write(action: actions.SetFinalizers | actions.MarkPolicy) -> Write:
+def _policy_request(action: actions.SetFinalizers | actions.MarkPolicy) -> ActionRequest:
     metadata: Json
     if isinstance(action, actions.SetFinalizers):
         metadata = {"finalizers": list(action.finalizers), "resourceVersion": action.resource_version}
     else:
         labels, annotations = dict(action.labels), dict(action.annotations)
         metadata = {"uid": action.uid, "labels": labels, "annotations": annotations}
-    return Write(Verb.MERGE, kinds.POLICIES, f"{paths.POLICIES}/{action.policy}", {"metadata": metadata})
+    return ActionRequest(
+        Verb.MERGE, kinds.POLICIES, f"{paths.POLICIES}/{action.policy}", {"metadata": metadata}
+    )
 
 
-def _share_node_write(
+def _share_node_request(
     action: actions.ApplyShareNode | actions.DeleteShareNode | actions.DoubtShareNode,
-) -> Write:
+) -> ActionRequest:
     path = f"{paths.SHARE_NODES}/{action.node}"
     if isinstance(action, actions.DeleteShareNode):
-        return Write(Verb.DELETE, kinds.SHARE_NODES, path, uid=action.uid)
+        return ActionRequest(Verb.DELETE, kinds.SHARE_NODES, path, uid=action.uid)
     if isinstance(action, actions.DoubtShareNode):
         # By server-side apply: a merge would also replace the other conditions by what was known of them.
-        return Write(Verb.APPLY, kinds.SHARE_NODES, f"{path}/status", _doubtful_status(action))
+        return ActionRequest(Verb.APPLY, kinds.SHARE_NODES, f"{path}/status", _doubtful_status(action))
     # Nobody else writes its spec, so who owns which field says nothing new: server-side apply, which costs
     # the API server half as much again, is not needed.
     if action.uid:
-        return Write(Verb.MERGE, kinds.SHARE_NODES, path, share_node_patch(action.body, action.uid))
-    return Write(Verb.CREATE, kinds.SHARE_NODES, paths.SHARE_NODES, action.body)
+        return ActionRequest(Verb.MERGE, kinds.SHARE_NODES, path, share_node_patch(action.body, action.uid))
+    return ActionRequest(Verb.CREATE, kinds.SHARE_NODES, paths.SHARE_NODES, action.body)
 
 
 def _doubtful_status(action: actions.DoubtShareNode) -> Json:
@@ -116,9 +117,9 @@ def _doubtful_status(action: actions.DoubtShareNode) -> Json:
     }
 
 
-def _node_write(
+def _node_request(
     action: actions.LabelNode | actions.ClearCapacity | actions.SetCounts | actions.RemoveStartupTaint,
-) -> Write:
+) -> ActionRequest:
     path, metadata = f"{paths.NODES}/{action.node}", dict[str, Any](uid=action.uid)
     body: Json = {"metadata": metadata}
     match action:
@@ -130,52 +131,37 @@ def _node_write(
             metadata["resourceVersion"] = action.resource_version
             body["spec"] = {"taints": list(action.others)}
         case _:
-            path, amounts = f"{path}/status", _amounts(action)
-            body["status"] = {"capacity": amounts, "allocatable": amounts}
-    return Write(Verb.MERGE, kinds.NODES, path, body)
+            amounts: Mapping[str, str | None] = (
+                dict.fromkeys(action.resources)
+                if isinstance(action, actions.ClearCapacity)
+                else {name: str(count) for name, count in action.counts.items()}
+            )
+            path, body["status"] = f"{path}/status", {"capacity": amounts, "allocatable": amounts}
+    return ActionRequest(Verb.MERGE, kinds.NODES, path, body)
 
 
-def _amounts(action: actions.ClearCapacity | actions.SetCounts) -> Mapping[str, str | None]:
-    if isinstance(action, actions.ClearCapacity):
-        return dict.fromkeys(action.resources)
-    return {name: str(count) for name, count in action.counts.items()}
-
-
-def _workload_writes(
-    action: actions.ApplyDaemonSet
-    | actions.ApplyDeployment
-    | actions.DeleteDaemonSet
-    | actions.DeleteDeployment,
-    namespace: str,
-) -> list[Write]:
-    """A workload is applied with the label of the first write, then the label is taken off.
+def _own_object_requests(
+    action: actions.Action, kind: kinds.Kind[Any], collection: str
+) -> Iterator[ActionRequest]:
+    """A workload is applied with the label ``COMPARE_LABEL``, then the label is taken off.
 
     As long as a workload has that label and the operator's Deployment is not there, nobody can change it, the
     garbage collector included. It is taken off by a merge: an apply would leave a label that others have set.
     """
-    kind: kinds.Kind[Any] = (
-        kinds.DAEMON_SETS
-        if isinstance(action, actions.ApplyDaemonSet | actions.DeleteDaemonSet)
-        else kinds.DEPLOYMENTS
-    )
-    path = f"{kind.path(namespace)}/{action.name}"
-    if isinstance(action, actions.DeleteDaemonSet | actions.DeleteDeployment):
-        return [Write(Verb.DELETE, kind, path, uid=action.uid)]
-    without_label = {"metadata": {"labels": {COMPARE_LABEL: None}}}
-    return [
-        Write(Verb.APPLY, kind, path, to_be_compared(action.body)),
-        Write(Verb.MERGE, kind, path, without_label),
-    ]
-
-
-def _job_write(action: actions.CreateJob | actions.RecordResult | actions.DeleteJob, jobs: str) -> Write:
-    if isinstance(action, actions.CreateJob):
-        return Write(Verb.CREATE, kinds.JOBS, jobs, action.body, may_exist=True)
-    path = f"{jobs}/{action.name}"
-    if isinstance(action, actions.DeleteJob):
-        return Write(Verb.DELETE, kinds.JOBS, path, uid=action.uid)
-    metadata = {"uid": action.uid, "annotations": {RESULT_ANNOTATION: str(action.exit_code)}}
-    return Write(Verb.MERGE, kinds.JOBS, path, {"metadata": metadata})
+    match action:
+        case actions.CreateJob():
+            yield ActionRequest(Verb.CREATE, kind, collection, action.body, may_exist=True)
+        case actions.RecordResult():
+            metadata = {"uid": action.uid, "annotations": {RESULT_ANNOTATION: str(action.exit_code)}}
+            yield ActionRequest(Verb.MERGE, kind, f"{collection}/{action.name}", {"metadata": metadata})
+        case actions.ApplyVolcanoBackup():
+            yield ActionRequest(Verb.APPLY, kind, f"{collection}/{action.name}", action.body)
+        case actions.ApplyDaemonSet() | actions.ApplyDeployment():
+            path, without_label = f"{collection}/{action.name}", {"labels": {COMPARE_LABEL: None}}
+            yield ActionRequest(Verb.APPLY, kind, path, to_be_compared(action.body))
+            yield ActionRequest(Verb.MERGE, kind, path, {"metadata": without_label})
+        case actions.Deletion():
+            yield ActionRequest(Verb.DELETE, kind, f"{collection}/{action.name}", uid=action.uid)
 
 
 def changes_known_object(action: actions.Action) -> bool:

@@ -6,8 +6,8 @@ from gpushare_core.api.enums import Backend
 from gpushare_core.api.names import HOST_ADDRESS_VARIABLE, SCHEDULER_LABEL
 from gpushare_core.text.json_object import Json
 from gpushare_operator.actions import ApplyDaemonSet
-from gpushare_operator.backends.extender.container import LOOPBACK, extender_container, health_port
-from gpushare_operator.backends.extender.log_folder import NOT_KEPT, ExtenderLog
+from gpushare_operator.backends.extender_workload.container import LOOPBACK, extender_container, health_port
+from gpushare_operator.backends.extender_workload.log_folder import NOT_KEPT, ExtenderLog
 from gpushare_operator.cluster.labels import (
     BACKEND_ANNOTATION,
     EXTENDER,

@@ -47,11 +47,8 @@ def extender_container(
 
 
 def health_port(ports: Sequence[int]) -> int:
-    """Returns the port for the kubelet's probes: the nearest free one to the port that schedulers call."""
+    """Returns the port for the kubelet's probes: the nearest free one to the port that schedulers call, where
+    the extender's user may listen and that no Service can claim as a NodePort."""
     beside = (ports[0] + step * sign for step in range(1, len(ports) + 2) for sign in (1, -1))
-    return next(port for port in beside if port not in ports and _may_be_listened_on(port))
-
-
-def _may_be_listened_on(port: int) -> bool:
-    """Returns whether the extender's user may listen there, and no Service can claim it as a NodePort."""
-    return 1024 <= port <= 65535 and not 30000 <= port <= 32767
+    allowed = (port for port in beside if 1024 <= port <= 65535 and not 30000 <= port <= 32767)
+    return next(port for port in allowed if port not in ports)

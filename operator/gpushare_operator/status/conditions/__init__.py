@@ -1,0 +1,1 @@
+"""The conditions of a policy, a module each."""
