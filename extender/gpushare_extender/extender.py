@@ -37,13 +37,13 @@ from gpushare_extender.cluster.watchers import (
 )
 from gpushare_extender.decide.attempts import SchedulingAttempts
 from gpushare_extender.decide.preemption.ending_pods import EndingPods
+from gpushare_extender.evictions.node_pods import NodePodReader
+from gpushare_extender.evictions.nominations import Nominations
+from gpushare_extender.evictions.preemptions import Preemptions
+from gpushare_extender.evictions.scheduler_victims import SchedulerVictims
 from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.ledger.listener import LedgerListener
 from gpushare_extender.objects.pod_reference import PodReference
-from gpushare_extender.preempt.node_pods import NodePodReader
-from gpushare_extender.preempt.nominations import Nominations
-from gpushare_extender.preempt.preemptions import Preemptions
-from gpushare_extender.preempt.scheduler_victims import SchedulerVictims
 from gpushare_extender.transport.listener import PROTOCOLS
 from gpushare_extender.transport.tls import ServerTls
 from gpushare_extender.verbs.health import HealthApi

@@ -19,8 +19,8 @@ from gpushare_core.text.json_object import Json
 from gpushare_extender.bind.deadlines import BindTiming
 from gpushare_extender.decide.pod import KubePod
 from gpushare_extender.decide.preemption.queue import PreemptionQueue, Preemptor
+from gpushare_extender.evictions.preemptions import Preemptions
 from gpushare_extender.ledger.ledger import Ledger
-from gpushare_extender.preempt.preemptions import Preemptions
 
 
 def requested(name: str, units: int, priority: int) -> PodRequest:

@@ -18,10 +18,10 @@ from gpushare_extender.decide.attempts import SchedulingAttempts
 from gpushare_extender.decide.fit.candidates import prioritize_nodes
 from gpushare_extender.decide.fit.filter import FilterResult, Narrowing, filter_nodes
 from gpushare_extender.decide.pod import KubePod
+from gpushare_extender.evictions.nominations import Nominations
+from gpushare_extender.evictions.scheduler_victims import SchedulerVictims
 from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.objects.pod_reference import PodReference
-from gpushare_extender.preempt.nominations import Nominations
-from gpushare_extender.preempt.scheduler_victims import SchedulerVictims
 from gpushare_extender.transport import http1
 from gpushare_extender.transport.messages import Handler, Request, Response, error_response
 from gpushare_extender.transport.messages import json_response as _json

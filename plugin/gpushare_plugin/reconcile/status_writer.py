@@ -26,8 +26,8 @@ from gpushare_plugin.decide.held.allocations import (
 from gpushare_plugin.decide.memo import Memo
 from gpushare_plugin.decide.offer.offering import NOT_KEPT, NOT_RECORDED, Offering, is_recorded
 from gpushare_plugin.decide.offer.replaced_plugin_units import doubtful_units
-from gpushare_plugin.decide.report.audit import AuditInput, NodeAudit
 from gpushare_plugin.decide.report.conditions import AnnotationState, RegistrationState, node_conditions
+from gpushare_plugin.decide.report.self_audit import AuditInput, NodeAudit
 from gpushare_plugin.decide.report.status import kept_status, node_status, with_conditions
 from gpushare_plugin.decide.use.excess import excess_conditions, excess_events
 from gpushare_plugin.decide.use.reported_use import ReportedUse, recorded_use, reported_use

@@ -11,8 +11,8 @@ from tests.samples.preemption import budget_json
 
 from gpushare_core.text.json_object import Json
 from gpushare_extender.decide.waiting.sampled_pods import SAME_NODES
+from gpushare_extender.evictions.scheduler_victims import MAX_NODES
 from gpushare_extender.ledger.node_sums import GONE_SECONDS
-from gpushare_extender.preempt.scheduler_victims import MAX_NODES
 from gpushare_extender.verbs.server import ExtenderApi
 
 

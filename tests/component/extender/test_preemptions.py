@@ -18,8 +18,8 @@ from gpushare_extender.decide.preemption.queue import (
     PreemptionQueue,
     Preemptor,
 )
+from gpushare_extender.evictions.preemptions import LOWEST_SECONDS, UNTRIED_SECONDS
 from gpushare_extender.ledger.hold import HOLD_SECONDS
-from gpushare_extender.preempt.preemptions import LOWEST_SECONDS, UNTRIED_SECONDS
 
 EVICTION = "/api/v1/namespaces/default/pods/{}/eviction"
 

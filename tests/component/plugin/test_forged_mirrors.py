@@ -28,7 +28,7 @@ async def forge(node: Node, uid: str = "uid-victim") -> None:
 
 
 async def test_nobody_is_alarmed(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gpushare_plugin.decide.report.audit.APART_SECONDS", 0.0)
+    monkeypatch.setattr("gpushare_plugin.decide.report.self_audit.APART_SECONDS", 0.0)
     await victim(node)
     await forge(node)
     await node.run_pod(pod_json("next", container(units=4)))  # a round, and with it an audit, after that

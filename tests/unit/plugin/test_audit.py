@@ -23,7 +23,7 @@ from gpushare_plugin.decide.held.allocations import every_allocation
 from gpushare_plugin.decide.held.assigned_devices import AssignedDevices
 from gpushare_plugin.decide.held.pods import Pod
 from gpushare_plugin.decide.offer.offering import Offering
-from gpushare_plugin.decide.report.audit import AuditInput, NodeAudit
+from gpushare_plugin.decide.report.self_audit import AuditInput, NodeAudit
 from gpushare_plugin.decide.report.status import node_status
 from gpushare_plugin.devices.card import PhysicalCard
 
@@ -137,7 +137,7 @@ def test_too_much_given_out_counts_at_once() -> None:
 def test_what_did_not_change_is_not_audited_again(monkeypatch: pytest.MonkeyPatch) -> None:
     audit, seen = NodeAudit(), given((OTHER_CARD,))
     audit.look(seen, now=0.0)
-    monkeypatch.setattr("gpushare_plugin.decide.report.audit.node_differences", None)
+    monkeypatch.setattr("gpushare_plugin.decide.report.self_audit.node_differences", None)
     assert [found.pod for found in audit.look(replace(seen), now=5.0)] == ["default/a"]
 
 

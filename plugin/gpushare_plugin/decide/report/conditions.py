@@ -33,7 +33,7 @@ from gpushare_plugin.decide.offer.offering import (
     desired_unit,
     is_draining,
 )
-from gpushare_plugin.decide.report.audit import TOO_MUCH
+from gpushare_plugin.decide.report.self_audit import TOO_MUCH
 from gpushare_plugin.decide.units.layout import Layout, PlacedCard
 from gpushare_plugin.decide.units.quantity_text import quantity_text
 from gpushare_plugin.devices.card import LeftOutCard, Reading

@@ -30,11 +30,11 @@ from gpushare_extender.decide.preemption.queue import (
     Rank,
 )
 from gpushare_extender.decide.preemption.victims import Eviction, NodeWithout, evictable, find_eviction
+from gpushare_extender.evictions.eviction_call import EvictionOutcome, ProtectedError, evict
+from gpushare_extender.evictions.node_pods import NodePodReader
 from gpushare_extender.ledger.hold import HOLD_SECONDS, Hold
 from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.objects.pod_reference import PodReference
-from gpushare_extender.preempt.eviction_call import EvictionOutcome, ProtectedError, evict
-from gpushare_extender.preempt.node_pods import NodePodReader
 
 LOOK_SECONDS = 0.25
 """For so long pods are looked at without a pause; then comes a pause of the same length."""

@@ -14,8 +14,8 @@ from gpushare_extender.decide.preemption.nomination import fits_once_gone, hold_
 from gpushare_extender.decide.preemption.proposals import Completed, NodeToFree, Proposal, complete
 from gpushare_extender.decide.preemption.queue import PreemptionQueue
 from gpushare_extender.decide.preemption.victims import NodeWithout
+from gpushare_extender.evictions.node_pods import NodePodReader
 from gpushare_extender.ledger.ledger import Ledger
-from gpushare_extender.preempt.node_pods import NodePodReader
 
 MAX_NODES = 16
 """That are looked at at a time. One on which something helps is enough; kube-scheduler chooses among those it
