@@ -11,6 +11,7 @@ from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.kube.paths import pod_path
 from gpushare_plugin.cluster.event_writer import EventWriter
 from gpushare_plugin.decide.held.assigned_devices import NodeAssignments
+from gpushare_plugin.decide.held.pod_events import PodEvent
 from gpushare_plugin.decide.held.pods import read_metadata
 from gpushare_plugin.decide.memo import Memo
 from gpushare_plugin.decide.report.annotation_repairs import (
@@ -36,6 +37,7 @@ class AnnotationWriter:
     """Pods whose annotations could not be set right the last time, and why."""
     _full: frozenset[str] = field(default=frozenset(), init=False)
     """UIDs of the pods without room for the annotations, which have an Event about it."""
+    _due_events: list[PodEvent] = field(default_factory=list, init=False)
     _planned: Memo[Sequence[Repair]] = field(default_factory=Memo, init=False)
     _planner: RepairPlanner = field(default_factory=RepairPlanner, init=False)
 
@@ -61,11 +63,16 @@ class AnnotationWriter:
             problems = [(repair.pod, repair.obstacle or silence) for repair in repairs]
         self.differing = tuple(f"{pod} ({problem})" for pod, problem in problems if problem)
         written = (repair for repair, (_, problem) in zip(repairs, problems, strict=True) if not problem)
-        await self.events.write(other_card_events(written))
         # One Event for a full pod: its name keeps a restarted plugin from writing it again.
         full = frozenset(repair.uid for repair in repairs if repair.obstacle)
         fresh, self._full = full - self._full, full
-        await self.events.write(full_pod_events(repair for repair in repairs if repair.uid in fresh))
+        about_full = full_pod_events(repair for repair in repairs if repair.uid in fresh)
+        self._due_events += [*other_card_events(written), *about_full]
+
+    async def write_events(self) -> None:
+        """Writes what people are to be told of the repairs; no other write of a round has to wait for it."""
+        due, self._due_events = self._due_events, []
+        await self.events.write(due)
 
     async def _write(self, repair: Repair) -> str:
         """Returns why it has to be tried again, or an empty text. Raises ``UnreachableError``."""

@@ -83,7 +83,9 @@ class NodeReconciler:
         await self._annotations.repair(self.state.certain_assignments())
         allocations = self.state.allocations(self.state.certain_assignments())
         await self.meter.measure(self.state.offering.layout, allocations)
-        return await self.write_status() and offered
+        is_written = await self.write_status()
+        await self._annotations.write_events()
+        return is_written and offered
 
     async def write_status(self) -> bool:
         return await self._status.write()

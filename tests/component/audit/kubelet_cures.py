@@ -272,6 +272,24 @@ def restart(scene: Scene, pod: Pod, container: str) -> None:
     scene.look()
 
 
+def count_init_containers_that_have_ended(patch: Patch) -> None:
+    patch.setattr(allocations, "has_lost_ended_inits", lambda *_: False)
+
+
+def it_forgets_a_large_init_container_and_starts_the_other_one_anew(scene: Scene) -> None:
+    """The init container has ended, and the kubelet gives to others what it had beyond that."""
+    scene.node_with(16)
+    pod, kubelet = scene.run(4, inits=[container("init", 12)]), scene.node.kubelet
+    the_kubelet_starts_without_its_checkpoint(scene)
+    _, given = kubelet.pods[pod.name]
+    del given["init"]
+    restart(scene, pod, "main")
+    kubelet.write_checkpoint()
+    scene.run_past_the_extender(12)
+    scene.look()
+    end(scene, pod)
+
+
 def it_forgets_a_pod_on_two_cards_and_starts_one_container_anew(scene: Scene) -> None:
     """One card was sick when that container restarted, and the other container was given its units last."""
     node = scene.node_with(16, 16)
@@ -300,6 +318,14 @@ def it_forgets_a_pod_on_two_cards_and_starts_one_container_anew(scene: Scene) ->
 
 
 KUBELET_CURES: Sequence[Cure] = (
+    Cure(
+        name="a-lost-init-container-has-ended",
+        was="A kubelet lost its checkpoint; once main restarted its ended init counted again: 24 of 16",
+        take_out=count_init_containers_that_have_ended,
+        provoke=it_forgets_a_large_init_container_and_starts_the_other_one_anew,
+        kind=DifferenceKind.OVER_CAPACITY,
+        card="n1-0",
+    ),
     Cure(
         name="what-others-of-its-pod-run-with",
         was="A container of a pod on two cards restarted, and was given what another one ran with: 19 of 16",

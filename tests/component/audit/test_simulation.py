@@ -58,6 +58,27 @@ def test_what_a_kubelet_forgot_and_others_get_is_found(monkeypatch: pytest.Monke
         run("Memory", 1, FORGOTTEN)
 
 
+INITS_LOST = [
+    *(Step(0.3, "create_bound", 0, 8) for _ in range(2)),
+    Step(0.0, QUIET, 0, 0),
+    Step(0.0, "lose_checkpoint", 0, 0),
+    Step(0.0, "kill_plugin", 0, 3),
+    *(Step(8.0, "restart_container", 0, at) for at in range(2)),
+    Step(0.0, QUIET, 0, 0),
+    *(Step(0.3, "create_bound", 0, 0) for _ in range(20)),
+    Step(0.0, QUIET, 0, 0),
+]
+"""The init containers had more than the others, and have ended. Without a plugin the kubelet does not ask for
+them once more after it lost its checkpoint, and later gives others what they had."""
+
+
+@pytest.mark.parametrize("mode", ["Memory", "Mixed"])
+def test_what_a_kubelet_lost_of_ended_init_containers_is_free_when_the_others_have_restarted(
+    mode: str,
+) -> None:
+    run(mode, 1, INITS_LOST)
+
+
 STATIC = [
     *(Step(0.1, "write_file", node, node) for node in range(3)),
     *(Step(0.3, "create", 0, at) for at in range(4)),

@@ -5,11 +5,12 @@ from typing import Any
 
 import grpc
 import pytest
-from tests.fakes.api_server import EVENTS, PODS, SHARE_NODES, cut, status
+from tests.fakes.api_server import EVENTS, LEASES, PODS, SHARE_NODES, cut, status
 from tests.fakes.kubelet import AdmissionError, Admitted, FakeKubelet
 from tests.fakes.plugin_node import Node
 from tests.samples.plugin import NODE, annotation, container, name_of, pod_json, sidecar
 
+from gpushare_core.kube.paths import pod_path
 from gpushare_core.text.json_object import Json
 from gpushare_plugin.devices.simulated.source import card_uuid
 from gpushare_plugin.kubelet import allocator
@@ -103,6 +104,18 @@ async def test_a_full_card_gives_way_to_another_and_the_annotation_says_so(
     assert event["note"] == f"card {CARDS[1]} in place of {CARDS[0]}: annotated card has no room"
     (line,) = (record for record in caplog.records if "another card than annotated" in record.message)
     assert line.levelname == "WARNING"
+
+
+async def test_no_status_waits_for_an_event(node: Node) -> None:
+    await node.run_pod(promised("first", 0, units=14))
+    await node.until("the status", lambda: node.share_node.status.summary == "14/16 0/16")
+    before = len(node.api.seen)
+    await node.run_pod(promised("moved", 0, units=4))
+    await node.until("the Event", lambda: len(node.api.objects[EVENTS]) == 1)
+    seen = [request.path for request in node.api.seen[before:] if request.method in ("PATCH", "POST")]
+    writes = [path for path in seen if not path.startswith(LEASES)]
+    assert writes[:2] == [pod_path("default", "moved"), f"{SHARE_NODES}/{NODE}/status"]
+    assert writes[2].endswith("/events")
 
 
 async def test_a_pod_that_fits_no_card_is_refused_with_the_reason(node: Node) -> None:

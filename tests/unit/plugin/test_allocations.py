@@ -200,6 +200,20 @@ def test_units_that_podresources_never_show_are_not_lost() -> None:
     assert units_bound_not_admitted([running], listed.assigned) == {"GPU-1": 4}
 
 
+@pytest.mark.parametrize(
+    ("running", "units"), [pytest.param(True, 2, id="it has ended"), pytest.param(False, 4, id="it may run")]
+)
+def test_an_init_container_that_the_checkpoint_lacks_counts_while_it_may_run(
+    *, running: bool, units: int
+) -> None:
+    """A kubelet that has lost its checkpoint asks anew for the container that restarts, and for no other."""
+    main = {"main": [16, 17]}
+    listed = node_assignments(AssignedDevices(assigned(a=main).pods, stored(layout(), a=main)))
+    held = pod_allocation(replace(INIT, running=running), listed)
+    assert held is not None
+    assert held.cards == {"GPU-1": units}
+
+
 def test_units_of_a_container_are_lost_although_another_one_was_given_its_own_again() -> None:
     """A kubelet without checkpoint asks anew for a container that restarts, and for no other one."""
     text = annotation({"x": {"GPU-1": 4}, "y": {"GPU-1": 2}})

@@ -240,9 +240,9 @@ def _admitted_allocation(pod: Pod, assignments: NodeAssignments) -> PodAllocatio
 def pod_allocation(pod: Pod, assignments: NodeAssignments) -> PodAllocation | None:
     """Returns what ``pod`` has, or None while it is not admitted completely.
 
-    The kubelet keeps the units of ordinary init containers until the pod ends, but PodResources do not list
-    them. Their card is the first that is known of these: 1. the card in the checkpoint; 2. the card of the
-    pod's other units; 3. the card that was preferred; 4. the annotated card.
+    The kubelet keeps the units of ordinary init containers until the pod ends, or its checkpoint is lost, but
+    PodResources do not list them. Their card is the first that is known of these: 1. the card in the
+    checkpoint; 2. the card of the pod's other units; 3. the card that was preferred; 4. the annotated card.
     """
     assignment, request = assignments.assigned.of(pod), pod.request
     if assignment is None or request is None or not request.resources:
@@ -271,14 +271,26 @@ def _found_allocation(
     pod: Pod, request: PodRequest, assignment: PodAssignment, assignments: NodeAssignments
 ) -> PodAllocation | None:
     stored = assignments.assigned.stored_of(pod)
-    if all(stored.get(name) for name in request.containers):
-        return _stored_allocation(pod, [stored[name] for name in request.containers], assignments.layout)
+    entries = [stored[name] for name in request.containers if stored.get(name)]
+    if len(entries) == len(request.containers) or has_lost_ended_inits(pod, stored):
+        return _stored_allocation(pod, entries, assignments.layout)
     running = request.running_containers
     if not all(assignment.containers.get(name) for name in running):
         return None
     layout, numbers = assignments.layout, assignment.containers
     containers = {name: _stored_shares(stored.get(name), numbers[name], layout) for name in running}
     return _with_init_containers(pod, request, containers, assignments)
+
+
+def has_lost_ended_inits(pod: Pod, stored: StoredContainers) -> bool:
+    """Whether the kubelet lost the units of those ordinary init containers of ``pod`` that ``stored`` lacks:
+    nobody has them, as these containers have ended.
+
+    The kubelet stores their units before those of the other containers. It has only these where it lost its
+    checkpoint and all of the other containers have restarted since.
+    """
+    running = pod.request.running_containers if pod.request else {}
+    return pod.running and bool(running) and all(stored.get(name) for name in running)
 
 
 def _stored_allocation(pod: Pod, entries: Sequence[CheckpointEntry], layout: Layout) -> PodAllocation:
