@@ -13,11 +13,11 @@ from bench.peers.objects import merged
 
 from gpushare_core.audit.auditor import status_differences
 from gpushare_core.audit.readers import read_share_node as read_book
+from gpushare_core.scheduling.ledger.ledger import Ledger
+from gpushare_core.scheduling.objects.holder import CardUnits, Holder, PodUpdate
+from gpushare_core.scheduling.objects.share_node import ShareNode, read_share_node
 from gpushare_core.text.json_object import Json
 from gpushare_extender.audit.ledger_audit import ChangedNodes, LedgerAudit
-from gpushare_extender.ledger.ledger import Ledger
-from gpushare_extender.objects.holder import CardUnits, Holder, PodUpdate
-from gpushare_extender.objects.share_node import ShareNode, read_share_node
 
 NODES, CARDS = 5000, 8
 LAYOUT = Layout(nodes=NODES, cards=CARDS, full_every=NODES + 1)

@@ -29,12 +29,12 @@ from msgspec.structs import replace
 
 from gpushare_core.placement.node_ranking import CANDIDATES
 from gpushare_core.placement.requests import PodRequest
-from gpushare_extender.decide.fit.candidates import prioritize_nodes
-from gpushare_extender.decide.fit.filter import Narrowing, filter_nodes
-from gpushare_extender.ledger.ledger import DoesNotFitError, Ledger
-from gpushare_extender.objects.holder import read_pod
-from gpushare_extender.objects.pod_reference import PodReference
-from gpushare_extender.objects.share_node import read_share_node
+from gpushare_core.scheduling.fit.candidates import prioritize_nodes
+from gpushare_core.scheduling.fit.filter import Narrowing, filter_nodes
+from gpushare_core.scheduling.ledger.ledger import DoesNotFitError, Ledger
+from gpushare_core.scheduling.objects.holder import read_pod
+from gpushare_core.scheduling.objects.pod_reference import PodReference
+from gpushare_core.scheduling.objects.share_node import read_share_node
 from gpushare_extender.transport.messages import ENCODER
 from gpushare_extender.verbs.wire import EXTENDER_ARGS, ExtenderFilterResult, HostPriority
 

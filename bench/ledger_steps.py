@@ -19,14 +19,14 @@ from bench.rows.extender_process import SAMPLE, UNITS
 from bench.rows.scale_extender import sampled
 
 from gpushare_core.audit.difference import LASTING_SECONDS
+from gpushare_core.scheduling.ledger.ledger import Ledger
+from gpushare_core.scheduling.ledger.unreleased_pods import UNRELEASED_SECONDS
+from gpushare_core.scheduling.objects.holder import PodUpdate, read_pod
+from gpushare_core.scheduling.objects.share_node import ShareNode, read_share_node
 from gpushare_extender.audit.ledger_audit import ChangedNodes, LedgerAudit
 from gpushare_extender.cluster.log_levels import LogLevels
 from gpushare_extender.decide.figures import ledger_figures
 from gpushare_extender.extender import freeze_gc
-from gpushare_extender.ledger.ledger import Ledger
-from gpushare_extender.ledger.unreleased_pods import UNRELEASED_SECONDS
-from gpushare_extender.objects.holder import PodUpdate, read_pod
-from gpushare_extender.objects.share_node import ShareNode, read_share_node
 from gpushare_extender.transport.messages import ENCODER
 from gpushare_extender.verbs.inspection import inspect_all
 from gpushare_extender.verbs.wire import EXTENDER_ARGS

@@ -13,6 +13,9 @@ from prometheus_client import CollectorRegistry
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.lease_holder import NotHeldError
 from gpushare_core.process.metrics import new_registry
+from gpushare_core.scheduling.ledger.ledger import Ledger
+from gpushare_core.scheduling.ledger.listener import LedgerListener
+from gpushare_core.scheduling.objects.pod_reference import PodReference
 from gpushare_extender import PROGRAM
 from gpushare_extender.arguments import Options
 from gpushare_extender.audit.difference_report import DifferenceReport
@@ -41,9 +44,6 @@ from gpushare_extender.evictions.node_pods import NodePodReader
 from gpushare_extender.evictions.nominations import Nominations
 from gpushare_extender.evictions.preemptions import Preemptions
 from gpushare_extender.evictions.scheduler_victims import SchedulerVictims
-from gpushare_extender.ledger.ledger import Ledger
-from gpushare_extender.ledger.listener import LedgerListener
-from gpushare_extender.objects.pod_reference import PodReference
 from gpushare_extender.transport.listener import PROTOCOLS
 from gpushare_extender.transport.tls import ServerTls
 from gpushare_extender.verbs.health import HealthApi

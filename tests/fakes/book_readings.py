@@ -20,8 +20,8 @@ from gpushare_core.audit.records import (
     SeenCards,
     StoredContainer,
 )
+from gpushare_core.scheduling.ledger.ledger import Ledger
 from gpushare_core.text.json_object import Json
-from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.verbs.inspection import inspect_all
 from gpushare_plugin.decide.units.unit_ids import known_numbers
 

@@ -12,15 +12,15 @@ from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.dialects.table import RESOURCES
 from gpushare_core.kube.errors import UnreachableError
 from gpushare_core.kube.paths import SHARE_NODES
+from gpushare_core.scheduling.fit.candidates import prioritize_nodes
+from gpushare_core.scheduling.fit.filter import filter_nodes
+from gpushare_core.scheduling.ledger.ledger import Ledger
+from gpushare_core.scheduling.ledger.unreleased_pods import UNRELEASED_SECONDS
+from gpushare_core.scheduling.objects.holder import read_pod as read_holder
+from gpushare_core.scheduling.objects.pod_reference import PodReference
+from gpushare_core.scheduling.objects.share_node import read_share_node
 from gpushare_core.text.json_object import Json
 from gpushare_extender.bind.binding import allocation_of, share_binding
-from gpushare_extender.decide.fit.candidates import prioritize_nodes
-from gpushare_extender.decide.fit.filter import filter_nodes
-from gpushare_extender.ledger.ledger import Ledger
-from gpushare_extender.ledger.unreleased_pods import UNRELEASED_SECONDS
-from gpushare_extender.objects.holder import read_pod as read_holder
-from gpushare_extender.objects.pod_reference import PodReference
-from gpushare_extender.objects.share_node import read_share_node
 from gpushare_plugin.decide.held.pods import read_pod
 from gpushare_plugin.devices.card import PhysicalCard
 

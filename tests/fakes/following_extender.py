@@ -12,10 +12,10 @@ from tests.fakes.extender_api import extender_api
 from tests.fakes.extender_caller import SchedulerCaller
 
 from gpushare_core.kube.client import KubeClient
+from gpushare_core.scheduling.ledger.ledger import Ledger
 from gpushare_core.text.json_object import Json
 from gpushare_extender.bind.binder import Binder
 from gpushare_extender.cluster.watchers import WatchHealth, watch_pods, watch_share_nodes
-from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.verbs.health import HealthApi
 from gpushare_extender.verbs.server import application
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from gpushare_extender.ledger.listener import LedgerListener
+from gpushare_core.scheduling.ledger.listener import LedgerListener
 
 
 @dataclass

@@ -15,12 +15,12 @@ from gpushare_core.dialects.table import RESOURCES
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.placement.requests import PodRequest
 from gpushare_core.process.clock import utc_now
+from gpushare_core.scheduling.ledger.ledger import Ledger
+from gpushare_core.scheduling.objects.pod import KubePod
 from gpushare_core.text.json_object import Json
 from gpushare_extender.bind.deadlines import BindTiming
-from gpushare_extender.decide.pod import KubePod
 from gpushare_extender.decide.preemption.queue import PreemptionQueue, Preemptor
 from gpushare_extender.evictions.preemptions import Preemptions
-from gpushare_extender.ledger.ledger import Ledger
 
 
 def requested(name: str, units: int, priority: int) -> PodRequest:

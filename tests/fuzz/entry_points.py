@@ -104,8 +104,8 @@ FUZZED_BY: dict[str, str] = {
     "gpushare_extender.bind.binding_write:BindingWrite._request": (
         "gpushare_extender.verbs.server:ExtenderApi.bind"
     ),
-    "gpushare_extender.decide.preemption.bound_pods:_seconds": (
-        "gpushare_extender.decide.preemption.bound_pods:PodList.pods"
+    "gpushare_core.scheduling.preemption.bound_pods:_seconds": (
+        "gpushare_core.scheduling.preemption.bound_pods:PodList.pods"
     ),
     "gpushare_extender.verbs.server:_named": "gpushare_extender.verbs.server:ExtenderApi.filter",
     "gpushare_extender.transport.connection:port_of": "gpushare_extender.verbs.server:ExtenderApi.filter",
@@ -115,7 +115,9 @@ FUZZED_BY: dict[str, str] = {
     "gpushare_extender.transport.http2:Http2Requests._send": (
         "gpushare_extender.transport.http2:Http2Requests.data_received"
     ),
-    "gpushare_extender.objects.holder:unix_seconds": "gpushare_extender.objects.holder:read_pod",
+    "gpushare_core.scheduling.objects.holder:unix_seconds": (
+        "gpushare_core.scheduling.objects.holder:read_pod"
+    ),
     "gpushare_hostctl.decide.scheduler.health_endpoint:_port": (
         "gpushare_hostctl.decide.scheduler.health_endpoint:find"
     ),
@@ -232,7 +234,7 @@ OWN: dict[str, str] = {
     "gpushare_core.kube.follow:_Follow._watch_request": "a number of ours",
     "gpushare_core.process.metrics:Gauge.at": "a number of ours",
     "gpushare_extender.bind.lease:BindLease.__post_init__": "a constant",
-    "gpushare_extender.decide.pod:_request": "bytes that were just encoded, of what was decoded before",
+    "gpushare_core.scheduling.objects.pod:_request": "bytes that were encoded of what was decoded",
     "gpushare_extender.arguments:_address": "an argument that the operator writes",
     "gpushare_core.kube.credentials:own_namespace": "a file that the kubelet writes for the pod",
     "gpushare_hostctl.arguments:_weight": "one of a hundred texts",

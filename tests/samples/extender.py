@@ -8,10 +8,9 @@ from gpushare_core.placement.card_choice import Strategy
 from gpushare_core.placement.modes.sharing_mode import NodeMode
 from gpushare_core.placement.modes.table import MEMORY
 from gpushare_core.placement.requests import PodRequest, ResourceClass, ResourceRequest
-from gpushare_core.text.json_object import Json
-from gpushare_extender.objects.holder import CardUnits, Holder, PodUpdate
-from gpushare_extender.objects.pod_reference import PodReference
-from gpushare_extender.objects.share_node import (
+from gpushare_core.scheduling.objects.holder import CardUnits, Holder, PodUpdate
+from gpushare_core.scheduling.objects.pod_reference import PodReference
+from gpushare_core.scheduling.objects.share_node import (
     SERVED,
     ReportedHolder,
     ShareNode,
@@ -19,6 +18,7 @@ from gpushare_extender.objects.share_node import (
     node_unit,
     unit_meaning,
 )
+from gpushare_core.text.json_object import Json
 
 GI = 2**30
 ANNOTATION = "gpushare.io/allocation"

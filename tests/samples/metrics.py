@@ -7,8 +7,8 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.metrics_core import Metric
 
 from gpushare_core.process.metrics import BUILD, WATCH_LISTED, Gauge, new_registry
+from gpushare_core.scheduling.ledger.ledger import Ledger
 from gpushare_extender.decide.figures import LEDGER_GAUGES
-from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.verbs import metrics as extender
 from gpushare_operator.process import metrics as operator
 from gpushare_operator.status.policy_metrics import POLICY_GAUGES

@@ -10,12 +10,12 @@ from tests.samples.extender import holder, reference, share_node
 from gpushare_core.placement.modes.sharing_mode import NodeMode
 from gpushare_core.placement.modes.table import MEMORY, NODE_MODES
 from gpushare_core.placement.requests import ResourceClass
+from gpushare_core.scheduling.ledger.ledger import Ledger
+from gpushare_core.scheduling.objects.holder import PodUpdate
+from gpushare_core.scheduling.objects.share_node import ShareNode
+from gpushare_core.scheduling.preemption.bound_pods import BoundPod
+from gpushare_core.scheduling.preemption.disruption_budgets import Budget, BudgetList
 from gpushare_core.text.json_object import Json
-from gpushare_extender.decide.preemption.bound_pods import BoundPod
-from gpushare_extender.decide.preemption.disruption_budgets import Budget, BudgetList
-from gpushare_extender.ledger.ledger import Ledger
-from gpushare_extender.objects.holder import PodUpdate
-from gpushare_extender.objects.share_node import ShareNode
 
 
 def bound(

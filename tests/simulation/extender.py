@@ -10,6 +10,7 @@ from tests.simulation.network import SimulatedClient
 from tests.simulation.virtual_time import now, seconds
 
 from gpushare_core.api.names import NAMESPACE
+from gpushare_core.scheduling.ledger.ledger import Ledger
 from gpushare_extender.bind.binder import Binder
 from gpushare_extender.bind.deadlines import BindTiming
 from gpushare_extender.bind.lease import BindLease
@@ -22,7 +23,6 @@ from gpushare_extender.cluster.watchers import (
     watch_pods,
     watch_share_nodes,
 )
-from gpushare_extender.ledger.ledger import Ledger
 
 
 def virtual_timing() -> BindTiming:

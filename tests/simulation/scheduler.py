@@ -11,10 +11,10 @@ from tests.simulation.extender import SimulatedExtender
 from tests.simulation.virtual_time import seconds
 
 from gpushare_core.placement.requests import read_request
+from gpushare_core.scheduling.fit.candidates import prioritize_nodes
+from gpushare_core.scheduling.fit.filter import filter_nodes
+from gpushare_core.scheduling.objects.pod_reference import PodReference
 from gpushare_core.text.json_object import Json
-from gpushare_extender.decide.fit.candidates import prioritize_nodes
-from gpushare_extender.decide.fit.filter import filter_nodes
-from gpushare_extender.objects.pod_reference import PodReference
 
 HTTP_TIMEOUT = 5.0
 """Seconds after which kube-scheduler gives an extender up."""

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 
 from gpushare_core.audit.auditor import node_differences, seen_twice
 from gpushare_core.audit.difference import LASTING_SECONDS, Difference
+from gpushare_core.scheduling.ledger.ledger import Ledger
+from gpushare_core.scheduling.ledger.listener import LedgerListener
 from gpushare_extender.decide.audit.fast_path import surely_agree
 from gpushare_extender.decide.audit.records import node_records, settled_differences
-from gpushare_extender.ledger.ledger import Ledger
-from gpushare_extender.ledger.listener import LedgerListener
 
 MAX_SECONDS = 30.0
 """Until a node is audited although it keeps changing."""

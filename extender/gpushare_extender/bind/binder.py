@@ -16,16 +16,16 @@ from gpushare_core.kube.request import ApiRequest
 from gpushare_core.placement.card_choice import ChoiceReason
 from gpushare_core.placement.modes.table import unservable_reason
 from gpushare_core.placement.requests import PodRequest
+from gpushare_core.scheduling.ledger.ledger import DoesNotFitError, Ledger
+from gpushare_core.scheduling.ledger.reservations import BindState, Reservation
+from gpushare_core.scheduling.objects.pod import KubePod
+from gpushare_core.scheduling.objects.pod_reference import PodReference
+from gpushare_core.scheduling.objects.share_node import ShareNode
 from gpushare_extender.bind.binding import Binding, allocation_of, share_binding
 from gpushare_extender.bind.binding_write import BindingWrite, BoundBeforeError, NotBoundError
 from gpushare_extender.bind.deadlines import CALL_SECONDS, BindTiming
-from gpushare_extender.decide.pod import KubePod
 from gpushare_extender.decide.remembered_pods import RememberedPods
 from gpushare_extender.decide.waiting.expected_requests import ExpectedRequest, ExpectedRequests, is_same
-from gpushare_extender.ledger.ledger import DoesNotFitError, Ledger
-from gpushare_extender.ledger.reservations import BindState, Reservation
-from gpushare_extender.objects.pod_reference import PodReference
-from gpushare_extender.objects.share_node import ShareNode
 
 PARALLEL_BINDS = 200
 """Each has its own connection to the API server: kube-scheduler sends a burst of binds at once, and a bind

@@ -16,11 +16,11 @@ from gpushare_core.dialects.annotation_room import size_of
 from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.placement.modes.table import mode_serving
 from gpushare_core.placement.requests import PodRequest, ResourceClass
+from gpushare_core.scheduling.objects.holder import Holder
+from gpushare_core.scheduling.objects.pod_reference import PodReference
+from gpushare_core.scheduling.objects.share_node import ShareNode
 from gpushare_core.text.json_object import Json
 from gpushare_extender.decide.pod_state import PodState
-from gpushare_extender.objects.holder import Holder
-from gpushare_extender.objects.pod_reference import PodReference
-from gpushare_extender.objects.share_node import ShareNode
 
 
 @dataclass(frozen=True, slots=True)

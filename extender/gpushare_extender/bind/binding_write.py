@@ -12,9 +12,9 @@ from gpushare_core.kube.errors import ApiError, NotSentError, UnreachableError
 from gpushare_core.kube.lease_holder import NotHeldError
 from gpushare_core.kube.paths import pod_path
 from gpushare_core.kube.request import ApiRequest
+from gpushare_core.scheduling.objects.pod import ANY_VERSION, PodVersion
 from gpushare_extender.bind.binding import Binding, BindingOutcome, binding_outcome
 from gpushare_extender.bind.deadlines import CALL_SECONDS, BindTiming
-from gpushare_extender.decide.pod import ANY_VERSION, PodVersion
 from gpushare_extender.decide.pod_state import PodState
 
 _log = logging.getLogger(__name__)

@@ -14,10 +14,10 @@ from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.kube.paths import pod_path
 from gpushare_core.kube.request import ApiRequest
+from gpushare_core.scheduling.ledger.ledger import Ledger
+from gpushare_core.scheduling.objects.pod_reference import PodReference
 from gpushare_extender.bind.deadlines import BindTiming
 from gpushare_extender.decide.pod_state import PodState, rejection_for
-from gpushare_extender.ledger.ledger import Ledger
-from gpushare_extender.objects.pod_reference import PodReference
 
 RIGHT_AFTER = 10.0
 """Seconds: the end of a pod that was bound longer ago is not looked at."""

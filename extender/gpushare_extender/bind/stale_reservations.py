@@ -12,10 +12,10 @@ from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.kube.paths import pod_path
 from gpushare_core.kube.request import ApiRequest
+from gpushare_core.scheduling.ledger.ledger import Ledger
+from gpushare_core.scheduling.ledger.reservations import BindState, Reservation
 from gpushare_extender.bind.deadlines import BindTiming
 from gpushare_extender.decide.pod_state import PodState
-from gpushare_extender.ledger.ledger import Ledger
-from gpushare_extender.ledger.reservations import BindState, Reservation
 
 STALE_SECONDS = 30.0
 """A confirmed reservation is stale so long after its bind ended."""

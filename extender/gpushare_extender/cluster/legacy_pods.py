@@ -12,9 +12,9 @@ from gpushare_core.kube.errors import ApiError, UnreachableError, asked_to_wait
 from gpushare_core.kube.paths import pod_path
 from gpushare_core.kube.request import ApiRequest
 from gpushare_core.placement.requests import PodRequest
-from gpushare_extender.decide.pod import KubePod
-from gpushare_extender.objects.holder import PodUpdate
-from gpushare_extender.objects.legacy_pods import LegacyPod
+from gpushare_core.scheduling.objects.holder import PodUpdate
+from gpushare_core.scheduling.objects.legacy_pods import LegacyPod
+from gpushare_core.scheduling.objects.pod import KubePod
 
 PARALLEL_READS = 16
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from gpushare_core.api.enums import LogLevel
 from gpushare_core.process.log import change_level, most_verbose
-from gpushare_extender.objects.share_node import ShareNode
+from gpushare_core.scheduling.objects.share_node import ShareNode
 
 _log = logging.getLogger(__name__)
 

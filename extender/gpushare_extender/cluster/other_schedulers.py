@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from gpushare_core.api.names import ASKING_ANNOTATION, CALLS_LEASE, OTHER_SCHEDULERS_ANNOTATION
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.paths import lease_path
+from gpushare_core.scheduling.ledger.ledger import Ledger
 from gpushare_core.text.json_object import Json
 from gpushare_extender.cluster.paced_pods import PacedPods
 from gpushare_extender.decide.waiting.other_schedulers import asking_for, candidates, is_name, report
-from gpushare_extender.ledger.ledger import Ledger
 
 MAX_PODS = 2000
 """No more pods are looked at: the published number counts only these."""

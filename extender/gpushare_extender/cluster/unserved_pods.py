@@ -12,9 +12,9 @@ from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.errors import ApiError
 from gpushare_core.kube.paths import events
 from gpushare_core.process.clock import utc_now
+from gpushare_core.scheduling.ledger.ledger import Ledger
 from gpushare_extender.cluster.paced_pods import PacedPods
 from gpushare_extender.decide.waiting.unserved_pods import Remark, read_waiting, remark
-from gpushare_extender.ledger.ledger import Ledger
 
 UNPLACED = "spec.nodeName=,status.phase=Pending"
 """Field selector."""

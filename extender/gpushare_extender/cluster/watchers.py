@@ -13,11 +13,11 @@ import msgspec
 from gpushare_core.kube import paths
 from gpushare_core.kube.client import REQUEST_TIMEOUT, KubeClient
 from gpushare_core.kube.follow import IDLE_SECONDS, Clock, Collection, Follower, Listed, follow
+from gpushare_core.scheduling.ledger.ledger import Ledger
+from gpushare_core.scheduling.objects.holder import PodUpdate, contradiction, read_pod
+from gpushare_core.scheduling.objects.share_node import ShareNode, read_share_node
 from gpushare_extender.cluster.legacy_pods import LegacyPodReader
 from gpushare_extender.cluster.log_levels import LogLevels
-from gpushare_extender.ledger.ledger import Ledger
-from gpushare_extender.objects.holder import PodUpdate, contradiction, read_pod
-from gpushare_extender.objects.share_node import ShareNode, read_share_node
 
 BOUND_PODS = Collection(
     path=paths.PODS,

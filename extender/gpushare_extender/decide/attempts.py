@@ -4,14 +4,14 @@ import sys
 from dataclasses import dataclass, field
 
 from gpushare_core.placement.requests import PodRequest
-from gpushare_extender.decide.fit.filter import FilterResult
-from gpushare_extender.decide.pod import KubePod
+from gpushare_core.scheduling.fit.filter import FilterResult
+from gpushare_core.scheduling.ledger.ledger import Ledger
+from gpushare_core.scheduling.objects.pod import KubePod
 from gpushare_extender.decide.preemption.queue import PreemptionQueue, Preemptor
 from gpushare_extender.decide.waiting.offered_pods import OfferedPods
 from gpushare_extender.decide.waiting.other_schedulers import is_name
 from gpushare_extender.decide.waiting.sampled_pods import SampledPods
 from gpushare_extender.decide.waiting.unschedulable_pods import UnschedulablePods
-from gpushare_extender.ledger.ledger import Ledger
 
 MAX_SCHEDULERS = 64
 """Names that are remembered: a kube-scheduler has one for each of its profiles."""

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from gpushare_core.process.metrics import Gauge, Sample
-from gpushare_extender.ledger.ledger import Ledger
-from gpushare_extender.ledger.reservations import BindState
+from gpushare_core.scheduling.ledger.ledger import Ledger
+from gpushare_core.scheduling.ledger.reservations import BindState
 
 NODES = Gauge("gpushare_extender_nodes", "Nodes that take pods asking for a resource.", ("resource",))
 MAX_FREE = Gauge(

@@ -8,7 +8,7 @@ import re
 import msgspec
 
 from gpushare_core.dialects.table import RESOURCES
-from gpushare_extender.decide.pod import KubePod, PodMetadata, PodStatus
+from gpushare_core.scheduling.objects.pod import KubePod, PodMetadata, PodStatus
 
 FINISHED = ("Succeeded", "Failed")
 UNEXPECTED = "UnexpectedAdmissionError"

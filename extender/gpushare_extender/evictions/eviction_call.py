@@ -7,7 +7,7 @@ from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.errors import ApiError
 from gpushare_core.kube.paths import pod_path
 from gpushare_core.kube.request import ApiRequest
-from gpushare_extender.objects.pod_reference import PodReference
+from gpushare_core.scheduling.objects.pod_reference import PodReference
 
 
 class EvictionOutcome(Enum):

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.paths import DISRUPTION_BUDGETS, PODS
 from gpushare_core.kube.request import ApiRequest
-from gpushare_extender.decide.preemption.bound_pods import BoundPod, PodList
-from gpushare_extender.decide.preemption.disruption_budgets import Budget, BudgetList
+from gpushare_core.scheduling.preemption.bound_pods import BoundPod, PodList
+from gpushare_core.scheduling.preemption.disruption_budgets import Budget, BudgetList
 
 NOT_ENDED = "status.phase!=Succeeded,status.phase!=Failed"
 FROM_CACHE = {"resourceVersion": "0"}

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.placement.requests import PodRequest
-from gpushare_extender.decide.pod import KubePod
+from gpushare_core.scheduling.ledger.ledger import Ledger
+from gpushare_core.scheduling.objects.pod import KubePod
 from gpushare_extender.decide.preemption.ending_pods import EndingPods
 from gpushare_extender.decide.preemption.nomination import fits_now, given_up_reason, hold_for, is_doubtful
 from gpushare_extender.evictions.node_pods import NodePodReader
-from gpushare_extender.ledger.ledger import Ledger
 
 _log = logging.getLogger(__name__)
 

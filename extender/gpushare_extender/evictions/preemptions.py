@@ -15,11 +15,15 @@ from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.kube.lease_holder import NotHeldError
 from gpushare_core.kube.paths import events, pod_path
 from gpushare_core.kube.request import ApiRequest
+from gpushare_core.scheduling.fit.filter import fitting_nodes, passing_nodes
+from gpushare_core.scheduling.ledger.hold import HOLD_SECONDS, Hold
+from gpushare_core.scheduling.ledger.ledger import Ledger
+from gpushare_core.scheduling.objects.pod import KubePod
+from gpushare_core.scheduling.objects.pod_reference import PodReference
+from gpushare_core.scheduling.preemption.bound_pods import BoundPod
+from gpushare_core.scheduling.preemption.disruption_budgets import Budget
+from gpushare_core.scheduling.preemption.victims import Eviction, NodeWithout, evictable, find_eviction
 from gpushare_extender.bind.deadlines import BindTiming
-from gpushare_extender.decide.fit.filter import fitting_nodes, passing_nodes
-from gpushare_extender.decide.pod import KubePod
-from gpushare_extender.decide.preemption.bound_pods import BoundPod
-from gpushare_extender.decide.preemption.disruption_budgets import Budget
 from gpushare_extender.decide.preemption.ending_pods import EndingPods
 from gpushare_extender.decide.preemption.events import PreemptionEvent, preempted, preempting, refused
 from gpushare_extender.decide.preemption.queue import (
@@ -29,12 +33,8 @@ from gpushare_extender.decide.preemption.queue import (
     Preemptor,
     Rank,
 )
-from gpushare_extender.decide.preemption.victims import Eviction, NodeWithout, evictable, find_eviction
 from gpushare_extender.evictions.eviction_call import EvictionOutcome, ProtectedError, evict
 from gpushare_extender.evictions.node_pods import NodePodReader
-from gpushare_extender.ledger.hold import HOLD_SECONDS, Hold
-from gpushare_extender.ledger.ledger import Ledger
-from gpushare_extender.objects.pod_reference import PodReference
 
 LOOK_SECONDS = 0.25
 """For so long pods are looked at without a pause; then comes a pause of the same length."""

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.placement.requests import PodRequest
-from gpushare_extender.decide.pod import KubePod
-from gpushare_extender.decide.preemption.disruption_budgets import Budget
+from gpushare_core.scheduling.ledger.ledger import Ledger
+from gpushare_core.scheduling.objects.pod import KubePod
+from gpushare_core.scheduling.preemption.disruption_budgets import Budget
+from gpushare_core.scheduling.preemption.victims import NodeWithout
 from gpushare_extender.decide.preemption.ending_pods import EndingPods
 from gpushare_extender.decide.preemption.nomination import fits_once_gone, hold_for
 from gpushare_extender.decide.preemption.proposals import Completed, NodeToFree, Proposal, complete
 from gpushare_extender.decide.preemption.queue import PreemptionQueue
-from gpushare_extender.decide.preemption.victims import NodeWithout
 from gpushare_extender.evictions.node_pods import NodePodReader
-from gpushare_extender.ledger.ledger import Ledger
 
 MAX_NODES = 16
 """That are looked at at a time. One on which something helps is enough; kube-scheduler chooses among those it

@@ -8,10 +8,10 @@ from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.dialects.inspection import InspectedCard, InspectedNode, InspectedPod
 from gpushare_core.placement.card_choice import Card
 from gpushare_core.placement.requests import ResourceClass
+from gpushare_core.scheduling.ledger.ledger import Ledger
+from gpushare_core.scheduling.ledger.node_ledger import NodeLedger
 from gpushare_core.text.json_object import Json
 from gpushare_core.text.printable import printable
-from gpushare_extender.ledger.ledger import Ledger
-from gpushare_extender.ledger.node_ledger import NodeLedger
 
 MEMORY = ResourceClass.MEMORY
 """The only class that those systems know: a card that serves another one is shown as full, without pods."""

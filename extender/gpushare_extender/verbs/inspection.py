@@ -7,8 +7,8 @@ import msgspec
 
 from gpushare_core.audit.difference import Difference
 from gpushare_core.placement.card_choice import Card, ChoiceReason
-from gpushare_extender.ledger.ledger import Ledger
-from gpushare_extender.ledger.node_ledger import NodeLedger
+from gpushare_core.scheduling.ledger.ledger import Ledger
+from gpushare_core.scheduling.ledger.node_ledger import NodeLedger
 
 Differing = Mapping[str, Sequence[Difference]]
 """Node -> its differences."""

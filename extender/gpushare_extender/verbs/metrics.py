@@ -7,13 +7,13 @@ from types import MappingProxyType
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
 from gpushare_core.process.metrics import FAST_SECONDS, WATCH_LISTED, Gauge, Sample, SnapshotCollector
+from gpushare_core.scheduling.ledger.ledger import Ledger
+from gpushare_core.scheduling.ledger.unfit_reason import Refusal
 from gpushare_extender.bind.binder import BindResult
 from gpushare_extender.cluster.watchers import WatchHealth
 from gpushare_extender.decide.figures import LEDGER_GAUGES, ledger_figures
 from gpushare_extender.decide.waiting.waiting_pods import NO_WAITS, WaitingPods
 from gpushare_extender.evictions.eviction_call import EvictionOutcome
-from gpushare_extender.ledger.ledger import Ledger
-from gpushare_extender.ledger.unfit_reason import Refusal
 from gpushare_extender.transport.messages import Handler, Request, Response
 from gpushare_extender.verbs.inspection import NOTHING_DIFFERS, Differing
 

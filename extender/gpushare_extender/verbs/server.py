@@ -12,16 +12,16 @@ from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.dialects.table import DIALECTS
 from gpushare_core.placement.requests import PodRequest
 from gpushare_core.process.version import VERSION
+from gpushare_core.scheduling.fit.candidates import prioritize_nodes
+from gpushare_core.scheduling.fit.filter import FilterResult, Narrowing, filter_nodes
+from gpushare_core.scheduling.ledger.ledger import Ledger
+from gpushare_core.scheduling.objects.pod import KubePod
+from gpushare_core.scheduling.objects.pod_reference import PodReference
 from gpushare_core.text.json_object import UNREADABLE_JSON
 from gpushare_extender.bind.binder import Binder
 from gpushare_extender.decide.attempts import SchedulingAttempts
-from gpushare_extender.decide.fit.candidates import prioritize_nodes
-from gpushare_extender.decide.fit.filter import FilterResult, Narrowing, filter_nodes
-from gpushare_extender.decide.pod import KubePod
 from gpushare_extender.evictions.nominations import Nominations
 from gpushare_extender.evictions.scheduler_victims import SchedulerVictims
-from gpushare_extender.ledger.ledger import Ledger
-from gpushare_extender.objects.pod_reference import PodReference
 from gpushare_extender.transport import http1
 from gpushare_extender.transport.messages import Handler, Request, Response, error_response
 from gpushare_extender.transport.messages import json_response as _json

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import msgspec
 
+from gpushare_core.scheduling.objects.pod import KubePod, PodMetadata
 from gpushare_core.text.printable import REFUSAL_BYTES, printable
-from gpushare_extender.decide.pod import KubePod, PodMetadata
 from gpushare_extender.decide.preemption.proposals import Proposal
 
 MAX_NODES = 100_000

@@ -17,11 +17,11 @@ from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.kube.errors import UnreachableError
 from gpushare_core.kube.request import ApiRequest
 from gpushare_core.placement.requests import PodRequest, ResourceClass, ResourceRequest
+from gpushare_core.scheduling.objects.pod_reference import PodReference
 from gpushare_extender.bind.binder import Binder
 from gpushare_extender.bind.binding_write import BindingWrite
 from gpushare_extender.bind.deadlines import BindTiming
 from gpushare_extender.decide.waiting.expected_requests import ExpectedRequest
-from gpushare_extender.objects.pod_reference import PodReference
 
 T = TypeVar("T")
 

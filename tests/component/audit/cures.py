@@ -19,13 +19,13 @@ from gpushare_core.audit.difference import DifferenceKind
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.kube.errors import ApiError
 from gpushare_core.placement.requests import PodRequest
+from gpushare_core.scheduling.ledger.ledger import Ledger
+from gpushare_core.scheduling.objects import holder as ledger_holder
+from gpushare_core.scheduling.objects.pod_reference import PodReference
+from gpushare_core.scheduling.objects.share_node import ShareNodeCard
 from gpushare_extender.bind.deadlines import BindTiming
 from gpushare_extender.bind.lease import BindLease
 from gpushare_extender.bind.stale_reservations import StaleReservations
-from gpushare_extender.ledger.ledger import Ledger
-from gpushare_extender.objects import holder as ledger_holder
-from gpushare_extender.objects.pod_reference import PodReference
-from gpushare_extender.objects.share_node import ShareNodeCard
 from gpushare_plugin.decide.held import allocations
 from gpushare_plugin.decide.held.kubelet_restart import PodsListedSinceRestart
 from gpushare_plugin.decide.held.pods import read_metadata

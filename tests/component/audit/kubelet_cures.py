@@ -15,7 +15,7 @@ from gpushare_core.api.names import MIRROR_ANNOTATION
 from gpushare_core.audit.difference import DifferenceKind
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.dialects.table import RESOURCES
-from gpushare_extender.ledger.node_ledger import NodeLedger
+from gpushare_core.scheduling.ledger.node_ledger import NodeLedger
 from gpushare_plugin import state
 from gpushare_plugin.decide.admit.preferred_allocation import NothingFitsError
 from gpushare_plugin.decide.held import allocations

@@ -12,8 +12,8 @@ from tests.simulation.runner import DifferentError, fewest, run
 from tests.simulation.virtual_time import run as run_in_virtual_time
 from tests.simulation.virtual_time import seconds
 
+from gpushare_core.scheduling.ledger.ledger import Ledger
 from gpushare_extender.cluster.watchers import free_unreleased_pods
-from gpushare_extender.ledger.ledger import Ledger
 
 
 @pytest.mark.parametrize("mode", list(SPECS))

@@ -32,11 +32,11 @@ from gpushare_core.process.log import configure_logging
 from gpushare_core.process.log_file import log_file
 from gpushare_core.process.metrics import Gauge, SnapshotCollector, exposition
 from gpushare_core.residue import residue
+from gpushare_core.scheduling.ledger.ledger import Ledger
+from gpushare_core.scheduling.objects.pod_reference import PodReference
 from gpushare_extender.bind.binder import Binder
 from gpushare_extender.cluster.watchers import WatchHealth
 from gpushare_extender.decide.preemption.events import refused
-from gpushare_extender.ledger.ledger import Ledger
-from gpushare_extender.objects.pod_reference import PodReference
 from gpushare_extender.verbs.health import HealthApi
 from gpushare_extender.verbs.server import application
 from gpushare_hostctl.main import main as hostctl

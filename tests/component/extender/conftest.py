@@ -14,9 +14,9 @@ from tests.fakes.following_extender import permitted
 from tests.samples.extender import pod_json, pod_update, share_node
 
 from gpushare_core.kube.client import KubeClient
+from gpushare_core.scheduling.ledger.ledger import Ledger
 from gpushare_extender.bind.binder import Binder
 from gpushare_extender.cluster.watchers import WatchHealth
-from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.verbs.health import HealthApi
 from gpushare_extender.verbs.server import ExtenderApi, application
 

@@ -25,16 +25,16 @@ from gpushare_core.kube.credentials import Credentials
 from gpushare_core.placement.card_choice import ChoiceReason
 from gpushare_core.placement.modes.table import MODES
 from gpushare_core.placement.requests import ResourceClass
+from gpushare_core.scheduling.ledger.ledger import Ledger
+from gpushare_core.scheduling.ledger.unreleased_pods import UNRELEASED_SECONDS
+from gpushare_core.scheduling.objects.pod import PodVersion
+from gpushare_core.scheduling.objects.pod_reference import PodReference
 from gpushare_core.text.json_object import Json
 from gpushare_extender.bind.binder import Binder
 from gpushare_extender.bind.deadlines import BindTiming
 from gpushare_extender.bind.stale_reservations import StaleReservations
-from gpushare_extender.decide.pod import PodVersion
 from gpushare_extender.decide.waiting.expected_requests import ExpectedRequest
-from gpushare_extender.ledger.ledger import Ledger
-from gpushare_extender.ledger.unreleased_pods import UNRELEASED_SECONDS
 from gpushare_extender.main import kube_client
-from gpushare_extender.objects.pod_reference import PodReference
 
 NOW = datetime(2026, 11, 21, 10, 0, 0, tzinfo=UTC)
 POD = "/api/v1/namespaces/default/pods/a"

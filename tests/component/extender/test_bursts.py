@@ -18,9 +18,9 @@ from tests.samples.extender import ANNOTATION, pod_json, share_node
 
 from gpushare_core.allocation_annotation import decode_allocation
 from gpushare_core.kube.client import KubeClient
+from gpushare_core.scheduling.ledger.ledger import Ledger
 from gpushare_extender.bind.binder import Binder
 from gpushare_extender.cluster.watchers import WatchHealth
-from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.verbs.health import HealthApi
 from gpushare_extender.verbs.server import application
 

@@ -20,11 +20,11 @@ from gpushare_core.dialects.annotation_room import MAX_BYTES, size_of
 from gpushare_core.dialects.table import DIALECTS
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.placement.requests import ResourceClass
+from gpushare_core.scheduling.ledger.ledger import Ledger
+from gpushare_core.scheduling.objects.pod import PodVersion
 from gpushare_core.text.json_object import Json
 from gpushare_extender.bind.binder import Binder
 from gpushare_extender.bind.deadlines import BindTiming
-from gpushare_extender.decide.pod import PodVersion
-from gpushare_extender.ledger.ledger import Ledger
 
 NOW = datetime(2026, 11, 21, 10, 0, 0, tzinfo=UTC)
 POD = "/api/v1/namespaces/default/pods/a"

@@ -22,6 +22,7 @@ from tests.samples.extender import pod_json, reference, share_node_json
 
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.lease_holder import NotHeldError
+from gpushare_core.scheduling.ledger.node_ledger import NodeLedger
 from gpushare_core.text.json_object import Json
 from gpushare_extender.arguments import Options
 from gpushare_extender.bind.deadlines import (
@@ -34,7 +35,6 @@ from gpushare_extender.bind.deadlines import (
 )
 from gpushare_extender.bind.lease import BindLease
 from gpushare_extender.extender import Extender
-from gpushare_extender.ledger.node_ledger import NodeLedger
 from gpushare_extender.transport.endpoints import Address
 
 LEASE = f"{LEASES}/gpushare-extender"

@@ -22,10 +22,10 @@ from gpushare_core.audit.extender_report import (
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.placement.modes.table import NODE_MODES
 from gpushare_core.placement.requests import ResourceClass
+from gpushare_core.scheduling.ledger.ledger import Ledger
 from gpushare_core.text.json_object import Json
 from gpushare_extender.audit.difference_report import DifferenceReport
 from gpushare_extender.audit.ledger_audit import AT_ONCE, MAX_SECONDS, ChangedNodes, LedgerAudit, in_order
-from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.main import kube_client
 
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/gpushare-system/leases"

@@ -10,11 +10,11 @@ from tests.fakes.following_extender import extender_of, following
 from tests.samples.dialects import asking, dialect_node, left_by
 
 from gpushare_core.kube.client import KubeClient
+from gpushare_core.scheduling.objects.holder import PodUpdate
+from gpushare_core.scheduling.objects.legacy_pods import LegacyPod
+from gpushare_core.scheduling.objects.pod_reference import PodReference
 from gpushare_core.text.json_object import Json
 from gpushare_extender.cluster.legacy_pods import LegacyPodReader
-from gpushare_extender.objects.holder import PodUpdate
-from gpushare_extender.objects.legacy_pods import LegacyPod
-from gpushare_extender.objects.pod_reference import PodReference
 
 REPLACED = ("aliyun.com", "volcano.sh", "enflame.com")
 """Those of which it is published what they leave on pods."""

@@ -10,10 +10,10 @@ from tests.fakes.api_server import SHARE_NODES, FakeApi, fake_api
 from tests.samples.extender import share_node, share_node_json
 
 from gpushare_core.kube.client import KubeClient
+from gpushare_core.scheduling.ledger.ledger import Ledger
 from gpushare_core.text.json_object import Json
 from gpushare_extender.cluster.log_levels import LogLevels
 from gpushare_extender.cluster.watchers import WatchHealth, watch_share_nodes
-from gpushare_extender.ledger.ledger import Ledger
 
 
 def asking(name: str, level: str | None) -> Json:

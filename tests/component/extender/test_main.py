@@ -31,10 +31,10 @@ from tests.samples.extender import (
 
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.process.version import VERSION
+from gpushare_core.scheduling.fit.filter import FilterResult
 from gpushare_core.text.json_object import Json
 from gpushare_extender.arguments import Options
 from gpushare_extender.cluster.watchers import WatchHealth
-from gpushare_extender.decide.fit.filter import FilterResult
 from gpushare_extender.decide.waiting.sampled_pods import SAME_NODES
 from gpushare_extender.extender import Extender, freeze_gc
 from gpushare_extender.transport.endpoints import Address

@@ -10,12 +10,12 @@ from tests.fakes.extender_clock import FakeClock
 from tests.samples.extender import pod_json, pod_request, reference, share_node_json
 
 from gpushare_core.kube.client import KubeClient
+from gpushare_core.scheduling.fit.filter import filter_nodes
+from gpushare_core.scheduling.ledger.ledger import Ledger
 from gpushare_extender.bind.binder import Binder
 from gpushare_extender.bind.deadlines import BindTiming
 from gpushare_extender.bind.node_pauses import FIRST_PAUSE, MAX_PAUSE, RIGHT_AFTER, NodePauses
 from gpushare_extender.cluster.watchers import WatchHealth, watch_pods, watch_share_nodes
-from gpushare_extender.decide.fit.filter import filter_nodes
-from gpushare_extender.ledger.ledger import Ledger
 
 REJECTED = (
     "Pod was rejected: Allocate failed due to requested number of devices unavailable for gpushare.io/memory."

@@ -7,9 +7,9 @@ from tests.unit.extender.test_other_schedulers import pod
 
 from gpushare_core.api.names import ASKING_ANNOTATION, CALLS_LEASE, OTHER_SCHEDULERS_ANNOTATION
 from gpushare_core.kube.client import KubeClient
+from gpushare_core.scheduling.ledger.ledger import Ledger
 from gpushare_extender.cluster.other_schedulers import OtherSchedulers
 from gpushare_extender.cluster.paced_pods import PacedPods
-from gpushare_extender.ledger.ledger import Ledger
 
 
 def said(api: FakeApi, annotation: str = OTHER_SCHEDULERS_ANNOTATION) -> str | None:

@@ -9,10 +9,10 @@ from tests.fakes.extender_caller import SchedulerCaller
 from tests.samples.extender import asked, holder_json, pod_json, pod_update, reference, reporting, share_node
 from tests.samples.preemption import budget_json
 
+from gpushare_core.scheduling.ledger.node_sums import GONE_SECONDS
 from gpushare_core.text.json_object import Json
 from gpushare_extender.decide.waiting.sampled_pods import SAME_NODES
 from gpushare_extender.evictions.scheduler_victims import MAX_NODES
-from gpushare_extender.ledger.node_sums import GONE_SECONDS
 from gpushare_extender.verbs.server import ExtenderApi
 
 

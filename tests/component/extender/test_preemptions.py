@@ -11,15 +11,15 @@ from tests.samples.extender import holder_json, pod_json, pod_update, reference,
 from tests.samples.preemption import budget_json
 
 from gpushare_core.kube.lease_holder import NotHeldError
+from gpushare_core.scheduling.fit.candidates import SAMPLE
+from gpushare_core.scheduling.ledger.hold import HOLD_SECONDS
 from gpushare_core.text.json_object import Json
-from gpushare_extender.decide.fit.candidates import SAMPLE
 from gpushare_extender.decide.preemption.queue import (
     EvictionRate,
     PreemptionQueue,
     Preemptor,
 )
 from gpushare_extender.evictions.preemptions import LOWEST_SECONDS, UNTRIED_SECONDS
-from gpushare_extender.ledger.hold import HOLD_SECONDS
 
 EVICTION = "/api/v1/namespaces/default/pods/{}/eviction"
 

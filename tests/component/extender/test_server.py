@@ -17,9 +17,9 @@ from tests.samples.extender import pod_json, pod_update, share_node
 from gpushare_core.dialects.annotation_room import MAX_BYTES
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.process.metrics import new_registry
+from gpushare_core.scheduling.ledger.ledger import Ledger
 from gpushare_extender.bind.binder import Binder
 from gpushare_extender.cluster.watchers import DEAD_SECONDS, WatchHealth
-from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.verbs.health import HealthApi
 from gpushare_extender.verbs.metrics import ExtenderMetrics
 from gpushare_extender.verbs.server import MAX_REQUEST, ExtenderApi, application

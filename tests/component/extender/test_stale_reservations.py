@@ -8,10 +8,10 @@ from tests.fakes.api_server import PODS, FakeApi, fake_api, json_answer, status
 from tests.samples.extender import asked, holder_json, pod_json, pod_update, reference, share_node
 
 from gpushare_core.kube.client import KubeClient
+from gpushare_core.scheduling.ledger.ledger import Ledger
 from gpushare_core.text.json_object import Json
 from gpushare_extender.bind.deadlines import BindTiming
 from gpushare_extender.bind.stale_reservations import LOOK_SECONDS, STALE_SECONDS, StaleReservations
-from gpushare_extender.ledger.ledger import Ledger
 
 POD_C = "/api/v1/namespaces/default/pods/c"
 

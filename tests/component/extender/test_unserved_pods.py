@@ -8,9 +8,9 @@ from tests.unit.extender.test_unserved_pods import MEMORY, waiting
 
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.errors import ApiError, UnreachableError
+from gpushare_core.scheduling.ledger.ledger import Ledger
 from gpushare_extender.cluster.paced_pods import LOOK_SECONDS, MAX_SECONDS, PAGE, PacedPods
 from gpushare_extender.cluster.unserved_pods import AGAIN_SECONDS, MAX_EVENTS, UNPLACED, UnservedPods
-from gpushare_extender.ledger.ledger import Ledger
 
 PATH = "/apis/events.k8s.io/v1/namespaces/default/events"
 

@@ -14,6 +14,9 @@ from tests.samples.extender import ANNOTATION, RESOURCE, annotation, holder_json
 
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.request import METADATA_LIST
+from gpushare_core.scheduling.ledger.ledger import Ledger
+from gpushare_core.scheduling.ledger.unreleased_pods import UNRELEASED_SECONDS
+from gpushare_core.scheduling.objects.holder import PodUpdate, read_pod
 from gpushare_core.text.json_object import Json
 from gpushare_extender.cluster.watchers import (
     WatchHealth,
@@ -23,9 +26,6 @@ from gpushare_extender.cluster.watchers import (
     watch_pods,
     watch_share_nodes,
 )
-from gpushare_extender.ledger.ledger import Ledger
-from gpushare_extender.ledger.unreleased_pods import UNRELEASED_SECONDS
-from gpushare_extender.objects.holder import PodUpdate, read_pod
 
 
 class FollowedLedger:

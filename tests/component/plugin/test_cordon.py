@@ -11,8 +11,8 @@ from tests.samples.plugin import NODE, annotation, container, ids, pod_json
 
 from gpushare_core.api.names import CORDON_ANNOTATION
 from gpushare_core.dialects.gpushare import GPUSHARE
+from gpushare_core.scheduling.ledger.ledger import Ledger
 from gpushare_extender.extender import Extender
-from gpushare_extender.ledger.ledger import Ledger
 from gpushare_plugin.devices.simulated.source import card_uuid
 
 __all__ = ["extender"]

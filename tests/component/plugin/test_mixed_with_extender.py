@@ -9,9 +9,9 @@ from tests.fakes.plugin_node import Node
 from tests.samples.plugin import NODE, container, pod_json
 
 from gpushare_core.dialects.gpushare import GPUSHARE
+from gpushare_core.scheduling.objects.pod_reference import PodReference
 from gpushare_core.text.json_object import Json
 from gpushare_extender.extender import Extender
-from gpushare_extender.objects.pod_reference import PodReference
 
 REGISTERING = "not registered with the kubelet yet"
 NOT_TOLD_YET = "has not told yet whether the pod is bound"

@@ -10,9 +10,9 @@ from tests.samples.plugin import NODE, container, name_of, pod_json
 
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.kube.client import KubeClient
+from gpushare_core.scheduling.objects.pod_reference import PodReference
 from gpushare_extender.arguments import Options
 from gpushare_extender.extender import Extender
-from gpushare_extender.objects.pod_reference import PodReference
 from gpushare_extender.transport.endpoints import Address
 
 

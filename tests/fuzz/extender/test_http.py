@@ -24,10 +24,10 @@ from tests.samples.extender import pod_json, pod_update, share_node
 
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.process.metrics import new_registry
+from gpushare_core.scheduling.ledger.ledger import Ledger
 from gpushare_core.text.json_object import Json
 from gpushare_extender.bind.binder import Binder
 from gpushare_extender.cluster.watchers import WatchHealth
-from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.transport.connection import Timeouts
 from gpushare_extender.transport.listener import Listener, ListenerLimits
 from gpushare_extender.transport.tls import ServerTls

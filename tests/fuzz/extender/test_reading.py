@@ -14,17 +14,17 @@ from tests.samples.extender import pod_request, pod_update, share_node
 from gpushare_core.dialects.aliyun import ALIYUN
 from gpushare_core.dialects.enflame import ENFLAME
 from gpushare_core.placement.requests import PodRequest, ResourceClass
+from gpushare_core.scheduling.fit.candidates import prioritize_nodes
+from gpushare_core.scheduling.fit.filter import filter_nodes
+from gpushare_core.scheduling.ledger.ledger import Ledger
+from gpushare_core.scheduling.objects.holder import read_pod
+from gpushare_core.scheduling.objects.pod import KubePod
+from gpushare_core.scheduling.objects.share_node import read_share_node
+from gpushare_core.scheduling.preemption.bound_pods import PodList
+from gpushare_core.scheduling.preemption.disruption_budgets import BudgetList, violating
 from gpushare_core.text.json_object import UNREADABLE_JSON
-from gpushare_extender.decide.fit.candidates import prioritize_nodes
-from gpushare_extender.decide.fit.filter import filter_nodes
-from gpushare_extender.decide.pod import KubePod
 from gpushare_extender.decide.pod_state import PodState, rejection_for
-from gpushare_extender.decide.preemption.bound_pods import PodList
-from gpushare_extender.decide.preemption.disruption_budgets import BudgetList, violating
 from gpushare_extender.decide.waiting.unserved_pods import read_waiting, remark
-from gpushare_extender.ledger.ledger import Ledger
-from gpushare_extender.objects.holder import read_pod
-from gpushare_extender.objects.share_node import read_share_node
 from gpushare_extender.verbs.dialect_inspection import inspect_dialect
 from gpushare_extender.verbs.inspection import inspect_all, inspect_node
 

@@ -7,7 +7,7 @@ from tests.samples.extender import asked, pod_request
 
 from gpushare_core.dialects.table import RESOURCES
 from gpushare_core.placement.requests import PodRequest, ResourceClass
-from gpushare_extender.decide.pod import PodVersion
+from gpushare_core.scheduling.objects.pod import PodVersion
 from gpushare_extender.decide.waiting.expected_requests import ExpectedRequests, is_same
 
 

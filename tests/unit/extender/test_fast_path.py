@@ -13,12 +13,12 @@ from gpushare_core.audit.auditor import node_differences
 from gpushare_core.dialects.table import DIALECTS
 from gpushare_core.placement.modes.table import MODES, NODE_MODES
 from gpushare_core.placement.requests import ResourceClass
+from gpushare_core.scheduling.ledger.booking import Booking, without_pod
+from gpushare_core.scheduling.ledger.ledger import DoesNotFitError, Ledger
+from gpushare_core.scheduling.objects.holder import CardUnits, PodUpdate
+from gpushare_core.scheduling.objects.share_node import ReportedHolder, ShareNode, ShareNodeCard
 from gpushare_extender.decide.audit.fast_path import surely_agree
 from gpushare_extender.decide.audit.records import node_records
-from gpushare_extender.ledger.booking import Booking, without_pod
-from gpushare_extender.ledger.ledger import DoesNotFitError, Ledger
-from gpushare_extender.objects.holder import CardUnits, PodUpdate
-from gpushare_extender.objects.share_node import ReportedHolder, ShareNode, ShareNodeCard
 
 ADMITTED = reporting(share_node(), 0, a=4)
 UIDS = ("a", "b", "c")

@@ -4,7 +4,7 @@ import msgspec
 from tests.samples.extender import asked, cordoning, pod_update, reference, reporting, share_node
 
 from gpushare_core.placement.card_choice import ChoiceReason
-from gpushare_extender.ledger.ledger import Ledger
+from gpushare_core.scheduling.ledger.ledger import Ledger
 from gpushare_extender.verbs.inspection import inspect_all, inspect_node
 
 

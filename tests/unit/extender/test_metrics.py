@@ -5,12 +5,12 @@ from prometheus_client import CollectorRegistry
 from tests.samples.extender import pod_update, share_node
 
 from gpushare_core.process.metrics import exposition
+from gpushare_core.scheduling.ledger.ledger import Ledger
+from gpushare_core.scheduling.ledger.unfit_reason import Refusal
 from gpushare_extender.bind.binder import BindResult
 from gpushare_extender.cluster.watchers import WatchHealth
 from gpushare_extender.decide.figures import ledger_figures
 from gpushare_extender.evictions.eviction_call import EvictionOutcome
-from gpushare_extender.ledger.ledger import Ledger
-from gpushare_extender.ledger.unfit_reason import Refusal
 from gpushare_extender.verbs.metrics import ExtenderMetrics, show_figures
 
 MAX_SERIES = 150

@@ -6,9 +6,9 @@ from tests.samples.extender import asked, pod_request, reference, reporting, sha
 from tests.samples.preemption import bound, ledger_with
 
 from gpushare_core.placement.requests import PodRequest
-from gpushare_extender.decide.pod import KubePod
+from gpushare_core.scheduling.ledger.ledger import Ledger
+from gpushare_core.scheduling.objects.pod import KubePod
 from gpushare_extender.decide.preemption.nomination import given_up_reason, is_doubtful
-from gpushare_extender.ledger.ledger import Ledger
 
 REASON = "insufficient GPU memory in one card: asked 10, largest free 6"
 

@@ -2,7 +2,7 @@
 
 from tests.samples.extender import pod_request, reference
 
-from gpushare_extender.decide.fit.candidates import SAMPLE
+from gpushare_core.scheduling.fit.candidates import SAMPLE
 from gpushare_extender.decide.preemption.queue import (
     ENOUGH_ATTEMPTS,
     GONE_SECONDS,

@@ -4,12 +4,12 @@ import pytest
 from tests.samples.extender import asked
 from tests.samples.preemption import bound, budget_json, budgets, ledger_with
 
+from gpushare_core.scheduling.ledger.ledger import Ledger
+from gpushare_core.scheduling.objects.pod import Container, PodSpec, ResourceRequirements
+from gpushare_core.scheduling.preemption.bound_pods import BoundPod
+from gpushare_core.scheduling.preemption.victims import NodeWithout
 from gpushare_core.text.json_object import Json
-from gpushare_extender.decide.pod import Container, PodSpec, ResourceRequirements
-from gpushare_extender.decide.preemption.bound_pods import BoundPod
 from gpushare_extender.decide.preemption.proposals import NodeToFree, Proposal, complete
-from gpushare_extender.decide.preemption.victims import NodeWithout
-from gpushare_extender.ledger.ledger import Ledger
 
 WEB = {"app": "web"}
 

@@ -9,10 +9,10 @@ from gpushare_core.audit.auditor import node_differences
 from gpushare_core.audit.difference import DifferenceKind
 from gpushare_core.placement.modes.table import NODE_MODES
 from gpushare_core.placement.requests import ResourceClass
+from gpushare_core.scheduling.ledger.ledger import Ledger
+from gpushare_core.scheduling.objects.holder import PodUpdate
+from gpushare_core.scheduling.objects.share_node import ShareNode
 from gpushare_extender.decide.audit.records import node_records, settled_differences
-from gpushare_extender.ledger.ledger import Ledger
-from gpushare_extender.objects.holder import PodUpdate
-from gpushare_extender.objects.share_node import ShareNode
 
 ADMITTED = reporting(share_node(), 0, a=4)
 

@@ -5,8 +5,9 @@ from itertools import cycle
 import pytest
 from tests.samples.extender import pod_request, reference, share_node
 
-from gpushare_extender.decide.fit.candidates import SAMPLE
-from gpushare_extender.decide.fit.filter import FilterResult, filter_nodes
+from gpushare_core.scheduling.fit.candidates import SAMPLE
+from gpushare_core.scheduling.fit.filter import FilterResult, filter_nodes
+from gpushare_core.scheduling.ledger.ledger import Ledger
 from gpushare_extender.decide.waiting.sampled_pods import (
     A_SECOND,
     AT_ONCE,
@@ -16,7 +17,6 @@ from gpushare_extender.decide.waiting.sampled_pods import (
     SPARED_SECONDS,
     SampledPods,
 )
-from gpushare_extender.ledger.ledger import Ledger
 
 FULL = [f"full-{index:03}" for index in range(300)]
 SAMPLES = (FULL[:150], FULL[150:])

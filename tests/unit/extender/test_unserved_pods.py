@@ -6,9 +6,9 @@ import pytest
 from tests.samples.extender import share_node
 
 from gpushare_core.process.clock import utc_now
+from gpushare_core.scheduling.ledger.ledger import Ledger
 from gpushare_core.text.json_object import Json
 from gpushare_extender.decide.waiting.unserved_pods import Remark, Waiting, read_waiting, remark
-from gpushare_extender.ledger.ledger import Ledger
 
 MEMORY = "gpushare.io/memory"
 INSUFFICIENT = "0/3 nodes are available: 2 Insufficient {name}."

@@ -1,7 +1,7 @@
 """How long pods wait, and for which reason."""
 
+from gpushare_core.scheduling.ledger.unfit_reason import Refusal
 from gpushare_extender.decide.waiting.waiting_pods import GONE_SECONDS, MAX_PODS, WaitingPods, Waits
-from gpushare_extender.ledger.unfit_reason import Refusal
 
 NO_ROOM, TOO_SMALL, NOT_SHARED = Refusal.NO_ROOM, Refusal.CARDS_TOO_SMALL, Refusal.NOT_SHARED
 

@@ -5,9 +5,9 @@ say yes.
 """
 
 from gpushare_core.placement.units import Unit
-from gpushare_extender.ledger.ledger import Ledger
-from gpushare_extender.ledger.node_ledger import NodeLedger
-from gpushare_extender.objects.share_node import ShareNode, ShareNodeCard, node_unit
+from gpushare_core.scheduling.ledger.ledger import Ledger
+from gpushare_core.scheduling.ledger.node_ledger import NodeLedger
+from gpushare_core.scheduling.objects.share_node import ShareNode, ShareNodeCard, node_unit
 
 
 def surely_agree(ledger: Ledger, name: str) -> bool:

@@ -22,10 +22,10 @@ from gpushare_core.audit.records import (
 )
 from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.placement.card_choice import Card
-from gpushare_extender.ledger.ledger import Ledger
-from gpushare_extender.ledger.node_ledger import NodeLedger
-from gpushare_extender.objects.holder import Holder
-from gpushare_extender.objects.share_node import ReportedHolder, ShareNode, ShareNodeCard, node_unit
+from gpushare_core.scheduling.ledger.ledger import Ledger
+from gpushare_core.scheduling.ledger.node_ledger import NodeLedger
+from gpushare_core.scheduling.objects.holder import Holder
+from gpushare_core.scheduling.objects.share_node import ReportedHolder, ShareNode, ShareNodeCard, node_unit
 
 NO_CONTAINER = ""
 

@@ -6,7 +6,7 @@ ever, and they are not held for a pod that will not get them.
 
 from collections.abc import Iterable
 
-from gpushare_extender.decide.preemption.bound_pods import BoundPod
+from gpushare_core.scheduling.preemption.bound_pods import BoundPod
 
 OVERDUE_SECONDS = 60.0
 """So long after its grace period a pod that is still ending counts as one that stays."""

@@ -6,9 +6,9 @@ from datetime import datetime
 
 from gpushare_core.api.events import new_event
 from gpushare_core.api.timestamps import micro_time
+from gpushare_core.scheduling.objects.pod_reference import PodReference
 from gpushare_core.text.json_object import Json
 from gpushare_extender import PROGRAM
-from gpushare_extender.objects.pod_reference import PodReference
 
 PREEMPTING, PREEMPTED, REFUSED = "Preempting", "Preempted", "PreemptionRefused"
 """Reasons."""

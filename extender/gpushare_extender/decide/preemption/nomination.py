@@ -12,10 +12,10 @@ from collections.abc import Collection, Iterable
 from contextlib import suppress
 
 from gpushare_core.placement.requests import PodRequest
-from gpushare_extender.decide.pod import KubePod
-from gpushare_extender.decide.preemption.bound_pods import BoundPod
-from gpushare_extender.ledger.hold import HOLD_SECONDS
-from gpushare_extender.ledger.ledger import DoesNotFitError, Ledger
+from gpushare_core.scheduling.ledger.hold import HOLD_SECONDS
+from gpushare_core.scheduling.ledger.ledger import DoesNotFitError, Ledger
+from gpushare_core.scheduling.objects.pod import KubePod
+from gpushare_core.scheduling.preemption.bound_pods import BoundPod
 
 
 def is_doubtful(ledger: Ledger, pod: KubePod, request: PodRequest) -> bool:

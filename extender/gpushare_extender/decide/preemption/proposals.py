@@ -4,9 +4,9 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from gpushare_extender.decide.preemption.bound_pods import BoundPod
-from gpushare_extender.decide.preemption.disruption_budgets import Budget, violating
-from gpushare_extender.decide.preemption.victims import Cost, NodeWithout, cost, evictable, find_eviction
+from gpushare_core.scheduling.preemption.bound_pods import BoundPod
+from gpushare_core.scheduling.preemption.disruption_budgets import Budget, violating
+from gpushare_core.scheduling.preemption.victims import Cost, NodeWithout, cost, evictable, find_eviction
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,9 @@ verb about those it finds. Only a pod for which it found none is looked at here.
 from dataclasses import dataclass
 
 from gpushare_core.placement.requests import PodRequest
-from gpushare_extender.decide.fit.candidates import may_be_sampled
+from gpushare_core.scheduling.fit.candidates import may_be_sampled
+from gpushare_core.scheduling.objects.pod_reference import PodReference
 from gpushare_extender.decide.remembered_pods import RememberedPods
-from gpushare_extender.objects.pod_reference import PodReference
 
 SCHEDULER_SECONDS = 0.5
 """In which kube-scheduler asks the preempt verb after a refusal, if it does."""

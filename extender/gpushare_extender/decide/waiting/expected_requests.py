@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from gpushare_core.placement.requests import PodRequest, ResourceClass
-from gpushare_extender.decide.pod import ANY_VERSION, PodVersion
+from gpushare_core.scheduling.objects.pod import ANY_VERSION, PodVersion
 from gpushare_extender.decide.remembered_pods import RememberedPods
 
 MAX_PODS = 2048

@@ -10,10 +10,10 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from gpushare_core.placement.requests import PodRequest
-from gpushare_extender.decide.fit.candidates import may_be_sampled
-from gpushare_extender.decide.fit.filter import FilterResult, fitting_nodes
+from gpushare_core.scheduling.fit.candidates import may_be_sampled
+from gpushare_core.scheduling.fit.filter import FilterResult, fitting_nodes
+from gpushare_core.scheduling.ledger.ledger import Ledger
 from gpushare_extender.decide.remembered_pods import RememberedPods
-from gpushare_extender.ledger.ledger import Ledger
 
 MAX_PODS = 16384
 """Each takes about 0.4 KiB. Where more pods search at a time, each is forgotten before it is tried again: it

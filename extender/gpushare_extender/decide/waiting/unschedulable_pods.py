@@ -8,7 +8,7 @@ is healthy again, or just that the extender hears of a deletion a moment later t
 from collections import OrderedDict
 
 from gpushare_core.placement.requests import Request
-from gpushare_extender.ledger.fit_index import Shape, shape_of
+from gpushare_core.scheduling.ledger.fit_index import Shape, shape_of
 
 MAX_PODS = 4096
 """Of pods that ask for the same some are forgotten first: whatever activates one of them activates all."""

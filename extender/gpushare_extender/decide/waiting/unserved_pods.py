@@ -19,9 +19,7 @@ from gpushare_core.dialects.table import RESOURCES, SHARED_RESOURCES
 from gpushare_core.placement.modes.table import mode_serving
 from gpushare_core.placement.quantity import read_amount
 from gpushare_core.placement.requests import ResourceRequest
-from gpushare_core.text.json_object import UNREADABLE_JSON, Json
-from gpushare_extender import PROGRAM
-from gpushare_extender.decide.pod import (
+from gpushare_core.scheduling.objects.pod import (
     Container,
     KubePod,
     PodMetadata,
@@ -29,7 +27,9 @@ from gpushare_extender.decide.pod import (
     PodStatus,
     ResourceRequirements,
 )
-from gpushare_extender.objects.pod_reference import PodReference
+from gpushare_core.scheduling.objects.pod_reference import PodReference
+from gpushare_core.text.json_object import UNREADABLE_JSON, Json
+from gpushare_extender import PROGRAM
 
 MAX_NAMES = 5
 """Resources that a note lists."""

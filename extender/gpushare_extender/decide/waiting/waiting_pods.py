@@ -7,8 +7,8 @@ any more is gone.
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from gpushare_core.scheduling.ledger.unfit_reason import Refusal
 from gpushare_extender.decide.remembered_pods import RememberedPods
-from gpushare_extender.ledger.unfit_reason import Refusal
 
 GONE_SECONDS = 400.0
 """Without another try. Source: ``podMaxInUnschedulablePodsDuration`` of kube-scheduler, 300 s, looked at

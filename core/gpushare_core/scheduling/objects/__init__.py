@@ -1,0 +1,1 @@
+"""What is kept of a pod and of a GPUShareNode."""

@@ -1,1 +1,0 @@
-"""What a watch keeps of a pod and of a GPUShareNode."""
