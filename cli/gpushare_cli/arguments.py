@@ -1,113 +1,113 @@
-"""The command line of ``kubectl gpushare``."""
+"""The command line of ``kubectl gpushare``: the arguments that all commands share, and a parser for each."""
 
 import argparse
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from urllib.parse import urlsplit
 
-from gpushare_cli.gather.extender import KEYS
-from gpushare_cli.gather.host import KUBELET_FOLDER
+from gpushare_cli import audit_arguments
+from gpushare_cli.commands.command import Command
+from gpushare_cli.commands.table import COMMANDS
+from gpushare_cli.output.format import Format
+from gpushare_cli.output.terminal import ColorChoice
 from gpushare_core.process.arguments import Parser
 from gpushare_core.process.version import VERSION
 
-SETTLE_SECONDS = 5.0
-RESIDUE_SECONDS = 15.0
-
-_AUDIT = """Compares what all books say of who has what of which card, and names each difference.
-
-By itself it compares what the API server has: pods with their annotations, and GPUShareNodes. On a node, with
---host-folder, the kubelet's own books are compared, too; on a control-plane node, with --extender, the
-extender's ledger. Exit status: 0 nothing found, 1 something found, 2 it could not look.
-"""
+PROGRAM = "kubectl gpushare"
+DESCRIPTION = "Ask which pods hold which GPU cards, why a pod waits, and what would fit."
+DEFAULT_COMMAND = "status"
+"""What ``kubectl gpushare`` alone runs."""
+WATCH_SECONDS = 2.0
 
 
 def parse(
     arguments: Sequence[str] | None = None, environment: Mapping[str, str] = os.environ
 ) -> argparse.Namespace:
-    """Exits with a message for people when the arguments make no sense."""
-    parser = Parser(prog="kubectl gpushare", description="Ask what the cluster's cards do.")
-    parser.add_argument("--version", action="version", version=f"kubectl-gpushare {VERSION}")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    _add_audit(commands.add_parser("audit", help="compare all books", description=_AUDIT), environment)
-    options = parser.parse_args(arguments)
-    if options.settle is None:
-        options.settle = RESIDUE_SECONDS if options.residue else SETTLE_SECONDS
+    """Returns the options, with the row of ``COMMANDS`` as ``command``. Exits with status 2 and a message for
+    people when the arguments make no sense."""
+    options = program_parser(environment).parse_args(arguments)
+    if options.command is None:
+        audit_arguments.complete(options)
     return options
 
 
-def _add_audit(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.add_argument(
+def program_parser(environment: Mapping[str, str]) -> Parser:
+    parser = Parser(
+        prog=PROGRAM, description=DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--version", action="version", version=f"kubectl-gpushare {VERSION}")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    for command in COMMANDS:
+        _add_command(
+            commands.add_parser(
+                command.name,
+                help=command.summary,
+                description=command.description,
+                epilog="\n".join(("Examples:", *(f"  {example}" for example in command.examples))),
+                formatter_class=argparse.RawDescriptionHelpFormatter,
+            ),
+            command,
+        )
+    audit = commands.add_parser("audit", help="compare all books", description=audit_arguments.DESCRIPTION)
+    audit_arguments.add_audit(audit, environment)
+    audit.set_defaults(command=None)
+    return parser
+
+
+def _add_command(parser: argparse.ArgumentParser, command: Command) -> None:
+    command.add_arguments(parser)
+    parser.set_defaults(command=command)
+    _add_cluster(parser.add_argument_group("which cluster"), command)
+    _add_output(parser.add_argument_group("output"), command)
+
+
+def _add_cluster(group: argparse._ArgumentGroup, command: Command) -> None:
+    group.add_argument(
         "--kubeconfig",
         type=Path,
-        default=_kubeconfig(environment),
-        help="default: $KUBECONFIG, else ~/.kube/config, else the pod's ServiceAccount",
+        help="default: the files in $KUBECONFIG, else ~/.kube/config, else the pod's ServiceAccount",
     )
-    _add_sources(parser)
-    parser.add_argument("--residue", action="store_true", help="instead: what of gpushare is left behind")
-    parser.add_argument(
-        "--host-root",
-        type=Path,
-        help="with --residue: look at the files of the host, too, whose root is here, as in /",
+    group.add_argument("--context", default="", help="of the kubeconfig; default: its current one")
+    group.add_argument("--as", dest="impersonated", default="", metavar="USER", help="act as somebody else")
+    group.add_argument(
+        "--as-group", action="append", default=[], metavar="GROUP", help="with --as; may be repeated"
     )
-    _add_times(parser)
-    parser.add_argument("-o", "--output", choices=["text", "json"], default="text")
-
-
-def _add_sources(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--node", default="", help="only this node; needed for --host-folder")
-    parser.add_argument(
-        "--host-folder",
-        type=Path,
-        nargs="?",
-        const=KUBELET_FOLDER,
-        help="on the node itself: read the kubelet's books in its folder (without a value: %(const)s)",
+    group.add_argument(
+        "--request-timeout",
+        default="0",
+        metavar="TIME",
+        help="of a request, such as 5s or 2m; 0: the default",
     )
-    parser.add_argument(
-        "--extender", type=_https, help="on a control-plane node: URL, as in https://127.0.0.1:22766"
+    if command.is_namespaced:
+        group.add_argument("-n", "--namespace", default="", help="default: that of the context")
+        group.add_argument("-A", "--all-namespaces", action="store_true", help="of all namespaces")
+    else:
+        group.set_defaults(namespace="", all_namespaces=True)
+
+
+def _add_output(group: argparse._ArgumentGroup, command: Command) -> None:
+    group.add_argument(
+        "-o", "--output", type=Format, choices=[*Format], default=Format.TABLE, help="default: table"
     )
-    parser.add_argument("--keys", type=Path, default=KEYS, help="of --extender (default: %(default)s)")
-
-
-def _add_times(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--settle",
-        type=_seconds,
-        help="seconds after which a difference has to be there still: pods may be on their way, and books"
-        f" are read one after another (default: {SETTLE_SECONDS:g}); with --residue, for how long nothing may"
-        " turn up, because kubelets write every ten seconds what they remember"
-        f" (default: {RESIDUE_SECONDS:g}); 0: look once",
+    group.add_argument("--no-headers", action="store_true", help="of tables")
+    group.add_argument(
+        "--color",
+        type=ColorChoice,
+        choices=[*ColorChoice],
+        default=ColorChoice.AUTO,
+        help="default: auto, colours on a terminal unless $NO_COLOR is set",
     )
-    parser.add_argument(
-        "--every",
-        type=_seconds,
-        default=0.0,
-        metavar="SECONDS",
-        help="audit again and again, with about so many seconds in between, until it is stopped",
-    )
-
-
-def _kubeconfig(environment: Mapping[str, str]) -> Path | None:
-    named = environment.get("KUBECONFIG", "").split(os.pathsep)[0]
-    usual = Path(environment.get("HOME", "/")) / ".kube" / "config"
-    if named:
-        return Path(named)
-    return usual if usual.is_file() else None
-
-
-def _https(text: str) -> str:
-    parts = urlsplit(text)
-    if parts.scheme != "https" or not parts.hostname:
-        raise argparse.ArgumentTypeError(f"{text!r} is no https:// URL, such as https://127.0.0.1:22766")
-    return text
-
-
-def _seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = -1.0
-    if not 0 <= seconds <= 3600:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds from 0 to 3600")
-    return seconds
+    group.add_argument("--ascii", action="store_true", help="print ASCII alone")
+    if command.can_watch:
+        group.add_argument(
+            "-w",
+            "--watch",
+            type=float,
+            nargs="?",
+            const=WATCH_SECONDS,
+            default=0.0,
+            metavar="SECONDS",
+            help=f"ask again and again, by default every {WATCH_SECONDS:g} seconds",
+        )
+    else:
+        group.set_defaults(watch=0.0)

@@ -4,8 +4,8 @@ import asyncio
 from argparse import Namespace
 
 from gpushare_cli.decide.report import AuditReport, audit_json, audit_text
+from gpushare_cli.errors import CannotLookError
 from gpushare_cli.gather.cluster import read_pods, read_share_nodes
-from gpushare_cli.gather.errors import CannotLookError
 from gpushare_cli.gather.extender import read_extender
 from gpushare_cli.gather.host import read_host
 from gpushare_core.audit.auditor import differences, seen_twice

@@ -1,74 +1,59 @@
 """``kubectl-gpushare``, found by kubectl as ``kubectl gpushare``."""
 
 import asyncio
-import random
-import signal
+import os
 import sys
-import threading
 from argparse import Namespace
 from collections.abc import Sequence
 
 from gpushare_cli.arguments import parse
-from gpushare_cli.audit import audit, rendered
-from gpushare_cli.decide.report import AuditStatus
-from gpushare_cli.gather.errors import CannotLookError
-from gpushare_cli.residue import find_residue
-from gpushare_core.api.timestamps import rfc3339
+from gpushare_cli.audit_main import run_audit
+from gpushare_cli.commands.command import Command, Session
+from gpushare_cli.errors import CannotLookError
+from gpushare_cli.login.cluster_login import cluster_login
+from gpushare_cli.output.printer import printer_of
+from gpushare_cli.output.progress import Silence
+from gpushare_cli.report import ExitStatus
 from gpushare_core.kube.client import KubeClient
-from gpushare_core.kube.credentials import NoCredentialsError, find_credentials
+from gpushare_core.kube.credentials import NoCredentialsError
+from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.process.clock import utc_now
 from gpushare_core.process.log import configure_logging
 from gpushare_core.text.printable import printable
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the program and returns its exit status, an ``AuditStatus``."""
+    """Runs the program and returns its exit status, an ``ExitStatus``."""
     options = parse(arguments)
     configure_logging("warning")
-    if options.host_folder and not options.node:
-        return _refuse("--host-folder needs --node, the name of the node that this runs on")
-    return _repeat(options) if options.every else _once(options)
-
-
-def _once(options: Namespace) -> int:
+    if options.command is None:
+        return run_audit(options)
     try:
-        text, code = asyncio.run(_run(options))
-    except (CannotLookError, NoCredentialsError) as error:
-        return _refuse(str(error))
+        return asyncio.run(_run(options.command, options))
+    except (CannotLookError, NoCredentialsError, ApiError, UnreachableError) as error:
+        sys.stderr.write(f"kubectl gpushare: {printable(str(error))}\n")
+        return ExitStatus.CANNOT_LOOK
     except BrokenPipeError:
-        return AuditStatus.CANNOT_LOOK
-    sys.stdout.write(f"{text}\n")
-    return code
+        return ExitStatus.CANNOT_LOOK
+    except KeyboardInterrupt:
+        return ExitStatus.INTERRUPTED
 
 
-def _repeat(options: Namespace) -> int:
-    """Audits again and again until a signal comes, and prints the time before each audit. Goes on after one
-    that could not read something. Returns the last exit status."""
-    stopped = threading.Event()
-    code: int = AuditStatus.NONE
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stopped.set())
-    while not stopped.is_set():
-        sys.stdout.write(f"{rfc3339(utc_now())}\n")
-        code = _once(options)
-        sys.stdout.flush()
-        stopped.wait(pause(options.every))
-    return code
-
-
-def pause(every: float) -> float:
-    """Returns seconds, not always the same: thousands of audits that were started together spread out."""
-    return every * random.uniform(0.75, 1.25)  # noqa: S311  no secret
-
-
-async def _run(options: Namespace) -> tuple[str, AuditStatus]:
-    async with KubeClient(find_credentials(options.kubeconfig)) as client:
-        if options.residue:
-            return await find_residue(client, options)
-        report = await audit(client, options)
-        return rendered(report, options.output), report.exit_code
-
-
-def _refuse(message: str) -> AuditStatus:
-    sys.stderr.write(f"kubectl gpushare: {printable(message)}\n")
-    return AuditStatus.CANNOT_LOOK
+async def _run(command: Command, options: Namespace) -> int:
+    """Repeats with ``--watch`` until it is interrupted."""
+    printer = printer_of(sys.stdout, options, os.environ)
+    login = cluster_login(options, os.environ)
+    async with KubeClient(login.credentials, timeout=login.timeout) as client:
+        session = Session(
+            client=client,
+            namespace=login.namespace,
+            all_namespaces=options.all_namespaces,
+            now=utc_now,
+            progress=Silence(),
+        )
+        while True:
+            report = await command.find(session, options)
+            printer.print(report, command.view)
+            if not options.watch:
+                return report.exit_status
+            await asyncio.sleep(options.watch)

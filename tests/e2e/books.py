@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from tests.e2e.observe import SHARE_NODES, Json, get
 
-from gpushare_cli.gather.errors import CannotLookError
+from gpushare_cli.errors import CannotLookError
 from gpushare_cli.gather.host import read_host
 from gpushare_core.api.names import EXTENDER_PORT
 from gpushare_core.audit.auditor import differences

@@ -1,6 +1,6 @@
 """The objects of the API server that an audit compares, and those in which residue can be."""
 
-from gpushare_cli.gather.errors import CannotLookError
+from gpushare_cli.errors import CannotLookError
 from gpushare_core.api.names import NODE_KIND, POLICY_KIND
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.errors import ApiError, UnreachableError

@@ -8,7 +8,7 @@ import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
 
-from gpushare_cli.gather.errors import CannotLookError
+from gpushare_cli.errors import CannotLookError
 from gpushare_core.audit.readers import read_ledger
 from gpushare_core.audit.records import LedgerRecord
 from gpushare_core.dialects.gpushare import GPUSHARE

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import grpc
 
-from gpushare_cli.gather.errors import CannotLookError
+from gpushare_cli.errors import CannotLookError
 from gpushare_core.audit.readers import read_environment
 from gpushare_core.audit.records import (
     ContainerKey,

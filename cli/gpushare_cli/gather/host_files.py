@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from gpushare_cli.gather.errors import CannotLookError
+from gpushare_cli.errors import CannotLookError
 from gpushare_core.residue import HostFile
 
 FOLDERS = ("etc/kubernetes", "var/lib/kubelet/device-plugins")

@@ -14,8 +14,8 @@ from tests.samples.plugin import NODE, container, pod_json
 from gpushare_cli.arguments import parse
 from gpushare_cli.audit import audit, rendered
 from gpushare_cli.decide.report import AuditReport, AuditStatus
+from gpushare_cli.errors import CannotLookError
 from gpushare_cli.gather.cluster import read_pods
-from gpushare_cli.gather.errors import CannotLookError
 from gpushare_cli.gather.extender import read_extender
 from gpushare_cli.gather.host import read_host
 from gpushare_cli.main import main

@@ -11,8 +11,8 @@ from tests.fakes.system_tls import system_tls
 
 from gpushare_cli.arguments import parse
 from gpushare_cli.decide.report import AuditStatus
+from gpushare_cli.errors import CannotLookError
 from gpushare_cli.gather.cluster import COLLECTIONS
-from gpushare_cli.gather.errors import CannotLookError
 from gpushare_cli.gather.host_files import read_host_files
 from gpushare_cli.residue import LOOK_SECONDS, find_residue
 from gpushare_core.kube.client import KubeClient

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpushare_cli.main import pause
+from gpushare_cli.audit_main import pause
 
 
 def test_auditors_that_were_started_together_do_not_stay_together() -> None:

@@ -1,0 +1,6 @@
+"""The commands, a row each, in the order in which ``--help`` lists them."""
+
+from gpushare_cli.commands.command import Command
+from gpushare_cli.commands.version import VERSION_COMMAND
+
+COMMANDS: tuple[Command, ...] = (VERSION_COMMAND,)

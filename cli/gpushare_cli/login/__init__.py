@@ -1,0 +1,1 @@
+"""Which cluster a person means, as whom, and in which namespace."""

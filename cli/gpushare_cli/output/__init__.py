@@ -1,0 +1,1 @@
+"""How a report reaches its reader: format, width, colour, progress, repetition."""

@@ -1,0 +1,1 @@
+"""What people see of a report: tables, bars and sentences. Pure."""
