@@ -1,0 +1,83 @@
+"""A GPUShareNode as people ask about it: all that it says of cards, holders and conditions."""
+
+from msgspec import Struct, field
+
+from gpushare_core.api.share_node import LenientCard, LenientMeta, LenientShare, LenientSpec
+
+
+class ObservedCondition(Struct, frozen=True, kw_only=True, rename="camel"):
+    """Of a GPUSharePolicy or a GPUShareNode. Source: ``metav1.Condition``."""
+
+    type: str
+    status: str = "Unknown"
+    reason: str = ""
+    message: str = ""
+    last_transition_time: str = ""
+
+
+class ObservedShare(LenientShare, rename="camel"):
+    """What one container holds of a card."""
+
+    used_memory: str = "0"
+    """A quantity; ``0`` where it is not measured as well."""
+
+
+class ObservedCard(LenientCard, rename="camel", kw_only=True):
+    model: str = ""
+    used_memory: str = "0"
+    health_reason: str = ""
+    pods: list[ObservedShare] | None = None  # type: ignore[assignment]  # decoded, never assigned to
+
+
+class CardFaultText(Struct, rename="camel"):
+    """Why a card is sick, or was."""
+
+    uuid: str
+    reason: str = ""
+    message: str = ""
+    since: str = ""
+    cleared: str = ""
+
+
+class ShareNodeMeta(LenientMeta, rename="camel"):
+    annotations: dict[str, str] | None = None
+    labels: dict[str, str] | None = None
+
+
+class MeasurementScopeText(Struct):
+    scope: str = ""
+
+
+class ShareNodeSpec(LenientSpec, rename="camel"):
+    policy: str = ""
+    measurement: MeasurementScopeText = field(default_factory=MeasurementScopeText)
+
+
+class ShareNodeStatus(Struct, rename="camel"):
+    observed_generation: int = 0
+    plugin_version: str = ""
+    memory_unit: str = ""
+    dialect: str = ""
+    conditions: list[ObservedCondition] | None = None
+    cards: list[ObservedCard] | None = None
+    faults: list[CardFaultText] | None = None
+
+
+class ObservedShareNode(Struct):
+    """Of any version: words that this version does not know stay text."""
+
+    metadata: ShareNodeMeta
+    spec: ShareNodeSpec = field(default_factory=ShareNodeSpec)
+    status: ShareNodeStatus = field(default_factory=ShareNodeStatus)
+
+    @property
+    def name(self) -> str:
+        return self.metadata.name
+
+    @property
+    def cards(self) -> list[ObservedCard]:
+        return self.status.cards or []
+
+    def condition(self, type_: str) -> ObservedCondition | None:
+        conditions = self.status.conditions or ()
+        return next((condition for condition in conditions if condition.type == type_), None)

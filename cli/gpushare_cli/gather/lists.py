@@ -1,0 +1,38 @@
+"""Lists of the API server, decoded as far as a command needs them."""
+
+from typing import TypeVar
+
+from gpushare_cli.errors import CannotLookError
+from gpushare_core.kube.client import KubeClient
+from gpushare_core.kube.errors import ApiError, UnreachableError
+from gpushare_core.kube.request import ApiRequest
+from gpushare_core.kube.response import ListResponse
+
+T = TypeVar("T")
+
+CACHED = {"resourceVersion": "0"}
+"""From the API server's cache, in one piece: a list of thousands is not read page by page from its store."""
+
+
+async def read_list(
+    client: KubeClient,
+    path: str,
+    *,
+    shape: type[T],
+    field_selector: str = "",
+    label_selector: str = "",
+    advice: str = "see that you may list it",
+) -> list[T]:
+    """Returns the objects at ``path``, each as ``shape``.
+
+    Raises:
+        CannotLookError: the list cannot be read; the text ends with ``advice``.
+    """
+    selectors = {"fieldSelector": field_selector, "labelSelector": label_selector}
+    params = {**CACHED, **{name: value for name, value in selectors.items() if value}}
+    try:
+        request = ApiRequest(path=path, params=params)
+        response = await client.read(request, shape=ListResponse[shape])  # type: ignore[valid-type]
+    except (ApiError, UnreachableError) as error:
+        raise CannotLookError(f"the API server does not list {path}: {error}; {advice}") from error
+    return response.items or []
