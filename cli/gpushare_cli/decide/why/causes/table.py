@@ -1,0 +1,9 @@
+"""The causes, in the order in which people want to know them."""
+
+from collections.abc import Callable, Iterable
+
+from gpushare_cli.decide.why.finding import Finding
+from gpushare_cli.decide.why.situation import Situation
+
+CAUSES: tuple[Callable[[Situation], Iterable[Finding]], ...] = ()
+"""Each looks at the facts, and says what it finds."""
