@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from gpushare_cli.decide.objects.known_policy import KnownPolicy
+from gpushare_cli.decide.objects.policy import ObservedPolicy
 from gpushare_cli.decide.objects.kube_node import KubeNode
 from gpushare_cli.decide.objects.pod_surroundings import KnownClaim, KnownProgram, KnownQuota
 
@@ -14,7 +14,7 @@ class ClusterFacts:
 
     nodes: Mapping[str, KubeNode] | None = None
     """By name."""
-    policies: Sequence[KnownPolicy] | None = None
+    policies: Sequence[ObservedPolicy] | None = None
     is_installed: bool = True
     """Whether the API server knows GPUSharePolicies."""
     quotas: Sequence[KnownQuota] | None = None

@@ -4,7 +4,7 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from gpushare_cli.decide.objects.known_policy import KnownPolicy
+from gpushare_cli.decide.objects.policy import ObservedPolicy
 from gpushare_cli.decide.objects.kube_node import KubeNode
 from gpushare_cli.decide.objects.pod_surroundings import CallsLease, KnownClaim, KnownProgram, KnownQuota
 from gpushare_cli.decide.why.cluster_facts import ClusterFacts
@@ -50,7 +50,7 @@ async def read_cluster_facts(client: KubeClient, pod: Json, *, namespace: str) -
     mounts = bool(written_pod(pod).spec.claims)
     nodes, policies, quota, mounted, programs, asking = await asyncio.gather(
         reader.list("Nodes", NODES, shape=KubeNode),
-        reader.list("GPUSharePolicies", POLICIES, shape=KnownPolicy),
+        reader.list("GPUSharePolicies", POLICIES, shape=ObservedPolicy),
         reader.list("ResourceQuotas", quotas(namespace), shape=KnownQuota),
         reader.list("PersistentVolumeClaims", claims(namespace), shape=KnownClaim) if mounts else _nothing(),
         _programs(reader),
