@@ -2,5 +2,6 @@
 
 from gpushare_cli.commands.command import Command
 from gpushare_cli.commands.version import VERSION_COMMAND
+from gpushare_cli.commands.why import WHY_COMMAND
 
-COMMANDS: tuple[Command, ...] = (VERSION_COMMAND,)
+COMMANDS: tuple[Command, ...] = (WHY_COMMAND, VERSION_COMMAND)

@@ -17,6 +17,9 @@ from gpushare_core.scheduling.preemption.bound_pods import BoundPod, OwnedPod
 from gpushare_core.scheduling.preemption.disruption_budgets import Budget
 from gpushare_core.text.json_object import Json
 
+SHARE_NODES_NAME = "GPUShareNodes"
+"""As ``unread`` has them."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Situation:
@@ -43,7 +46,7 @@ class Situation:
     """All PodDisruptionBudgets."""
     events: Sequence[PodEvent] | None = None
     """About the pod, the latest first."""
-    cluster: ClusterFacts = ClusterFacts()
+    cluster: ClusterFacts = field(default_factory=ClusterFacts)
     unread: Mapping[str, str] = field(default_factory=dict)
     """What could not be read -> why."""
 
