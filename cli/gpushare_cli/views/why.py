@@ -9,9 +9,9 @@ from gpushare_cli.decide.why.explanation import (
     ContainerWords,
     HeldCard,
     PodExplanation,
-    PodState,
     ResourceAsk,
     SchedulerWords,
+    WhyState,
 )
 from gpushare_cli.decide.why.finding import Finding, Remedy
 from gpushare_cli.decide.why.words import NOUNS, amount, seconds_text
@@ -20,7 +20,7 @@ from gpushare_cli.output.page import OutputPage
 from gpushare_cli.wording import counted, memory_text
 from gpushare_core.placement.requests import ResourceClass
 
-_STYLES = {PodState.RUNNING: "green", PodState.FITS: "green", PodState.WAITING: "bold red"}
+_STYLES = {WhyState.RUNNING: "green", WhyState.FITS: "green", WhyState.WAITING: "bold red"}
 STEP = 2
 MAX_CONTAINERS = 8
 

@@ -3,14 +3,14 @@
 from collections.abc import Iterable
 
 from gpushare_cli.decide.why.explanation import ContainerAsk, ResourceAsk
-from gpushare_cli.decide.why.situation import Situation
+from gpushare_cli.decide.why.situation import PodSituation
 from gpushare_cli.decide.why.words import amount
 from gpushare_core.placement.requests import PodRequest, ResourceClass, ResourceRequest
 from gpushare_core.placement.units import parse_unit
 from gpushare_core.scheduling.ledger.ledger import Ledger
 
 
-def resource_asks(situation: Situation) -> list[ResourceAsk]:
+def resource_asks(situation: PodSituation) -> list[ResourceAsk]:
     request = situation.request
     return [_ask(asked, request, units_in_force(situation.ledger, asked)) for asked in request.resources]
 

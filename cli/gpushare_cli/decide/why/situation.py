@@ -6,7 +6,7 @@ from datetime import datetime
 
 import msgspec
 
-from gpushare_cli.decide.objects.pod_event import PodEvent
+from gpushare_cli.decide.objects.pod_event import ObservedEvent
 from gpushare_cli.decide.objects.share_node import ObservedShareNode
 from gpushare_cli.decide.why.cluster_facts import ClusterFacts
 from gpushare_cli.decide.why.node_rules import node_refusal
@@ -22,7 +22,7 @@ SHARE_NODES_NAME = "GPUShareNodes"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Situation:
+class PodSituation:
     """None stands for what was not read."""
 
     pod: Json
@@ -44,7 +44,7 @@ class Situation:
     """Node -> its pods that have not ended; only of the few nodes that come closest."""
     budgets: Sequence[Budget] | None = None
     """All PodDisruptionBudgets."""
-    events: Sequence[PodEvent] | None = None
+    events: Sequence[ObservedEvent] | None = None
     """About the pod, the latest first."""
     cluster: ClusterFacts = field(default_factory=ClusterFacts)
     unread: Mapping[str, str] = field(default_factory=dict)
