@@ -6,8 +6,8 @@ from gpushare_cli.decide.why.causes.table import CAUSES
 from gpushare_cli.decide.why.explanation import PodExplanation, WhyState
 from gpushare_cli.decide.why.finding import Finding
 from gpushare_cli.decide.why.nearest import fitting_nodes
-from gpushare_cli.decide.why.placed import placed
 from gpushare_cli.decide.why.remedies.table import REMEDIES
+from gpushare_cli.decide.why.running.placed import placed
 from gpushare_cli.decide.why.situation import SHARE_NODES_NAME, PodSituation
 from gpushare_cli.decide.why.words import seconds_text
 from gpushare_cli.wording import listed

@@ -91,7 +91,7 @@ async def _waiting(
         reader.list(SHARE_NODES_NAME, SHARE_NODES, shape=msgspec.Raw),
         reader.list("Pending pods", PODS, shape=msgspec.Raw, field_selector=PENDING),
         _events(reader, kube_pod) if exists else _no_events(),
-        read_cluster_facts(reader.client, kube_pod, namespace=namespace),
+        read_cluster_facts(reader.client, pod, namespace=namespace),
     )
     others = [(raw, msgspec.json.decode(raw, type=OwnedPod)) for raw in pending or ()]
     ledger = _ledger(share_nodes or (), [raw for raw, other in others if other.spec.node_name])

@@ -5,7 +5,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from gpushare_cli.decide.objects.share_node import ObservedCard, ObservedShare, ObservedShareNode
 from gpushare_cli.decide.why.asks import resource_asks
 from gpushare_cli.decide.why.attempts import words_of
-from gpushare_cli.decide.why.choice import choice_sentences
 from gpushare_cli.decide.why.explanation import (
     ContainerWords,
     HeldCard,
@@ -13,6 +12,7 @@ from gpushare_cli.decide.why.explanation import (
     PodExplanation,
     WhyState,
 )
+from gpushare_cli.decide.why.running.choice import choice_sentences
 from gpushare_cli.decide.why.situation import SHARE_NODES_NAME, PodSituation
 from gpushare_cli.decide.why.words import seconds_since, seconds_text
 from gpushare_cli.wording import listed
