@@ -29,13 +29,14 @@ def _add_arguments(parser: ArgumentParser) -> None:
 
 async def _find(session: Session, options: Namespace) -> PodExplanation:
     from gpushare_cli.decide.why.explain import explain
-    from gpushare_cli.gather.why.pods import read_subject
+    from gpushare_cli.gather.why.pods import PodFinder
     from gpushare_cli.gather.why.situation import read_situation
 
-    subject = await read_subject(session, options.pod, options.filename)
-    situation = await read_situation(
-        session.client, subject.pod, exists=subject.exists, now=session.now()
+    finder = PodFinder(
+        client=session.client, namespace=session.namespace, all_namespaces=session.all_namespaces
     )
+    subject = await finder.find(options.pod, options.filename)
+    situation = await read_situation(session.client, subject.pod, exists=subject.exists, now=session.now())
     return explain(situation)
 
 

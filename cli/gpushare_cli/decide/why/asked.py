@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from gpushare_cli.decide.why.situation import Situation
+from gpushare_cli.decide.why.situation import PodSituation
 from gpushare_cli.decide.why.written_pod import WrittenContainer, written_pod
 from gpushare_core.dialects.table import RESOURCES
 from gpushare_core.placement.quantity import read_amount
@@ -21,7 +21,7 @@ class AskedAmount(NamedTuple):
     """As it is written."""
 
 
-def asked_amounts(situation: Situation) -> Iterator[AskedAmount]:
+def asked_amounts(situation: PodSituation) -> Iterator[AskedAmount]:
     """Yields every resource with a ``/`` of which a container asks for more than nothing."""
     for container in written_pod(situation.pod).spec.all_containers:
         yield from (
@@ -35,7 +35,7 @@ def _written(container: WrittenContainer) -> Mapping[str, str]:
     return {name: str(amount) for name, amount in {**container.requests, **container.limits}.items()}
 
 
-def served_resources(situation: Situation) -> dict[str, ResourceClass]:
+def served_resources(situation: PodSituation) -> dict[str, ResourceClass]:
     """Returns name -> class of what GPUShareNodes serve."""
     nodes = map(situation.ledger.share_node, situation.ledger.node_names())
     served: dict[str, ResourceClass] = {}
@@ -44,7 +44,7 @@ def served_resources(situation: Situation) -> dict[str, ResourceClass]:
     return served
 
 
-def served_of_class(situation: Situation, resource: ResourceClass | None) -> str:
+def served_of_class(situation: PodSituation, resource: ResourceClass | None) -> str:
     """Returns the name of what nodes serve of a class; of another class where nothing else is served; empty
     where nothing is."""
     served = served_resources(situation)
@@ -52,14 +52,14 @@ def served_of_class(situation: Situation, resource: ResourceClass | None) -> str
     return next(iter([*same, *sorted(served)]), "")
 
 
-def units_of(situation: Situation, name: str) -> list[str]:
+def units_of(situation: PodSituation, name: str) -> list[str]:
     """Returns what one unit of a resource is, such as ``1Gi``: of all nodes that serve it, each once."""
     nodes = map(situation.ledger.share_node, situation.ledger.node_names())
     texts = {node.unit_of(node.resources[name]) for node in nodes if node and name in node.resources}
     return sorted(filter(None, texts))
 
 
-def unit_bytes(situation: Situation, name: str) -> int:
+def unit_bytes(situation: PodSituation, name: str) -> int:
     """Returns the bytes of one unit of memory; 0 where nodes differ, or where a unit is not of memory."""
     if RESOURCES.get(name) is not ResourceClass.MEMORY:
         return 0
@@ -71,7 +71,7 @@ def unit_bytes(situation: Situation, name: str) -> int:
     return sizes.pop() if len(sizes) == 1 else 0
 
 
-def how_many(situation: Situation, name: str) -> str:
+def how_many(situation: PodSituation, name: str) -> str:
     """Returns what to write for a resource of which an amount is not known."""
     units, most = units_of(situation, name), situation.ledger.biggest().get(name, 0)
     of_what = f" of {units[0]}" if len(units) == 1 and RESOURCES.get(name) is ResourceClass.MEMORY else ""

@@ -3,14 +3,14 @@
 from collections.abc import Iterable
 
 from gpushare_cli.decide.why.explanation import ContainerAsk, ResourceAsk
-from gpushare_cli.decide.why.situation import Situation
-from gpushare_cli.decide.why.words import amount, size
+from gpushare_cli.decide.why.situation import PodSituation
+from gpushare_cli.decide.why.words import amount
 from gpushare_core.placement.requests import PodRequest, ResourceClass, ResourceRequest
 from gpushare_core.placement.units import parse_unit
 from gpushare_core.scheduling.ledger.ledger import Ledger
 
 
-def resource_asks(situation: Situation) -> list[ResourceAsk]:
+def resource_asks(situation: PodSituation) -> list[ResourceAsk]:
     request = situation.request
     return [_ask(asked, request, units_in_force(situation.ledger, asked)) for asked in request.resources]
 
@@ -29,13 +29,8 @@ def unit_bytes(units: Iterable[str], resource: ResourceClass) -> int | None:
 
 
 def asked_text(asked: ResourceRequest, units: Iterable[str]) -> str:
-    """Returns such as ``20 units (20 GiB)``."""
-    return amount_text(asked.total, asked.resource, unit_bytes(units, asked.resource))
-
-
-def amount_text(units: int, resource: ResourceClass, bytes_of_unit: int | None) -> str:
-    memory = f" ({size(units * bytes_of_unit)})" if bytes_of_unit else ""
-    return f"{amount(units, resource)}{memory}"
+    """Returns such as ``20 units (20Gi)``."""
+    return amount(asked.total, asked.resource, unit_bytes(units, asked.resource))
 
 
 def _ask(asked: ResourceRequest, request: PodRequest, units: list[str]) -> ResourceAsk:

@@ -1,15 +1,15 @@
 """Since when a pod waits, how often it was tried, and what schedulers and kubelets say of it."""
 
-from gpushare_cli.decide.objects.pod_event import PodEvent
+from gpushare_cli.decide.objects.pod_event import ObservedEvent
 from gpushare_cli.decide.why.explanation import Attempts, SchedulerWords
-from gpushare_cli.decide.why.situation import Situation
+from gpushare_cli.decide.why.situation import PodSituation
 from gpushare_cli.decide.why.words import seconds_since
 
 FAILED = "FailedScheduling"
 MAX_WORDS = 4
 
 
-def attempts_of(situation: Situation) -> Attempts | None:
+def attempts_of(situation: PodSituation) -> Attempts | None:
     """Returns None for a manifest: nobody waits yet."""
     if not situation.exists:
         return None
@@ -23,9 +23,9 @@ def attempts_of(situation: Situation) -> Attempts | None:
     )
 
 
-def words_of(situation: Situation) -> list[SchedulerWords]:
+def words_of(situation: PodSituation) -> list[SchedulerWords]:
     """Returns what the latest Events say, each text once; kube-scheduler's first."""
-    seen: dict[tuple[str, str], PodEvent] = {}
+    seen: dict[tuple[str, str], ObservedEvent] = {}
     for event in situation.events or ():
         seen.setdefault((event.reason, event.note), event)
     latest = sorted(seen.values(), key=lambda event: event.reason != FAILED)

@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from gpushare_cli.decide.objects.policy import ObservedPolicy
 from gpushare_cli.decide.objects.kube_node import KubeNode
 from gpushare_cli.decide.objects.pod_surroundings import KnownClaim, KnownProgram, KnownQuota
+from gpushare_cli.decide.objects.policy import ObservedPolicy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ from gpushare_cli.decide.why.finding import Finding, Remedy
 from gpushare_cli.report import CommandReport, ExitStatus
 
 
-class PodState(StrEnum):
+class WhyState(StrEnum):
     """How a pod stands; the first that applies."""
 
     UNKNOWN = "Unknown"
@@ -110,7 +110,7 @@ class PodExplanation(CommandReport, frozen=True, kw_only=True):
     uid: str = ""
     exists: bool = True
     """False for a manifest that the API server does not have."""
-    state: PodState
+    state: WhyState
     answer: str
     """In one sentence."""
     asks: list[ResourceAsk] = msgspec.field(default_factory=list)
@@ -135,6 +135,6 @@ class PodExplanation(CommandReport, frozen=True, kw_only=True):
 
     @property
     def exit_status(self) -> ExitStatus:
-        if self.state is PodState.UNKNOWN:
+        if self.state is WhyState.UNKNOWN:
             return ExitStatus.CANNOT_LOOK
-        return ExitStatus.GOOD if self.state in (PodState.RUNNING, PodState.FITS) else ExitStatus.NO
+        return ExitStatus.GOOD if self.state in (WhyState.RUNNING, WhyState.FITS) else ExitStatus.NO

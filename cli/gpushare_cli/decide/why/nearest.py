@@ -3,8 +3,9 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from gpushare_cli.decide.why.situation import Situation
-from gpushare_cli.decide.why.words import NOUNS, amount, listed
+from gpushare_cli.decide.why.situation import PodSituation
+from gpushare_cli.decide.why.words import NOUNS, amount
+from gpushare_cli.wording import listed
 from gpushare_core.placement.card_choice import Card
 from gpushare_core.placement.modes.table import mode_serving
 from gpushare_core.placement.requests import ResourceClass, ResourceRequest
@@ -31,7 +32,7 @@ class CardMiss:
     """Mode Mixed: the mode that the card serves now; empty where that is the one asked for."""
 
 
-def unfit_nodes(situation: Situation) -> dict[str, UnfitReason]:
+def unfit_nodes(situation: PodSituation) -> dict[str, UnfitReason]:
     """Returns the nodes that the pod may go to, and that do not fit, the nearest to a fit first."""
     names = situation.allowed_nodes
     answers = situation.ledger.answers(names, situation.request)
@@ -45,13 +46,13 @@ def _farness(name: str, reason: UnfitReason) -> tuple[bool, tuple[int, ...], str
     return not reason.resolvable, tuple(-part for part in reason.nearness), name
 
 
-def fitting_nodes(situation: Situation) -> list[str]:
+def fitting_nodes(situation: PodSituation) -> list[str]:
     names = situation.allowed_nodes
     answers = situation.ledger.answers(names, situation.request)
     return [name for name, answer in zip(names, answers, strict=True) if isinstance(answer, Fit)]
 
 
-def nearest_nodes(situation: Situation) -> list[str]:
+def nearest_nodes(situation: PodSituation) -> list[str]:
     """Returns the nodes of which the pods are worth reading: the pod would fit if some of them went."""
     nearest = [name for name, reason in unfit_nodes(situation).items() if reason.resolvable]
     nominated = situation.kube_pod.nominated_node
@@ -59,7 +60,7 @@ def nearest_nodes(situation: Situation) -> list[str]:
     return [*first, *(name for name in nearest if name not in first)][:MAX_NODES]
 
 
-def nearest_text(situation: Situation, nodes: Sequence[str], asked: ResourceRequest) -> str:
+def nearest_text(situation: PodSituation, nodes: Sequence[str], asked: ResourceRequest) -> str:
     """Returns such as ``gpu-2 card 5: 18 of the 20 units free, held by ml/nb-anna 14``; empty where no card
     comes close."""
     if not nodes or (node := situation.ledger.node(nodes[0])) is None:
@@ -121,10 +122,12 @@ def _hold_size(miss: CardMiss) -> tuple[int, int]:
 
 def _one_of(miss: CardMiss) -> str:
     serves = f" serves {miss.locked_to} now" if miss.locked_to else ""
-    return f"card {miss.card.index}{serves}{_held(miss)}".replace(f"{miss.card.index}, ", f"{miss.card.index} ")
+    return f"card {miss.card.index}{serves}{_held(miss)}".replace(
+        f"{miss.card.index}, ", f"{miss.card.index} "
+    )
 
 
-def open_cards(situation: Situation, asked: ResourceRequest) -> Iterator[tuple[str, Card]]:
+def open_cards(situation: PodSituation, asked: ResourceRequest) -> Iterator[tuple[str, Card]]:
     """Yields the cards that take new pods of the nodes that the pod may go to, as its class sees them."""
     for name in situation.allowed_nodes:
         node = situation.ledger.node(name)

@@ -158,7 +158,9 @@ class WrittenSpec(Struct, rename="camel"):
     def claims(self) -> Sequence[str]:
         """The PersistentVolumeClaims that it mounts."""
         volumes = self.volumes or ()
-        return [volume.persistent_volume_claim.claim_name for volume in volumes if volume.persistent_volume_claim]
+        return [
+            volume.persistent_volume_claim.claim_name for volume in volumes if volume.persistent_volume_claim
+        ]
 
 
 class WrittenCondition(Struct):

@@ -4,9 +4,9 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from gpushare_cli.decide.objects.policy import ObservedPolicy
 from gpushare_cli.decide.objects.kube_node import KubeNode
 from gpushare_cli.decide.objects.pod_surroundings import CallsLease, KnownClaim, KnownProgram, KnownQuota
+from gpushare_cli.decide.objects.policy import ObservedPolicy
 from gpushare_cli.decide.why.cluster_facts import ClusterFacts
 from gpushare_cli.decide.why.written_pod import written_pod
 from gpushare_cli.errors import CannotLookError

@@ -8,10 +8,10 @@ from typing import TypeVar
 
 import msgspec
 
-from gpushare_cli.decide.objects.pod_event import PodEvent
+from gpushare_cli.decide.objects.pod_event import ObservedEvent
 from gpushare_cli.decide.objects.share_node import ObservedShareNode
 from gpushare_cli.decide.why.nearest import nearest_nodes
-from gpushare_cli.decide.why.situation import SHARE_NODES_NAME, Situation, read_kube_pod
+from gpushare_cli.decide.why.situation import SHARE_NODES_NAME, PodSituation, read_kube_pod
 from gpushare_cli.errors import CannotLookError
 from gpushare_cli.gather.lists import read_list
 from gpushare_cli.gather.why.cluster_facts import read_cluster_facts
@@ -38,9 +38,7 @@ class LenientReader:
     client: KubeClient
     unread: dict[str, str] = field(default_factory=dict)
 
-    async def list(
-        self, what: str, path: str, *, shape: type[T], field_selector: str = ""
-    ) -> list[T] | None:
+    async def list(self, what: str, path: str, *, shape: type[T], field_selector: str = "") -> list[T] | None:
         try:
             return await read_list(self.client, path, shape=shape, field_selector=field_selector)
         except CannotLookError as error:
@@ -48,9 +46,7 @@ class LenientReader:
             return None
 
 
-async def read_situation(
-    client: KubeClient, pod: Json, *, exists: bool, now: datetime
-) -> Situation:
+async def read_situation(client: KubeClient, pod: Json, *, exists: bool, now: datetime) -> PodSituation:
     """Raises ``CannotLookError`` where ``pod`` is none."""
     try:
         kube_pod = read_kube_pod(pod)
@@ -62,7 +58,7 @@ async def read_situation(
     return await _waiting(reader, pod, kube_pod, exists=exists, now=now)
 
 
-async def _bound(reader: LenientReader, pod: Json, kube_pod: KubePod, *, now: datetime) -> Situation:
+async def _bound(reader: LenientReader, pod: Json, kube_pod: KubePod, *, now: datetime) -> PodSituation:
     """Of a pod that is bound the cluster beside its node does not matter."""
     share_nodes, found = await asyncio.gather(
         reader.list(
@@ -74,7 +70,7 @@ async def _bound(reader: LenientReader, pod: Json, kube_pod: KubePod, *, now: da
         _events(reader, kube_pod),
     )
     ledger = _ledger(share_nodes or (), [msgspec.Raw(msgspec.json.encode(pod))])
-    return Situation(
+    return PodSituation(
         pod=pod,
         kube_pod=kube_pod,
         request=kube_pod.request(ledger.resources),
@@ -89,7 +85,7 @@ async def _bound(reader: LenientReader, pod: Json, kube_pod: KubePod, *, now: da
 
 async def _waiting(
     reader: LenientReader, pod: Json, kube_pod: KubePod, *, exists: bool, now: datetime
-) -> Situation:
+) -> PodSituation:
     namespace = kube_pod.metadata.namespace
     share_nodes, pending, found, cluster = await asyncio.gather(
         reader.list(SHARE_NODES_NAME, SHARE_NODES, shape=msgspec.Raw),
@@ -99,7 +95,7 @@ async def _waiting(
     )
     others = [(raw, msgspec.json.decode(raw, type=OwnedPod)) for raw in pending or ()]
     ledger = _ledger(share_nodes or (), [raw for raw, other in others if other.spec.node_name])
-    situation = Situation(
+    situation = PodSituation(
         pod=pod,
         kube_pod=kube_pod,
         request=kube_pod.request(ledger.resources),
@@ -119,14 +115,14 @@ async def _waiting(
     return await _with_neighbours(reader, situation)
 
 
-async def _with_neighbours(reader: LenientReader, situation: Situation) -> Situation:
+async def _with_neighbours(reader: LenientReader, situation: PodSituation) -> PodSituation:
     """Reads who could make room on the nodes that come closest."""
     nodes = nearest_nodes(situation) if situation.request.resources else []
     if not nodes:
         return situation
-    budgets, *there = await asyncio.gather(
+    budgets, there = await asyncio.gather(
         reader.list("PodDisruptionBudgets", DISRUPTION_BUDGETS, shape=Budget),
-        *(_pods_on(reader, node) for node in nodes),
+        asyncio.gather(*(_pods_on(reader, node) for node in nodes)),
     )
     neighbours = {node: bound for node, bound in zip(nodes, there, strict=True) if bound is not None}
     return replace(situation, neighbours=neighbours, budgets=budgets)
@@ -138,14 +134,14 @@ async def _pods_on(reader: LenientReader, node: str) -> list[BoundPod] | None:
     return None if found is None else PodList(items=found).pods()
 
 
-async def _events(reader: LenientReader, pod: KubePod) -> list[PodEvent] | None:
+async def _events(reader: LenientReader, pod: KubePod) -> list[ObservedEvent] | None:
     selector = f"regarding.kind=Pod,regarding.name={pod.metadata.name},regarding.uid={pod.metadata.uid}"
     path = events(pod.metadata.namespace)
-    found = await reader.list("Events of the pod", path, shape=PodEvent, field_selector=selector)
+    found = await reader.list("Events of the pod", path, shape=ObservedEvent, field_selector=selector)
     return None if found is None else sorted(found, key=lambda event: event.last_seen, reverse=True)
 
 
-async def _no_events() -> list[PodEvent] | None:
+async def _no_events() -> list[ObservedEvent] | None:
     return []
 
 

@@ -11,9 +11,9 @@ from gpushare_cli.decide.why.asked import (
     units_of,
 )
 from gpushare_cli.decide.why.finding import Finding
-from gpushare_cli.decide.why.situation import Situation
-from gpushare_cli.decide.why.words import listed, size
+from gpushare_cli.decide.why.situation import PodSituation
 from gpushare_cli.decide.why.written_pod import WrittenContainer, written_pod
+from gpushare_cli.wording import listed, memory_text
 from gpushare_core.dialects.table import RESOURCES
 from gpushare_core.placement.quantity import MIB, read_amount
 from gpushare_core.placement.requests import ResourceClass, ResourceRequest
@@ -22,7 +22,7 @@ _BYTES = re.compile(r"[0-9.]+([kMGTPE]|[KMGTPE]i)")
 """An amount as people write bytes."""
 
 
-def written_amounts(situation: Situation) -> Iterator[Finding]:
+def written_amounts(situation: PodSituation) -> Iterator[Finding]:
     """Looks at each amount of our resources as it is written."""
     for container in written_pod(situation.pod).spec.all_containers:
         for name in dict.fromkeys((*container.limits, *container.requests)):
@@ -30,7 +30,7 @@ def written_amounts(situation: Situation) -> Iterator[Finding]:
                 yield finding
 
 
-def _written(situation: Situation, container: WrittenContainer, name: str) -> Finding | None:
+def _written(situation: PodSituation, container: WrittenContainer, name: str) -> Finding | None:
     limit, request = container.limits.get(name), container.requests.get(name)
     if limit is None:
         return _without_limit(container, name, str(request))
@@ -87,7 +87,7 @@ def _fraction(container: WrittenContainer, name: str, amount: str) -> Finding:
     )
 
 
-def _bytes(situation: Situation, asked: AskedAmount) -> Finding:
+def _bytes(situation: PodSituation, asked: AskedAmount) -> Finding:
     units, one = int(read_amount(asked.amount)), unit_bytes(situation, asked.resource)
     what = f"{asked.amount} means {units} units, for an amount is a number of units and not of bytes"
     advice = f"Write how many units it needs, such as {asked.resource}: 1."
@@ -102,7 +102,7 @@ def _bytes(situation: Situation, asked: AskedAmount) -> Finding:
     )
 
 
-def too_much(situation: Situation) -> Iterator[Finding]:
+def too_much(situation: PodSituation) -> Iterator[Finding]:
     """Of what is more than any card has: how it may have come about."""
     if _asks_in_bytes(situation):
         return
@@ -113,24 +113,24 @@ def too_much(situation: Situation) -> Iterator[Finding]:
             yield from _init_containers(situation, asked)
 
 
-def _asks_in_bytes(situation: Situation) -> bool:
+def _asks_in_bytes(situation: PodSituation) -> bool:
     amounts = (asked.amount for asked in asked_amounts(situation) if asked.resource in RESOURCES)
     return any(map(_BYTES.fullmatch, amounts))
 
 
-def _mebibytes(situation: Situation, asked: ResourceRequest, most: int) -> Iterator[Finding]:
+def _mebibytes(situation: PodSituation, asked: ResourceRequest, most: int) -> Iterator[Finding]:
     one = unit_bytes(situation, asked.name)
     meant = ceil(asked.total * MIB / one) if one > MIB else most + 1
     if meant <= most:
         unit = units_of(situation, asked.name)[0]
         yield Finding(
             code="MebibytesForUnits",
-            sentence=f"{asked.total:,} units of {unit} are {size(asked.total * one)}: an amount is a number of units.",
+            sentence=f"{asked.total:,} units of {unit} are {memory_text(asked.total * one)}: an amount is a number of units.",
             advice=[f"If you mean {asked.total:,} MiB, write {asked.name}: {meant}."],
         )
 
 
-def _init_containers(situation: Situation, asked: ResourceRequest) -> Iterator[Finding]:
+def _init_containers(situation: PodSituation, asked: ResourceRequest) -> Iterator[Finding]:
     """Says how init containers count, where they are what makes the pod large."""
     spec = written_pod(situation.pod).spec
     main = sum(asked.containers.get(container.name, 0) for container in spec.containers or ())

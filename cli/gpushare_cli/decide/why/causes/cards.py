@@ -5,8 +5,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from gpushare_cli.decide.why.asks import asked_text, units_in_force
 from gpushare_cli.decide.why.finding import Finding
 from gpushare_cli.decide.why.nearest import fitting_nodes, nearest_text, open_cards, unfit_nodes
-from gpushare_cli.decide.why.situation import Situation
-from gpushare_cli.decide.why.words import NOUNS, amount, count, listed
+from gpushare_cli.decide.why.situation import PodSituation
+from gpushare_cli.decide.why.words import NOUNS, amount
+from gpushare_cli.wording import counted, listed
 from gpushare_core.dialects.annotation_room import lack_of_room, worst_size
 from gpushare_core.placement.modes.table import crowded_container_reason, mode_serving, too_many_units_reason
 from gpushare_core.placement.requests import ResourceClass, ResourceRequest
@@ -16,7 +17,7 @@ Group = dict[str, UnfitReason]
 """Node -> why the pod does not fit it; of one kind and one resource."""
 
 
-def impossible_pods(situation: Situation) -> Iterator[Finding]:
+def impossible_pods(situation: PodSituation) -> Iterator[Finding]:
     """Pods that no node takes, whatever is free there."""
     request = situation.request
     size = situation.kube_pod.version.annotations_size
@@ -30,7 +31,7 @@ def impossible_pods(situation: Situation) -> Iterator[Finding]:
             yield Finding(code=code, sentence=_sentence(reason), is_decisive=True)
 
 
-def cards_that_do_not_fit(situation: Situation) -> Iterator[Finding]:
+def cards_that_do_not_fit(situation: PodSituation) -> Iterator[Finding]:
     """Nodes that the pod may go to, and whose cards have no room for it, by reason."""
     if not situation.request.resources or [*impossible_pods(situation)]:
         return
@@ -44,11 +45,11 @@ def cards_that_do_not_fit(situation: Situation) -> Iterator[Finding]:
             yield _of_nodes(_OF_NODES[kind], group, is_decisive=not fitting)
 
 
-def cards_with_room(situation: Situation) -> Iterator[Finding]:
+def cards_with_room(situation: PodSituation) -> Iterator[Finding]:
     fitting = fitting_nodes(situation) if situation.request.resources else []
     if fitting and not [*impossible_pods(situation)]:
         verb = "has" if len(fitting) == 1 else "have"
-        sentence = f"The cards of {count(len(fitting), 'node')} {verb} room for it: {listed(fitting)}."
+        sentence = f"The cards of {counted(len(fitting), 'node')} {verb} room for it: {listed(fitting)}."
         yield Finding(code="CardsFit", sentence=sentence, nodes=len(fitting))
 
 
@@ -60,12 +61,14 @@ def _groups(unfit: Group) -> dict[tuple[Refusal, str], Group]:
     return groups
 
 
-def _full(situation: Situation, asked: ResourceRequest, group: Group, *, is_decisive: bool) -> Finding:
+def _full(situation: PodSituation, asked: ResourceRequest, group: Group, *, is_decisive: bool) -> Finding:
     units = units_in_force(situation.ledger, asked)
     text = asked_text(asked, units)
     if mode_serving(asked.resource).on_cards(asked.total).cards == 1:
         noun = NOUNS[asked.resource]
-        missing = f"No card has {text} free" if asked.resource is ResourceClass.MEMORY else f"No {noun} is free"
+        missing = (
+            f"No card has {text} free" if asked.resource is ResourceClass.MEMORY else f"No {noun} is free"
+        )
     else:
         what = "free cards" if asked.resource is ResourceClass.CARD else "cards with a free slice"
         missing = f"No node has {asked.total} {what}"
@@ -78,7 +81,9 @@ def _full(situation: Situation, asked: ResourceRequest, group: Group, *, is_deci
     )
 
 
-def _too_small(situation: Situation, asked: ResourceRequest, group: Group, *, is_decisive: bool) -> Finding:
+def _too_small(
+    situation: PodSituation, asked: ResourceRequest, group: Group, *, is_decisive: bool
+) -> Finding:
     units = units_in_force(situation.ledger, asked)
     if mode_serving(asked.resource).on_cards(asked.total).cards == 1:
         missing = f"No card is large enough for {asked_text(asked, units)}, not even an empty one,"
@@ -119,7 +124,7 @@ def _where(group: Iterable[str]) -> str:
     return f" on {names[0]}" if len(names) == 1 else f" on {len(names):,} nodes ({listed(names)})"
 
 
-def _largest(situation: Situation, asked: ResourceRequest, nodes: Sequence[str]) -> str:
+def _largest(situation: PodSituation, asked: ResourceRequest, nodes: Sequence[str]) -> str:
     name = nodes[0]
     cards = [card for node, card in open_cards(situation, asked) if node == name]
     if mode_serving(asked.resource).on_cards(asked.total).cards > 1:

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 from gpushare_cli.decide.why.finding import Finding
-from gpushare_cli.decide.why.situation import Situation
-from gpushare_cli.decide.why.words import listed
+from gpushare_cli.decide.why.situation import PodSituation
 from gpushare_cli.decide.why.written_pod import WrittenContainer, written_pod
+from gpushare_cli.wording import listed
 from gpushare_core.dialects.dialect import OWN_VARIABLES
 from gpushare_core.dialects.table import ANNOTATION_KEYS, RESOURCES
 from gpushare_core.dialects.visible_cards import APPLICATION_VARIABLES, hides_cards, is_runtime_variable
@@ -14,7 +14,7 @@ from gpushare_core.placement.quantity import read_amount
 FIRST_CARD = ("", "0")
 
 
-def handwritten_variables(situation: Situation) -> Iterator[Finding]:
+def handwritten_variables(situation: PodSituation) -> Iterator[Finding]:
     for container in written_pod(situation.pod).spec.all_containers:
         if _asks(container):
             yield from _of_asking(container)
@@ -27,7 +27,9 @@ def _asks(container: WrittenContainer) -> bool:
 def _of_asking(container: WrittenContainer) -> Iterator[Finding]:
     for variable in container.env or ():
         value = variable.value or ""
-        shows = is_runtime_variable(variable.name) and (variable.value_from or not hides_cards(variable.name, value))
+        shows = is_runtime_variable(variable.name) and (
+            variable.value_from or not hides_cards(variable.name, value)
+        )
         if shows or variable.name in OWN_VARIABLES:
             yield Finding(
                 code="SetsCards",
@@ -49,7 +51,7 @@ def _of_asking(container: WrittenContainer) -> Iterator[Finding]:
             )
 
 
-def privileged(situation: Situation) -> Iterator[Finding]:
+def privileged(situation: PodSituation) -> Iterator[Finding]:
     names = [
         container.name
         for container in written_pod(situation.pod).spec.all_containers
@@ -59,11 +61,13 @@ def privileged(situation: Situation) -> Iterator[Finding]:
         yield Finding(
             code="Privileged",
             sentence=f"Container {listed(names)} is privileged: it sees all cards of its node, not only its own.",
-            advice=["Take privileged: true out of its securityContext, unless it has to look after the node."],
+            advice=[
+                "Take privileged: true out of its securityContext, unless it has to look after the node."
+            ],
         )
 
 
-def handwritten_annotations(situation: Situation) -> Iterator[Finding]:
+def handwritten_annotations(situation: PodSituation) -> Iterator[Finding]:
     """Of a pod without a node nobody but people have written them."""
     annotations = written_pod(situation.pod).metadata.annotations or {}
     ours = [key for key in ANNOTATION_KEYS if key in annotations]

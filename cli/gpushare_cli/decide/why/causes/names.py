@@ -11,8 +11,8 @@ from gpushare_cli.decide.why.asked import (
     served_resources,
 )
 from gpushare_cli.decide.why.finding import Finding
-from gpushare_cli.decide.why.situation import Situation
-from gpushare_cli.decide.why.words import count, listed
+from gpushare_cli.decide.why.situation import PodSituation
+from gpushare_cli.wording import counted, listed
 from gpushare_core.api.names import GROUP
 from gpushare_core.dialects.table import DIALECTS, RESOURCES, SHARED_RESOURCES
 from gpushare_core.placement.modes.table import NODE_MODES, mode_serving
@@ -23,7 +23,7 @@ LIKENESS = 0.75
 OURS = next(iter(DIALECTS.values())).resources
 
 
-def unserved_names(situation: Situation) -> Iterator[Finding]:
+def unserved_names(situation: PodSituation) -> Iterator[Finding]:
     served = served_resources(situation)
     if not served:
         return
@@ -37,13 +37,13 @@ def unserved_names(situation: Situation) -> Iterator[Finding]:
             yield finding
 
 
-def _is_offered(situation: Situation, name: str) -> bool:
+def _is_offered(situation: PodSituation, name: str) -> bool:
     """Returns whether another device plugin offers the resource on any node."""
     nodes = (situation.cluster.nodes or {}).values()
     return any(read_amount((node.status.allocatable or {}).get(name)) > 0 for node in nodes)
 
 
-def _finding(situation: Situation, asked: AskedAmount) -> Finding | None:
+def _finding(situation: PodSituation, asked: AskedAmount) -> Finding | None:
     if asked.resource in OURS:
         return _other_mode(situation, asked)
     if asked.resource in SHARED_RESOURCES:
@@ -54,7 +54,7 @@ def _finding(situation: Situation, asked: AskedAmount) -> Finding | None:
     return _misspelt(situation, asked, close) if close else None
 
 
-def _closest(situation: Situation, name: str) -> str:
+def _closest(situation: PodSituation, name: str) -> str:
     """Returns the name that was meant; empty where nothing is known to be like it."""
     served = served_resources(situation)
     found = get_close_matches(name, [*served, *RESOURCES], n=1, cutoff=LIKENESS)
@@ -67,7 +67,7 @@ def _asks(asked: AskedAmount) -> str:
     return f"Container {asked.container} asks for {asked.resource}"
 
 
-def _misspelt(situation: Situation, asked: AskedAmount, meant: str) -> Finding:
+def _misspelt(situation: PodSituation, asked: AskedAmount, meant: str) -> Finding:
     served = listed(sorted(served_resources(situation)))
     return Finding(
         code="UnknownResource",
@@ -77,16 +77,14 @@ def _misspelt(situation: Situation, asked: AskedAmount, meant: str) -> Finding:
     )
 
 
-def _other_dialect(situation: Situation, asked: AskedAmount) -> Finding:
+def _other_dialect(situation: PodSituation, asked: AskedAmount) -> Finding:
     dialect = next(dialect.name for dialect in DIALECTS.values() if asked.resource in dialect.resources)
     spoken = sorted({policy.spec.dialect for policy in situation.cluster.policies or ()})
     speak = f", and the policies speak {listed(spoken)}" if spoken else ""
     meant = served_of_class(situation, RESOURCES[asked.resource])
     return Finding(
         code="OtherDialect",
-        sentence=(
-            f"{_asks(asked)}, and no node serves that: it is a name of the dialect {dialect}{speak}."
-        ),
+        sentence=(f"{_asks(asked)}, and no node serves that: it is a name of the dialect {dialect}{speak}."),
         advice=[
             f"In its limits write {meant}: {asked.amount} instead of {asked.resource}.",
             f"Where many workloads use these names, write dialect: {dialect} in the policy instead.",
@@ -95,7 +93,7 @@ def _other_dialect(situation: Situation, asked: AskedAmount) -> Finding:
     )
 
 
-def _other_plugin(situation: Situation, asked: AskedAmount) -> Finding:
+def _other_plugin(situation: PodSituation, asked: AskedAmount) -> Finding:
     """Of a resource that others' device plugins offer as well."""
     served = listed(sorted(served_resources(situation)))
     meant = served_of_class(situation, RESOURCES[asked.resource])
@@ -107,10 +105,10 @@ def _other_plugin(situation: Situation, asked: AskedAmount) -> Finding:
     )
 
 
-def _other_mode(situation: Situation, asked: AskedAmount) -> Finding:
+def _other_mode(situation: PodSituation, asked: AskedAmount) -> Finding:
     class_ = RESOURCES[asked.resource]
     modes = sorted({node.spec.mode for node in situation.share_nodes.values()})
-    number = count(len(situation.share_nodes), "node")
+    number = counted(len(situation.share_nodes), "node")
     fitting = " or ".join(mode.name for mode in NODE_MODES.values() if mode_serving(class_) in mode.served)
     meant = served_of_class(situation, class_)
     names = sorted(policy.name for policy in situation.cluster.policies or ())

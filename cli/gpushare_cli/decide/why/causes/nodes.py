@@ -6,15 +6,15 @@ from gpushare_cli.decide.objects.kube_node import KubeNode
 from gpushare_cli.decide.why.finding import Finding
 from gpushare_cli.decide.why.nearest import fitting_nodes
 from gpushare_cli.decide.why.node_rules import NodeRule, Obstacle, obstacles
-from gpushare_cli.decide.why.situation import Situation
-from gpushare_cli.decide.why.words import count, listed
+from gpushare_cli.decide.why.situation import PodSituation
 from gpushare_cli.decide.why.written_pod import written_pod
+from gpushare_cli.wording import counted, listed
 
 KUBERNETES_TAINTS = "node.kubernetes.io/"
 """Begins the keys of taints that say what is wrong with a node."""
 
 
-def nodes_kept_from(situation: Situation) -> Iterator[Finding]:
+def nodes_kept_from(situation: PodSituation) -> Iterator[Finding]:
     """A finding for each rule. They are decisive together where no node with cards is left."""
     known = situation.cluster.nodes or {}
     sharing = {name: known[name] for name in situation.ledger.node_names() if name in known}
@@ -30,7 +30,7 @@ def nodes_kept_from(situation: Situation) -> Iterator[Finding]:
 
 
 def _finding(
-    situation: Situation,
+    situation: PodSituation,
     obstacle: Obstacle,
     names: list[str],
     sharing: Mapping[str, KubeNode],
@@ -51,14 +51,14 @@ def _finding(
 def _where(names: list[str], sharing: int) -> str:
     if len(names) == sharing:
         return f"{'the only node' if sharing == 1 else f'all {sharing:,} nodes'} with cards ({listed(names)})"
-    return f"{len(names):,} of {count(sharing, 'node')} with cards ({listed(names)})"
+    return f"{len(names):,} of {counted(sharing, 'node')} with cards ({listed(names)})"
 
 
 def _say_cordon(_obstacle: Obstacle, where: str) -> str:
     return f"No new pod comes to {where}: cordoned by kubectl cordon."
 
 
-def _advise_cordon(_situation: Situation, _obstacle: Obstacle, names: list[str]) -> list[str]:
+def _advise_cordon(_situation: PodSituation, _obstacle: Obstacle, names: list[str]) -> list[str]:
     return [f"kubectl uncordon {names[0]}"]
 
 
@@ -66,7 +66,7 @@ def _say_taint(obstacle: Obstacle, where: str) -> str:
     return f"Taint {obstacle.text} keeps the pod off {where}."
 
 
-def _advise_taint(_situation: Situation, obstacle: Obstacle, names: list[str]) -> list[str]:
+def _advise_taint(_situation: PodSituation, obstacle: Obstacle, names: list[str]) -> list[str]:
     if obstacle.key.startswith(KUBERNETES_TAINTS):
         return [f"kubectl describe node {names[0]}"]
     effect = obstacle.text.rpartition(":")[2]
@@ -84,7 +84,7 @@ def _say_affinity(obstacle: Obstacle, where: str) -> str:
     return f"The pod's node affinity requires {obstacle.text}, which leaves out {where}."
 
 
-def _advise_label(situation: Situation, obstacle: Obstacle, names: list[str]) -> list[str]:
+def _advise_label(situation: PodSituation, obstacle: Obstacle, names: list[str]) -> list[str]:
     known = situation.cluster.nodes or {}
     have = sorted({value for name in names if (value := _label(known[name], obstacle.key))})
     if obstacle.key and have:
@@ -110,15 +110,21 @@ _WORDS = {
 }
 
 
-def not_computed(situation: Situation) -> Iterator[Finding]:
+def not_computed(situation: PodSituation) -> Iterator[Finding]:
     """Rules among pods, which only kube-scheduler knows."""
     spec = written_pod(situation.pod).spec
     affinity = spec.affinity
-    spreads = [each for each in spec.topology_spread_constraints or () if each.when_unsatisfiable != "ScheduleAnyway"]
+    spreads = [
+        each for each in spec.topology_spread_constraints or () if each.when_unsatisfiable != "ScheduleAnyway"
+    ]
     rules = [
         *(["a topologySpreadConstraint with DoNotSchedule"] if spreads else []),
         *(["podAffinity"] if affinity and affinity.pod_affinity and affinity.pod_affinity.required else []),
-        *(["podAntiAffinity"] if affinity and affinity.pod_anti_affinity and affinity.pod_anti_affinity.required else []),
+        *(
+            ["podAntiAffinity"]
+            if affinity and affinity.pod_anti_affinity and affinity.pod_anti_affinity.required
+            else []
+        ),
         *(["a hostPort"] if any(p.host_port for c in spec.all_containers for p in c.ports or ()) else []),
     ]
     if rules:

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 from gpushare_cli.decide.objects.policy import ObservedPolicy
 from gpushare_cli.decide.why.finding import Finding
-from gpushare_cli.decide.why.situation import Situation
-from gpushare_cli.decide.why.words import listed
+from gpushare_cli.decide.why.situation import PodSituation
 from gpushare_cli.decide.why.written_pod import written_pod
+from gpushare_cli.wording import listed
 from gpushare_core.api.enums import Mode
 from gpushare_core.api.names import UNIT_CHANGE_BLOCKED
 
@@ -14,7 +14,7 @@ HOSTNAME = "kubernetes.io/hostname"
 READY, NODES_READY, SCHEDULER_CONFIGURED = "Ready", "NodesReady", "SchedulerConfigured"
 
 
-def missing_policy(situation: Situation) -> Iterator[Finding]:
+def missing_policy(situation: PodSituation) -> Iterator[Finding]:
     cluster = situation.cluster
     if not cluster.is_installed:
         yield Finding(
@@ -35,7 +35,7 @@ def missing_policy(situation: Situation) -> Iterator[Finding]:
         )
 
 
-def policies_not_ready(situation: Situation) -> Iterator[Finding]:
+def policies_not_ready(situation: PodSituation) -> Iterator[Finding]:
     """In their own words. Decisive where no node shares its cards at all."""
     for policy in situation.cluster.policies or ():
         ready = policy.condition(READY)
@@ -56,7 +56,7 @@ def _sentence(message: str) -> str:
     return message if message.endswith(".") else f"{message}."
 
 
-def _being_deleted(situation: Situation, policy: ObservedPolicy) -> Finding:
+def _being_deleted(situation: PodSituation, policy: ObservedPolicy) -> Finding:
     return Finding(
         code="PolicyDeleted",
         sentence=f"Policy {policy.name} is being deleted: its nodes take no new pods that ask for cards.",
@@ -65,7 +65,7 @@ def _being_deleted(situation: Situation, policy: ObservedPolicy) -> Finding:
     )
 
 
-def _not_seen(situation: Situation, policy: ObservedPolicy) -> Finding:
+def _not_seen(situation: PodSituation, policy: ObservedPolicy) -> Finding:
     operator = situation.cluster.program("operator")
     why = ""
     if situation.cluster.programs is not None and (operator is None or not operator.ready):
@@ -78,7 +78,7 @@ def _not_seen(situation: Situation, policy: ObservedPolicy) -> Finding:
     )
 
 
-def nodes_off(situation: Situation) -> Iterator[Finding]:
+def nodes_off(situation: PodSituation) -> Iterator[Finding]:
     """Nodes that the pod names, or all of a policy, which are Off there."""
     for policy in situation.cluster.policies or ():
         rules = policy.spec.nodes or []
@@ -86,7 +86,10 @@ def nodes_off(situation: Situation) -> Iterator[Finding]:
             yield Finding(
                 code="PolicyOff",
                 sentence=f"Policy {policy.name} shares no node: all entries of its spec.nodes have mode Off.",
-                advice=[f"kubectl edit gpusharepolicy {policy.name}", "Write another mode there, such as Memory."],
+                advice=[
+                    f"kubectl edit gpusharepolicy {policy.name}",
+                    "Write another mode there, such as Memory.",
+                ],
                 is_decisive=not situation.share_nodes,
             )
     for name in _named_nodes(situation):
@@ -94,13 +97,13 @@ def nodes_off(situation: Situation) -> Iterator[Finding]:
             yield from _not_shared(situation, name)
 
 
-def _named_nodes(situation: Situation) -> list[str]:
+def _named_nodes(situation: PodSituation) -> list[str]:
     """Returns the node that the pod asks for by its name, if it does."""
     selector = written_pod(situation.pod).spec.node_selector or {}
     return [selector[HOSTNAME]] if HOSTNAME in selector else []
 
 
-def _not_shared(situation: Situation, name: str) -> Iterator[Finding]:
+def _not_shared(situation: PodSituation, name: str) -> Iterator[Finding]:
     node = (situation.cluster.nodes or {}).get(name)
     if node is None:
         return
@@ -129,7 +132,7 @@ def _is_off(policy: ObservedPolicy, name: str, labels: dict[str, str]) -> bool:
     return False
 
 
-def unit_changes(situation: Situation) -> Iterator[Finding]:
+def unit_changes(situation: PodSituation) -> Iterator[Finding]:
     """Nodes that wait until pods are gone that hold units of the former size."""
     blocked = {
         node.name: condition.message
@@ -143,11 +146,13 @@ def unit_changes(situation: Situation) -> Iterator[Finding]:
             code="UnitChangeWaits",
             sentence=f"{listed(sorted(blocked))} {verb} for another unit or mode. {first}: {_sentence(blocked[first])}",
             nodes=len(blocked),
-            advice=["Delete or evict the pods that it names, or write the former unit into the policy again."],
+            advice=[
+                "Delete or evict the pods that it names, or write the former unit into the policy again."
+            ],
         )
 
 
-def scheduler_not_connected(situation: Situation) -> Iterator[Finding]:
+def scheduler_not_connected(situation: PodSituation) -> Iterator[Finding]:
     for policy in situation.cluster.policies or ():
         connected = policy.condition(SCHEDULER_CONFIGURED)
         is_worth_saying = connected is not None and connected.status != "True" and situation.share_nodes

@@ -6,14 +6,14 @@ from fractions import Fraction
 from gpushare_cli.decide.objects.pod_surroundings import KnownQuota
 from gpushare_cli.decide.why.finding import Finding
 from gpushare_cli.decide.why.pod_amounts import pod_amounts
-from gpushare_cli.decide.why.situation import Situation
+from gpushare_cli.decide.why.situation import PodSituation
 from gpushare_cli.decide.why.written_pod import written_pod
 from gpushare_core.placement.quantity import read_amount
 
 REQUESTS = "requests."
 
 
-def quotas_exceeded(situation: Situation) -> Iterator[Finding]:
+def quotas_exceeded(situation: PodSituation) -> Iterator[Finding]:
     """Of a pod that is not there yet: one that is there has passed."""
     if situation.exists:
         return
@@ -25,7 +25,7 @@ def quotas_exceeded(situation: Situation) -> Iterator[Finding]:
 
 
 def _finding(
-    situation: Situation, quota: KnownQuota, key: str, hard: Fraction, amounts: dict[str, Fraction]
+    situation: PodSituation, quota: KnownQuota, key: str, hard: Fraction, amounts: dict[str, Fraction]
 ) -> Finding | None:
     """``key``: such as ``requests.gpushare.io/memory``, the only way to bound an extended resource."""
     name = key.removeprefix(REQUESTS)

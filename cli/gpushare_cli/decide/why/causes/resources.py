@@ -7,9 +7,9 @@ from gpushare_cli.decide.objects.kube_node import KubeNode
 from gpushare_cli.decide.why.finding import Finding
 from gpushare_cli.decide.why.nearest import fitting_nodes
 from gpushare_cli.decide.why.pod_amounts import pod_amounts
-from gpushare_cli.decide.why.situation import Situation
-from gpushare_cli.decide.why.words import count, size
+from gpushare_cli.decide.why.situation import PodSituation
 from gpushare_cli.decide.why.written_pod import written_pod
+from gpushare_cli.wording import counted, memory_text
 from gpushare_core.dialects.table import RESOURCES
 from gpushare_core.placement.quantity import read_amount
 from gpushare_core.scheduling.preemption.bound_pods import BoundPod
@@ -17,7 +17,7 @@ from gpushare_core.scheduling.preemption.bound_pods import BoundPod
 BYTES = ("memory", "ephemeral-storage")
 
 
-def missing_resources(situation: Situation) -> Iterator[Finding]:
+def missing_resources(situation: PodSituation) -> Iterator[Finding]:
     """Compares with the nodes whose cards fit: with what they have in all, and, where their pods were read,
     with what these leave."""
     known = situation.cluster.nodes or {}
@@ -29,7 +29,7 @@ def missing_resources(situation: Situation) -> Iterator[Finding]:
             yield finding
 
 
-def _finding(situation: Situation, nodes: list[KubeNode], name: str, amount: Fraction) -> Finding | None:
+def _finding(situation: PodSituation, nodes: list[KubeNode], name: str, amount: Fraction) -> Finding | None:
     free = {node.name: _free(node, name, situation.neighbours.get(node.name)) for node in nodes}
     short = {node: left for node, left in free.items() if left < amount}
     if not short:
@@ -51,8 +51,16 @@ def _finding(situation: Situation, nodes: list[KubeNode], name: str, amount: Fra
 
 
 def _sentence(name: str, amount: Fraction, *, short: int, of: int) -> str:
-    asks = "A node takes a limited number of pods" if name == "pods" else f"The pod asks for {_text(name, amount)}"
-    which = f"the {count(of, 'node')} whose cards have room" if of > 1 else "the only node whose cards have room"
+    asks = (
+        "A node takes a limited number of pods"
+        if name == "pods"
+        else f"The pod asks for {_text(name, amount)}"
+    )
+    which = (
+        f"the {counted(of, 'node')} whose cards have room"
+        if of > 1
+        else "the only node whose cards have room"
+    )
     if of == 1:
         return f"{asks}, and {which} has not that much left."
     some = "none has" if short == of else f"{short:,} {'has' if short == 1 else 'have'}"
@@ -63,7 +71,9 @@ def _sentence(name: str, amount: Fraction, *, short: int, of: int) -> str:
 def _advice(name: str, nearest: str, *, is_never: bool) -> list[str]:
     if name == "pods":
         return [f"kubectl get pods -A --field-selector spec.nodeName={nearest}"]
-    wait = "waiting does not help, as not even an empty node has it" if is_never else "or wait for others to end"
+    wait = (
+        "waiting does not help, as not even an empty node has it" if is_never else "or wait for others to end"
+    )
     return [f"Ask for less of {name} in the pod's requests; {wait}.", f"kubectl describe node {nearest}"]
 
 
@@ -72,9 +82,9 @@ _CODES = {"cpu": "Cpu", "memory": "Memory", "ephemeral-storage": "Storage", "pod
 
 def _text(name: str, amount: Fraction) -> str:
     if name in BYTES or name.startswith("hugepages-"):
-        return f"{size(int(amount))} of {'memory' if name == 'memory' else name}"
+        return f"{memory_text(int(amount))} of {'memory' if name == 'memory' else name}"
     if name == "pods":
-        return count(int(amount), "pod")
+        return counted(int(amount), "pod")
     number = f"{float(amount):.3f}".rstrip("0").rstrip(".")
     return f"{number} CPU" if name == "cpu" else f"{number} of {name}"
 

@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 
 from gpushare_cli.decide.why.finding import Finding
-from gpushare_cli.decide.why.situation import Situation
-from gpushare_cli.decide.why.words import count, listed, seconds_since
+from gpushare_cli.decide.why.situation import PodSituation
+from gpushare_cli.decide.why.words import seconds_since
 from gpushare_cli.decide.why.written_pod import written_pod
+from gpushare_cli.wording import counted, listed
 from gpushare_core.api.enums import Backend
 from gpushare_core.api.names import DEDICATED_SCHEDULER
 
@@ -14,13 +15,13 @@ SILENCE_SECONDS = 15
 """After which a scheduler that runs has tried a new pod, or says so in its condition."""
 
 
-def _backends(situation: Situation) -> list[str]:
+def _backends(situation: PodSituation) -> list[str]:
     policies = situation.cluster.policies or ()
     named = {policy.status.backend or policy.spec.scheduler.backend for policy in policies}
     return sorted(named - {""})
 
 
-def _serving(situation: Situation) -> set[str] | None:
+def _serving(situation: PodSituation) -> set[str] | None:
     """Returns the names of the schedulers that know cards; None where they are not known."""
     match _backends(situation):
         case [Backend.DEDICATED]:
@@ -34,7 +35,7 @@ def _serving(situation: Situation) -> set[str] | None:
     return None
 
 
-def schedulers(situation: Situation) -> Iterator[Finding]:
+def schedulers(situation: PodSituation) -> Iterator[Finding]:
     name, serving = written_pod(situation.pod).spec.scheduler_name or DEFAULT_SCHEDULER, _serving(situation)
     is_silent = _is_silent(situation)
     if serving is None or name in serving:
@@ -49,7 +50,7 @@ def schedulers(situation: Situation) -> Iterator[Finding]:
         yield _does_not_ask(situation, name, serving)
 
 
-def _is_silent(situation: Situation) -> bool:
+def _is_silent(situation: PodSituation) -> bool:
     """Returns whether no scheduler has said anything of a pod that is there for a while."""
     pod = written_pod(situation.pod)
     seconds = seconds_since(pod.metadata.creation_timestamp or "", situation.now)
@@ -80,7 +81,7 @@ def _nobody(name: str, serving: set[str], *, is_decisive: bool) -> Finding:
     )
 
 
-def _does_not_ask(situation: Situation, name: str, serving: set[str]) -> Finding:
+def _does_not_ask(situation: PodSituation, name: str, serving: set[str]) -> Finding:
     backend, known = listed(_backends(situation)), listed(sorted(serving))
     return Finding(
         code="SchedulerDoesNotAsk",
@@ -92,7 +93,7 @@ def _does_not_ask(situation: Situation, name: str, serving: set[str]) -> Finding
     )
 
 
-def extender_away(situation: Situation) -> Iterator[Finding]:
+def extender_away(situation: PodSituation) -> Iterator[Finding]:
     """The extender runs with every backend but Volcano, beside kube-scheduler."""
     programs, extender = situation.cluster.programs, situation.cluster.program("extender")
     backends = _backends(situation)
@@ -100,7 +101,7 @@ def extender_away(situation: Situation) -> Iterator[Finding]:
         return
     if extender is None or not extender.ready:
         wanted = extender.status.desired_number_scheduled if extender else 0
-        how = f"0 of its {count(wanted, 'pod')} are ready" if wanted else "no pod of it is there"
+        how = f"0 of its {counted(wanted, 'pod')} are ready" if wanted else "no pod of it is there"
         yield Finding(
             code="ExtenderAway",
             sentence=f"The extender, which chooses cards, does not run: {how}. Pods that ask for cards wait.",
@@ -109,7 +110,7 @@ def extender_away(situation: Situation) -> Iterator[Finding]:
         )
 
 
-def operator_away(situation: Situation) -> Iterator[Finding]:
+def operator_away(situation: PodSituation) -> Iterator[Finding]:
     programs, operator = situation.cluster.programs, situation.cluster.program("operator")
     if programs is None or not situation.cluster.policies or (operator and operator.ready):
         return

@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 
 from gpushare_cli.decide.why.finding import Finding
-from gpushare_cli.decide.why.situation import Situation
+from gpushare_cli.decide.why.situation import PodSituation
 from gpushare_cli.decide.why.written_pod import written_pod
 
 
-def claims_not_bound(situation: Situation) -> Iterator[Finding]:
+def claims_not_bound(situation: PodSituation) -> Iterator[Finding]:
     """A claim whose StorageClass waits for the first pod is pending rightly: that is said, and decides nothing."""
     claims = situation.cluster.claims
     if claims is None:

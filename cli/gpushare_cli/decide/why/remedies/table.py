@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 
 from gpushare_cli.decide.why.finding import Remedy
-from gpushare_cli.decide.why.situation import Situation
+from gpushare_cli.decide.why.situation import PodSituation
 
-REMEDIES: tuple[Callable[[Situation], Iterable[Remedy]], ...] = ()
+REMEDIES: tuple[Callable[[PodSituation], Iterable[Remedy]], ...] = ()
 """Each tries one way on the ledger, and says whether it helps."""

@@ -5,16 +5,17 @@ from collections.abc import Iterable, Iterator, Mapping
 from gpushare_cli.decide.objects.share_node import ObservedCard, ObservedShare, ObservedShareNode
 from gpushare_cli.decide.why.asks import resource_asks
 from gpushare_cli.decide.why.attempts import words_of
-from gpushare_cli.decide.why.choice import choice_sentences
 from gpushare_cli.decide.why.explanation import (
     ContainerWords,
     HeldCard,
     Neighbour,
     PodExplanation,
-    PodState,
+    WhyState,
 )
-from gpushare_cli.decide.why.situation import SHARE_NODES_NAME, Situation
-from gpushare_cli.decide.why.words import duration, listed, seconds_since
+from gpushare_cli.decide.why.running.choice import choice_sentences
+from gpushare_cli.decide.why.situation import SHARE_NODES_NAME, PodSituation
+from gpushare_cli.decide.why.words import seconds_since, seconds_text
+from gpushare_cli.wording import listed
 from gpushare_core.api.enums import MeasurementScope
 from gpushare_core.placement.card_choice import Card
 from gpushare_core.placement.quantity import parse_memory
@@ -26,12 +27,12 @@ from gpushare_core.text.json_object import Json
 ENDED = ("Succeeded", "Failed")
 
 
-def placed(situation: Situation) -> PodExplanation:
+def placed(situation: PodSituation) -> PodExplanation:
     status = situation.pod.get("status") or {}
     phase = str(status.get("phase") or "")
-    state = PodState.RUNNING if phase == "Running" else PodState.BOUND
-    state = PodState.ENDED if phase in ENDED else state
-    cards = [] if state is PodState.ENDED else [*held_cards(situation)]
+    state = WhyState.RUNNING if phase == "Running" else WhyState.BOUND
+    state = WhyState.ENDED if phase in ENDED else state
+    cards = [] if state is WhyState.ENDED else [*held_cards(situation)]
     return PodExplanation(
         namespace=situation.namespace,
         name=situation.name,
@@ -48,7 +49,7 @@ def placed(situation: Situation) -> PodExplanation:
     )
 
 
-def held_cards(situation: Situation) -> Iterator[HeldCard]:
+def held_cards(situation: PodSituation) -> Iterator[HeldCard]:
     """Yields what the pod has of its node's cards: as its annotation and its GPUShareNode say, the larger."""
     uid, node = situation.kube_pod.metadata.uid, situation.ledger.node(situation.node)
     if node is None:
@@ -63,7 +64,7 @@ def held_cards(situation: Situation) -> Iterator[HeldCard]:
 
 
 def _held(
-    situation: Situation,
+    situation: PodSituation,
     node: NodeLedger,
     uuid: str,
     units: int,
@@ -125,9 +126,9 @@ def _quantity(text: str) -> int:
         return 0
 
 
-def _answer(situation: Situation, state: PodState, status: Json, cards: list[HeldCard]) -> str:
+def _answer(situation: PodSituation, state: WhyState, status: Json, cards: list[HeldCard]) -> str:
     subject = f"Pod {situation.namespace}/{situation.name}"
-    if state is PodState.ENDED:
+    if state is WhyState.ENDED:
         return _ended(subject, status)
     where = f"on {situation.node}{_on_cards(cards)}"
     if not situation.request.resources and not cards:
@@ -139,8 +140,8 @@ def _answer(situation: Situation, state: PodState, status: Json, cards: list[Hel
     if situation.kube_pod.metadata.deletion_timestamp:
         return f"{subject} is ending {where}: what it has is free once its kubelet has released it."
     seconds = seconds_since(str(status.get("startTime") or ""), situation.now)
-    since = f" for {duration(seconds)}" if seconds is not None else ""
-    if state is PodState.RUNNING:
+    since = f" for {seconds_text(seconds)}" if seconds is not None else ""
+    if state is WhyState.RUNNING:
         return f"{subject} runs{since} {where}."
     return f"{subject} is bound {where}, and its kubelet has not started all of its containers yet{since}."
 

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from gpushare_cli.decide.why.explanation import HeldCard
-from gpushare_cli.decide.why.situation import Situation
-from gpushare_cli.decide.why.words import listed
+from gpushare_cli.decide.why.situation import PodSituation
+from gpushare_cli.wording import listed
 from gpushare_core.scheduling.ledger.node_ledger import CardChoice, NodeLedger
 
 EXTENDER_KNOWS = (
@@ -13,7 +13,7 @@ EXTENDER_KNOWS = (
 )
 
 
-def choice_sentences(situation: Situation, cards: Sequence[HeldCard]) -> list[str]:
+def choice_sentences(situation: PodSituation, cards: Sequence[HeldCard]) -> list[str]:
     node = situation.ledger.node(situation.node)
     if node is None or node.share_node is None or not situation.request.resources:
         return []
@@ -35,7 +35,7 @@ def choice_sentences(situation: Situation, cards: Sequence[HeldCard]) -> list[st
     ]
 
 
-def _chosen_again(situation: Situation, node: NodeLedger) -> list[CardChoice]:
+def _chosen_again(situation: PodSituation, node: NodeLedger) -> list[CardChoice]:
     """Returns what the pod would get of its node now if it had nothing."""
     uid = situation.kube_pod.metadata.uid
     return node.choose_together(situation.request, gone={uid})
