@@ -20,6 +20,8 @@ BYTES = ("memory", "ephemeral-storage")
 def missing_resources(situation: PodSituation) -> Iterator[Finding]:
     """Compares with the nodes whose cards fit: with what they have in all, and, where their pods were read,
     with what these leave."""
+    if not situation.request.resources:
+        return
     known = situation.cluster.nodes or {}
     nodes = [known[name] for name in fitting_nodes(situation) if name in known]
     asked = {name: amount for name, amount in pod_amounts(written_pod(situation.pod).spec).items() if amount}

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 
+from gpushare_cli.decide.why.causes.admission import node_by_hand, refused
 from gpushare_cli.decide.why.causes.amounts import too_much, written_amounts
 from gpushare_cli.decide.why.causes.cards import cards_that_do_not_fit, cards_with_room, impossible_pods
 from gpushare_cli.decide.why.causes.containers import (
@@ -30,6 +31,7 @@ CAUSES: tuple[Callable[[PodSituation], Iterable[Finding]], ...] = (
     being_deleted,
     gated,
     missing_policy,
+    refused,
     written_amounts,
     unserved_names,
     handwritten_variables,
@@ -49,6 +51,7 @@ CAUSES: tuple[Callable[[PodSituation], Iterable[Finding]], ...] = (
     scheduler_not_connected,
     operator_away,
     not_computed,
+    node_by_hand,
     privileged,
     handwritten_annotations,
 )
