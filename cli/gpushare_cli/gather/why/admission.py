@@ -19,7 +19,8 @@ class Admission:
     """What came of asking."""
 
     pod: Json
-    """With what admission sets: priority, schedulerName, tolerations, limits. As it was where it is refused."""
+    """With what admission sets: priority, schedulerName, tolerations, limits. As it was where it is"
+    " refused."""
     refusal: str = ""
     unread: str = ""
     """Why it could not be asked."""

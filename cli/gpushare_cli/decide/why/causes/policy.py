@@ -154,7 +154,10 @@ def unit_changes(situation: PodSituation) -> Iterator[Finding]:
         verb = "waits" if len(blocked) == 1 else "wait"
         yield Finding(
             code="UnitChangeWaits",
-            sentence=f"{listed(sorted(blocked))} {verb} for another unit or mode. {first}: {_sentence(blocked[first])}",
+            sentence=(
+                f"{listed(sorted(blocked))} {verb} for another unit or mode. {first}:"
+                f" {_sentence(blocked[first])}"
+            ),
             nodes=len(blocked),
             advice=[
                 "Delete or evict the pods that it names, or write the former unit into the policy again."
