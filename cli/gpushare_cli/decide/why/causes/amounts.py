@@ -7,7 +7,6 @@ from math import ceil
 from gpushare_cli.decide.why.asked import (
     AskedAmount,
     asked_amounts,
-    served_resources,
     unit_bytes,
     units_of,
 )
@@ -16,7 +15,6 @@ from gpushare_cli.decide.why.situation import PodSituation
 from gpushare_cli.decide.why.written_pod import WrittenContainer, written_pod
 from gpushare_cli.wording import listed, memory_text
 from gpushare_core.dialects.table import RESOURCES
-from gpushare_core.placement.modes.table import crowded_container_reason, mode_serving, too_many_units_reason
 from gpushare_core.placement.quantity import MIB, read_amount
 from gpushare_core.placement.requests import ResourceClass, ResourceRequest
 
@@ -105,83 +103,46 @@ def _bytes(situation: PodSituation, asked: AskedAmount) -> Finding:
 
 
 def too_much(situation: PodSituation) -> Iterator[Finding]:
-    """Looks at what the pod asks for as a whole, and no node can ever have."""
-    reason = crowded_container_reason(situation.request) or too_many_units_reason(situation.request)
-    if reason and not _asks_in_bytes(situation):
-        sentence, _, advice = reason.partition("; " if "; " in reason else ": ask")
-        advice = advice if "; " in reason else f"ask{advice}"
-        yield Finding(
-            code="Unservable",
-            sentence=f"{sentence[0].upper()}{sentence[1:]}.",
-            advice=[f"{advice[0].upper()}{advice[1:]}."],
-            is_decisive=True,
-        )
+    """Of what is more than any card has: how it may have come about."""
+    if _asks_in_bytes(situation):
         return
-    yield from _more_than_a_card(situation)
-    yield from _not_together(situation)
+    biggest = situation.ledger.biggest()
+    for asked in situation.request.resources:
+        if asked.total > biggest.get(asked.name, asked.total):
+            yield from _mebibytes(situation, asked, biggest[asked.name])
+            yield from _init_containers(situation, asked)
 
 
 def _asks_in_bytes(situation: PodSituation) -> bool:
-    return any(
-        asked.resource in RESOURCES and _BYTES.fullmatch(asked.amount) for asked in asked_amounts(situation)
-    )
+    amounts = (asked.amount for asked in asked_amounts(situation) if asked.resource in RESOURCES)
+    return any(map(_BYTES.fullmatch, amounts))
 
 
-def _more_than_a_card(situation: PodSituation) -> Iterator[Finding]:
-    biggest = situation.ledger.biggest()
-    for asked in situation.request.resources:
-        most = biggest.get(asked.name)
-        if most is None or asked.total <= most or _asks_in_bytes(situation):
-            continue
+def _mebibytes(situation: PodSituation, asked: ResourceRequest, most: int) -> Iterator[Finding]:
+    one = unit_bytes(situation, asked.name)
+    meant = ceil(asked.total * MIB / one) if one > MIB else most + 1
+    if meant <= most:
+        unit = units_of(situation, asked.name)[0]
         yield Finding(
-            code="MoreThanAnyCard",
-            sentence=(
-                f"The pod asks for {asked.total} of {asked.name}{_in_bytes(situation, asked)}{asked.by_container},"
-                f" and {mode_serving(asked.resource).most_text(most)}."
-            ),
-            advice=_smaller(situation, asked, most),
-            is_decisive=True,
+            code="MebibytesForUnits",
+            sentence=f"{asked.total:,} units of {unit} are {memory_text(asked.total * one)}: an amount is a number of units.",
+            advice=[f"If you mean {asked.total:,} MiB, write {asked.name}: {meant}."],
         )
 
 
-def _in_bytes(situation: PodSituation, asked: ResourceRequest) -> str:
-    one = unit_bytes(situation, asked.name)
-    return f", which is {memory_text(asked.total * one)}" if one else ""
-
-
-def _smaller(situation: PodSituation, asked: ResourceRequest, most: int) -> list[str]:
-    one = unit_bytes(situation, asked.name)
-    as_mebibytes = ceil(asked.total * MIB / one) if one else 0
-    if one > MIB and as_mebibytes <= most:
-        unit = units_of(situation, asked.name)[0]
-        return [f"If you mean {asked.total} MiB, write {asked.name}: {as_mebibytes}. A unit is {unit}."]
-    return [f"Ask for {most} at most: waiting does not help.", *_of_init_containers(situation, asked)]
-
-
-def _of_init_containers(situation: PodSituation, asked: ResourceRequest) -> list[str]:
-    """Returns how init containers count, where they are what makes the pod large."""
+def _init_containers(situation: PodSituation, asked: ResourceRequest) -> Iterator[Finding]:
+    """Says how init containers count, where they are what makes the pod large."""
     spec = written_pod(situation.pod).spec
     main = sum(asked.containers.get(container.name, 0) for container in spec.containers or ())
     if asked.total <= main:
-        return []
-    sidecars = [each.name for each in spec.init_containers or () if each.is_sidecar]
-    holding = [name for name in sidecars if name in asked.containers]
-    if holding:
-        return [f"What init container {listed(holding)} asks for counts as well: it stays beside the others."]
-    return [
-        "The largest init container counts where it asks for more than the others together: it runs before them."
-    ]
-
-
-def _not_together(situation: PodSituation) -> Iterator[Finding]:
-    asked = [resource.name for resource in situation.request.resources]
-    if len(asked) < 2 or not set(asked) <= served_resources(situation).keys():
         return
-    nodes = map(situation.ledger.share_node, situation.ledger.node_names())
-    if not any(node and set(asked) <= node.resources.keys() for node in nodes):
-        yield Finding(
-            code="NotOnOneNode",
-            sentence=f"The pod asks for {' and '.join(asked)}, and no node serves all of them: only mode Mixed does.",
-            advice=["Make a pod of each, or have nodes in mode Mixed."],
-            is_decisive=True,
-        )
+    holding = [each for each in spec.init_containers or () if each.name in asked.containers]
+    staying = [each.name for each in holding if each.is_sidecar]
+    counts = f"init container {listed([each.name for each in holding])} asks for more than the others, before they start"
+    if staying:
+        counts = f"init container {listed(staying)} (restartPolicy: Always) stays beside the others, so its amount adds up"
+    yield Finding(
+        code="InitContainersCount",
+        sentence=f"It is {asked.total} of {asked.name} because {counts}.",
+        advice=["Ask for less in the init container, or for nothing if it uses no card."],
+    )

@@ -2,13 +2,54 @@
 
 from collections.abc import Callable, Iterable
 
+from gpushare_cli.decide.why.causes.amounts import too_much, written_amounts
 from gpushare_cli.decide.why.causes.cards import cards_that_do_not_fit, cards_with_room, impossible_pods
+from gpushare_cli.decide.why.causes.containers import (
+    handwritten_annotations,
+    handwritten_variables,
+    privileged,
+)
+from gpushare_cli.decide.why.causes.names import unserved_names
+from gpushare_cli.decide.why.causes.nodes import nodes_kept_from, not_computed
+from gpushare_cli.decide.why.causes.pod_state import being_deleted, gated
+from gpushare_cli.decide.why.causes.policy import (
+    missing_policy,
+    nodes_off,
+    policies_not_ready,
+    scheduler_not_connected,
+    unit_changes,
+)
+from gpushare_cli.decide.why.causes.quota import quotas_exceeded
+from gpushare_cli.decide.why.causes.resources import missing_resources
+from gpushare_cli.decide.why.causes.scheduler import extender_away, operator_away, schedulers
+from gpushare_cli.decide.why.causes.volumes import claims_not_bound
 from gpushare_cli.decide.why.finding import Finding
 from gpushare_cli.decide.why.situation import PodSituation
 
 CAUSES: tuple[Callable[[PodSituation], Iterable[Finding]], ...] = (
+    being_deleted,
+    gated,
+    missing_policy,
+    written_amounts,
+    unserved_names,
+    handwritten_variables,
+    quotas_exceeded,
+    nodes_off,
+    nodes_kept_from,
+    schedulers,
+    extender_away,
+    policies_not_ready,
     impossible_pods,
+    too_much,
     cards_that_do_not_fit,
+    missing_resources,
+    claims_not_bound,
     cards_with_room,
+    unit_changes,
+    scheduler_not_connected,
+    operator_away,
+    not_computed,
+    privileged,
+    handwritten_annotations,
 )
 """Each looks at the facts, and says what it finds."""
