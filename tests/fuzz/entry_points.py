@@ -85,7 +85,7 @@ FUZZED_BY: dict[str, str] = {
     "gpushare_core.dialects.aliyun:_read_containers": f"{CODECS}.aliyun:AliyunCodec.read_legacy",
     "gpushare_core.dialects.legacy:read_number": f"{CODECS}.aliyun:AliyunCodec.read_legacy",
     "gpushare_core.kube.response:decoded": "gpushare_core.kube.client:KubeClient.read",
-    "gpushare_core.kube.credentials:_parsed": "gpushare_core.kube.credentials:from_kubeconfig",
+    "gpushare_core.kube.credentials:parsed_kubeconfig": "gpushare_core.kube.credentials:from_kubeconfig",
     "gpushare_core.kube.credentials:_pem": "gpushare_core.kube.credentials:from_kubeconfig",
     "gpushare_core.kube.tls:TlsParts.context": "gpushare_core.kube.credentials:from_kubeconfig",
     "gpushare_core.kube.tls:_content": "gpushare_core.kube.credentials:from_kubeconfig",
