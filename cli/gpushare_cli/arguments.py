@@ -1,11 +1,9 @@
 """The command line of ``kubectl gpushare``: the arguments that all commands share, and a parser for each."""
 
 import argparse
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-from gpushare_cli import audit_arguments
 from gpushare_cli.commands.command import Command
 from gpushare_cli.commands.table import COMMANDS
 from gpushare_cli.output.format import Format
@@ -20,18 +18,13 @@ DEFAULT_COMMAND = "status"
 WATCH_SECONDS = 2.0
 
 
-def parse(
-    arguments: Sequence[str] | None = None, environment: Mapping[str, str] = os.environ
-) -> argparse.Namespace:
+def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     """Returns the options, with the row of ``COMMANDS`` as ``command``. Exits with status 2 and a message for
     people when the arguments make no sense."""
-    options = program_parser(environment).parse_args(arguments)
-    if options.command is None:
-        audit_arguments.complete(options)
-    return options
+    return program_parser().parse_args(arguments)
 
 
-def program_parser(environment: Mapping[str, str]) -> Parser:
+def program_parser() -> Parser:
     parser = Parser(
         prog=PROGRAM, description=DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -48,15 +41,12 @@ def program_parser(environment: Mapping[str, str]) -> Parser:
             ),
             command,
         )
-    audit = commands.add_parser("audit", help="compare all books", description=audit_arguments.DESCRIPTION)
-    audit_arguments.add_audit(audit, environment)
-    audit.set_defaults(command=None)
     return parser
 
 
 def _add_command(parser: argparse.ArgumentParser, command: Command) -> None:
     command.add_arguments(parser)
-    parser.set_defaults(command=command)
+    parser.set_defaults(command=command, every=0.0)
     _add_cluster(parser.add_argument_group("which cluster"), command)
     _add_output(parser.add_argument_group("output"), command)
 

@@ -7,12 +7,12 @@ from argparse import Namespace
 from collections.abc import Sequence
 
 from gpushare_cli.arguments import parse
-from gpushare_cli.audit_main import run_audit
 from gpushare_cli.commands.command import Command, Session
 from gpushare_cli.errors import CannotLookError
 from gpushare_cli.login.cluster_login import cluster_login
 from gpushare_cli.output.printer import printer_of
 from gpushare_cli.output.progress import Silence
+from gpushare_cli.repetition import repeat
 from gpushare_cli.report import ExitStatus
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import NoCredentialsError
@@ -26,8 +26,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the program and returns its exit status, an ``ExitStatus``."""
     options = parse(arguments)
     configure_logging("warning")
-    if options.command is None:
-        return run_audit(options)
+    return repeat(lambda: _once(options), every=options.every) if options.every else _once(options)
+
+
+def _once(options: Namespace) -> int:
     try:
         return asyncio.run(_run(options.command, options))
     except (CannotLookError, NoCredentialsError, ApiError, UnreachableError) as error:
