@@ -1,12 +1,10 @@
 """The command line of ``kubectl gpushare``: the arguments that all commands share, and a parser for each."""
 
 import argparse
-import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-from gpushare_cli import audit_arguments
 from gpushare_cli.commands.command import Command
 from gpushare_cli.commands.table import COMMANDS
 from gpushare_cli.output.format import Format
@@ -26,20 +24,15 @@ WATCH_SECONDS = 2.0
 MAX_WATCH_SECONDS = 86_400.0
 
 
-def parse(
-    arguments: Sequence[str] | None = None, environment: Mapping[str, str] = os.environ
-) -> argparse.Namespace:
+def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     """Returns the options, with the row of ``COMMANDS`` as ``command``. Exits with status 2 and a message for
     people when the arguments make no sense."""
     given = sys.argv[1:] if arguments is None else arguments
-    parser = program_parser(environment)
-    options = parser.parse_args(_with_command(list(given), parser))
-    if options.command is None:
-        audit_arguments.complete(options)
-    return options
+    parser = program_parser()
+    return parser.parse_args(_with_command(list(given), parser))
 
 
-def program_parser(environment: Mapping[str, str]) -> Parser:
+def program_parser() -> Parser:
     parser = Parser(
         prog=PROGRAM,
         description=DESCRIPTION,
@@ -59,14 +52,11 @@ def program_parser(environment: Mapping[str, str]) -> Parser:
             ),
             command,
         )
-    audit = commands.add_parser("audit", help="compare all books", description=audit_arguments.DESCRIPTION)
-    audit_arguments.add_audit(audit, environment)
-    audit.set_defaults(command=None)
     return parser
 
 
 def command_names() -> list[str]:
-    return [*(command.name for command in COMMANDS), "audit"]
+    return [command.name for command in COMMANDS]
 
 
 def _with_command(given: list[str], parser: Parser) -> list[str]:
@@ -104,7 +94,7 @@ def _no_such_command(name: str) -> str:
 
 def _add_command(parser: argparse.ArgumentParser, command: Command) -> None:
     command.add_arguments(parser)
-    parser.set_defaults(command=command)
+    parser.set_defaults(command=command, every=0.0)
     _add_cluster(parser.add_argument_group("which cluster"), is_namespaced=command.is_namespaced)
     _add_output(parser.add_argument_group("output"), can_watch=command.can_watch)
 

@@ -8,16 +8,17 @@ from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import replace
 from io import TextIOWrapper
+from typing import Never
 
 from gpushare_cli.arguments import parse
-from gpushare_cli.audit_main import run_audit
 from gpushare_cli.commands.command import Command, Session
 from gpushare_cli.errors import CannotLookError
 from gpushare_cli.login.cluster_login import cluster_login
 from gpushare_cli.output.printer import Printer, printer_of
 from gpushare_cli.output.progress import ProgressLine, Silence, StatusLine
 from gpushare_cli.output.terminal import is_terminal
-from gpushare_cli.output.watch import pages_of, repeat
+from gpushare_cli.output.watch import pages_of, watch
+from gpushare_cli.repetition import repeat
 from gpushare_cli.report import ExitStatus
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import NoCredentialsError
@@ -31,9 +32,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the program and returns its exit status, an ``ExitStatus``."""
     options = parse(arguments)
     configure_logging("warning")
-    if options.command is None:
-        return run_audit(options)
     _print_any_text()
+    try:
+        return repeat(lambda: _once(options), every=options.every) if options.every else _once(options)
+    except BrokenPipeError:
+        _close_output()
+        return ExitStatus.READER_GONE
+
+
+def _once(options: Namespace) -> int:
     try:
         return asyncio.run(_run(options.command, options))
     except (CannotLookError, NoCredentialsError, ApiError, UnreachableError) as error:
@@ -63,35 +70,28 @@ async def _run(command: Command, options: Namespace) -> int:
             progress=progress,
         )
         if options.watch:
-            return await _watch(command, options, session, printer)
+            await _watch(command, options, session, printer)
         try:
             report = await command.find(session, options)
         finally:
             progress.done()
-        try:
-            printer.print(report, command.view)
-        except BrokenPipeError:
-            _close_output()
+        printer.print(report, command.view)
         return report.exit_status
 
 
-async def _watch(command: Command, options: Namespace, session: Session, printer: Printer) -> int:
-    """Asks until a signal comes, or until nobody reads any more."""
+async def _watch(command: Command, options: Namespace, session: Session, printer: Printer) -> Never:
+    """Asks until a signal comes, or nobody reads any more."""
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, _cancel, asyncio.current_task())
     title = f"Every {options.watch:g}s: kubectl gpushare {command.name}"
     silent = replace(session, progress=Silence())
-    try:
-        with pages_of(printer, sys.stderr, title=title, now=session.now, environment=os.environ) as pages:
-            await repeat(
-                lambda: command.find(silent, options),
-                command.view,
-                printer=printer,
-                pages=pages,
-                seconds=options.watch,
-            )
-    except BrokenPipeError:
-        _close_output()
-    return ExitStatus.GOOD
+    with pages_of(printer, sys.stderr, title=title, now=session.now, environment=os.environ) as pages:
+        await watch(
+            lambda: command.find(silent, options),
+            command.view,
+            printer=printer,
+            pages=pages,
+            seconds=options.watch,
+        )
 
 
 def _cancel(task: "asyncio.Task[object] | None") -> None:

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
-from typing import Protocol, TextIO
+from typing import Never, Protocol, TextIO
 
 from gpushare_cli.errors import CannotLookError
 from gpushare_cli.output.format import Format
@@ -117,15 +117,15 @@ def pages_of(
     return PageSequence(printer, errors, now)
 
 
-async def repeat(
+async def watch(
     look: Callable[[], Awaitable[CommandReport]],
     view: View,
     *,
     printer: Printer,
     pages: Pages,
     seconds: float,
-) -> None:
-    """Never returns. Goes on after a look that failed, except after the first: a wrong address stays wrong.
+) -> Never:
+    """Goes on after a look that failed, except after the first: a wrong address stays wrong.
 
     Raises ``BrokenPipeError`` where nobody reads any more.
     """
