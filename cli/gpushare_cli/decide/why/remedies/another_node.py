@@ -41,7 +41,7 @@ def another_node(situation: PodSituation) -> Iterator[Remedy]:
 
 def free_elsewhere(situation: PodSituation) -> Iterator[Remedy]:
     """Says that what is free in all is enough, and why that is of no use."""
-    for asked in situation.request.resources:
+    for asked in situation.request.resources if len(situation.request.resources) == 1 else ():
         cards = [(name, card) for name, card in open_cards(situation, asked) if card.free > 0]
         each = mode_serving(asked.resource).on_cards(asked.total)
         free = sum(card.free for _, card in cards)
@@ -59,7 +59,7 @@ def free_elsewhere(situation: PodSituation) -> Iterator[Remedy]:
         yield Remedy(
             code="FreeElsewhere",
             helps=False,
-            sentence=f"What is free in all, {text}, is of no use to it: {why}.",
+            sentence=f"The {text} that are free in all: {why}.",
         )
 
 

@@ -42,17 +42,12 @@ def mending(situation: PodSituation) -> Iterator[Remedy]:
         reasons = [reason for index in indices if (reason := faults.get(index))]
         why = f" ({listed(reasons)})" if reasons else ""
         cards = cards_text(indices)
-        verb = "were healthy and not cordoned"
         yield Remedy(
             code="Mend",
             helps=True,
-            sentence=f"Mend {cards} of {name}{why}: it would fit there if {_they(indices)} {verb}.",
+            sentence=f"Mend {cards} of {name}{why}: it would fit there.",
             commands=[f"kubectl gpushare inspect {name} --card {index}" for index in indices],
         )
-
-
-def _they(indices: list[int]) -> str:
-    return "it" if len(indices) == 1 else "they"
 
 
 def _openings(

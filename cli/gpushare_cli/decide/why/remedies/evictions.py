@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from gpushare_cli.decide.why.finding import Remedy
-from gpushare_cli.decide.why.nearest import nearest_nodes
+from gpushare_cli.decide.why.nearest import nearest_card, nearest_nodes
 from gpushare_cli.decide.why.remedies.trial import cards_text, chosen_cards
 from gpushare_cli.decide.why.situation import PodSituation
 from gpushare_cli.decide.why.words import NOUNS
@@ -47,11 +47,22 @@ class NodeInTheWay:
 
     def any_at_all(self) -> Eviction | None:
         """Returns the least that has to go, whoever it is; pods that would come back only if need be."""
-        some = [pod for pod in self.pods if not (pod.is_terminating or pod.comes_back)]
-        every = [pod for pod in self.pods if not pod.is_terminating]
-        return find_eviction(self.without, some, gone=self.ending) or find_eviction(
-            self.without, every, gone=self.ending
-        )
+        staying = [pod for pod in self.pods if not pod.is_terminating]
+        gone_for_good = [pod for pod in staying if not pod.comes_back]
+        for pods in (gone_for_good, staying):
+            ways = (pods, [pod for pod in pods if pod.uid in self._on_nearest_card()])
+            found = (find_eviction(self.without, some, gone=self.ending) for some in ways)
+            if evictions := [eviction for eviction in found if eviction]:
+                return min(evictions, key=lambda eviction: (len(eviction.victims), self._freed(eviction)))
+        return None
+
+    def _on_nearest_card(self) -> set[str]:
+        asked = self.situation.request.resources[0]
+        miss = nearest_card(self.name, self.without.ledger, asked)
+        return {share.uid for share in miss.holders} if miss else set()
+
+    def _freed(self, eviction: Eviction) -> int:
+        return sum(map(self.units, eviction.victims))
 
     def units(self, pod: BoundPod) -> int:
         cards = self.without.ledger.cards()

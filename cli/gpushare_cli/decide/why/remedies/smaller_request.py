@@ -31,8 +31,8 @@ def _smaller(situation: PodSituation, asked: ResourceRequest) -> Remedy:
                 code="SmallerRequest",
                 helps=True,
                 sentence=(
-                    f"Ask for less: {amount(units, asked.resource, of_unit)} of {asked.name}{together},"
-                    f" would fit now on {listed(nodes)}. The pod has to be made anew for it."
+                    f"Ask for less: {amount(units, asked.resource, of_unit)} of {asked.name}{together}"
+                    f" would fit now, on {listed(nodes)}. The pod has to be made anew for it."
                 ),
             )
     least = amount(1, asked.resource, of_unit)
