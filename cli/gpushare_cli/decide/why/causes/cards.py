@@ -13,6 +13,9 @@ from gpushare_core.placement.modes.table import crowded_container_reason, mode_s
 from gpushare_core.placement.requests import ResourceClass, ResourceRequest
 from gpushare_core.scheduling.ledger.unfit_reason import Refusal, UnfitReason
 
+MAX_DETAILS = 3
+"""Nodes of which it is said in full why they are closed."""
+
 Group = dict[str, UnfitReason]
 """Node -> why the pod does not fit it; of one kind and one resource."""
 
@@ -54,8 +57,8 @@ def _is_served(situation: PodSituation) -> bool:
 def cards_with_room(situation: PodSituation) -> Iterator[Finding]:
     fitting = fitting_nodes(situation) if situation.request.resources else []
     if fitting and not [*impossible_pods(situation)]:
-        verb = "has" if len(fitting) == 1 else "have"
-        sentence = f"The cards of {counted(len(fitting), 'node')} {verb} room for it: {listed(fitting)}."
+        have = "has room for it on its cards" if len(fitting) == 1 else "have room for it on their cards"
+        sentence = f"{counted(len(fitting), 'node')} {have}: {listed(fitting)}."
         yield Finding(code="CardsFit", sentence=sentence, nodes=len(fitting))
 
 
@@ -114,13 +117,19 @@ _OF_NODES = {
 
 
 def _of_nodes(code: str, group: Group, *, is_decisive: bool) -> Finding:
-    reasons = {*group.values()}
-    first = next(iter(group.values()))
-    text = first.message if len({reason.message for reason in reasons}) == 1 else first.brief
+    """Core's reasons begin with ``node(s)``, or say nothing of nodes."""
+    reason = next(iter(group.values()))
+    text = reason.brief.removeprefix("node(s) ")
+    nodes = "Node" if len(group) == 1 else counted(len(group), "node")
+    sentence = f"{nodes} {text}: {listed(sorted(group))}." if text != reason.brief else ""
+    details = {name: reason.message.partition(": ")[2] for name, reason in group.items()}
     return Finding(
         code=code,
-        sentence=_sentence(f"{text}{_where(group)}"),
+        sentence=sentence or _sentence(f"{text}{_where(group)}"),
         nodes=len(group),
+        advice=[f"{name}: {detail}" for name, detail in sorted(details.items()) if detail][:MAX_DETAILS]
+        if reason.kind is Refusal.NODE_CLOSED
+        else [],
         is_decisive=is_decisive,
     )
 
@@ -136,7 +145,10 @@ def _largest(situation: PodSituation, asked: ResourceRequest, nodes: Sequence[st
     if mode_serving(asked.resource).on_cards(asked.total).cards > 1:
         return f"{name}: {amount(len(cards), ResourceClass.CARD)} that take pods"
     largest = max(cards, key=lambda card: card.units, default=None)
-    return f"{name} card {largest.index}: {amount(largest.units, asked.resource)} in all" if largest else ""
+    if largest is None:
+        return ""
+    units, noun = largest.units, NOUNS[asked.resource]
+    return f"{name} card {largest.index}: {units} of the {asked.total} {noun}s, even when it is empty"
 
 
 def _sentence(reason: str) -> str:
