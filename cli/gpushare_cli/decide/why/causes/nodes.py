@@ -78,9 +78,9 @@ def _advise_taint(_situation: PodSituation, obstacle: Obstacle, names: list[str]
     if obstacle.key.startswith(KUBERNETES_TAINTS):
         return [f"kubectl describe node {names[0]}"]
     effect = obstacle.text.rpartition(":")[2]
+    toleration = f"{{key: {obstacle.key}, operator: Exists, effect: {effect}}}"
     return [
-        f"Give the pod the toleration {{key: {obstacle.key}, operator: Exists, effect: {effect}}}, if it"
-        f" may go there.",
+        f"If the pod may go there, give it the toleration {toleration}.",
         f"kubectl taint nodes {names[0]} {obstacle.text}-",
     ]
 
