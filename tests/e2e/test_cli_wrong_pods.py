@@ -23,7 +23,7 @@ from gpushare_localcluster.cluster import LocalCluster
 from gpushare_localcluster.errors import LocalClusterError
 from gpushare_localcluster.waiting import wait_until
 
-pytestmark = [pytest.mark.e2e, pytest.mark.connected, pytest.mark.usefixtures("product", "shared_policy")]
+pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("product", "shared_policy")]
 
 PROGRAM = Path(sys.executable).parent / "kubectl-gpushare"
 AT_A_TIME = 4
