@@ -193,7 +193,8 @@ def _higher_priority(node: NodeInTheWay, victims: Sequence[BoundPod]) -> Iterato
             helps=True,
             sentence=(
                 f"A priority above {highest} (it has {pod.priority}): then"
-                f" {listed([str(victim.pod) for victim in eviction.victims])} would be evicted for it."
+                f" pods such as {listed([str(victim.pod) for victim in eviction.victims])} would be evicted"
+                " for it."
             ),
             commands=["kubectl get priorityclasses"],
         )
