@@ -94,10 +94,8 @@ def full_node(name: str = "gpu-1", free: int = 0, *, cards: int = 2, **spec: Any
     )
 
 
-def owned_pod(
-    name: str, *, namespace: str = "ml", priority: int = 0, node: str = "", **metadata: Any
-) -> Json:
-    pod = pod_json(name, namespace=namespace, main={MEMORY: 4})
+def owned_pod(name: str, *, priority: int = 0, node: str = "", **metadata: Any) -> Json:
+    pod = pod_json(name, main={MEMORY: 4})
     pod["metadata"] |= metadata
     pod["spec"] |= {"priority": priority, "nodeName": node}
     return pod

@@ -6,6 +6,7 @@ from gpushare_cli.decide.objects.pod_event import ObservedEvent
 from gpushare_cli.decide.why.explanation import Attempts, SchedulerWords
 from gpushare_cli.decide.why.situation import PodSituation
 from gpushare_cli.decide.why.words import seconds_since
+from gpushare_core.api.timestamps import read_rfc3339, rfc3339
 from gpushare_core.text.json_object import Json
 
 FAILED = "FailedScheduling"
@@ -23,9 +24,14 @@ def attempts_of(situation: PodSituation) -> Attempts | None:
         since=since,
         seconds=seconds_since(since, situation.now) or 0,
         tried=None if situation.events is None else sum(event.count for event in failed),
-        last_tried=max((event.last_seen for event in failed), default=""),
+        last_tried=_whole_seconds(max((event.last_seen for event in failed), default="")),
         is_unschedulable=unschedulable_message(situation.pod) is not None,
     )
+
+
+def _whole_seconds(moment: str) -> str:
+    read = read_rfc3339(moment)
+    return rfc3339(read) if read else ""
 
 
 def unschedulable_message(pod: Json) -> str | None:

@@ -109,5 +109,7 @@ _BEGINNINGS = {
     "Nodes",
     "Insufficient",
     "Container",
+    "Fewer",
+    "Each",
     "The",
 }

@@ -4,11 +4,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from gpushare_cli.decide.why.finding import Remedy
-from gpushare_cli.decide.why.nearest import nearest_card, nearest_nodes
+from gpushare_cli.decide.why.nearest import nearest_card, unfit_nodes
 from gpushare_cli.decide.why.remedies.trial import cards_text, chosen_cards
 from gpushare_cli.decide.why.situation import PodSituation
 from gpushare_cli.decide.why.words import NOUNS
 from gpushare_cli.wording import counted, listed
+from gpushare_core.scheduling.ledger.unfit_reason import Refusal
 from gpushare_core.scheduling.preemption.bound_pods import BoundPod
 from gpushare_core.scheduling.preemption.disruption_budgets import violating
 from gpushare_core.scheduling.preemption.victims import Eviction, NodeWithout, evictable, find_eviction
@@ -98,7 +99,7 @@ def evictions(situation: PodSituation) -> Iterator[Remedy]:
                 " server does not have any more; their kubelet has to release what they have."
             ),
         )
-    elif situation.allowed_nodes and not nearest_nodes(situation):
+    elif any(reason.kind is Refusal.CARDS_TOO_SMALL for reason in unfit_nodes(situation).values()):
         yield Remedy(
             code="PodsGone",
             helps=False,
@@ -170,12 +171,15 @@ def _by_hand(node: NodeInTheWay, eviction: Eviction) -> Iterator[Remedy]:
     reasons = [*_why_not_evicted(node, victims)]
     where = f"{node.name} {node.cards_after(eviction)}"
     why = f" Not evicted for it: {'; '.join(reasons)}." if reasons else ""
+    stay_gone = not any(pod.comes_back for pod in victims)
     yield Remedy(
         code="PodsGone",
-        helps=True,
+        helps=stay_gone,
         sentence=f"Without {node.victims_text(victims)} it would fit {where}.{why}",
         commands=[
-            f"kubectl delete pod -n {pod.pod.namespace} {pod.pod.name}" for pod in victims[:MAX_COMMANDS]
+            f"kubectl delete pod -n {pod.pod.namespace} {pod.pod.name}"
+            for pod in victims[:MAX_COMMANDS]
+            if stay_gone
         ],
     )
     yield from _higher_priority(node, victims)
