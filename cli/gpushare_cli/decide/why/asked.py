@@ -72,7 +72,12 @@ def unit_bytes(situation: PodSituation, name: str) -> int:
 
 
 def how_many(situation: PodSituation, name: str) -> str:
-    """Returns what to write for a resource of which an amount is not known."""
-    units, most = units_of(situation, name), situation.ledger.biggest().get(name, 0)
-    of_what = f" of {units[0]}" if len(units) == 1 and RESOURCES.get(name) is ResourceClass.MEMORY else ""
-    return f"{name} with the number of units{of_what} that it needs, at most {most}"
+    """Returns what to write of a resource where the amount is not known."""
+    units, most, class_ = (
+        units_of(situation, name),
+        situation.ledger.biggest().get(name, 0),
+        RESOURCES.get(name),
+    )
+    if class_ is not ResourceClass.MEMORY or len(units) != 1:
+        return f"{name}: 1"
+    return f"{name}: N, with N for how many units of {units[0]} it needs, {most} at most"

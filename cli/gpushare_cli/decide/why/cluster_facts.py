@@ -25,6 +25,11 @@ class ClusterFacts:
     """The Deployments and DaemonSets of gpushare."""
     asking_schedulers: frozenset[str] | None = None
     """The names of schedulers that are known to ask the extender."""
+    refusal: str = ""
+    """Why the API server would not create the pod, in its own words; empty where it would, where it was not
+    asked, and for a pod that is there."""
+    written_node: str = ""
+    """The node that a manifest names in ``spec.nodeName``, past every scheduler."""
     unread: Mapping[str, str] = field(default_factory=dict)
     """What could not be read -> why."""
 

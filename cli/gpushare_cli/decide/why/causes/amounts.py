@@ -81,7 +81,7 @@ def _fraction(container: WrittenContainer, name: str, amount: str) -> Finding:
     is_memory = RESOURCES[name] is ResourceClass.MEMORY
     return Finding(
         code="NotWhole",
-        sentence=f"Container {container.name} asks for {amount} of {name}: Kubernetes counts it in whole numbers.",
+        sentence=f"Container {container.name} asks for {amount} of {name}, which is counted in whole units.",
         advice=[f"Write a whole number, such as {name}: 1.{finer if is_memory else ''}"],
         is_decisive=True,
     )
@@ -89,14 +89,17 @@ def _fraction(container: WrittenContainer, name: str, amount: str) -> Finding:
 
 def _bytes(situation: PodSituation, asked: AskedAmount) -> Finding:
     units, one = int(read_amount(asked.amount)), unit_bytes(situation, asked.resource)
-    what = f"{asked.amount} means {units} units, for an amount is a number of units and not of bytes"
     advice = f"Write how many units it needs, such as {asked.resource}: 1."
     if one:
         of_what = units_of(situation, asked.resource)[0]
         advice = f"Write {asked.resource}: {ceil(units / one)}. A unit is {of_what}."
     return Finding(
         code="BytesForUnits",
-        sentence=f"Container {asked.container} asks for {asked.amount} of {asked.resource}. {what}.",
+        sentence=(
+            f"Container {asked.container} asks for {asked.amount} of {asked.resource}. An amount is a"
+            " number of units:"
+            f" {asked.amount} means {units} of them."
+        ),
         advice=[advice],
         is_decisive=units > situation.ledger.biggest().get(asked.resource, 0),
     )
@@ -120,12 +123,16 @@ def _asks_in_bytes(situation: PodSituation) -> bool:
 
 def _mebibytes(situation: PodSituation, asked: ResourceRequest, most: int) -> Iterator[Finding]:
     one = unit_bytes(situation, asked.name)
-    meant = ceil(asked.total * MIB / one) if one > MIB else most + 1
+    meant = ceil(asked.total * MIB / one) if MIB < one <= asked.total * MIB else most + 1
     if meant <= most:
         unit = units_of(situation, asked.name)[0]
         yield Finding(
             code="MebibytesForUnits",
-            sentence=f"{asked.total:,} units of {unit} are {memory_text(asked.total * one)}: an amount is a number of units.",
+            sentence=(
+                f"{asked.total:,} units of {unit} are {memory_text(asked.total * one)}: an amount is a"
+                " number of"
+                " units, not of MiB."
+            ),
             advice=[f"If you mean {asked.total:,} MiB, write {asked.name}: {meant}."],
         )
 
@@ -138,9 +145,14 @@ def _init_containers(situation: PodSituation, asked: ResourceRequest) -> Iterato
         return
     holding = [each for each in spec.init_containers or () if each.name in asked.containers]
     staying = [each.name for each in holding if each.is_sidecar]
-    counts = f"init container {listed([each.name for each in holding])} asks for more than the others, before they start"
+    names = listed([each.name for each in holding])
+    counts = f"init container {names} asks for more than the others together, before they start"
     if staying:
-        counts = f"init container {listed(staying)} (restartPolicy: Always) stays beside the others, so its amount adds up"
+        counts = (
+            f"init container {listed(staying)} (restartPolicy: Always) stays beside the others, so that"
+            " its amount"
+            " adds up"
+        )
     yield Finding(
         code="InitContainersCount",
         sentence=f"It is {asked.total} of {asked.name} because {counts}.",

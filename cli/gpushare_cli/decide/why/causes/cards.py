@@ -44,8 +44,14 @@ def cards_that_do_not_fit(situation: PodSituation) -> Iterator[Finding]:
         make = _OF_AMOUNTS.get(kind)
         if asked and make:
             yield make(situation, asked, group, is_decisive=not fitting)
-        elif kind in _OF_NODES:
+        elif kind in _OF_NODES and _is_served(situation):
             yield _of_nodes(_OF_NODES[kind], group, is_decisive=not fitting)
+
+
+def _is_served(situation: PodSituation) -> bool:
+    """Whether all resources are served anywhere: of a name that no node serves more is known elsewhere."""
+    biggest = situation.ledger.biggest()
+    return all(asked.name in biggest for asked in situation.request.resources)
 
 
 def cards_with_room(situation: PodSituation) -> Iterator[Finding]:

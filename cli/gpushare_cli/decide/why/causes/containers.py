@@ -34,8 +34,9 @@ def _of_asking(container: WrittenContainer) -> Iterator[Finding]:
             yield Finding(
                 code="SetsCards",
                 sentence=(
-                    f"Container {container.name} sets {variable.name} itself: it would see other cards than it"
-                    " is given, so the API server refuses the pod."
+                    f"Container {container.name} sets {variable.name} itself: it would see other cards"
+                    " than it is"
+                    " given, so the API server refuses the pod."
                 ),
                 advice=["Take it out of env: gpushare sets it to the card whose units the container gets."],
                 is_decisive=True,
@@ -44,8 +45,9 @@ def _of_asking(container: WrittenContainer) -> Iterator[Finding]:
             yield Finding(
                 code="ChoosesCards",
                 sentence=(
-                    f"Container {container.name} sets {variable.name}={value}. It sees only the cards that it is"
-                    " given, numbered from 0: its program may find none."
+                    f"Container {container.name} sets {variable.name}={value}. It sees only cards that it"
+                    " is given,"
+                    " numbered from 0: its program may find none."
                 ),
                 advice=[f"Take {variable.name} out of env."],
             )
@@ -60,7 +62,9 @@ def privileged(situation: PodSituation) -> Iterator[Finding]:
     if names:
         yield Finding(
             code="Privileged",
-            sentence=f"Container {listed(names)} is privileged: it sees all cards of its node, not only its own.",
+            sentence=(
+                f"Container {listed(names)} is privileged: it sees all cards of its node, others' as well."
+            ),
             advice=[
                 "Take privileged: true out of its securityContext, unless it has to look after the node."
             ],
@@ -74,6 +78,9 @@ def handwritten_annotations(situation: PodSituation) -> Iterator[Finding]:
     if ours:
         yield Finding(
             code="HandwrittenAnnotation",
-            sentence=f"The pod has the annotation {listed(ours)}, which counts for nothing: the extender chooses the card.",
+            sentence=(
+                f"The pod has the annotation {listed(ours)}. It counts for nothing: the extender chooses"
+                " cards."
+            ),
             advice=["Take it out: it comes from a copy of another pod, or was written by hand."],
         )

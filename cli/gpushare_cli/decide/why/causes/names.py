@@ -80,13 +80,13 @@ def _misspelt(situation: PodSituation, asked: AskedAmount, meant: str) -> Findin
 def _other_dialect(situation: PodSituation, asked: AskedAmount) -> Finding:
     dialect = next(dialect.name for dialect in DIALECTS.values() if asked.resource in dialect.resources)
     spoken = sorted({policy.spec.dialect for policy in situation.cluster.policies or ()})
-    speak = f", and the policies speak {listed(spoken)}" if spoken else ""
+    speak = f", and the nodes that share cards speak {listed(spoken)}" if spoken else ""
     meant = served_of_class(situation, RESOURCES[asked.resource])
     return Finding(
         code="OtherDialect",
         sentence=(f"{_asks(asked)}, and no node serves that: it is a name of the dialect {dialect}{speak}."),
         advice=[
-            f"In its limits write {meant}: {asked.amount} instead of {asked.resource}.",
+            f"Instead of {asked.resource} write {meant}: {asked.amount}.",
             f"Where many workloads use these names, write dialect: {dialect} in the policy instead.",
         ],
         is_decisive=True,
@@ -100,7 +100,7 @@ def _other_plugin(situation: PodSituation, asked: AskedAmount) -> Finding:
     return Finding(
         code="OtherPlugin",
         sentence=f"{_asks(asked)}, and no node offers that: nodes that share their cards serve {served}.",
-        advice=[f"In its limits write, instead of {asked.resource}, {how_many(situation, meant)}."],
+        advice=[f"Instead of {asked.resource} write {how_many(situation, meant)}."],
         is_decisive=True,
     )
 
@@ -117,12 +117,12 @@ def _other_mode(situation: PodSituation, asked: AskedAmount) -> Finding:
     return Finding(
         code="OtherMode",
         sentence=(
-            f"{_asks(asked)}, and no node serves that: {number} {verb} in mode {listed(modes)}, and that takes"
-            f" mode {fitting}."
+            f"{_asks(asked)}, and no node serves that: it takes mode {fitting}, and {number} {verb} in mode"
+            f" {listed(modes)}."
         ),
         nodes=len(situation.share_nodes),
         advice=[
-            f"In its limits write, instead of {asked.resource}, {how_many(situation, meant)}.",
+            f"Instead of {asked.resource} write {how_many(situation, meant)}.",
             f"Or change the mode of nodes to {fitting} in the policy.",
             *edit,
         ],

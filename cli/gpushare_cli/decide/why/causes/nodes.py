@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from gpushare_cli.decide.objects.kube_node import KubeNode
+from gpushare_cli.decide.why.causes.policy import named_node
 from gpushare_cli.decide.why.finding import Finding
 from gpushare_cli.decide.why.nearest import fitting_nodes
 from gpushare_cli.decide.why.node_rules import NodeRule, Obstacle, obstacles
@@ -16,17 +17,24 @@ KUBERNETES_TAINTS = "node.kubernetes.io/"
 
 def nodes_kept_from(situation: PodSituation) -> Iterator[Finding]:
     """A finding for each rule. They are decisive together where no node with cards is left."""
-    known = situation.cluster.nodes or {}
-    sharing = {name: known[name] for name in situation.ledger.node_names() if name in known}
+    sharing = _sharing(situation)
     spec = written_pod(situation.pod).spec
     kept: dict[Obstacle, list[str]] = {}
     for name, node in sharing.items():
         for obstacle in obstacles(spec, node):
             kept.setdefault(obstacle, []).append(name)
     is_decisive = bool(sharing) and not situation.allowed_nodes
-    if kept and (is_decisive or not fitting_nodes(situation)):
+    fits = bool(situation.request.resources) and bool(fitting_nodes(situation))
+    if kept and not fits:
         for obstacle, names in sorted(kept.items(), key=lambda item: -len(item[1])):
             yield _finding(situation, obstacle, names, sharing, is_decisive=is_decisive)
+
+
+def _sharing(situation: PodSituation) -> dict[str, KubeNode]:
+    """Returns the nodes with cards; of a pod that asks for a node by its name that one alone."""
+    known, named = situation.cluster.nodes or {}, named_node(situation)
+    names = [name for name in situation.ledger.node_names() if not named or name == named]
+    return {name: known[name] for name in names if name in known}
 
 
 def _finding(
@@ -71,7 +79,8 @@ def _advise_taint(_situation: PodSituation, obstacle: Obstacle, names: list[str]
         return [f"kubectl describe node {names[0]}"]
     effect = obstacle.text.rpartition(":")[2]
     return [
-        f"If the pod may go there, give it a toleration: {{key: {obstacle.key}, operator: Exists, effect: {effect}}}.",
+        f"Give the pod the toleration {{key: {obstacle.key}, operator: Exists, effect: {effect}}}, if it"
+        f" may go there.",
         f"kubectl taint nodes {names[0]} {obstacle.text}-",
     ]
 

@@ -13,14 +13,13 @@ KUEUE = "kueue.x-k8s.io/"
 def gated(situation: PodSituation) -> Iterator[Finding]:
     gates = [gate.name for gate in written_pod(situation.pod).spec.scheduling_gates or ()]
     if gates:
-        whose = "Whoever put it there has to take it away"
-        kueue = "Kueue takes its gate away when it admits the workload: kubectl get workloads -A shows which wait."
+        is_kueue = any(gate.startswith(KUEUE) for gate in gates)
         yield Finding(
             code="Gated",
-            sentence=f"The pod has the scheduling gate {listed(gates)}: no scheduler looks at it until that is gone.",
-            advice=[
-                kueue if any(gate.startswith(KUEUE) for gate in gates) else f"{whose}: spec.schedulingGates."
-            ],
+            sentence=(
+                f"The pod has the scheduling gate {listed(gates)}: until it is gone no scheduler looks at it."
+            ),
+            advice=["kubectl get workloads -A"] if is_kueue else ["Whoever put it there takes it away."],
             is_decisive=True,
         )
 
@@ -28,10 +27,14 @@ def gated(situation: PodSituation) -> Iterator[Finding]:
 def being_deleted(situation: PodSituation) -> Iterator[Finding]:
     meta = written_pod(situation.pod).metadata
     if meta.deletion_timestamp:
-        held = f" until finalizer {listed(meta.finalizers)} is taken away" if meta.finalizers else ""
+        until = (
+            f"finalizer {listed(meta.finalizers)} is taken away"
+            if meta.finalizers
+            else "its kubelet has ended it"
+        )
         yield Finding(
             code="BeingDeleted",
-            sentence=f"The pod is being deleted: it is placed no more, and stays{held or ' until its kubelet has ended it'}.",
+            sentence=f"The pod is being deleted: it is placed no more, and stays until {until}.",
             advice=["Create it anew."],
             is_decisive=True,
         )

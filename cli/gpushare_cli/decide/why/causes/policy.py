@@ -1,6 +1,7 @@
 """Policies that share nothing yet, or not the nodes that a pod may go to."""
 
 from collections.abc import Iterator
+from difflib import get_close_matches
 
 from gpushare_cli.decide.objects.policy import ObservedPolicy
 from gpushare_cli.decide.why.finding import Finding
@@ -92,20 +93,29 @@ def nodes_off(situation: PodSituation) -> Iterator[Finding]:
                 ],
                 is_decisive=not situation.share_nodes,
             )
-    for name in _named_nodes(situation):
-        if name not in situation.share_nodes:
-            yield from _not_shared(situation, name)
+    name = named_node(situation)
+    if name and name not in situation.share_nodes:
+        yield from _not_shared(situation, name)
 
 
-def _named_nodes(situation: PodSituation) -> list[str]:
-    """Returns the node that the pod asks for by its name, if it does."""
+def named_node(situation: PodSituation) -> str:
+    """Returns the node that the pod asks for by its name; empty where it asks for none."""
     selector = written_pod(situation.pod).spec.node_selector or {}
-    return [selector[HOSTNAME]] if HOSTNAME in selector else []
+    return situation.cluster.written_node or selector.get(HOSTNAME, "")
 
 
 def _not_shared(situation: PodSituation, name: str) -> Iterator[Finding]:
-    node = (situation.cluster.nodes or {}).get(name)
+    if situation.cluster.nodes is None:
+        return
+    node = situation.cluster.nodes.get(name)
     if node is None:
+        alike = get_close_matches(name, situation.cluster.nodes, n=1)
+        yield Finding(
+            code="NodeMissing",
+            sentence=f"The pod asks for node {name}, and there is no node of that name.",
+            advice=[*(f"Do you mean {other}?" for other in alike), "kubectl get nodes"],
+            is_decisive=True,
+        )
         return
     policies = situation.cluster.policies or ()
     off = [policy.name for policy in policies if _is_off(policy, name, node.metadata.labels or {})]
@@ -144,7 +154,10 @@ def unit_changes(situation: PodSituation) -> Iterator[Finding]:
         verb = "waits" if len(blocked) == 1 else "wait"
         yield Finding(
             code="UnitChangeWaits",
-            sentence=f"{listed(sorted(blocked))} {verb} for another unit or mode. {first}: {_sentence(blocked[first])}",
+            sentence=(
+                f"{listed(sorted(blocked))} {verb} for another unit or mode. {first}:"
+                f" {_sentence(blocked[first])}"
+            ),
             nodes=len(blocked),
             advice=[
                 "Delete or evict the pods that it names, or write the former unit into the policy again."

@@ -36,7 +36,7 @@ def _finding(
     return Finding(
         code="QuotaExceeded",
         sentence=(
-            f"Namespace {situation.namespace} may have {hard} of {name} by ResourceQuota {quota.metadata.name}:"
+            f"ResourceQuota {quota.metadata.name} lets namespace {situation.namespace} have {hard} of {name}:"
             f" {used} are used, and the pod asks for {asked}."
         ),
         advice=[

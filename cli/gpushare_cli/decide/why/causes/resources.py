@@ -20,6 +20,8 @@ BYTES = ("memory", "ephemeral-storage")
 def missing_resources(situation: PodSituation) -> Iterator[Finding]:
     """Compares with the nodes whose cards fit: with what they have in all, and, where their pods were read,
     with what these leave."""
+    if not situation.request.resources:
+        return
     known = situation.cluster.nodes or {}
     nodes = [known[name] for name in fitting_nodes(situation) if name in known]
     asked = {name: amount for name, amount in pod_amounts(written_pod(situation.pod).spec).items() if amount}
@@ -35,17 +37,15 @@ def _finding(situation: PodSituation, nodes: list[KubeNode], name: str, amount: 
     if not short:
         return None
     nearest = max(short, key=lambda node: (short[node], node))
-    read = situation.neighbours.get(nearest)
     total = _total(next(node for node in nodes if node.name == nearest), name)
+    of_all = f" of {_number(name, total)}" if nearest in situation.neighbours else ""
     is_never = all(_total(node, name) < amount for node in nodes)
     return Finding(
         code=f"No{_CODES.get(name, 'Resource')}",
         sentence=_sentence(name, amount, short=len(short), of=len(nodes)),
         nodes=len(short),
-        nearest=f"{nearest}: {_text(name, short[nearest])} free of {_text(name, total)}"
-        if read is not None
-        else f"{nearest}: {_text(name, total)} in all",
-        advice=_advice(name, nearest, is_never=is_never),
+        nearest=f"{nearest}: {_number(name, short[nearest])}{of_all} free",
+        advice=_advice(name, nearest, total, is_never=is_never),
         is_decisive=len(short) == len(nodes),
     )
 
@@ -68,25 +68,32 @@ def _sentence(name: str, amount: Fraction, *, short: int, of: int) -> str:
     return f"{asks}, and of {which} {some} {left if short == of else f'not {left}'}."
 
 
-def _advice(name: str, nearest: str, *, is_never: bool) -> list[str]:
+def _advice(name: str, nearest: str, total: Fraction, *, is_never: bool) -> list[str]:
     if name == "pods":
         return [f"kubectl get pods -A --field-selector spec.nodeName={nearest}"]
-    wait = (
-        "waiting does not help, as not even an empty node has it" if is_never else "or wait for others to end"
-    )
-    return [f"Ask for less of {name} in the pod's requests; {wait}.", f"kubectl describe node {nearest}"]
+    describe = f"kubectl describe node {nearest}"
+    if not total:
+        return [
+            f"Take {name} out of the pod, or see that the device plugin that offers it runs there.",
+            describe,
+        ]
+    wait = "waiting does not help, not even an empty node has it" if is_never else "or wait for others to end"
+    return [f"Ask for less {_NOUNS.get(name, name)} in the requests of the pod; {wait}.", describe]
 
 
 _CODES = {"cpu": "Cpu", "memory": "Memory", "ephemeral-storage": "Storage", "pods": "PodPlaces"}
+_NOUNS = {"cpu": "CPU", "ephemeral-storage": "storage"}
 
 
 def _text(name: str, amount: Fraction) -> str:
+    noun = f" {_NOUNS.get(name, name)}" if name in ("cpu", *BYTES) else f" of {name}"
+    return f"{_number(name, amount)}{noun}"
+
+
+def _number(name: str, amount: Fraction) -> str:
     if name in BYTES or name.startswith("hugepages-"):
-        return f"{memory_text(int(amount))} of {'memory' if name == 'memory' else name}"
-    if name == "pods":
-        return counted(int(amount), "pod")
-    number = f"{float(amount):.3f}".rstrip("0").rstrip(".")
-    return f"{number} CPU" if name == "cpu" else f"{number} of {name}"
+        return memory_text(int(amount))
+    return f"{float(amount):.3f}".rstrip("0").rstrip(".")
 
 
 def _total(node: KubeNode, name: str) -> Fraction:

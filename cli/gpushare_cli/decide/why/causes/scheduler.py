@@ -42,10 +42,9 @@ def schedulers(situation: PodSituation) -> Iterator[Finding]:
         if is_silent:
             yield _nobody_tries(name)
         return
-    if is_silent or name == DEDICATED_SCHEDULER:
-        yield _nobody(name, serving, is_decisive=True)
-    elif not situation.exists and name not in (DEFAULT_SCHEDULER, VOLCANO_SCHEDULER):
-        yield _nobody(name, serving, is_decisive=False)
+    known_others = (DEFAULT_SCHEDULER, VOLCANO_SCHEDULER)
+    if is_silent or name == DEDICATED_SCHEDULER or not (situation.exists or name in known_others):
+        yield _nobody(situation, name, serving)
     else:
         yield _does_not_ask(situation, name, serving)
 
@@ -67,17 +66,22 @@ def _nobody_tries(name: str) -> Finding:
     )
 
 
-def _nobody(name: str, serving: set[str], *, is_decisive: bool) -> Finding:
+def _nobody(situation: PodSituation, name: str, serving: set[str]) -> Finding:
     known = listed(sorted(serving))
+    anew = (
+        " Delete the pod and create it anew: in one that exists it cannot be changed."
+        if situation.exists
+        else ""
+    )
     return Finding(
         code="UnknownScheduler",
-        sentence=f"The pod has schedulerName: {name}, and no scheduler of that name is known to ask for cards.",
-        advice=[
-            f"Write schedulerName: {known}, or leave it out. It cannot be changed in a pod that exists: delete"
-            " the pod, and create it anew.",
-            "If a scheduler of that name runs it knows nothing of cards: it may choose a node where none has room.",
-        ],
-        is_decisive=is_decisive,
+        sentence=(
+            f"The pod has schedulerName: {name}, and no scheduler of that name has asked for cards. If"
+            " none runs, the"
+            " pod waits for ever; one that runs and does not ask knows nothing of cards."
+        ),
+        advice=[f"Write schedulerName: {known}, or leave it out.{anew}"],
+        is_decisive=True,
     )
 
 
@@ -116,6 +120,6 @@ def operator_away(situation: PodSituation) -> Iterator[Finding]:
         return
     yield Finding(
         code="OperatorAway",
-        sentence="The operator does not run: what is shared stays shared, and no change of a policy takes effect.",
+        sentence="The operator does not run: what is shared stays, and no change of a policy takes effect.",
         advice=["kubectl get pods -A -l app.kubernetes.io/component=operator"],
     )

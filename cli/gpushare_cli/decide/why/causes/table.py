@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 
+from gpushare_cli.decide.why.causes.admission import node_by_hand, refused
 from gpushare_cli.decide.why.causes.amounts import too_much, written_amounts
 from gpushare_cli.decide.why.causes.cards import cards_that_do_not_fit, cards_with_room, impossible_pods
 from gpushare_cli.decide.why.causes.containers import (
@@ -26,14 +27,25 @@ from gpushare_cli.decide.why.causes.volumes import claims_not_bound
 from gpushare_cli.decide.why.finding import Finding
 from gpushare_cli.decide.why.situation import PodSituation
 
-CAUSES: tuple[Callable[[PodSituation], Iterable[Finding]], ...] = (
-    being_deleted,
-    gated,
-    missing_policy,
+Cause = Callable[[PodSituation], Iterable[Finding]]
+
+
+def _of_a_pod_that_is_created(cause: Cause) -> Cause:
+    """A pod that the API server refuses is never placed: what placing it takes would only distract."""
+    return lambda situation: () if situation.cluster.refusal else cause(situation)
+
+
+_OF_CREATION: tuple[Cause, ...] = (
+    refused,
     written_amounts,
-    unserved_names,
     handwritten_variables,
     quotas_exceeded,
+    missing_policy,
+    unserved_names,
+)
+_OF_PLACING: tuple[Cause, ...] = (
+    being_deleted,
+    gated,
     nodes_off,
     nodes_kept_from,
     schedulers,
@@ -49,7 +61,9 @@ CAUSES: tuple[Callable[[PodSituation], Iterable[Finding]], ...] = (
     scheduler_not_connected,
     operator_away,
     not_computed,
+    node_by_hand,
     privileged,
     handwritten_annotations,
 )
+CAUSES: tuple[Cause, ...] = (*_OF_CREATION, *map(_of_a_pod_that_is_created, _OF_PLACING))
 """Each looks at the facts, and says what it finds."""

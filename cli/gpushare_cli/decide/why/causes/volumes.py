@@ -8,7 +8,7 @@ from gpushare_cli.decide.why.written_pod import written_pod
 
 
 def claims_not_bound(situation: PodSituation) -> Iterator[Finding]:
-    """A claim whose StorageClass waits for the first pod is pending rightly: that is said, and decides nothing."""
+    """A claim whose StorageClass waits for the first pod is pending rightly: it decides nothing."""
     claims = situation.cluster.claims
     if claims is None:
         return
@@ -17,7 +17,9 @@ def claims_not_bound(situation: PodSituation) -> Iterator[Finding]:
         if claim is None:
             yield Finding(
                 code="ClaimMissing",
-                sentence=f"The pod mounts PersistentVolumeClaim {name}, and there is none in {situation.namespace}.",
+                sentence=(
+                    f"The pod mounts PersistentVolumeClaim {name}, and its namespace has none of that name."
+                ),
                 advice=["Create it, or correct claimName in the pod's volumes.", get],
                 is_decisive=True,
             )
@@ -25,9 +27,11 @@ def claims_not_bound(situation: PodSituation) -> Iterator[Finding]:
             phase = claim.status.phase or "Pending"
             yield Finding(
                 code="ClaimNotBound",
-                sentence=f"The pod mounts PersistentVolumeClaim {name}, which is {phase}: it has no volume yet.",
+                sentence=(
+                    f"The pod mounts PersistentVolumeClaim {name}, which is {phase} and has no volume yet."
+                ),
                 advice=[
                     f"kubectl describe pvc {name} -n {situation.namespace}",
-                    "A StorageClass with WaitForFirstConsumer makes it when the pod is placed; others make it before.",
+                    "With WaitForFirstConsumer its volume is made when the pod is placed, else before that.",
                 ],
             )
