@@ -128,9 +128,7 @@ def _hold_size(miss: CardMiss) -> tuple[int, int]:
 
 def _one_of(miss: CardMiss) -> str:
     serves = f" serves {miss.locked_to} now" if miss.locked_to else ""
-    return f"card {miss.card.index}{serves}{_held(miss)}".replace(
-        f"{miss.card.index}, ", f"{miss.card.index} "
-    )
+    return f"card {miss.card.index}{serves}{_held(miss).removeprefix(',')}"
 
 
 def open_cards(situation: PodSituation, asked: ResourceRequest) -> Iterator[tuple[str, Card]]:
