@@ -6,6 +6,8 @@ from msgspec import Struct
 
 from gpushare_cli.decide.objects.policy import ObservedPolicy
 from gpushare_cli.decide.problems.facts import StatusFacts, UnreadPart
+from gpushare_cli.decide.problems.installation import is_operator_away
+from gpushare_cli.decide.problems.policies import READY
 from gpushare_cli.decide.problems.problem import Severity, StatusProblem
 from gpushare_cli.decide.problems.table import all_problems
 from gpushare_cli.decide.version import ProgramVersion, program_versions
@@ -19,7 +21,7 @@ class PolicyState(Struct, frozen=True, kw_only=True, rename="camel"):
 
     name: str
     ready: str
-    """``True``, ``False`` or ``Unknown``."""
+    """``True`` or ``False``; ``Unknown`` where no operator is at work, or none has seen the present spec."""
     reason: str = ""
     message: str = ""
     backend: str = ""
@@ -79,7 +81,7 @@ def status_report(facts: StatusFacts) -> StatusReport:
     return StatusReport(
         is_well=not is_wrong and not facts.unread,
         problems=problems,
-        policies=tuple(map(_policy_state, facts.policies or ())),
+        policies=tuple(_policy_state(policy, facts) for policy in facts.policies or ()),
         unread=tuple(facts.unread),
         client=facts.client_version,
         kubernetes=facts.kubernetes,
@@ -87,11 +89,12 @@ def status_report(facts: StatusFacts) -> StatusReport:
     )
 
 
-def _policy_state(policy: ObservedPolicy) -> PolicyState:
-    status, ready = policy.status, policy.condition("Ready")
+def _policy_state(policy: ObservedPolicy, facts: StatusFacts) -> PolicyState:
+    status, ready = policy.status, policy.condition(READY)
+    is_current = policy.is_seen and not is_operator_away(facts)
     return PolicyState(
         name=policy.name,
-        ready=ready.status if ready and policy.is_seen else UNKNOWN,
+        ready=ready.status if ready and is_current else UNKNOWN,
         reason=ready.reason if ready else "",
         message=ready.message if ready else "",
         backend=status.backend,

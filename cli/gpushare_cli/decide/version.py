@@ -20,8 +20,8 @@ _COMPONENTS = {"operator": OPERATOR, "extender": EXTENDER, "scheduler": EXTENDER
 class ProgramVersion(Struct, frozen=True, kw_only=True, rename="camel"):
     program: str
     version: str
-    count: int = 1
-    """Of pods, nodes, or hosts; 0: not known."""
+    count: int | None = 1
+    """Of pods, nodes, or hosts; None: not known."""
 
 
 class VersionReport(CommandReport, frozen=True, kw_only=True):
@@ -58,7 +58,7 @@ def program_versions(facts: StatusFacts) -> tuple[ProgramVersion, ...]:
     ]
     order = (OPERATOR, PLUGIN, EXTENDER, HOSTCTL)
     found += _hostctl(facts)
-    return tuple(sorted(found, key=lambda row: (order.index(row.program), -row.count, row.version)))
+    return tuple(sorted(found, key=lambda row: (order.index(row.program), -(row.count or 0), row.version)))
 
 
 def _hostctl(facts: StatusFacts) -> Iterable[ProgramVersion]:
@@ -67,4 +67,4 @@ def _hostctl(facts: StatusFacts) -> Iterable[ProgramVersion]:
     text = next(filter(None, texts), "")
     for part in filter(None, text.split(", ")):
         version, _, count = part.partition(" (")
-        yield ProgramVersion(program=HOSTCTL, version=version, count=whole_number(count.rstrip(")")))
+        yield ProgramVersion(program=HOSTCTL, version=version, count=whole_number(count.rstrip(")")) or None)

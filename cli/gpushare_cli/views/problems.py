@@ -30,15 +30,15 @@ def problems_view(problems: Sequence[StatusProblem], page: OutputPage) -> Iterab
 
 
 def problem_view(problem: StatusProblem, page: OutputPage) -> Iterable[RenderableType]:
-    label = f"{problem.severity}:"
-    subject = subject_text(problem)
-    detail = printable(problem.detail, max_bytes=None if page.is_wide else MAX_DETAIL)
-    whole = ": ".join(filter(None, (subject, problem.sentence)))
-    text = Text(f"{label} ", STYLES[problem.severity])
-    text.append(printable(whole if not detail else f"{whole} ({detail})"), "default")
-    yield text
-    for line in problem.command.splitlines():
-        yield to_type(line, indent=4)
+    """A command of several lines begins them at the margin: a shell ends its document only there."""
+    said = ": ".join(filter(None, (subject_text(problem), problem.sentence)))
+    said_of = Text.assemble((f"{problem.severity}: ", STYLES[problem.severity]), printable(said))
+    yield sentence(said_of, hanging=2)
+    if problem.detail:
+        yield sentence(printable(problem.detail, max_bytes=None if page.is_wide else MAX_DETAIL), indent=2)
+    lines = problem.command.splitlines()
+    for line in lines:
+        yield to_type(line, indent=4 if len(lines) == 1 else 0)
 
 
 def subject_text(problem: StatusProblem) -> str:

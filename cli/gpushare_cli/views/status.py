@@ -38,7 +38,7 @@ def status_view(report: StatusReport, page: OutputPage) -> Iterable[RenderableTy
         yield ""
         yield PageTable(COLUMNS, [_row(policy, page) for policy in report.policies], page=page)
     yield ""
-    yield sentence(versions_line(report.client, report.kubernetes, report.programs))
+    yield sentence(versions_line(report.client, report.kubernetes, report.programs), hanging=2)
 
 
 def _answer(report: StatusReport) -> Text:

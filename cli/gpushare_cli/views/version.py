@@ -33,14 +33,14 @@ def version_view(report: VersionReport, page: OutputPage) -> Iterable[Renderable
 
 
 def _where(row: ProgramVersion) -> str:
-    return counted(row.count, COUNTED[row.program]) if row.count else "-"
+    return "-" if row.count is None else counted(row.count, COUNTED[row.program])
 
 
 def versions_line(client: str, kubernetes: str, programs: Sequence[ProgramVersion]) -> str:
-    """Returns ``Versions: all 0.1.0; Kubernetes v1.36.3``, or each program's."""
+    """Returns ``Versions: 0.1.0 (client, operator), Kubernetes v1.36.3``, or each program's."""
     known = {row.version for row in programs} | {client}
     if len(known) == 1:
-        ours = f"{client} of client" + "".join(f", {name}" for name in _names(programs))
+        ours = f"{client} ({', '.join(('client', *_names(programs)))})"
     else:
         parts = [f"client {client}"]
         parts += [
@@ -48,12 +48,12 @@ def versions_line(client: str, kubernetes: str, programs: Sequence[ProgramVersio
             for program, rows in groupby(programs, key=lambda row: row.program)
         ]
         ours = "; ".join(parts)
-    return f"Versions: {ours}; Kubernetes {kubernetes or UNKNOWN}"
+    return f"Versions: {ours}, Kubernetes {kubernetes or UNKNOWN}"
 
 
 def _names(programs: Sequence[ProgramVersion]) -> list[str]:
-    return [f"{program}" for program, _ in groupby(programs, key=lambda row: row.program)]
+    return [program for program, _ in groupby(programs, key=lambda row: row.program)]
 
 
 def _counted(row: ProgramVersion) -> str:
-    return f"{row.version} ({row.count})" if row.count else row.version
+    return row.version if row.count is None else f"{row.version} ({row.count})"

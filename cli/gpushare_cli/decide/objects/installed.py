@@ -110,4 +110,6 @@ class ProgramPod(Struct):
             if container.state.waiting and container.state.waiting.reason:
                 waiting = container.state.waiting
                 return f"{waiting.reason}: {waiting.message}" if waiting.message else waiting.reason
+        if self.status.phase == "Running":
+            return "it runs, and does not say that it is ready"
         return f"its phase is {self.status.phase or 'Unknown'}"

@@ -32,7 +32,7 @@ def _card(node: NodeState, card: CardState) -> Iterator[StatusProblem]:
             card,
             severity=Severity.NOTE,
             reason="CardCordoned",
-            sentence="the card is cordoned: no new pod comes to it until somebody says so",
+            sentence="the card is cordoned: no new pod comes to it",
             command=f"kubectl gpushare uncordon {where}",
         )
     if card.lock and not card.allocated_units:

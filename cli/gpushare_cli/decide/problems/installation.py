@@ -5,7 +5,7 @@ from datetime import timedelta
 
 from gpushare_cli.decide.problems.facts import OPERATOR_DEPLOYMENT, OPERATOR_LEASE, PROGRAM_PODS, StatusFacts
 from gpushare_cli.decide.problems.problem import NAME, Severity, StatusProblem
-from gpushare_cli.wording import age_text, counted
+from gpushare_cli.wording import age_text
 from gpushare_core.api.plugin_heartbeat import SILENT_SECONDS
 
 INSTALL = "kubectl apply -k manifests/"
@@ -24,6 +24,11 @@ def installation_problems(facts: StatusFacts) -> Iterator[StatusProblem]:
 
 def is_operator_at_work(facts: StatusFacts) -> bool:
     return facts.lease is not None and facts.lease.is_held(facts.now, CLOCKS_DIFFER)
+
+
+def is_operator_away(facts: StatusFacts) -> bool:
+    """Whether it is known that what policies say is old."""
+    return facts.has_read(OPERATOR_LEASE) and not is_operator_at_work(facts)
 
 
 def _cluster(
@@ -73,7 +78,7 @@ def _trouble(facts: StatusFacts, component: str) -> str:
 
 
 def _leader(facts: StatusFacts) -> Iterator[StatusProblem]:
-    if not facts.has_read(OPERATOR_LEASE) or is_operator_at_work(facts):
+    if not is_operator_away(facts):
         return
     renewed = facts.lease.renewed if facts.lease else None
     since = f": its Lease was renewed last {age_text(facts.now - renewed)} ago" if renewed else ""
@@ -117,11 +122,3 @@ def _silent_plugins(facts: StatusFacts) -> Iterator[StatusProblem]:
                 detail=f"it was heard of last {age_text(facts.now - lease.renewed)} ago",
                 command=f"kubectl -n {facts.namespace} get pods --field-selector spec.nodeName={NAME}",
             )
-
-
-def replicas_text(facts: StatusFacts) -> str:
-    """Returns such as ``1 of 2 replicas Ready``."""
-    if facts.deployment is None:
-        return ""
-    wanted = facts.deployment.spec.replicas
-    return f"{facts.deployment.status.ready_replicas} of {counted(wanted, 'replica')} Ready"

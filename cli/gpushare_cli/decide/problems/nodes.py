@@ -143,7 +143,7 @@ def _ledger(_node: NodeState, condition: ObservedCondition) -> Iterator[_Row]:
         row = NodeRow(_WARNING, "it is not known whether the records of who holds what agree", _AUDIT)
         yield row, condition.reason, condition.message
     elif condition.status == TRUE and condition.message:
-        row = NodeRow(_WARNING, "the kubelet's checkpoint cannot be read", _DESCRIBE)
+        row = NodeRow(_WARNING, "pods are known by name and annotation alone", _DESCRIBE)
         yield row, "CheckpointUnread", condition.message
 
 

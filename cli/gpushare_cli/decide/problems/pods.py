@@ -45,7 +45,7 @@ def _placed_by_others(facts: StatusFacts) -> Iterator[StatusProblem]:
         kind="pod",
         names=tuple(names),
         sentence="another scheduler, which does not look at single cards, places pods that ask for units",
-        detail=counted(count, "pod"),
+        detail=f"{counted(count, 'pod')} in all" if count > len(names) else "",
         command="kubectl get pods -A -o custom-columns="
         "POD:.metadata.name,NAMESPACE:.metadata.namespace,SCHEDULER:.spec.schedulerName",
     )

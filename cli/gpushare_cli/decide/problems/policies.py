@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from gpushare_cli.decide.objects.policy import ObservedPolicy
-from gpushare_cli.decide.objects.share_node import ObservedCondition
 from gpushare_cli.decide.problems.facts import StatusFacts
 from gpushare_cli.decide.problems.problem import NAME, Severity, StatusProblem
 from gpushare_core.api.conditions import FALSE, TRUE
@@ -154,7 +153,3 @@ def _problem(policy: ObservedPolicy, row: PolicyRow, reason: str, detail: str) -
         detail=detail,
         command=row.command,
     )
-
-
-def ready_text(condition: ObservedCondition | None) -> str:
-    return condition.status if condition else "Unknown"

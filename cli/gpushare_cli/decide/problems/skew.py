@@ -76,7 +76,7 @@ def _who(row: ProgramVersion) -> str:
     if row.program == CLIENT:
         return "this client is"
     if row.program == PLUGIN:
-        return f"the plugins of {counted(row.count, 'node')} are"
+        return f"the plugins of {counted(row.count or 0, 'node')} are"
     return f"{row.program} is" if row.program == HOSTCTL else f"the {row.program} is"
 
 
