@@ -2,10 +2,12 @@
 
 from gpushare_cli.commands.audit import AUDIT_COMMAND
 from gpushare_cli.commands.command import Command
+from gpushare_cli.commands.status import STATUS_COMMAND
 from gpushare_cli.commands.version import VERSION_COMMAND
 from gpushare_cli.commands.why import WHY_COMMAND
 
 COMMANDS: tuple[Command, ...] = (
+    STATUS_COMMAND,
     WHY_COMMAND,
     AUDIT_COMMAND,
     VERSION_COMMAND,
