@@ -222,11 +222,12 @@ FUZZED_BY: dict[str, str] = {
 """A function that decodes -> the entry point above it by which a test reaches it."""
 
 OWN: dict[str, str] = {
-    "gpushare_cli.arguments:_seconds": "an argument, whose ValueError is caught",
+    "gpushare_cli.audit_arguments:_seconds": "an argument, whose ValueError is caught",
     "gpushare_core.api.crd:drifted": "the files that the repository itself has",
     "gpushare_core.text.printable:printable": "bytes that were just encoded, without what a cut leaves",
     "gpushare_core.api.timestamps:read_rfc3339": "datetime.fromisoformat alone, whose ValueError is caught",
     "gpushare_core.audit.extender_report:encode_report": "bytes that were just encoded",
+    "gpushare_core.kube.credentials:_basic": "bytes that were just encoded",
     "gpushare_core.kube.credentials:RenewedToken._read": "a token, which is passed on as it is",
     "gpushare_core.kube.transport.direct:_PooledConnection.on_header": "ASCII, anything else is replaced",
     "gpushare_core.allocation_annotation:encode_allocation": "bytes that were just encoded",
