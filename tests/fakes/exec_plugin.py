@@ -8,9 +8,10 @@ from typing import Any
 VERSION = "client.authentication.k8s.io/v1"
 
 
-def credential(*, version: str = VERSION, **status: str) -> str:
+def credential(token: str = "", *, version: str = VERSION, **status: str) -> str:
     """What a plugin prints."""
-    return json.dumps({"apiVersion": version, "kind": "ExecCredential", "status": status})
+    fields = {"token": token, **status} if token else status
+    return json.dumps({"apiVersion": version, "kind": "ExecCredential", "status": fields})
 
 
 def plugin(folder: Path, *lines: str) -> str:

@@ -7,6 +7,7 @@ import sys
 from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import KW_ONLY, dataclass
 from typing import NamedTuple
 
 from gpushare_core.text.printable import printable
@@ -72,11 +73,64 @@ async def run_plugin(
         stderr=None if terminal.is_attended else PIPE,
         start_new_session=not is_interactive,
     )
-    async with _ended_with_us(process, is_alone=not is_interactive), asyncio.timeout(seconds):
+    running = _RunningPlugin(process, is_alone=not is_interactive)
+    async with running.ended_with_us(), asyncio.timeout(seconds):
         with _notice(name, is_shown=terminal.is_attended):
-            content, errors = await asyncio.gather(_content(process), _errors(process))
+            content, errors = await asyncio.gather(running.content(), running.errors())
             status = await process.wait()
+    if len(content) > MAX_OUTPUT:
+        raise TooMuchOutputError(f"more than {MAX_OUTPUT >> 10} KiB")
     return PluginOutput(status, content, errors)
+
+
+@dataclass(frozen=True, slots=True)
+class _RunningPlugin:
+    process: Process
+    _: KW_ONLY
+    is_alone: bool
+    """Whether it leads a session of its own."""
+
+    @asynccontextmanager
+    async def ended_with_us(self) -> AsyncIterator[None]:
+        try:
+            yield
+        except BaseException:
+            await self._end()
+            raise
+
+    async def content(self) -> bytes:
+        """Returns what it prints; of too much only more than ``MAX_OUTPUT`` bytes, and kills it."""
+        content, reader = b"", self.process.stdout
+        assert reader is not None
+        while chunk := await reader.read(READ_AT_ONCE):
+            if len(content) <= MAX_OUTPUT:
+                content += chunk
+            if len(content) > MAX_OUTPUT:
+                self._signal(signal.SIGKILL)
+        return content
+
+    async def errors(self) -> str | None:
+        if self.process.stderr is None:
+            return None
+        end = b""
+        while chunk := await self.process.stderr.read(READ_AT_ONCE):
+            end = (end + chunk)[-MAX_ERRORS:]
+        return printable(" ".join(end.decode(errors="replace").split()))
+
+    async def _end(self) -> None:
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            self._signal(number)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(GRACE_SECONDS):
+                    await self.process.communicate()  # until nobody has its pipes any more
+        self.process._transport.close()  # type: ignore[attr-defined]  # what left the session may have them
+
+    def _signal(self, number: signal.Signals) -> None:
+        with suppress(ProcessLookupError, PermissionError):
+            if self.is_alone:
+                os.killpg(self.process.pid, number)
+            else:
+                self.process.send_signal(number)
 
 
 @contextmanager
@@ -94,45 +148,3 @@ def _notice(name: str, *, is_shown: bool) -> Iterator[None]:
         yield
     finally:
         notice.cancel()
-
-
-@asynccontextmanager
-async def _ended_with_us(process: Process, *, is_alone: bool) -> AsyncIterator[None]:
-    try:
-        yield
-    except BaseException:
-        await _end(process, is_alone=is_alone)
-        raise
-
-
-async def _end(process: Process, *, is_alone: bool) -> None:
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        with suppress(ProcessLookupError, PermissionError):
-            if is_alone:
-                os.killpg(process.pid, number)
-            else:
-                process.send_signal(number)
-        with suppress(TimeoutError):
-            async with asyncio.timeout(GRACE_SECONDS):
-                await process.wait()
-                if not is_alone:
-                    return
-
-
-async def _content(process: Process) -> bytes:
-    content, reader = bytearray(), process.stdout
-    assert reader is not None
-    while chunk := await reader.read(READ_AT_ONCE):
-        content += chunk
-        if len(content) > MAX_OUTPUT:
-            raise TooMuchOutputError(f"more than {MAX_OUTPUT >> 10} KiB")
-    return bytes(content)
-
-
-async def _errors(process: Process) -> str | None:
-    if process.stderr is None:
-        return None
-    end = b""
-    while chunk := await process.stderr.read(READ_AT_ONCE):
-        end = (end + chunk)[-MAX_ERRORS:]
-    return printable(" ".join(end.decode(errors="replace").split()))

@@ -4,8 +4,9 @@ import asyncio
 import json
 import os
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,9 @@ from tests.unit.cli.login.options import login_options
 from gpushare_cli.login.cluster_login import ClusterLogin, cluster_login
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import NoCredentialsError
+from gpushare_core.process.clock import utc_now
 
-TOKEN = printing(credential(token="one"))
+TOKEN = printing(credential("one"))
 
 
 @pytest.fixture
@@ -29,11 +31,23 @@ async def api() -> AsyncIterator[FakeApi]:
         yield fake
 
 
-def logged_in(api: FakeApi, folder: Path, *arguments: str, command: str = "", **config: Any) -> ClusterLogin:
+def sent(api: FakeApi) -> list[str]:
+    """The tokens of all requests."""
+    return [seen.token for seen in api.seen]
+
+
+def logged_in(
+    api: FakeApi,
+    folder: Path,
+    *arguments: str,
+    command: str = "",
+    now: Callable[[], datetime] = utc_now,
+    **config: Any,
+) -> ClusterLogin:
     cluster = {"server": api.credentials().server}
     path = kubeconfig(folder, cluster, command=command or str(folder / "plugin"), **config)
     options = login_options("--kubeconfig", str(path), "--request-timeout", "5s", *arguments)
-    return cluster_login(options, {**os.environ})
+    return cluster_login(options, {**os.environ}, now=now)
 
 
 @asynccontextmanager
@@ -57,7 +71,7 @@ async def test_its_token_is_sent_with_every_request(api: FakeApi, tmp_path: Path
     async with client_of(login) as client:
         for _ in range(3):
             await client.get(PODS)
-    assert {seen.token for seen in api.seen} == {"one"}
+    assert sent(api) == ["one"] * 3
     assert (tmp_path / "runs").read_text() == "run\n"
 
 
@@ -85,17 +99,17 @@ async def test_a_path_begins_at_the_kubeconfig(api: FakeApi, tmp_path: Path) -> 
     plugin(tmp_path, TOKEN)
     async with client_of(logged_in(api, tmp_path, command="./plugin")) as client:
         await client.get(PODS)
-    assert api.seen[-1].token == "one"
+    assert sent(api) == ["one"]
 
 
 async def test_a_refused_token_is_renewed_and_the_request_repeated(api: FakeApi, tmp_path: Path) -> None:
     plugin(tmp_path, f"echo >> {tmp_path}/runs", f'cat "{tmp_path}/$(wc -l < {tmp_path}/runs)"')
-    (tmp_path / "1").write_text(credential(token="one"))
-    (tmp_path / "2").write_text(credential(token="two"))
+    (tmp_path / "1").write_text(credential("one"))
+    (tmp_path / "2").write_text(credential("two"))
     api.fail("GET", PODS, status(401))
     async with client_of(logged_in(api, tmp_path)) as client:
         assert (await client.get(PODS))["items"] == []
-    assert [seen.token for seen in api.seen] == ["one", "two"]
+    assert sent(api) == ["one", "two"]
 
 
 async def test_a_token_that_is_always_refused_is_named(api: FakeApi, tmp_path: Path) -> None:
@@ -107,16 +121,14 @@ async def test_a_token_that_is_always_refused_is_named(api: FakeApi, tmp_path: P
 
 
 async def test_its_token_is_renewed_before_it_expires(api: FakeApi, tmp_path: Path) -> None:
-    """Its time is over at once: it is used for some seconds, whatever it says."""
-    plugin(tmp_path, printing(credential(token="one", expirationTimestamp="2026-01-01T00:00:00Z")))
-    async with client_of(logged_in(api, tmp_path)) as client:
-        await client.get(PODS)
-        plugin(tmp_path, printing(credential(token="two", expirationTimestamp="2999-01-01T00:00:00Z")))
-        async with asyncio.timeout(30):
-            while api.seen[-1].token == "one":
-                await client.get(PODS)
-                await asyncio.sleep(0.1)
-    assert api.seen[-1].token == "two"
+    moments = [datetime(2026, 1, 1, tzinfo=UTC)]
+    plugin(tmp_path, printing(credential("one", expirationTimestamp="2026-01-01T00:10:00Z")))
+    async with client_of(logged_in(api, tmp_path, now=lambda: moments[-1])) as client:
+        for minutes in (0, 9, 9.5):
+            moments.append(moments[0] + timedelta(minutes=minutes))
+            await client.get(PODS)
+            plugin(tmp_path, printing(credential("two")))
+    assert sent(api) == ["one", "one", "two"]
 
 
 async def test_a_client_certificate_may_be_what_it_prints(api: FakeApi, tmp_path: Path) -> None:
@@ -128,7 +140,7 @@ async def test_a_client_certificate_may_be_what_it_prints(api: FakeApi, tmp_path
     login = logged_in(api, tmp_path)
     async with client_of(login) as client:
         await client.get(PODS)
-    assert api.seen[-1].token == ""
+    assert sent(api) == [""]
     assert login.credentials.tls() is login.credentials.tls()
 
 
@@ -147,31 +159,37 @@ async def test_as_somebody_else_for_every_request(api: FakeApi, tmp_path: Path) 
 
 
 FAILURES = [
-    pytest.param(["echo no session, sign in >&2", "exit 3"], "ended with status 3 and printed: no session, sign in", id="fails"),
+    pytest.param(
+        ["echo no session, sign in >&2", "exit 3"],
+        "ended with status 3 and printed: no session, sign in",
+        id="fails",
+    ),
     pytest.param(["exit 3"], "ended with status 3 and printed no reason", id="fails without a word"),
-    pytest.param(["printf '\\033[31mred\\n\\n lines\\n' >&2", "exit 1"], r"printed: \u001b[31mred lines", id="colours"),
+    pytest.param(
+        ["printf '\\033[31mred\\n\\n lines\\n' >&2", "exit 1"],
+        r"printed: \u001b[31mred lines",
+        id="colours",
+    ),
     pytest.param(["kill -9 $$"], "was killed", id="is killed"),
     pytest.param(["echo my-token"], "printed 9 bytes that are no ExecCredential", id="no JSON"),
     pytest.param([":"], "printed 0 bytes that are no ExecCredential", id="nothing"),
     pytest.param(["echo {}"], "printed '' of '' where the kubeconfig wants", id="something else"),
     pytest.param(
-        [printing(credential(version="client.authentication.k8s.io/v1beta1", token="x"))],
+        [printing(credential("x", version="client.authentication.k8s.io/v1beta1"))],
         "of 'client.authentication.k8s.io/v1beta1' where the kubeconfig wants an ExecCredential of"
         " 'client.authentication.k8s.io/v1'",
         id="another version",
     ),
-    pytest.param([printing(credential())], "printed neither a token nor a client certificate", id="no status"),
+    pytest.param([printing(credential())], "printed neither a token nor a client certificate", id="empty"),
     pytest.param([printing(credential(clientKeyData="x"))], "and not both", id="half a certificate"),
     pytest.param(
         [printing(credential(clientKeyData="x", clientCertificateData="y"))],
         "cannot use the certificates for user 'u'",
         id="a certificate that is none",
     ),
-    pytest.param(
-        [printing(credential(token="x", expirationTimestamp="soon"))], "that is no time", id="no time"
-    ),
+    pytest.param([printing(credential("x", expirationTimestamp="soon"))], "that is no time", id="no time"),
     pytest.param(["yes", "exit 0"], "printed more than 1024 KiB", id="without end"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("lines", "said"), FAILURES)
@@ -214,12 +232,10 @@ async def test_one_that_hangs_is_ended_with_all_that_it_started(api: FakeApi, tm
 
 
 async def test_nobody_waits_for_it_after_an_interruption(api: FakeApi, tmp_path: Path) -> None:
-    plugin(tmp_path, f"echo $$ > {tmp_path}/plugin-id.new; mv {tmp_path}/plugin-id.new {tmp_path}/plugin-id", "sleep 300")
+    plugin(tmp_path, f"echo $$ > {tmp_path}/new; mv {tmp_path}/new {tmp_path}/plugin-id", "sleep 300")
     async with client_of(logged_in(api, tmp_path, "--request-timeout", "60s")) as client:
         request = asyncio.create_task(client.get(PODS))
-        async with asyncio.timeout(10):
-            while not (tmp_path / "plugin-id").exists():
-                await asyncio.sleep(0.01)
+        await until("the plugin runs", (tmp_path / "plugin-id").exists)
         request.cancel()
         with pytest.raises(asyncio.CancelledError):
             await request
@@ -227,9 +243,13 @@ async def test_nobody_waits_for_it_after_an_interruption(api: FakeApi, tmp_path:
 
 
 async def until_gone(process: int) -> None:
+    await until(f"process {process} has ended", lambda: not is_running(process))
+
+
+async def until(what: str, holds: Callable[[], bool]) -> None:
     deadline = time.monotonic() + 10
-    while is_running(process):
-        assert time.monotonic() < deadline, f"process {process} still runs"
+    while not holds():
+        assert time.monotonic() < deadline, f"waited 10 s until {what}"
         await asyncio.sleep(0.02)
 
 
@@ -265,14 +285,14 @@ async def test_one_that_kubectl_refuses_is_refused(
 
 async def test_a_beta_needs_no_mode(api: FakeApi, tmp_path: Path) -> None:
     version = "client.authentication.k8s.io/v1beta1"
-    plugin(tmp_path, printing(credential(version=version, token="one")))
+    plugin(tmp_path, printing(credential("one", version=version)))
     async with client_of(logged_in(api, tmp_path, apiVersion=version, interactiveMode=None)) as client:
         await client.get(PODS)
-    assert api.seen[-1].token == "one"
+    assert sent(api) == ["one"]
 
 
 async def test_a_token_beside_it_takes_precedence(api: FakeApi, tmp_path: Path) -> None:
     user = {"token": "stored", "exec": {"apiVersion": VERSION, "command": "no-such-tool"}}
     async with client_of(logged_in(api, tmp_path, user=user)) as client:
         await client.get(PODS)
-    assert api.seen[-1].token == "stored"
+    assert sent(api) == ["stored"]

@@ -27,9 +27,11 @@ def test_seconds_and_times_of_go(text: str, seconds: float) -> None:
     assert read_duration(text) == pytest.approx(seconds)
 
 
-@pytest.mark.parametrize("text", ["", "s", "5 s", "-5s", "-5", "5d", "five", "1e3", "5s2", "25h", "٣", "9" * 99])
+@pytest.mark.parametrize(
+    "text", ["", "s", "5 s", "-5s", "-5", "5d", "five", "1e3", "5s2", "25h", "٣", "9" * 99]
+)
 def test_anything_else_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="."):
+    with pytest.raises(ValueError, match="no number|more than a day"):
         read_duration(text)
 
 

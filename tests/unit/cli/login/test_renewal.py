@@ -116,5 +116,5 @@ async def test_many_requests_make_one_token() -> None:
 
 async def test_what_lies_in_a_file_is_not_renewed() -> None:
     login = LastingLogin("https://api", "user 'u'", "log in again")
-    with pytest.raises(NoCredentialsError, match="401 Unauthorized.*; log in again"):
+    with pytest.raises(NoCredentialsError, match=r"401 Unauthorized.*; log in again"):
         await login.refused(await login.prepared())
