@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
 from typing import TypeVar
-from urllib.parse import quote
+from urllib.parse import quote_plus
 
 import aiohttp
 import msgspec
@@ -117,9 +117,9 @@ class OidcLogin:
         self._check(endpoint)
         form = {"grant_type": "refresh_token", "refresh_token": self.config.refresh_token}
         if self.config.client_secret:
-            pair = aiohttp.BasicAuth(quote(self.config.client_id), quote(self.config.client_secret))
+            headers = {"Authorization": self._basic()}
             async with session.post(
-                endpoint, data=form, auth=pair, ssl=tls, allow_redirects=False
+                endpoint, data=form, headers=headers, ssl=tls, allow_redirects=False
             ) as response:
                 if response.status not in AGAIN:
                     return await _read(response, _Tokens)
@@ -127,6 +127,11 @@ class OidcLogin:
         form = {**form, "client_id": self.config.client_id, **secret}
         async with session.post(endpoint, data=form, ssl=tls, allow_redirects=False) as response:
             return await _read(response, _Tokens)
+
+    def _basic(self) -> str:
+        """Source: RFC 6749, section 2.3.1."""
+        pair = f"{quote_plus(self.config.client_id)}:{quote_plus(self.config.client_secret)}"
+        return f"Basic {base64.b64encode(pair.encode()).decode()}"
 
     def _check(self, endpoint: str) -> None:
         """Raises ``ValueError`` where a provider reached by TLS names an endpoint without it."""
