@@ -222,7 +222,11 @@ FUZZED_BY: dict[str, str] = {
 """A function that decodes -> the entry point above it by which a test reaches it."""
 
 OWN: dict[str, str] = {
-    "gpushare_cli.audit_arguments:_seconds": "an argument, whose ValueError is caught",
+    "gpushare_cli.arguments:_seconds": "an argument, whose ValueError is caught",
+    "gpushare_cli.output.printer:Printer.text": "bytes that were just encoded",
+    "gpushare_cli.output.terminal:_columns": "digits alone, and few",
+    "gpushare_cli.wording:age_text": "a number of ours",
+    "gpushare_cli.commands.audit:_seconds": "an argument, whose ValueError is caught",
     "gpushare_core.api.crd:drifted": "the files that the repository itself has",
     "gpushare_core.text.printable:printable": "bytes that were just encoded, without what a cut leaves",
     "gpushare_core.api.timestamps:read_rfc3339": "datetime.fromisoformat alone, whose ValueError is caught",

@@ -47,14 +47,21 @@ def cluster_login(
     options: Namespace,
     environment: Mapping[str, str],
     *,
+    clear: Callable[[], None],
     service_account: Path = SERVICE_ACCOUNT,
     now: Callable[[], datetime] = utc_now,
 ) -> ClusterLogin:
-    """Starts nothing: an exec plugin runs before the first request. Raises ``NoCredentialsError``."""
+    """Starts nothing: an exec plugin runs before the first request.
+
+    ``clear`` takes a line of progress away, before an exec plugin may ask something at the terminal.
+
+    Raises:
+        NoCredentialsError: a kubeconfig cannot be used, or there is none.
+    """
     config = read_kubeconfig(options.kubeconfig, environment)
     chosen = choose_context(config, context=options.context, cluster=options.cluster, user=options.user)
     if chosen:
-        terminal = PluginTerminal.of_process()
+        terminal = PluginTerminal.of_process(clear)
         credentials = _Login(chosen, options.request_timeout, environment, terminal, now).credentials()
         user = chosen.user.content
     else:

@@ -5,7 +5,7 @@ import os
 import signal
 import sys
 from asyncio.subprocess import DEVNULL, PIPE, Process
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import KW_ONLY, dataclass
 from typing import NamedTuple
@@ -32,10 +32,13 @@ class PluginTerminal(NamedTuple):
     """Whether somebody can answer at the standard input."""
     is_attended: bool
     """Whether somebody reads what is printed on stderr."""
+    clear: Callable[[], None]
+    """Takes away what else is shown there, before a plugin may ask something."""
 
     @classmethod
-    def of_process(cls) -> "PluginTerminal":
-        return cls(has_input=sys.stdin is not None and sys.stdin.isatty(), is_attended=sys.stderr.isatty())
+    def of_process(cls, clear: Callable[[], None]) -> "PluginTerminal":
+        has_input = sys.stdin is not None and sys.stdin.isatty()
+        return cls(has_input=has_input, is_attended=sys.stderr.isatty(), clear=clear)
 
 
 class PluginOutput(NamedTuple):
@@ -65,6 +68,7 @@ async def run_plugin(
         TimeoutError: it did not end within ``seconds``, and was ended.
         TooMuchOutputError: it was ended because it prints too much.
     """
+    terminal.clear()
     process = await asyncio.create_subprocess_exec(
         *command,
         env=environment,

@@ -37,6 +37,6 @@ def test_anything_else_is_refused(text: str) -> None:
 
 def test_the_argument_is_refused_with_its_reason(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
-        parse(["version", "--request-timeout", "soon"], {})
+        parse(["version", "--request-timeout", "soon"])
     assert ended.value.code == 2
     assert "'soon': no number of seconds, and no time such as 5s, 2m or 1m30s" in capsys.readouterr().err
