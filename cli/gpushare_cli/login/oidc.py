@@ -18,7 +18,7 @@ import msgspec
 
 from gpushare_cli.login.renewal import LoginCredential
 from gpushare_core.kube.credentials import KubeconfigEntry, NoCredentialsError, checked_server
-from gpushare_core.text.json_object import UNREADABLE_JSON
+from gpushare_core.text.json_object import MAX_REASON, UNREADABLE_JSON
 from gpushare_core.text.printable import printable
 
 T = TypeVar("T")
@@ -43,11 +43,11 @@ class OidcConfig(msgspec.Struct, rename="kebab", kw_only=True):
     idp_certificate_authority_data: str = ""
 
 
-class _Discovery(msgspec.Struct):
+class OidcDiscovery(msgspec.Struct):
     token_endpoint: str
 
 
-class _Tokens(msgspec.Struct):
+class OidcTokens(msgspec.Struct):
     id_token: str = ""
     refresh_token: str = ""
 
@@ -92,7 +92,7 @@ class OidcLogin:
     def _keep(self) -> None:
         self.keep(self.user, {"id-token": self.config.id_token, "refresh-token": self.config.refresh_token})
 
-    async def _refreshed(self) -> _Tokens:
+    async def _refreshed(self) -> OidcTokens:
         issuer = self.config.idp_issuer_url
         try:
             timeout = aiohttp.ClientTimeout(total=self.seconds)
@@ -109,11 +109,11 @@ class OidcLogin:
             )
         return tokens
 
-    async def _ask(self, session: aiohttp.ClientSession) -> _Tokens:
+    async def _ask(self, session: aiohttp.ClientSession) -> OidcTokens:
         tls = self._tls()
         url = f"{self.config.idp_issuer_url.rstrip('/')}/.well-known/openid-configuration"
         async with session.get(url, ssl=tls) as response:
-            endpoint = (await _read(response, _Discovery)).token_endpoint
+            endpoint = (await _read(response, OidcDiscovery)).token_endpoint
         self._check(endpoint)
         form = {"grant_type": "refresh_token", "refresh_token": self.config.refresh_token}
         if self.config.client_secret:
@@ -122,11 +122,11 @@ class OidcLogin:
                 endpoint, data=form, headers=headers, ssl=tls, allow_redirects=False
             ) as response:
                 if response.status not in AGAIN:
-                    return await _read(response, _Tokens)
+                    return await _read(response, OidcTokens)
         secret = {"client_secret": self.config.client_secret} if self.config.client_secret else {}
         form = {**form, "client_id": self.config.client_id, **secret}
         async with session.post(endpoint, data=form, ssl=tls, allow_redirects=False) as response:
-            return await _read(response, _Tokens)
+            return await _read(response, OidcTokens)
 
     def _basic(self) -> str:
         """Source: RFC 6749, section 2.3.1."""
@@ -153,8 +153,13 @@ async def _read(response: aiohttp.ClientResponse, shape: type[T]) -> T:
         content += chunk
         if len(content) > MAX_ANSWER:
             raise ValueError("its answer is too long")
-    if response.status != HTTPStatus.OK:
-        raise ValueError(f"{response.status} {content[:300].decode(errors='replace')}")
+    return decoded_answer(response.status, content, shape)
+
+
+def decoded_answer(status: int, content: bytes, shape: type[T]) -> T:
+    """Raises one of ``UNREADABLE_JSON``."""
+    if status != HTTPStatus.OK:
+        raise ValueError(f"{status} {content[:MAX_REASON].decode(errors='replace')}")
     return msgspec.json.decode(content, type=shape)
 
 
