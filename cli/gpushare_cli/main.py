@@ -60,7 +60,7 @@ def _print_any_text() -> None:
 async def _run(command: Command, options: Namespace) -> int:
     printer = printer_of(sys.stdout, options, os.environ)
     progress = _progress(printer)
-    login = cluster_login(options, os.environ)
+    login = cluster_login(options, os.environ, clear=progress.done)
     async with KubeClient(login.credentials, timeout=login.timeout) as client:
         session = Session(
             client=client,
