@@ -7,6 +7,7 @@ from pathlib import Path
 
 from gpushare_cli import audit_arguments
 from gpushare_cli.commands.command import Command
+from gpushare_cli.commands.completion import add_completion
 from gpushare_cli.commands.table import COMMANDS
 from gpushare_cli.output.format import Format
 from gpushare_cli.output.terminal import ColorChoice
@@ -51,6 +52,7 @@ def program_parser(environment: Mapping[str, str]) -> Parser:
     audit = commands.add_parser("audit", help="compare all books", description=audit_arguments.DESCRIPTION)
     audit_arguments.add_audit(audit, environment)
     audit.set_defaults(command=None)
+    add_completion(commands)
     return parser
 
 

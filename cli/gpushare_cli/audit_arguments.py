@@ -7,8 +7,8 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from gpushare_cli.gather.extender import KEYS
-from gpushare_cli.gather.host import KUBELET_FOLDER
 
+KUBELET_FOLDER = Path("/var/lib/kubelet")
 SETTLE_SECONDS = 5.0
 RESIDUE_SECONDS = 15.0
 

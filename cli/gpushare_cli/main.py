@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from gpushare_cli.arguments import parse
 from gpushare_cli.audit_main import run_audit
 from gpushare_cli.commands.command import Command, Session
+from gpushare_cli.completion import main as completion
 from gpushare_cli.errors import CannotLookError
 from gpushare_cli.login.cluster_login import cluster_login
 from gpushare_cli.output.printer import printer_of
@@ -21,10 +22,16 @@ from gpushare_core.process.clock import utc_now
 from gpushare_core.process.log import configure_logging
 from gpushare_core.text.printable import printable
 
+COMPLETE = "__complete"
+"""What scripts for shells call, with the words of a command line; every program of cobra's has it."""
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the program and returns its exit status, an ``ExitStatus``."""
-    options = parse(arguments)
+    words = sys.argv[1:] if arguments is None else arguments
+    if [*words[:1]] == [COMPLETE]:
+        return completion.main(words[1:])
+    options = parse(words)
     configure_logging("warning")
     if options.command is None:
         return run_audit(options)
