@@ -5,6 +5,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+COMPLETION = "completion"
 SUMMARY = "print a script with which a shell completes kubectl-gpushare"
 DESCRIPTION = """\
 Prints a script with which a shell completes commands, options, and the names
@@ -106,7 +107,7 @@ class PrintScript(argparse.Action):
 
 def add_completion(commands: "argparse._SubParsersAction[Any]") -> None:
     parser = commands.add_parser(
-        "completion",
+        COMPLETION,
         help=SUMMARY,
         description=DESCRIPTION,
         epilog=EXAMPLES,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import IntFlag
 from pathlib import Path
 
-from gpushare_cli.completion.typed_words import Action, TypedWords, is_option, is_optional
+from gpushare_cli.completion.typed_words import Action, TypedWords, is_optional
 from gpushare_core.text.printable import printable
 
 
@@ -43,22 +43,20 @@ NameSource = Callable[[TypedWords], Awaitable[Iterable[Suggestion]]]
 FILES = frozenset({"FILE", "FILES", "FILENAME"})
 
 
-async def complete(
-    parser: argparse.ArgumentParser, words: Sequence[str], sources: Mapping[str, NameSource]
-) -> Completion:
+async def complete(typed: TypedWords, words: Sequence[str], sources: Mapping[str, NameSource]) -> Completion:
     """Returns what could be the last of ``words``. ``sources``: what a value stands for, as ``value_name``
     says it -> where its names come from."""
-    typed, last = TypedWords(parser), words[-1] if words else ""
+    last = words[-1] if words else ""
     for word in words[:-1]:
         typed.read(word)
     found = await _suggestions(typed, last, sources)
-    prefix = last.partition("=")[2] if is_option(last) and "=" in last else last
+    prefix = last.partition("=")[2] if last.startswith("-") and "=" in last else last
     kept = [suggestion for suggestion in found.suggestions if suggestion.text.startswith(prefix)]
     return Completion(kept, found.directive)
 
 
 async def _suggestions(typed: TypedWords, last: str, sources: Mapping[str, NameSource]) -> Completion:
-    if is_option(last):
+    if last.startswith("-"):
         action, value = typed.option(last)
         if value is None:
             return Completion([*_options(typed)])

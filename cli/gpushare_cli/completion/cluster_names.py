@@ -91,14 +91,14 @@ async def _names(client: KubeClient, path: str) -> Sequence[Suggestion]:
 
 
 def _named_nodes(typed: TypedWords) -> Iterable[str]:
-    named = [action for action in typed.parser._actions if value_name(action) in ("NODE", "NODES")]
+    named = [action for action in typed.actions if value_name(action) in ("NODE", "NODES")]
     return [name for action in named for name in typed.given.get(action.dest, [])]
 
 
 def typed_options(typed: TypedWords) -> argparse.Namespace:
     """Returns the options as far as they have been typed, the others as they are by default."""
     options = argparse.Namespace(**typed.parser._defaults)
-    for action in typed.parser._actions:
+    for action in typed.actions:
         if action.default is not argparse.SUPPRESS and not hasattr(options, action.dest):
             setattr(options, action.dest, action.default)
         if values := typed.given.get(action.dest):

@@ -35,11 +35,13 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 async def _complete(words: Sequence[str], environment: Mapping[str, str]) -> str:
-    from gpushare_cli.arguments import program_parser
+    from gpushare_cli.arguments import DEFAULT_COMMAND, program_parser
     from gpushare_cli.completion.candidates import complete
     from gpushare_cli.completion.cluster_names import ClusterNames
+    from gpushare_cli.completion.typed_words import TypedWords
 
-    return str(await complete(program_parser(environment), words, ClusterNames(environment).sources))
+    typed = TypedWords(program_parser(), DEFAULT_COMMAND)
+    return str(await complete(typed, words, ClusterNames(environment).sources))
 
 
 def _end_in_time() -> None:

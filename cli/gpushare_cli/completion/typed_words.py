@@ -1,7 +1,7 @@
 """The words of a command line that is being typed, as the program's own parser reads them."""
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 Action = argparse.Action
@@ -12,20 +12,28 @@ class TypedWords:
     """Reads words one after the other. What makes no sense is passed over: people still type."""
 
     parser: argparse.ArgumentParser
-    """Of the command that has been typed so far."""
+    """Of the program; then of the command that was typed."""
+    default_command: str = ""
+    """Its options may be given where no command has been typed."""
     given: dict[str, list[str]] = field(default_factory=dict)
     """Name of an argument -> its values, each as it was typed; a flag has none."""
     positionals: list[Action] = field(init=False)
     """What the next words mean that are no options, in this order."""
+    actions: list[Action] = field(init=False)
+    """All arguments that can be given."""
     pending: Action | None = field(default=None, init=False)
     """An option that takes the next word."""
 
     def __post_init__(self) -> None:
         self._begin(self.parser)
+        for action in self.positionals:
+            if isinstance(action, argparse._SubParsersAction) and self.default_command in action.choices:
+                self.actions += _options(action.choices[self.default_command])
 
     def _begin(self, parser: argparse.ArgumentParser) -> None:
         self.parser = parser
-        self.positionals = [action for action in parser._actions if not action.option_strings]
+        self.actions = [*parser._actions]
+        self.positionals = [action for action in self.actions if not action.option_strings]
 
     def read(self, word: str) -> None:
         if self.pending and not (is_optional(self.pending) and word.startswith("-")):
@@ -63,7 +71,7 @@ class TypedWords:
     def option(self, word: str) -> tuple[Action | None, str | None]:
         """Returns the option that a word names, and the value that the word has as well: ``-oyaml``,
         ``--output=yaml``."""
-        options: Mapping[str, Action] = self.parser._option_string_actions
+        options = {name: action for action in self.actions for name in action.option_strings}
         name, equals, value = word.partition("=")
         if not word.startswith("--") and word not in options:
             short = options.get(word[:2])
@@ -75,11 +83,16 @@ class TypedWords:
         """The options that can still be given."""
         return [
             action
-            for action in self.parser._actions
+            for action in self.actions
             if action.option_strings
             and action.help != argparse.SUPPRESS
             and (action.dest not in self.given or isinstance(action, argparse._AppendAction))
         ]
+
+
+def _options(parser: argparse.ArgumentParser) -> Sequence[Action]:
+    own = [action for action in parser._actions if action.option_strings]
+    return [action for action in own if not isinstance(action, argparse._HelpAction)]
 
 
 def is_option(word: str) -> bool:

@@ -12,9 +12,11 @@ import yaml
 from release import __main__ as release
 from release import client
 from release.__main__ import CHECKSUMS, NAME, make_release
-from release.client import PROGRAM, VERSION
+from release.client import PROGRAM
 from release.errors import ReleaseError
 from tests.samples.chart import CHART, KUBERNETES, ROOT, run_helm
+
+from gpushare_core.process.version import VERSION
 
 Made = Callable[[str], Path]
 
