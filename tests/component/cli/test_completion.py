@@ -59,7 +59,7 @@ def kubeconfig_for(api: FakeApi) -> str:
 async def api() -> AsyncIterator[FakeApi]:
     async with fake_api() as running:
         for name in ("gpu-1", "gpu-2"):
-            running.put(SHARE_NODES, {"metadata": {"name": name}})
+            running.put(SHARE_NODES, {"metadata": {"name": name}, "spec": {}})
         yield running
 
 
