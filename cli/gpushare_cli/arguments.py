@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gpushare_cli.commands.command import Command
+from gpushare_cli.commands.completion import COMPLETION, add_completion
 from gpushare_cli.commands.table import COMMANDS
 from gpushare_cli.login.duration import read_duration
 from gpushare_cli.output.format import Format
@@ -54,11 +55,12 @@ def program_parser() -> Parser:
             ),
             command,
         )
+    add_completion(commands)
     return parser
 
 
 def command_names() -> list[str]:
-    return [command.name for command in COMMANDS]
+    return [*(command.name for command in COMMANDS), COMPLETION]
 
 
 def _with_command(given: list[str], parser: Parser) -> list[str]:

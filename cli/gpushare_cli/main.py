@@ -12,6 +12,7 @@ from typing import Never
 
 from gpushare_cli.arguments import parse
 from gpushare_cli.commands.command import Command, Session
+from gpushare_cli.completion import main as completion
 from gpushare_cli.errors import CannotLookError
 from gpushare_cli.login.cluster_login import cluster_login
 from gpushare_cli.output.printer import Printer, printer_of
@@ -27,10 +28,16 @@ from gpushare_core.process.clock import utc_now
 from gpushare_core.process.log import configure_logging
 from gpushare_core.text.printable import printable
 
+COMPLETE = "__complete"
+"""What scripts for shells call, with the words of a command line; every program of cobra's has it."""
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the program and returns its exit status, an ``ExitStatus``."""
-    options = parse(arguments)
+    words = sys.argv[1:] if arguments is None else arguments
+    if [*words[:1]] == [COMPLETE]:
+        return completion.main(words[1:])
+    options = parse(words)
     configure_logging("warning")
     _print_any_text()
     try:
