@@ -18,9 +18,7 @@ QUOTAS = "/api/v1/resourcequotas"
 """Of all namespaces."""
 
 
-async def read_known_pods(
-    client: KubeClient, namespace: str, unread: list[str]
-) -> Mapping[str, KnownPod]:
+async def read_known_pods(client: KubeClient, namespace: str, unread: list[str]) -> Mapping[str, KnownPod]:
     """Returns pods by UID; none where there are too many or they may not be listed, which ``unread`` then
     says. ``namespace``: empty for all."""
     request = ApiRequest(

@@ -12,13 +12,13 @@ from gpushare_cli.output.bar import held_bar
 from gpushare_cli.output.lines import heading, sentence, to_type
 from gpushare_cli.output.page import OutputPage
 from gpushare_cli.output.table import Cell, PageTable, Shrink, TableColumn
+from gpushare_cli.views.amounts import amount_text
 from gpushare_cli.wording import counted, memory_text
 from gpushare_core.api.enums import Mode
 from gpushare_core.text.printable import printable
 
 MAX_DRAWN = 16
 """Nodes of which every card is shown without being asked for: of more there is a line for each node."""
-UNKNOWN_AMOUNT = "?"
 
 _NODE_COLUMNS = (
     TableColumn(header="node", shrink=Shrink.FOLD, min_width=16),
@@ -77,11 +77,11 @@ def _summary(report: CardInspection) -> Iterator[RenderableType]:
     )
     text = f"{counted(len(report.nodes), 'node')}, {counted(len(cards), 'card')}: "
     text += f"{memory_text(held)} of {memory_text(memory)} held, {memory_text(free)} free for new pods."
-    if wrong:
-        verb = "has" if wrong == 1 else "have"
-        text += f" {counted(wrong, 'node')} {verb} problems"
-        text += "." if report.only_problems else ": kubectl gpushare inspect --problems"
     yield heading(text)
+    if wrong and not (report.only_problems or report.chooses_cards):
+        verb = "has" if wrong == 1 else "have"
+        yield sentence(f"{counted(wrong, 'node')} {verb} problems:", style="red")
+        yield to_type("kubectl gpushare inspect --problems")
 
 
 def _nothing(report: CardInspection) -> Iterator[RenderableType]:
@@ -114,7 +114,7 @@ def _what_it_is(node: SharedNode) -> str:
 
 def _resource_line(resource: NodeResource, *, names_it: bool) -> str:
     held = f"{resource.held_units} of {resource.total_units} units held"
-    text = f"{held}, {resource.free_units} free; the most that one pod can get: {resource.largest_free}"
+    text = f"{held}, {resource.free_units} free, {resource.largest_free} at most for one pod"
     return f"{resource.name} ({resource.unit}): {text}" if names_it else text
 
 
@@ -191,10 +191,6 @@ def _state(node: SharedNode, card: SharedCard) -> Text:
     if node.mode == Mode.MIXED and not words:
         return Text(card.serves or "open to all", "" if card.serves else "green")
     return Text(", ".join(words), "red" if "sick" in words else "yellow")
-
-
-def amount_text(size: int | None) -> str:
-    return UNKNOWN_AMOUNT if size is None else memory_text(size)
 
 
 def _node_row(node: SharedNode, page: OutputPage) -> Sequence[Cell]:

@@ -49,7 +49,7 @@ class NamespacesReport(CommandReport, frozen=True, kw_only=True):
     kind: ClassVar[str] = "NamespaceHoldings"
     namespaces: Sequence[NamespaceHolding] = ()
     quota_keys: Sequence[str] = ()
-    """What a ResourceQuota has to limit, by the dialects in force: such as ``requests.gpushare.io/memory``."""
+    """What a ResourceQuota can limit, such as ``requests.gpushare.io/memory``: by the dialects in force."""
     unread: Sequence[str] = ()
     """Sentences: what could not be read, and what is therefore not known."""
     unmeasured: Sequence[str] = ()

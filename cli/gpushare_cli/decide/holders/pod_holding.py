@@ -91,9 +91,7 @@ def _holding(
         uid=first.uid,
         state=_state(first.state, pending, known),
         node=node.name,
-        cards=[
-            HeldCard(index=card.index, uuid=card.uuid, units=holder.units) for _, card, holder in parts
-        ],
+        cards=[HeldCard(index=card.index, uuid=card.uuid, units=holder.units) for _, card, holder in parts],
         units=units,
         asked_bytes=sum(holder.asked_bytes for _, _, holder in parts),
         used_bytes=None if None in used else sum(size or 0 for size in used),
@@ -121,9 +119,7 @@ def _without_cards(pods: Iterable[PendingPod], served: Iterable[str]) -> Iterabl
     """Names that other device plugins offer as well are ours only where a node serves them."""
     foreign = SHARED_RESOURCES.difference(served)
     for pod in pods:
-        units = {
-            asked.name: asked.total for asked in pod.request.resources if asked.name not in foreign
-        }
+        units = {asked.name: asked.total for asked in pod.request.resources if asked.name not in foreign}
         if units:
             ends = bool(pod.metadata.deletion_timestamp)
             state = PodState.STARTING if pod.node else PodState.WAITING

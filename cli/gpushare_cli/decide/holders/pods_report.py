@@ -1,15 +1,19 @@
 """``pods``: which pods hold units or wait for them."""
 
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from enum import StrEnum
 from typing import ClassVar
 
 from gpushare_cli.decide.holders.pod_holding import PodHolding
 from gpushare_cli.report import CommandReport
+from gpushare_core.api.timestamps import rfc3339
 
 
 class PodsReport(CommandReport, frozen=True, kw_only=True):
     kind: ClassVar[str] = "PodHoldings"
+    looked_at: str
+    """RFC 3339."""
     pods: Sequence[PodHolding] = ()
     namespace: str = ""
     """Empty: all."""
@@ -43,10 +47,13 @@ def pods_report(
     *,
     namespace: str,
     sort: PodSort,
+    now: datetime,
     unread: Sequence[str] = (),
     unmeasured: Sequence[str] = (),
 ) -> PodsReport:
     chosen = [pod for pod in pods if namespace in ("", pod.namespace)]
     if sort is not PodSort.NAME:
         chosen.sort(key=_KEYS[sort])
-    return PodsReport(pods=chosen, namespace=namespace, unread=unread, unmeasured=unmeasured)
+    return PodsReport(
+        looked_at=rfc3339(now), pods=chosen, namespace=namespace, unread=unread, unmeasured=unmeasured
+    )

@@ -3,9 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from gpushare_cli.decide.inspection.shared_node import SharedNode
-
-MAX_NODES = 3
-"""Names in a sentence."""
+from gpushare_cli.wording import listed
 
 
 def unmeasured_sentences(nodes: Iterable[SharedNode]) -> Sequence[str]:
@@ -14,9 +12,7 @@ def unmeasured_sentences(nodes: Iterable[SharedNode]) -> Sequence[str]:
     for node in nodes:
         if node.unmeasured_reason:
             by_reason.setdefault(node.unmeasured_reason, []).append(node.name)
-    return [f"{_nodes(names)}: {reason}" for reason, names in by_reason.items()]
-
-
-def _nodes(names: Sequence[str]) -> str:
-    more = f" and {len(names) - MAX_NODES:,} more" if len(names) > MAX_NODES else ""
-    return f"{'Node' if len(names) == 1 else 'Nodes'} {', '.join(names[:MAX_NODES])}{more}"
+    return [
+        f"{'Node' if len(names) == 1 else 'Nodes'} {listed(names)}: {reason}"
+        for reason, names in by_reason.items()
+    ]
