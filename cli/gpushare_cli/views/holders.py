@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
-from typing import TypeVar
 
 from rich.console import RenderableType
 from rich.text import Text
@@ -17,15 +16,10 @@ from gpushare_cli.decide.holders.pods_report import PodsReport
 from gpushare_cli.output.lines import heading, sentence, to_type
 from gpushare_cli.output.page import OutputPage
 from gpushare_cli.output.table import Cell, PageTable, Shrink, TableColumn
-from gpushare_cli.output.terminal import PIPE_WIDTH
-from gpushare_cli.views.amounts import amount_text, units_text, use_text
+from gpushare_cli.views.card_tables import amount_text, notes, rows_shown, units_text, use_text
 from gpushare_cli.wording import age_since, counted, memory_text
 from gpushare_core.text.printable import printable
 
-Row = TypeVar("Row")
-
-MAX_ROWS = 500
-"""Of a table on a terminal. A pipe gets all, and so does -o wide."""
 MAX_HINTS = 5
 """Waiting pods of which it is said how to ask why."""
 EXAMPLE_UNITS = 32
@@ -34,7 +28,7 @@ _STYLES = {PodState.WAITING: "yellow", PodState.ORPHANED: "red", PodState.TERMIN
 
 _POD_COLUMNS = (
     TableColumn(header="namespace", shrink=Shrink.FOLD, min_width=9),
-    TableColumn(header="pod", shrink=Shrink.FOLD, min_width=16),
+    TableColumn(header="pod", shrink=Shrink.FOLD, min_width=12),
     TableColumn(header="state"),
     TableColumn(header="node", shrink=Shrink.FOLD, min_width=10),
     TableColumn(header="cards", shrink=Shrink.FOLD, min_width=5),
@@ -79,10 +73,6 @@ def _pods(report: PodsReport, page: OutputPage) -> Iterator[RenderableType]:
         yield sentence(f"{counted(len(waiting), 'pod')} {verb}. Why:", style="yellow")
         for pod in waiting[:MAX_HINTS]:
             yield to_type(f"kubectl gpushare why {pod.name} -n {pod.namespace}")
-
-
-def rows_shown(rows: Sequence[Row], page: OutputPage) -> Sequence[Row]:
-    return rows if page.is_wide or page.width >= PIPE_WIDTH else rows[:MAX_ROWS]
 
 
 def _pod_row(pod: PodHolding, now: datetime) -> Sequence[Cell]:
@@ -146,13 +136,3 @@ def _quota_advice(report: NamespacesReport) -> Iterator[RenderableType]:
     yield sentence(f"To hold a namespace to {EXAMPLE_UNITS} units:")
     for key in report.quota_keys:
         yield to_type(f"kubectl create quota gpu -n {name} --hard={key}={EXAMPLE_UNITS}")
-
-
-def notes(unmeasured: Sequence[str], unread: Sequence[str]) -> Iterator[RenderableType]:
-    """Says what is not known, and how it becomes known."""
-    if unmeasured or unread:
-        yield ""
-    for text in unmeasured:
-        yield sentence(f"? {text}", style="dim")
-    for text in unread:
-        yield sentence(text, style="yellow")

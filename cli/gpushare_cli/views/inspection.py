@@ -8,11 +8,12 @@ from rich.text import Text
 from gpushare_cli.decide.inspection.inspection import CardInspection
 from gpushare_cli.decide.inspection.shared_card import CardHolder, HolderState, SharedCard
 from gpushare_cli.decide.inspection.shared_node import NodeProblem, NodeResource, SharedNode
+from gpushare_cli.decide.inspection.unmeasured import unmeasured_sentences
 from gpushare_cli.output.bar import held_bar
 from gpushare_cli.output.lines import heading, sentence, to_type
 from gpushare_cli.output.page import OutputPage
 from gpushare_cli.output.table import Cell, PageTable, Shrink, TableColumn
-from gpushare_cli.views.amounts import amount_text
+from gpushare_cli.views.card_tables import amount_text, notes
 from gpushare_cli.wording import counted, memory_text
 from gpushare_core.api.enums import Mode
 from gpushare_core.text.printable import printable
@@ -39,7 +40,7 @@ _CARD_COLUMNS = (
     TableColumn(header="units", is_number=True),
     TableColumn(header="used", is_number=True),
     TableColumn(header="state", shrink=Shrink.FOLD, min_width=10),
-    TableColumn(header="held by: units, pod, use", shrink=Shrink.FOLD, min_width=24),
+    TableColumn(header="held by: pod, units, use", shrink=Shrink.FOLD, min_width=24),
     TableColumn(header="free", is_number=True, only_wide=True),
     TableColumn(header="resource", only_wide=True),
     TableColumn(header="model", only_wide=True),
@@ -60,10 +61,11 @@ def inspection_view(report: CardInspection, page: OutputPage) -> Iterable[Render
         yield sentence("Who holds what of a card:")
         yield to_type(f"kubectl gpushare inspect {printable(report.nodes[0].name)}")
         yield to_type("kubectl gpushare inspect -o wide")
+    yield from notes(unmeasured_sentences(report.nodes), report.unread)
+    if report.missing and report.nodes:
+        yield ""
     for missing in report.missing:
         yield sentence(f"{missing.name}: {missing.reason}", style="red")
-    for unknown in report.unread:
-        yield sentence(unknown, style="yellow")
 
 
 def _summary(report: CardInspection) -> Iterator[RenderableType]:
@@ -155,12 +157,12 @@ def _card_rows(node: SharedNode, card: SharedCard, page: OutputPage) -> Iterator
 
 
 def holder_text(holder: CardHolder) -> Text:
-    """Returns such as ``4 team-a/train-0, uses 2Gi of 4Gi``."""
-    text = f"{holder.units} {holder.pod}"
+    """Returns such as ``team-a/train-0: 4, uses 2Gi of 4Gi``."""
+    text = f"{holder.pod}: {holder.units}"
     if holder.state is HolderState.NOT_STARTED:
-        return Text(printable(f"{text} (not started)"), "yellow")
+        return Text(printable(f"{text}, not started"), "yellow")
     if holder.state is HolderState.ORPHANED:
-        return Text(printable(f"{text} (gone, units not released)"), "red")
+        return Text(printable(f"{text}, gone and not released"), "red")
     if holder.used_bytes is not None:
         text += f", uses {memory_text(holder.used_bytes)} of {memory_text(holder.asked_bytes)}"
     if holder.exceeds:
@@ -170,12 +172,12 @@ def holder_text(holder: CardHolder) -> Text:
 
 def _unnamed(card: SharedCard) -> Iterable[Text]:
     if card.unnamed_units and card.holders:
-        yield Text(f"{card.unnamed_units} of an unknown pod", "red")
+        yield Text(f"unknown pod: {card.unnamed_units}", "red")
 
 
 def _free_text(card: SharedCard) -> Text:
     if card.held_units:
-        return Text(f"{card.held_units} of an unknown pod", "red")
+        return Text(f"unknown pod: {card.held_units}", "red")
     if not card.is_open:
         return Text("nobody", "dim")
     offers = ", ".join(f"{units} {name}" for name, units in card.offers.items())

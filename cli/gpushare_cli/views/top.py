@@ -17,8 +17,7 @@ from gpushare_cli.output.bar import held_bar
 from gpushare_cli.output.lines import heading, sentence, to_type
 from gpushare_cli.output.page import OutputPage
 from gpushare_cli.output.table import Cell, PageTable, Shrink, TableColumn
-from gpushare_cli.views.amounts import amount_text
-from gpushare_cli.views.holders import notes, rows_shown
+from gpushare_cli.views.card_tables import amount_text, notes, rows_shown
 from gpushare_cli.wording import counted, memory_text
 
 _NODE = TableColumn(header="node", shrink=Shrink.FOLD, min_width=12)

@@ -43,7 +43,9 @@ NODES = shared_nodes(READ)
 
 
 def found(read: ClusterReading = READ, **known: KnownPod) -> dict[str, PodHolding]:
-    pods = pod_holdings(shared_nodes(read), read, {name.replace("_", "/"): pod for name, pod in known.items()})
+    pods = pod_holdings(
+        shared_nodes(read), read, {name.replace("_", "/"): pod for name, pod in known.items()}
+    )
     return {f"{pod.namespace}/{pod.name}": pod for pod in pods}
 
 
@@ -84,9 +86,7 @@ def test_a_pod_that_ends_is_terminating() -> None:
 
 
 def test_a_pod_bound_by_hand_has_a_node_and_no_card_yet() -> None:
-    read = reading(
-        share_node_object("n1", card(0, 16)), pods=(pending_pod_object("a/static", 2, node="n1"),)
-    )
+    read = reading(share_node_object("n1", card(0, 16)), pods=(pending_pod_object("a/static", 2, node="n1"),))
     pod = found(read)["a/static"]
     assert (pod.state, pod.node, pod.cards, pod.holds) == (PodState.STARTING, "n1", (), False)
 

@@ -26,10 +26,7 @@ NODES = shared_nodes(
 
 
 def containers(sort: TopSort, namespace: str = "") -> list[str]:
-    return [
-        row.pod
-        for row in top_report(NODES, of=TopOf.PODS, sort=sort, namespace=namespace).containers
-    ]
+    return [row.pod for row in top_report(NODES, of=TopOf.PODS, sort=sort, namespace=namespace).containers]
 
 
 def test_containers_that_exceed_what_they_asked_for_come_first() -> None:
