@@ -10,7 +10,7 @@ from dataclasses import replace
 from io import TextIOWrapper
 from typing import Never
 
-from gpushare_cli.arguments import parse
+from gpushare_cli.arguments import WATCH_SECONDS, parse
 from gpushare_cli.commands.command import Command, Session
 from gpushare_cli.completion import main as completion
 from gpushare_cli.errors import CannotLookError
@@ -76,6 +76,8 @@ async def _run(command: Command, options: Namespace) -> int:
             now=utc_now,
             progress=progress,
         )
+        if _is_live(command, options, printer):
+            options.watch = options.watch or WATCH_SECONDS
         if options.watch:
             await _watch(command, options, session, printer)
         try:
@@ -84,6 +86,11 @@ async def _run(command: Command, options: Namespace) -> int:
             progress.done()
         printer.print(report, command.view)
         return report.exit_status
+
+
+def _is_live(command: Command, options: Namespace, printer: Printer) -> bool:
+    is_shown = printer.is_for_people and is_terminal(sys.stdout, os.environ)
+    return command.is_live and is_shown and not options.once
 
 
 async def _watch(command: Command, options: Namespace, session: Session, printer: Printer) -> Never:

@@ -2,13 +2,21 @@
 
 from gpushare_cli.commands.audit import AUDIT_COMMAND
 from gpushare_cli.commands.command import Command
+from gpushare_cli.commands.inspect import INSPECT_COMMAND
+from gpushare_cli.commands.namespaces import NAMESPACES_COMMAND
+from gpushare_cli.commands.pods import PODS_COMMAND
 from gpushare_cli.commands.status import STATUS_COMMAND
+from gpushare_cli.commands.top import TOP_COMMAND
 from gpushare_cli.commands.version import VERSION_COMMAND
 from gpushare_cli.commands.why import WHY_COMMAND
 
 COMMANDS: tuple[Command, ...] = (
     STATUS_COMMAND,
+    INSPECT_COMMAND,
+    PODS_COMMAND,
+    NAMESPACES_COMMAND,
     WHY_COMMAND,
+    TOP_COMMAND,
     AUDIT_COMMAND,
     VERSION_COMMAND,
 )
