@@ -1,6 +1,12 @@
 """The commands, a row each, in the order in which ``--help`` lists them."""
 
+from gpushare_cli.commands.audit import AUDIT_COMMAND
 from gpushare_cli.commands.command import Command
 from gpushare_cli.commands.version import VERSION_COMMAND
+from gpushare_cli.commands.why import WHY_COMMAND
 
-COMMANDS: tuple[Command, ...] = (VERSION_COMMAND,)
+COMMANDS: tuple[Command, ...] = (
+    WHY_COMMAND,
+    AUDIT_COMMAND,
+    VERSION_COMMAND,
+)

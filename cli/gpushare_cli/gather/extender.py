@@ -13,11 +13,10 @@ from gpushare_core.audit.readers import read_ledger
 from gpushare_core.audit.records import LedgerRecord
 from gpushare_core.dialects.gpushare import GPUSHARE
 
-KEYS = Path("/etc/kubernetes/gpushare")
 CALL_SECONDS = 10.0
 
 
-def read_extender(url: str, keys: Path = KEYS) -> Mapping[str, LedgerRecord]:
+def read_extender(url: str, keys: Path) -> Mapping[str, LedgerRecord]:
     """Returns node -> what the extender at ``url`` (https://host:port) has of it. ``keys``: the host's folder
     of keys."""
     try:

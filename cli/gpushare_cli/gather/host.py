@@ -23,11 +23,10 @@ from gpushare_plugin.kubelet.checkpoint import FILE, CheckpointUnreadableError, 
 from gpushare_plugin.kubelet.pod_resources import LIST, MAX_ANSWER
 from gpushare_plugin.kubelet.proto import podresources_pb2 as api
 
-KUBELET_FOLDER = Path("/var/lib/kubelet")
 CALL_SECONDS = 10.0
 
 
-def read_host(kubelet: Path = KUBELET_FOLDER) -> HostRecords:
+def read_host(kubelet: Path) -> HostRecords:
     """Reads the kubelet with the folder ``kubelet``. Environments come from its checkpoint, which keeps the
     plugin's responses."""
     return HostRecords(

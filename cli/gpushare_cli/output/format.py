@@ -13,6 +13,11 @@ class Format(StrEnum):
     YAML = "yaml"
     NAME = "name"
 
+    @classmethod
+    def _missing_(cls, value: object) -> "Format | None":
+        """``text`` is what ``audit`` called its table before the others had formats."""
+        return cls.TABLE if value == "text" else None
+
 
 def document_text(report: CommandReport, chosen: Format) -> str:
     """Returns the text of a format for programs, which ends with a line feed."""

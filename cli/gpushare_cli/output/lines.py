@@ -1,7 +1,11 @@
 """Headings, sentences, and commands to type. Their texts are made printable."""
 
-from rich.console import RenderableType
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.padding import Padding
+from rich.segment import Segment
 from rich.text import Text
 
 from gpushare_core.text.printable import printable
@@ -19,6 +23,17 @@ def sentence(text: str, *, indent: int = 0, style: str = "") -> RenderableType:
     return Padding(paragraph, (0, 0, 0, indent), expand=False) if indent else paragraph
 
 
-def to_type(command: str, *, indent: int = INDENT) -> Text:
-    """Returns a command in one line, however long, that people can copy whole."""
-    return Text(" " * indent + printable(command), no_wrap=True, overflow="ignore")
+@dataclass(frozen=True, slots=True)
+class WholeLine:
+    """A line that the terminal breaks if it must: whoever copies it gets it whole."""
+
+    text: str
+
+    def __rich_console__(self, _console: Console, _options: ConsoleOptions) -> Iterator[Segment]:
+        yield Segment(self.text)
+        yield Segment.line()
+
+
+def to_type(command: str, *, indent: int = INDENT) -> WholeLine:
+    """Returns a command, which people copy."""
+    return WholeLine(" " * indent + printable(command))

@@ -7,24 +7,27 @@ from typing import Any
 
 import pytest
 from aiohttp import web
+from tests.component.cli.commands import printed, run_command
 from tests.fakes.api_server import PODS, SHARE_NODES, FakeApi, status
 from tests.fakes.plugin_node import Node
 from tests.samples.plugin import NODE, container, pod_json
 
 from gpushare_cli.arguments import parse
-from gpushare_cli.audit import audit, rendered
-from gpushare_cli.decide.report import AuditReport, AuditStatus
+from gpushare_cli.decide.audit import AuditReport
 from gpushare_cli.errors import CannotLookError
 from gpushare_cli.gather.cluster import read_pods
 from gpushare_cli.gather.extender import read_extender
 from gpushare_cli.gather.host import read_host
 from gpushare_cli.main import main
+from gpushare_cli.report import ExitStatus
 from gpushare_core.kube.client import KubeClient
 
 
 async def run(api: FakeApi, *arguments: str) -> AuditReport:
     async with KubeClient(api.credentials()) as client:
-        return await audit(client, parse(["audit", *arguments], {}))
+        report = await run_command(client, "audit", *arguments)
+    assert isinstance(report, AuditReport)
+    return report
 
 
 async def run_pod(node: Node, name: str, units: int) -> None:
@@ -45,10 +48,10 @@ def change_status(api: FakeApi, **card: Any) -> None:
 async def test_books_that_agree_have_no_difference(node: Node, kubelet: Path) -> None:
     await run_pod(node, "a", 4)
     report = await run(node.api, *local(kubelet))
-    text = rendered(report, "text")
+    text = printed(report, "audit")
     assert "No difference. Compared on 1 node, 1 pod: annotations, GPUShareNodes, PodResources" in text
     assert "Not compared: the extender's ledger (run it on a control-plane node, with --extender)." in text
-    assert report.exit_code is AuditStatus.NONE
+    assert report.exit_status is ExitStatus.GOOD
 
 
 async def test_a_difference_that_stays_is_named(node: Node, kubelet: Path) -> None:
@@ -56,12 +59,12 @@ async def test_a_difference_that_stays_is_named(node: Node, kubelet: Path) -> No
     await node.stop_plugin()
     change_status(node.api, allocatedUnits=0, pods=[])
     report = await run(node.api, *local(kubelet), "--settle", "0.01")
-    assert report.exit_code is AuditStatus.FOUND
-    lines = rendered(report, "text").splitlines()
+    assert report.exit_status is ExitStatus.NO
+    lines = printed(report, "audit").splitlines()
     assert lines[0].split() == ["RULE", "KIND", "NODE", "CARD", "POD"]
     assert any("I4     Uncounted" in line for line in lines)
     assert any("units that are in use look free" in line for line in lines)
-    found = json.loads(rendered(report, "json"))
+    found = json.loads(printed(report, "audit", "-o", "json"))
     assert {difference["kind"] for difference in found["differences"]} >= {"Uncounted", "SharesDiffer"}
     assert found["books"] == [*report.books]
 
@@ -140,13 +143,13 @@ def test_without_a_cluster_it_cannot_look(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
-    assert main(["audit"]) == AuditStatus.CANNOT_LOOK
+    assert main(["audit"]) == ExitStatus.CANNOT_LOOK
     assert "is no usable kubeconfig" in capsys.readouterr().err
 
 
-def test_a_host_folder_needs_a_node(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["audit", "--host-folder"]) == AuditStatus.CANNOT_LOOK
-    assert "--host-folder needs --node" in capsys.readouterr().err
+async def test_a_host_folder_needs_a_node(node: Node) -> None:
+    with pytest.raises(CannotLookError, match="--host-folder needs --node"):
+        await run(node.api, "--host-folder")
 
 
 @pytest.mark.parametrize(
@@ -155,23 +158,12 @@ def test_a_host_folder_needs_a_node(capsys: pytest.CaptureFixture[str]) -> None:
 )
 def test_arguments_that_make_no_sense(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as error:
-        parse(arguments, {})
+        parse(arguments)
     assert error.value.code == 2
     assert "usage: kubectl gpushare" in capsys.readouterr().err
 
 
 def test_its_version(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        parse(["--version"], {})
+        parse(["--version"])
     assert capsys.readouterr().out.startswith("kubectl-gpushare 0.1.0")
-
-
-def test_the_kubeconfig_is_that_of_kubectl(tmp_path: Path) -> None:
-    usual = tmp_path / ".kube" / "config"
-    usual.parent.mkdir()
-    usual.touch()
-    chosen = [
-        parse(["audit"], environment).kubeconfig
-        for environment in ({"KUBECONFIG": "/a:/b"}, {"HOME": str(tmp_path)}, {"HOME": "/none"})
-    ]
-    assert chosen == [Path("/a"), usual, None]

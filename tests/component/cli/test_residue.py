@@ -7,14 +7,16 @@ from typing import Any
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
+from tests.component.cli.commands import printed
 from tests.fakes.system_tls import system_tls
 
 from gpushare_cli.arguments import parse
-from gpushare_cli.decide.report import AuditStatus
 from gpushare_cli.errors import CannotLookError
 from gpushare_cli.gather.cluster import COLLECTIONS
 from gpushare_cli.gather.host_files import read_host_files
-from gpushare_cli.residue import LOOK_SECONDS, find_residue
+from gpushare_cli.gather.residue import LOOK_SECONDS, HostRoot, find_residue
+from gpushare_cli.output.progress import Silence
+from gpushare_cli.report import ExitStatus
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import Credentials
 from gpushare_core.text.json_object import Json
@@ -22,7 +24,7 @@ from gpushare_core.text.json_object import Json
 
 async def run(
     objects: dict[str, list[Json]], *arguments: str, gone: tuple[str, ...] = (), **time: Any
-) -> tuple[str, AuditStatus]:
+) -> tuple[str, ExitStatus]:
     """An API server that has ``objects``, by kind; the kinds ``gone`` it does not know."""
 
     async def answer(request: web.Request) -> web.Response:
@@ -37,9 +39,13 @@ async def run(
         url = str(server.make_url("")).rstrip("/")
         credentials = Credentials(url, system_tls, lambda: None)
         async with KubeClient(credentials) as client:
-            return await find_residue(
-                client, parse(["audit", "--residue", "--settle", "0", *arguments], {}), **time
+            command = ["audit", "--residue", "--settle", "0", *arguments]
+            options = parse(command)
+            host_root = HostRoot(path=options.host_root, node=options.node)
+            report = await find_residue(
+                client, host=host_root, settle=options.settle, progress=Silence(), **time
             )
+    return printed(report, *command), report.exit_status
 
 
 def host(root: Path, *, clean: bool = False) -> Path:
@@ -58,7 +64,7 @@ def host(root: Path, *, clean: bool = False) -> Path:
 async def test_nothing_is_left(tmp_path: Path) -> None:
     root = host(tmp_path, clean=True)
     text, code = await run({"Node": [{"metadata": {"name": "n"}}]}, "--host-root", str(root), "--node", "n")
-    assert code is AuditStatus.NONE
+    assert code is ExitStatus.GOOD
     assert "Nothing is left. Looked at 13 kinds of objects, n:/etc/kubernetes" in text
 
 
@@ -66,7 +72,7 @@ async def test_what_is_left_is_named(tmp_path: Path) -> None:
     labels = {"gpushare.io/policy": "default"}
     objects: dict[str, list[Json]] = {"Node": [{"metadata": {"name": "n", "labels": labels}}]}
     text, code = await run(objects, "--host-root", str(host(tmp_path)), "--node", "n")
-    assert code is AuditStatus.FOUND
+    assert code is ExitStatus.NO
     assert "Node n: the label gpushare.io/policy=default is ours: kubectl label node n" in text
     assert "host n, /etc/kubernetes/gpushare/state.json: keys, backups" in text
     assert "host n, /etc/kubernetes/manifests/kube-scheduler.yaml: it still names our extender" in text
@@ -80,7 +86,7 @@ async def test_an_empty_folder_of_ours_is_left(tmp_path: Path) -> None:
     root = host(tmp_path, clean=True)
     (root / "etc" / "kubernetes" / "gpushare" / "keys").mkdir(parents=True)
     text, code = await run({}, "--host-root", str(root), "--node", "n")
-    assert code is AuditStatus.FOUND
+    assert code is ExitStatus.NO
     assert "host n, /etc/kubernetes/gpushare/keys: " in text
 
 
@@ -93,7 +99,7 @@ async def test_a_socket_of_a_plugin_that_was_killed_while_it_began(tmp_path: Pat
 
 async def test_without_the_definitions_there_are_no_policies() -> None:
     _, code = await run({}, gone=("GPUSharePolicy", "GPUShareNode"))
-    assert code is AuditStatus.NONE
+    assert code is ExitStatus.GOOD
 
 
 async def test_what_cannot_be_listed_is_said() -> None:
@@ -130,7 +136,7 @@ class Moments:
         look = min(round(self.now / LOOK_SECONDS), len(self.nodes) - 1)
         self.objects["Node"] = [self.nodes[look]]
 
-    async def residue(self, *arguments: str) -> tuple[str, AuditStatus]:
+    async def residue(self, *arguments: str) -> tuple[str, ExitStatus]:
         return await run(self.objects, "--settle", "15", *arguments, sleep=self.sleep, clock=lambda: self.now)
 
 
@@ -138,7 +144,7 @@ async def test_right_after_a_deletion_it_waits_for_what_kubelets_write_once_more
     """Seen on a real cluster: nothing left, and four seconds later the zeros of two nodes."""
     moments = Moments(CLEAN, CLEAN, ZERO)
     text, code = await moments.residue()
-    assert code is AuditStatus.FOUND
+    assert code is ExitStatus.NO
     assert "Node gpu-1: its status shows 0 of gpushare.io/memory" in text
     assert "1 thing left, 1 of which goes by itself within 5 minutes." in text
     assert moments.now == 15.0, "bounded"
@@ -146,12 +152,12 @@ async def test_right_after_a_deletion_it_waits_for_what_kubelets_write_once_more
 
 async def test_what_goes_by_itself_meanwhile_is_not_left() -> None:
     text, code = await Moments(ZERO, ZERO, CLEAN).residue()
-    assert (code, text.split(".")[0]) == (AuditStatus.NONE, "Nothing is left")
+    assert (code, text.split(".")[0]) == (ExitStatus.GOOD, "Nothing is left")
 
 
 async def test_the_capacity_of_a_plugin_that_was_dead_says_how_long_the_kubelet_keeps_it() -> None:
     text, code = await Moments(DEAD).residue()
-    assert code is AuditStatus.FOUND
+    assert code is ExitStatus.NO
     assert "shows a capacity of 48 of gpushare.io/memory, and nothing of it to be had" in text
     assert "for 5 minutes (endpointStopGracePeriod)" in text
     assert json.loads((await Moments(DEAD).residue("-o", "json"))[0])["residue"][0]["passes"] is True
@@ -160,4 +166,4 @@ async def test_the_capacity_of_a_plugin_that_was_dead_says_how_long_the_kubelet_
 async def test_what_does_not_go_by_itself_is_told_at_once() -> None:
     moments = Moments({"metadata": {"name": "gpu-1", "labels": {"gpushare.io/policy": "default"}}})
     _, code = await moments.residue()
-    assert (code, moments.now) == (AuditStatus.FOUND, 0.0)
+    assert (code, moments.now) == (ExitStatus.NO, 0.0)

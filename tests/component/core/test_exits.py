@@ -22,9 +22,11 @@ from tests.fakes.extender_api import extender_api
 from tests.samples.extender import share_node
 from tests.samples.hidden import HIDDEN, WRITABLE, hidden_in
 
-from gpushare_cli.decide.report import residue_json
+from gpushare_cli.decide.residue import ResidueReport
 from gpushare_cli.gather.host_files import read_host_files
+from gpushare_cli.gather.residue import residue_entry
 from gpushare_cli.main import main as cli
+from gpushare_cli.output.format import Format, document_text
 from gpushare_core.api.conditions import condition_false, dated_conditions
 from gpushare_core.health_server import HealthServer, text_page
 from gpushare_core.kube.client import KubeClient
@@ -154,7 +156,9 @@ def test_names_of_files_that_are_no_text(tmp_path: Path) -> None:
     (folder / "gpushare-\udc9b\x1b[2J.yaml").write_text("gpushare")
     found = residue([], {"n1": read_host_files(tmp_path)})
     assert found
-    assert hidden_in(residue_json(found), but="\n") == set()
+    report = ResidueReport(residue=[*map(residue_entry, found)], looked=[])
+    for chosen in (Format.JSON, Format.YAML):
+        assert hidden_in(document_text(report, chosen), but="\n") == set()
 
 
 @pytest.mark.parametrize(

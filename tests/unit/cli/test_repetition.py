@@ -1,8 +1,8 @@
-"""An audit that is repeated until it is stopped."""
+"""A command that is repeated until it is stopped."""
 
 import pytest
 
-from gpushare_cli.audit_main import pause
+from gpushare_cli.repetition import pause
 
 
 def test_auditors_that_were_started_together_do_not_stay_together() -> None:

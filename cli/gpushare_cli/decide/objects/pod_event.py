@@ -8,7 +8,7 @@ class EventSeries(Struct, rename="camel"):
     last_observed_time: str | None = None
 
 
-class PodEvent(Struct, rename="camel"):
+class ObservedEvent(Struct, rename="camel"):
     """Source: ``events.k8s.io/v1`` Event. Those of older clients have the count in deprecated fields."""
 
     reason: str = ""

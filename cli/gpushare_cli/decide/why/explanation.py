@@ -10,7 +10,7 @@ from gpushare_cli.decide.why.finding import Finding, Remedy
 from gpushare_cli.report import CommandReport, ExitStatus
 
 
-class PodState(StrEnum):
+class WhyState(StrEnum):
     """How a pod stands; the first that applies."""
 
     UNKNOWN = "Unknown"
@@ -45,7 +45,7 @@ class ResourceAsk(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     unit: str = ""
     """What one unit is, such as ``1Gi``; empty where no node serves the resource. Several with commas."""
     memory_bytes: int | None = None
-    containers: list[ContainerAsk] = []
+    containers: list[ContainerAsk] = msgspec.field(default_factory=list)
 
 
 class SchedulerWords(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -91,7 +91,7 @@ class HeldCard(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """None where use is not measured by container."""
     card_units: int | None = None
     free_units: int | None = None
-    neighbours: list[Neighbour] = []
+    neighbours: list[Neighbour] = msgspec.field(default_factory=list)
 
 
 class ContainerWords(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -110,23 +110,23 @@ class PodExplanation(CommandReport, frozen=True, kw_only=True):
     uid: str = ""
     exists: bool = True
     """False for a manifest that the API server does not have."""
-    state: PodState
+    state: WhyState
     answer: str
     """In one sentence."""
-    asks: list[ResourceAsk] = []
+    asks: list[ResourceAsk] = msgspec.field(default_factory=list)
     attempts: Attempts | None = None
     """Of a pod that waits."""
     node: str = ""
-    cards: list[HeldCard] = []
-    choice: list[str] = []
+    cards: list[HeldCard] = msgspec.field(default_factory=list)
+    choice: list[str] = msgspec.field(default_factory=list)
     """Why the pod has these cards, as far as that can be known, in sentences."""
-    containers: list[ContainerWords] = []
+    containers: list[ContainerWords] = msgspec.field(default_factory=list)
     """Those that do not run, of a pod that has a node."""
-    findings: list[Finding] = []
-    remedies: list[Remedy] = []
-    words: list[SchedulerWords] = []
+    findings: list[Finding] = msgspec.field(default_factory=list)
+    remedies: list[Remedy] = msgspec.field(default_factory=list)
+    words: list[SchedulerWords] = msgspec.field(default_factory=list)
     """What schedulers and the kubelet say of the pod, the latest first."""
-    unread: dict[str, str] = {}
+    unread: dict[str, str] = msgspec.field(default_factory=dict)
     """What could not be read -> why."""
 
     @property
@@ -135,6 +135,6 @@ class PodExplanation(CommandReport, frozen=True, kw_only=True):
 
     @property
     def exit_status(self) -> ExitStatus:
-        if self.state is PodState.UNKNOWN:
+        if self.state is WhyState.UNKNOWN:
             return ExitStatus.CANNOT_LOOK
-        return ExitStatus.GOOD if self.state in (PodState.RUNNING, PodState.FITS) else ExitStatus.NO
+        return ExitStatus.GOOD if self.state in (WhyState.RUNNING, WhyState.FITS) else ExitStatus.NO

@@ -3,7 +3,7 @@
 import msgspec
 
 
-class Finding(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=False):
+class Finding(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """One reason why a pod does not run, or something that people have to know of it."""
 
     code: str
@@ -14,13 +14,13 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_de
     """For how many nodes it holds; None where it is not about nodes."""
     nearest: str = ""
     """The nearest miss, by node and card."""
-    advice: list[str] = []
+    advice: list[str] = msgspec.field(default_factory=list)
     """What to do, a sentence or a command line each; command lines begin with ``kubectl``."""
     is_decisive: bool = False
     """Whether it alone keeps the pod from running."""
 
 
-class Remedy(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=False):
+class Remedy(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """Something that could be done about a pod that waits."""
 
     code: str
@@ -28,5 +28,5 @@ class Remedy(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_def
     helps: bool
     """Whether the pod would get its cards then, by the filter that the extender decides with."""
     sentence: str
-    commands: list[str] = []
+    commands: list[str] = msgspec.field(default_factory=list)
     """Command lines that do it."""

@@ -6,7 +6,7 @@ from datetime import datetime
 
 import msgspec
 
-from gpushare_cli.decide.objects.pod_event import PodEvent
+from gpushare_cli.decide.objects.pod_event import ObservedEvent
 from gpushare_cli.decide.objects.share_node import ObservedShareNode
 from gpushare_cli.decide.why.cluster_facts import ClusterFacts
 from gpushare_cli.decide.why.node_rules import node_refusal
@@ -17,9 +17,12 @@ from gpushare_core.scheduling.preemption.bound_pods import BoundPod, OwnedPod
 from gpushare_core.scheduling.preemption.disruption_budgets import Budget
 from gpushare_core.text.json_object import Json
 
+SHARE_NODES_NAME = "GPUShareNodes"
+"""As ``unread`` has them."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Situation:
+class PodSituation:
     """None stands for what was not read."""
 
     pod: Json
@@ -41,9 +44,9 @@ class Situation:
     """Node -> its pods that have not ended; only of the few nodes that come closest."""
     budgets: Sequence[Budget] | None = None
     """All PodDisruptionBudgets."""
-    events: Sequence[PodEvent] | None = None
+    events: Sequence[ObservedEvent] | None = None
     """About the pod, the latest first."""
-    cluster: ClusterFacts = ClusterFacts()
+    cluster: ClusterFacts = field(default_factory=ClusterFacts)
     unread: Mapping[str, str] = field(default_factory=dict)
     """What could not be read -> why."""
 

@@ -2,8 +2,13 @@
 
 from collections.abc import Callable, Iterable
 
+from gpushare_cli.decide.why.causes.cards import cards_that_do_not_fit, cards_with_room, impossible_pods
 from gpushare_cli.decide.why.finding import Finding
-from gpushare_cli.decide.why.situation import Situation
+from gpushare_cli.decide.why.situation import PodSituation
 
-CAUSES: tuple[Callable[[Situation], Iterable[Finding]], ...] = ()
+CAUSES: tuple[Callable[[PodSituation], Iterable[Finding]], ...] = (
+    impossible_pods,
+    cards_that_do_not_fit,
+    cards_with_room,
+)
 """Each looks at the facts, and says what it finds."""

@@ -1,0 +1,141 @@
+"""``audit``: whether all records agree, or what of gpushare is left."""
+
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from collections.abc import Iterable
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from rich.console import RenderableType
+
+from gpushare_cli.commands.command import Command, Session
+from gpushare_cli.decide.audit import AuditReport
+from gpushare_cli.decide.residue import ResidueReport
+from gpushare_cli.errors import CannotLookError
+from gpushare_cli.output.page import OutputPage
+from gpushare_cli.report import CommandReport
+
+KUBELET_FOLDER = Path("/var/lib/kubelet")
+KEYS = Path("/etc/kubernetes/gpushare")
+SETTLE_SECONDS = 5.0
+RESIDUE_SECONDS = 15.0
+
+DESCRIPTION = """\
+Compares what all books say of who has what of which card, and names each difference.
+
+By itself it compares what the API server has: pods with their annotations, and GPUShareNodes. On a node, with
+--host-folder, the kubelet's own books are compared, too; on a control-plane node, with --extender, the
+extender's ledger. With --residue it names instead what of gpushare is left after the last policy.
+
+Exit status: 0 nothing found, 1 something found, 2 it could not look."""
+
+
+def _add_arguments(parser: ArgumentParser) -> None:
+    _add_sources(parser)
+    parser.add_argument("--residue", action="store_true", help="instead: what of gpushare is left behind")
+    parser.add_argument(
+        "--host-root",
+        type=Path,
+        help="with --residue: look at the files of the host, too, whose root is here, as in /",
+    )
+    _add_times(parser)
+
+
+def _add_sources(parser: ArgumentParser) -> None:
+    parser.add_argument("--node", default="", help="only this node; needed for --host-folder")
+    parser.add_argument(
+        "--host-folder",
+        type=Path,
+        nargs="?",
+        const=KUBELET_FOLDER,
+        help="on the node itself: read the kubelet's books in its folder (without a value: %(const)s)",
+    )
+    parser.add_argument(
+        "--extender", type=_https, help="on a control-plane node: URL, as in https://127.0.0.1:22766"
+    )
+    parser.add_argument("--keys", type=Path, default=KEYS, help="of --extender (default: %(default)s)")
+
+
+def _add_times(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--settle",
+        type=_seconds,
+        help="seconds after which a difference has to be there still: pods may be on their way, and books"
+        f" are read one after another (default: {SETTLE_SECONDS:g}); with --residue, for how long nothing may"
+        " turn up, because kubelets write every ten seconds what they remember"
+        f" (default: {RESIDUE_SECONDS:g}); 0: look once",
+    )
+    parser.add_argument(
+        "--every",
+        type=_seconds,
+        default=0.0,
+        metavar="SECONDS",
+        help="audit again and again, with about so many seconds in between, until it is stopped",
+    )
+
+
+async def _find(session: Session, options: Namespace) -> CommandReport:
+    if options.host_folder and not options.node:
+        raise CannotLookError("--host-folder needs --node, the name of the node that this runs on")
+    return await (_residue if options.residue else _differences)(session, options)
+
+
+async def _differences(session: Session, options: Namespace) -> AuditReport:
+    from gpushare_cli.gather.differences import AuditScope, find_differences
+
+    scope = AuditScope(
+        node=options.node, host_folder=options.host_folder, extender=options.extender, keys=options.keys
+    )
+    settle = SETTLE_SECONDS if options.settle is None else options.settle
+    return await find_differences(session.client, scope, settle=settle)
+
+
+async def _residue(session: Session, options: Namespace) -> ResidueReport:
+    from gpushare_cli.gather.residue import HostRoot, find_residue
+
+    return await find_residue(
+        session.client,
+        host=HostRoot(path=options.host_root, node=options.node),
+        settle=RESIDUE_SECONDS if options.settle is None else options.settle,
+        progress=session.progress,
+    )
+
+
+def _view(report: AuditReport | ResidueReport, page: OutputPage) -> Iterable[RenderableType]:
+    from gpushare_cli.views.audit import audit_view, residue_view
+
+    return audit_view(report, page) if isinstance(report, AuditReport) else residue_view(report, page)
+
+
+def _https(text: str) -> str:
+    parts = urlsplit(text)
+    if parts.scheme != "https" or not parts.hostname:
+        raise ArgumentTypeError(f"{text!r} is no https:// URL, such as https://127.0.0.1:22766")
+    return text
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds <= 3600:
+        raise ArgumentTypeError(f"{text!r} is no number of seconds from 0 to 3600")
+    return seconds
+
+
+AUDIT_COMMAND = Command(
+    name="audit",
+    summary="compare all records of who holds what, or name what is left behind",
+    description=DESCRIPTION,
+    examples=(
+        "kubectl gpushare audit",
+        "kubectl gpushare audit --residue",
+        "kubectl gpushare audit --node gpu-1 --host-folder         # as root on gpu-1",
+        "kubectl gpushare audit --extender https://127.0.0.1:22766   # as root on a control plane",
+    ),
+    add_arguments=_add_arguments,
+    find=_find,
+    view=_view,
+    is_namespaced=False,
+    can_watch=False,
+)
