@@ -2,11 +2,13 @@
 
 from gpushare_cli.commands.audit import AUDIT_COMMAND
 from gpushare_cli.commands.command import Command
+from gpushare_cli.commands.simulate import SIMULATE_COMMAND
 from gpushare_cli.commands.version import VERSION_COMMAND
 from gpushare_cli.commands.why import WHY_COMMAND
 
 COMMANDS: tuple[Command, ...] = (
     WHY_COMMAND,
+    SIMULATE_COMMAND,
     AUDIT_COMMAND,
     VERSION_COMMAND,
 )

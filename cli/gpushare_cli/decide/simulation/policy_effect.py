@@ -22,8 +22,7 @@ from gpushare_core.api.policy import PolicySpec
 from gpushare_core.api.served import combination_problem
 from gpushare_core.api.share_node import NodeSpec
 from gpushare_core.placement.modes.table import unit_asked_for
-from gpushare_core.placement.requests import ResourceClass
-from gpushare_core.placement.units import NodeUnit, UnitFields, part_of
+from gpushare_core.placement.units import NodeUnit, UnitFields
 from gpushare_core.text.json_object import Json
 
 NEVER_MADE = "9999"

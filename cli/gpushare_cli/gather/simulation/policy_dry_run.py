@@ -42,7 +42,9 @@ def policy_in(documents: list[Document]) -> Json:
         if isinstance(document.content, dict) and document.content.get("kind") == POLICY_KIND
     ]
     if len(found) != 1:
-        raise CannotLookError(f"--policy takes a file with one {POLICY_KIND}, and there are {len(found)} in it")
+        raise CannotLookError(
+            f"--policy takes a file with one {POLICY_KIND}, and there are {len(found)} in it"
+        )
     policy: Json = found[0]
     metadata = policy.get("metadata")
     if not isinstance(metadata, dict) or not isinstance(metadata.get("name"), str):
@@ -88,7 +90,12 @@ async def _checked(client: KubeClient, policy: Json, own: Json | None) -> tuple[
         method="PUT" if own else "POST",
         path=f"{POLICIES}/{name}" if own else POLICIES,
         params={"dryRun": "All"},
-        body={"apiVersion": API_VERSION, "kind": POLICY_KIND, "metadata": metadata, "spec": policy.get("spec")},
+        body={
+            "apiVersion": API_VERSION,
+            "kind": POLICY_KIND,
+            "metadata": metadata,
+            "spec": policy.get("spec"),
+        },
     )
     try:
         return await client.send(request), ""
