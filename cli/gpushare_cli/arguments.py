@@ -1,6 +1,7 @@
 """The command line of ``kubectl gpushare``: the arguments that all commands share, and a parser for each."""
 
 import argparse
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,18 +16,28 @@ PROGRAM = "kubectl gpushare"
 DESCRIPTION = "Ask which pods hold which GPU cards, why a pod waits, and what would fit."
 DEFAULT_COMMAND = "status"
 """What ``kubectl gpushare`` alone runs."""
+EPILOG = f"""\
+Without a command: {DEFAULT_COMMAND}. kubectl gpushare COMMAND --help tells all about a command.
+
+Exit status: 0 all is well, 1 the answer is no, 2 it could not look, 130 interrupted."""
 WATCH_SECONDS = 2.0
+MAX_WATCH_SECONDS = 86_400.0
 
 
 def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     """Returns the options, with the row of ``COMMANDS`` as ``command``. Exits with status 2 and a message for
     people when the arguments make no sense."""
-    return program_parser().parse_args(arguments)
+    given = sys.argv[1:] if arguments is None else arguments
+    parser = program_parser()
+    return parser.parse_args(_with_command(list(given), parser))
 
 
 def program_parser() -> Parser:
     parser = Parser(
-        prog=PROGRAM, description=DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog=PROGRAM,
+        description=DESCRIPTION,
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"kubectl-gpushare {VERSION}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
@@ -44,14 +55,51 @@ def program_parser() -> Parser:
     return parser
 
 
+def command_names() -> list[str]:
+    return [command.name for command in COMMANDS]
+
+
+def _with_command(given: list[str], parser: Parser) -> list[str]:
+    """Returns the arguments with a command first: options that all commands share may stand before it."""
+    words = _common_parser().parse_known_args(given)[0].words
+    before = given[: len(given) - len(words)]
+    if not words:
+        asks_about_all = {"-h", "--help", "--version"} & set(before)
+        return before if asks_about_all else [DEFAULT_COMMAND, *before]
+    name, *after = words
+    if name == "help":
+        return [*before, *after, "--help"]
+    if name not in command_names():
+        parser.error(_no_such_command(name))
+    return [name, *before, *after]
+
+
+def _common_parser() -> Parser:
+    """Knows the options that all commands share; what follows them are ``words``."""
+    parser = Parser(prog=PROGRAM, add_help=False)
+    parser.add_argument("-h", "--help", "--version", action="store_true")
+    _add_cluster(parser.add_argument_group(), is_namespaced=True)
+    _add_output(parser.add_argument_group(), can_watch=True)
+    parser.add_argument("words", nargs=argparse.REMAINDER)
+    return parser
+
+
+def _no_such_command(name: str) -> str:
+    from difflib import get_close_matches
+
+    meant = get_close_matches(name, command_names(), n=1)
+    guess = f"; did you mean {meant[0]}?" if meant else "."
+    return f"there is no command {name!r}{guess} The commands are {', '.join(command_names())}"
+
+
 def _add_command(parser: argparse.ArgumentParser, command: Command) -> None:
     command.add_arguments(parser)
     parser.set_defaults(command=command, every=0.0)
-    _add_cluster(parser.add_argument_group("which cluster"), command)
-    _add_output(parser.add_argument_group("output"), command)
+    _add_cluster(parser.add_argument_group("which cluster"), is_namespaced=command.is_namespaced)
+    _add_output(parser.add_argument_group("output"), can_watch=command.can_watch)
 
 
-def _add_cluster(group: argparse._ArgumentGroup, command: Command) -> None:
+def _add_cluster(group: argparse._ArgumentGroup, *, is_namespaced: bool) -> None:
     group.add_argument(
         "--kubeconfig",
         type=Path,
@@ -68,14 +116,14 @@ def _add_cluster(group: argparse._ArgumentGroup, command: Command) -> None:
         metavar="TIME",
         help="of a request, such as 5s or 2m; 0: the default",
     )
-    if command.is_namespaced:
+    if is_namespaced:
         group.add_argument("-n", "--namespace", default="", help="default: that of the context")
         group.add_argument("-A", "--all-namespaces", action="store_true", help="of all namespaces")
     else:
         group.set_defaults(namespace="", all_namespaces=True)
 
 
-def _add_output(group: argparse._ArgumentGroup, command: Command) -> None:
+def _add_output(group: argparse._ArgumentGroup, *, can_watch: bool) -> None:
     group.add_argument(
         "-o", "--output", type=Format, choices=[*Format], default=Format.TABLE, help="default: table"
     )
@@ -88,16 +136,38 @@ def _add_output(group: argparse._ArgumentGroup, command: Command) -> None:
         help="default: auto, colours on a terminal unless $NO_COLOR is set",
     )
     group.add_argument("--ascii", action="store_true", help="print ASCII alone")
-    if command.can_watch:
-        group.add_argument(
-            "-w",
-            "--watch",
-            type=float,
-            nargs="?",
-            const=WATCH_SECONDS,
-            default=0.0,
-            metavar="SECONDS",
-            help=f"ask again and again, by default every {WATCH_SECONDS:g} seconds",
-        )
+    if can_watch:
+        _add_watch(group)
     else:
         group.set_defaults(watch=0.0)
+
+
+def _add_watch(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "-w",
+        "--watch",
+        action="store_const",
+        const=WATCH_SECONDS,
+        default=0.0,
+        help=f"ask again every {WATCH_SECONDS:g} seconds, until Ctrl-C",
+    )
+    group.add_argument(
+        "--every",
+        dest="watch",
+        type=_seconds,
+        metavar="SECONDS",
+        default=0.0,
+        help="as --watch, with so many seconds in between",
+    )
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds <= MAX_WATCH_SECONDS:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no number of seconds from more than 0 to {MAX_WATCH_SECONDS:,.0f}"
+        )
+    return seconds

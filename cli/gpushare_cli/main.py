@@ -2,16 +2,22 @@
 
 import asyncio
 import os
+import signal
 import sys
 from argparse import Namespace
 from collections.abc import Sequence
+from dataclasses import replace
+from io import TextIOWrapper
+from typing import Never
 
 from gpushare_cli.arguments import parse
 from gpushare_cli.commands.command import Command, Session
 from gpushare_cli.errors import CannotLookError
 from gpushare_cli.login.cluster_login import cluster_login
-from gpushare_cli.output.printer import printer_of
-from gpushare_cli.output.progress import Silence
+from gpushare_cli.output.printer import Printer, printer_of
+from gpushare_cli.output.progress import ProgressLine, Silence, StatusLine
+from gpushare_cli.output.terminal import is_terminal
+from gpushare_cli.output.watch import pages_of, watch
 from gpushare_cli.repetition import repeat
 from gpushare_cli.report import ExitStatus
 from gpushare_core.kube.client import KubeClient
@@ -26,7 +32,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the program and returns its exit status, an ``ExitStatus``."""
     options = parse(arguments)
     configure_logging("warning")
-    return repeat(lambda: _once(options), every=options.every) if options.every else _once(options)
+    _print_any_text()
+    try:
+        return repeat(lambda: _once(options), every=options.every) if options.every else _once(options)
+    except BrokenPipeError:
+        _close_output()
+        return ExitStatus.READER_GONE
 
 
 def _once(options: Namespace) -> int:
@@ -35,15 +46,20 @@ def _once(options: Namespace) -> int:
     except (CannotLookError, NoCredentialsError, ApiError, UnreachableError) as error:
         sys.stderr.write(f"kubectl gpushare: {printable(str(error))}\n")
         return ExitStatus.CANNOT_LOOK
-    except BrokenPipeError:
-        return ExitStatus.CANNOT_LOOK
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, asyncio.CancelledError):
         return ExitStatus.INTERRUPTED
 
 
+def _print_any_text() -> None:
+    """What an encoding lacks is printed as ``\\u2013``."""
+    for file in (sys.stdout, sys.stderr):
+        if isinstance(file, TextIOWrapper):
+            file.reconfigure(errors="backslashreplace")
+
+
 async def _run(command: Command, options: Namespace) -> int:
-    """Repeats with ``--watch`` until it is interrupted."""
     printer = printer_of(sys.stdout, options, os.environ)
+    progress = _progress(printer)
     login = cluster_login(options, os.environ)
     async with KubeClient(login.credentials, timeout=login.timeout) as client:
         session = Session(
@@ -51,11 +67,45 @@ async def _run(command: Command, options: Namespace) -> int:
             namespace=login.namespace,
             all_namespaces=options.all_namespaces,
             now=utc_now,
-            progress=Silence(),
+            progress=progress,
         )
-        while True:
+        if options.watch:
+            await _watch(command, options, session, printer)
+        try:
             report = await command.find(session, options)
-            printer.print(report, command.view)
-            if not options.watch:
-                return report.exit_status
-            await asyncio.sleep(options.watch)
+        finally:
+            progress.done()
+        printer.print(report, command.view)
+        return report.exit_status
+
+
+async def _watch(command: Command, options: Namespace, session: Session, printer: Printer) -> Never:
+    """Asks until a signal comes, or nobody reads any more."""
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, _cancel, asyncio.current_task())
+    title = f"Every {options.watch:g}s: kubectl gpushare {command.name}"
+    silent = replace(session, progress=Silence())
+    with pages_of(printer, sys.stderr, title=title, now=session.now, environment=os.environ) as pages:
+        await watch(
+            lambda: command.find(silent, options),
+            command.view,
+            printer=printer,
+            pages=pages,
+            seconds=options.watch,
+        )
+
+
+def _cancel(task: "asyncio.Task[object] | None") -> None:
+    if task is not None:
+        task.cancel()
+
+
+def _progress(printer: Printer) -> ProgressLine:
+    """On a terminal alone: whoever reads a pipe wants nothing but the answer."""
+    if is_terminal(sys.stderr, os.environ) and is_terminal(sys.stdout, os.environ):
+        return StatusLine(sys.stderr, printer.page.width)
+    return Silence()
+
+
+def _close_output() -> None:
+    """Nobody reads any more: what is left unwritten at the end of the process is nobody's affair either."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

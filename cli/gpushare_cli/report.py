@@ -19,6 +19,8 @@ class ExitStatus(IntEnum):
     CANNOT_LOOK = 2
     """Something that was asked for could not be read, or the arguments make no sense."""
     INTERRUPTED = 130
+    READER_GONE = 141
+    """As of every program that SIGPIPE ends: whoever read the output has read enough."""
 
 
 class CommandReport(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):

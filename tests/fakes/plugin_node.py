@@ -32,14 +32,17 @@ class Node:
     kubelet: FakeKubelet
     api: PluginApi
     agent: Agent | None = None
-    open_source: Callable[[GPUShareNode], DeviceSource] = field(default_factory=lambda: DeviceSources().open)
-    open_use: Callable[[GPUShareNode], UseSource | None] = field(
-        default_factory=lambda: DeviceSources().open_use
-    )
+    open_source: Callable[[GPUShareNode], DeviceSource] = field(init=False)
+    open_use: Callable[[GPUShareNode], UseSource | None] = field(init=False)
     health_port: int = 0
     given_back: int = 0
     """How often the agent gave back memory that is free."""
     _plugin: asyncio.Task[None] | None = field(default=None)
+
+    def __post_init__(self) -> None:
+        """Cards and their use come of one source, as in the plugin: NVML is asked through one handle."""
+        sources = DeviceSources()
+        self.open_source, self.open_use = sources.open, sources.open_use
 
     async def start_plugin(self) -> None:
         self._plugin = asyncio.create_task(self._run())

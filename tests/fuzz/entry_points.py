@@ -85,7 +85,7 @@ FUZZED_BY: dict[str, str] = {
     "gpushare_core.dialects.aliyun:_read_containers": f"{CODECS}.aliyun:AliyunCodec.read_legacy",
     "gpushare_core.dialects.legacy:read_number": f"{CODECS}.aliyun:AliyunCodec.read_legacy",
     "gpushare_core.kube.response:decoded": "gpushare_core.kube.client:KubeClient.read",
-    "gpushare_core.kube.credentials:_parsed": "gpushare_core.kube.credentials:from_kubeconfig",
+    "gpushare_core.kube.credentials:parsed_kubeconfig": "gpushare_core.kube.credentials:from_kubeconfig",
     "gpushare_core.kube.credentials:_pem": "gpushare_core.kube.credentials:from_kubeconfig",
     "gpushare_core.kube.tls:TlsParts.context": "gpushare_core.kube.credentials:from_kubeconfig",
     "gpushare_core.kube.tls:_content": "gpushare_core.kube.credentials:from_kubeconfig",
@@ -222,6 +222,10 @@ FUZZED_BY: dict[str, str] = {
 """A function that decodes -> the entry point above it by which a test reaches it."""
 
 OWN: dict[str, str] = {
+    "gpushare_cli.arguments:_seconds": "an argument, whose ValueError is caught",
+    "gpushare_cli.output.printer:Printer.text": "bytes that were just encoded",
+    "gpushare_cli.output.terminal:_columns": "digits alone, and few",
+    "gpushare_cli.wording:age_text": "a number of ours",
     "gpushare_cli.commands.audit:_seconds": "an argument, whose ValueError is caught",
     "gpushare_core.api.crd:drifted": "the files that the repository itself has",
     "gpushare_core.text.printable:printable": "bytes that were just encoded, without what a cut leaves",

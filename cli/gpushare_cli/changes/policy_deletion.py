@@ -55,7 +55,7 @@ class PolicyDeletion:
             waiting = _waiting_for(item for uid, item in present.items() if uid in uids)
             if waiting != self.waiting_for:
                 self.waiting_for = waiting
-                self.doing("; ".join(f"policy {name}: {message}" for name, message in waiting.items()))
+                self.doing("; ".join(f"{name}: {_short(message)}" for name, message in waiting.items()))
             if not waiting:
                 return
 
@@ -72,6 +72,10 @@ def _take(event: Listed[Json] | Changed[Json], present: dict[str, Json]) -> None
 
 def _waiting_for(items: Iterable[Json]) -> dict[str, str]:
     return {item["metadata"]["name"]: _message(item) for item in items}
+
+
+def _short(message: str) -> str:
+    return message.removeprefix("everything is being taken back: ")
 
 
 def _message(policy: Json) -> str:

@@ -1,14 +1,11 @@
 """What a command is, and what it is given to run with."""
 
 from argparse import ArgumentParser, Namespace
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
-from rich.console import RenderableType
-
-from gpushare_cli.output.page import OutputPage
+from gpushare_cli.output.printer import View
 from gpushare_cli.output.progress import ProgressLine
 from gpushare_cli.report import CommandReport
 from gpushare_core.kube.client import KubeClient
@@ -29,8 +26,6 @@ class Session:
 
 Find = Callable[[Session, Namespace], Awaitable[CommandReport]]
 """Reads, decides, and does what the command is there to do. Raises ``CannotLookError``."""
-View = Callable[[Any, OutputPage], Iterable[RenderableType]]
-"""From the report that ``Find`` returns to what people see of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,5 +4,11 @@ from gpushare_cli.commands.audit import AUDIT_COMMAND
 from gpushare_cli.commands.command import Command
 from gpushare_cli.commands.undo import UNDO_COMMAND
 from gpushare_cli.commands.version import VERSION_COMMAND
+from gpushare_cli.commands.why import WHY_COMMAND
 
-COMMANDS: tuple[Command, ...] = (AUDIT_COMMAND, UNDO_COMMAND, VERSION_COMMAND)
+COMMANDS: tuple[Command, ...] = (
+    WHY_COMMAND,
+    AUDIT_COMMAND,
+    UNDO_COMMAND,
+    VERSION_COMMAND,
+)

@@ -52,6 +52,7 @@ async def _find(session: Session, options: Namespace) -> UndoReport:
     from gpushare_cli.views.undo import plan_view
 
     async def agrees(plan: UndoPlan) -> bool:
+        session.progress.done()
         page = OutputPage(width=80, is_wide=options.output is Format.WIDE, is_ascii=options.ascii)
         return await question.agrees(plan_view(plan, page), QUESTION)
 

@@ -5,7 +5,7 @@ from typing import TypeVar
 from gpushare_cli.errors import CannotLookError
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.errors import ApiError, UnreachableError
-from gpushare_core.kube.request import ApiRequest
+from gpushare_core.kube.request import JSON, METADATA_LIST, ApiRequest
 from gpushare_core.kube.response import ListResponse
 
 T = TypeVar("T")
@@ -21,6 +21,7 @@ async def read_list(
     shape: type[T],
     field_selector: str = "",
     label_selector: str = "",
+    metadata_only: bool = False,
     advice: str = "see that you may list it",
 ) -> list[T]:
     """Returns the objects at ``path``, each as ``shape``.
@@ -31,7 +32,8 @@ async def read_list(
     selectors = {"fieldSelector": field_selector, "labelSelector": label_selector}
     params = {**CACHED, **{name: value for name, value in selectors.items() if value}}
     try:
-        request = ApiRequest(path=path, params=params)
+        accept = METADATA_LIST if metadata_only else JSON
+        request = ApiRequest(path=path, params=params, accept=accept)
         response = await client.read(request, shape=ListResponse[shape])  # type: ignore[valid-type]
     except (ApiError, UnreachableError) as error:
         raise CannotLookError(f"the API server does not list {path}: {error}; {advice}") from error

@@ -1,4 +1,4 @@
-"""Prints reports in the format that was asked for."""
+"""Reports as text, in the format that was asked for."""
 
 from argparse import Namespace
 from collections.abc import Callable, Iterable, Mapping
@@ -12,34 +12,55 @@ from gpushare_cli.output.page import OutputPage
 from gpushare_cli.output.terminal import console_of, page_of
 from gpushare_cli.report import CommandReport
 
+View = Callable[[Any, OutputPage], Iterable[RenderableType]]
+"""From the report of a command to what people see of it."""
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Printer:
-    """Use for any number of reports: with ``--watch`` they come one after the other."""
+    """Use for any number of reports of one command."""
 
     file: TextIO
     console: Console
-    page: OutputPage
     format: Format
+    has_headers: bool = True
+    is_ascii: bool = False
 
-    def print(
-        self, report: CommandReport, view: Callable[[Any, OutputPage], Iterable[RenderableType]]
-    ) -> None:
+    @property
+    def is_for_people(self) -> bool:
+        return self.format in (Format.TABLE, Format.WIDE)
+
+    @property
+    def page(self) -> OutputPage:
+        """As wide as the terminal is now."""
+        return page_of(
+            self.console,
+            is_wide=self.format is Format.WIDE,
+            has_headers=self.has_headers,
+            is_ascii=self.is_ascii,
+        )
+
+    def text(self, report: CommandReport, view: View) -> str:
+        if not self.is_for_people:
+            return document_text(report, self.format)
+        page = self.page
+        with self.console.capture() as captured:
+            for part in view(report, page):
+                self.console.print(part, crop=False)
+        text = captured.get()
+        return text.encode("ascii", "backslashreplace").decode() if page.is_ascii else text
+
+    def print(self, report: CommandReport, view: View) -> None:
         """Raises ``BrokenPipeError`` where nobody reads any more."""
-        if self.format in (Format.TABLE, Format.WIDE):
-            for part in view(report, self.page):
-                self.console.print(part)
-        else:
-            self.file.write(document_text(report, self.format))
+        self.file.write(self.text(report, view))
         self.file.flush()
 
 
 def printer_of(file: TextIO, options: Namespace, environment: Mapping[str, str]) -> Printer:
-    console = console_of(file, color=options.color, environment=environment)
-    page = page_of(
-        console,
-        is_wide=options.output is Format.WIDE,
+    return Printer(
+        file=file,
+        console=console_of(file, color=options.color, environment=environment),
+        format=options.output,
         has_headers=not options.no_headers,
         is_ascii=options.ascii,
     )
-    return Printer(file, console, page, options.output)

@@ -7,9 +7,12 @@ from rich.table import Table
 from rich.text import Text
 
 from gpushare_cli.decide.residue import ResidueReport
+from gpushare_cli.decide.undo.plan import LET_GO, OPERATOR
 from gpushare_cli.decide.undo.report import UndoOutcome, UndoPlan, UndoReport, UndoStep
+from gpushare_cli.output.lines import heading, sentence, to_type
 from gpushare_cli.output.page import OutputPage
 from gpushare_cli.views.audit import residue_view
+from gpushare_cli.wording import counted, listed
 from gpushare_core.text.printable import printable
 
 SHOWN_NAMES = 6
@@ -21,7 +24,8 @@ def undo_view(report: UndoReport, page: OutputPage) -> Iterator[RenderableType]:
     if report.outcome is UndoOutcome.DRY_RUN:
         yield from plan_view(report.plan, page)
         if report.plan.policies:
-            yield _line("\nNothing was changed: this is a dry run.")
+            yield ""
+            yield sentence("Nothing was changed: this is a dry run.")
     else:
         yield from _OUTCOMES[report.outcome](report)
         if report.residue is not None:
@@ -31,20 +35,22 @@ def undo_view(report: UndoReport, page: OutputPage) -> Iterator[RenderableType]:
 def plan_view(plan: UndoPlan, page: OutputPage) -> Iterator[RenderableType]:
     """What will be done, step by step."""
     if not plan.policies:
-        yield _line("There is no policy, and nothing to undo.")
+        yield sentence("There is no policy, and nothing to undo.")
         return
-    yield _heading(f"What deleting {_policies(plan.policies)} does, in this order:")
+    yield heading(f"What deleting {_policies(plan.policies)} does, in this order:")
     for number, step in enumerate(plan.steps, 1):
         yield _item(f"{number}.", _says(step, page))
-    yield _line("")
-    yield _heading("What stays:")
+    yield ""
+    yield heading("What stays:")
     for stays in _stays(plan, page):
         yield _item(_bullet(page), stays)
     if plan.warnings:
-        yield _line("")
-        yield _heading("What is in the way:")
+        yield ""
+        yield heading("What is in the way:")
         for warning in plan.warnings:
-            yield _item(_bullet(page), warning)
+            yield _item(_bullet(page), warning.says)
+            if warning.command:
+                yield to_type(warning.command, indent=4)
 
 
 def _says(step: UndoStep, page: OutputPage) -> str:
@@ -54,12 +60,12 @@ def _says(step: UndoStep, page: OutputPage) -> str:
 def _stays(plan: UndoPlan, page: OutputPage) -> Iterator[str]:
     if plan.pods:
         pods = [f"{pod.namespace}/{pod.name}" for pod in plan.pods]
-        running = (
-            "1 pod keeps running, on the cards that it has"
+        verb = (
+            "keeps running, on the cards that it has"
             if len(pods) == 1
-            else (f"{len(pods):,} pods keep running, on the cards that they have")
+            else ("keep running, on the cards that they have")
         )
-        yield f"{running}: {_names(pods, page)}."
+        yield f"{counted(len(pods), 'pod')} {verb}: {_names(pods, page)}."
     yield "Pods that ask for gpushare's resources and do not run yet stay Pending."
     if plan.staying:
         yield f"{_policies(plan.staying)[0].upper()}{_policies(plan.staying)[1:]}, with what they need."
@@ -71,33 +77,28 @@ def _stays(plan: UndoPlan, page: OutputPage) -> Iterator[str]:
 def _undone(report: UndoReport) -> Iterator[RenderableType]:
     policies = _policies(report.plan.policies)
     verb = "is" if len(report.plan.policies) == 1 else "are"
-    yield _line(f"{policies[0].upper()}{policies[1:]} {verb} gone after {report.seconds:.0f} s.")
+    yield sentence(f"{policies[0].upper()}{policies[1:]} {verb} gone after {report.seconds:.0f} s.")
 
 
 def _timed_out(report: UndoReport) -> Iterator[RenderableType]:
-    yield _heading(f"Not all is undone after {report.seconds:.0f} s.")
+    yield heading(f"Not all is undone after {report.seconds:.0f} s.")
     yield from _waiting(report)
     first = next(iter(report.waiting_for), "POLICY")
-    yield _line("What to do:")
-    yield _item(
-        "-", "See that the operator runs: kubectl get deployments -A -l app.kubernetes.io/name=gpushare"
-    )
-    yield _item(
-        "-",
-        "A control plane that is lost for ever is let go:"
-        f" kubectl annotate gpusharepolicy {first} gpushare.io/let-go=NODE",
-    )
-    yield _line(GOES_ON)
+    yield sentence("See that the operator runs, which undoes it:")
+    yield to_type(OPERATOR)
+    yield sentence("Let a control plane go that is lost for ever:")
+    yield to_type(LET_GO.format(policy=first, node="NODE"))
+    yield sentence(GOES_ON)
 
 
 def _interrupted(report: UndoReport) -> Iterator[RenderableType]:
     if report.waiting_for:
-        yield _heading("You ended the waiting, not the undoing.")
+        yield heading("You ended the waiting, not the undoing.")
         yield from _waiting(report)
-        yield _line(GOES_ON)
+        yield sentence(GOES_ON)
     else:
         yield from _undone(report)
-        yield _line("Whether anything is left, kubectl gpushare audit --residue says.")
+        yield sentence("Whether anything is left, kubectl gpushare audit --residue says.")
 
 
 def _waiting(report: UndoReport) -> Iterator[RenderableType]:
@@ -106,8 +107,8 @@ def _waiting(report: UndoReport) -> Iterator[RenderableType]:
 
 
 _OUTCOMES = {
-    UndoOutcome.DECLINED: lambda _: [_line("Nothing was changed.")],
-    UndoOutcome.NOTHING_TO_UNDO: lambda _: [_line("There is no policy, and nothing to undo.")],
+    UndoOutcome.DECLINED: lambda _: [sentence("Nothing was changed.")],
+    UndoOutcome.NOTHING_TO_UNDO: lambda _: [sentence("There is no policy, and nothing to undo.")],
     UndoOutcome.UNDONE: _undone,
     UndoOutcome.TIMED_OUT: _timed_out,
     UndoOutcome.INTERRUPTED: _interrupted,
@@ -119,21 +120,11 @@ def _policies(names: Sequence[str]) -> str:
 
 
 def _names(names: Sequence[str], page: OutputPage) -> str:
-    shown = names if page.is_wide else names[:SHOWN_NAMES]
-    more = f" and {len(names) - len(shown):,} more" if len(names) > len(shown) else ""
-    return ", ".join(shown) + more
+    return listed(names, len(names) if page.is_wide else SHOWN_NAMES)
 
 
 def _bullet(page: OutputPage) -> str:
     return "-" if page.is_ascii else "\u2022"
-
-
-def _heading(text: str) -> Text:
-    return Text(printable(text), "bold")
-
-
-def _line(text: str) -> Text:
-    return Text("\n".join(map(printable, text.split("\n"))))
 
 
 def _item(sign: str, text: str) -> RenderableType:

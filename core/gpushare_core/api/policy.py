@@ -1,5 +1,6 @@
 """GPUSharePolicy, which the administrator writes. The CRD is generated from these models."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -116,6 +117,18 @@ class LabelExpression(PolicyModel):
     operator: SelectorOperator
     values: list[LabelText] = Field(default_factory=list, max_length=64)
 
+    def is_met(self, labels: Mapping[str, str]) -> bool:
+        value = labels.get(self.key)
+        match self.operator:
+            case SelectorOperator.IN:
+                return value in self.values
+            case SelectorOperator.NOT_IN:
+                return value not in self.values
+            case SelectorOperator.EXISTS:
+                return value is not None
+            case SelectorOperator.DOES_NOT_EXIST:
+                return value is None
+
 
 _EXPRESSION = rules(
     rule(
@@ -137,6 +150,11 @@ class NodeSelector(PolicyModel):
     match_expressions: list[Annotated[LabelExpression, Field(json_schema_extra=_EXPRESSION)]] = Field(
         default_factory=list, max_length=32
     )
+
+    def selects(self, labels: Mapping[str, str]) -> bool:
+        """Returns whether all requirements hold, as the API server reads a ``metav1.LabelSelector``."""
+        equal = all(labels.get(key) == value for key, value in self.match_labels.items())
+        return equal and all(expression.is_met(labels) for expression in self.match_expressions)
 
 
 _DEVICES = rules(
@@ -190,6 +208,12 @@ class NodeRule(PolicyModel):
     """With mode Slices or Mixed: how many parts a card is cut into."""
     reserved_memory: Quantity = Field(default="0", description="Per card, kept out of sharing.")
     devices: Annotated[Devices, _Struct(Devices)] = Field(default_factory=Devices, json_schema_extra=_DEVICES)
+
+    def matches(self, node: str, labels: Mapping[str, str]) -> bool:
+        """Returns whether a node of this name with these labels is one of them."""
+        if self.names is not None:
+            return node in self.names
+        return self.selector is not None and self.selector.selects(labels)
 
 
 class Placement(PolicyModel):
@@ -364,6 +388,10 @@ class PolicySpec(PolicyModel):
     plugin: PluginSettings = Field(default_factory=PluginSettings)
     extender: ExtenderSettings = Field(default_factory=ExtenderSettings)
     operator: ProgramSettings = Field(default_factory=ProgramSettings)
+
+    def first_rule(self, node: str, labels: Mapping[str, str]) -> int | None:
+        """Returns the position of the rule that the node belongs to."""
+        return next((at for at, rule in enumerate(self.nodes) if rule.matches(node, labels)), None)
 
     def of_node(self, policy: str, rule: NodeRule) -> NodeSpec:
         """Returns what the policy of that name asks of a node under ``rule``.

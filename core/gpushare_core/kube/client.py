@@ -28,7 +28,8 @@ class KubeClient:
     ``timeout`` is in seconds. Writes name ``field_manager`` where one is given.
 
     Every method raises ``ApiError`` when the server answered with an error, and ``UnreachableError`` when no
-    complete response came in time; ``NotSentError`` when nothing was sent.
+    complete response came in time; ``NotSentError`` when nothing was sent; with credentials that have a
+    ``Renewal`` also ``NoCredentialsError``.
     """
 
     def __init__(
@@ -127,6 +128,7 @@ class KubeClient:
             UnreachableError: the connection broke, or no line came for ``idle`` seconds.
             WatchEventTooLargeError: a line is too long for an event.
         """
+        await self._prepared()
         try:
             stream = self._transport.stream(
                 request, self._headers(request), connect_seconds=self._timeout, idle=idle
@@ -140,16 +142,27 @@ class KubeClient:
             raise UnreachableError(f"watch {request.path}: {_reason(error)}") from error
 
     async def _exchange(self, request: ApiRequest) -> bytes:
+        number, renewal = await self._prepared(), self._credentials.renewal
+        response = await self._sent(request)
+        while renewal and response.status == HTTPStatus.UNAUTHORIZED:
+            await renewal.refused(number)
+            number = await self._prepared()
+            response = await self._sent(request)
+        if response.status >= HTTPStatus.MULTIPLE_CHOICES:
+            raise self._refusal(response)
+        return response.content
+
+    async def _prepared(self) -> int:
+        return await self._credentials.renewal.prepared() if self._credentials.renewal else 0
+
+    async def _sent(self, request: ApiRequest) -> HttpResponse:
         headers, seconds = self._headers(request), request.timeout or self._timeout
         try:
-            response = await self._transport.exchange(request, headers, seconds=seconds)
+            return await self._transport.exchange(request, headers, seconds=seconds)
         except (NotConnectedError, ValueError) as error:
             raise NotSentError(f"{request}: {_reason(error)}") from error
         except OSError as error:
             raise UnreachableError(f"{request}: {_reason(error)}") from error
-        if response.status >= HTTPStatus.MULTIPLE_CHOICES:
-            raise self._refusal(response)
-        return response.content
 
     def _refusal(self, response: HttpResponse) -> ApiError:
         error = refusal(response)
@@ -158,15 +171,15 @@ class KubeClient:
 
     def _headers(self, request: ApiRequest) -> Headers:
         """Raises ``NotSentError`` where the token cannot be read."""
-        headers = {"Accept": request.accept, "Content-Type": request.content_type}
+        accept, content = ("Accept", request.accept), ("Content-Type", request.content_type)
         try:
             token = self._credentials.token()
         except (OSError, ValueError) as error:
             raise NotSentError(f"{request}: no token: {_reason(error)}") from error
-        if token:
-            scheme = "" if token.startswith("Basic ") else "Bearer "
-            headers["Authorization"] = scheme + token.strip()
-        return headers
+        if not token:
+            return (accept, content, *self._credentials.headers)
+        scheme = "" if token.startswith("Basic ") else "Bearer "
+        return (accept, content, ("Authorization", scheme + token.strip()), *self._credentials.headers)
 
 
 def _patch(path: str, body: Json, params: Mapping[str, str], *, content_type: str) -> ApiRequest:

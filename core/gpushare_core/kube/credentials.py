@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 from urllib.parse import SplitResult, urlsplit
 
 from gpushare_core.api.names import NAMESPACE
@@ -80,6 +80,25 @@ class RenewedToken:
         return token
 
 
+class Renewal(Protocol):
+    """Gets credentials that do not last and are not in files, such as those of an exec plugin."""
+
+    async def prepared(self) -> int:
+        """Is awaited before every request. Returns the number of the credentials that it is sent with.
+
+        Raises:
+            NoCredentialsError: there are none.
+        """
+
+    async def refused(self, number: int) -> None:
+        """Is awaited when the server does not know whoever sent a request (401). Returns where the same
+        request is worth another try, which has to end: new credentials are refused only once.
+
+        Raises:
+            NoCredentialsError: there are no better ones.
+        """
+
+
 @dataclass(frozen=True, slots=True)
 class Credentials:
     """``token`` is called for every request: a bound ServiceAccount token is renewed on disk. It returns a
@@ -92,6 +111,9 @@ class Credentials:
     """The name in the server's certificate, where that is not the host in ``server``."""
     proxy: str | None = None
     """URL of an HTTP proxy."""
+    headers: tuple[tuple[str, str], ...] = ()
+    """Of every request, beside those of its own: as whom it acts."""
+    renewal: Renewal | None = None
 
     def of_bearer(self, token: str) -> "Credentials":
         """Returns credentials for the same server with ``token`` alone: a client certificate of ours would
@@ -102,11 +124,20 @@ class Credentials:
         """
         if not isinstance(self.tls, RenewedTls):
             raise TypeError("only credentials of files or of a kubeconfig can be used with another token")
-        return replace(self, tls=self.tls.without_certificate(), token=lambda: token)
+        tls = self.tls.without_certificate()
+        return replace(self, tls=tls, token=lambda: token, headers=(), renewal=None)
 
 
 class NoCredentialsError(Exception):
-    """The process is not in a pod, and has no usable kubeconfig."""
+    """The process is not in a pod, and has no usable kubeconfig; or nothing in it is accepted."""
+
+
+class KubeconfigEntry(NamedTuple):
+    """A cluster or a user of a kubeconfig."""
+
+    content: Mapping[str, Any]
+    folder: Path
+    """Of the file, from where paths in it begin."""
 
 
 def in_cluster(environment: Mapping[str, str] = os.environ, folder: Path = SERVICE_ACCOUNT) -> Credentials:
@@ -134,22 +165,27 @@ def from_kubeconfig(path: Path) -> Credentials:
         NoCredentialsError: the file lacks what is needed.
     """
     try:
-        config = _parsed(path.read_text())
+        config = parsed_kubeconfig(path.read_text())
         context = _named(config["contexts"], config["current-context"])["context"]
         cluster = _named(config["clusters"], context["cluster"])["cluster"]
         user = _named(config["users"], context["user"])["user"]
-        return Credentials(
-            server=_server(cluster),
-            tls=_tls(cluster, user, path.parent),
-            token=_token(user, path.parent),
-            server_name=checked_host(_text(cluster, "tls-server-name") or "") or None,
-            proxy=_proxy(cluster),
-        )
+        return credentials_of(KubeconfigEntry(cluster, path.parent), KubeconfigEntry(user, path.parent))
     except (OSError, StopIteration, *UNREADABLE) as error:
         raise NoCredentialsError(f"{path} is no usable kubeconfig: {error!r}") from error
 
 
-def _parsed(text: str) -> Any:
+def credentials_of(cluster: KubeconfigEntry, user: KubeconfigEntry) -> Credentials:
+    """Raises ``OSError``, or one of ``UNREADABLE``."""
+    return Credentials(
+        server=_server(cluster.content),
+        tls=RenewedTls(tls_parts(cluster, user)),
+        token=_token(user),
+        server_name=checked_host(text_in(cluster.content, "tls-server-name") or "") or None,
+        proxy=_proxy(cluster.content),
+    )
+
+
+def parsed_kubeconfig(text: str) -> Any:
     """Raises ``ValueError`` for what is no YAML. JSON is read without the YAML library, which costs 1 MB:
     memory is measured with a kubeconfig, which the programs in a cluster do not have."""
     if text.startswith("{") and len(text) <= MAX_KUBECONFIG:
@@ -181,7 +217,7 @@ def _named(entries: list[dict[str, Any]], name: str) -> dict[str, Any]:
 
 
 def _server(cluster: Mapping[str, Any]) -> str:
-    server = _text(cluster, "server")
+    server = text_in(cluster, "server")
     if not server:
         raise ValueError("the cluster has no server")
     checked_server(server)
@@ -190,39 +226,45 @@ def _server(cluster: Mapping[str, Any]) -> str:
 
 def _proxy(cluster: Mapping[str, Any]) -> str | None:
     """Raises ``ValueError`` for a proxy that is not of HTTP, such as SOCKS."""
-    proxy = _text(cluster, "proxy-url")
+    proxy = text_in(cluster, "proxy-url")
     if proxy:
         checked_server(proxy)
     return proxy
 
 
-def _token(user: Mapping[str, Any], folder: Path) -> TokenSource:
+def _token(user: KubeconfigEntry) -> TokenSource:
     """As in client-go, a file takes precedence over a token."""
-    if file := _text(user, "tokenFile"):
-        return RenewedToken(folder / file)
-    token = _text(user, "token")
+    if file := text_in(user.content, "tokenFile"):
+        return RenewedToken(user.folder / file)
+    token = text_in(user.content, "token") or _basic(user.content)
     return lambda: token
 
 
-def _text(entry: Mapping[str, Any], name: str) -> str | None:
+def _basic(user: Mapping[str, Any]) -> str | None:
+    """For a proxy in front: the API server itself takes no passwords any more."""
+    name, password = text_in(user, "username") or "", text_in(user, "password") or ""
+    pair = base64.b64encode(f"{name}:{password}".encode()).decode()
+    return f"Basic {pair}" if name or password else None
+
+
+def text_in(entry: Mapping[str, Any], name: str) -> str | None:
+    """Raises ``TypeError`` where the field is there and no text."""
     text = entry.get(name)
     if not isinstance(text, str | None):
         raise TypeError(f"{name} is no text")
     return text
 
 
-def _tls(cluster: Mapping[str, Any], user: Mapping[str, Any], folder: Path) -> TlsSource:
-    return RenewedTls(
-        TlsParts(
-            authority=_pem(cluster, "certificate-authority", folder),
-            certificate=_pem(user, "client-certificate", folder),
-            key=_pem(user, "client-key", folder),
-            is_verified=not cluster.get("insecure-skip-tls-verify"),
-        )
+def tls_parts(cluster: KubeconfigEntry, user: KubeconfigEntry) -> TlsParts:
+    return TlsParts(
+        authority=_pem(cluster, "certificate-authority"),
+        certificate=_pem(user, "client-certificate"),
+        key=_pem(user, "client-key"),
+        is_verified=not cluster.content.get("insecure-skip-tls-verify"),
     )
 
 
-def _pem(entry: Mapping[str, Any], name: str, folder: Path) -> Pem:
-    if data := entry.get(f"{name}-data"):
+def _pem(entry: KubeconfigEntry, name: str) -> Pem:
+    if data := entry.content.get(f"{name}-data"):
         return base64.b64decode(data)
-    return folder / entry[name] if entry.get(name) else None
+    return entry.folder / entry.content[name] if entry.content.get(name) else None

@@ -96,7 +96,7 @@ def peer_with(*behaviours: Callable[[Peer], Behaviour]) -> Peer:
 
 
 def get(calls: ConnectionPool, path: str = "/a") -> bytes:
-    return calls.server.message("GET", path, {}, None)
+    return calls.server.message("GET", path, (), None)
 
 
 async def test_calls_one_after_another_share_a_connection() -> None:
@@ -253,7 +253,7 @@ async def test_nor_has_who_waits_too_long_for_a_connection() -> None:
     with black_hole() as (host, port):
         server = HttpServer.at(f"http://{host}:{port}", system_tls)
         with pytest.raises(NotConnectedError):
-            await ConnectionPool(server, 1).send(server.message("POST", "/", {}, b"{}"), seconds=0.1)
+            await ConnectionPool(server, 1).send(server.message("POST", "/", (), b"{}"), seconds=0.1)
 
 
 async def test_an_address_that_does_not_answer_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -303,13 +303,13 @@ async def test_connections_that_nobody_uses_are_ended() -> None:
 async def test_without_a_connection_nothing_was_sent(unused_tcp_port: int) -> None:
     server = HttpServer.at(f"http://127.0.0.1:{unused_tcp_port}", system_tls)
     with pytest.raises(NotConnectedError):
-        await ConnectionPool(server, 1).send(server.message("GET", "/", {}, None), seconds=5)
+        await ConnectionPool(server, 1).send(server.message("GET", "/", (), None), seconds=5)
 
 
 def test_a_request_is_written_as_http_wants_it() -> None:
     server = HttpServer.at("https://[::1]:6443/clusters/a/", system_tls, "kubernetes")
     assert (server.host, server.port, server.name) == ("::1", 6443, "kubernetes")
-    assert server.message("POST", "/api/v1/x y?a=b", {"Accept": "*/*"}, b"{}") == (
+    assert server.message("POST", "/api/v1/x y?a=b", (("Accept", "*/*"),), b"{}") == (
         b"POST /clusters/a/api/v1/x%20y?a=b HTTP/1.1\r\n"
         b"Host: [::1]:6443\r\nAccept: */*\r\nContent-Length: 2\r\n\r\n{}"
     )
@@ -319,8 +319,8 @@ def test_a_request_is_written_as_http_wants_it() -> None:
 def test_nothing_makes_two_headers_of_one(text: str) -> None:
     server = HttpServer.at("http://api", system_tls)
     with pytest.raises(ValueError, match="one line"):
-        server.message("GET", "/", {"Authorization": text}, None)
-    assert text.encode() not in server.message("GET", f"/{text}", {}, None)
+        server.message("GET", "/", (("Authorization", text),), None)
+    assert text.encode() not in server.message("GET", f"/{text}", (), None)
 
 
 @pytest.mark.parametrize(

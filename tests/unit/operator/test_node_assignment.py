@@ -21,7 +21,6 @@ from tests.samples.operator import (
 
 from gpushare_core.api.policy import NodeSelector
 from gpushare_operator.cluster.objects import PolicyObject
-from gpushare_operator.decide.nodes.node_assignment import selects
 
 
 @pytest.mark.parametrize(
@@ -50,7 +49,7 @@ def test_a_selector_reads_as_kubernetes_reads_it(
         for match_expression in selector.get("matchExpressions", ())
     ]
     parsed = NodeSelector.model_validate({**selector, "matchExpressions": expressions})
-    assert selects(parsed, labels) is selected
+    assert parsed.selects(labels) is selected
 
 
 def test_a_node_belongs_to_the_first_rule_that_matches_it() -> None:

@@ -37,9 +37,14 @@ def measured(card: float, **containers: float) -> MeasuredUse:
 @pytest.mark.parametrize(
     ("before", "now", "moved"),
     [
-        pytest.param(use(0), measured(4.9, a=4.9), False, id="a little load comes"),
-        pytest.param(use(0), measured(5, a=5), True, id="a twentieth of the card comes"),
-        pytest.param(use(8, a=8), measured(3.5, a=3.5), False, id="less by little"),
+        pytest.param(use(0), measured(4.9), False, id="a little load comes to the card"),
+        pytest.param(use(0), measured(5), True, id="a twentieth of the card comes"),
+        pytest.param(use(0), measured(0.5, a=0.5), True, id="a container begins to use the card"),
+        pytest.param(
+            use(1, a=1), measured(3.4, a=3.4), False, id="more by less than a quarter of what was asked for"
+        ),
+        pytest.param(use(1, a=1), measured(3.5, a=3.5), True, id="more by a quarter of what was asked for"),
+        pytest.param(use(8, a=8), measured(6, a=6), False, id="less by little"),
         pytest.param(use(8, a=8), measured(3, a=3), True, id="less by much"),
         pytest.param(use(8, a=4, b=4), measured(8, b=9), True, id="from one container to the other"),
         pytest.param(use(1, a=1), measured(1), True, id="nothing is left of what a container used"),

@@ -36,6 +36,7 @@ class CardFaultText(Struct, rename="camel"):
     reason: str = ""
     message: str = ""
     since: str = ""
+    last_seen: str = ""
     cleared: str = ""
 
 
@@ -50,6 +51,8 @@ class MeasurementScopeText(Struct):
 
 class ShareNodeSpec(LenientSpec, rename="camel"):
     policy: str = ""
+    reserved_memory: str = "0"
+    """A quantity: so much of each card is not shared."""
     measurement: MeasurementScopeText = field(default_factory=MeasurementScopeText)
 
 

@@ -1,6 +1,6 @@
 """What is read of the objects that deleting policies changes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from msgspec import Struct, field
@@ -126,7 +126,3 @@ class UndoObjects:
     """The operator's own among them."""
     jobs: Sequence[UndoObject]
     config_maps: Sequence[UndoObject]
-
-
-def labels_of(item: UndoObject) -> Mapping[str, str]:
-    return item.metadata.labels or {}

@@ -11,7 +11,7 @@ from gpushare_cli.decide.undo.objects import (
     UndoObjects,
     UndoPolicy,
 )
-from gpushare_cli.decide.undo.report import HeldPod, UndoPlan, UndoStep
+from gpushare_cli.decide.undo.report import HeldPod, UndoPlan, UndoStep, UndoWarning
 from gpushare_cli.errors import CannotLookError
 from gpushare_core.api.enums import Backend
 from gpushare_core.api.names import COMPONENT_LABEL, DEDICATED_SCHEDULER, POLICY_LABEL
@@ -19,6 +19,7 @@ from gpushare_core.api.names import COMPONENT_LABEL, DEDICATED_SCHEDULER, POLICY
 EXTENDER = "gpushare-extender"
 VOLCANO_BACKUP = "gpushare-volcano-backup"
 OPERATOR = "kubectl get deployments -A -l app.kubernetes.io/name=gpushare"
+LET_GO = "kubectl annotate gpusharepolicy {policy} gpushare.io/let-go={node}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,24 +109,23 @@ def _pods(undoing: Undoing) -> list[HeldPod]:
     return sorted(held, key=lambda pod: (pod.namespace, pod.name, pod.node))
 
 
-def _warnings(undoing: Undoing) -> Iterator[str]:
+def _warnings(undoing: Undoing) -> Iterator[UndoWarning]:
     operators = [found for found in undoing.objects.deployments if _component(found) == "operator"]
     if not any(found.status.available_replicas for found in operators):
-        yield (
-            "No operator is available, and without it nothing is undone: the policies wait for it. See"
-            f" {OPERATOR}"
+        yield UndoWarning(
+            says="No operator is available, and without it nothing is undone:", command=OPERATOR
         )
     for node in _edited_hosts(undoing) if undoing.needed != Backend.KUBE_SCHEDULER else ():
         if not node.is_ready:
-            yield (
-                f"Control-plane node {node.name} is not Ready: the undoing waits until it is back and its"
-                " kube-scheduler is restored. If it is lost for ever: kubectl annotate gpusharepolicy"
-                f" {undoing.going[0].name} gpushare.io/let-go={node.name}"
+            yield UndoWarning(
+                says=f"Control-plane node {node.name} is not Ready: the undoing waits until it is back and its"
+                " kube-scheduler is restored. If it is lost for ever:",
+                command=LET_GO.format(policy=next(iter(sorted(undoing.names)), "POLICY"), node=node.name),
             )
     for policy in undoing.staying:
         conflicted = policy.condition("Conflicted")
         if conflicted and conflicted.status == "True":
-            yield f"Nodes may go over to policy {policy.name}, which says: {conflicted.message}"
+            yield UndoWarning(says=f"Nodes may go to policy {policy.name}, which says: {conflicted.message}")
 
 
 def _component(item: UndoObject) -> str:
@@ -254,8 +254,8 @@ STEPS = (
     ),
     StepRow(
         name="capacity on nodes",
-        says="gpushare's resources leave the status of {objects}. Kubelets may show 0 of them for five minutes"
-        " more.",
+        says="gpushare's resources leave the status of {objects}. Kubelets may show 0 of them for five"
+        " minutes more.",
         objects=lambda undoing: undoing.nodes,
     ),
     StepRow(

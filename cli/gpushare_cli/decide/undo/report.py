@@ -41,6 +41,12 @@ class HeldPod(msgspec.Struct, frozen=True, kw_only=True):
     node: str
 
 
+class UndoWarning(msgspec.Struct, frozen=True, kw_only=True):
+    says: str
+    command: str = ""
+    """What to type; empty where there is nothing to do."""
+
+
 class UndoPlan(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     policies: Sequence[str]
     """Those that go."""
@@ -51,7 +57,7 @@ class UndoPlan(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     nodes: Sequence[str]
     steps: Sequence[UndoStep]
     """In their order. Each begins when the one before is done."""
-    warnings: Sequence[str]
+    warnings: Sequence[UndoWarning]
     """What will be in the way."""
     pods: Sequence[HeldPod]
     """With units on these nodes."""

@@ -6,7 +6,7 @@ aiohttp can do much more, and takes four times as long for each request: a tenth
 import asyncio
 import socket
 import ssl
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from urllib.parse import quote, urlencode
@@ -60,17 +60,17 @@ class HttpServer:
             name=name if is_encrypted else None,
         )
 
-    def message(self, method: str, target: str, headers: Mapping[str, str], content: bytes | None) -> bytes:
+    def message(self, method: str, target: str, headers: Headers, content: bytes | None) -> bytes:
         """Returns the bytes of a request. ``target`` is a path, with a query or without.
 
         Raises:
             ValueError: a header is more than one line.
         """
         path, mark, query = target.partition("?")
-        length = {} if content is None else {"Content-Length": str(len(content))}
+        length = () if content is None else (("Content-Length", str(len(content))),)
         lines = [
             f"{method} {self.folder}{quote(path, safe=_PATH)}{mark}{query} HTTP/1.1",
-            *(f"{name}: {value}" for name, value in {"Host": self.authority, **headers, **length}.items()),
+            *(f"{name}: {value}" for name, value in (("Host", self.authority), *headers, *length)),
         ]
         text = "\r\n".join(lines)
         if text.count("\n") != len(lines) - 1 or text.count("\r") != len(lines) - 1:
@@ -93,7 +93,7 @@ class DirectTransport:
     async def exchange(self, request: ApiRequest, headers: Headers, *, seconds: float) -> HttpResponse:
         query = f"?{urlencode(request.params)}" if request.params else ""
         message = self._pool.server.message(
-            request.method, request.path + query, {"User-Agent": USER_AGENT, **headers}, request.content()
+            request.method, request.path + query, (("User-Agent", USER_AGENT), *headers), request.content()
         )
         return await self._pool.send(message, seconds=seconds, is_repeatable=request.method == "GET")
 

@@ -1,6 +1,6 @@
 """What every way to the API server offers, and how it fails."""
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Sequence
 from typing import Protocol
 
 from gpushare_core.kube.request import ApiRequest
@@ -23,8 +23,8 @@ class RefusedStreamError(Exception):
         self.response = response
 
 
-Headers = Mapping[str, str]
-"""Those of one request, with its token."""
+Headers = Sequence[tuple[str, str]]
+"""Those of one request, with its token. A name may come several times."""
 
 
 class Transport(Protocol):

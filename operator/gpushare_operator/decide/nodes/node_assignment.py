@@ -1,12 +1,10 @@
 """Which policy has which node, and by which of its rules: no node has two policies."""
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from gpushare_core.api.enums import Mode, SelectorOperator
-from gpushare_core.api.policy import LabelExpression, NodeRule, NodeSelector
+from gpushare_core.api.enums import Mode
 from gpushare_operator.cluster.nodes.observed_states import ObservedState
-from gpushare_operator.cluster.objects import NodeObject, PolicyObject
+from gpushare_operator.cluster.objects import PolicyObject
 from gpushare_operator.cluster.snapshot import ClusterSnapshot, oldest_first
 from gpushare_operator.policies.served import rule_problem
 
@@ -80,7 +78,7 @@ def _claim(state: ObservedState, policy: PolicyObject) -> _Claim | None:
     if spec is None:
         # Nobody knows which nodes the policy asks for, so it keeps those that it has.
         return _Claim(None) if state.is_in_force(policy) else None
-    position = first_rule(spec.nodes, node)
+    position = spec.first_rule(node.name, node.labels)
     if position is None or spec.nodes[position].mode is Mode.OFF:
         return None
     return _Claim(position if rule_problem(spec, spec.nodes[position]) is None else None)
@@ -95,32 +93,3 @@ def _winner(state: ObservedState, claimants: Claimants) -> str:
         if claim and (claim.rule is not None or not is_in_force):
             return other.name
     return ""
-
-
-def first_rule(rules: Sequence[NodeRule], node: NodeObject) -> int | None:
-    return next((position for position, rule in enumerate(rules) if matches(rule, node)), None)
-
-
-def matches(rule: NodeRule, node: NodeObject) -> bool:
-    if rule.names is not None:
-        return node.name in rule.names
-    return rule.selector is not None and selects(rule.selector, node.labels)
-
-
-def selects(selector: NodeSelector, labels: Mapping[str, str]) -> bool:
-    """Returns whether all requirements hold, as the API server reads a ``metav1.LabelSelector``."""
-    equal = all(labels.get(key) == value for key, value in selector.match_labels.items())
-    return equal and all(_is_met(expression, labels) for expression in selector.match_expressions)
-
-
-def _is_met(expression: LabelExpression, labels: Mapping[str, str]) -> bool:
-    value = labels.get(expression.key)
-    match expression.operator:
-        case SelectorOperator.IN:
-            return value in expression.values
-        case SelectorOperator.NOT_IN:
-            return value not in expression.values
-        case SelectorOperator.EXISTS:
-            return value is not None
-        case SelectorOperator.DOES_NOT_EXIST:
-            return value is None

@@ -15,7 +15,6 @@ from gpushare_operator.decide.nodes.node_assignment import (
     NodeAssignment,
     assign_node,
     claimants_of,
-    matches,
 )
 from gpushare_operator.decide.policy_plan import NodePlanner
 from gpushare_operator.status.nodes.node_audit import found_difference, why_not_audited
@@ -140,7 +139,7 @@ class NodeReporter:
     def _matched(self, state: ObservedState) -> Iterator[int]:
         spec = self.claimants.policy.spec
         for position, rule in enumerate(spec.nodes if spec else ()):
-            if state.node and matches(rule, state.node):
+            if state.node and rule.matches(state.node.name, state.node.labels):
                 yield position
 
     def _report(self, state: ObservedState, assignment: NodeAssignment) -> NodeReport:

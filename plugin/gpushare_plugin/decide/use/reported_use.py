@@ -11,8 +11,15 @@ from gpushare_core.placement.quantity import MIB, parse_memory
 from gpushare_plugin.decide.held.pods import PodName
 from gpushare_plugin.decide.use.container_use import ContainerShare, MeasuredUse, exceeding
 
-THRESHOLD = 0.05
+CARD_THRESHOLD = 0.05
 """Part of a card's memory by which a figure has to move, unless it falls to zero."""
+CONTAINER_THRESHOLD = 0.25
+"""Part of what a container asked for: less than the above on large cards. A twentieth of 141 GiB is more than
+many a container has; its use would read as 0 for good."""
+
+
+Memory = Mapping[str, int]
+"""Card UUID -> bytes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,15 +53,15 @@ def _bytes(quantity: str) -> int:
         return 0
 
 
-def reported_use(recorded: ReportedUse, measured: MeasuredUse, memory: Mapping[str, int]) -> ReportedUse:
+def reported_use(recorded: ReportedUse, measured: MeasuredUse, memory: Memory) -> ReportedUse:
     """Returns the use for the status: ``recorded`` by the present one, unless a figure has moved far or an
     excess has changed. The figures of a card that was not ``measured`` stay; with a problem, those of all
-    containers do. ``memory``: card UUID -> bytes."""
+    containers do."""
     now = _rounded(recorded, measured)
     known, new = (exceeding(use.containers, measured.requested).keys() for use in (recorded, now))
     # A container that is now and then a little above its request does not count each time.
     excess_changes = new - known or known - new - measured.exceeded_lately
-    return now if excess_changes or _has_moved(recorded, now, memory) else recorded
+    return now if excess_changes or _has_moved(recorded, now, measured, memory) else recorded
 
 
 def _rounded(recorded: ReportedUse, measured: MeasuredUse) -> ReportedUse:
@@ -72,13 +79,27 @@ def _rounded(recorded: ReportedUse, measured: MeasuredUse) -> ReportedUse:
     )
 
 
-def _has_moved(before: ReportedUse, now: ReportedUse, memory: Mapping[str, int]) -> bool:
-    moves = [(card, before.cards.get(card, 0), used) for card, used in now.cards.items()]
-    moves += [
-        (share.card, before.containers.get(share, 0), now.containers.get(share, 0))
-        for share in before.containers.keys() | now.containers.keys()
-    ]
+def _has_moved(recorded: ReportedUse, now: ReportedUse, measured: MeasuredUse, memory: Memory) -> bool:
     return any(
-        was != used and (used == 0 or abs(used - was) >= memory.get(card, 0) * THRESHOLD)
-        for card, was, used in moves
+        _is_far(recorded.cards.get(card, 0), used, memory.get(card, 0) * CARD_THRESHOLD)
+        for card, used in now.cards.items()
+    ) or any(
+        _container_has_moved(
+            recorded.containers.get(share, 0),
+            now.containers.get(share, 0),
+            min(
+                memory.get(share.card, 0) * CARD_THRESHOLD,
+                measured.requested.get(share, 0) * CONTAINER_THRESHOLD,
+            ),
+        )
+        for share in recorded.containers.keys() | now.containers.keys()
     )
+
+
+def _is_far(was: int, used: int, threshold: float) -> bool:
+    return was != used and (used == 0 or abs(used - was) >= threshold)
+
+
+def _container_has_moved(was: int, used: int, threshold: float) -> bool:
+    """A container that begins to use a card is news, too: on a card that others use nothing else shows it."""
+    return _is_far(was, used, threshold) or was == 0 < used

@@ -1,0 +1,171 @@
+"""From a GPUShareNode and the ledger's sums to a card that people are shown. Pure."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import NamedTuple
+
+from gpushare_cli.decide.inspection.shared_card import (
+    CardHolder,
+    ContainerHolding,
+    HolderState,
+    SharedCard,
+    ShownFault,
+)
+from gpushare_cli.decide.objects.share_node import (
+    CardFaultText,
+    ObservedCard,
+    ObservedShare,
+    ObservedShareNode,
+)
+from gpushare_core.dialects.table import DIALECTS
+from gpushare_core.placement.card_choice import Card
+from gpushare_core.placement.modes.table import mode_serving
+from gpushare_core.placement.quantity import parse_memory
+from gpushare_core.placement.requests import ResourceClass
+from gpushare_core.placement.units import Unit, part_of
+from gpushare_core.scheduling.ledger.node_ledger import NodeLedger
+from gpushare_core.scheduling.ledger.node_sums import Share
+from gpushare_core.scheduling.objects.share_node import ShareNode, node_unit
+
+
+@lru_cache(maxsize=1024)
+def memory_bytes(quantity: str) -> int:
+    """Returns 0 for what is no quantity. A cluster has few different ones."""
+    try:
+        return parse_memory(quantity)
+    except ValueError:
+        return 0
+
+
+class ServedClass(NamedTuple):
+    """What a card serves: the resource that pods ask for, and its unit; None where the unit is not known."""
+
+    resource: str
+    unit: Unit | None
+
+    def worth(self, units: int, shared: int) -> int:
+        """Returns the bytes of ``units`` of a card that shares so many bytes; 0 where it is not known."""
+        return self.unit.memory_of(units, shared) if self.unit else 0
+
+
+@lru_cache(maxsize=256)
+def served_class(dialect: str, unit: str, resource: ResourceClass) -> ServedClass:
+    """A cluster has few different ones. ``unit``: of the node."""
+    parsed = node_unit(unit)
+    name = DIALECTS[dialect].resource_name(resource)
+    return ServedClass(name, part_of(parsed, resource) if parsed else None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CardReader:
+    """Reads the cards of one node."""
+
+    node: ObservedShareNode
+    ledger: NodeLedger
+    share_node: ShareNode
+    is_closed: bool = False
+    """Whether no new pod comes to the node."""
+    knows_cards_use: bool
+    knows_containers_use: bool
+    faults: Mapping[str, CardFaultText] = field(default_factory=dict)
+    """By UUID, of the cards that are sick."""
+
+    def cards(self) -> Iterable[SharedCard]:
+        observed = {card.uuid: card for card in reversed(self.node.cards)}
+        for card in self.ledger.cards():
+            if card.uuid in observed:
+                yield self._card(card, observed[card.uuid])
+
+    def _card(self, card: Card, observed: ObservedCard) -> SharedCard:
+        lock = self.ledger.lock_of(card.uuid) or self._class_of(observed)
+        served = self._served(lock)
+        memory = memory_bytes(observed.memory)
+        shared = max(0, memory - memory_bytes(self.node.spec.reserved_memory))
+        is_open = card.healthy and not self.is_closed
+        free = max(0, card.free) if is_open else 0
+        holders = self._holders(observed, served, shared)
+        is_healthy, fault = observed.health == "Healthy", self.faults.get(card.uuid)
+        return SharedCard(
+            index=card.index,
+            uuid=card.uuid,
+            model=observed.model,
+            memory_bytes=memory,
+            used_bytes=memory_bytes(observed.used_memory) if self.knows_cards_use else None,
+            resource=served.resource,
+            unit=served.unit.text if served.unit else self.share_node.unit,
+            units=card.units,
+            held_units=card.allocated,
+            free_units=free,
+            not_started_units=_not_started(holders),
+            held_bytes=served.worth(card.allocated, shared),
+            free_bytes=served.worth(free, shared),
+            is_open=is_open,
+            is_healthy=is_healthy,
+            health_reason=observed.health_reason,
+            fault=_shown(fault) if fault and not is_healthy else None,
+            is_cordoned=observed.cordoned,
+            serves=mode_serving(lock).name if lock and len(self.share_node.resources) > 1 else "",
+            offers=observed.offers or {},
+            holders=holders,
+        )
+
+    def _class_of(self, observed: ObservedCard) -> ResourceClass | None:
+        """Returns the class by which the plugin has locked the card."""
+        reported = self.share_node.card(observed.uuid) if observed.lock else None
+        return reported.lock if reported else None
+
+    def _served(self, lock: ResourceClass | None) -> ServedClass:
+        """An open card counts in units of the first class that the node serves."""
+        classes = self.share_node.classes
+        serving = lock or (classes[0] if classes else ResourceClass.MEMORY)
+        return served_class(self.share_node.dialect.name, self.share_node.unit, serving)
+
+    def _holders(self, observed: ObservedCard, served: ServedClass, shared: int) -> Sequence[CardHolder]:
+        by_pod: dict[str, list[ObservedShare]] = {}
+        for share in observed.pods or ():
+            by_pod.setdefault(share.uid, []).append(share)
+        holding = sorted(self.ledger.shares(observed.uuid))
+        return [
+            self._holder(held, by_pod.get(held.uid, ()), served, shared) for held in holding if held.units
+        ]
+
+    def _holder(
+        self, share: Share, given: Sequence[ObservedShare], served: ServedClass, shared: int
+    ) -> CardHolder:
+        knows = self.knows_containers_use
+        containers = [
+            ContainerHolding(
+                container=own.container,
+                units=own.units,
+                asked_bytes=served.worth(own.units, shared),
+                used_bytes=memory_bytes(own.used_memory) if knows else None,
+            )
+            for own in given
+        ]
+        return CardHolder(
+            namespace=share.namespace,
+            name=share.name,
+            uid=share.uid,
+            state=_state(given),
+            units=share.units,
+            asked_bytes=served.worth(share.units, shared),
+            used_bytes=sum(own.used_bytes or 0 for own in containers) if knows and given else None,
+            containers=containers,
+        )
+
+
+def _not_started(holders: Iterable[CardHolder]) -> int:
+    return sum(holder.units for holder in holders if holder.state is HolderState.NOT_STARTED)
+
+
+def _state(given: Sequence[ObservedShare]) -> HolderState:
+    if not given:
+        return HolderState.NOT_STARTED
+    return HolderState.ORPHANED if given[0].orphaned else HolderState.STARTED
+
+
+def _shown(fault: CardFaultText) -> ShownFault:
+    return ShownFault(
+        reason=fault.reason, message=fault.message, since=fault.since, last_seen=fault.last_seen
+    )

@@ -1,0 +1,149 @@
+"""From a GPUShareNode and the ledger's sums to a node that people are shown. Pure."""
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from gpushare_cli.decide.inspection.card_reader import CardReader, memory_bytes
+from gpushare_cli.decide.inspection.cluster_reading import ClusterReading, read_ledger
+from gpushare_cli.decide.inspection.problems import node_problems
+from gpushare_cli.decide.inspection.shared_card import SharedCard
+from gpushare_cli.decide.inspection.shared_node import NodeProblem, NodeResource, SharedNode
+from gpushare_cli.decide.objects.share_node import ObservedShareNode
+from gpushare_core.api.conditions import UNKNOWN
+from gpushare_core.api.enums import MeasurementScope
+from gpushare_core.api.names import MEMORY_EXCEEDED
+from gpushare_core.placement.modes.table import mode_dividing, mode_serving
+from gpushare_core.placement.requests import ResourceClass
+from gpushare_core.scheduling.ledger.node_ledger import NodeLedger
+from gpushare_core.scheduling.objects.share_node import ShareNode, node_unit
+
+_DECODER = msgspec.json.Decoder(ObservedShareNode)
+
+
+def shared_nodes(reading: ClusterReading) -> list[SharedNode]:
+    """Returns every node that shares its cards, in order of name."""
+    read = read_ledger(reading)
+    found: list[SharedNode] = []
+    for name, raw in read.nodes.items():
+        ledger = read.ledger.node(name)
+        if ledger is not None and ledger.share_node is not None:
+            found.append(_shared_node(raw, ledger, ledger.share_node, reading))
+    return found
+
+
+def _shared_node(
+    raw: msgspec.Raw, ledger: NodeLedger, share_node: ShareNode, reading: ClusterReading
+) -> SharedNode:
+    try:
+        node = _DECODER.decode(raw)
+    except msgspec.DecodeError as error:
+        return _unreadable(share_node, str(error))
+    unmeasured, knows_containers = _measurement(node)
+    is_unschedulable = node.name in reading.unschedulable_nodes
+    is_closed = bool(ledger.closed_reason) or is_unschedulable
+    cards = [
+        *CardReader(
+            node=node,
+            ledger=ledger,
+            share_node=share_node,
+            is_closed=is_closed,
+            knows_cards_use=node.spec.measurement.scope in KNOWN_SCOPES,
+            knows_containers_use=knows_containers,
+            faults={fault.uuid: fault for fault in node.status.faults or () if not fault.cleared},
+        ).cards()
+    ]
+    unit = node_unit(share_node.unit)
+    return SharedNode(
+        name=node.name,
+        policy=node.spec.policy,
+        mode=mode_dividing(unit).name if unit else node.spec.mode,
+        dialect=share_node.dialect.name,
+        unit=share_node.unit,
+        reserved_bytes=memory_bytes(node.spec.reserved_memory),
+        strategy=share_node.strategy.value,
+        measures=node.spec.measurement.scope,
+        unmeasured_reason=unmeasured,
+        plugin_version=node.status.plugin_version,
+        takes_pods=not is_closed,
+        closed_reason=ledger.closed_reason or ("kubectl cordon" if is_unschedulable else ""),
+        resources=[*_resources(ledger, share_node, cards, is_closed=is_closed)],
+        memory_bytes=sum(card.memory_bytes for card in cards),
+        held_bytes=sum(card.held_bytes for card in cards),
+        free_bytes=sum(card.free_bytes for card in cards),
+        used_bytes=_known_sum([card.used_bytes for card in cards]),
+        problems=[*node_problems(node, cards, ledger.closed_reason, is_unschedulable=is_unschedulable)],
+        cards=cards,
+    )
+
+
+KNOWN_SCOPES = (MeasurementScope.CARDS, MeasurementScope.CONTAINERS)
+
+
+def _measurement(node: ObservedShareNode) -> tuple[str, bool]:
+    """Returns why use is not known, all of it or that of containers, and whether that of containers is."""
+    scope = node.spec.measurement.scope
+    if scope == MeasurementScope.OFF:
+        return "nothing is measured (spec.plugin.measurement.scope: Off)", False
+    if scope == MeasurementScope.CARDS:
+        return "the use of containers is not measured (spec.plugin.measurement.scope: Cards)", False
+    exceeded = node.condition(MEMORY_EXCEEDED)
+    if scope != MeasurementScope.CONTAINERS or exceeded is None:
+        return "the plugin has not said what it measures", False
+    if exceeded.status == UNKNOWN:
+        return exceeded.message or exceeded.reason, False
+    return "", True
+
+
+def _unreadable(share_node: ShareNode, error: str) -> SharedNode:
+    problem = NodeProblem(
+        reason="Unreadable",
+        message=f"its GPUShareNode cannot be read: {error}",
+        advice="This client may be older than the plugin of the node.",
+        command="kubectl gpushare version",
+    )
+    return SharedNode(
+        name=share_node.name, takes_pods=False, closed_reason=share_node.closed_reason, problems=[problem]
+    )
+
+
+def _resources(
+    ledger: NodeLedger, share_node: ShareNode, cards: Sequence[SharedCard], *, is_closed: bool
+) -> Iterable[NodeResource]:
+    """In mode Mixed a card that serves another class counts for nothing."""
+    if len(share_node.resources) == 1:
+        (name, resource), *_ = share_node.resources.items()
+        amounts = [(card.units, card.held_units, card.free_units) for card in cards]
+        yield _resource(name, resource, share_node, amounts)
+        return
+    for name, resource in share_node.resources.items():
+        yield _resource(
+            name,
+            resource,
+            share_node,
+            [
+                (card.units, card.allocated, max(0, card.free) if card.healthy and not is_closed else 0)
+                for card in ledger.cards(resource)
+                if ledger.lock_of(card.uuid) in (None, resource)
+            ],
+        )
+
+
+def _resource(
+    name: str, resource: ResourceClass, share_node: ShareNode, amounts: Sequence[tuple[int, int, int]]
+) -> NodeResource:
+    """``amounts``: units of each card, those that are held, and those that are free."""
+    total, held, free = zip(*amounts, strict=True) if amounts else ((), (), ())
+    return NodeResource(
+        name=name,
+        unit=share_node.unit_of(resource),
+        total_units=sum(total),
+        held_units=sum(held),
+        free_units=sum(free),
+        largest_free=mode_serving(resource).greatest(free),
+    )
+
+
+def _known_sum(amounts: Sequence[int | None]) -> int | None:
+    known = [amount for amount in amounts if amount is not None]
+    return sum(known) if len(known) == len(amounts) else None

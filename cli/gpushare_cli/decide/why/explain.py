@@ -1,0 +1,104 @@
+"""Why a pod waits, or why it runs where it runs: from the facts to what is said of them."""
+
+from gpushare_cli.decide.why.asks import resource_asks
+from gpushare_cli.decide.why.attempts import attempts_of, words_of
+from gpushare_cli.decide.why.causes.table import CAUSES
+from gpushare_cli.decide.why.explanation import PodExplanation, WhyState
+from gpushare_cli.decide.why.finding import Finding
+from gpushare_cli.decide.why.nearest import fitting_nodes
+from gpushare_cli.decide.why.placed import placed
+from gpushare_cli.decide.why.remedies.table import REMEDIES
+from gpushare_cli.decide.why.situation import SHARE_NODES_NAME, PodSituation
+from gpushare_cli.decide.why.words import seconds_text
+from gpushare_cli.wording import listed
+
+PHASES_ENDED = ("Succeeded", "Failed")
+
+
+def explain(situation: PodSituation) -> PodExplanation:
+    phase = (situation.pod.get("status") or {}).get("phase", "")
+    if situation.node or phase in PHASES_ENDED:
+        return placed(situation)
+    return _waiting(situation)
+
+
+def _waiting(situation: PodSituation) -> PodExplanation:
+    findings = sorted(
+        (finding for cause in CAUSES for finding in cause(situation)),
+        key=lambda finding: not finding.is_decisive,
+    )
+    state = _state(situation, findings)
+    is_stuck = state is WhyState.WAITING and bool(situation.request.resources)
+    return PodExplanation(
+        namespace=situation.namespace,
+        name=situation.name,
+        uid=situation.kube_pod.metadata.uid,
+        exists=situation.exists,
+        state=state,
+        answer=_answer(situation, state, findings),
+        asks=resource_asks(situation),
+        attempts=attempts_of(situation),
+        findings=findings,
+        remedies=[remedy for way in REMEDIES for remedy in way(situation)] if is_stuck else [],
+        words=words_of(situation),
+        unread={**situation.unread, **situation.cluster.unread},
+    )
+
+
+def _state(situation: PodSituation, findings: list[Finding]) -> WhyState:
+    is_known = SHARE_NODES_NAME not in situation.unread
+    if any(finding.is_decisive for finding in findings):
+        return WhyState.WAITING
+    if not is_known:
+        return WhyState.UNKNOWN
+    fits = bool(situation.request.resources) and bool(fitting_nodes(situation))
+    return WhyState.FITS if fits else WhyState.WAITING
+
+
+def _answer(situation: PodSituation, state: WhyState, findings: list[Finding]) -> str:
+    subject = f"Pod {situation.namespace}/{situation.name}"
+    if state is WhyState.UNKNOWN:
+        return f"{subject} waits, and why cannot be known: the GPUShareNodes cannot be read."
+    if state is WhyState.FITS:
+        return _fits(subject, situation)
+    waits = f"{subject} waits{_since(situation)}" if situation.exists else f"{subject} would wait"
+    decisive = next((finding.sentence for finding in findings if finding.is_decisive), "")
+    if decisive:
+        return f"{waits}: {_continued(decisive)}"
+    if not situation.request.resources:
+        return f"{waits}. It asks for no shared cards: gpushare has no part in that."
+    return f"{waits}: no node that it may go to shares cards."
+
+
+def _since(situation: PodSituation) -> str:
+    attempts = attempts_of(situation)
+    return f" for {seconds_text(attempts.seconds)}" if attempts and attempts.since else ""
+
+
+def _fits(subject: str, situation: PodSituation) -> str:
+    nodes = listed(fitting_nodes(situation))
+    if not situation.exists:
+        return f"{subject} would get its cards now, on {nodes}."
+    return f"{subject} waits{_since(situation)}, and its cards are there now, on {nodes}."
+
+
+def _continued(sentence: str) -> str:
+    """Returns ``sentence`` as what follows a colon. Names keep their case."""
+    first, _, rest = sentence.partition(" ")
+    return f"{first.lower()} {rest}" if first in _BEGINNINGS else sentence
+
+
+_BEGINNINGS = {
+    "A",
+    "All",
+    "An",
+    "Its",
+    "It",
+    "No",
+    "Node",
+    "Node(s)",
+    "Nodes",
+    "Insufficient",
+    "Container",
+    "The",
+}

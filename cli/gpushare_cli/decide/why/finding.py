@@ -1,0 +1,32 @@
+"""What is said of a pod: causes, and what would help."""
+
+import msgspec
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """One reason why a pod does not run, or something that people have to know of it."""
+
+    code: str
+    """For programs, such as ``CardsFull``."""
+    sentence: str
+    """For people: whole, without what is in the other fields."""
+    nodes: int | None = None
+    """For how many nodes it holds; None where it is not about nodes."""
+    nearest: str = ""
+    """The nearest miss, by node and card."""
+    advice: list[str] = msgspec.field(default_factory=list)
+    """What to do, a sentence or a command line each; command lines begin with ``kubectl``."""
+    is_decisive: bool = False
+    """Whether it alone keeps the pod from running."""
+
+
+class Remedy(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """Something that could be done about a pod that waits."""
+
+    code: str
+    """For programs, such as ``SmallerRequest``."""
+    helps: bool
+    """Whether the pod would get its cards then, by the filter that the extender decides with."""
+    sentence: str
+    commands: list[str] = msgspec.field(default_factory=list)
+    """Command lines that do it."""

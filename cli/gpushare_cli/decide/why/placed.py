@@ -1,0 +1,174 @@
+"""A pod that has a node, or has ended: where it is, on which cards, beside whom, and what keeps it."""
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from gpushare_cli.decide.objects.share_node import ObservedCard, ObservedShare, ObservedShareNode
+from gpushare_cli.decide.why.asks import resource_asks
+from gpushare_cli.decide.why.attempts import words_of
+from gpushare_cli.decide.why.choice import choice_sentences
+from gpushare_cli.decide.why.explanation import (
+    ContainerWords,
+    HeldCard,
+    Neighbour,
+    PodExplanation,
+    WhyState,
+)
+from gpushare_cli.decide.why.situation import SHARE_NODES_NAME, PodSituation
+from gpushare_cli.decide.why.words import seconds_since, seconds_text
+from gpushare_cli.wording import listed
+from gpushare_core.api.enums import MeasurementScope
+from gpushare_core.placement.card_choice import Card
+from gpushare_core.placement.quantity import parse_memory
+from gpushare_core.placement.requests import ResourceClass
+from gpushare_core.placement.units import Meaning
+from gpushare_core.scheduling.ledger.node_ledger import NodeLedger
+from gpushare_core.text.json_object import Json
+
+ENDED = ("Succeeded", "Failed")
+
+
+def placed(situation: PodSituation) -> PodExplanation:
+    status = situation.pod.get("status") or {}
+    phase = str(status.get("phase") or "")
+    state = WhyState.RUNNING if phase == "Running" else WhyState.BOUND
+    state = WhyState.ENDED if phase in ENDED else state
+    cards = [] if state is WhyState.ENDED else [*held_cards(situation)]
+    return PodExplanation(
+        namespace=situation.namespace,
+        name=situation.name,
+        uid=situation.kube_pod.metadata.uid,
+        state=state,
+        answer=_answer(situation, state, status, cards),
+        asks=resource_asks(situation),
+        node=situation.node,
+        cards=cards,
+        choice=choice_sentences(situation, cards) if cards else [],
+        containers=[*_containers_that_do_not_run(status)],
+        words=words_of(situation),
+        unread={**situation.unread, **situation.cluster.unread},
+    )
+
+
+def held_cards(situation: PodSituation) -> Iterator[HeldCard]:
+    """Yields what the pod has of its node's cards: as its annotation and its GPUShareNode say, the larger."""
+    uid, node = situation.kube_pod.metadata.uid, situation.ledger.node(situation.node)
+    if node is None:
+        return
+    observed = situation.share_nodes.get(situation.node)
+    seen = {card.uuid: card for card in observed.cards} if observed else {}
+    cards = {card.uuid: card for card in node.cards()}
+    for uuid in [*cards, *(other for other in sorted(node.booked_cards) if other not in cards)]:
+        units = next((share.units for share in node.shares(uuid) if share.uid == uid), 0)
+        if units:
+            yield _held(situation, node, uuid, units, card=cards.get(uuid), seen=seen.get(uuid))
+
+
+def _held(
+    situation: PodSituation,
+    node: NodeLedger,
+    uuid: str,
+    units: int,
+    *,
+    card: Card | None,
+    seen: ObservedCard | None,
+) -> HeldCard:
+    uid, holder = situation.kube_pod.metadata.uid, situation.ledger.holder(situation.kube_pod.metadata.uid)
+    resource = node.lock_of(uuid)
+    meaning = holder.meaning_of(uuid) if holder else None
+    if meaning is None and node.share_node is not None and resource:
+        meaning = node.share_node.meaning_of(resource)
+    unit = node.share_node.unit_of(meaning[0]) if node.share_node and meaning else ""
+    is_measured = _is_measured(situation.share_nodes.get(situation.node))
+    used = _used(seen.pods or () if seen else ()) if is_measured else {}
+    return HeldCard(
+        node=situation.node,
+        index=card.index if card else None,
+        uuid=uuid,
+        units=units,
+        unit=unit,
+        memory_bytes=_bytes(units, meaning),
+        used_bytes=used.get(uid),
+        card_units=card.units if card else None,
+        free_units=max(0, card.free) if card else None,
+        neighbours=[
+            Neighbour(
+                namespace=share.namespace,
+                name=share.name,
+                units=share.units,
+                used_bytes=used.get(share.uid),
+            )
+            for share in sorted(node.shares(uuid))
+            if share.uid != uid and share.units
+        ],
+    )
+
+
+def _bytes(units: int, meaning: Meaning | None) -> int | None:
+    return units * meaning[1] if meaning and meaning[0] is ResourceClass.MEMORY else None
+
+
+def _is_measured(observed: ObservedShareNode | None) -> bool:
+    return observed is not None and observed.spec.measurement.scope == MeasurementScope.CONTAINERS
+
+
+def _used(shares: Iterable[ObservedShare]) -> Mapping[str, int]:
+    """Returns pod UID -> bytes in use on the card."""
+    used: dict[str, int] = {}
+    for share in shares:
+        used[share.uid] = used.get(share.uid, 0) + _quantity(share.used_memory)
+    return used
+
+
+def _quantity(text: str) -> int:
+    try:
+        return parse_memory(text)
+    except ValueError:
+        return 0
+
+
+def _answer(situation: PodSituation, state: WhyState, status: Json, cards: list[HeldCard]) -> str:
+    subject = f"Pod {situation.namespace}/{situation.name}"
+    if state is WhyState.ENDED:
+        return _ended(subject, status)
+    where = f"on {situation.node}{_on_cards(cards)}"
+    if not situation.request.resources and not cards:
+        where = f"on {situation.node} without shared cards: it asks for none"
+    elif not cards and SHARE_NODES_NAME in situation.unread:
+        where = f"on {situation.node}; on which card cannot be known without its GPUShareNode"
+    elif not cards:
+        where = f"on {situation.node}, and neither its annotation nor the GPUShareNode names a card of it"
+    if situation.kube_pod.metadata.deletion_timestamp:
+        return f"{subject} is ending {where}: what it has is free once its kubelet has released it."
+    seconds = seconds_since(str(status.get("startTime") or ""), situation.now)
+    since = f" for {seconds_text(seconds)}" if seconds is not None else ""
+    if state is WhyState.RUNNING:
+        return f"{subject} runs{since} {where}."
+    return f"{subject} is bound {where}, and its kubelet has not started all of its containers yet{since}."
+
+
+def _on_cards(cards: list[HeldCard]) -> str:
+    names = [str(card.index) if card.index is not None else card.uuid for card in cards]
+    return f", card{'s' if len(names) > 1 else ''} {listed(names, 8)}" if names else ""
+
+
+def _ended(subject: str, status: Json) -> str:
+    if status.get("phase") == "Succeeded":
+        return f"{subject} has ended successfully, and holds no card any more."
+    reason, message = str(status.get("reason") or ""), str(status.get("message") or "")
+    why = ": ".join(filter(None, (reason, message)))
+    return f"{subject} has failed, and holds no card any more{f': {why}' if why else ''}."
+
+
+def _containers_that_do_not_run(status: Json) -> Iterator[ContainerWords]:
+    """Init containers that have ended well are as they should be."""
+    statuses = (*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ()))
+    for container in statuses:
+        for name, state in (container.get("state") or {}).items():
+            if name == "running" or (state or {}).get("reason") == "Completed":
+                continue
+            yield ContainerWords(
+                name=str(container.get("name") or ""),
+                state=str(name),
+                reason=str((state or {}).get("reason") or ""),
+                message=str((state or {}).get("message") or ""),
+            )

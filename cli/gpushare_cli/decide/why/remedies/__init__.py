@@ -1,0 +1,1 @@
+"""What would help a pod that waits, proven by the ledger, and what would not."""

@@ -1,0 +1,80 @@
+"""All that is known of a pod and of the cards that it could get: facts alone."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+import msgspec
+
+from gpushare_cli.decide.objects.pod_event import ObservedEvent
+from gpushare_cli.decide.objects.share_node import ObservedShareNode
+from gpushare_cli.decide.why.cluster_facts import ClusterFacts
+from gpushare_cli.decide.why.node_rules import node_refusal
+from gpushare_core.placement.requests import PodRequest
+from gpushare_core.scheduling.ledger.ledger import Ledger
+from gpushare_core.scheduling.objects.pod import KubePod
+from gpushare_core.scheduling.preemption.bound_pods import BoundPod, OwnedPod
+from gpushare_core.scheduling.preemption.disruption_budgets import Budget
+from gpushare_core.text.json_object import Json
+
+SHARE_NODES_NAME = "GPUShareNodes"
+"""As ``unread`` has them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodSituation:
+    """None stands for what was not read."""
+
+    pod: Json
+    kube_pod: KubePod
+    """The same pod, as core reads it."""
+    request: PodRequest
+    """By the names of extended resources that are ours, in any dialect."""
+    exists: bool
+    """False for a manifest, which the API server does not have yet."""
+    now: datetime
+    ledger: Ledger
+    """Of the GPUShareNodes and of the bound pods that have not started; of a pod that is bound only of its
+    node."""
+    share_nodes: Mapping[str, ObservedShareNode]
+    """By name; as the ledger."""
+    waiting: Sequence[OwnedPod] = ()
+    """Other pods that are bound to no node."""
+    neighbours: Mapping[str, Sequence[BoundPod]] = field(default_factory=dict)
+    """Node -> its pods that have not ended; only of the few nodes that come closest."""
+    budgets: Sequence[Budget] | None = None
+    """All PodDisruptionBudgets."""
+    events: Sequence[ObservedEvent] | None = None
+    """About the pod, the latest first."""
+    cluster: ClusterFacts = field(default_factory=ClusterFacts)
+    unread: Mapping[str, str] = field(default_factory=dict)
+    """What could not be read -> why."""
+
+    @property
+    def allowed_nodes(self) -> list[str]:
+        """The nodes with cards to which taints, selectors and the like let the pod, sorted; those of which
+        nothing is known as well."""
+        known = self.cluster.nodes or {}
+        return [
+            name
+            for name in self.ledger.node_names()
+            if name not in known or not node_refusal(self.pod, known[name])
+        ]
+
+    @property
+    def namespace(self) -> str:
+        return self.kube_pod.metadata.namespace or "default"
+
+    @property
+    def name(self) -> str:
+        return self.kube_pod.metadata.name
+
+    @property
+    def node(self) -> str:
+        """To which the pod is bound; empty for one that is not."""
+        return self.kube_pod.spec.node_name
+
+
+def read_kube_pod(pod: Json) -> KubePod:
+    """Raises ``msgspec.ValidationError`` for what is no pod."""
+    return msgspec.convert(pod, KubePod)

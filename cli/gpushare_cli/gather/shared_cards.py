@@ -1,0 +1,119 @@
+"""What is read of shared cards: GPUShareNodes, and pods that have not started."""
+
+import asyncio
+from collections.abc import Callable, Collection, Coroutine, Sequence
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import quote
+
+from msgspec import Raw, Struct
+
+from gpushare_cli.decide.inspection.cluster_reading import ClusterReading
+from gpushare_cli.decide.inspection.inspection import MissingNode
+from gpushare_cli.decide.objects.pending_pod import PendingPod, read_pending_pod
+from gpushare_cli.errors import CannotLookError
+from gpushare_cli.gather.lists import read_list
+from gpushare_core.kube.client import KubeClient
+from gpushare_core.kube.errors import ApiError, UnreachableError
+from gpushare_core.kube.paths import NODES, PODS, SHARE_NODES
+
+INSTALLED = "see that gpushare is installed (kubectl get crd gpusharenodes.gpushare.io), and that you may"
+"""Ends with what the reader has to be allowed."""
+LISTS_SHARE_NODES = f"{INSTALLED} list GPUShareNodes (kubectl auth can-i list gpusharenodes.gpushare.io)"
+
+
+class _NamedMeta(Struct):
+    name: str
+
+
+class NamedNode(Struct):
+    """Metadata of a Node, as far as it is needed."""
+
+    metadata: _NamedMeta
+
+
+async def read_shared_cards(client: KubeClient, *, node: str = "") -> ClusterReading:
+    """Reads all nodes, or ``node`` alone.
+
+    Raises:
+        CannotLookError: GPUShareNodes cannot be read. What else cannot is said in the reading.
+    """
+    unread: list[str] = []
+    share_nodes, pending, unschedulable = await asyncio.gather(
+        read_list(
+            client,
+            SHARE_NODES,
+            shape=Raw,
+            field_selector=f"metadata.name={node}" if node else "",
+            advice=LISTS_SHARE_NODES,
+        ),
+        _or_nothing(
+            _pending_pods(client, node),
+            unread,
+            "Pods that are bound and have not started are not counted, and pods that wait are not shown",
+        ),
+        _or_nothing(
+            _unschedulable_nodes(client), unread, "It is not known which nodes are closed by kubectl cordon"
+        ),
+    )
+    return ClusterReading(
+        share_nodes=share_nodes,
+        pending=pending or (),
+        unschedulable_nodes=frozenset(unschedulable or ()),
+        unread=unread,
+    )
+
+
+async def _or_nothing(
+    reading: Coroutine[Any, Any, Sequence[Any]], unread: list[str], unknown: str
+) -> Sequence[Any] | None:
+    try:
+        return await reading
+    except CannotLookError as error:
+        unread.append(f"{unknown}: {error}.")
+        return None
+
+
+async def _pending_pods(client: KubeClient, node: str) -> Sequence[PendingPod]:
+    selector = f"spec.nodeName={node},status.phase=Pending" if node else "status.phase=Pending"
+    raws = await read_list(client, PODS, shape=Raw, field_selector=selector)
+    return [pod for raw in raws if (pod := read_pending_pod(raw)) is not None]
+
+
+async def _unschedulable_nodes(client: KubeClient) -> Sequence[str]:
+    return await _node_names(client, field_selector="spec.unschedulable=true")
+
+
+async def _node_names(client: KubeClient, **selectors: str) -> Sequence[str]:
+    nodes = await read_list(client, NODES, shape=NamedNode, metadata_only=True, **selectors)
+    return [node.metadata.name for node in nodes]
+
+
+async def read_labelled_nodes(client: KubeClient, selector: str) -> frozenset[str]:
+    """Returns the names of the Nodes that ``selector`` chooses.
+
+    Raises:
+        CannotLookError: Nodes cannot be read, or ``selector`` makes no sense.
+    """
+    return frozenset(await _node_names(client, label_selector=selector))
+
+
+async def missing_nodes(
+    client: KubeClient, names: Collection[str], present: Callable[[str], bool]
+) -> Sequence[MissingNode]:
+    """Returns those of ``names`` that have no GPUShareNode, and why."""
+    missing = [name for name in dict.fromkeys(names) if not present(name)]
+    reasons = await asyncio.gather(*(_missing_reason(client, name) for name in missing))
+    return [MissingNode(name=name, reason=reason) for name, reason in zip(missing, reasons, strict=True)]
+
+
+async def _missing_reason(client: KubeClient, name: str) -> str:
+    try:
+        await client.get(f"{NODES}/{quote(name, safe='')}")
+    except ApiError as error:
+        if error.status == HTTPStatus.NOT_FOUND:
+            return "there is no node of this name (kubectl get nodes)"
+        return "it has no GPUShareNode: it shares no cards, or is no node"
+    except UnreachableError:
+        return "it has no GPUShareNode"
+    return "no policy shares its cards (kubectl get gpusharepolicies; kubectl gpushare status)"

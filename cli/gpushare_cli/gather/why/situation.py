@@ -1,0 +1,159 @@
+"""Reads what there is to know of one pod: GPUShareNodes, and only the pods that are needed."""
+
+import asyncio
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import TypeVar
+
+import msgspec
+
+from gpushare_cli.decide.objects.pod_event import ObservedEvent
+from gpushare_cli.decide.objects.share_node import ObservedShareNode
+from gpushare_cli.decide.why.nearest import nearest_nodes
+from gpushare_cli.decide.why.situation import SHARE_NODES_NAME, PodSituation, read_kube_pod
+from gpushare_cli.errors import CannotLookError
+from gpushare_cli.gather.lists import read_list
+from gpushare_cli.gather.why.cluster_facts import read_cluster_facts
+from gpushare_core.kube.client import KubeClient
+from gpushare_core.kube.paths import DISRUPTION_BUDGETS, PODS, SHARE_NODES, events
+from gpushare_core.scheduling.ledger.ledger import Ledger
+from gpushare_core.scheduling.objects.holder import read_pod
+from gpushare_core.scheduling.objects.pod import KubePod
+from gpushare_core.scheduling.objects.share_node import read_share_node
+from gpushare_core.scheduling.preemption.bound_pods import BoundPod, OwnedPod, PodList
+from gpushare_core.scheduling.preemption.disruption_budgets import Budget
+from gpushare_core.text.json_object import Json
+
+T = TypeVar("T")
+
+PENDING = "status.phase=Pending"
+NOT_ENDED = "status.phase!=Succeeded,status.phase!=Failed"
+
+
+@dataclass(slots=True)
+class LenientReader:
+    """Reads lists; what cannot be read is noted, and empty."""
+
+    client: KubeClient
+    unread: dict[str, str] = field(default_factory=dict)
+
+    async def list(self, what: str, path: str, *, shape: type[T], field_selector: str = "") -> list[T] | None:
+        try:
+            return await read_list(self.client, path, shape=shape, field_selector=field_selector)
+        except CannotLookError as error:
+            self.unread[what] = str(error)
+            return None
+
+
+async def read_situation(client: KubeClient, pod: Json, *, exists: bool, now: datetime) -> PodSituation:
+    """Raises ``CannotLookError`` where ``pod`` is none."""
+    try:
+        kube_pod = read_kube_pod(pod)
+    except msgspec.ValidationError as error:
+        raise CannotLookError(f"the pod cannot be read: {error}") from error
+    reader = LenientReader(client)
+    if kube_pod.spec.node_name:
+        return await _bound(reader, pod, kube_pod, now=now)
+    return await _waiting(reader, pod, kube_pod, exists=exists, now=now)
+
+
+async def _bound(reader: LenientReader, pod: Json, kube_pod: KubePod, *, now: datetime) -> PodSituation:
+    """Of a pod that is bound the cluster beside its node does not matter."""
+    share_nodes, found = await asyncio.gather(
+        reader.list(
+            SHARE_NODES_NAME,
+            SHARE_NODES,
+            shape=msgspec.Raw,
+            field_selector=f"metadata.name={kube_pod.spec.node_name}",
+        ),
+        _events(reader, kube_pod),
+    )
+    ledger = _ledger(share_nodes or (), [msgspec.Raw(msgspec.json.encode(pod))])
+    return PodSituation(
+        pod=pod,
+        kube_pod=kube_pod,
+        request=kube_pod.request(ledger.resources),
+        exists=True,
+        now=now,
+        ledger=ledger,
+        share_nodes=_observed(share_nodes or ()),
+        events=found,
+        unread=reader.unread,
+    )
+
+
+async def _waiting(
+    reader: LenientReader, pod: Json, kube_pod: KubePod, *, exists: bool, now: datetime
+) -> PodSituation:
+    namespace = kube_pod.metadata.namespace
+    share_nodes, pending, found, cluster = await asyncio.gather(
+        reader.list(SHARE_NODES_NAME, SHARE_NODES, shape=msgspec.Raw),
+        reader.list("Pending pods", PODS, shape=msgspec.Raw, field_selector=PENDING),
+        _events(reader, kube_pod) if exists else _no_events(),
+        read_cluster_facts(reader.client, kube_pod, namespace=namespace),
+    )
+    others = [(raw, msgspec.json.decode(raw, type=OwnedPod)) for raw in pending or ()]
+    ledger = _ledger(share_nodes or (), [raw for raw, other in others if other.spec.node_name])
+    situation = PodSituation(
+        pod=pod,
+        kube_pod=kube_pod,
+        request=kube_pod.request(ledger.resources),
+        exists=exists,
+        now=now,
+        ledger=ledger,
+        share_nodes=_observed(share_nodes or ()),
+        waiting=[
+            other
+            for _, other in others
+            if not other.spec.node_name and other.metadata.uid != kube_pod.metadata.uid
+        ],
+        events=found,
+        cluster=cluster,
+        unread=reader.unread,
+    )
+    return await _with_neighbours(reader, situation)
+
+
+async def _with_neighbours(reader: LenientReader, situation: PodSituation) -> PodSituation:
+    """Reads who could make room on the nodes that come closest."""
+    nodes = nearest_nodes(situation) if situation.request.resources else []
+    if not nodes:
+        return situation
+    budgets, there = await asyncio.gather(
+        reader.list("PodDisruptionBudgets", DISRUPTION_BUDGETS, shape=Budget),
+        asyncio.gather(*(_pods_on(reader, node) for node in nodes)),
+    )
+    neighbours = {node: bound for node, bound in zip(nodes, there, strict=True) if bound is not None}
+    return replace(situation, neighbours=neighbours, budgets=budgets)
+
+
+async def _pods_on(reader: LenientReader, node: str) -> list[BoundPod] | None:
+    selector = f"spec.nodeName={node},{NOT_ENDED}"
+    found = await reader.list(f"pods on {node}", PODS, shape=OwnedPod, field_selector=selector)
+    return None if found is None else PodList(items=found).pods()
+
+
+async def _events(reader: LenientReader, pod: KubePod) -> list[ObservedEvent] | None:
+    selector = f"regarding.kind=Pod,regarding.name={pod.metadata.name},regarding.uid={pod.metadata.uid}"
+    path = events(pod.metadata.namespace)
+    found = await reader.list("Events of the pod", path, shape=ObservedEvent, field_selector=selector)
+    return None if found is None else sorted(found, key=lambda event: event.last_seen, reverse=True)
+
+
+async def _no_events() -> list[ObservedEvent] | None:
+    return []
+
+
+def _ledger(share_nodes: Iterable[msgspec.Raw], bound: Iterable[msgspec.Raw]) -> Ledger:
+    """``bound``: pods that a GPUShareNode may not name yet."""
+    ledger = Ledger()
+    ledger.replace_share_nodes(read_share_node(raw) for raw in share_nodes)
+    for raw in bound:
+        ledger.set_pod(read_pod(raw))
+    return ledger
+
+
+def _observed(share_nodes: Iterable[msgspec.Raw]) -> dict[str, ObservedShareNode]:
+    decoded = (msgspec.json.decode(raw, type=ObservedShareNode) for raw in share_nodes)
+    return {node.name: node for node in decoded}

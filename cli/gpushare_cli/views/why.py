@@ -1,0 +1,134 @@
+"""What people see of an explanation: the answer, what is asked for, why, what would help, what would not."""
+
+from collections.abc import Iterable, Iterator
+
+from rich.console import RenderableType
+
+from gpushare_cli.decide.why.explanation import (
+    Attempts,
+    ContainerWords,
+    HeldCard,
+    PodExplanation,
+    ResourceAsk,
+    SchedulerWords,
+    WhyState,
+)
+from gpushare_cli.decide.why.finding import Finding, Remedy
+from gpushare_cli.decide.why.words import NOUNS, amount, seconds_text
+from gpushare_cli.output.lines import heading, sentence, to_type
+from gpushare_cli.output.page import OutputPage
+from gpushare_cli.wording import counted, memory_text
+from gpushare_core.placement.requests import ResourceClass
+
+_STYLES = {WhyState.RUNNING: "green", WhyState.FITS: "green", WhyState.WAITING: "bold red"}
+STEP = 2
+MAX_CONTAINERS = 8
+
+
+def why_view(report: PodExplanation, _page: OutputPage) -> Iterable[RenderableType]:
+    yield sentence(report.answer, style=_STYLES.get(report.state, "bold"))
+    yield from _section("Asks for", _asks(report.asks))
+    yield from _section("Where", _cards(report))
+    yield from _section("Containers that do not run", map(_container, report.containers))
+    yield from _section("Why", _findings(report.findings))
+    yield from _section("What would help", _remedies(report.remedies, helps=True))
+    yield from _section("What would not help", _remedies(report.remedies, helps=False))
+    yield from _section("Waits", _attempts(report.attempts))
+    yield from _section("What others say of it", _words(report.words))
+    yield from _section("What could not be read", map(_line, report.unread.values()))
+
+
+def _section(title: str, parts: Iterable[RenderableType]) -> Iterator[RenderableType]:
+    """Yields nothing for a section without parts."""
+    for number, part in enumerate(parts):
+        if not number:
+            yield ""
+            yield heading(title)
+        yield part
+
+
+def _line(text: str) -> RenderableType:
+    return sentence(text, indent=STEP)
+
+
+def _more(text: str) -> RenderableType:
+    return sentence(text, indent=2 * STEP)
+
+
+def _asks(asks: Iterable[ResourceAsk]) -> Iterator[RenderableType]:
+    for ask in asks:
+        resource = ResourceClass(ask.resource_class)
+        memory = f" ({memory_text(ask.memory_bytes)})" if ask.memory_bytes else ""
+        unit = (
+            f"; a {NOUNS[resource]} is {ask.unit}" if ask.unit and resource is not ResourceClass.CARD else ""
+        )
+        yield _line(f"{ask.resource}: {amount(ask.units, resource)}{memory}{unit}")
+        if len(ask.containers) > 1 or any(container.is_init for container in ask.containers):
+            for container in ask.containers[:MAX_CONTAINERS]:
+                kind = "init container" if container.is_init else "container"
+                yield _more(f"{kind} {container.name}: {container.units}")
+            if (more := len(ask.containers) - MAX_CONTAINERS) > 0:
+                yield _more(f"and {counted(more, 'container')} more")
+
+
+def _cards(report: PodExplanation) -> Iterator[RenderableType]:
+    for card in report.cards:
+        yield _line(_card(card))
+        for neighbour in card.neighbours:
+            used = f", uses {memory_text(neighbour.used_bytes)}" if neighbour.used_bytes is not None else ""
+            yield _more(f"beside {neighbour.namespace}/{neighbour.name}: {neighbour.units}{used}")
+    for text in report.choice:
+        yield _line(text)
+
+
+def _card(card: HeldCard) -> str:
+    name = f"card {card.index}" if card.index is not None else "a card that its GPUShareNode does not name"
+    of = f" of {card.card_units}" if card.card_units is not None else ""
+    memory = f" ({memory_text(card.memory_bytes)})" if card.memory_bytes else ""
+    used = f", uses {memory_text(card.used_bytes)}" if card.used_bytes is not None else ""
+    free = f", {card.free_units} free" if card.free_units is not None else ""
+    return f"{card.node} {name} ({card.uuid}): has {card.units}{of}{memory}{used}{free}"
+
+
+def _container(container: ContainerWords) -> RenderableType:
+    said = ": ".join(filter(None, (container.reason, container.message)))
+    return _line(f"{container.name}: {container.state}{f', {said}' if said else ''}")
+
+
+def _findings(findings: Iterable[Finding]) -> Iterator[RenderableType]:
+    for finding in findings:
+        yield _line(finding.sentence)
+        if finding.nearest:
+            yield _more(f"Nearest: {finding.nearest}")
+        for advice in finding.advice:
+            yield _advice(advice)
+
+
+def _advice(text: str) -> RenderableType:
+    return to_type(text, indent=2 * STEP) if text.startswith("kubectl ") else _more(text)
+
+
+def _remedies(remedies: Iterable[Remedy], *, helps: bool) -> Iterator[RenderableType]:
+    for remedy in remedies:
+        if remedy.helps is helps:
+            yield _line(remedy.sentence)
+            yield from (to_type(command, indent=2 * STEP) for command in remedy.commands)
+
+
+def _attempts(attempts: Attempts | None) -> Iterator[RenderableType]:
+    if attempts is None or not attempts.since:
+        return
+    since = f"since {attempts.since} ({seconds_text(attempts.seconds)})"
+    if attempts.tried is None:
+        yield _line(f"{since}; how often it was tried cannot be known")
+    elif not attempts.tried:
+        yield _line(f"{since}; no scheduler has found it unschedulable yet")
+    else:
+        times = counted(attempts.tried, "time")
+        yield _line(f"{since}; found unschedulable {times}, last at {attempts.last_tried}")
+
+
+def _words(words: Iterable[SchedulerWords]) -> Iterator[RenderableType]:
+    for said in words:
+        times = f", {counted(said.count, 'time')}" if said.count > 1 else ""
+        yield _line(f"{said.by}, {said.reason}{times}: {said.message}")
