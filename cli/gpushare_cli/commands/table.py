@@ -3,6 +3,7 @@
 from gpushare_cli.commands.audit import AUDIT_COMMAND
 from gpushare_cli.commands.command import Command
 from gpushare_cli.commands.simulate import SIMULATE_COMMAND
+from gpushare_cli.commands.undo import UNDO_COMMAND
 from gpushare_cli.commands.version import VERSION_COMMAND
 from gpushare_cli.commands.why import WHY_COMMAND
 
@@ -10,5 +11,6 @@ COMMANDS: tuple[Command, ...] = (
     WHY_COMMAND,
     SIMULATE_COMMAND,
     AUDIT_COMMAND,
+    UNDO_COMMAND,
     VERSION_COMMAND,
 )
