@@ -16,7 +16,7 @@ from gpushare_cli.decide.simulation.simulation_report import SimulatedPlacement,
 from gpushare_cli.output.lines import heading, sentence
 from gpushare_cli.output.page import OutputPage
 from gpushare_cli.output.table import PageTable, Shrink, TableColumn
-from gpushare_cli.wording import counted, listed
+from gpushare_cli.wording import MAX_SHOWN, counted, listed
 
 MAX_ROWS = 30
 """Pods in a row each; of more a row stands for all that share workload, node and reason."""
@@ -42,7 +42,7 @@ _CHANGES = (
     TableColumn(header="now", shrink=Shrink.FOLD, min_width=10),
     TableColumn(header="then", shrink=Shrink.FOLD, min_width=10),
     TableColumn(header="what happens", shrink=Shrink.FOLD, min_width=16),
-    TableColumn(header="pods with units", shrink=Shrink.FOLD, min_width=16),
+    TableColumn(header="pods", is_number=True),
 )
 _EFFECTS = {
     NodeEffect.GAINS: "begins to share its cards",
@@ -53,6 +53,15 @@ _EFFECTS = {
     NodeEffect.SETTINGS: "same cards, other settings",
     NodeEffect.NONE: "nothing",
 }
+_SUMMARY = {
+    NodeEffect.GAINS: ("begins to share", "begin to share"),
+    NodeEffect.LOSES: ("shares no more", "share no more"),
+    NodeEffect.DIVIDES: ("is divided anew at once", "are divided anew at once"),
+    NodeEffect.WAITS: ("waits for its pods", "wait for their pods"),
+    NodeEffect.KEEPS: ("goes on by its former unit", "go on by their former unit"),
+    NodeEffect.SETTINGS: ("gets other settings", "get other settings"),
+}
+"""Of one node, of several."""
 
 
 def simulation_view(report: SimulationReport, page: OutputPage) -> Iterator[RenderableType]:
@@ -74,6 +83,20 @@ def places_view(report: SimulationReport, page: OutputPage) -> Iterator[Renderab
     if report.placements:
         yield ""
         yield placements_table(report.placements, page)
+        yield from _pending(report.placements)
+
+
+def _pending(placements: Iterable[SimulatedPlacement]) -> Iterator[RenderableType]:
+    """Each reason once, with the pods for which it holds."""
+    names: dict[str, list[str]] = {}
+    for placement in placements:
+        if not placement.fits:
+            names.setdefault(placement.reason, []).append(f"{placement.namespace}/{placement.name}")
+    if names:
+        yield ""
+        yield heading("Why they would stay pending:")
+    for reason, pods in names.items():
+        yield sentence(f"{listed(pods)}: {reason}", indent=2)
 
 
 def summary(report: SimulationReport) -> str:
@@ -128,7 +151,7 @@ def _remark(placement: SimulatedPlacement) -> str:
 
 
 def _why(placement: SimulatedPlacement) -> str:
-    return placement.reason if placement.fits else f"pending: {placement.reason}"
+    return placement.reason if placement.fits else "stays pending"
 
 
 def _footnotes(report: SimulationReport) -> Iterator[RenderableType]:
@@ -152,33 +175,43 @@ def _policy(policy: PolicyChange, page: OutputPage) -> Iterator[RenderableType]:
     yield heading(f"Policy {policy.name} {verb}: {_effects(policy.nodes)}.")
     if policy.nodes:
         yield ""
-        yield PageTable(_CHANGES, map(_change, policy.nodes), page=page)
+        yield PageTable(_CHANGES, _change_rows(policy.nodes, page), page=page)
+    yield from _in_the_way(policy.nodes, page)
     yield ""
 
 
 def _effects(changes: Iterable[NodeChange]) -> str:
-    words = {
-        NodeEffect.GAINS: "begin to share",
-        NodeEffect.LOSES: "share no more",
-        NodeEffect.DIVIDES: "divided anew at once",
-        NodeEffect.WAITS: "wait for their pods",
-        NodeEffect.KEEPS: "go on by the former unit",
-        NodeEffect.SETTINGS: "get other settings",
-    }
     found = Counter(change.effect for change in changes)
-    said = [f"{counted(found[effect], 'node')} {text}" for effect, text in words.items() if found[effect]]
+    said = [
+        f"{counted(found[effect], 'node')} {one if found[effect] == 1 else several}"
+        for effect, (one, several) in _SUMMARY.items()
+        if found[effect]
+    ]
     return ", ".join(said) or "nothing changes on any node"
 
 
-def _change(change: NodeChange) -> tuple[str, ...]:
-    pods = [f"{pod.namespace}/{pod.name} {pod.units}" for pod in change.pods]
-    return (
-        change.node,
-        _sharing(change.before),
-        _sharing(change.after),
-        _EFFECTS[change.effect],
-        listed(pods) or NOTHING,
-    )
+def _change_rows(changes: Sequence[NodeChange], page: OutputPage) -> Iterator[tuple[str, ...]]:
+    """A row for each node; of many a row stands for all that have the same in store."""
+    groups: dict[tuple[str, ...], list[NodeChange]] = {}
+    for change in changes:
+        is_own_row = page.is_wide or len(changes) <= MAX_ROWS
+        what = (_sharing(change.before), _sharing(change.after), _EFFECTS[change.effect])
+        groups.setdefault((change.node if is_own_row else "", *what), []).append(change)
+    for (_, *what), alike in groups.items():
+        pods = sum(len(change.pods) for change in alike)
+        yield listed(change.node for change in alike), *what, str(pods)
+
+
+def _in_the_way(changes: Iterable[NodeChange], page: OutputPage) -> Iterator[RenderableType]:
+    """The pods for which nodes would wait."""
+    waiting = [change for change in changes if change.effect in (NodeEffect.WAITS, NodeEffect.KEEPS)]
+    if waiting:
+        yield ""
+    for change in waiting if page.is_wide else waiting[:MAX_ROWS]:
+        pods = [f"{pod.namespace}/{pod.name} {pod.units}" for pod in change.pods]
+        yield sentence(
+            f"In the way on {change.node}: {listed(pods, shown=len(pods) if page.is_wide else MAX_SHOWN)}"
+        )
 
 
 def _sharing(sharing: NodeSharing) -> str:
