@@ -2,6 +2,7 @@
 
 from gpushare_cli.commands.audit import AUDIT_COMMAND
 from gpushare_cli.commands.command import Command
+from gpushare_cli.commands.cordon import CORDON_COMMAND, UNCORDON_COMMAND
 from gpushare_cli.commands.simulate import SIMULATE_COMMAND
 from gpushare_cli.commands.undo import UNDO_COMMAND
 from gpushare_cli.commands.version import VERSION_COMMAND
@@ -10,6 +11,8 @@ from gpushare_cli.commands.why import WHY_COMMAND
 COMMANDS: tuple[Command, ...] = (
     WHY_COMMAND,
     SIMULATE_COMMAND,
+    CORDON_COMMAND,
+    UNCORDON_COMMAND,
     AUDIT_COMMAND,
     UNDO_COMMAND,
     VERSION_COMMAND,

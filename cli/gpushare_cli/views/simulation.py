@@ -73,7 +73,8 @@ def simulation_view(report: SimulationReport, page: OutputPage) -> Iterator[Rend
         yield sentence(f"Units of all cards: {_units(report.units_before)} now.")
         yield sentence(f"Then: {_units(report.units_after)}.")
         yield ""
-    yield from places_view(report, page)
+    if report.placements or not (report.policy or report.units_before):
+        yield from places_view(report, page)
     yield from _footnotes(report)
 
 
@@ -192,14 +193,15 @@ def _effects(changes: Iterable[NodeChange]) -> str:
 
 def _change_rows(changes: Sequence[NodeChange], page: OutputPage) -> Iterator[tuple[str, ...]]:
     """A row for each node; of many a row stands for all that have the same in store."""
-    groups: dict[tuple[str, ...], list[NodeChange]] = {}
+    groups: dict[tuple[str, str, str, str], list[NodeChange]] = {}
     for change in changes:
         is_own_row = page.is_wide or len(changes) <= MAX_ROWS
-        what = (_sharing(change.before), _sharing(change.after), _EFFECTS[change.effect])
-        groups.setdefault((change.node if is_own_row else "", *what), []).append(change)
-    for (_, *what), alike in groups.items():
+        now, then, effect = _sharing(change.before), _sharing(change.after), _EFFECTS[change.effect]
+        own = change.node if is_own_row else ""
+        groups.setdefault((own, now, then, effect), []).append(change)
+    for (_, now, then, effect), alike in groups.items():
         pods = sum(len(change.pods) for change in alike)
-        yield listed(change.node for change in alike), *what, str(pods)
+        yield listed(change.node for change in alike), now, then, effect, str(pods)
 
 
 def _in_the_way(changes: Iterable[NodeChange], page: OutputPage) -> Iterator[RenderableType]:
