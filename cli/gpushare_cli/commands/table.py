@@ -3,6 +3,7 @@
 from gpushare_cli.commands.audit import AUDIT_COMMAND
 from gpushare_cli.commands.command import Command
 from gpushare_cli.commands.cordon import CORDON_COMMAND, UNCORDON_COMMAND
+from gpushare_cli.commands.drain_card import DRAIN_CARD_COMMAND
 from gpushare_cli.commands.simulate import SIMULATE_COMMAND
 from gpushare_cli.commands.undo import UNDO_COMMAND
 from gpushare_cli.commands.version import VERSION_COMMAND
@@ -13,6 +14,7 @@ COMMANDS: tuple[Command, ...] = (
     SIMULATE_COMMAND,
     CORDON_COMMAND,
     UNCORDON_COMMAND,
+    DRAIN_CARD_COMMAND,
     AUDIT_COMMAND,
     UNDO_COMMAND,
     VERSION_COMMAND,

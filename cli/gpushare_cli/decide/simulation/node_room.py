@@ -26,6 +26,17 @@ def used_by(pods: Iterable[BoundPod]) -> Amounts:
     return used
 
 
+def used_without(
+    used: Mapping[str, Amounts], *, node: str, pods: Iterable[BoundPod]
+) -> Mapping[str, Amounts]:
+    """Returns ``used`` as it is when these pods of ``node`` are gone."""
+    if node not in used:
+        return used
+    gone = used_by(pods)
+    left = {name: amount - gone.get(name, Fraction(0)) for name, amount in used[node].items()}
+    return {**used, node: left}
+
+
 def _add(used: Amounts, needs: Mapping[str, Fraction]) -> None:
     for name, amount in {**needs, PODS: Fraction(1)}.items():
         used[name] = used.get(name, Fraction(0)) + amount

@@ -108,6 +108,7 @@ class Placer:
         obstacles: Sequence[Obstacle] = (),
     ) -> SimulatedPlacement:
         return SimulatedPlacement(
+            uid=pod.present_uid,
             namespace=pod.namespace,
             name=pod.name,
             workload=pod.workload,

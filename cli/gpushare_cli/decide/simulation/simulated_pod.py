@@ -75,7 +75,9 @@ def _unconsidered(spec: _Unconsidered) -> Iterator[str]:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulatedPod:
     uid: str
-    """Of the pod that waits or moves; made up for one that does not exist."""
+    """Of the pod that waits; made up for one that does not exist yet."""
+    present_uid: str = ""
+    """Of the pod that waits or moves."""
     namespace: str
     name: str
     workload: str
@@ -130,6 +132,7 @@ def _existing(pod: Json, shape: PodShape, *, moved_from: str = "", is_waiting: b
     uid = str(metadata.get("uid", ""))
     return SimulatedPod(
         uid=f"moved:{uid}" if moved_from else uid,
+        present_uid=uid,
         namespace=str(metadata.get("namespace", "")),
         name=str(metadata.get("name", "")),
         workload="",

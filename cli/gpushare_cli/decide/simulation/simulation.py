@@ -43,7 +43,7 @@ class SimulatedCluster:
     waiting: Sequence[Json] = ()
     """Pods that wait for a node."""
     pods: Mapping[str, Sequence[Json]] = field(default_factory=dict)
-    """Node that is to be taken out -> its pods that hold units."""
+    """Node -> its pods that have to move."""
     remarks: Sequence[str] = ()
     """What could not be read, and what that means."""
 
@@ -99,8 +99,8 @@ def _divided(
 
 def _pods(cluster: SimulatedCluster, question: SimulationQuestion) -> Iterator[SimulatedPod]:
     """Moved pods first: they are made anew at once. Then those that wait, then new ones."""
-    for node in question.without:
-        yield from moved_pods((pod for pod in cluster.pods.get(node, ()) if not stays(pod)), node=node)
+    for node, pods in cluster.pods.items():
+        yield from moved_pods((pod for pod in pods if not stays(pod)), node=node)
     if question.with_waiting:
         yield from waiting_pods(cluster.waiting)
     for workload in question.workloads.workloads:
@@ -151,8 +151,8 @@ def _remarks(cluster: SimulatedCluster, question: SimulationQuestion, placer: Pl
             f"Cards are taken as divided into {question.unit.text}, and running pods keep their bytes. In"
             " the cluster a node gets there when its last pod with units of the former size has ended."
         )
-    for node in question.without:
-        lonely = [pod_text(pod) for pod in cluster.pods.get(node, ()) if not controller_of(pod)]
+    for node, pods in cluster.pods.items():
+        lonely = [pod_text(pod) for pod in pods if not controller_of(pod)]
         if lonely:
             yield f"Nobody makes these pods of {node} anew: they have no controller: {listed(lonely)}."
 

@@ -38,6 +38,8 @@ class AskedUnits(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 class SimulatedPlacement(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """Where one pod would land; without a node it would stay pending."""
 
+    uid: str
+    """Of the pod that waits already, or that it replaces; empty for one that does not exist."""
     namespace: str
     name: str
     workload: str
