@@ -20,8 +20,8 @@ from gpushare_cli.changes.undo import Undo
 from gpushare_cli.decide.undo.report import UndoOutcome, UndoPlan, UndoReport
 from gpushare_cli.errors import CannotLookError
 from gpushare_cli.gather.cluster import COLLECTIONS
+from gpushare_cli.output.consent import Consent
 from gpushare_cli.output.progress import Silence
-from gpushare_cli.output.question import Question
 from gpushare_cli.output.terminal import ColorChoice
 from gpushare_cli.report import ExitStatus
 from gpushare_core.kube.client import KubeClient
@@ -257,8 +257,8 @@ class Screen(io.StringIO):
         return True
 
 
-def question(answers: TextIO, screen: TextIO, *, is_agreed: bool = False) -> Question:
-    return Question(
+def consent(answers: TextIO, screen: TextIO, *, is_agreed: bool = False) -> Consent:
+    return Consent(
         color=ColorChoice.NEVER, environment={}, is_agreed=is_agreed, answers=answers, shown_at=screen
     )
 
@@ -267,7 +267,7 @@ def question(answers: TextIO, screen: TextIO, *, is_agreed: bool = False) -> Que
 async def test_a_person_is_asked(keyboard: tuple[int, TextIO], typed: str, *, agreed: bool) -> None:
     keys, answers = keyboard
     screen = Screen()
-    asked = question(answers, screen)
+    asked = consent(answers, screen)
     asked.require_somebody()
     os.write(keys, f"{typed}\n".encode())
     assert await asked.agrees(["what will be done"], "Do this?") is agreed
@@ -276,7 +276,7 @@ async def test_a_person_is_asked(keyboard: tuple[int, TextIO], typed: str, *, ag
 
 async def test_where_nobody_is_it_needs_a_yes() -> None:
     with pytest.raises(CannotLookError, match="--yes does it without asking"):
-        question(io.StringIO(), Screen()).require_somebody()
-    told = question(io.StringIO(), Screen(), is_agreed=True)
+        consent(io.StringIO(), Screen()).require_somebody()
+    told = consent(io.StringIO(), Screen(), is_agreed=True)
     told.require_somebody()
     assert await told.agrees([], "Do this?")
