@@ -94,8 +94,8 @@ def full_node(name: str = "gpu-1", free: int = 0, *, cards: int = 2, **spec: Any
     )
 
 
-def owned_pod(name: str, *, namespace: str = "ml", priority: int = 0, node: str = "", **metadata: Any) -> Json:
-    pod = pod_json(name, namespace=namespace, main={MEMORY: 4})
+def owned_pod(name: str, *, priority: int = 0, node: str = "", **metadata: Any) -> Json:
+    pod = pod_json(name, main={MEMORY: 4})
     pod["metadata"] |= metadata
     pod["spec"] |= {"priority": priority, "nodeName": node}
     return pod
@@ -136,7 +136,9 @@ def situation(
     return replace(made, **more)
 
 
-def event(reason: str = "FailedScheduling", note: str = "0/3 nodes are available", **more: Any) -> ObservedEvent:
+def event(
+    reason: str = "FailedScheduling", note: str = "0/3 nodes are available", **more: Any
+) -> ObservedEvent:
     return ObservedEvent(
         reason=reason,
         note=note,

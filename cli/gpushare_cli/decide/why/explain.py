@@ -48,7 +48,10 @@ def _waiting(situation: PodSituation) -> PodExplanation:
 
 
 def _remedies(situation: PodSituation) -> list[Remedy]:
-    """Of a pod that no node takes, whatever is free, only the pod itself is to be changed."""
+    """Of a pod that no node takes, whatever is free, only the pod itself is to be changed. Where cards have
+    room nothing about cards helps."""
+    if fitting_nodes(situation):
+        return []
     if [*impossible_pods(situation)]:
         return [remedy for remedy in smaller_request(situation) if remedy.helps]
     return [remedy for way in REMEDIES for remedy in way(situation)]
@@ -109,5 +112,7 @@ _BEGINNINGS = {
     "Nodes",
     "Insufficient",
     "Container",
+    "Fewer",
+    "Each",
     "The",
 }

@@ -11,7 +11,7 @@ from gpushare_cli.wording import counted, listed
 from gpushare_core.dialects.annotation_room import lack_of_room, worst_size
 from gpushare_core.placement.modes.table import crowded_container_reason, mode_serving, too_many_units_reason
 from gpushare_core.placement.requests import ResourceClass, ResourceRequest
-from gpushare_core.scheduling.ledger.unfit_reason import Refusal, UnfitReason
+from gpushare_core.scheduling.ledger.unfit_reason import NOT_TOGETHER, Refusal, UnfitReason
 
 MAX_DETAILS = 3
 """Nodes of which it is said in full why they are closed."""
@@ -79,8 +79,8 @@ def _full(situation: PodSituation, asked: ResourceRequest, group: Group, *, is_d
             f"No card has {text} free" if asked.resource is ResourceClass.MEMORY else f"No {noun} is free"
         )
     else:
-        what = "free cards" if asked.resource is ResourceClass.CARD else "cards with a free slice"
-        missing = f"No node has {asked.total} {what}"
+        are = "are free" if asked.resource is ResourceClass.CARD else "have a free slice"
+        missing = f"Fewer than {counted(asked.total, 'card')} {are}"
     return Finding(
         code="CardsFull",
         sentence=f"{missing}{_where(group)}.",
@@ -95,12 +95,12 @@ def _too_small(
 ) -> Finding:
     units = units_in_force(situation.ledger, asked)
     if mode_serving(asked.resource).on_cards(asked.total).cards == 1:
-        missing = f"No card is large enough for {asked_text(asked, units)}, not even an empty one,"
+        missing = f"No card has {asked_text(asked, units)}, not even an empty one,"
     else:
-        missing = f"No node has {amount(asked.total, ResourceClass.CARD)} that take pods, free or not,"
+        missing = f"Fewer than {counted(asked.total, 'card')} take pods at all"
     return Finding(
         code="CardsTooSmall",
-        sentence=f"{missing.rstrip(',')}{_where(group)}.",
+        sentence=f"{missing}{_where(group)}.",
         nodes=len(group),
         nearest=_largest(situation, asked, [*group]),
         is_decisive=is_decisive,
@@ -120,12 +120,16 @@ def _of_nodes(code: str, group: Group, *, is_decisive: bool) -> Finding:
     """Core's reasons begin with ``node(s)``, or say nothing of nodes."""
     reason = next(iter(group.values()))
     text = reason.brief.removeprefix("node(s) ")
-    nodes = "Node" if len(group) == 1 else counted(len(group), "node")
-    sentence = f"{nodes} {text}: {listed(sorted(group))}." if text != reason.brief else ""
+    sentence = f"It cannot go to {counted(len(group), 'node')} {text}: {listed(sorted(group))}."
+    if reason is NOT_TOGETHER:
+        sentence = (
+            f"Each of its resources alone would fit{_where(group)}, and all together do not: a card serves"
+            " one of them at a time."
+        )
     details = {name: reason.message.partition(": ")[2] for name, reason in group.items()}
     return Finding(
         code=code,
-        sentence=sentence or _sentence(f"{text}{_where(group)}"),
+        sentence=sentence if text != reason.brief or reason is NOT_TOGETHER else _sentence(reason.brief),
         nodes=len(group),
         advice=[f"{name}: {detail}" for name, detail in sorted(details.items()) if detail][:MAX_DETAILS]
         if reason.kind is Refusal.NODE_CLOSED

@@ -32,6 +32,7 @@ def another_node(situation: PodSituation) -> Iterator[Remedy]:
         )
     elif kinds:
         needs = " and ".join(_needs(situation, asked) for asked in situation.request.resources)
+        needs += ", each of its own" if len(situation.request.resources) > 1 else ""
         yield Remedy(
             code="AnotherNode",
             helps=False,

@@ -1,14 +1,17 @@
 """Which pods would have to go so that the pod fits, and why they are not evicted for it."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from gpushare_cli.decide.why.finding import Remedy
-from gpushare_cli.decide.why.nearest import nearest_card, nearest_nodes
+from gpushare_cli.decide.why.nearest import nearest_card, unfit_nodes
 from gpushare_cli.decide.why.remedies.trial import cards_text, chosen_cards
 from gpushare_cli.decide.why.situation import PodSituation
-from gpushare_cli.decide.why.words import NOUNS
-from gpushare_cli.wording import counted, listed
+from gpushare_cli.decide.why.words import amount
+from gpushare_cli.wording import listed
+from gpushare_core.placement.requests import ResourceClass
+from gpushare_core.scheduling.ledger.unfit_reason import Refusal
 from gpushare_core.scheduling.preemption.bound_pods import BoundPod
 from gpushare_core.scheduling.preemption.disruption_budgets import violating
 from gpushare_core.scheduling.preemption.victims import Eviction, NodeWithout, evictable, find_eviction
@@ -62,21 +65,28 @@ class NodeInTheWay:
         return {share.uid for share in miss.holders} if miss else set()
 
     def _freed(self, eviction: Eviction) -> int:
-        return sum(map(self.units, eviction.victims))
+        return sum(sum(self.units(pod).values()) for pod in eviction.victims)
 
-    def units(self, pod: BoundPod) -> int:
-        cards = self.without.ledger.cards()
-        shares = (share for card in cards for share in self.without.ledger.shares(card.uuid))
-        return sum(share.units for share in shares if share.uid == pod.uid)
+    def units(self, pod: BoundPod) -> dict[ResourceClass, int]:
+        """Returns what the pod has of the node's cards, by the class that each card serves."""
+        units: Counter[ResourceClass] = Counter()
+        for card in self.without.ledger.cards():
+            resource = self.without.ledger.lock_of(card.uuid) or self.situation.request.resources[0].resource
+            shares = self.without.ledger.shares(card.uuid)
+            units[resource] += sum(share.units for share in shares if share.uid == pod.uid)
+        return {resource: held for resource, held in units.items() if held}
 
     def cards_after(self, eviction: Eviction) -> str:
         gone = {pod.uid for pod in eviction.victims} | self.ending
         return cards_text(chosen_cards(self.without.ledger, self.situation.request, gone=gone))
 
     def victims_text(self, victims: Sequence[BoundPod]) -> str:
-        noun = NOUNS[self.situation.request.resources[0].resource]
-        shown = [f"{pod.pod} ({counted(self.units(pod), noun)}, priority {pod.priority})" for pod in victims]
+        shown = [f"{pod.pod} ({self._units_text(pod)}, priority {pod.priority})" for pod in victims]
         return listed(shown)
+
+    def _units_text(self, pod: BoundPod) -> str:
+        held = (amount(units, resource) for resource, units in self.units(pod).items())
+        return " and ".join(held) or "no cards"
 
 
 def evictions(situation: PodSituation) -> Iterator[Remedy]:
@@ -98,7 +108,7 @@ def evictions(situation: PodSituation) -> Iterator[Remedy]:
                 " server does not have any more; their kubelet has to release what they have."
             ),
         )
-    elif situation.allowed_nodes and not nearest_nodes(situation):
+    elif any(reason.kind is Refusal.CARDS_TOO_SMALL for reason in unfit_nodes(situation).values()):
         yield Remedy(
             code="PodsGone",
             helps=False,
@@ -170,12 +180,15 @@ def _by_hand(node: NodeInTheWay, eviction: Eviction) -> Iterator[Remedy]:
     reasons = [*_why_not_evicted(node, victims)]
     where = f"{node.name} {node.cards_after(eviction)}"
     why = f" Not evicted for it: {'; '.join(reasons)}." if reasons else ""
+    stay_gone = not any(pod.comes_back for pod in victims)
     yield Remedy(
         code="PodsGone",
-        helps=True,
+        helps=stay_gone,
         sentence=f"Without {node.victims_text(victims)} it would fit {where}.{why}",
         commands=[
-            f"kubectl delete pod -n {pod.pod.namespace} {pod.pod.name}" for pod in victims[:MAX_COMMANDS]
+            f"kubectl delete pod -n {pod.pod.namespace} {pod.pod.name}"
+            for pod in victims[:MAX_COMMANDS]
+            if stay_gone
         ],
     )
     yield from _higher_priority(node, victims)
@@ -193,7 +206,8 @@ def _higher_priority(node: NodeInTheWay, victims: Sequence[BoundPod]) -> Iterato
             helps=True,
             sentence=(
                 f"A priority above {highest} (it has {pod.priority}): then"
-                f" {listed([str(victim.pod) for victim in eviction.victims])} would be evicted for it."
+                f" pods such as {listed([str(victim.pod) for victim in eviction.victims])} would be evicted"
+                " for it."
             ),
             commands=["kubectl get priorityclasses"],
         )

@@ -18,12 +18,27 @@ MAX_TRIES = 64
 
 def smaller_request(situation: PodSituation) -> Iterator[Remedy]:
     """Tries each resource alone: the others stay as they are."""
-    for asked in situation.request.resources:
-        yield _smaller(situation, asked)
+    request = situation.request
+    tried = [(asked, _smaller(situation, asked)) for asked in request.resources]
+    yield from (remedy for _, remedy in tried if remedy)
+    if any(remedy for _, remedy in tried) or not any(_has_cards(situation, asked) for asked, _ in tried):
+        return
+    least = " or ".join(f"{_text(situation, asked, 1)} of {asked.name}" for asked, _ in tried)
+    yield Remedy(
+        code="SmallerRequest", helps=False, sentence=f"Asking for less: not even {least} would fit now."
+    )
 
 
-def _smaller(situation: PodSituation, asked: ResourceRequest) -> Remedy:
+def _has_cards(situation: PodSituation, asked: ResourceRequest) -> bool:
+    return next(open_cards(situation, asked), None) is not None
+
+
+def _text(situation: PodSituation, asked: ResourceRequest, units: int) -> str:
     of_unit = unit_bytes(units_in_force(situation.ledger, asked), asked.resource)
+    return amount(units, asked.resource, of_unit)
+
+
+def _smaller(situation: PodSituation, asked: ResourceRequest) -> Remedy | None:
     for units in _amounts(situation, asked)[:MAX_TRIES]:
         if nodes := fitting(situation, _with(situation.request, asked, units)):
             together = ", all containers together" if len(asked.containers) > 1 else ""
@@ -31,16 +46,11 @@ def _smaller(situation: PodSituation, asked: ResourceRequest) -> Remedy:
                 code="SmallerRequest",
                 helps=True,
                 sentence=(
-                    f"Ask for less: {amount(units, asked.resource, of_unit)} of {asked.name}{together}"
+                    f"Ask for less: {_text(situation, asked, units)} of {asked.name}{together}"
                     f" would fit now, on {listed(nodes)}. The pod has to be made anew for it."
                 ),
             )
-    least = amount(1, asked.resource, of_unit)
-    return Remedy(
-        code="SmallerRequest",
-        helps=False,
-        sentence=f"Asking for less: not even {least} of {asked.name} would fit now.",
-    )
+    return None
 
 
 def _amounts(situation: PodSituation, asked: ResourceRequest) -> list[int]:
