@@ -262,7 +262,7 @@ PODS: tuple[WrongPod, ...] = (
         body=pod({MEMORY: "4"}, nodeSelector={HOSTNAME: BARE}),
         code="NodeNotShared",
         says="Node control-plane-1 shares no cards: no policy selects it",
-        advises="gpu-1, gpu-2, gpu-3 share theirs",
+        advises="of those that share their cards: gpu-1, gpu-2, gpu-3",
     ),
     WrongPod(
         written="nodeSelector for a node that is not there",
