@@ -16,7 +16,7 @@ import pytest
 from tests.e2e.fixtures import own_namespace
 from tests.e2e.observe import POLICIES as POLICY_PATH
 from tests.e2e.observe import Json, watch_until
-from tests.e2e.product import ROOT, Product, named, policy
+from tests.e2e.product import ROOT, Product, policy
 from tests.e2e.wrong_pods import CORDONED, MEMORY, PODS, POLICIES, QUOTA, TAINTED, WrongPod, WrongPolicy, pod
 
 from gpushare_localcluster.cluster import LocalCluster

@@ -24,12 +24,13 @@ def node(
     labels: Mapping[str, str] | None = None,
     taints: Iterable[Json] = (),
     unschedulable: bool = False,
-    **allocatable: str,
+    offered: Mapping[str, str] | None = None,
 ) -> KubeNode:
+    """``offered``: of allocatable, in place of or beside the usual."""
     body = {
         "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name, **(labels or {})}},
         "spec": {"taints": [*taints], "unschedulable": unschedulable},
-        "status": {"allocatable": {**ALLOCATABLE, **allocatable}},
+        "status": {"allocatable": {**ALLOCATABLE, **(offered or {})}},
     }
     return msgspec.convert(body, KubeNode)
 

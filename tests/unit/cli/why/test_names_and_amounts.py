@@ -48,7 +48,7 @@ def test_whole_cards_are_named_where_nodes_share_whole_cards() -> None:
 
 
 def test_nothing_is_said_of_what_another_plugin_offers() -> None:
-    others = node("cpu-1", **{"nvidia.com/gpu": "8"})
+    others = node("cpu-1", offered={"nvidia.com/gpu": "8"})
     assert said(unserved_names, asked(pod_json(main={"nvidia.com/gpu": 1}), nodes=[node(), others])) == []
 
 

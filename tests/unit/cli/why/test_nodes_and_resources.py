@@ -160,7 +160,7 @@ def test_an_affinity_that_is_met_leaves_the_node(affinity: Json) -> None:
 
 def test_rules_among_pods_are_left_to_kube_scheduler() -> None:
     spread = [{"topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}]
-    anti = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{}]}}
+    anti: Json = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{}]}}
     finding = found(not_computed, asked(memory_pod(4, topologySpreadConstraints=spread, affinity=anti)))
     assert finding.sentence == (
         "The pod has a topologySpreadConstraint with DoNotSchedule, podAntiAffinity. Whether that leaves"
@@ -202,7 +202,7 @@ def test_memory_is_told_in_bytes() -> None:
 
 
 def test_it_decides_nothing_where_another_node_has_it() -> None:
-    nodes = [node("gpu-1", cpu="2"), node("gpu-2")]
+    nodes = [node("gpu-1", offered={"cpu": "2"}), node("gpu-2")]
     finding = found(missing_resources, asked(wanting(cpu="4"), share_nodes=two_nodes(), nodes=nodes))
     assert finding.sentence == (
         "The pod asks for 4 CPU, and of the 2 nodes whose cards have room 1 has not that much left."
@@ -211,7 +211,7 @@ def test_it_decides_nothing_where_another_node_has_it() -> None:
 
 
 def test_a_node_takes_a_limited_number_of_pods() -> None:
-    situation = asked(nodes=[node(pods="1")], more={"neighbours": {"gpu-1": bound_pods(owned_pod("web"))}})
+    situation = asked(nodes=[node(offered={"pods": "1"})], more={"neighbours": {"gpu-1": bound_pods(owned_pod("web"))}})
     finding = found(missing_resources, situation)
     assert finding.code == "NoPodPlaces"
     assert finding.nearest == "gpu-1: 0 of 1 free"

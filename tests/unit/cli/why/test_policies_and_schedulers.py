@@ -12,6 +12,7 @@ from gpushare_cli.decide.why.causes.policy import (
     unit_changes,
 )
 from gpushare_cli.decide.why.causes.scheduler import extender_away, operator_away, schedulers
+from gpushare_core.text.json_object import Json
 
 HOSTNAME = "kubernetes.io/hostname"
 
@@ -64,7 +65,7 @@ def test_a_policy_that_is_off_shares_no_node() -> None:
     assert finding.is_decisive
 
 
-def on(name: str) -> object:
+def on(name: str) -> Json:
     return memory_pod(4, nodeSelector={HOSTNAME: name})
 
 
@@ -110,7 +111,7 @@ def test_a_backend_that_is_not_connected_is_quoted() -> None:
     )
 
 
-def by(scheduler: str) -> object:
+def by(scheduler: str) -> Json:
     return memory_pod(4, schedulerName=scheduler)
 
 
