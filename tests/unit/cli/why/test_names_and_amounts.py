@@ -36,8 +36,8 @@ def test_whole_cards_of_nvidias_plugin_are_asked_for_by_units() -> None:
     )
     (advice,) = finding.advice
     assert advice == (
-        "Instead of nvidia.com/gpu write gpushare.io/memory: N, with N for how many units of 1Gi it needs, 16 at"
-        " most."
+        "Instead of nvidia.com/gpu write gpushare.io/memory: N, with N for how many units of 1Gi it needs, 16"
+        " at most."
     )
 
 

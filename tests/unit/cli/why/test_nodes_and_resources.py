@@ -211,7 +211,8 @@ def test_it_decides_nothing_where_another_node_has_it() -> None:
 
 
 def test_a_node_takes_a_limited_number_of_pods() -> None:
-    situation = asked(nodes=[node(offered={"pods": "1"})], more={"neighbours": {"gpu-1": bound_pods(owned_pod("web"))}})
+    neighbours = {"gpu-1": bound_pods(owned_pod("web"))}
+    situation = asked(nodes=[node(offered={"pods": "1"})], more={"neighbours": neighbours})
     finding = found(missing_resources, situation)
     assert finding.code == "NoPodPlaces"
     assert finding.nearest == "gpu-1: 0 of 1 free"

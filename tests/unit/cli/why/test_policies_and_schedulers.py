@@ -77,7 +77,7 @@ def on(name: str) -> Json:
         ({"names": ["gpu-3"], "mode": "Off"}, "no policy selects it"),
     ],
 )
-def test_a_node_that_the_pod_names_and_that_shares_no_cards(rule: dict[str, object], why: str) -> None:
+def test_a_node_that_the_pod_names_and_that_shares_no_cards(rule: Json, why: str) -> None:
     rules = [{"names": ["gpu-1"], "mode": "Memory"}, rule]
     situation = asked(on("gpu-2"), nodes=[node(), node("gpu-2")], policies=[policy(rules=rules)])
     finding = found(nodes_off, situation)
