@@ -128,7 +128,7 @@ PODS: tuple[WrongPod, ...] = (
         written="gpushare.io/memory: 20, where cards have 16",
         body=pod({MEMORY: "20"}),
         code="CardsTooSmall",
-        says="No card is large enough for 20 units (20Gi)",
+        says="No card has 20 units (20Gi), not even an empty one",
         advises="",
     ),
     WrongPod(
