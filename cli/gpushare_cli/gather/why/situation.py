@@ -1,7 +1,7 @@
 """Reads what there is to know of one pod: GPUShareNodes, and only the pods that are needed."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TypeVar
@@ -9,12 +9,12 @@ from typing import TypeVar
 import msgspec
 
 from gpushare_cli.decide.objects.pod_event import ObservedEvent
-from gpushare_cli.decide.objects.share_node import ObservedShareNode
 from gpushare_cli.decide.why.nearest import MAX_NODES, fitting_nodes, nearest_nodes
 from gpushare_cli.decide.why.situation import SHARE_NODES_NAME, PodSituation, read_kube_pod
 from gpushare_cli.errors import CannotLookError
 from gpushare_cli.gather.lists import read_list
 from gpushare_cli.gather.why.cluster_facts import read_cluster_facts
+from gpushare_cli.gather.why.share_nodes import ObservedShareNodes
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.paths import DISRUPTION_BUDGETS, PODS, SHARE_NODES, events
 from gpushare_core.scheduling.ledger.ledger import Ledger
@@ -69,7 +69,7 @@ async def _bound(reader: LenientReader, pod: Json, kube_pod: KubePod, *, now: da
         ),
         _events(reader, kube_pod),
     )
-    ledger = _ledger(share_nodes or (), [msgspec.Raw(msgspec.json.encode(pod))])
+    ledger, observed = _ledger(share_nodes or (), [msgspec.Raw(msgspec.json.encode(pod))])
     return PodSituation(
         pod=pod,
         kube_pod=kube_pod,
@@ -77,7 +77,7 @@ async def _bound(reader: LenientReader, pod: Json, kube_pod: KubePod, *, now: da
         exists=True,
         now=now,
         ledger=ledger,
-        share_nodes=_observed(share_nodes or ()),
+        share_nodes=observed,
         events=found,
         unread=reader.unread,
     )
@@ -94,7 +94,7 @@ async def _waiting(
         read_cluster_facts(reader.client, pod, namespace=namespace),
     )
     others = [(raw, msgspec.json.decode(raw, type=OwnedPod)) for raw in pending or ()]
-    ledger = _ledger(share_nodes or (), [raw for raw, other in others if other.spec.node_name])
+    ledger, observed = _ledger(share_nodes or (), [raw for raw, other in others if other.spec.node_name])
     situation = PodSituation(
         pod=pod,
         kube_pod=kube_pod,
@@ -102,7 +102,7 @@ async def _waiting(
         exists=exists,
         now=now,
         ledger=ledger,
-        share_nodes=_observed(share_nodes or ()),
+        share_nodes=observed,
         waiting=[
             other
             for _, other in others
@@ -150,15 +150,13 @@ async def _no_events() -> list[ObservedEvent] | None:
     return []
 
 
-def _ledger(share_nodes: Iterable[msgspec.Raw], bound: Iterable[msgspec.Raw]) -> Ledger:
+def _ledger(
+    share_nodes: Sequence[msgspec.Raw], bound: Iterable[msgspec.Raw]
+) -> tuple[Ledger, ObservedShareNodes]:
     """``bound``: pods that a GPUShareNode may not name yet."""
-    ledger = Ledger()
-    ledger.replace_share_nodes(read_share_node(raw) for raw in share_nodes)
+    ledger, read = Ledger(), [read_share_node(raw) for raw in share_nodes]
+    ledger.replace_share_nodes(read)
     for raw in bound:
         ledger.set_pod(read_pod(raw))
-    return ledger
-
-
-def _observed(share_nodes: Iterable[msgspec.Raw]) -> dict[str, ObservedShareNode]:
-    decoded = (msgspec.json.decode(raw, type=ObservedShareNode) for raw in share_nodes)
-    return {node.name: node for node in decoded}
+    names = (node.name for node in read)
+    return ledger, ObservedShareNodes(dict(zip(names, share_nodes, strict=True)))
