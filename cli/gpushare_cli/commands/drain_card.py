@@ -10,9 +10,9 @@ from gpushare_cli.commands.command import Command, Session
 from gpushare_cli.commands.cordon import CONFIRM_SECONDS, add_node_and_cards
 from gpushare_cli.commands.time_argument import seconds_of
 from gpushare_cli.decide.drain.drain_report import DrainReport
-from gpushare_cli.output.consent import Consent
 from gpushare_cli.output.format import Format
 from gpushare_cli.output.page import OutputPage
+from gpushare_cli.output.consent import Consent
 
 DESCRIPTION = """\
 Cordons the card, evicts its pods, and waits until all of its units are free. Each pod is shown first, and
@@ -54,14 +54,14 @@ async def _find(session: Session, options: Namespace) -> DrainReport:
     from gpushare_cli.changes.card_drain import CardDrain, DrainOptions
     from gpushare_cli.views.drain import plan_view
 
-    consent = Consent(color=options.color, environment=os.environ, is_agreed=options.yes)
+    question = Consent(color=options.color, environment=os.environ, is_agreed=options.yes)
     if not options.dry_run:
-        consent.require_somebody()
+        question.require_somebody()
 
     async def agrees(plan: DrainReport) -> bool:
         session.progress.done()
         page = OutputPage(width=80, is_wide=options.output is Format.WIDE, is_ascii=options.ascii)
-        return await consent.agrees(plan_view(plan, page), "Do this?")
+        return await question.agrees(plan_view(plan, page), "Do this?")
 
     drain = CardDrain(
         client=session.client,
