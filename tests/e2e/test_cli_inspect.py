@@ -124,13 +124,13 @@ def test_a_cordoned_card_is_a_problem_with_a_command(cluster: LocalCluster) -> N
         assert gpushare(cluster, "inspect", "--problems").returncode == 1
     finally:
         cluster.kubectl("annotate", "gpusharenode", MEMORY_NODE, f"{CORDON_ANNOTATION}-")
-    until_told(cluster, "it is none", "No problem on 2 nodes", command=["inspect", "--problems"])
+    until_told(cluster, "it is none", "No problem on", command=["inspect", "--problems"])
 
 
 def test_nodes_that_are_not_there(cluster: LocalCluster) -> None:
-    done = gpushare(cluster, "inspect", MEMORY_NODE, "gpu-3", "gpu-9")
+    done = gpushare(cluster, "inspect", MEMORY_NODE, "control-plane-1", "gpu-9")
     assert done.returncode == 1
-    assert "gpu-3: no policy shares its cards" in done.stdout
+    assert "control-plane-1: no policy shares its cards" in done.stdout
     assert "gpu-9: there is no node of this name" in done.stdout
     selected = document(cluster, "inspect", "-l", f"kubernetes.io/hostname={MIXED_NODE}")["nodes"]
     assert [node["name"] for node in selected] == [MIXED_NODE]
