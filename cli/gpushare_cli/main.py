@@ -12,6 +12,7 @@ from typing import Never
 
 from gpushare_cli.arguments import WATCH_SECONDS, parse
 from gpushare_cli.commands.command import Command, Session
+from gpushare_cli.completion import main as completion
 from gpushare_cli.errors import CannotLookError
 from gpushare_cli.login.cluster_login import cluster_login
 from gpushare_cli.output.printer import Printer, printer_of
@@ -27,10 +28,16 @@ from gpushare_core.process.clock import utc_now
 from gpushare_core.process.log import configure_logging
 from gpushare_core.text.printable import printable
 
+COMPLETE = "__complete"
+"""What scripts for shells call, with the words of a command line; every program of cobra's has it."""
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the program and returns its exit status, an ``ExitStatus``."""
-    options = parse(arguments)
+    words = sys.argv[1:] if arguments is None else arguments
+    if [*words[:1]] == [COMPLETE]:
+        return completion.main(words[1:])
+    options = parse(words)
     configure_logging("warning")
     _print_any_text()
     try:
@@ -60,7 +67,7 @@ def _print_any_text() -> None:
 async def _run(command: Command, options: Namespace) -> int:
     printer = printer_of(sys.stdout, options, os.environ)
     progress = _progress(printer)
-    login = cluster_login(options, os.environ)
+    login = cluster_login(options, os.environ, clear=progress.done)
     async with KubeClient(login.credentials, timeout=login.timeout) as client:
         session = Session(
             client=client,

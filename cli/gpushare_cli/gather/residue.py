@@ -13,6 +13,7 @@ from gpushare_cli.gather.host_files import FOLDERS, read_host_files
 from gpushare_cli.output.progress import ProgressLine
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.residue import Residue, residue
+from gpushare_core.text.json_object import Json
 
 LOOK_SECONDS = 3.0
 WAITING = (
@@ -43,28 +44,29 @@ async def find_residue(
     host: HostRoot,
     settle: float,
     progress: ProgressLine,
+    may_have: Callable[[Json], bool] = lambda _: True,
     sleep: Sleep = asyncio.sleep,
     clock: Callable[[], float] = time.monotonic,
 ) -> ResidueReport:
     """Looks until something is found that does not go by itself, or for ``settle`` seconds.
 
     Kubelets may write residue, which goes by itself, some seconds after a deletion. ``clock`` is in steady
-    seconds.
+    seconds. ``may_have``: which objects are looked at, each as JSON with its kind.
 
     Raises:
         CannotLookError: an object or a file cannot be read.
     """
-    until, found = clock() + settle, await _look(client, host)
+    until, found = clock() + settle, await _look(client, host, may_have)
     if settle and _may_change(found):
         progress.doing(WAITING.format(seconds=settle))
     while _may_change(found) and (left := until - clock()) > 0:
         await sleep(min(left, LOOK_SECONDS))
-        found = await _look(client, host)
+        found = await _look(client, host, may_have)
     return ResidueReport(residue=[*map(residue_entry, found)], looked=_looked(host))
 
 
-async def _look(client: KubeClient, host: HostRoot) -> list[Residue]:
-    objects, hosts = await read_traces(client), {}
+async def _look(client: KubeClient, host: HostRoot, may_have: Callable[[Json], bool]) -> list[Residue]:
+    objects, hosts = filter(may_have, await read_traces(client)), {}
     if host.path:
         hosts[host.name] = await asyncio.to_thread(read_host_files, host.path)
     return residue(objects, hosts)

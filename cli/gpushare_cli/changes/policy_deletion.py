@@ -1,0 +1,85 @@
+"""Deletes policies, and waits until the operator has undone what they did."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from gpushare_cli.decide.undo.objects import UndoPolicy
+from gpushare_cli.errors import CannotLookError
+from gpushare_core.kube.client import KubeClient
+from gpushare_core.kube.errors import ApiError, UnreachableError
+from gpushare_core.kube.follow import Changed, Collection, Listed, follow
+from gpushare_core.kube.paths import POLICIES
+from gpushare_core.text.json_object import Json
+
+SILENT = "the operator has said nothing of it yet"
+
+
+@dataclass(slots=True)
+class PolicyDeletion:
+    """Tells what it waits for by ``doing``, whenever that changes."""
+
+    client: KubeClient
+    policies: Sequence[UndoPolicy]
+    doing: Callable[[str], None]
+    waiting_for: dict[str, str] = field(default_factory=dict)
+    """Policy that is still there -> what its condition Ready says."""
+    _is_begun: bool = False
+
+    @property
+    def is_begun(self) -> bool:
+        return self._is_begun
+
+    async def delete(self) -> None:
+        """Asks the API server to delete each. Raises ``CannotLookError`` at the first one that it refuses."""
+        self._is_begun = True
+        for policy in self.policies:
+            try:
+                await self.client.delete(f"{POLICIES}/{policy.name}", uid=policy.metadata.uid)
+            except ApiError as error:
+                if not (error.is_not_found or error.is_conflict):
+                    raise CannotLookError(
+                        f"the API server does not delete policy {policy.name}: {error}"
+                    ) from error
+            except UnreachableError as error:
+                raise CannotLookError(
+                    f"it is not known whether policy {policy.name} was deleted: {error}; run this again"
+                ) from error
+            self.waiting_for[policy.name] = SILENT
+
+    async def until_gone(self) -> None:
+        """Waits without a deadline."""
+        uids = {policy.metadata.uid for policy in self.policies}
+        present: dict[str, Json] = {}
+        async for event in follow(self.client, Collection(POLICIES)):
+            _take(event, present)
+            waiting = _waiting_for(item for uid, item in present.items() if uid in uids)
+            if waiting != self.waiting_for:
+                self.waiting_for = waiting
+                self.doing("; ".join(f"{name}: {_short(message)}" for name, message in waiting.items()))
+            if not waiting:
+                return
+
+
+def _take(event: Listed[Json] | Changed[Json], present: dict[str, Json]) -> None:
+    if isinstance(event, Listed):
+        present.clear()
+        present.update({item["metadata"]["uid"]: item for item in event.items})
+    elif event.kind == "DELETED":
+        present.pop(event.item["metadata"]["uid"], None)
+    else:
+        present[event.item["metadata"]["uid"]] = event.item
+
+
+def _waiting_for(items: Iterable[Json]) -> dict[str, str]:
+    return {item["metadata"]["name"]: _message(item) for item in items}
+
+
+def _short(message: str) -> str:
+    return message.removeprefix("everything is being taken back: ")
+
+
+def _message(policy: Json) -> str:
+    """Returns what Ready says, once it is about the deletion."""
+    conditions = (policy.get("status") or {}).get("conditions") or ()
+    told = (found for found in conditions if found["type"] == "Ready" and found.get("reason") == "Deleting")
+    return next((str(found["message"]) for found in told), SILENT)

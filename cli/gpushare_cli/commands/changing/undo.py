@@ -1,0 +1,88 @@
+"""``undo``: deletes policies, waits, and proves that nothing is left."""
+
+import os
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterable
+
+from rich.console import RenderableType
+
+from gpushare_cli.commands.command import Command, Session
+from gpushare_cli.commands.time_argument import seconds_of
+from gpushare_cli.decide.undo.report import UndoReport
+from gpushare_cli.output.consent import Consent
+from gpushare_cli.output.format import Format
+from gpushare_cli.output.page import OutputPage
+
+TIMEOUT_SECONDS = 600
+"""Twice what kubelets take to forget a plugin that has gone."""
+
+QUESTION = "Do this?"
+
+DESCRIPTION = """\
+Deletes the policies, all of them or those that are named, and waits until the operator has undone what they
+did: kube-scheduler has its former configuration; extender, plugins, GPUShareNodes and labels are gone. Pods
+that run keep their cards. Then it looks whether anything is left, as "kubectl gpushare audit --residue" does.
+
+It shows first what will be done, step by step, and asks. --dry-run shows that and changes nothing. What was
+installed stays: the operator, its rights, and the CustomResourceDefinitions.
+
+Once the policies are deleted the operator goes on by itself: Ctrl-C and the timeout end the waiting alone.
+
+Exit status: 0 nothing is left, 1 something is left or the answer was no, 2 it could not look, 130 Ctrl-C."""
+
+
+def _add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("policies", nargs="*", metavar="POLICY", help="only these; default: all")
+    parser.add_argument("--dry-run", action="store_true", help="show what will be done, and change nothing")
+    parser.add_argument(
+        "-y", "--yes", action="store_true", help="do not ask: needed where nobody is at a terminal"
+    )
+    parser.add_argument(
+        "--timeout",
+        type=seconds_of,
+        default=TIMEOUT_SECONDS,
+        metavar="TIME",
+        help="how long to wait for all of it, such as 90s or 10m; kubelets take up to five minutes to forget"
+        " a plugin (default: 10m)",
+    )
+
+
+async def _find(session: Session, options: Namespace) -> UndoReport:
+    from gpushare_cli.changes.undo import Undo
+    from gpushare_cli.decide.undo.report import UndoPlan
+    from gpushare_cli.views.undo import plan_view
+
+    async def agrees(plan: UndoPlan) -> bool:
+        session.progress.done()
+        page = OutputPage(width=80, is_wide=options.output is Format.WIDE, is_ascii=options.ascii)
+        return await consent.agrees(plan_view(plan, page), QUESTION)
+
+    undo = Undo(client=session.client, progress=session.progress, timeout=options.timeout)
+    if options.dry_run:
+        return await undo.dry_run(options.policies)
+    consent = Consent(color=options.color, environment=os.environ, is_agreed=options.yes)
+    consent.require_somebody()
+    return await undo.run(options.policies, agrees)
+
+
+def _view(report: UndoReport, page: OutputPage) -> Iterable[RenderableType]:
+    from gpushare_cli.views.undo import undo_view
+
+    return undo_view(report, page)
+
+
+UNDO_COMMAND = Command(
+    name="undo",
+    summary="delete the policies, wait until all is as before, and prove it",
+    description=DESCRIPTION,
+    examples=(
+        "kubectl gpushare undo --dry-run",
+        "kubectl gpushare undo",
+        "kubectl gpushare undo team-a --yes --timeout 5m",
+    ),
+    add_arguments=_add_arguments,
+    find=_find,
+    view=_view,
+    is_namespaced=False,
+    can_watch=False,
+)
