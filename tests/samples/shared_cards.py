@@ -61,7 +61,7 @@ def running(name: str, node: str, *, owner: str = "ReplicaSet", **cards: int) ->
     """A bound pod with units of cards: ``c0=4`` stands for 4 units of the first card."""
     pod = pod_json(name, units=sum(cards.values()), node=node)
     owners = [{"kind": owner, "name": "web", "controller": True}] if owner else []
-    annotations = {ANNOTATION: annotation(name, node=node, **cards)}
+    annotations = {ANNOTATION: annotation(name, node=node, **cards)}  # type: ignore[arg-type]
     pod["metadata"] |= {"annotations": annotations, "labels": {"app": "web"}, "ownerReferences": owners}
     return pod
 
