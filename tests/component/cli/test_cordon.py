@@ -4,7 +4,7 @@ import pytest
 from tests.component.cli.commands import printed, run_command
 from tests.fakes.api_server import SHARE_NODES, status
 from tests.fakes.card_api import CardApi, card_api
-from tests.samples.shared_cards import cards_of
+from tests.samples.drained_cards import cards_of
 
 from gpushare_cli.changes.card_cordon import CardCordoning
 from gpushare_cli.decide.drain.cordon_report import CordonReport

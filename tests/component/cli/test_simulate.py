@@ -10,8 +10,8 @@ from tests.component.cli.commands import printed, run_command
 from tests.fakes.api_server import status
 from tests.fakes.card_api import CardApi, card_api
 from tests.fakes.following_extender import FollowingExtender, following
+from tests.samples.drained_cards import cards_of, deployment, manifest, policy_json, running
 from tests.samples.extender import ANNOTATION, pod_json
-from tests.samples.shared_cards import cards_of, deployment, manifest, policy_json, running
 
 from gpushare_cli.decide.simulation.policy_change import NodeEffect
 from gpushare_cli.decide.simulation.simulation_report import SimulatedPlacement, SimulationReport

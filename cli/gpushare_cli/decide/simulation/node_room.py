@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from gpushare_cli.decide.objects.kube_node import KubeNode
 from gpushare_cli.decide.simulation.simulated_pod import PodShape
-from gpushare_cli.decide.why.node_rules import node_refusal
+from gpushare_cli.decide.why.node_rules import NodeRule, Obstacle, obstacles
 from gpushare_core.dialects.table import RESOURCES
 from gpushare_core.placement.quantity import read_amount
 from gpushare_core.scheduling.preemption.bound_pods import BoundPod
@@ -16,6 +16,17 @@ Amounts = dict[str, Fraction]
 
 PODS = "pods"
 """The resource of which each pod takes one."""
+
+
+def _words(obstacle: Obstacle) -> str:
+    """As kube-scheduler says it, and by what."""
+    match obstacle.rule:
+        case NodeRule.CORDON:
+            return "node(s) were unschedulable"
+        case NodeRule.TAINT:
+            return f"node(s) had untolerated taint {obstacle.text}"
+        case _:
+            return f"node(s) didn't match Pod's node affinity/selector: {obstacle.text}"
 
 
 def used_by(pods: Iterable[BoundPod]) -> Amounts:
@@ -64,7 +75,8 @@ class NodeRooms:
             return "node(s) that are no nodes of the cluster any more"
         key = (id(shape), node)
         if key not in self._refusals:
-            self._refusals[key] = node_refusal(shape.pod, known)
+            first = next(obstacles(shape.written, known), None)
+            self._refusals[key] = _words(first) if first else ""
         return self._refusals[key] or self._lack(shape, known)
 
     def take(self, shape: PodShape, node: str) -> None:
