@@ -1,0 +1,1 @@
+"""The commands that change something: what they show first, ask, and wait for."""
