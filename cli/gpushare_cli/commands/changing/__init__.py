@@ -1,1 +1,1 @@
-"""The commands that change something: what they show first, ask, and wait for."""
+"""The commands that change the cluster; the others only read it."""

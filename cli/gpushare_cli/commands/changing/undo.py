@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 from rich.console import RenderableType
 
-from gpushare_cli.commands.changing.time_argument import seconds_of
 from gpushare_cli.commands.command import Command, Session
+from gpushare_cli.commands.time_argument import seconds_of
 from gpushare_cli.decide.undo.report import UndoReport
 from gpushare_cli.output.consent import Consent
 from gpushare_cli.output.format import Format
