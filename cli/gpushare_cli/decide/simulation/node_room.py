@@ -62,25 +62,33 @@ class NodeRooms:
     used: Mapping[str, Amounts] = field(default_factory=dict)
     _taken: dict[str, Amounts] = field(default_factory=dict, init=False)
     """By simulated pods."""
-    _refusals: dict[tuple[int, str], str] = field(default_factory=dict, init=False)
-    """Identity of a shape, and a node -> why not: thousands of pods have the same answer."""
+    _refusals: dict[int, dict[str, str]] = field(default_factory=dict, init=False)
+    """Identity of a shape -> node -> why not, until the node changes: thousands of pods ask for the same."""
     _allocatable: dict[str, Amounts] = field(default_factory=dict, init=False)
 
-    def refusal(self, shape: PodShape, node: str) -> str:
-        """Returns why the pod may not go there, in kube-scheduler's words; empty where it may."""
+    def refusals(self, shape: PodShape, names: Iterable[str]) -> dict[str, str]:
+        """Returns those of ``names`` to which the pod may not go -> why, in kube-scheduler's words."""
         if self.nodes is None:
-            return ""
-        known = self.nodes.get(node)
-        if known is None:
+            return {}
+        known = self._refusals.setdefault(id(shape), {})
+        found = {}
+        for name in names:
+            if name not in known:
+                known[name] = self._refusal(shape, self.nodes.get(name))
+            if known[name]:
+                found[name] = known[name]
+        return found
+
+    def _refusal(self, shape: PodShape, node: KubeNode | None) -> str:
+        if node is None:
             return "node(s) that are no nodes of the cluster any more"
-        key = (id(shape), node)
-        if key not in self._refusals:
-            first = next(obstacles(shape.written, known), None)
-            self._refusals[key] = _words(first) if first else ""
-        return self._refusals[key] or self._lack(shape, known)
+        first = next(obstacles(shape.written, node), None)
+        return _words(first) if first else self._lack(shape, node)
 
     def take(self, shape: PodShape, node: str) -> None:
         _add(self._taken.setdefault(node, {}), shape.other_needs)
+        for known in self._refusals.values():
+            known.pop(node, None)
 
     def _lack(self, shape: PodShape, node: KubeNode) -> str:
         """Source: ``fitsRequest`` of kube-scheduler's ``NodeResourcesFit``."""

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from gpushare_cli.decide.simulation.node_room import NodeRooms
 from gpushare_cli.decide.simulation.simulated_pod import SimulatedPod
@@ -21,7 +22,7 @@ from gpushare_core.scheduling.objects.holder import Holder
 NO_NODE = "no node shares GPU cards"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Placer:
     """Places pods in ``ledger``, which keeps what they get: use a ledger of your own."""
 
@@ -32,7 +33,7 @@ class Placer:
     _units: dict[str, str] = field(default_factory=dict)
     """Name of a resource -> the unit in which nodes serve it."""
 
-    @property
+    @cached_property
     def nodes(self) -> list[str]:
         return [name for name in self.ledger.node_names() if name not in self.without]
 
@@ -52,7 +53,7 @@ class Placer:
             )
             return self._placement(pod, request, obstacles=[gate])
         candidates = self._candidates(pod)
-        refused = {name: why for name in candidates if (why := self.rooms.refusal(pod.shape, name))}
+        refused = self.rooms.refusals(pod.shape, candidates)
         names = [name for name in candidates if name not in refused]
         result = self._filtered(pod, request, names)
         if result.passing:
