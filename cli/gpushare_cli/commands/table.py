@@ -2,6 +2,7 @@
 
 from gpushare_cli.commands.audit import AUDIT_COMMAND
 from gpushare_cli.commands.command import Command
+from gpushare_cli.commands.completion import COMPLETION_COMMAND
 from gpushare_cli.commands.cordon import CORDON_COMMAND, UNCORDON_COMMAND
 from gpushare_cli.commands.drain_card import DRAIN_CARD_COMMAND
 from gpushare_cli.commands.inspect import INSPECT_COMMAND
@@ -28,4 +29,5 @@ COMMANDS: tuple[Command, ...] = (
     AUDIT_COMMAND,
     UNDO_COMMAND,
     VERSION_COMMAND,
+    COMPLETION_COMMAND,
 )
