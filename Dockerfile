@@ -22,6 +22,7 @@ RUN python3 -m venv --without-pip /build && python3 -m venv --without-pip /opt/g
       -r image/requirements.lock
 COPY . .
 RUN /build/bin/python -m hatchling build --target wheel --directory /wheel \
+ && (cd cli && /build/bin/python -m hatchling build --target wheel --directory /wheel) \
  && python3 -m pip --python /opt/gpushare/bin/python install --no-deps --no-index --no-compile /wheel/*.whl \
  && /opt/gpushare/bin/python image/root_filesystem.py \
  && /opt/gpushare/bin/python image/sbom.py \

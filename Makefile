@@ -1,7 +1,7 @@
 # Everything a developer or a curious person needs. `make` alone explains.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo kubeconfig stop test unit fuzz check format crds reference protos chart lock base image release bench chaos simulate clean \
+.PHONY: help demo kubeconfig stop test unit fuzz check format crds reference protos chart lock base image client release bench chaos simulate clean \
   venv cluster volcano helm preflight suite programs style types contracts generated
 
 PYTHON ?= python3
@@ -21,12 +21,15 @@ CHAOS_ARGS ?=
 EXAMPLES ?= 1000
 SIZE ?= quick
 RELEASE ?= dist
+URL ?=
 ROWS ?=
 SKIP ?=
 # What a target does, before it does it: what follows may take a while until it says anything.
 say = @printf '%s: %s\n' '$@'
-OF_THE_LOCK := --constraints requirements.lock --universal --generate-hashes --python-version 3.11 \
-  --no-header --no-annotate --quiet
+# The client is resolved with the rest (cli/), and is in no index.
+LOCK := pip compile --universal --generate-hashes --python-version 3.11 --no-header --quiet \
+  --no-emit-package kubectl-gpushare
+OF_THE_LOCK := --constraints requirements.lock --no-annotate
 # Each runs tests of its own, with a local cluster of its own where they need one: as many as memory allows.
 PROCESSES ?= auto
 
@@ -117,10 +120,9 @@ protos: $(STAMP) ## Generate the kubelet's APIs from their .proto files
 
 lock: $(STAMP) ## Newest dependencies into requirements.lock and image/*.lock
 	$(say) "asking the package index for the newest versions: a minute"
-	$(BIN)/uv pip compile pyproject.toml --all-extras --universal --generate-hashes \
-	  --python-version 3.11 --no-header --upgrade --quiet --output-file requirements.lock
-	$(BIN)/uv pip compile pyproject.toml $(OF_THE_LOCK) --output-file image/requirements.lock
-	echo hatchling | $(BIN)/uv pip compile - $(OF_THE_LOCK) --output-file image/build.lock
+	$(BIN)/uv $(LOCK) pyproject.toml --all-extras --upgrade --output-file requirements.lock
+	$(BIN)/uv $(LOCK) pyproject.toml $(OF_THE_LOCK) --output-file image/requirements.lock
+	echo hatchling | $(BIN)/uv $(LOCK) - $(OF_THE_LOCK) --output-file image/build.lock
 
 base: ## The digest that the base image has now into the Dockerfile | BASE=image:tag for another one
 	$(say) "asking the registry for the digest of the image's base"
@@ -129,9 +131,13 @@ base: ## The digest that the base image has now into the Dockerfile | BASE=image
 image: ## Build the image with docker or buildah | IMAGE=name:tag BASE=image:tag
 	@IMAGE="$(IMAGE)" BASE="$(BASE)" image/build.sh
 
-release: $(STAMP) ## All that is published of a version, into one folder | RELEASE=folder IMAGE=name:tag BASE=image:tag
+client: $(STAMP) ## kubectl-gpushare: a wheel, an archive that needs no Python, and for krew | RELEASE=folder URL=where the archive is published
+	$(say) "the client for this machine's system, into $(RELEASE)/: a minute"
+	@$(BIN)/python -m release.client --into "$(RELEASE)" --url "$(URL)"
+
+release: $(STAMP) ## All that is published of a version, into one folder | RELEASE=folder URL=where it is published IMAGE=name:tag BASE=image:tag
 	$(say) "what is published of this version, into $(RELEASE)/"
-	@IMAGE="$(IMAGE)" BASE="$(BASE)" $(BIN)/python -m release --into "$(RELEASE)"
+	@IMAGE="$(IMAGE)" BASE="$(BASE)" $(BIN)/python -m release --into "$(RELEASE)" --url "$(URL)"
 
 bench: cluster ## Measure every target and print tables | SIZE=quick|full ROWS=a,b SKIP=a,b
 	$(say) "measuring; each row is printed when it is done"
@@ -162,7 +168,7 @@ clean: ## Remove what the targets made inside the checkout
 
 venv: $(STAMP)
 
-$(STAMP): requirements.lock pyproject.toml localcluster/pyproject.toml
+$(STAMP): requirements.lock pyproject.toml cli/pyproject.toml localcluster/pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "Python 3.11 or newer is needed; name one with: make PYTHON=/path/to/python3.11 ..." >&2; exit 1; }
 	@echo "Making $(VENV) with the packages of requirements.lock: a minute, once"
@@ -170,4 +176,5 @@ $(STAMP): requirements.lock pyproject.toml localcluster/pyproject.toml
 	  || { echo "no virtual environment: on Debian, apt-get install python3-venv" >&2; exit 1; }
 	@PYTHONPATH=localcluster $(PYTHON) -m gpushare_localcluster.build.environment $(BIN)/python requirements.lock
 	@$(PIP) --no-deps --no-build-isolation -e . -e ./localcluster
+	@$(PIP) --no-deps --no-build-isolation -e ./cli
 	@touch $@

@@ -22,7 +22,7 @@ find_builder() {
 }
 
 builder=${BUILDER:-$(find_builder)}
-version=$(sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
+version=$(sed -n 's/^VERSION = "\(.*\)"/\1/p' core/gpushare_core/process/version.py)
 # Outside of a checkout there is no commit: 1980 is the first year that archives can say.
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || echo 315532800)}
 revision=${REVISION:-$(git rev-parse HEAD 2>/dev/null || echo unknown)}

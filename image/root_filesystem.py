@@ -16,6 +16,10 @@ from pathlib import Path
 BUILT = Path("/rootfs")
 HOME = Path("/opt/gpushare")
 PRODUCT = "gpushare"
+CLIENT = "kubectl-gpushare"
+"""A distribution of its own, of the same version."""
+PROGRAMS = (f"{PRODUCT}-", CLIENT, "kubectl_complete-gpushare", "python")
+"""How the names begin of what stays in the folder of programs."""
 USER = 65532
 
 # Of the standard library, by the name before the first dot.
@@ -103,9 +107,7 @@ def left_out(folder: str, names: list[str]) -> set[str]:
     if place in (library, library / "lib-dynload"):
         return {name for name in names if name.partition(".")[0] in LEFT_OUT or name.startswith("config-")}
     if place == HOME / "bin":
-        return {
-            name for name in names if not name.startswith((f"{PRODUCT}-", f"kubectl-{PRODUCT}", "python"))
-        }
+        return {name for name in names if not name.startswith(PROGRAMS)}
     # Compiled anew, see below.
     return set(names) & {"__pycache__"}
 
@@ -168,12 +170,12 @@ def compile_modules(root: Path) -> None:
 def move_product(dependencies: Path, product: Path) -> None:
     """Moves the product into a layer of its own, so that an upgrade fetches only that layer."""
     library = next(dependencies.rglob("site-packages"))
-    own = next(
-        distribution
+    files = [
+        file
         for distribution in distributions(path=[str(library)])
-        if distribution.metadata["Name"] == PRODUCT
-    )
-    files = own.files or []
+        if distribution.metadata["Name"] in (PRODUCT, CLIENT)
+        for file in distribution.files or []
+    ]
     for name in sorted({file.parts[0] for file in files if file.parts[0] != ".."}):
         move(library / name, dependencies, product)
     for script in sorted({file.name for file in files if file.parts[0] == ".."}):

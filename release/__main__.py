@@ -5,7 +5,6 @@ checksums. Two runs on one commit and one base image make the same bytes.
 """
 
 import argparse
-import hashlib
 import os
 import shutil
 import subprocess
@@ -17,20 +16,16 @@ from pathlib import Path
 
 from gpushare_core.process.version import VERSION
 from release.archive import tree, write_archive
+from release.client import EXAMPLE_URL, ClientBuild
+from release.errors import ReleaseError
 from release.notes import UNRELEASED, release_notes
+from release.source import ROOT, checksum, commit_time, git
 
-ROOT = Path(__file__).resolve().parents[1]
 CHECKSUMS = "SHA256SUMS"
 NAME = f"gpushare-{VERSION}"
-FIRST_YEAR = 315_532_800
-"""1980-01-01, for use outside of a checkout, where there is no commit: wheels cannot hold older times."""
 
 Report = Callable[[str], None]
 """Prints a line for people."""
-
-
-class ReleaseError(Exception):
-    """No release was made; the text says why, for people."""
 
 
 @dataclass(frozen=True)
@@ -40,12 +35,15 @@ class Release:
     folder: Path
     epoch: int
     report: Report
+    url: str
+    """Of the folder where it is published."""
 
     def make(self) -> None:
         self.write_notes()
         self.write_chart()
         self.write_manifests()
         self.build_client()
+        self.build_programs()
         self.build_image()
         self.write_checksums()
 
@@ -71,7 +69,11 @@ class Release:
         write_archive(self.folder / f"{NAME}-manifests.tar.gz", files, prefix=NAME, epoch=self.epoch)
 
     def build_client(self) -> None:
-        self.report("client: the wheel that has kubectl-gpushare, and all programs")
+        self.report("client: a wheel, an archive for this machine's system, and a manifest for krew")
+        ClientBuild(self.folder, self.epoch, self.url).make()
+
+    def build_programs(self) -> None:
+        self.report("all other programs: a wheel, which needs the client's")
         command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory"]
         self._run([*command, str(self.folder)])
 
@@ -94,21 +96,7 @@ class Release:
             raise ReleaseError(f"{command[0]} failed:\n{(done.stdout + done.stderr).strip()[-4000:]}")
 
 
-def checksum(path: Path) -> str:
-    with path.open("rb") as content:
-        return hashlib.file_digest(content, "sha256").hexdigest()
-
-
-def git(*arguments: str) -> str:
-    """Returns the output of git; empty outside of a checkout."""
-    try:
-        done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
-    except FileNotFoundError:
-        return ""
-    return done.stdout.strip() if done.returncode == 0 else ""
-
-
-def make_release(into: Path, *, report: Report) -> Path:
+def make_release(into: Path, *, report: Report, url: str = EXAMPLE_URL) -> Path:
     """Returns the folder of the release, which is complete or does not exist; an earlier one is replaced.
 
     Raises:
@@ -116,13 +104,13 @@ def make_release(into: Path, *, report: Report) -> Path:
     """
     if git("status", "--porcelain"):
         report("the checkout has changes that no commit has: nobody else can make this release again")
-    epoch = int(os.environ.get("SOURCE_DATE_EPOCH") or git("log", "-1", "--format=%ct") or FIRST_YEAR)
+    epoch = commit_time()
     into.mkdir(parents=True, exist_ok=True)
     target = into / NAME
     with tempfile.TemporaryDirectory(dir=into) as scratch:
         folder = Path(scratch, NAME)
         folder.mkdir()
-        Release(folder.resolve(), epoch, report).make()
+        Release(folder.resolve(), epoch, report, url).make()
         shutil.rmtree(target, ignore_errors=True)
         folder.rename(target)
     return target
@@ -131,9 +119,11 @@ def make_release(into: Path, *, report: Report) -> Path:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="release", description=__doc__)
     parser.add_argument("--into", type=Path, default=Path("dist"), help="(%(default)s)")
+    parser.add_argument("--url", default="", help="of the folder where it is published")
     options = parser.parse_args()
+    url = options.url or EXAMPLE_URL
     try:
-        folder = make_release(options.into, report=lambda line: print(f"  {line}", flush=True))
+        folder = make_release(options.into, report=lambda line: print(f"  {line}", flush=True), url=url)
     except ReleaseError as error:
         print(error, file=sys.stderr)
         return 1

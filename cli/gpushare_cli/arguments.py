@@ -6,9 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gpushare_cli.commands.command import Command
+from gpushare_cli.commands.completion import COMPLETION, add_completion
 from gpushare_cli.commands.table import COMMANDS
+from gpushare_cli.login.duration import read_duration
 from gpushare_cli.output.format import Format
 from gpushare_cli.output.terminal import ColorChoice
+from gpushare_core.kube.client import REQUEST_TIMEOUT
 from gpushare_core.process.arguments import Parser
 from gpushare_core.process.version import VERSION
 
@@ -52,11 +55,12 @@ def program_parser() -> Parser:
             ),
             command,
         )
+    add_completion(commands)
     return parser
 
 
 def command_names() -> list[str]:
-    return [command.name for command in COMMANDS]
+    return [*(command.name for command in COMMANDS), COMPLETION]
 
 
 def _with_command(given: list[str], parser: Parser) -> list[str]:
@@ -106,21 +110,40 @@ def _add_cluster(group: argparse._ArgumentGroup, *, is_namespaced: bool) -> None
         help="default: the files in $KUBECONFIG, else ~/.kube/config, else the pod's ServiceAccount",
     )
     group.add_argument("--context", default="", help="of the kubeconfig; default: its current one")
+    group.add_argument("--cluster", default="", help="of the kubeconfig, instead of the context's")
+    group.add_argument("--user", default="", help="of the kubeconfig, instead of the context's")
     group.add_argument("--as", dest="impersonated", default="", metavar="USER", help="act as somebody else")
     group.add_argument(
         "--as-group", action="append", default=[], metavar="GROUP", help="with --as; may be repeated"
     )
+    group.add_argument("--as-uid", dest="impersonated_uid", default="", metavar="UID", help="with --as")
+    group.add_argument(
+        "--as-user-extra",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="with --as; may be repeated",
+    )
     group.add_argument(
         "--request-timeout",
-        default="0",
+        type=_duration,
+        default=0.0,
         metavar="TIME",
-        help="of a request, such as 5s or 2m; 0: the default",
+        help=f"of a request, such as 5s or 2m; default: {REQUEST_TIMEOUT:g}s. An exec plugin that logs in is"
+        " ended after it, too",
     )
     if is_namespaced:
         group.add_argument("-n", "--namespace", default="", help="default: that of the context")
         group.add_argument("-A", "--all-namespaces", action="store_true", help="of all namespaces")
     else:
         group.set_defaults(namespace="", all_namespaces=True)
+
+
+def _duration(text: str) -> float:
+    try:
+        return read_duration(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text!r}: {error}") from error
 
 
 def _add_output(group: argparse._ArgumentGroup, *, can_watch: bool) -> None:

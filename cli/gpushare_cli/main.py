@@ -10,8 +10,9 @@ from dataclasses import replace
 from io import TextIOWrapper
 from typing import Never
 
-from gpushare_cli.arguments import parse
+from gpushare_cli.arguments import WATCH_SECONDS, parse
 from gpushare_cli.commands.command import Command, Session
+from gpushare_cli.completion import main as completion
 from gpushare_cli.errors import CannotLookError
 from gpushare_cli.login.cluster_login import cluster_login
 from gpushare_cli.output.printer import Printer, printer_of
@@ -27,10 +28,16 @@ from gpushare_core.process.clock import utc_now
 from gpushare_core.process.log import configure_logging
 from gpushare_core.text.printable import printable
 
+COMPLETE = "__complete"
+"""What scripts for shells call, with the words of a command line; every program of cobra's has it."""
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the program and returns its exit status, an ``ExitStatus``."""
-    options = parse(arguments)
+    words = sys.argv[1:] if arguments is None else arguments
+    if [*words[:1]] == [COMPLETE]:
+        return completion.main(words[1:])
+    options = parse(words)
     configure_logging("warning")
     _print_any_text()
     try:
@@ -60,7 +67,7 @@ def _print_any_text() -> None:
 async def _run(command: Command, options: Namespace) -> int:
     printer = printer_of(sys.stdout, options, os.environ)
     progress = _progress(printer)
-    login = cluster_login(options, os.environ)
+    login = cluster_login(options, os.environ, clear=progress.done)
     async with KubeClient(login.credentials, timeout=login.timeout) as client:
         session = Session(
             client=client,
@@ -69,6 +76,8 @@ async def _run(command: Command, options: Namespace) -> int:
             now=utc_now,
             progress=progress,
         )
+        if _is_live(command, options, printer):
+            options.watch = options.watch or WATCH_SECONDS
         if options.watch:
             await _watch(command, options, session, printer)
         try:
@@ -77,6 +86,11 @@ async def _run(command: Command, options: Namespace) -> int:
             progress.done()
         printer.print(report, command.view)
         return report.exit_status
+
+
+def _is_live(command: Command, options: Namespace, printer: Printer) -> bool:
+    is_shown = printer.is_for_people and is_terminal(sys.stdout, os.environ)
+    return command.is_live and is_shown and not options.once
 
 
 async def _watch(command: Command, options: Namespace, session: Session, printer: Printer) -> Never:

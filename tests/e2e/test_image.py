@@ -25,7 +25,7 @@ pytestmark = pytest.mark.e2e
 
 MANIFEST = "/etc/kubernetes/manifests/kube-scheduler.yaml"
 PROGRAMS = ["extender", "hostctl", "operator", "plugin"]
-COMMAND = "kubectl-gpushare"
+CLIENT = ["kubectl-gpushare", "kubectl_complete-gpushare"]
 CGROUPS = Path("/sys/fs/cgroup")
 UNCHECKED = 0b01
 """In the header of a compiled module: known by its content, and nobody looks again (PEP 552)."""
@@ -101,7 +101,7 @@ class TestImage:
         programs = {path for path in image.entries if "/bin/" in path and not path.endswith("/")}
         names = {Path(path).name for path in programs}
         assert {name for name in names if not name.startswith("python")} == {
-            COMMAND,
+            *CLIENT,
             *(f"gpushare-{program}" for program in PROGRAMS),
         }
 
@@ -132,7 +132,8 @@ class TestImage:
         listed = {
             component["purl"] for component in bill["components"] if component["purl"].startswith("pkg:pypi/")
         }
-        assert listed == {f"pkg:pypi/{name}@{version}" for name, version in locked_packages()}
+        client = "pkg:pypi/kubectl-gpushare@0.1.0"
+        assert listed == {client, *(f"pkg:pypi/{name}@{version}" for name, version in locked_packages())}
         assert bill["metadata"]["component"]["purl"] == "pkg:pypi/gpushare@0.1.0"
         assert any(component["purl"].startswith("pkg:deb/debian/libc6@") for component in bill["components"])
 

@@ -218,11 +218,28 @@ FUZZED_BY: dict[str, str] = {
     "gpushare_plugin.kubelet.wire:_take_devices": "gpushare_plugin.kubelet.pod_resources:read_assigned",
     "gpushare_plugin.kubelet.wire:_preference": "gpushare_plugin.kubelet.wire:preference_requests",
     "gpushare_plugin.kubelet.wire:_decoded": "gpushare_plugin.kubelet.pod_resources:read_assigned",
+    "gpushare_cli.login.kubeconfig:_content": "gpushare_cli.login.cluster_login:cluster_login",
+    "gpushare_cli.login.exec_plugin:exec_plugin": "gpushare_cli.login.cluster_login:cluster_login",
+    "gpushare_cli.login.exec_plugin:_told_of_cluster": "gpushare_cli.login.cluster_login:cluster_login",
+    "gpushare_cli.login.impersonation:impersonation_headers": (
+        "gpushare_cli.login.cluster_login:cluster_login"
+    ),
+    "gpushare_cli.login.oidc:oidc_login": "gpushare_cli.login.cluster_login:cluster_login",
+    "gpushare_cli.login.duration:_go_duration": "gpushare_cli.login.duration:read_duration",
+    "gpushare_cli.login.environment_proxy:_is_direct": (
+        "gpushare_cli.login.environment_proxy:proxy_of_environment"
+    ),
 }
 """A function that decodes -> the entry point above it by which a test reaches it."""
 
 OWN: dict[str, str] = {
     "gpushare_cli.arguments:_seconds": "an argument, whose ValueError is caught",
+    "gpushare_cli.login.cluster_login:_namespace_of_pod": "a file that the kubelet writes for the pod",
+    "gpushare_cli.login.exec_plugin:ExecPlugin._information": "bytes that were just encoded",
+    "gpushare_cli.login.oidc:OidcLogin._basic": "bytes that were just encoded",
+    "gpushare_cli.login.oidc:OidcLogin._tls": "certificates, whose ValueError is caught",
+    "gpushare_cli.login.plugin_process:_RunningPlugin.errors": "text, in which what is none is replaced",
+    "gpushare_cli.login.stored_tokens:store_tokens": "a file that was read before; any error is caught",
     "gpushare_cli.output.printer:Printer.text": "bytes that were just encoded",
     "gpushare_cli.output.terminal:_columns": "digits alone, and few",
     "gpushare_cli.wording:age_text": "a number of ours",
@@ -231,6 +248,7 @@ OWN: dict[str, str] = {
     "gpushare_core.text.printable:printable": "bytes that were just encoded, without what a cut leaves",
     "gpushare_core.api.timestamps:read_rfc3339": "datetime.fromisoformat alone, whose ValueError is caught",
     "gpushare_core.audit.extender_report:encode_report": "bytes that were just encoded",
+    "gpushare_core.kube.credentials:_basic": "bytes that were just encoded",
     "gpushare_core.kube.credentials:RenewedToken._read": "a token, which is passed on as it is",
     "gpushare_core.kube.transport.direct:_PooledConnection.on_header": "ASCII, anything else is replaced",
     "gpushare_core.allocation_annotation:encode_allocation": "bytes that were just encoded",

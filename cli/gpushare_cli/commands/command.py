@@ -46,3 +46,5 @@ class Command:
     """Whether it takes ``-n`` and ``-A``."""
     can_watch: bool = True
     """Whether ``--watch`` makes sense: the command changes nothing."""
+    is_live: bool = False
+    """Whether it watches on a terminal without being asked to, unless there is ``--once``."""

@@ -2,12 +2,29 @@
 
 from gpushare_cli.commands.audit import AUDIT_COMMAND
 from gpushare_cli.commands.command import Command
+from gpushare_cli.commands.cordon import CORDON_COMMAND, UNCORDON_COMMAND
+from gpushare_cli.commands.drain_card import DRAIN_CARD_COMMAND
+from gpushare_cli.commands.inspect import INSPECT_COMMAND
+from gpushare_cli.commands.namespaces import NAMESPACES_COMMAND
+from gpushare_cli.commands.pods import PODS_COMMAND
+from gpushare_cli.commands.simulate import SIMULATE_COMMAND
+from gpushare_cli.commands.status import STATUS_COMMAND
+from gpushare_cli.commands.top import TOP_COMMAND
 from gpushare_cli.commands.undo import UNDO_COMMAND
 from gpushare_cli.commands.version import VERSION_COMMAND
 from gpushare_cli.commands.why import WHY_COMMAND
 
 COMMANDS: tuple[Command, ...] = (
+    STATUS_COMMAND,
+    INSPECT_COMMAND,
+    PODS_COMMAND,
+    NAMESPACES_COMMAND,
     WHY_COMMAND,
+    SIMULATE_COMMAND,
+    TOP_COMMAND,
+    CORDON_COMMAND,
+    UNCORDON_COMMAND,
+    DRAIN_CARD_COMMAND,
     AUDIT_COMMAND,
     UNDO_COMMAND,
     VERSION_COMMAND,

@@ -1,12 +1,13 @@
 """``undo``: deletes policies, waits, and proves that nothing is left."""
 
 import os
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable
 
 from rich.console import RenderableType
 
 from gpushare_cli.commands.command import Command, Session
+from gpushare_cli.commands.time_argument import seconds_of
 from gpushare_cli.decide.undo.report import UndoReport
 from gpushare_cli.output.consent import Consent
 from gpushare_cli.output.format import Format
@@ -38,7 +39,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument(
         "--timeout",
-        type=_seconds,
+        type=seconds_of,
         default=TIMEOUT_SECONDS,
         metavar="TIME",
         help="how long to wait for all of it, such as 90s or 10m; kubelets take up to five minutes to forget"
@@ -68,17 +69,6 @@ def _view(report: UndoReport, page: OutputPage) -> Iterable[RenderableType]:
     from gpushare_cli.views.undo import undo_view
 
     return undo_view(report, page)
-
-
-def _seconds(text: str) -> float:
-    unit = {"s": 1, "m": 60, "h": 3600}.get(text[-1:], 0)
-    try:
-        seconds = float(text[:-1]) * unit if unit else float(text)
-    except ValueError:
-        seconds = 0.0
-    if not 0 < seconds <= 24 * 3600:
-        raise ArgumentTypeError(f"{text!r} is no time such as 90s, 10m or 1h, of a day at most")
-    return seconds
 
 
 UNDO_COMMAND = Command(

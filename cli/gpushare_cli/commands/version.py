@@ -1,4 +1,4 @@
-"""``version``: which versions run."""
+"""``version``: which versions run, and whether they fit together."""
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable
@@ -8,8 +8,12 @@ from rich.console import RenderableType
 from gpushare_cli.commands.command import Command, Session
 from gpushare_cli.decide.version import VersionReport
 from gpushare_cli.output.page import OutputPage
-from gpushare_core.kube.paths import SERVER_VERSION
-from gpushare_core.process.version import VERSION
+
+DESCRIPTION = """\
+Shows which versions run, and which of them do not fit together. Any program may be one release older or newer
+than the others. gpushare needs Kubernetes 1.32 or newer.
+
+Exit status: 0 all fit together, 1 some do not, 2 it could not look."""
 
 
 def _add_arguments(_parser: ArgumentParser) -> None:
@@ -17,8 +21,19 @@ def _add_arguments(_parser: ArgumentParser) -> None:
 
 
 async def _find(session: Session, _options: Namespace) -> VersionReport:
-    server = await session.client.get(SERVER_VERSION)
-    return VersionReport(client=VERSION, server=str(server.get("gitVersion", "")))
+    from gpushare_cli.decide.problems.problem import grouped
+    from gpushare_cli.decide.problems.skew import skew_problems
+    from gpushare_cli.decide.version import program_versions
+    from gpushare_cli.gather.status_facts import read_version_facts
+
+    facts = await read_version_facts(session.client, now=session.now(), progress=session.progress)
+    return VersionReport(
+        client=facts.client_version,
+        kubernetes=facts.kubernetes,
+        programs=program_versions(facts),
+        problems=tuple(grouped(skew_problems(facts))),
+        unread=tuple(facts.unread),
+    )
 
 
 def _view(report: VersionReport, page: OutputPage) -> Iterable[RenderableType]:
@@ -30,8 +45,8 @@ def _view(report: VersionReport, page: OutputPage) -> Iterable[RenderableType]:
 VERSION_COMMAND = Command(
     name="version",
     summary="show the versions of client, operator, plugins, extender and Kubernetes",
-    description="Shows which versions run, and which of them do not fit together.",
-    examples=("kubectl gpushare version",),
+    description=DESCRIPTION,
+    examples=("kubectl gpushare version", "kubectl gpushare version -o json"),
     add_arguments=_add_arguments,
     find=_find,
     view=_view,

@@ -8,7 +8,7 @@ from gpushare_cli.decide.audit import AuditDifference, AuditReport
 from gpushare_cli.errors import CannotLookError
 from gpushare_cli.gather.cluster import read_pods, read_share_nodes
 from gpushare_cli.gather.extender import read_extender
-from gpushare_cli.gather.host import read_host
+from gpushare_cli.gather.node_books import read_node_books
 from gpushare_core.audit.auditor import differences, seen_twice
 from gpushare_core.audit.difference import Difference
 from gpushare_core.audit.readers import cluster_records
@@ -57,7 +57,7 @@ async def _read(client: KubeClient, scope: AuditScope) -> ClusterRecords:
             " node; see kubectl get gpushare"
         )
     folder = scope.host_folder
-    hosts = {scope.node: await asyncio.to_thread(read_host, folder)} if folder else {}
+    hosts = {scope.node: await asyncio.to_thread(read_node_books, folder)} if folder else {}
     return cluster_records(share_nodes, pods, ledger=ledger, hosts=hosts)
 
 

@@ -117,7 +117,7 @@ class PageTable:
             before, after = (missing, 0) if column.is_number else (0, missing)
             if _width(cell):
                 yield Segment(" " * (blanks + before))
-                yield from cell.render(console) if isinstance(cell, Text) else (Segment(cell),)
+                yield from _segments(console, cell)
                 blanks = after + GAP
             else:
                 blanks += width + GAP
@@ -145,6 +145,12 @@ def _width(cell: str | Text) -> int:
     if isinstance(cell, Text):
         return cell.cell_len
     return len(cell) if cell.isascii() else cell_len(cell)
+
+
+def _segments(console: Console, cell: str | Text) -> Iterable[Segment]:
+    if isinstance(cell, str):
+        return (Segment(cell),)
+    return Segment.apply_style(cell.render(console), console.get_style(cell.style))
 
 
 def _stripped(line: Text) -> Text:

@@ -23,6 +23,8 @@ SIMULATE_ANNOTATION = f"{GROUP}/simulate"
 
 CORDON_ANNOTATION = f"{GROUP}/cordon"
 """On a GPUShareNode, by people: cards that shall take no new pods, by UUID or index, with commas."""
+CORDON_REASON_ANNOTATION = f"{GROUP}/cordon-reason"
+"""On a GPUShareNode, by people, for people: why cards are cordoned, a line for each as ``UUID: reason``."""
 CLEAR_FAULT_ANNOTATION = f"{GROUP}/clear-fault"
 """On a GPUShareNode, by people: faults of cards that they have mended, each as ``UUID@LASTSEEN``."""
 SIMULATED_LOAD_ANNOTATION = f"{GROUP}/simulated-load"

@@ -136,8 +136,12 @@ class KubeconfigEntry(NamedTuple):
     """A cluster or a user of a kubeconfig."""
 
     content: Mapping[str, Any]
-    folder: Path
-    """Of the file, from where paths in it begin."""
+    file: Path
+
+    @property
+    def folder(self) -> Path:
+        """From where paths in the file begin."""
+        return self.file.parent
 
 
 def in_cluster(environment: Mapping[str, str] = os.environ, folder: Path = SERVICE_ACCOUNT) -> Credentials:
@@ -169,7 +173,7 @@ def from_kubeconfig(path: Path) -> Credentials:
         context = _named(config["contexts"], config["current-context"])["context"]
         cluster = _named(config["clusters"], context["cluster"])["cluster"]
         user = _named(config["users"], context["user"])["user"]
-        return credentials_of(KubeconfigEntry(cluster, path.parent), KubeconfigEntry(user, path.parent))
+        return credentials_of(KubeconfigEntry(cluster, path), KubeconfigEntry(user, path))
     except (OSError, StopIteration, *UNREADABLE) as error:
         raise NoCredentialsError(f"{path} is no usable kubeconfig: {error!r}") from error
 

@@ -1,17 +1,22 @@
 """A release but for its image, made twice: what is in it, and that it is the same."""
 
+import hashlib
 import os
 import subprocess
 import tarfile
-import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 import yaml
 from release import __main__ as release
-from release.__main__ import CHECKSUMS, NAME, ReleaseError, make_release
+from release import client
+from release.__main__ import CHECKSUMS, NAME, make_release
+from release.client import PROGRAM
+from release.errors import ReleaseError
 from tests.samples.chart import CHART, KUBERNETES, ROOT, run_helm
+
+from gpushare_core.process.version import VERSION
 
 Made = Callable[[str], Path]
 
@@ -30,6 +35,22 @@ def builder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def standing_in(scratch: Path, *, epoch: int) -> Path:
+    """For PyInstaller, which takes twenty seconds: tests/e2e/test_client.py has it do its work."""
+    del epoch
+    folder = scratch / PROGRAM
+    folder.mkdir()
+    (folder / PROGRAM).write_text("#!/bin/sh\n")
+    return folder
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _without_pyinstaller() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(client, "freeze", standing_in)
+        yield
+
+
 @pytest.fixture(scope="module")
 def two(builder: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """Two releases of this checkout, made one after the other."""
@@ -45,7 +66,9 @@ def two(builder: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, 
 def test_all_that_is_published_is_in_it(two: tuple[Path, Path]) -> None:
     assert {path.name for path in two[0].iterdir()} == {
         *(f"{NAME}.tgz", f"{NAME}-manifests.tar.gz", f"{NAME}-py3-none-any.whl", f"{NAME}-image.tar"),
-        *(f"{NAME}.cdx.json", "RELEASE-NOTES.md", CHECKSUMS),
+        *(f"{NAME}.cdx.json", "RELEASE-NOTES.md", CHECKSUMS, "gpushare.yaml"),
+        f"kubectl_gpushare-{VERSION}-py3-none-any.whl",
+        f"{PROGRAM}_{VERSION}_{client.system()}_{client.architecture()}.tar.gz",
     }
 
 
@@ -76,10 +99,11 @@ def test_the_manifests_are_what_the_documents_apply(two: tuple[Path, Path]) -> N
     assert {"config/samples/nvidia.yaml", "LICENSE", "config/auditor/kustomization.yaml"} <= names
 
 
-def test_the_wheel_is_the_client(two: tuple[Path, Path]) -> None:
-    with zipfile.ZipFile(two[0] / f"{NAME}-py3-none-any.whl") as wheel:
-        (entry_points,) = [name for name in wheel.namelist() if name.endswith("entry_points.txt")]
-        assert "kubectl-gpushare = gpushare_cli.main:main" in wheel.read(entry_points).decode()
+def test_krew_finds_the_archive_where_it_is_published(two: tuple[Path, Path]) -> None:
+    (platform,) = yaml.safe_load((two[0] / "gpushare.yaml").read_text())["spec"]["platforms"]
+    address, _, name = platform["uri"].rpartition("/")
+    assert address == client.EXAMPLE_URL
+    assert hashlib.sha256((two[0] / name).read_bytes()).hexdigest() == platform["sha256"]
 
 
 def test_without_a_builder_there_is_no_half_of_a_release(

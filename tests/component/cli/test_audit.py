@@ -144,7 +144,7 @@ def test_without_a_cluster_it_cannot_look(
 ) -> None:
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
     assert main(["audit"]) == ExitStatus.CANNOT_LOOK
-    assert "is no usable kubeconfig" in capsys.readouterr().err
+    assert "there is no kubeconfig: looked for" in capsys.readouterr().err
 
 
 async def test_a_host_folder_needs_a_node(node: Node) -> None:

@@ -1,32 +1,54 @@
-"""What the product's distribution holds: that is what the image installs."""
+"""What the two distributions hold, the client and the rest: the image installs both."""
 
 import subprocess
 import sys
+import tomllib
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
+from gpushare_core.process.version import VERSION
+
 ROOT = Path(__file__).resolve().parents[3]
-PRODUCT = ["cli", "core", "extender", "hostctl", "operator", "plugin"]
+CLIENT = ["cli", "core"]
+PROGRAMS = ["extender", "hostctl", "operator", "plugin"]
+PRODUCT = [*CLIENT, *PROGRAMS]
+HOLDS = {"kubectl_gpushare": CLIENT, "gpushare": PROGRAMS}
+PROJECTS = {"kubectl_gpushare": ROOT / "cli", "gpushare": ROOT}
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
-    folder = tmp_path_factory.mktemp("wheel")
+def wheels(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, zipfile.ZipFile]:
+    """By the distribution's name."""
+    folder = tmp_path_factory.mktemp("wheels")
     command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(folder)]
-    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
-    return zipfile.ZipFile(next(folder.glob("*.whl")))
+    for project in PROJECTS.values():
+        subprocess.run(command, cwd=project, check=True, capture_output=True)
+    return {name: zipfile.ZipFile(next(folder.glob(f"{name}-*.whl"))) for name in PROJECTS}
 
 
-def test_the_wheel_holds_the_product_and_nothing_of_developers(wheel: zipfile.ZipFile) -> None:
-    folders = {name.partition("/")[0] for name in wheel.namelist()}
-    assert sorted(folders) == ["gpushare-0.1.0.dist-info", *(f"gpushare_{name}" for name in PRODUCT)]
-    assert {Path(name).suffix for name in wheel.namelist() if name.startswith("gpushare_")} == {
-        ".py",
-        ".pyi",
-        ".typed",
-    }
+@pytest.mark.parametrize("name", HOLDS)
+def test_a_wheel_holds_its_part_of_the_product_and_nothing_of_developers(
+    wheels: Mapping[str, zipfile.ZipFile], name: str
+) -> None:
+    files = wheels[name].namelist()
+    folders = {file.partition("/")[0] for file in files}
+    assert folders == {f"{name}-{VERSION}.dist-info", *(f"gpushare_{part}" for part in HOLDS[name])}
+    suffixes = {Path(file).suffix for file in files if file.startswith("gpushare_")}
+    assert suffixes <= {".py", ".pyi", ".typed"}
+
+
+def test_no_file_is_in_both_wheels(wheels: Mapping[str, zipfile.ZipFile]) -> None:
+    """So that one can be removed without the other one's."""
+    one, other = ({*wheel.namelist()} for wheel in wheels.values())
+    assert one & other == set()
+
+
+def test_the_programs_come_with_the_client_of_their_version() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert f"kubectl-gpushare=={VERSION}" in project["dependencies"]
 
 
 def test_all_of_the_product_reaches_the_images_build() -> None:
@@ -35,20 +57,27 @@ def test_all_of_the_product_reaches_the_images_build() -> None:
     assert [name for name in PRODUCT if f"!{name}" not in sent] == []
 
 
-def test_every_module_of_the_product_is_in_the_wheel(wheel: zipfile.ZipFile) -> None:
+def test_every_module_of_the_product_is_in_a_wheel(wheels: Mapping[str, zipfile.ZipFile]) -> None:
     sources = {
         str(path.relative_to(ROOT / name))
         for name in PRODUCT
         for path in (ROOT / name / f"gpushare_{name}").rglob("*.py")
     }
-    assert sources <= set(wheel.namelist())
+    assert sources <= {file for wheel in wheels.values() for file in wheel.namelist()}
 
 
-def test_its_commands_are_the_programs(wheel: zipfile.ZipFile) -> None:
-    text = wheel.read("gpushare-0.1.0.dist-info/entry_points.txt").decode()
-    commands = [line.partition(" = ")[0] for line in text.splitlines() if " = " in line]
-    programs = [f"gpushare-{name}" for name in ("extender", "hostctl", "operator", "plugin")]
-    assert commands == [*programs, "kubectl-gpushare"]
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("gpushare", [f"gpushare-{program}" for program in PROGRAMS]),
+        ("kubectl_gpushare", ["kubectl-gpushare", "kubectl_complete-gpushare"]),
+    ],
+)
+def test_their_commands_are_the_programs(
+    wheels: Mapping[str, zipfile.ZipFile], name: str, expected: list[str]
+) -> None:
+    text = wheels[name].read(f"{name}-{VERSION}.dist-info/entry_points.txt").decode()
+    assert [line.partition(" = ")[0] for line in text.splitlines() if " = " in line] == expected
 
 
 def pins(path: Path) -> dict[str, list[str]]:
@@ -74,7 +103,7 @@ def test_the_image_is_made_of_what_was_tested(lock: str) -> None:
 def test_no_developers_tool_is_in_the_image() -> None:
     names = {pin.partition("==")[0] for pin in pins(ROOT / "image" / "requirements.lock")}
     assert names.isdisjoint({"pytest", "mypy", "ruff", "uv", "hatchling", "grpcio-tools", "kmock"})
-    assert names >= {"aiohttp", "kopf", "grpcio", "pydantic"}
+    assert names >= {"aiohttp", "kopf", "grpcio", "pydantic", "rich"}
 
 
 def test_the_programs_load_without_what_the_image_has_no_use_for() -> None:

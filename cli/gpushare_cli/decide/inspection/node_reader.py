@@ -83,10 +83,11 @@ KNOWN_SCOPES = (MeasurementScope.CARDS, MeasurementScope.CONTAINERS)
 def _measurement(node: ObservedShareNode) -> tuple[str, bool]:
     """Returns why use is not known, all of it or that of containers, and whether that of containers is."""
     scope = node.spec.measurement.scope
+    field = f"spec.plugin.measurement.scope of GPUSharePolicy {node.spec.policy}"
     if scope == MeasurementScope.OFF:
-        return "nothing is measured (spec.plugin.measurement.scope: Off)", False
+        return f"nothing is measured: {field} is Off. Set it to Cards or Containers.", False
     if scope == MeasurementScope.CARDS:
-        return "the use of containers is not measured (spec.plugin.measurement.scope: Cards)", False
+        return f"the use of containers is not measured: {field} is Cards. Set it to Containers.", False
     exceeded = node.condition(MEMORY_EXCEEDED)
     if scope != MeasurementScope.CONTAINERS or exceeded is None:
         return "the plugin has not said what it measures", False

@@ -119,10 +119,14 @@ def workloads_of(documents: Iterable[Document], *, namespace: str) -> Workloads:
             workloads.append(read)
         elif read:
             left_out.append(read)
-    found = Workloads(workloads=tuple(workloads), left_out=tuple(left_out))
-    if found.pods > MAX_PODS:
-        raise CannotLookError(f"the manifests have {found.pods} pods, and {MAX_PODS} is the most; try fewer")
-    return found
+    return within_limit(Workloads(workloads=tuple(workloads), left_out=tuple(left_out)))
+
+
+def within_limit(workloads: Workloads) -> Workloads:
+    """Raises ``CannotLookError`` where there are too many pods."""
+    if workloads.pods > MAX_PODS:
+        raise CannotLookError(f"the manifests have {workloads.pods} pods, and {MAX_PODS} is the most")
+    return workloads
 
 
 def _flat(documents: Iterable[Document], depth: int = 0) -> Iterator[Document]:

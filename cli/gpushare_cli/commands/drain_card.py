@@ -1,0 +1,103 @@
+"""``drain-card``: a card is taken out, and its pods are moved."""
+
+import os
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterable
+
+from rich.console import RenderableType
+
+from gpushare_cli.commands.command import Command, Session
+from gpushare_cli.commands.cordon import CONFIRM_SECONDS, add_node_and_cards
+from gpushare_cli.commands.time_argument import seconds_of
+from gpushare_cli.decide.drain.drain_report import DrainReport
+from gpushare_cli.output.format import Format
+from gpushare_cli.output.page import OutputPage
+from gpushare_cli.output.question import Question
+
+DESCRIPTION = """\
+Cordons the card, evicts its pods, and waits until all of its units are free. Each pod is shown first, and
+where the one would land that its controller makes in its place; then it asks.
+
+Pods are evicted by the Eviction API: a PodDisruptionBudget that does not let a pod go is named, and the pod
+is tried again until the time is up. Static pods and pods of DaemonSets stay, as with kubectl drain; a pod
+without a controller is evicted with --force alone. Ctrl-C leaves the card cordoned.
+
+Exit status: 0 the card is free, 1 something stays, 2 no such node or card, 130 Ctrl-C."""
+TIMEOUT_SECONDS = 300.0
+
+
+def _add_arguments(parser: ArgumentParser) -> None:
+    add_node_and_cards(parser)
+    parser.add_argument("--dry-run", action="store_true", help="show what would be done, and change nothing")
+    parser.add_argument("-y", "--yes", action="store_true", help="do not ask")
+    parser.add_argument("--force", action="store_true", help="evict pods without a controller, too")
+    parser.add_argument(
+        "--grace-period",
+        type=int,
+        metavar="SECONDS",
+        help="that each pod has to end; default: as the pod says",
+    )
+    parser.add_argument(
+        "--timeout",
+        type=seconds_of,
+        default=TIMEOUT_SECONDS,
+        metavar="TIME",
+        help="for all of it, such as 90s or 10m (default: 5m)",
+    )
+    parser.add_argument(
+        "--reason", default="", metavar="TEXT", help="why; kept in the annotation gpushare.io/cordon-reason"
+    )
+
+
+async def _find(session: Session, options: Namespace) -> DrainReport:
+    from gpushare_cli.changes.card_cordon import CardCordoning
+    from gpushare_cli.changes.card_drain import CardDrain, DrainOptions
+    from gpushare_cli.views.drain import plan_view
+
+    question = Question(color=options.color, environment=os.environ, is_agreed=options.yes)
+    if not options.dry_run:
+        question.require_somebody()
+
+    async def agrees(plan: DrainReport) -> bool:
+        session.progress.done()
+        page = OutputPage(width=80, is_wide=options.output is Format.WIDE, is_ascii=options.ascii)
+        return await question.agrees(plan_view(plan, page), "Do this?")
+
+    drain = CardDrain(
+        client=session.client,
+        progress=session.progress,
+        cordoning=CardCordoning(
+            client=session.client, progress=session.progress, node=options.node, timeout=CONFIRM_SECONDS
+        ),
+        options=DrainOptions(
+            dry_run=options.dry_run,
+            timeout=options.timeout,
+            grace_period=options.grace_period,
+            is_forced=options.force,
+            reason=options.reason,
+        ),
+    )
+    return await drain.run(options.cards, agrees)
+
+
+def _view(report: DrainReport, page: OutputPage) -> Iterable[RenderableType]:
+    from gpushare_cli.views.drain import drain_view
+
+    return drain_view(report, page)
+
+
+DRAIN_CARD_COMMAND = Command(
+    name="drain-card",
+    summary="take a card out: let no new pod come to it, and move its pods away",
+    description=DESCRIPTION,
+    examples=(
+        "kubectl gpushare drain-card gpu-2 3 --dry-run",
+        "kubectl gpushare drain-card gpu-2 3",
+        'kubectl gpushare drain-card gpu-2 3 --yes --timeout 10m --reason "is replaced today"',
+    ),
+    add_arguments=_add_arguments,
+    find=_find,
+    view=_view,
+    is_namespaced=False,
+    can_watch=False,
+)

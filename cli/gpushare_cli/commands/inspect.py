@@ -1,0 +1,84 @@
+"""``inspect``: the cards of nodes, who holds what of them, and what is wrong."""
+
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterable
+
+from rich.console import RenderableType
+
+from gpushare_cli.commands.command import Command, Session
+from gpushare_cli.decide.inspection.inspection import (
+    CardInspection,
+    InspectionChoice,
+    InspectionSort,
+    card_inspection,
+)
+from gpushare_cli.output.page import OutputPage
+
+DESCRIPTION = """\
+Shows each card as a bar: which pods hold how much of it, what they use, and whether it is sick,
+cordoned, or closed to new pods. The sums are those by which the extender places pods.
+
+Of more than 16 nodes there is a line for each. Name nodes, choose cards by --card or -n, or use -o wide
+to see every card. Amounts are units of the node's mode; "?" is an amount that is not measured.
+
+Exit status: 1 when a named node or card is not there, or when --problems finds one."""
+
+
+def _add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("nodes", nargs="*", metavar="NODE", help="default: every node that shares its cards")
+    parser.add_argument("--card", default="", metavar="N|UUID", help="only the card with this index or UUID")
+    parser.add_argument(
+        "-l", "--selector", default="", metavar="SELECTOR", help="only nodes with these labels, as in kubectl"
+    )
+    parser.add_argument(
+        "--sort",
+        type=InspectionSort,
+        choices=[*InspectionSort],
+        default=InspectionSort.NAME,
+        help="nodes and cards with the most of it first; default: name",
+    )
+    parser.add_argument("--problems", action="store_true", help="only what is wrong, and what to do about it")
+
+
+async def _find(session: Session, options: Namespace) -> CardInspection:
+    from gpushare_cli.decide.inspection.node_reader import shared_nodes
+    from gpushare_cli.gather.shared_cards import missing_nodes, read_labelled_nodes, read_shared_cards
+
+    session.progress.doing("reading GPUShareNodes")
+    only_node = options.nodes[0] if len(options.nodes) == 1 else ""
+    reading = await read_shared_cards(session.client, node=only_node)
+    labelled = await read_labelled_nodes(session.client, options.selector) if options.selector else None
+    nodes = shared_nodes(reading)
+    present = {node.name for node in nodes}
+    choice = InspectionChoice(
+        names=options.nodes,
+        labelled=labelled,
+        card=options.card,
+        namespace="" if options.all_namespaces else options.namespace,
+        only_problems=options.problems,
+        sort=options.sort,
+    )
+    missing = await missing_nodes(session.client, options.nodes, present.__contains__)
+    return card_inspection(nodes, choice, missing=missing, unread=reading.unread)
+
+
+def _view(report: CardInspection, page: OutputPage) -> Iterable[RenderableType]:
+    from gpushare_cli.views.inspection import inspection_view
+
+    return inspection_view(report, page)
+
+
+INSPECT_COMMAND = Command(
+    name="inspect",
+    summary="show cards as bars: who holds what, what is used, what is free, what is wrong",
+    description=DESCRIPTION,
+    examples=(
+        "kubectl gpushare inspect",
+        "kubectl gpushare inspect gpu-2 --card 3",
+        "kubectl gpushare inspect --problems",
+        "kubectl gpushare inspect -n team-a --sort used",
+    ),
+    add_arguments=_add_arguments,
+    find=_find,
+    view=_view,
+)

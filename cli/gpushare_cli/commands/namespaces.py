@@ -1,0 +1,69 @@
+"""``namespaces``: what each namespace holds, beside its ResourceQuota."""
+
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterable
+
+from rich.console import RenderableType
+
+from gpushare_cli.commands.command import Command, Session
+from gpushare_cli.decide.holders.namespaces_report import NamespacesReport, namespaces_report
+from gpushare_cli.output.page import OutputPage
+
+DESCRIPTION = """\
+Shows what the pods of each namespace hold together, what that is worth in memory, what they use, and
+which of them wait, beside what a ResourceQuota allows.
+
+To hold a namespace to 32 units, make a quota of the resource that its pods ask for:
+
+  kubectl create quota gpu -n team-a --hard=requests.gpushare.io/memory=32
+
+By Kubernetes' rule a quota names requests.RESOURCE; what is over it is refused when the pod is made, and
+what is there stays. Where nodes speak another dialect the resource has another name: the last lines of
+the output have the command with the names in force. Shows all namespaces; -n chooses one."""
+
+
+def _add_arguments(_parser: ArgumentParser) -> None:
+    """It has none of its own."""
+
+
+async def _find(session: Session, options: Namespace) -> NamespacesReport:
+    import asyncio
+
+    from gpushare_cli.decide.holders.pod_holding import pod_holdings
+    from gpushare_cli.decide.inspection.node_reader import shared_nodes
+    from gpushare_cli.decide.inspection.unmeasured import unmeasured_sentences
+    from gpushare_cli.gather.pod_holders import read_quotas
+    from gpushare_cli.gather.shared_cards import read_shared_cards
+
+    session.progress.doing("reading GPUShareNodes and ResourceQuotas")
+    namespace = "" if session.all_namespaces else options.namespace
+    unread: list[str] = []
+    reading, quotas = await asyncio.gather(
+        read_shared_cards(session.client), read_quotas(session.client, namespace, unread)
+    )
+    nodes = shared_nodes(reading)
+    return namespaces_report(
+        pod_holdings(nodes, reading, {}),
+        nodes,
+        quotas,
+        namespace=namespace,
+        unread=[*reading.unread, *unread],
+        unmeasured=unmeasured_sentences(nodes),
+    )
+
+
+def _view(report: NamespacesReport, page: OutputPage) -> Iterable[RenderableType]:
+    from gpushare_cli.views.holders import namespaces_view
+
+    return namespaces_view(report, page)
+
+
+NAMESPACES_COMMAND = Command(
+    name="namespaces",
+    summary="show what each namespace holds and uses, beside its quota",
+    description=DESCRIPTION,
+    examples=("kubectl gpushare namespaces", "kubectl gpushare namespaces -n team-a -o json"),
+    add_arguments=_add_arguments,
+    find=_find,
+    view=_view,
+)

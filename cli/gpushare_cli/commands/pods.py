@@ -1,0 +1,72 @@
+"""``pods``: which pods hold units of cards, or wait for them."""
+
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterable
+
+from rich.console import RenderableType
+
+from gpushare_cli.commands.command import Command, Session
+from gpushare_cli.decide.holders.pods_report import PodSort, PodsReport, pods_report
+from gpushare_cli.output.page import OutputPage
+
+DESCRIPTION = """\
+Shows the pods of a namespace that hold units of cards, and those that ask for units and wait: where
+they are, what they hold and what that is worth in memory, and what they really use of it.
+
+"?" is an amount that is not measured. Why a pod waits: kubectl gpushare why POD."""
+
+
+def _add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--sort",
+        type=PodSort,
+        choices=[*PodSort],
+        default=PodSort.NAME,
+        help="those that hold or use most, or are oldest, first; default: name",
+    )
+
+
+async def _find(session: Session, options: Namespace) -> PodsReport:
+    import asyncio
+
+    from gpushare_cli.decide.holders.pod_holding import pod_holdings
+    from gpushare_cli.decide.inspection.node_reader import shared_nodes
+    from gpushare_cli.decide.inspection.unmeasured import unmeasured_sentences
+    from gpushare_cli.gather.pod_holders import read_known_pods
+    from gpushare_cli.gather.shared_cards import read_shared_cards
+
+    session.progress.doing("reading GPUShareNodes and pods")
+    namespace = "" if session.all_namespaces else session.namespace
+    unread: list[str] = []
+    reading, known = await asyncio.gather(
+        read_shared_cards(session.client), read_known_pods(session.client, namespace, unread)
+    )
+    nodes = shared_nodes(reading)
+    return pods_report(
+        pod_holdings(nodes, reading, known),
+        namespace=namespace,
+        sort=options.sort,
+        now=session.now(),
+        unread=[*reading.unread, *unread],
+        unmeasured=unmeasured_sentences(nodes),
+    )
+
+
+def _view(report: PodsReport, page: OutputPage) -> Iterable[RenderableType]:
+    from gpushare_cli.views.holders import pods_view
+
+    return pods_view(report, page)
+
+
+PODS_COMMAND = Command(
+    name="pods",
+    summary="show which pods hold units, which wait for them, and what they use",
+    description=DESCRIPTION,
+    examples=(
+        "kubectl gpushare pods -n team-a",
+        "kubectl gpushare pods -A --sort used",
+    ),
+    add_arguments=_add_arguments,
+    find=_find,
+    view=_view,
+)

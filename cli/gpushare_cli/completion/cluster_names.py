@@ -1,0 +1,113 @@
+"""Names of objects of the cluster that a command line names."""
+
+import argparse
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from urllib.parse import quote
+
+from msgspec import Struct
+
+from gpushare_cli.completion.candidates import NameSource, Suggestion, value_name
+from gpushare_cli.completion.typed_words import TypedWords
+from gpushare_cli.decide.objects.share_node import ObservedShareNode
+from gpushare_cli.login.cluster_login import cluster_login
+from gpushare_core.kube.client import KubeClient
+from gpushare_core.kube.paths import POLICIES, SHARE_NODES, pods
+from gpushare_core.kube.request import METADATA_LIST, ApiRequest
+from gpushare_core.kube.response import ListResponse
+
+NAMESPACES = "/api/v1/namespaces"
+
+
+class NamedMeta(Struct):
+    name: str
+
+
+class NamedObject(Struct):
+    """Of an object its name alone: the API server sends no more than the metadata."""
+
+    metadata: NamedMeta
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterNames:
+    """``environment`` says where the kubeconfig is, where the command line does not."""
+
+    environment: Mapping[str, str]
+
+    @property
+    def sources(self) -> Mapping[str, NameSource]:
+        """What a value stands for, as ``--help`` calls it -> where its names come from."""
+        return {
+            "NODE": self.nodes,
+            "NODES": self.nodes,
+            "CARD": self.cards,
+            "POD": self.pods,
+            "PODS": self.pods,
+            "POLICY": self.policies,
+            "NAMESPACE": self.namespaces,
+            "NS": self.namespaces,
+        }
+
+    async def nodes(self, typed: TypedWords) -> Iterable[Suggestion]:
+        async with self._client(typed) as (client, _):
+            return await _names(client, SHARE_NODES)
+
+    async def pods(self, typed: TypedWords) -> Iterable[Suggestion]:
+        async with self._client(typed) as (client, namespace):
+            return await _names(client, pods(namespace))
+
+    async def policies(self, typed: TypedWords) -> Iterable[Suggestion]:
+        async with self._client(typed) as (client, _):
+            return await _names(client, POLICIES)
+
+    async def namespaces(self, typed: TypedWords) -> Iterable[Suggestion]:
+        async with self._client(typed) as (client, _):
+            return await _names(client, NAMESPACES)
+
+    async def cards(self, typed: TypedWords) -> Iterable[Suggestion]:
+        """Of the nodes in the command line; none where it names no node."""
+        found: dict[str, str] = {}
+        async with self._client(typed) as (client, _):
+            for name in _named_nodes(typed):
+                request = ApiRequest(path=f"{SHARE_NODES}/{quote(name, safe='')}")
+                node = await client.read(request, shape=ObservedShareNode)
+                found.update({str(card.index): card.model for card in node.cards})
+        return [Suggestion(number, model) for number, model in found.items()]
+
+    @asynccontextmanager
+    async def _client(self, typed: TypedWords) -> AsyncIterator[tuple[KubeClient, str]]:
+        """Yields a client and the namespace that the command line names."""
+        login = cluster_login(typed_options(typed), self.environment)
+        async with KubeClient(login.credentials) as client:
+            yield client, login.namespace
+
+
+async def _names(client: KubeClient, path: str) -> Sequence[Suggestion]:
+    request = ApiRequest(path=path, params={"resourceVersion": "0"}, accept=METADATA_LIST)
+    response = await client.read(request, shape=ListResponse[NamedObject])
+    return [Suggestion(item.metadata.name) for item in response.items or []]
+
+
+def _named_nodes(typed: TypedWords) -> Iterable[str]:
+    named = [action for action in typed.actions if value_name(action) in ("NODE", "NODES")]
+    return [name for action in named for name in typed.given.get(action.dest, [])]
+
+
+def typed_options(typed: TypedWords) -> argparse.Namespace:
+    """Returns the options as far as they have been typed, the others as they are by default."""
+    options = argparse.Namespace(**typed.parser._defaults)
+    for action in typed.actions:
+        if action.default is not argparse.SUPPRESS and not hasattr(options, action.dest):
+            setattr(options, action.dest, action.default)
+        if values := typed.given.get(action.dest):
+            setattr(options, action.dest, _value(action, values))
+        elif action.dest in typed.given:
+            setattr(options, action.dest, action.const)
+    return options
+
+
+def _value(action: argparse.Action, words: Sequence[str]) -> object:
+    values = [action.type(word) if callable(action.type) else word for word in words]
+    return values if isinstance(action, argparse._AppendAction) else values[-1]

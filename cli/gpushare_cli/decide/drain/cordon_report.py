@@ -1,0 +1,99 @@
+"""What ``cordon`` and ``uncordon`` report."""
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
+import msgspec
+
+from gpushare_cli.decide.drain.cordon import cordon_reasons, is_asked_for
+from gpushare_cli.decide.objects.share_node import ObservedCard, ObservedShareNode
+from gpushare_cli.report import CommandReport, ExitStatus
+
+
+class CardTenant(msgspec.Struct, frozen=True, kw_only=True, rename="camel", order=True):
+    """A pod that has units of a card."""
+
+    namespace: str
+    name: str
+    uid: str
+    units: int
+    orphaned: bool = False
+    """The API server does not have it, and the kubelet still keeps its units."""
+
+
+class CardCordon(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """One card, as it is after the command."""
+
+    index: int
+    uuid: str
+    model: str
+    units: int
+    allocated_units: int
+    cordoned: bool
+    """Whether people asked for that, by the annotation."""
+    in_force: bool
+    """Whether the plugin has taken it over."""
+    reason: str
+    pods: Sequence[CardTenant]
+
+
+class CordonReport(CommandReport, frozen=True, kw_only=True):
+    kind: ClassVar[str] = "CardCordons"
+    node: str
+    is_cordon: bool
+    """False: uncordoned."""
+    is_dry_run: bool
+    is_changed: bool
+    """Whether the annotation was, or would be, another one."""
+    cards: Sequence[CardCordon]
+    seconds: float = 0.0
+    """How long the plugin took, or was waited for."""
+
+    @property
+    def is_confirmed(self) -> bool:
+        return all(card.in_force is self.is_cordon for card in self.cards)
+
+    @property
+    def names(self) -> Sequence[str]:
+        return [f"gpusharenode/{self.node}"]
+
+    @property
+    def exit_status(self) -> ExitStatus:
+        return ExitStatus.GOOD if self.is_dry_run or self.is_confirmed else ExitStatus.NO
+
+
+def tenants_of(card: ObservedCard) -> list[CardTenant]:
+    """Returns each pod once, by name."""
+    found: dict[str, CardTenant] = {}
+    for share in card.pods or ():
+        units = share.units + (found[share.uid].units if share.uid in found else 0)
+        found[share.uid] = CardTenant(
+            namespace=share.namespace,
+            name=share.name,
+            uid=share.uid,
+            units=units,
+            orphaned=share.orphaned,
+        )
+    return sorted(found.values())
+
+
+def card_cordons(
+    share_node: ObservedShareNode, cards: Sequence[ObservedCard], annotations: Mapping[str, str]
+) -> list[CardCordon]:
+    """``annotations``: those that are asked for, which the object may not have yet."""
+    reasons = cordon_reasons(annotations)
+    present = {card.uuid: card for card in share_node.cards}
+    return [
+        CardCordon(
+            index=card.index,
+            uuid=card.uuid,
+            model=card.model,
+            units=card.units,
+            allocated_units=card.allocated_units,
+            cordoned=is_asked_for(card, annotations),
+            in_force=card.cordoned,
+            reason=reasons.get(card.uuid, ""),
+            pods=tenants_of(card),
+        )
+        for card in (present.get(card.uuid, card) for card in cards)
+    ]

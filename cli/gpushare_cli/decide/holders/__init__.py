@@ -1,0 +1,1 @@
+"""Who holds and who waits: by pod, and summed by namespace beside its ResourceQuota."""

@@ -1,0 +1,177 @@
+"""Which nodes would get what if a policy was applied, by the rules by which the operator decides."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from gpushare_cli.decide.objects.kube_node import KubeNode
+from gpushare_cli.decide.simulation.policy_change import (
+    NodeChange,
+    NodeEffect,
+    NodeSharing,
+    PodInTheWay,
+)
+from gpushare_cli.decide.simulation.redivision import (
+    divided,
+    mode_of,
+    simulated_share_node,
+    unit_in_force,
+)
+from gpushare_core.api.enums import Mode, UnitChange
+from gpushare_core.api.policy import PolicySpec
+from gpushare_core.api.served import combination_problem
+from gpushare_core.api.share_node import NodeSpec
+from gpushare_core.placement.modes.table import unit_asked_for
+from gpushare_core.placement.units import NodeUnit, UnitFields
+from gpushare_core.text.json_object import Json
+
+NEVER_MADE = "9999"
+"""Of a policy that does not exist: it will be younger than all others."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyClaim:
+    """A policy, as far as it asks for nodes."""
+
+    name: str
+    created: str = NEVER_MADE
+    """RFC 3339; the older policy wins a node."""
+    spec: PolicySpec | None
+    """None where it cannot be read: it keeps the nodes that it has."""
+
+    def asked_of(self, node: KubeNode) -> NodeSpec | None:
+        """Returns None where it does not claim the node."""
+        if self.spec is None:
+            return None
+        position = self.spec.first_rule(node.name, node.metadata.labels or {})
+        if position is None:
+            return None
+        rule = self.spec.nodes[position]
+        is_off = rule.mode is Mode.OFF or combination_problem(self.spec.scheduler.backend, rule.mode)
+        return None if is_off else self.spec.of_node(self.name, rule)
+
+    def keeps(self, has: str) -> bool:
+        return self.spec is None and self.name == has
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyEffect:
+    """The nodes as they would be soon after the policy is applied."""
+
+    changes: Sequence[NodeChange]
+    """Of every node that shares cards before or after."""
+    share_nodes: Sequence[Json]
+    """The GPUShareNodes that there would be."""
+
+
+def policy_effect(
+    claims: Iterable[PolicyClaim], nodes: Mapping[str, KubeNode], share_nodes: Mapping[str, Json]
+) -> PolicyEffect:
+    """``claims``: those of all policies, with the changed one in place of what it is now."""
+    ordered = sorted(claims, key=lambda claim: (claim.created, claim.name))
+    changes, after = [], []
+    for name in sorted({*nodes, *share_nodes}):
+        present = share_nodes.get(name)
+        coming, effect = _after(ordered, nodes.get(name), present)
+        if effect is NodeEffect.NONE and coming is None:
+            continue
+        changes.append(
+            NodeChange(
+                node=name,
+                effect=effect,
+                before=_sharing(present),
+                after=_asked_sharing(coming, effect),
+                pods=pods_on(present),
+            )
+        )
+        after.extend([coming] if coming else [])
+    return PolicyEffect(changes=changes, share_nodes=after)
+
+
+def _after(
+    claims: Sequence[PolicyClaim], node: KubeNode | None, present: Json | None
+) -> tuple[Json | None, NodeEffect]:
+    """Returns the GPUShareNode to come, or None, and what happens to the node."""
+    has = str(_spec(present).get("policy", ""))
+    for claim in claims if node else ():
+        if claim.keeps(has):
+            return present, NodeEffect.NONE
+        if node and (asked := claim.asked_of(node)):
+            return _asked(node.name, asked, present)
+    return None, NodeEffect.LOSES if present else NodeEffect.NONE
+
+
+def _asked(name: str, asked: NodeSpec, present: Json | None) -> tuple[Json, NodeEffect]:
+    spec = asked.to_json()
+    unit = unit_asked_for(asked.mode, UnitFields(asked.memory_unit, asked.slices_per_card))
+    if present is None:
+        known = simulated_share_node(name, spec, unit) if unit else {"metadata": {"name": name}, "spec": spec}
+        return known, NodeEffect.GAINS
+    coming = {**present, "spec": spec}
+    in_force = unit_in_force(present)
+    if unit is None or in_force is None:
+        return coming, NodeEffect.SETTINGS
+    if not _divides_anew(unit, in_force, spec, present):
+        return coming, NodeEffect.SETTINGS if _differ(_spec(present), spec) else NodeEffect.NONE
+    if not pods_on(present):
+        renamed = {**coming, "status": {**coming["status"], "dialect": asked.dialect}}
+        return divided(renamed, unit), NodeEffect.DIVIDES
+    return coming, NodeEffect.KEEPS if asked.unit_change is UnitChange.KEEP else NodeEffect.WAITS
+
+
+def _divides_anew(unit: NodeUnit, in_force: NodeUnit, spec: Json, present: Json) -> bool:
+    """Units of another size, by another name, or more or less of each card."""
+    reserved = spec.get("reservedMemory", "0") != _spec(present).get("reservedMemory", "0")
+    dialect = present["status"].get("dialect") or _spec(present).get("dialect", "")
+    return unit.meanings != in_force.meanings or reserved or spec.get("dialect", "") != dialect
+
+
+def _differ(before: Json, after: Json) -> bool:
+    """Fields that only a newer version knows do not count."""
+    return any(before.get(key) != value for key, value in after.items())
+
+
+def _sharing(share_node: Json | None) -> NodeSharing:
+    if share_node is None:
+        return NodeSharing()
+    status = share_node.get("status") or {}
+    unit = unit_in_force(share_node)
+    return NodeSharing(
+        policy=str(_spec(share_node).get("policy", "")),
+        mode=mode_of(share_node),
+        unit=unit.text if unit else "",
+        cards=len(status.get("cards") or ()) if unit else None,
+    )
+
+
+def _asked_sharing(coming: Json | None, effect: NodeEffect) -> NodeSharing:
+    """Returns what is asked for: a node that waits gets there later."""
+    if coming is None or effect is not NodeEffect.WAITS:
+        return _sharing(coming)
+    spec = _spec(coming)
+    fields = UnitFields(str(spec.get("memoryUnit", "")), spec.get("slicesPerCard"))
+    unit = unit_asked_for(str(spec.get("mode", "")), fields)
+    shown = _sharing(coming)
+    return NodeSharing(
+        policy=shown.policy,
+        mode=str(spec.get("mode", "")),
+        unit=unit.text if unit else "",
+        cards=shown.cards,
+    )
+
+
+def pods_on(share_node: Json | None) -> list[PodInTheWay]:
+    """Returns the pods that hold units of the node's cards, by name."""
+    held: Counter[tuple[str, str]] = Counter()
+    for card in ((share_node or {}).get("status") or {}).get("cards") or ():
+        for pod in card.get("pods") or ():
+            held[str(pod.get("namespace", "")), str(pod.get("name", ""))] += int(pod.get("units", 0))
+    return [
+        PodInTheWay(namespace=namespace, name=name, units=units)
+        for (namespace, name), units in sorted(held.items())
+    ]
+
+
+def _spec(share_node: Json | None) -> Json:
+    spec: Json = (share_node or {}).get("spec") or {}
+    return spec

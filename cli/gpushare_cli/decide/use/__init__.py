@@ -1,0 +1,1 @@
+"""How much memory of cards is really used, beside what was asked for."""

@@ -1,0 +1,50 @@
+"""What ``pods`` and ``namespaces`` read besides the cards: when pods were made, and ResourceQuotas."""
+
+from collections.abc import Mapping, Sequence
+
+from gpushare_cli.decide.objects.known_pod import KnownPod
+from gpushare_cli.decide.objects.resource_quota import ResourceQuotaObject
+from gpushare_cli.errors import CannotLookError
+from gpushare_cli.gather.lists import read_list
+from gpushare_core.kube.client import KubeClient
+from gpushare_core.kube.errors import ApiError, UnreachableError
+from gpushare_core.kube.paths import PODS, pods
+from gpushare_core.kube.request import METADATA_LIST, ApiRequest
+from gpushare_core.kube.response import ListResponse
+
+MAX_KNOWN_PODS = 3_000
+"""Pods of which it is read when they were made: more take longer than anybody wants to wait."""
+QUOTAS = "/api/v1/resourcequotas"
+"""Of all namespaces."""
+
+
+async def read_known_pods(client: KubeClient, namespace: str, unread: list[str]) -> Mapping[str, KnownPod]:
+    """Returns pods by UID; none where there are too many or they may not be listed, which ``unread`` then
+    says. ``namespace``: empty for all."""
+    request = ApiRequest(
+        path=pods(namespace) if namespace else PODS,
+        params={"limit": str(MAX_KNOWN_PODS)},
+        accept=METADATA_LIST,
+    )
+    unknown = "Ages of pods that run, and which of them are terminating, are not known"
+    try:
+        page = await client.read(request, shape=ListResponse[KnownPod])
+    except (ApiError, UnreachableError) as error:
+        unread.append(f"{unknown}: {error}.")
+        return {}
+    if page.metadata.next_page:
+        unread.append(f"{unknown}: there are more than {MAX_KNOWN_PODS:,} pods. Choose a namespace by -n.")
+        return {}
+    return {pod.metadata.uid: pod for pod in page.items or ()}
+
+
+async def read_quotas(
+    client: KubeClient, namespace: str, unread: list[str]
+) -> Sequence[ResourceQuotaObject] | None:
+    """Returns None where they cannot be read, which ``unread`` then says."""
+    path = pods(namespace).removesuffix("/pods") + "/resourcequotas" if namespace else QUOTAS
+    try:
+        return await read_list(client, path, shape=ResourceQuotaObject)
+    except CannotLookError as error:
+        unread.append(f"ResourceQuotas are not known: {error}.")
+        return None

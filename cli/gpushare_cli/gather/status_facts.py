@@ -1,0 +1,140 @@
+"""Reads what there is to say whether all is well; what cannot be read is said, and the rest goes on."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from http import HTTPStatus
+from typing import TypeVar
+
+from msgspec import Struct
+
+from gpushare_cli.decide.objects.installed import InstalledDeployment, InstalledLease, ProgramPod
+from gpushare_cli.decide.objects.node_state import NodeState
+from gpushare_cli.decide.objects.policy import ObservedPolicy
+from gpushare_cli.decide.objects.unplaced_pod import UnplacedPod
+from gpushare_cli.decide.problems import facts as parts
+from gpushare_cli.decide.problems.facts import StatusFacts, UnreadPart
+from gpushare_cli.decide.problems.installation import is_operator_at_work
+from gpushare_cli.errors import CannotLookError
+from gpushare_cli.gather.lists import CACHED
+from gpushare_cli.output.progress import ProgressLine
+from gpushare_core.api.names import CALLS_LEASE, COMPONENT_LABEL, NAMESPACE
+from gpushare_core.api.plugin_heartbeat import COMPONENT as HEARTBEAT
+from gpushare_core.api.plugin_heartbeat import PREFIX
+from gpushare_core.kube.client import KubeClient
+from gpushare_core.kube.errors import ApiError, UnreachableError
+from gpushare_core.kube.paths import PODS, POLICIES, SERVER_VERSION, SHARE_NODES, lease_path, leases, pods
+from gpushare_core.kube.request import ApiRequest
+from gpushare_core.kube.response import ListResponse
+from gpushare_core.process.version import VERSION
+
+DEPLOYMENTS = "/apis/apps/v1/deployments"
+OPERATOR_LEASE = "gpushare-operator"
+OPERATOR = f"app.kubernetes.io/name=gpushare,{COMPONENT_LABEL}=operator"
+PROGRAMS = f"{COMPONENT_LABEL} in (operator,extender,scheduler)"
+"""Not the plugins: what they are like their GPUShareNodes say."""
+
+T = TypeVar("T")
+
+
+class _ServerVersion(Struct, rename="camel"):
+    git_version: str = ""
+
+
+@dataclass(slots=True)
+class PartReader:
+    """Reads one part after the other; a part that the API server refuses is noted."""
+
+    client: KubeClient
+    unread: list[UnreadPart] = field(default_factory=list)
+
+    async def list(self, part: str, path: str, shape: type[T], **selectors: str) -> Sequence[T] | None:
+        """Returns None where the API server knows no such kind, and nothing where it refuses.
+
+        Raises:
+            CannotLookError: there is no API server, or it does not know who asks.
+        """
+        request = ApiRequest(path=path, params={**CACHED, **selectors})
+        response = await self._read(part, request, ListResponse[shape])  # type: ignore[valid-type]
+        if response is None:
+            return () if self._is_unread(part) else None
+        return response.items or []
+
+    async def one(self, part: str, path: str, shape: type[T]) -> T | None:
+        """Returns None where there is no such object, or it cannot be read. Raises as ``list``."""
+        return await self._read(part, ApiRequest(path=path), shape)
+
+    async def _read(self, part: str, request: ApiRequest, shape: type[T]) -> T | None:
+        try:
+            return await self.client.read(request, shape=shape)
+        except UnreachableError as error:
+            raise CannotLookError(f"the API server is not reached: {error}") from error
+        except ApiError as error:
+            if error.status == HTTPStatus.UNAUTHORIZED:
+                raise CannotLookError(
+                    f"the API server does not know you: {error.message or error}; log in again"
+                ) from error
+            if not error.is_not_found:
+                self.unread.append(UnreadPart(part=part, reason=error.message or str(error)))
+            return None
+
+    def _is_unread(self, part: str) -> bool:
+        return any(unread.part == part for unread in self.unread)
+
+
+async def read_status_facts(client: KubeClient, *, now: datetime, progress: ProgressLine) -> StatusFacts:
+    """Raises ``CannotLookError`` where there is no API server."""
+    progress.doing("reading policies, GPUShareNodes and pods that wait")
+    reader = PartReader(client)
+    facts, waiting = await asyncio.gather(
+        _read_facts(reader, now),
+        reader.list(parts.PENDING_PODS, PODS, UnplacedPod, fieldSelector="status.phase=Pending"),
+    )
+    return replace(await _with_heartbeats(reader, facts), waiting=waiting or (), unread=reader.unread)
+
+
+async def read_version_facts(client: KubeClient, *, now: datetime, progress: ProgressLine) -> StatusFacts:
+    """Without pods that wait. Raises as ``read_status_facts``."""
+    progress.doing("reading versions")
+    reader = PartReader(client)
+    return replace(await _read_facts(reader, now), unread=reader.unread)
+
+
+async def _read_facts(reader: PartReader, now: datetime) -> StatusFacts:
+    policies, nodes, kubernetes, deployments = await asyncio.gather(
+        reader.list("GPUSharePolicies", POLICIES, ObservedPolicy),
+        reader.list("GPUShareNodes", SHARE_NODES, NodeState),
+        reader.one(parts.KUBERNETES, SERVER_VERSION, _ServerVersion),
+        reader.list(parts.OPERATOR_DEPLOYMENT, DEPLOYMENTS, InstalledDeployment, labelSelector=OPERATOR),
+    )
+    deployment = next(iter(deployments or ()), None)
+    where = deployment.metadata.namespace if deployment else NAMESPACE
+    lease, calls, running = await asyncio.gather(
+        reader.one(parts.OPERATOR_LEASE, lease_path(where, OPERATOR_LEASE), InstalledLease),
+        reader.one(parts.CALLS, lease_path(where, CALLS_LEASE), InstalledLease),
+        reader.list(parts.PROGRAM_PODS, pods(where), ProgramPod, labelSelector=PROGRAMS),
+    )
+    return StatusFacts(
+        now=now,
+        client_version=VERSION,
+        namespace=where,
+        policies=policies,
+        nodes=nodes,
+        deployment=deployment,
+        lease=lease,
+        calls=calls,
+        pods=running or (),
+        kubernetes=kubernetes.git_version if kubernetes else "",
+    )
+
+
+async def _with_heartbeats(reader: PartReader, facts: StatusFacts) -> StatusFacts:
+    if is_operator_at_work(facts) or not facts.nodes:
+        return facts
+    selector = f"{COMPONENT_LABEL}={HEARTBEAT}"
+    found = await reader.list(
+        parts.HEARTBEATS, leases(facts.namespace), InstalledLease, labelSelector=selector
+    )
+    heartbeats = {lease.metadata.name.removeprefix(PREFIX): lease for lease in found or ()}
+    return replace(facts, heartbeats=heartbeats)

@@ -1,0 +1,58 @@
+"""What tables of cards, pods and use have in common: amounts, how many rows, what is not known."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TypeVar
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from gpushare_cli.output.lines import sentence
+from gpushare_cli.output.page import OutputPage
+from gpushare_cli.output.terminal import PIPE_WIDTH
+from gpushare_cli.wording import memory_text
+from gpushare_core.dialects.table import RESOURCES
+
+Row = TypeVar("Row")
+
+MAX_ROWS = 500
+"""Of a table on a terminal. A pipe gets all, and so does -o wide."""
+
+UNKNOWN_AMOUNT = "?"
+"""Not 0: nobody has measured it."""
+
+
+def amount_text(size: int | None) -> str:
+    return UNKNOWN_AMOUNT if size is None else memory_text(size)
+
+
+def use_text(used: int | None, asked: int | None, *, exceeds: bool) -> Text:
+    """Returns such as ``2Gi/4Gi``; more than was asked for is marked in words."""
+    text = f"{amount_text(used)}/{amount_text(asked)}"
+    return Text(f"{text} OVER", "bold red") if exceeds else Text(text)
+
+
+def units_text(units: Mapping[str, int]) -> str:
+    """Returns units by the class of their resource, such as ``4 memory, 2 slice``.
+
+    >>> units_text({"gpushare.io/memory": 4, "gpushare.io/card": 1})
+    '4 memory, 1 card'
+    """
+    by_class: dict[str, int] = {}
+    for name, amount in units.items():
+        word = RESOURCES[name].value if name in RESOURCES else name
+        by_class[word] = by_class.get(word, 0) + amount
+    return ", ".join(f"{amount} {word}" for word, amount in by_class.items())
+
+
+def rows_shown(rows: Sequence[Row], page: OutputPage) -> Sequence[Row]:
+    return rows if page.is_wide or page.width >= PIPE_WIDTH else rows[:MAX_ROWS]
+
+
+def notes(unmeasured: Sequence[str], unread: Sequence[str]) -> Iterator[RenderableType]:
+    """Says what is not known, and how it becomes known."""
+    if unmeasured or unread:
+        yield ""
+    for text in unmeasured:
+        yield sentence(f"? {text}", style="dim")
+    for text in unread:
+        yield sentence(text, style="yellow")

@@ -1,0 +1,219 @@
+"""What people see of nodes and their cards."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from gpushare_cli.decide.inspection.inspection import CardInspection
+from gpushare_cli.decide.inspection.shared_card import CardHolder, HolderState, SharedCard
+from gpushare_cli.decide.inspection.shared_node import NodeProblem, NodeResource, SharedNode
+from gpushare_cli.decide.inspection.unmeasured import unmeasured_sentences
+from gpushare_cli.output.bar import held_bar
+from gpushare_cli.output.lines import heading, sentence, to_type
+from gpushare_cli.output.page import OutputPage
+from gpushare_cli.output.table import Cell, PageTable, Shrink, TableColumn
+from gpushare_cli.views.card_tables import amount_text, notes
+from gpushare_cli.wording import counted, memory_text
+from gpushare_core.api.enums import Mode
+from gpushare_core.text.printable import printable
+
+MAX_DRAWN = 16
+"""Nodes of which every card is shown without being asked for: of more there is a line for each node."""
+
+_NODE_COLUMNS = (
+    TableColumn(header="node", shrink=Shrink.FOLD, min_width=16),
+    TableColumn(header="mode"),
+    TableColumn(header="unit"),
+    TableColumn(header="policy", only_wide=True),
+    TableColumn(header="dialect", only_wide=True),
+    TableColumn(header="cards", is_number=True),
+    TableColumn(header="held"),
+    TableColumn(header="memory held", is_number=True),
+    TableColumn(header="largest free", shrink=Shrink.FOLD, min_width=12),
+    TableColumn(header="used", is_number=True),
+    TableColumn(header="state", shrink=Shrink.FOLD, min_width=9),
+)
+_CARD_COLUMNS = (
+    TableColumn(header="card", is_number=True),
+    TableColumn(header="held"),
+    TableColumn(header="units", is_number=True),
+    TableColumn(header="used", is_number=True),
+    TableColumn(header="state", shrink=Shrink.FOLD, min_width=10),
+    TableColumn(header="held by: pod, units, use", shrink=Shrink.FOLD, min_width=24),
+    TableColumn(header="free", is_number=True, only_wide=True),
+    TableColumn(header="resource", only_wide=True),
+    TableColumn(header="model", only_wide=True),
+    TableColumn(header="uuid", only_wide=True),
+)
+
+
+def inspection_view(report: CardInspection, page: OutputPage) -> Iterable[RenderableType]:
+    yield from _summary(report)
+    if page.is_wide or report.chooses_cards or len(report.nodes) <= MAX_DRAWN:
+        for node in report.nodes:
+            yield ""
+            yield from _node(node, page)
+    elif report.nodes:
+        yield ""
+        yield PageTable(_NODE_COLUMNS, (_node_row(node, page) for node in report.nodes), page=page)
+        yield ""
+        yield sentence("Who holds what of a card:")
+        yield to_type(f"kubectl gpushare inspect {printable(report.nodes[0].name)}")
+        yield to_type("kubectl gpushare inspect -o wide")
+    yield from notes(unmeasured_sentences(report.nodes), report.unread)
+    if report.missing and report.nodes:
+        yield ""
+    for missing in report.missing:
+        yield sentence(f"{missing.name}: {missing.reason}", style="red")
+
+
+def _summary(report: CardInspection) -> Iterator[RenderableType]:
+    if not report.nodes:
+        yield from _nothing(report)
+        return
+    cards = [card for node in report.nodes for card in node.cards]
+    wrong = sum(bool(node.problems) for node in report.nodes)
+    memory, held, free = (
+        sum(getattr(card, field) for card in cards) for field in ("memory_bytes", "held_bytes", "free_bytes")
+    )
+    text = f"{counted(len(report.nodes), 'node')}, {counted(len(cards), 'card')}: "
+    text += f"{memory_text(held)} of {memory_text(memory)} held, {memory_text(free)} free for new pods."
+    yield heading(text)
+    if wrong and not (report.only_problems or report.chooses_cards):
+        verb = "has" if wrong == 1 else "have"
+        yield sentence(f"{counted(wrong, 'node')} {verb} problems:", style="red")
+        yield to_type("kubectl gpushare inspect --problems")
+
+
+def _nothing(report: CardInspection) -> Iterator[RenderableType]:
+    if report.only_problems and report.looked_at:
+        yield heading(f"No problem on {counted(report.looked_at, 'node')}.", "bold green")
+    elif report.looked_at:
+        yield heading(f"No card matches. Looked at {counted(report.looked_at, 'node')}.")
+    elif not report.missing:
+        yield heading("No node shares its cards.")
+        yield sentence("Which policies there are, and what they say:")
+        yield to_type("kubectl gpushare status")
+
+
+def _node(node: SharedNode, page: OutputPage) -> Iterator[RenderableType]:
+    yield heading(node.name)
+    yield sentence(_what_it_is(node), style="dim")
+    for resource in node.resources:
+        yield sentence(_resource_line(resource, names_it=len(node.resources) > 1))
+    for problem in node.problems:
+        yield from problem_lines(problem)
+    if node.cards:
+        yield _card_table(node, page)
+
+
+def _what_it_is(node: SharedNode) -> str:
+    reserved = f", {memory_text(node.reserved_bytes)} of each card reserved" if node.reserved_bytes else ""
+    unit = node.unit or "unknown"
+    return f"mode {node.mode}, unit {unit}{reserved}, dialect {node.dialect}, policy {node.policy or 'none'}"
+
+
+def _resource_line(resource: NodeResource, *, names_it: bool) -> str:
+    held = f"{resource.held_units} of {resource.total_units} units held"
+    text = f"{held}, {resource.free_units} free, {resource.largest_free} at most for one pod"
+    return f"{resource.name} ({resource.unit}): {text}" if names_it else text
+
+
+def problem_lines(problem: NodeProblem) -> Iterator[RenderableType]:
+    yield sentence(f"! {problem.message}", style="red")
+    if problem.advice:
+        yield sentence(problem.advice, indent=2)
+    if problem.command:
+        yield to_type(problem.command, indent=4)
+
+
+def _card_table(node: SharedNode, page: OutputPage) -> PageTable:
+    rows = [row for card in node.cards for row in _card_rows(node, card, page)]
+    has_state = any(row[4] for row in rows)
+    columns = [column for column in _CARD_COLUMNS if has_state or column.header != "state"]
+    if not has_state:
+        rows = [[*row[:4], *row[5:]] for row in rows]
+    return PageTable(columns, rows, page=page)
+
+
+def _card_rows(node: SharedNode, card: SharedCard, page: OutputPage) -> Iterator[Sequence[Cell]]:
+    """Yields a line for each holder, the first with what the card is."""
+    first, *others = [*map(holder_text, card.holders), *_unnamed(card)] or [_free_text(card)]
+    yield (
+        card.index,
+        held_bar(held=card.held_units, total=card.units, page=page),
+        f"{card.held_units}/{card.units}",
+        f"{amount_text(card.used_bytes)}/{memory_text(card.memory_bytes)}",
+        _state(node, card),
+        first,
+        card.free_units,
+        card.resource,
+        card.model,
+        card.uuid,
+    )
+    for holder in others:
+        yield ("", "", "", "", "", holder, "", "", "", "")
+
+
+def holder_text(holder: CardHolder) -> Text:
+    """Returns such as ``team-a/train-0: 4, uses 2Gi of 4Gi``."""
+    text = f"{holder.pod}: {holder.units}"
+    if holder.state is HolderState.NOT_STARTED:
+        return Text(printable(f"{text}, not started"), "yellow")
+    if holder.state is HolderState.ORPHANED:
+        return Text(printable(f"{text}, gone and not released"), "red")
+    if holder.used_bytes is not None:
+        text += f", uses {memory_text(holder.used_bytes)} of {memory_text(holder.asked_bytes)}"
+    if holder.exceeds:
+        return Text(printable(f"{text}: MORE THAN ASKED FOR"), "red")
+    return Text(printable(text))
+
+
+def _unnamed(card: SharedCard) -> Iterable[Text]:
+    if card.unnamed_units and card.holders:
+        yield Text(f"unknown pod: {card.unnamed_units}", "red")
+
+
+def _free_text(card: SharedCard) -> Text:
+    if card.held_units:
+        return Text(f"unknown pod: {card.held_units}", "red")
+    if not card.is_open:
+        return Text("nobody", "dim")
+    offers = ", ".join(f"{units} {name}" for name, units in card.offers.items())
+    return Text(f"free: {offers}" if offers else "free", "green")
+
+
+def _state(node: SharedNode, card: SharedCard) -> Text:
+    words = []
+    if not card.is_healthy:
+        words.append("sick")
+    if card.is_cordoned:
+        words.append("cordoned")
+    if node.mode == Mode.MIXED and not words:
+        return Text(card.serves or "open to all", "" if card.serves else "green")
+    return Text(", ".join(words), "red" if "sick" in words else "yellow")
+
+
+def _node_row(node: SharedNode, page: OutputPage) -> Sequence[Cell]:
+    return (
+        node.name,
+        node.mode,
+        node.unit,
+        node.policy,
+        node.dialect,
+        len(node.cards),
+        held_bar(held=node.held_bytes, total=node.memory_bytes, page=page),
+        f"{memory_text(node.held_bytes)}/{memory_text(node.memory_bytes)}",
+        ", ".join(str(resource.largest_free) for resource in node.resources) or "0",
+        amount_text(node.used_bytes),
+        _node_state(node),
+    )
+
+
+def _node_state(node: SharedNode) -> Text:
+    if not node.takes_pods:
+        return Text("takes no pods", "red")
+    if node.problems:
+        return Text(counted(len(node.problems), "problem"), "yellow")
+    return Text("ok", "green")

@@ -1,0 +1,56 @@
+"""The command line: what it takes, and what it says about what it does not."""
+
+import pytest
+
+from gpushare_cli.arguments import parse
+
+
+def test_without_a_command_it_is_status() -> None:
+    assert parse([]).command.name == "status"
+    assert parse(["-o", "json"]).command.name == "status"
+    options = parse(["--context", "version", "--watch"])
+    assert (options.command.name, options.context, options.watch) == ("status", "version", 2.0)
+
+
+def test_common_options_may_stand_before_the_command() -> None:
+    options = parse(["--context", "east", "-o", "yaml", "version", "--no-headers"])
+    assert (options.command.name, options.context, options.output) == ("version", "east", "yaml")
+    assert options.no_headers
+
+
+def test_every_says_how_often_to_watch() -> None:
+    assert parse(["version", "--every", "0.5"]).watch == 0.5
+    assert parse(["version"]).watch == 0.0
+
+
+@pytest.mark.parametrize("seconds", ["0", "-1", "nan", "inf", "soon"])
+def test_a_watch_needs_a_number_of_seconds(seconds: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as exit_:
+        parse(["version", "--every", seconds])
+    assert exit_.value.code == 2
+    assert "is no number of seconds" in capsys.readouterr().err
+
+
+def test_a_wrong_command_gets_a_guess_and_all_there_are(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as exit_:
+        parse(["-o", "json", "vresion"])
+    assert exit_.value.code == 2
+    error = capsys.readouterr().err
+    assert "there is no command 'vresion'; did you mean version?" in error
+    assert "audit" in error
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["-h"], ["help"]])
+def test_help_lists_the_commands(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as exit_:
+        parse(arguments)
+    assert exit_.value.code == 0
+    assert "compare all records" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("arguments", [["help", "version"], ["version", "-h"], ["-h", "version"]])
+def test_help_about_a_command(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as exit_:
+        parse(arguments)
+    assert exit_.value.code == 0
+    assert "kubectl gpushare version" in capsys.readouterr().out
