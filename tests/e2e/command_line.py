@@ -15,7 +15,7 @@ def gpushare(
     cluster: LocalCluster, *arguments: str, seconds: float = 60.0
 ) -> subprocess.CompletedProcess[str]:
     environment = {
-        **os.environ,
+        **{name: value for name, value in os.environ.items() if name != "COLUMNS"},
         "KUBECONFIG": str(cluster.kubeconfig),
         "PATH": f"{COMMANDS}:{os.environ['PATH']}",
     }
