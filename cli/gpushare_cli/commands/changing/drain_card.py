@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 from rich.console import RenderableType
 
+from gpushare_cli.commands.changing.cordon import CONFIRM_SECONDS, add_node_and_cards
 from gpushare_cli.commands.command import Command, Session
-from gpushare_cli.commands.cordon import CONFIRM_SECONDS, add_node_and_cards
 from gpushare_cli.commands.time_argument import seconds_of
 from gpushare_cli.decide.drain.drain_report import DrainReport
 from gpushare_cli.output.consent import Consent
