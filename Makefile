@@ -1,7 +1,7 @@
 # Everything a developer or a curious person needs. `make` alone explains.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo kubeconfig stop test unit fuzz check format crds protos chart lock base image client release bench chaos simulate clean \
+.PHONY: help demo kubeconfig stop test unit fuzz check format crds reference protos chart lock base image client release bench chaos simulate clean \
   venv cluster volcano helm preflight suite programs style types contracts generated
 
 PYTHON ?= python3
@@ -94,6 +94,7 @@ generated: $(STAMP)
 	$(BIN)/python -m gpushare_core.api.crd --check crds/
 	$(BIN)/python plugin/generate_protos.py --check
 	$(BIN)/python charts/copy_objects.py --check
+	$(BIN)/python -m gpushare_cli.reference --check docs/
 
 format: $(STAMP) ## Format the code
 	$(BIN)/ruff format $(CODE)
@@ -106,6 +107,10 @@ crds: $(STAMP) ## Generate crds/ from the models
 chart: crds ## Copy manifests/ and crds/ into the chart
 	$(say) "writing charts/gpushare/files/"
 	@$(BIN)/python charts/copy_objects.py
+
+reference: $(STAMP) ## Generate docs/cli.md and its schema from the command line's parser
+	$(say) "writing docs/cli.md and docs/cli-schema.json"
+	@$(BIN)/python -m gpushare_cli.reference docs/
 
 protos: $(STAMP) ## Generate the kubelet's APIs from their .proto files
 	$(say) "writing plugin/gpushare_plugin/kubelet/proto/"

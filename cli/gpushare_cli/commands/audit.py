@@ -12,7 +12,6 @@ from gpushare_cli.decide.audit import AuditReport
 from gpushare_cli.decide.residue import ResidueReport
 from gpushare_cli.errors import CannotLookError
 from gpushare_cli.output.page import OutputPage
-from gpushare_cli.report import CommandReport
 
 KUBELET_FOLDER = Path("/var/lib/kubelet")
 KEYS = Path("/etc/kubernetes/gpushare")
@@ -73,10 +72,10 @@ def _add_times(parser: ArgumentParser) -> None:
     )
 
 
-async def _find(session: Session, options: Namespace) -> CommandReport:
+async def _find(session: Session, options: Namespace) -> AuditReport | ResidueReport:
     if options.host_folder and not options.node:
         raise CannotLookError("--host-folder needs --node, the name of the node that this runs on")
-    return await (_residue if options.residue else _differences)(session, options)
+    return await (_residue(session, options) if options.residue else _differences(session, options))
 
 
 async def _differences(session: Session, options: Namespace) -> AuditReport:

@@ -12,7 +12,7 @@ from gpushare_cli.commands.time_argument import seconds_of
 from gpushare_cli.decide.drain.drain_report import DrainReport
 from gpushare_cli.output.format import Format
 from gpushare_cli.output.page import OutputPage
-from gpushare_cli.output.question import Question
+from gpushare_cli.output.consent import Consent
 
 DESCRIPTION = """\
 Cordons the card, evicts its pods, and waits until all of its units are free. Each pod is shown first, and
@@ -54,7 +54,7 @@ async def _find(session: Session, options: Namespace) -> DrainReport:
     from gpushare_cli.changes.card_drain import CardDrain, DrainOptions
     from gpushare_cli.views.drain import plan_view
 
-    question = Question(color=options.color, environment=os.environ, is_agreed=options.yes)
+    question = Consent(color=options.color, environment=os.environ, is_agreed=options.yes)
     if not options.dry_run:
         question.require_somebody()
 

@@ -9,9 +9,9 @@ from rich.console import RenderableType
 from gpushare_cli.commands.command import Command, Session
 from gpushare_cli.commands.time_argument import seconds_of
 from gpushare_cli.decide.undo.report import UndoReport
+from gpushare_cli.output.consent import Consent
 from gpushare_cli.output.format import Format
 from gpushare_cli.output.page import OutputPage
-from gpushare_cli.output.question import Question
 
 TIMEOUT_SECONDS = 600
 """Twice what kubelets take to forget a plugin that has gone."""
@@ -55,13 +55,13 @@ async def _find(session: Session, options: Namespace) -> UndoReport:
     async def agrees(plan: UndoPlan) -> bool:
         session.progress.done()
         page = OutputPage(width=80, is_wide=options.output is Format.WIDE, is_ascii=options.ascii)
-        return await question.agrees(plan_view(plan, page), QUESTION)
+        return await consent.agrees(plan_view(plan, page), QUESTION)
 
     undo = Undo(client=session.client, progress=session.progress, timeout=options.timeout)
     if options.dry_run:
         return await undo.dry_run(options.policies)
-    question = Question(color=options.color, environment=os.environ, is_agreed=options.yes)
-    question.require_somebody()
+    consent = Consent(color=options.color, environment=os.environ, is_agreed=options.yes)
+    consent.require_somebody()
     return await undo.run(options.policies, agrees)
 
 

@@ -29,6 +29,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
 
 async def _find(session: Session, options: Namespace) -> PodExplanation:
     from gpushare_cli.decide.why.explain import explain
+    from gpushare_cli.gather.why.manifest import read_manifest_situation
     from gpushare_cli.gather.why.pods import PodFinder
     from gpushare_cli.gather.why.situation import read_situation
 
@@ -36,8 +37,9 @@ async def _find(session: Session, options: Namespace) -> PodExplanation:
         client=session.client, namespace=session.namespace, all_namespaces=session.all_namespaces
     )
     subject = await finder.find(options.pod, options.filename)
-    situation = await read_situation(session.client, subject.pod, exists=subject.exists, now=session.now())
-    return explain(situation)
+    if subject.exists:
+        return explain(await read_situation(session.client, subject.pod, exists=True, now=session.now()))
+    return explain(await read_manifest_situation(session.client, subject.pod, now=session.now()))
 
 
 def _view(report: PodExplanation, page: OutputPage) -> Iterable[RenderableType]:

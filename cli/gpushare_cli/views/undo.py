@@ -66,8 +66,9 @@ def _stays(plan: UndoPlan, page: OutputPage) -> Iterator[str]:
             else ("keep running, on the cards that they have")
         )
         yield f"{counted(len(pods), 'pod')} {verb}: {_names(pods, page)}."
-    yield "Pods that ask for gpushare's resources and do not run yet stay Pending."
-    if plan.staying:
+    if not plan.staying:
+        yield "Pods that ask for gpushare's resources and do not run yet stay Pending."
+    else:
         yield f"{_policies(plan.staying)[0].upper()}{_policies(plan.staying)[1:]}, with what they need."
     if plan.needed_backend:
         yield f"The schedulers stay connected (backend {plan.needed_backend}): these policies need that."

@@ -29,12 +29,13 @@ def why_view(report: PodExplanation, _page: OutputPage) -> Iterable[RenderableTy
     yield sentence(report.answer, style=_STYLES.get(report.state, "bold"))
     yield from _section("Asks for", _asks(report.asks))
     yield from _section("Where", _cards(report))
+    yield from _section("Why there", map(_line, report.choice))
     yield from _section("Containers that do not run", map(_container, report.containers))
     yield from _section("Why", _findings(report.findings))
     yield from _section("What would help", _remedies(report.remedies, helps=True))
     yield from _section("What would not help", _remedies(report.remedies, helps=False))
     yield from _section("Waits", _attempts(report.attempts))
-    yield from _section("What others say of it", _words(report.words))
+    yield from _section("What scheduler and kubelet say", _words(report.words))
     yield from _section("What could not be read", map(_line, report.unread.values()))
 
 
@@ -77,17 +78,14 @@ def _cards(report: PodExplanation) -> Iterator[RenderableType]:
         for neighbour in card.neighbours:
             used = f", uses {memory_text(neighbour.used_bytes)}" if neighbour.used_bytes is not None else ""
             yield _more(f"beside {neighbour.namespace}/{neighbour.name}: {neighbour.units}{used}")
-    for text in report.choice:
-        yield _line(text)
 
 
 def _card(card: HeldCard) -> str:
     name = f"card {card.index}" if card.index is not None else "a card that its GPUShareNode does not name"
-    of = f" of {card.card_units}" if card.card_units is not None else ""
     memory = f" ({memory_text(card.memory_bytes)})" if card.memory_bytes else ""
-    used = f", uses {memory_text(card.used_bytes)}" if card.used_bytes is not None else ""
-    free = f", {card.free_units} free" if card.free_units is not None else ""
-    return f"{card.node} {name} ({card.uuid}): has {card.units}{of}{memory}{used}{free}"
+    of = f" of {card.card_units} units, {card.free_units} free" if card.card_units is not None else ""
+    used = f"; uses {memory_text(card.used_bytes)}" if card.used_bytes is not None else ""
+    return f"{card.node} {name} ({card.uuid}): has {card.units}{memory}{of}{used}"
 
 
 def _container(container: ContainerWords) -> RenderableType:
@@ -118,14 +116,16 @@ def _remedies(remedies: Iterable[Remedy], *, helps: bool) -> Iterator[Renderable
 def _attempts(attempts: Attempts | None) -> Iterator[RenderableType]:
     if attempts is None or not attempts.since:
         return
-    since = f"since {attempts.since} ({seconds_text(attempts.seconds)})"
+    yield _line(f"For {seconds_text(attempts.seconds)}, since {attempts.since}.")
     if attempts.tried is None:
-        yield _line(f"{since}; how often it was tried cannot be known")
-    elif not attempts.tried:
-        yield _line(f"{since}; no scheduler has found it unschedulable yet")
-    else:
+        yield _line("How often a scheduler has tried it cannot be known: its Events cannot be read.")
+    elif attempts.tried:
         times = counted(attempts.tried, "time")
-        yield _line(f"{since}; found unschedulable {times}, last at {attempts.last_tried}")
+        yield _line(f"Tried {times} without finding a node, last at {attempts.last_tried}.")
+    elif attempts.is_unschedulable:
+        yield _line("How often a scheduler has tried it is not known: Events are kept for an hour.")
+    else:
+        yield _line("No scheduler has tried it yet, or found no node for it.")
 
 
 def _words(words: Iterable[SchedulerWords]) -> Iterator[RenderableType]:

@@ -33,6 +33,8 @@ SHARE_NODES = f"/apis/{API_VERSION}/{NODE_PLURAL}"
 
 pods = _collection("/api/v1", "pods")
 pod_path = _object(pods)
+quotas = _collection("/api/v1", "resourcequotas")
+claims = _collection("/api/v1", "persistentvolumeclaims")
 daemon_sets = _collection("/apis/apps/v1", "daemonsets")
 deployments = _collection("/apis/apps/v1", "deployments")
 deployment_path = _object(deployments)

@@ -118,7 +118,7 @@ def _warnings(undoing: Undoing) -> Iterator[UndoWarning]:
     for node in _edited_hosts(undoing) if undoing.needed != Backend.KUBE_SCHEDULER else ():
         if not node.is_ready:
             yield UndoWarning(
-                says=f"Control-plane node {node.name} is not Ready: the undoing waits until it is back and its"
+                says=f"Control-plane node {node.name} is not Ready: all waits until it is back and its"
                 " kube-scheduler is restored. If it is lost for ever:",
                 command=LET_GO.format(policy=next(iter(sorted(undoing.names)), "POLICY"), node=node.name),
             )

@@ -1,11 +1,16 @@
 """Since when a pod waits, how often it was tried, and what schedulers and kubelets say of it."""
 
+from collections.abc import Iterator
+
 from gpushare_cli.decide.objects.pod_event import ObservedEvent
 from gpushare_cli.decide.why.explanation import Attempts, SchedulerWords
 from gpushare_cli.decide.why.situation import PodSituation
 from gpushare_cli.decide.why.words import seconds_since
+from gpushare_core.api.timestamps import read_rfc3339, rfc3339
+from gpushare_core.text.json_object import Json
 
 FAILED = "FailedScheduling"
+KUBELET = "kubelet"
 MAX_WORDS = 4
 
 
@@ -19,19 +24,42 @@ def attempts_of(situation: PodSituation) -> Attempts | None:
         since=since,
         seconds=seconds_since(since, situation.now) or 0,
         tried=None if situation.events is None else sum(event.count for event in failed),
-        last_tried=max((event.last_seen for event in failed), default=""),
+        last_tried=_whole_seconds(max((event.last_seen for event in failed), default="")),
+        is_unschedulable=unschedulable_message(situation.pod) is not None,
     )
 
 
+def _whole_seconds(moment: str) -> str:
+    read = read_rfc3339(moment)
+    return rfc3339(read) if read else ""
+
+
+def unschedulable_message(pod: Json) -> str | None:
+    """Returns what a scheduler has written into the pod; None where it has not found it unschedulable."""
+    for condition in (pod.get("status") or {}).get("conditions") or ():
+        if condition.get("type") == "PodScheduled" and condition.get("reason") == "Unschedulable":
+            return str(condition.get("message") or "")
+    return None
+
+
 def words_of(situation: PodSituation) -> list[SchedulerWords]:
-    """Returns what the latest Events say, each text once; kube-scheduler's first."""
+    """Returns what the latest Events say, each text once, the schedulers' first; without what a kubelet says
+    of every pod. Events are kept for an hour, and what a scheduler wrote into the pod is kept longer."""
     seen: dict[tuple[str, str], ObservedEvent] = {}
     for event in situation.events or ():
-        seen.setdefault((event.reason, event.note), event)
+        if event.by != KUBELET or event.type == "Warning":
+            seen.setdefault((event.reason, event.note), event)
     latest = sorted(seen.values(), key=lambda event: event.reason != FAILED)
-    return [
+    words = [
         SchedulerWords(
             by=event.by, reason=event.reason, message=event.note, count=event.count, last_seen=event.last_seen
         )
-        for event in latest[:MAX_WORDS]
+        for event in latest
     ]
+    return [*_of_the_pod(situation, words), *words][:MAX_WORDS]
+
+
+def _of_the_pod(situation: PodSituation, words: list[SchedulerWords]) -> Iterator[SchedulerWords]:
+    message = unschedulable_message(situation.pod)
+    if message and not any(said.reason == FAILED for said in words) and not situation.node:
+        yield SchedulerWords(by="scheduler", reason="Unschedulable", message=message)

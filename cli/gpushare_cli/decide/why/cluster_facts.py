@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from gpushare_cli.decide.objects.kube_node import KubeNode
-from gpushare_core.text.json_object import Json
+from gpushare_cli.decide.objects.pod_surroundings import KnownClaim, KnownProgram, KnownQuota
+from gpushare_cli.decide.objects.policy import ObservedPolicy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -13,8 +14,26 @@ class ClusterFacts:
 
     nodes: Mapping[str, KubeNode] | None = None
     """By name."""
-    policies: Sequence[Json] | None = None
-    quotas: Sequence[Json] | None = None
+    policies: Sequence[ObservedPolicy] | None = None
+    is_installed: bool = True
+    """Whether the API server knows GPUSharePolicies."""
+    quotas: Sequence[KnownQuota] | None = None
     """Of the pod's namespace."""
+    claims: Mapping[str, KnownClaim] | None = None
+    """By name: the PersistentVolumeClaims of the pod's namespace, where the pod mounts any."""
+    programs: Sequence[KnownProgram] | None = None
+    """The Deployments and DaemonSets of gpushare."""
+    asking_schedulers: frozenset[str] | None = None
+    """The names of schedulers that are known to ask the extender."""
+    refusal: str = ""
+    """Why the API server would not create the pod, in its own words; empty where it would, where it was not
+    asked, and for a pod that is there."""
+    written_node: str = ""
+    """The node that a manifest names in ``spec.nodeName``, past every scheduler."""
     unread: Mapping[str, str] = field(default_factory=dict)
     """What could not be read -> why."""
+
+    def program(self, component: str) -> KnownProgram | None:
+        """Returns the first one of a component, such as ``operator`` or ``extender``."""
+        programs = self.programs or ()
+        return next((program for program in programs if program.component == component), None)

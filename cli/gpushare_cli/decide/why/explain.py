@@ -2,12 +2,14 @@
 
 from gpushare_cli.decide.why.asks import resource_asks
 from gpushare_cli.decide.why.attempts import attempts_of, words_of
+from gpushare_cli.decide.why.causes.cards import impossible_pods
 from gpushare_cli.decide.why.causes.table import CAUSES
 from gpushare_cli.decide.why.explanation import PodExplanation, WhyState
-from gpushare_cli.decide.why.finding import Finding
+from gpushare_cli.decide.why.finding import Finding, Remedy
 from gpushare_cli.decide.why.nearest import fitting_nodes
-from gpushare_cli.decide.why.placed import placed
+from gpushare_cli.decide.why.remedies.smaller_request import smaller_request
 from gpushare_cli.decide.why.remedies.table import REMEDIES
+from gpushare_cli.decide.why.running.placed import placed
 from gpushare_cli.decide.why.situation import SHARE_NODES_NAME, PodSituation
 from gpushare_cli.decide.why.words import seconds_text
 from gpushare_cli.wording import listed
@@ -39,10 +41,17 @@ def _waiting(situation: PodSituation) -> PodExplanation:
         asks=resource_asks(situation),
         attempts=attempts_of(situation),
         findings=findings,
-        remedies=[remedy for way in REMEDIES for remedy in way(situation)] if is_stuck else [],
+        remedies=_remedies(situation) if is_stuck else [],
         words=words_of(situation),
         unread={**situation.unread, **situation.cluster.unread},
     )
+
+
+def _remedies(situation: PodSituation) -> list[Remedy]:
+    """Of a pod that no node takes, whatever is free, only the pod itself is to be changed."""
+    if [*impossible_pods(situation)]:
+        return [remedy for remedy in smaller_request(situation) if remedy.helps]
+    return [remedy for way in REMEDIES for remedy in way(situation)]
 
 
 def _state(situation: PodSituation, findings: list[Finding]) -> WhyState:
@@ -100,5 +109,7 @@ _BEGINNINGS = {
     "Nodes",
     "Insufficient",
     "Container",
+    "Fewer",
+    "Each",
     "The",
 }

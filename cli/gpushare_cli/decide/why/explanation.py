@@ -66,6 +66,8 @@ class Attempts(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     tried: int | None = None
     """How often a scheduler found no node; None where its Events cannot be read."""
     last_tried: str = ""
+    is_unschedulable: bool = False
+    """Whether a scheduler has written into the pod that it finds no node."""
 
 
 class Neighbour(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):

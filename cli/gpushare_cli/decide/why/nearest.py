@@ -9,7 +9,7 @@ from gpushare_cli.wording import listed
 from gpushare_core.placement.card_choice import Card
 from gpushare_core.placement.modes.table import mode_serving
 from gpushare_core.placement.requests import ResourceClass, ResourceRequest
-from gpushare_core.scheduling.ledger.fit_index import Fit
+from gpushare_core.scheduling.ledger.fit_index import Answer, Fit
 from gpushare_core.scheduling.ledger.node_ledger import NodeLedger
 from gpushare_core.scheduling.ledger.node_sums import Share
 from gpushare_core.scheduling.ledger.unfit_reason import UnfitReason
@@ -34,12 +34,19 @@ class CardMiss:
 
 def unfit_nodes(situation: PodSituation) -> dict[str, UnfitReason]:
     """Returns the nodes that the pod may go to, and that do not fit, the nearest to a fit first."""
-    names = situation.allowed_nodes
-    answers = situation.ledger.answers(names, situation.request)
+    names, answers = _answers(situation)
     unfit = {
         name: answer for name, answer in zip(names, answers, strict=True) if isinstance(answer, UnfitReason)
     }
     return dict(sorted(unfit.items(), key=lambda item: _farness(*item)))
+
+
+def _answers(situation: PodSituation) -> tuple[Sequence[str], Sequence[Answer]]:
+    """Returns nothing for a pod that asks for nothing."""
+    if not situation.request.resources:
+        return (), ()
+    names = situation.allowed_nodes
+    return names, situation.ledger.answers(names, situation.request)
 
 
 def _farness(name: str, reason: UnfitReason) -> tuple[bool, tuple[int, ...], str]:
@@ -47,8 +54,7 @@ def _farness(name: str, reason: UnfitReason) -> tuple[bool, tuple[int, ...], str
 
 
 def fitting_nodes(situation: PodSituation) -> list[str]:
-    names = situation.allowed_nodes
-    answers = situation.ledger.answers(names, situation.request)
+    names, answers = _answers(situation)
     return [name for name, answer in zip(names, answers, strict=True) if isinstance(answer, Fit)]
 
 
@@ -122,9 +128,7 @@ def _hold_size(miss: CardMiss) -> tuple[int, int]:
 
 def _one_of(miss: CardMiss) -> str:
     serves = f" serves {miss.locked_to} now" if miss.locked_to else ""
-    return f"card {miss.card.index}{serves}{_held(miss)}".replace(
-        f"{miss.card.index}, ", f"{miss.card.index} "
-    )
+    return f"card {miss.card.index}{serves}{_held(miss).removeprefix(',')}"
 
 
 def open_cards(situation: PodSituation, asked: ResourceRequest) -> Iterator[tuple[str, Card]]:

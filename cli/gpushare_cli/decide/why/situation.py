@@ -3,13 +3,15 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 
 import msgspec
 
 from gpushare_cli.decide.objects.pod_event import ObservedEvent
 from gpushare_cli.decide.objects.share_node import ObservedShareNode
 from gpushare_cli.decide.why.cluster_facts import ClusterFacts
-from gpushare_cli.decide.why.node_rules import node_refusal
+from gpushare_cli.decide.why.node_rules import obstacles
+from gpushare_cli.decide.why.written_pod import written_pod
 from gpushare_core.placement.requests import PodRequest
 from gpushare_core.scheduling.ledger.ledger import Ledger
 from gpushare_core.scheduling.objects.pod import KubePod
@@ -21,7 +23,7 @@ SHARE_NODES_NAME = "GPUShareNodes"
 """As ``unread`` has them."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class PodSituation:
     """None stands for what was not read."""
 
@@ -50,15 +52,15 @@ class PodSituation:
     unread: Mapping[str, str] = field(default_factory=dict)
     """What could not be read -> why."""
 
-    @property
+    @cached_property
     def allowed_nodes(self) -> list[str]:
         """The nodes with cards to which taints, selectors and the like let the pod, sorted; those of which
         nothing is known as well."""
-        known = self.cluster.nodes or {}
+        known, spec = self.cluster.nodes or {}, written_pod(self.pod).spec
         return [
             name
             for name in self.ledger.node_names()
-            if name not in known or not node_refusal(self.pod, known[name])
+            if name not in known or not any(obstacles(spec, known[name]))
         ]
 
     @property

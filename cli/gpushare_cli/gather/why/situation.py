@@ -10,7 +10,7 @@ import msgspec
 
 from gpushare_cli.decide.objects.pod_event import ObservedEvent
 from gpushare_cli.decide.objects.share_node import ObservedShareNode
-from gpushare_cli.decide.why.nearest import nearest_nodes
+from gpushare_cli.decide.why.nearest import MAX_NODES, fitting_nodes, nearest_nodes
 from gpushare_cli.decide.why.situation import SHARE_NODES_NAME, PodSituation, read_kube_pod
 from gpushare_cli.errors import CannotLookError
 from gpushare_cli.gather.lists import read_list
@@ -91,7 +91,7 @@ async def _waiting(
         reader.list(SHARE_NODES_NAME, SHARE_NODES, shape=msgspec.Raw),
         reader.list("Pending pods", PODS, shape=msgspec.Raw, field_selector=PENDING),
         _events(reader, kube_pod) if exists else _no_events(),
-        read_cluster_facts(reader.client, kube_pod, namespace=namespace),
+        read_cluster_facts(reader.client, pod, namespace=namespace),
     )
     others = [(raw, msgspec.json.decode(raw, type=OwnedPod)) for raw in pending or ()]
     ledger = _ledger(share_nodes or (), [raw for raw, other in others if other.spec.node_name])
@@ -116,8 +116,13 @@ async def _waiting(
 
 
 async def _with_neighbours(reader: LenientReader, situation: PodSituation) -> PodSituation:
-    """Reads who could make room on the nodes that come closest."""
-    nodes = nearest_nodes(situation) if situation.request.resources else []
+    """Reads who takes CPU and memory on nodes whose cards fit, else who could make room on those that come
+    closest."""
+    nodes = (
+        (fitting_nodes(situation)[:MAX_NODES] or nearest_nodes(situation))
+        if situation.request.resources
+        else []
+    )
     if not nodes:
         return situation
     budgets, there = await asyncio.gather(

@@ -40,6 +40,11 @@ from gpushare_core.text.printable import printable
 MAX_MESSAGE = 1024
 """Bytes of a condition's message in a reason, which kube-scheduler writes into every pod that waits."""
 
+ALL_SICK = "node(s) without a healthy GPU card"
+ALL_CORDONED = "node(s) whose GPU cards are cordoned"
+NO_CARD_REASONS = (ALL_SICK, ALL_CORDONED)
+"""Why a node is closed: it has no card that takes new pods."""
+
 SERVED: dict[tuple[str, str], Mapping[str, ResourceClass]] = {
     (dialect.name, mode.name): {dialect.resource_name(way.resource): way.resource for way in mode.served}
     for dialect in DIALECTS.values()
@@ -356,5 +361,5 @@ def _not_registered(conditions: Iterable[LenientCondition]) -> str:
 def _no_open_card(cards: Sequence[LenientCard]) -> str:
     healthy = [card for card in cards if card.health == "Healthy"]
     if not healthy:
-        return "node(s) without a healthy GPU card"
-    return "node(s) whose GPU cards are cordoned" if all(card.cordoned for card in healthy) else ""
+        return ALL_SICK
+    return ALL_CORDONED if all(card.cordoned for card in healthy) else ""

@@ -11,7 +11,10 @@ from gpushare_cli.wording import counted, listed
 from gpushare_core.dialects.annotation_room import lack_of_room, worst_size
 from gpushare_core.placement.modes.table import crowded_container_reason, mode_serving, too_many_units_reason
 from gpushare_core.placement.requests import ResourceClass, ResourceRequest
-from gpushare_core.scheduling.ledger.unfit_reason import Refusal, UnfitReason
+from gpushare_core.scheduling.ledger.unfit_reason import NOT_TOGETHER, Refusal, UnfitReason
+
+MAX_DETAILS = 3
+"""Nodes of which it is said in full why they are closed."""
 
 Group = dict[str, UnfitReason]
 """Node -> why the pod does not fit it; of one kind and one resource."""
@@ -41,15 +44,21 @@ def cards_that_do_not_fit(situation: PodSituation) -> Iterator[Finding]:
         make = _OF_AMOUNTS.get(kind)
         if asked and make:
             yield make(situation, asked, group, is_decisive=not fitting)
-        elif kind in _OF_NODES:
+        elif kind in _OF_NODES and _is_served(situation):
             yield _of_nodes(_OF_NODES[kind], group, is_decisive=not fitting)
+
+
+def _is_served(situation: PodSituation) -> bool:
+    """Whether all resources are served anywhere: of a name that no node serves more is known elsewhere."""
+    biggest = situation.ledger.biggest()
+    return all(asked.name in biggest for asked in situation.request.resources)
 
 
 def cards_with_room(situation: PodSituation) -> Iterator[Finding]:
     fitting = fitting_nodes(situation) if situation.request.resources else []
     if fitting and not [*impossible_pods(situation)]:
-        verb = "has" if len(fitting) == 1 else "have"
-        sentence = f"The cards of {counted(len(fitting), 'node')} {verb} room for it: {listed(fitting)}."
+        have = "has room for it on its cards" if len(fitting) == 1 else "have room for it on their cards"
+        sentence = f"{counted(len(fitting), 'node')} {have}: {listed(fitting)}."
         yield Finding(code="CardsFit", sentence=sentence, nodes=len(fitting))
 
 
@@ -70,8 +79,8 @@ def _full(situation: PodSituation, asked: ResourceRequest, group: Group, *, is_d
             f"No card has {text} free" if asked.resource is ResourceClass.MEMORY else f"No {noun} is free"
         )
     else:
-        what = "free cards" if asked.resource is ResourceClass.CARD else "cards with a free slice"
-        missing = f"No node has {asked.total} {what}"
+        are = "are free" if asked.resource is ResourceClass.CARD else "have a free slice"
+        missing = f"Fewer than {counted(asked.total, 'card')} {are}"
     return Finding(
         code="CardsFull",
         sentence=f"{missing}{_where(group)}.",
@@ -86,12 +95,12 @@ def _too_small(
 ) -> Finding:
     units = units_in_force(situation.ledger, asked)
     if mode_serving(asked.resource).on_cards(asked.total).cards == 1:
-        missing = f"No card is large enough for {asked_text(asked, units)}, not even an empty one,"
+        missing = f"No card has {asked_text(asked, units)}, not even an empty one,"
     else:
-        missing = f"No node has {amount(asked.total, ResourceClass.CARD)} that take pods, free or not,"
+        missing = f"Fewer than {counted(asked.total, 'card')} take pods at all"
     return Finding(
         code="CardsTooSmall",
-        sentence=f"{missing.rstrip(',')}{_where(group)}.",
+        sentence=f"{missing}{_where(group)}.",
         nodes=len(group),
         nearest=_largest(situation, asked, [*group]),
         is_decisive=is_decisive,
@@ -108,13 +117,23 @@ _OF_NODES = {
 
 
 def _of_nodes(code: str, group: Group, *, is_decisive: bool) -> Finding:
-    reasons = {*group.values()}
-    first = next(iter(group.values()))
-    text = first.message if len({reason.message for reason in reasons}) == 1 else first.brief
+    """Core's reasons begin with ``node(s)``, or say nothing of nodes."""
+    reason = next(iter(group.values()))
+    text = reason.brief.removeprefix("node(s) ")
+    sentence = f"It cannot go to {counted(len(group), 'node')} {text}: {listed(sorted(group))}."
+    if reason is NOT_TOGETHER:
+        sentence = (
+            f"Each of its resources alone would fit{_where(group)}, and all together do not: a card serves"
+            " one of them at a time."
+        )
+    details = {name: reason.message.partition(": ")[2] for name, reason in group.items()}
     return Finding(
         code=code,
-        sentence=_sentence(f"{text}{_where(group)}"),
+        sentence=sentence if text != reason.brief or reason is NOT_TOGETHER else _sentence(reason.brief),
         nodes=len(group),
+        advice=[f"{name}: {detail}" for name, detail in sorted(details.items()) if detail][:MAX_DETAILS]
+        if reason.kind is Refusal.NODE_CLOSED
+        else [],
         is_decisive=is_decisive,
     )
 
@@ -130,7 +149,10 @@ def _largest(situation: PodSituation, asked: ResourceRequest, nodes: Sequence[st
     if mode_serving(asked.resource).on_cards(asked.total).cards > 1:
         return f"{name}: {amount(len(cards), ResourceClass.CARD)} that take pods"
     largest = max(cards, key=lambda card: card.units, default=None)
-    return f"{name} card {largest.index}: {amount(largest.units, asked.resource)} in all" if largest else ""
+    if largest is None:
+        return ""
+    units, noun = largest.units, NOUNS[asked.resource]
+    return f"{name} card {largest.index}: {units} of the {asked.total} {noun}s, even when it is empty"
 
 
 def _sentence(reason: str) -> str:

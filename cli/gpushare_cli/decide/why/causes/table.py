@@ -2,13 +2,68 @@
 
 from collections.abc import Callable, Iterable
 
+from gpushare_cli.decide.why.causes.admission import node_by_hand, refused
+from gpushare_cli.decide.why.causes.amounts import too_much, written_amounts
 from gpushare_cli.decide.why.causes.cards import cards_that_do_not_fit, cards_with_room, impossible_pods
+from gpushare_cli.decide.why.causes.containers import (
+    handwritten_annotations,
+    handwritten_variables,
+    privileged,
+)
+from gpushare_cli.decide.why.causes.names import unserved_names
+from gpushare_cli.decide.why.causes.nodes import nodes_kept_from, not_computed
+from gpushare_cli.decide.why.causes.pod_state import being_deleted, gated
+from gpushare_cli.decide.why.causes.policy import (
+    missing_policy,
+    nodes_off,
+    policies_not_ready,
+    scheduler_not_connected,
+    unit_changes,
+)
+from gpushare_cli.decide.why.causes.quota import quotas_exceeded
+from gpushare_cli.decide.why.causes.resources import missing_resources
+from gpushare_cli.decide.why.causes.scheduler import extender_away, operator_away, schedulers
+from gpushare_cli.decide.why.causes.volumes import claims_not_bound
 from gpushare_cli.decide.why.finding import Finding
 from gpushare_cli.decide.why.situation import PodSituation
 
-CAUSES: tuple[Callable[[PodSituation], Iterable[Finding]], ...] = (
-    impossible_pods,
-    cards_that_do_not_fit,
-    cards_with_room,
+Cause = Callable[[PodSituation], Iterable[Finding]]
+
+
+def _of_a_pod_that_is_created(cause: Cause) -> Cause:
+    """A pod that the API server refuses is never placed: what placing it takes would only distract."""
+    return lambda situation: () if situation.cluster.refusal else cause(situation)
+
+
+_OF_CREATION: tuple[Cause, ...] = (
+    refused,
+    written_amounts,
+    handwritten_variables,
+    quotas_exceeded,
+    missing_policy,
+    unserved_names,
 )
+_OF_PLACING: tuple[Cause, ...] = (
+    being_deleted,
+    gated,
+    nodes_off,
+    nodes_kept_from,
+    schedulers,
+    extender_away,
+    policies_not_ready,
+    impossible_pods,
+    too_much,
+    cards_that_do_not_fit,
+    missing_resources,
+    claims_not_bound,
+    cards_with_room,
+    unit_changes,
+    scheduler_not_connected,
+    operator_away,
+    not_computed,
+    node_by_hand,
+    privileged,
+    handwritten_annotations,
+)
+CAUSES: tuple[Cause, ...] = (*_OF_CREATION, *map(_of_a_pod_that_is_created, _OF_PLACING))
 """Each looks at the facts, and says what it finds."""

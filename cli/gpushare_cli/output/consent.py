@@ -1,4 +1,4 @@
-"""A question to the person at the terminal, before something is changed."""
+"""What a person at the terminal says to a change, before it is made."""
 
 import asyncio
 import sys
@@ -13,8 +13,8 @@ from gpushare_cli.output.terminal import ColorChoice, console_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
-    """On stderr: stdout is for the report."""
+class Consent:
+    """Asks on stderr: stdout is for the report."""
 
     color: ColorChoice
     environment: Mapping[str, str]

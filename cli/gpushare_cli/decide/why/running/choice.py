@@ -1,6 +1,6 @@
 """Why a pod has the cards that it has, as far as that can be known afterwards."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from gpushare_cli.decide.why.explanation import HeldCard
 from gpushare_cli.decide.why.situation import PodSituation
@@ -18,7 +18,7 @@ def choice_sentences(situation: PodSituation, cards: Sequence[HeldCard]) -> list
     if node is None or node.share_node is None or not situation.request.resources:
         return []
     strategy = node.share_node.strategy.value
-    sentences = [f"Cards of {situation.node} are chosen by strategy {strategy}."]
+    sentences = [f"Cards of {situation.node} are chosen by strategy {strategy}.", *_not_shown_yet(situation)]
     again = _chosen_again(situation, node)
     present = {card.uuid for card in cards}
     if not again:
@@ -33,6 +33,14 @@ def choice_sentences(situation: PodSituation, cards: Sequence[HeldCard]) -> list
         f"By what is free now it would get card {would}: other pods have come or gone since.",
         EXTENDER_KNOWS.format(name=situation.name),
     ]
+
+
+def _not_shown_yet(situation: PodSituation) -> Iterator[str]:
+    observed = situation.share_nodes.get(situation.node)
+    uid = situation.kube_pod.metadata.uid
+    shown = (share.uid for card in (observed.cards if observed else ()) for share in card.pods or ())
+    if uid not in shown:
+        yield "Its annotation says so; the GPUShareNode does not show the pod yet."
 
 
 def _chosen_again(situation: PodSituation, node: NodeLedger) -> list[CardChoice]:

@@ -5,7 +5,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from gpushare_cli.decide.objects.share_node import ObservedCard, ObservedShare, ObservedShareNode
 from gpushare_cli.decide.why.asks import resource_asks
 from gpushare_cli.decide.why.attempts import words_of
-from gpushare_cli.decide.why.choice import choice_sentences
 from gpushare_cli.decide.why.explanation import (
     ContainerWords,
     HeldCard,
@@ -13,6 +12,8 @@ from gpushare_cli.decide.why.explanation import (
     PodExplanation,
     WhyState,
 )
+from gpushare_cli.decide.why.finding import Finding
+from gpushare_cli.decide.why.running.choice import choice_sentences
 from gpushare_cli.decide.why.situation import SHARE_NODES_NAME, PodSituation
 from gpushare_cli.decide.why.words import seconds_since, seconds_text
 from gpushare_cli.wording import listed
@@ -43,10 +44,28 @@ def placed(situation: PodSituation) -> PodExplanation:
         node=situation.node,
         cards=cards,
         choice=choice_sentences(situation, cards) if cards else [],
+        findings=[*refused_by_kubelet(situation)],
         containers=[*_containers_that_do_not_run(status)],
         words=words_of(situation),
         unread={**situation.unread, **situation.cluster.unread},
     )
+
+
+def refused_by_kubelet(situation: PodSituation) -> Iterator[Finding]:
+    """Source: ``UnexpectedAdmissionError`` of ``k8s.io/kubernetes/pkg/kubelet/cm/devicemanager``."""
+    if (situation.pod.get("status") or {}).get("reason") == "UnexpectedAdmissionError":
+        yield Finding(
+            code="RefusedByKubelet",
+            sentence=(
+                "Its kubelet refused it when it came: its units were not to be had at that moment, or the"
+                " plugin of the node was not registered."
+            ),
+            advice=[
+                "A Deployment or Job makes a new pod by itself; a pod without one has to be created anew:",
+                f"kubectl delete pod -n {situation.namespace} {situation.name}",
+            ],
+            is_decisive=True,
+        )
 
 
 def held_cards(situation: PodSituation) -> Iterator[HeldCard]:
@@ -143,7 +162,8 @@ def _answer(situation: PodSituation, state: WhyState, status: Json, cards: list[
     since = f" for {seconds_text(seconds)}" if seconds is not None else ""
     if state is WhyState.RUNNING:
         return f"{subject} runs{since} {where}."
-    return f"{subject} is bound {where}, and its kubelet has not started all of its containers yet{since}."
+    has_not = "started all of its containers" if status.get("containerStatuses") else "admitted it"
+    return f"{subject} is bound {where}, and its kubelet has not {has_not} yet{since}."
 
 
 def _on_cards(cards: list[HeldCard]) -> str:

@@ -1,0 +1,83 @@
+"""What a pod asks for in its own words, and what nodes serve: for sentences."""
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from gpushare_cli.decide.why.situation import PodSituation
+from gpushare_cli.decide.why.written_pod import WrittenContainer, written_pod
+from gpushare_core.dialects.table import RESOURCES
+from gpushare_core.placement.quantity import read_amount
+from gpushare_core.placement.requests import ResourceClass
+
+NO_AMOUNT = "0"
+
+
+class AskedAmount(NamedTuple):
+    """What a container asks of one resource."""
+
+    container: str
+    resource: str
+    amount: str
+    """As it is written."""
+
+
+def asked_amounts(situation: PodSituation) -> Iterator[AskedAmount]:
+    """Yields every resource with a ``/`` of which a container asks for more than nothing."""
+    for container in written_pod(situation.pod).spec.all_containers:
+        yield from (
+            AskedAmount(container.name, name, amount)
+            for name, amount in _written(container).items()
+            if "/" in name and read_amount(amount) > 0
+        )
+
+
+def _written(container: WrittenContainer) -> Mapping[str, str]:
+    return {name: str(amount) for name, amount in {**container.requests, **container.limits}.items()}
+
+
+def served_resources(situation: PodSituation) -> dict[str, ResourceClass]:
+    """Returns name -> class of what GPUShareNodes serve."""
+    nodes = map(situation.ledger.share_node, situation.ledger.node_names())
+    served: dict[str, ResourceClass] = {}
+    for resources in {id(node.resources): node.resources for node in nodes if node}.values():
+        served |= resources
+    return served
+
+
+def served_of_class(situation: PodSituation, resource: ResourceClass | None) -> str:
+    """Returns the name of what nodes serve of a class; of another class where nothing else is served; empty
+    where nothing is."""
+    served = served_resources(situation)
+    same = sorted(name for name, class_ in served.items() if class_ is resource)
+    return next(iter([*same, *sorted(served)]), "")
+
+
+def units_of(situation: PodSituation, name: str) -> list[str]:
+    """Returns what one unit of a resource is, such as ``1Gi``: of all nodes that serve it, each once."""
+    nodes = map(situation.ledger.share_node, situation.ledger.node_names())
+    texts = {node.unit_of(node.resources[name]) for node in nodes if node and name in node.resources}
+    return sorted(filter(None, texts))
+
+
+def unit_bytes(situation: PodSituation, name: str) -> int:
+    """Returns the bytes of one unit of memory; 0 where nodes differ, or where a unit is not of memory."""
+    if RESOURCES.get(name) is not ResourceClass.MEMORY:
+        return 0
+    sizes = {
+        meaning[1]
+        for node in map(situation.ledger.share_node, situation.ledger.node_names())
+        if node and name in node.resources and (meaning := node.meaning_of(ResourceClass.MEMORY))
+    }
+    return sizes.pop() if len(sizes) == 1 else 0
+
+
+def how_many(situation: PodSituation, name: str) -> str:
+    """Returns what to write of a resource where the amount is not known."""
+    units, most, class_ = (
+        units_of(situation, name),
+        situation.ledger.biggest().get(name, 0),
+        RESOURCES.get(name),
+    )
+    if class_ is not ResourceClass.MEMORY or len(units) != 1:
+        return f"{name}: 1"
+    return f"{name}: N, with N for how many units of {units[0]} it needs, {most} at most"

@@ -1,0 +1,130 @@
+"""Resources by a name that no node serves: another dialect's, a misspelt one, another mode's."""
+
+from collections.abc import Iterator
+from difflib import get_close_matches
+
+from gpushare_cli.decide.why.asked import (
+    AskedAmount,
+    asked_amounts,
+    how_many,
+    served_of_class,
+    served_resources,
+)
+from gpushare_cli.decide.why.finding import Finding
+from gpushare_cli.decide.why.situation import PodSituation
+from gpushare_cli.wording import counted, listed
+from gpushare_core.api.names import GROUP
+from gpushare_core.dialects.table import DIALECTS, RESOURCES, SHARED_RESOURCES
+from gpushare_core.placement.modes.table import NODE_MODES, mode_serving
+from gpushare_core.placement.quantity import read_amount
+
+LIKENESS = 0.75
+"""Of two names, from 0 to 1: ``gpushare/memory`` and ``gpushare.io/memory`` have 0.91."""
+OURS = next(iter(DIALECTS.values())).resources
+
+
+def unserved_names(situation: PodSituation) -> Iterator[Finding]:
+    served = served_resources(situation)
+    if not served:
+        return
+    seen: set[str] = set()
+    for asked in asked_amounts(situation):
+        is_known = asked.resource in served or asked.resource in seen
+        if is_known or _is_offered(situation, asked.resource):
+            continue
+        seen.add(asked.resource)
+        if finding := _finding(situation, asked):
+            yield finding
+
+
+def _is_offered(situation: PodSituation, name: str) -> bool:
+    """Returns whether another device plugin offers the resource on any node."""
+    nodes = (situation.cluster.nodes or {}).values()
+    return any(read_amount((node.status.allocatable or {}).get(name)) > 0 for node in nodes)
+
+
+def _finding(situation: PodSituation, asked: AskedAmount) -> Finding | None:
+    if asked.resource in OURS:
+        return _other_mode(situation, asked)
+    if asked.resource in SHARED_RESOURCES:
+        return _other_plugin(situation, asked)
+    if asked.resource in RESOURCES:
+        return _other_dialect(situation, asked)
+    close = _closest(situation, asked.resource)
+    return _misspelt(situation, asked, close) if close else None
+
+
+def _closest(situation: PodSituation, name: str) -> str:
+    """Returns the name that was meant; empty where nothing is known to be like it."""
+    served = served_resources(situation)
+    found = get_close_matches(name, [*served, *RESOURCES], n=1, cutoff=LIKENESS)
+    if found:
+        return found[0] if found[0] in served else served_of_class(situation, RESOURCES[found[0]])
+    return served_of_class(situation, None) if name.startswith(f"{GROUP}/") else ""
+
+
+def _asks(asked: AskedAmount) -> str:
+    return f"Container {asked.container} asks for {asked.resource}"
+
+
+def _misspelt(situation: PodSituation, asked: AskedAmount, meant: str) -> Finding:
+    served = listed(sorted(served_resources(situation)))
+    return Finding(
+        code="UnknownResource",
+        sentence=f"{_asks(asked)}, and there is no such resource: nodes serve {served}.",
+        advice=[f"Do you mean {meant}? Write {meant}: {asked.amount} in its limits."],
+        is_decisive=True,
+    )
+
+
+def _other_dialect(situation: PodSituation, asked: AskedAmount) -> Finding:
+    dialect = next(dialect.name for dialect in DIALECTS.values() if asked.resource in dialect.resources)
+    spoken = sorted({policy.spec.dialect for policy in situation.cluster.policies or ()})
+    speak = f", and the nodes that share cards speak {listed(spoken)}" if spoken else ""
+    meant = served_of_class(situation, RESOURCES[asked.resource])
+    return Finding(
+        code="OtherDialect",
+        sentence=(f"{_asks(asked)}, and no node serves that: it is a name of the dialect {dialect}{speak}."),
+        advice=[
+            f"Instead of {asked.resource} write {meant}: {asked.amount}.",
+            f"Where many workloads use these names, write dialect: {dialect} in the policy instead.",
+        ],
+        is_decisive=True,
+    )
+
+
+def _other_plugin(situation: PodSituation, asked: AskedAmount) -> Finding:
+    """Of a resource that others' device plugins offer as well."""
+    served = listed(sorted(served_resources(situation)))
+    meant = served_of_class(situation, RESOURCES[asked.resource])
+    return Finding(
+        code="OtherPlugin",
+        sentence=f"{_asks(asked)}, and no node offers that: nodes that share their cards serve {served}.",
+        advice=[f"Instead of {asked.resource} write {how_many(situation, meant)}."],
+        is_decisive=True,
+    )
+
+
+def _other_mode(situation: PodSituation, asked: AskedAmount) -> Finding:
+    class_ = RESOURCES[asked.resource]
+    modes = sorted({node.spec.mode for node in situation.share_nodes.values()})
+    number = counted(len(situation.share_nodes), "node")
+    fitting = " or ".join(mode.name for mode in NODE_MODES.values() if mode_serving(class_) in mode.served)
+    meant = served_of_class(situation, class_)
+    names = sorted(policy.name for policy in situation.cluster.policies or ())
+    edit = [f"kubectl edit gpusharepolicy {names[0]}"] if len(names) == 1 else []
+    verb = "is" if len(situation.share_nodes) == 1 else "are"
+    return Finding(
+        code="OtherMode",
+        sentence=(
+            f"{_asks(asked)}, and no node serves that: it takes mode {fitting}, and {number} {verb} in mode"
+            f" {listed(modes)}."
+        ),
+        nodes=len(situation.share_nodes),
+        advice=[
+            f"Instead of {asked.resource} write {how_many(situation, meant)}.",
+            f"Or change the mode of nodes to {fitting} in the policy.",
+            *edit,
+        ],
+        is_decisive=True,
+    )

@@ -1,0 +1,40 @@
+"""Pods that nobody is to place now: gated, being deleted; or that name their node themselves."""
+
+from collections.abc import Iterator
+
+from gpushare_cli.decide.why.finding import Finding
+from gpushare_cli.decide.why.situation import PodSituation
+from gpushare_cli.decide.why.written_pod import written_pod
+from gpushare_cli.wording import listed
+
+KUEUE = "kueue.x-k8s.io/"
+
+
+def gated(situation: PodSituation) -> Iterator[Finding]:
+    gates = [gate.name for gate in written_pod(situation.pod).spec.scheduling_gates or ()]
+    if gates:
+        is_kueue = any(gate.startswith(KUEUE) for gate in gates)
+        yield Finding(
+            code="Gated",
+            sentence=(
+                f"The pod has the scheduling gate {listed(gates)}: until it is gone no scheduler looks at it."
+            ),
+            advice=["kubectl get workloads -A"] if is_kueue else ["Whoever put it there takes it away."],
+            is_decisive=True,
+        )
+
+
+def being_deleted(situation: PodSituation) -> Iterator[Finding]:
+    meta = written_pod(situation.pod).metadata
+    if meta.deletion_timestamp:
+        until = (
+            f"finalizer {listed(meta.finalizers)} is taken away"
+            if meta.finalizers
+            else "its kubelet has ended it"
+        )
+        yield Finding(
+            code="BeingDeleted",
+            sentence=f"The pod is being deleted: it is placed no more, and stays until {until}.",
+            advice=["Create it anew."],
+            is_decisive=True,
+        )

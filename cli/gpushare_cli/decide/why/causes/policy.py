@@ -1,0 +1,181 @@
+"""Policies that share nothing yet, or not the nodes that a pod may go to."""
+
+from collections.abc import Iterator
+from difflib import get_close_matches
+
+from gpushare_cli.decide.objects.policy import ObservedPolicy
+from gpushare_cli.decide.why.finding import Finding
+from gpushare_cli.decide.why.situation import PodSituation
+from gpushare_cli.decide.why.written_pod import written_pod
+from gpushare_cli.wording import listed
+from gpushare_core.api.enums import Mode
+from gpushare_core.api.names import UNIT_CHANGE_BLOCKED
+
+HOSTNAME = "kubernetes.io/hostname"
+READY, NODES_READY, SCHEDULER_CONFIGURED = "Ready", "NodesReady", "SchedulerConfigured"
+
+
+def missing_policy(situation: PodSituation) -> Iterator[Finding]:
+    cluster = situation.cluster
+    if not cluster.is_installed:
+        yield Finding(
+            code="NotInstalled",
+            sentence="Gpushare is not installed in this cluster: its API server knows no GPUSharePolicy.",
+            advice=["kubectl apply -k manifests/", "docs/install.md says what that does."],
+            is_decisive=True,
+        )
+    elif cluster.policies is not None and not cluster.policies:
+        yield Finding(
+            code="NoPolicy",
+            sentence="There is no GPUSharePolicy, so no node shares its cards.",
+            advice=[
+                "Apply one that names the nodes with cards; docs/policy.md has its fields.",
+                "kubectl explain gpusharepolicy.spec",
+            ],
+            is_decisive=True,
+        )
+
+
+def policies_not_ready(situation: PodSituation) -> Iterator[Finding]:
+    """In their own words. Decisive where no node shares its cards at all."""
+    for policy in situation.cluster.policies or ():
+        ready = policy.condition(READY)
+        if policy.metadata.deletion_timestamp:
+            yield _being_deleted(situation, policy)
+        elif ready is None or not policy.is_seen:
+            yield _not_seen(situation, policy)
+        elif ready.status != "True":
+            yield Finding(
+                code="PolicyNotReady",
+                sentence=f"Policy {policy.name} is not Ready ({ready.reason}): {_sentence(ready.message)}",
+                advice=[f"kubectl describe gpusharepolicy {policy.name}"],
+                is_decisive=not situation.share_nodes,
+            )
+
+
+def _sentence(message: str) -> str:
+    return message if message.endswith(".") else f"{message}."
+
+
+def _being_deleted(situation: PodSituation, policy: ObservedPolicy) -> Finding:
+    return Finding(
+        code="PolicyDeleted",
+        sentence=f"Policy {policy.name} is being deleted: its nodes take no new pods that ask for cards.",
+        advice=[f"kubectl describe gpusharepolicy {policy.name}"],
+        is_decisive=len(situation.cluster.policies or ()) == 1,
+    )
+
+
+def _not_seen(situation: PodSituation, policy: ObservedPolicy) -> Finding:
+    operator = situation.cluster.program("operator")
+    why = ""
+    if situation.cluster.programs is not None and (operator is None or not operator.ready):
+        why = ": no operator runs" if operator else ": there is no Deployment of the operator"
+    return Finding(
+        code="PolicyNotSeen",
+        sentence=f"The operator has not looked at policy {policy.name} as it is now{why}.",
+        advice=["kubectl get pods -A -l app.kubernetes.io/component=operator"],
+        is_decisive=not situation.share_nodes,
+    )
+
+
+def nodes_off(situation: PodSituation) -> Iterator[Finding]:
+    """Nodes that the pod names, or all of a policy, which are Off there."""
+    for policy in situation.cluster.policies or ():
+        rules = policy.spec.nodes or []
+        if rules and all(rule.mode == Mode.OFF for rule in rules):
+            yield Finding(
+                code="PolicyOff",
+                sentence=f"Policy {policy.name} shares no node: all entries of its spec.nodes have mode Off.",
+                advice=[
+                    f"kubectl edit gpusharepolicy {policy.name}",
+                    "Write another mode there, such as Memory.",
+                ],
+                is_decisive=not situation.share_nodes,
+            )
+    name = named_node(situation)
+    if name and name not in situation.share_nodes:
+        yield from _not_shared(situation, name)
+
+
+def named_node(situation: PodSituation) -> str:
+    """Returns the node that the pod asks for by its name; empty where it asks for none."""
+    selector = written_pod(situation.pod).spec.node_selector or {}
+    return situation.cluster.written_node or selector.get(HOSTNAME, "")
+
+
+def _not_shared(situation: PodSituation, name: str) -> Iterator[Finding]:
+    if situation.cluster.nodes is None:
+        return
+    node = situation.cluster.nodes.get(name)
+    if node is None:
+        alike = get_close_matches(name, situation.cluster.nodes, n=1)
+        yield Finding(
+            code="NodeMissing",
+            sentence=f"The pod asks for node {name}, and there is no node of that name.",
+            advice=[*(f"Do you mean {other}?" for other in alike), "kubectl get nodes"],
+            is_decisive=True,
+        )
+        return
+    policies = situation.cluster.policies or ()
+    off = [policy.name for policy in policies if _is_off(policy, name, node.metadata.labels or {})]
+    how = f"it is Off in policy {listed(off)}" if off else "no policy selects it"
+    shared = listed(sorted(situation.share_nodes))
+    yield Finding(
+        code="NodeOff" if off else "NodeNotShared",
+        sentence=f"Node {name} shares no cards: {how}.",
+        advice=[f"Select another node: {shared} share theirs." if shared else "Add the node to a policy."],
+        is_decisive=True,
+    )
+
+
+def _is_off(policy: ObservedPolicy, name: str, labels: dict[str, str]) -> bool:
+    """Of selectors only the labels are compared, and a rule with expressions does not count."""
+    for rule in policy.spec.nodes or ():
+        selector = rule.selector
+        if selector and selector.match_expressions:
+            return False
+        asked = (selector.match_labels if selector else None) or {}
+        matches = name in rule.names if rule.names is not None else asked.items() <= labels.items()
+        if matches:
+            return rule.mode == Mode.OFF
+    return False
+
+
+def unit_changes(situation: PodSituation) -> Iterator[Finding]:
+    """Nodes that wait until pods are gone that hold units of the former size."""
+    blocked = {
+        node.name: condition.message
+        for node in situation.share_nodes.values()
+        if (condition := node.condition(UNIT_CHANGE_BLOCKED)) and condition.status == "True"
+    }
+    if blocked:
+        first = min(blocked)
+        verb = "waits" if len(blocked) == 1 else "wait"
+        yield Finding(
+            code="UnitChangeWaits",
+            sentence=(
+                f"{listed(sorted(blocked))} {verb} for another unit or mode. {first}:"
+                f" {_sentence(blocked[first])}"
+            ),
+            nodes=len(blocked),
+            advice=[
+                "Delete or evict the pods that it names, or write the former unit into the policy again."
+            ],
+        )
+
+
+def scheduler_not_connected(situation: PodSituation) -> Iterator[Finding]:
+    for policy in situation.cluster.policies or ():
+        connected = policy.condition(SCHEDULER_CONFIGURED)
+        is_worth_saying = connected is not None and connected.status != "True" and situation.share_nodes
+        if connected and is_worth_saying:
+            yield Finding(
+                code="SchedulerNotConnected",
+                sentence=(
+                    f"The scheduler of policy {policy.name} is not connected ({connected.reason}):"
+                    f" {_sentence(connected.message)}"
+                ),
+                advice=["docs/scheduler-backends.md says what each backend needs."],
+            )
+            return

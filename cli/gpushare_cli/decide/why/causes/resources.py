@@ -1,0 +1,110 @@
+"""What nodes whose cards fit lack beside cards: CPU, memory, places for pods, other resources."""
+
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+
+from gpushare_cli.decide.objects.kube_node import KubeNode
+from gpushare_cli.decide.why.finding import Finding
+from gpushare_cli.decide.why.nearest import fitting_nodes
+from gpushare_cli.decide.why.pod_amounts import pod_amounts
+from gpushare_cli.decide.why.situation import PodSituation
+from gpushare_cli.decide.why.written_pod import written_pod
+from gpushare_cli.wording import counted, memory_text
+from gpushare_core.dialects.table import RESOURCES
+from gpushare_core.placement.quantity import read_amount
+from gpushare_core.scheduling.preemption.bound_pods import BoundPod
+
+BYTES = ("memory", "ephemeral-storage")
+
+
+def missing_resources(situation: PodSituation) -> Iterator[Finding]:
+    """Compares with the nodes whose cards fit: with what they have in all, and, where their pods were read,
+    with what these leave."""
+    if not situation.request.resources:
+        return
+    known = situation.cluster.nodes or {}
+    nodes = [known[name] for name in fitting_nodes(situation) if name in known]
+    asked = {name: amount for name, amount in pod_amounts(written_pod(situation.pod).spec).items() if amount}
+    asked["pods"] = Fraction(1)
+    for name, amount in asked.items():
+        if nodes and name not in RESOURCES and (finding := _finding(situation, nodes, name, amount)):
+            yield finding
+
+
+def _finding(situation: PodSituation, nodes: list[KubeNode], name: str, amount: Fraction) -> Finding | None:
+    free = {node.name: _free(node, name, situation.neighbours.get(node.name)) for node in nodes}
+    short = {node: left for node, left in free.items() if left < amount}
+    if not short:
+        return None
+    nearest = max(short, key=lambda node: (short[node], node))
+    total = _total(next(node for node in nodes if node.name == nearest), name)
+    of_all = f" of {_number(name, total)}" if nearest in situation.neighbours else ""
+    is_never = all(_total(node, name) < amount for node in nodes)
+    return Finding(
+        code=f"No{_CODES.get(name, 'Resource')}",
+        sentence=_sentence(name, amount, short=len(short), of=len(nodes)),
+        nodes=len(short),
+        nearest=f"{nearest}: {_number(name, short[nearest])}{of_all} free",
+        advice=_advice(name, nearest, total, is_never=is_never),
+        is_decisive=len(short) == len(nodes),
+    )
+
+
+def _sentence(name: str, amount: Fraction, *, short: int, of: int) -> str:
+    asks = (
+        "A node takes a limited number of pods"
+        if name == "pods"
+        else f"The pod asks for {_text(name, amount)}"
+    )
+    which = (
+        f"the {counted(of, 'node')} whose cards have room"
+        if of > 1
+        else "the only node whose cards have room"
+    )
+    if of == 1:
+        return f"{asks}, and {which} has not that much left."
+    some = "none has" if short == of else f"{short:,} {'has' if short == 1 else 'have'}"
+    left = "room for another one" if name == "pods" else "that much left"
+    return f"{asks}, and of {which} {some} {left if short == of else f'not {left}'}."
+
+
+def _advice(name: str, nearest: str, total: Fraction, *, is_never: bool) -> list[str]:
+    if name == "pods":
+        return [f"kubectl get pods -A --field-selector spec.nodeName={nearest}"]
+    describe = f"kubectl describe node {nearest}"
+    if not total:
+        return [
+            f"Take {name} out of the pod, or see that the device plugin that offers it runs there.",
+            describe,
+        ]
+    wait = "waiting does not help, not even an empty node has it" if is_never else "or wait for others to end"
+    return [f"Ask for less {_NOUNS.get(name, name)} in the requests of the pod; {wait}.", describe]
+
+
+_CODES = {"cpu": "Cpu", "memory": "Memory", "ephemeral-storage": "Storage", "pods": "PodPlaces"}
+_NOUNS = {"cpu": "CPU", "ephemeral-storage": "storage"}
+
+
+def _text(name: str, amount: Fraction) -> str:
+    noun = f" {_NOUNS.get(name, name)}" if name in ("cpu", *BYTES) else f" of {name}"
+    return f"{_number(name, amount)}{noun}"
+
+
+def _number(name: str, amount: Fraction) -> str:
+    if name in BYTES or name.startswith("hugepages-"):
+        return memory_text(int(amount))
+    return f"{float(amount):.3f}".rstrip("0").rstrip(".")
+
+
+def _total(node: KubeNode, name: str) -> Fraction:
+    return read_amount((node.status.allocatable or {}).get(name))
+
+
+def _free(node: KubeNode, name: str, pods: Sequence[BoundPod] | None) -> Fraction:
+    """Without its pods, where these were not read."""
+    total = _total(node, name)
+    if pods is None:
+        return total
+    if name == "pods":
+        return total - len(pods)
+    return total - sum((pod.frees.get(name, Fraction(0)) for pod in pods), Fraction(0))

@@ -1,0 +1,40 @@
+"""What a pod asks for of everything that a node has: CPU, memory, other extended resources.
+
+Source: ``PodRequests`` of ``k8s.io/component-helpers/resource``.
+"""
+
+from collections import Counter
+from fractions import Fraction
+
+from gpushare_cli.decide.why.written_pod import WrittenContainer, WrittenSpec
+from gpushare_core.placement.quantity import read_amount
+
+Amounts = Counter[str]
+"""Resource -> amount, in the unit of its name: CPUs, bytes."""
+
+
+def pod_amounts(spec: WrittenSpec) -> dict[str, Fraction]:
+    staying: Counter[str] = Counter()
+    peak: Counter[str] = Counter()
+    for container in spec.init_containers or ():
+        asked = _requests(container)
+        peak |= staying + asked
+        if container.is_sidecar:
+            staying += asked
+    main: Counter[str] = Counter()
+    for container in spec.containers or ():
+        main += _requests(container)
+    overhead = Counter({name: _amount(amount) for name, amount in (spec.overhead or {}).items()})
+    return {name: Fraction(amount) / 1000 for name, amount in ((peak | staying + main) + overhead).items()}
+
+
+def _requests(container: WrittenContainer) -> Counter[str]:
+    """A limit stands for a request that is not there."""
+    written = {**container.limits, **container.requests}
+    return Counter({name: _amount(amount) for name, amount in written.items()})
+
+
+def _amount(amount: str | int | float) -> int:
+    """Returns thousandths, rounded up: of CPUs the smallest there is."""
+    thousandths = read_amount(amount) * 1000
+    return -(-thousandths.numerator // thousandths.denominator)

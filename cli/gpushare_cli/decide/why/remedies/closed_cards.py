@@ -1,0 +1,82 @@
+"""Whether the pod would fit a card that takes no new pods now: one that is cordoned, or sick."""
+
+from collections.abc import Callable, Iterator
+
+from gpushare_cli.decide.why.finding import Remedy
+from gpushare_cli.decide.why.remedies.trial import cards_text, chosen_cards, node_with, with_open_cards
+from gpushare_cli.decide.why.situation import PodSituation
+from gpushare_cli.wording import listed
+from gpushare_core.scheduling.ledger.node_ledger import NodeLedger
+from gpushare_core.scheduling.objects.share_node import ShareNodeCard
+
+MAX_NODES = 3
+"""Of which cards are named."""
+
+
+def uncordoning(situation: PodSituation) -> Iterator[Remedy]:
+    """Tries cards that people have cordoned."""
+    found, names = _openings(situation, lambda card: card.cordoned and card.healthy)
+    for name, indices in found:
+        cards = cards_text(indices)
+        verb = "it were" if len(indices) == 1 else "they were"
+        yield Remedy(
+            code="Uncordon",
+            helps=True,
+            sentence=f"Uncordon {cards} of {name}: it would fit there if {verb} not cordoned.",
+            commands=[f"kubectl gpushare uncordon {name} {index}" for index in indices],
+        )
+    if names and not found:
+        yield Remedy(
+            code="Uncordon",
+            helps=False,
+            sentence=f"Uncordoning cards: those of {listed(names)} have no room for it, either.",
+        )
+
+
+def mending(situation: PodSituation) -> Iterator[Remedy]:
+    """Tries cards that are sick."""
+    found, _ = _openings(situation, lambda card: not card.healthy)
+    for name, indices in found:
+        observed = situation.share_nodes.get(name)
+        faults = {card.index: card.health_reason for card in observed.cards} if observed else {}
+        reasons = [reason for index in indices if (reason := faults.get(index))]
+        why = f" ({listed(reasons)})" if reasons else ""
+        cards = cards_text(indices)
+        yield Remedy(
+            code="Mend",
+            helps=True,
+            sentence=f"Mend {cards} of {name}{why}: it would fit there.",
+            commands=[f"kubectl gpushare inspect {name} --card {index}" for index in indices],
+        )
+
+
+def _openings(
+    situation: PodSituation, is_closed: Callable[[ShareNodeCard], bool]
+) -> tuple[list[tuple[str, list[int]]], list[str]]:
+    """Returns of the first nodes where it helps to open such cards the cards that the pod would get, and all
+    nodes that have such cards."""
+    found: list[tuple[str, list[int]]] = []
+    names: list[str] = []
+    for name in situation.allowed_nodes:
+        node = situation.ledger.node(name)
+        cards = (
+            [card for card in node.share_node.cards if is_closed(card)] if node and node.share_node else []
+        )
+        if node is None or not cards:
+            continue
+        names.append(name)
+        if len(found) < MAX_NODES and (indices := _opened(situation, node, cards)):
+            found.append((name, indices))
+    return found, names
+
+
+def _opened(situation: PodSituation, node: NodeLedger, cards: list[ShareNodeCard]) -> list[int]:
+    """Returns which of ``cards`` have to be opened: one alone, if that will do."""
+    if node.share_node is None:
+        return []
+    for some in (*([card] for card in cards), cards):
+        trial = node_with(node, with_open_cards(node.share_node, {card.uuid for card in some}))
+        chosen = chosen_cards(trial, situation.request)
+        if chosen:
+            return [card.index for card in some if card.index in chosen]
+    return []
