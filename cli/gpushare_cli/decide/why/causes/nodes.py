@@ -79,8 +79,10 @@ def _advise_taint(_situation: PodSituation, obstacle: Obstacle, names: list[str]
         return [f"kubectl describe node {names[0]}"]
     effect = obstacle.text.rpartition(":")[2]
     return [
-        f"Give the pod the toleration {{key: {obstacle.key}, operator: Exists, effect: {effect}}}, if it"
-        f" may go there.",
+        (
+            f"Give the pod the toleration {{key: {obstacle.key}, operator: Exists, effect: {effect}}}, if it"
+            f" may go there."
+        ),
         f"kubectl taint nodes {names[0]} {obstacle.text}-",
     ]
 
