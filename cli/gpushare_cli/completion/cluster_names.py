@@ -79,9 +79,13 @@ class ClusterNames:
     @asynccontextmanager
     async def _client(self, typed: TypedWords) -> AsyncIterator[tuple[KubeClient, str]]:
         """Yields a client and the namespace that the command line names."""
-        login = cluster_login(typed_options(typed), self.environment)
+        login = cluster_login(typed_options(typed), self.environment, clear=_nothing_to_clear)
         async with KubeClient(login.credentials) as client:
             yield client, login.namespace
+
+
+def _nothing_to_clear() -> None:
+    """Completion shows no progress."""
 
 
 async def _names(client: KubeClient, path: str) -> Sequence[Suggestion]:
