@@ -4,7 +4,8 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
-from gpushare_cli.decide.objects.share_node import ObservedShareNode
+from gpushare_cli.decide.objects.share_node import ObservedShareNode, ShareNodeMeta
+from gpushare_core.text.json_object import UNREADABLE_JSON
 
 
 class ObservedShareNodes(Mapping[str, ObservedShareNode]):
@@ -16,7 +17,11 @@ class ObservedShareNodes(Mapping[str, ObservedShareNode]):
         self._decoder = msgspec.json.Decoder(ObservedShareNode)
 
     def __getitem__(self, name: str) -> ObservedShareNode:
-        return self._decoder.decode(self._raw[name])
+        """Returns an empty one for a node that cannot be read: the ledger says that it takes no pods."""
+        try:
+            return self._decoder.decode(self._raw[name])
+        except UNREADABLE_JSON:
+            return ObservedShareNode(metadata=ShareNodeMeta(name=name))
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._raw)

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TypeVar
@@ -23,7 +24,7 @@ from gpushare_core.scheduling.objects.pod import KubePod
 from gpushare_core.scheduling.objects.share_node import read_share_node
 from gpushare_core.scheduling.preemption.bound_pods import BoundPod, OwnedPod, PodList
 from gpushare_core.scheduling.preemption.disruption_budgets import Budget
-from gpushare_core.text.json_object import Json
+from gpushare_core.text.json_object import UNREADABLE_JSON, Json
 
 T = TypeVar("T")
 
@@ -93,7 +94,7 @@ async def _waiting(
         _events(reader, kube_pod) if exists else _no_events(),
         read_cluster_facts(reader.client, pod, namespace=namespace),
     )
-    others = [(raw, msgspec.json.decode(raw, type=OwnedPod)) for raw in pending or ()]
+    others = read_pending(pending or ())
     ledger, observed = _ledger(share_nodes or (), [raw for raw, other in others if other.spec.node_name])
     situation = PodSituation(
         pod=pod,
@@ -148,6 +149,15 @@ async def _events(reader: LenientReader, pod: KubePod) -> list[ObservedEvent] | 
 
 async def _no_events() -> list[ObservedEvent] | None:
     return []
+
+
+def read_pending(pods: Iterable[msgspec.Raw]) -> list[tuple[msgspec.Raw, OwnedPod]]:
+    """Returns ``pods`` as they came and as they are kept, without those that no API server would have."""
+    read: list[tuple[msgspec.Raw, OwnedPod]] = []
+    for raw in pods:
+        with suppress(*UNREADABLE_JSON):
+            read.append((raw, msgspec.json.decode(raw, type=OwnedPod)))
+    return read
 
 
 def _ledger(
