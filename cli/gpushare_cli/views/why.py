@@ -125,7 +125,7 @@ def _attempts(attempts: Attempts | None) -> Iterator[RenderableType]:
     elif attempts.is_unschedulable:
         yield _line("How often a scheduler has tried it is not known: Events are kept for an hour.")
     else:
-        yield _line("No scheduler has tried it yet, or found no node for it.")
+        yield _line("No scheduler has said yet that it finds no node: ask again in a few seconds.")
 
 
 def _words(words: Iterable[SchedulerWords]) -> Iterator[RenderableType]:
