@@ -35,7 +35,7 @@ def there(*pods: Json, node: str = "gpu-2") -> dict[str, Any]:
 
 def test_the_largest_amount_that_fits_now() -> None:
     smaller = remedies(memory_pod(12))["SmallerRequest"]
-    assert smaller.helps
+    assert (smaller.helps, smaller.units, smaller.nodes) == (True, 9, ["gpu-2"])
     assert "9 units (9Gi) of gpushare.io/memory would fit now, on gpu-2." in smaller.sentence
 
 
@@ -67,6 +67,7 @@ def test_a_pod_of_equal_priority_has_to_go_by_hand() -> None:
         "Without ml/gpu-2-last (7 units, priority 0) it would fit gpu-2 card 2. Not evicted for it: the"
         " priority of ml/gpu-2-last is not below its own, 0."
     )
+    assert (gone.nodes, gone.pods) == (["gpu-2"], ["ml/gpu-2-last"])
     assert gone.commands == ["kubectl delete pod -n ml gpu-2-last"]
     assert found["HigherPriority"].helps
 
@@ -91,6 +92,25 @@ def test_a_policy_that_evicts_nobody() -> None:
     disabled = found["PreemptionDisabled"]
     assert "in policy default, where it is Disabled" in disabled.sentence
     assert disabled.commands[0].startswith("kubectl patch gpusharepolicy default --type=merge -p '{")
+
+
+def test_a_node_whose_policy_evicts_goes_before_one_whose_policy_does_not() -> None:
+    quiet = full_node("gpu-2", 9, cards=3, preemption="Disabled")
+    facts = {
+        "neighbours": {
+            "gpu-2": bound_pods(owned_pod("gpu-2-last")),
+            "gpu-1": bound_pods(owned_pod("gpu-1-last", priority=3)),
+        },
+        "budgets": [],
+    }
+    found = remedies(memory_pod(12, priority=100), (NODES[0], quiet), **facts)
+    assert found["Preemption"].pods == ["ml/gpu-1-last"]
+
+
+def test_a_manifest_has_others_evicted_once_it_is_created() -> None:
+    found = remedies(memory_pod(12, priority=100), exists=False, **there(owned_pod("gpu-2-last")))
+    assert found["Preemption"].sentence.startswith("Create it: by its priority 100")
+    assert "anew" not in found["SmallerRequest"].sentence
 
 
 def test_a_budget_protects_what_is_in_the_way() -> None:

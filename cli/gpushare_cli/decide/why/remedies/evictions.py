@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from gpushare_cli.decide.why.finding import Remedy
 from gpushare_cli.decide.why.nearest import nearest_card, unfit_nodes
@@ -95,7 +96,9 @@ def evictions(situation: PodSituation) -> Iterator[Remedy]:
         yield _ending(waited)
         return
     below = situation.kube_pod.priority
-    if found := _cheapest((node, node.allowed(below=below)) for node in nodes):
+    evicting = [node for node in nodes if node.may_evict]
+    ways = (_cheapest((node, node.allowed(below=below)) for node in some) for some in (evicting, nodes))
+    if found := next(filter(None, ways), None):
         yield from _preemption(*found)
     elif found := _cheapest((node, node.any_at_all()) for node in nodes):
         yield from _by_hand(*found)
@@ -135,6 +138,8 @@ def _ending(node: NodeInTheWay) -> Remedy:
     return Remedy(
         code="EndingPods",
         helps=True,
+        nodes=[node.name],
+        pods=[str(pod.pod) for pod in node.pods if pod.is_terminating],
         sentence=f"Wait: {names} on {node.name} is ending, and leaves room on {cards}.",
     )
 
@@ -148,28 +153,36 @@ def _preemption(node: NodeInTheWay, eviction: Eviction) -> Iterator[Remedy]:
             "A PriorityClass with preemptionPolicy PreemptLowerPriority in place of Never: it would have"
             f" {victims} evicted {after}."
         )
-        yield Remedy(code="PreemptionPolicy", helps=True, sentence=sentence)
+        yield Remedy(code="PreemptionPolicy", helps=True, **_of(node, eviction), sentence=sentence)
         return
     if not node.may_evict:
-        yield from _preemption_off(node, f"it would have {victims} evicted {after}")
+        yield _preemption_off(node, eviction, f"it would have {victims} evicted {after}")
         return
     yield Remedy(
         code="Preemption",
         helps=True,
+        **_of(node, eviction),
         sentence=(
-            f"Wait: by its priority {pod.priority} it has {victims} evicted {after}; that takes"
+            f"{'Wait' if node.situation.exists else 'Create it'}: by its priority {pod.priority} it has {victims}"
+            f" evicted {after}; that takes"
             f" {max((victim.grace for victim in eviction.victims), default=0)} s at most once it has begun."
         ),
     )
 
 
-def _preemption_off(node: NodeInTheWay, effect: str) -> Iterator[Remedy]:
+def _of(node: NodeInTheWay, eviction: Eviction) -> dict[str, Any]:
+    """Returns where, and who goes, for programs."""
+    return {"nodes": [node.name], "pods": [str(pod.pod) for pod in eviction.victims]}
+
+
+def _preemption_off(node: NodeInTheWay, eviction: Eviction, effect: str) -> Remedy:
     observed = node.situation.share_nodes.get(node.name)
     policy = observed.spec.policy if observed else "of that node"
     body = '{"spec":{"placement":{"preemption":"Enabled"}}}'
-    yield Remedy(
+    return Remedy(
         code="PreemptionDisabled",
         helps=True,
+        **_of(node, eviction),
         sentence=f"placement.preemption Enabled in policy {policy}, where it is Disabled: {effect}.",
         commands=[f"kubectl patch gpusharepolicy {policy} --type=merge -p '{body}'"] if observed else [],
     )
@@ -184,6 +197,7 @@ def _by_hand(node: NodeInTheWay, eviction: Eviction) -> Iterator[Remedy]:
     yield Remedy(
         code="PodsGone",
         helps=stay_gone,
+        **_of(node, eviction),
         sentence=f"Without {node.victims_text(victims)} it would fit {where}.{why}",
         commands=[
             f"kubectl delete pod -n {pod.pod.namespace} {pod.pod.name}"
@@ -204,6 +218,7 @@ def _higher_priority(node: NodeInTheWay, victims: Sequence[BoundPod]) -> Iterato
         yield Remedy(
             code="HigherPriority",
             helps=True,
+            **_of(node, eviction),
             sentence=(
                 f"A priority above {highest} (it has {pod.priority}): then"
                 f" pods such as {listed([str(victim.pod) for victim in eviction.victims])} would be evicted"
