@@ -233,7 +233,7 @@ FUZZED_BY: dict[str, str] = {
     "gpushare_cli.login.environment_proxy:_is_direct": (
         "gpushare_cli.login.environment_proxy:proxy_of_environment"
     ),
-    "gpushare_cli.decide.why.pod_status:status_of": "gpushare_cli.decide.why.explain:explain",
+    "gpushare_cli.decide.objects.pod_status:status_of": "gpushare_cli.decide.why.explain:explain",
     "gpushare_cli.decide.why.written_pod:written_pod": "gpushare_cli.decide.why.explain:explain",
 }
 """A function that decodes -> the entry point above it by which a test reaches it."""

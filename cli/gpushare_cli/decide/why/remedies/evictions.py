@@ -158,13 +158,13 @@ def _preemption(node: NodeInTheWay, eviction: Eviction) -> Iterator[Remedy]:
     if not node.may_evict:
         yield _preemption_off(node, eviction, f"it would have {victims} evicted {after}")
         return
+    first = "Wait" if node.situation.exists else "Create it"
     yield Remedy(
         code="Preemption",
         helps=True,
         **_of(node, eviction),
         sentence=(
-            f"{'Wait' if node.situation.exists else 'Create it'}: by its priority {pod.priority} it has {victims}"
-            f" evicted {after}; that takes"
+            f"{first}: by its priority {pod.priority} it has {victims} evicted {after}; that takes"
             f" {max((victim.grace for victim in eviction.victims), default=0)} s at most once it has begun."
         ),
     )
