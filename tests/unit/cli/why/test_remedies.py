@@ -163,6 +163,18 @@ def test_a_whole_card_of_mode_mixed_needs_all_pods_of_a_card_gone() -> None:
     assert gone.commands == ["kubectl delete pod -n ml a", "kubectl delete pod -n ml b"]
 
 
+def test_in_mode_mixed_nobody_is_evicted_for_another_class() -> None:
+    """kube-scheduler does not offer such a pod the node: it has no free card, and so none at all."""
+    locked = card_json(0, 16, held={"ml/a": 4}, lock="Memory", offers={"memory": 16, "card": 1})
+    node = share_node_json("gpu-1", locked, mode="Mixed")
+    pod = pod_json(main={CARD: 1})
+    pod["spec"]["priority"] = 100
+    found = remedies(pod, (node,), **there(owned_pod("a"), node="gpu-1"))
+    assert found["PodsGone"].helps
+    assert "for pods of another class nobody is evicted in mode Mixed" in found["PodsGone"].sentence
+    assert found.keys().isdisjoint({"Preemption", "HigherPriority"})
+
+
 def test_a_cordoned_card_that_would_take_it() -> None:
     node = share_node_json("gpu-4", card_json(0, node="gpu-4", held={"ml/a": 9}), card_json(2, cordoned=True))
     uncordon = remedies(memory_pod(12), (*NODES, node))["Uncordon"]

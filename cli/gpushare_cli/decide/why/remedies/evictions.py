@@ -11,7 +11,7 @@ from gpushare_cli.decide.why.remedies.trial import cards_text, chosen_cards
 from gpushare_cli.decide.why.situation import PodSituation
 from gpushare_cli.decide.why.words import amount
 from gpushare_cli.wording import listed
-from gpushare_core.placement.requests import ResourceClass
+from gpushare_core.placement.requests import ResourceClass, ResourceRequest
 from gpushare_core.scheduling.ledger.unfit_reason import Refusal
 from gpushare_core.scheduling.preemption.bound_pods import BoundPod
 from gpushare_core.scheduling.preemption.disruption_budgets import violating
@@ -41,6 +41,21 @@ class NodeInTheWay:
         """Whether the node's policy lets pods be evicted."""
         share_node = self.without.ledger.share_node
         return share_node is not None and share_node.preempts
+
+    @property
+    def is_offered(self) -> bool:
+        """Whether kube-scheduler looks at the node at all: not where the node has less of a resource than is
+        asked for, whoever has it. A card of mode Mixed that serves one class has nothing of the others."""
+        return all(asked.total <= self._capacity(asked) for asked in self.situation.request.resources)
+
+    def _capacity(self, asked: ResourceRequest) -> int:
+        ledger = self.without.ledger
+        cards = ledger.share_node.cards if ledger.share_node else ()
+        return sum(
+            card.units_of(asked.resource)
+            for card in cards
+            if card.is_open and ledger.lock_of(card.uuid) in (None, asked.resource)
+        )
 
     def allowed(self, *, below: int) -> Eviction | None:
         """Returns what a pod of priority ``below`` may have evicted, budgets honoured."""
@@ -96,8 +111,9 @@ def evictions(situation: PodSituation) -> Iterator[Remedy]:
         yield _ending(waited)
         return
     below = situation.kube_pod.priority
-    evicting = [node for node in nodes if node.may_evict]
-    ways = (_cheapest((node, node.allowed(below=below)) for node in some) for some in (evicting, nodes))
+    offered = [node for node in nodes if node.is_offered]
+    evicting = [node for node in offered if node.may_evict]
+    ways = (_cheapest((node, node.allowed(below=below)) for node in some) for some in (evicting, offered))
     if found := next(filter(None, ways), None):
         yield from _preemption(*found)
     elif found := _cheapest((node, node.any_at_all()) for node in nodes):
@@ -212,7 +228,8 @@ def _higher_priority(node: NodeInTheWay, victims: Sequence[BoundPod]) -> Iterato
     """Tries what a priority above that of the victims would bring."""
     highest = max((pod.priority for pod in victims), default=0)
     pod = node.situation.kube_pod
-    if highest < pod.priority or pod.spec.preemption_policy == "Never" or not node.may_evict:
+    is_settled = highest < pod.priority or pod.spec.preemption_policy == "Never" or not node.may_evict
+    if is_settled or not node.is_offered:
         return
     if eviction := node.allowed(below=highest + 1):
         yield Remedy(
@@ -235,6 +252,8 @@ def _higher_priority(node: NodeInTheWay, victims: Sequence[BoundPod]) -> Iterato
 
 
 def _why_not_evicted(node: NodeInTheWay, victims: Sequence[BoundPod]) -> Iterator[str]:
+    if not node.is_offered:
+        yield "for pods of another class nobody is evicted in mode Mixed"
     own = node.situation.kube_pod.priority
     equal = [str(pod.pod) for pod in victims if pod.priority >= own]
     if equal:
