@@ -220,7 +220,6 @@ FUZZED_BY: dict[str, str] = {
     "gpushare_plugin.kubelet.wire:_decoded": "gpushare_plugin.kubelet.pod_resources:read_assigned",
     "gpushare_cli.decide.why.causes.amounts:_bytes": "gpushare_cli.decide.why.explain:explain",
     "gpushare_cli.decide.why.causes.resources:_number": "gpushare_cli.decide.why.explain:explain",
-    "gpushare_cli.decide.why.node_rules:_compares": "gpushare_cli.decide.why.explain:explain",
     "gpushare_cli.decide.why.words:seconds_since": "gpushare_cli.decide.why.explain:explain",
     "gpushare_cli.login.kubeconfig:_content": "gpushare_cli.login.cluster_login:cluster_login",
     "gpushare_cli.login.exec_plugin:exec_plugin": "gpushare_cli.login.cluster_login:cluster_login",
@@ -233,8 +232,9 @@ FUZZED_BY: dict[str, str] = {
     "gpushare_cli.login.environment_proxy:_is_direct": (
         "gpushare_cli.login.environment_proxy:proxy_of_environment"
     ),
-    "gpushare_cli.decide.why.pod_status:status_of": "gpushare_cli.decide.why.explain:explain",
-    "gpushare_cli.decide.why.written_pod:written_pod": "gpushare_cli.decide.why.explain:explain",
+    "gpushare_cli.decide.objects.pod_status:status_of": "gpushare_cli.decide.why.explain:explain",
+    "gpushare_cli.decide.scheduling.node_rules:_compares": "gpushare_cli.decide.why.explain:explain",
+    "gpushare_cli.decide.scheduling.written_pod:written_pod": "gpushare_cli.decide.why.explain:explain",
 }
 """A function that decodes -> the entry point above it by which a test reaches it."""
 

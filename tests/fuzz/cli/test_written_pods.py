@@ -10,9 +10,9 @@ from tests.fuzz.strategies.odd_json import mutated, odd_texts
 from tests.samples.surroundings import asked, node
 from tests.samples.why import MEMORY, memory_pod
 
+from gpushare_cli.decide.scheduling.written_pod import written_pod
 from gpushare_cli.decide.why.explain import explain
 from gpushare_cli.decide.why.situation import read_kube_pod
-from gpushare_cli.decide.why.written_pod import written_pod
 
 AFFINITY = {
     "nodeAffinity": {

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from gpushare_cli.decide.objects.pod_event import ObservedEvent
+from gpushare_cli.decide.objects.pod_status import status_of
 from gpushare_cli.decide.why.explanation import Attempts, SchedulerWords
-from gpushare_cli.decide.why.pod_status import status_of
 from gpushare_cli.decide.why.situation import PodSituation
 from gpushare_cli.decide.why.words import seconds_since
 from gpushare_core.api.timestamps import read_rfc3339, rfc3339

@@ -107,7 +107,22 @@ def test_what_could_not_be_read_is_said() -> None:
     unread = {"GPUShareNodes": "the API server does not list them: 403"}
     lines = seen(memory_pod(4), unread=unread, events=[event()])
     assert lines[0] == "Pod ml/train waits, and why cannot be known: the GPUShareNodes cannot be read."
-    assert lines[-2:] == ["What could not be read", "  the API server does not list them: 403"]
+    assert lines[-2] == "What could not be read"
+    assert lines[-1] == "  GPUShareNodes: the API server does not list them: 403"
+
+
+def test_missing_rights_are_said_in_one_sentence() -> None:
+    unread = {
+        "GPUShareNodes": "403 Forbidden: no",
+        "Pending pods": "403 Forbidden: nor these",
+        "Nodes": "late",
+    }
+    lines = seen(memory_pod(4), unread=unread, events=[event()])
+    assert lines[lines.index("What could not be read") + 1 :] == [
+        "  You may not list GPUShareNodes, Pending pods (403 Forbidden); -o json has what",
+        "  the API server says.",
+        "  Nodes: late",
+    ]
 
 
 def test_what_cannot_be_known_has_an_exit_status_of_its_own() -> None:
