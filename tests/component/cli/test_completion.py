@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from aiohttp import web
-from tests.fakes.api_server import PODS, SHARE_NODES, FakeApi, fake_api, status
+from tests.fakes.api_server import PODS, SHARE_NODES, FakeApi, fake_api, json_answer, status
 
 PROGRAM = [str(Path(sys.executable).with_name("kubectl_complete-gpushare"))]
 PATIENT = [
@@ -89,7 +89,8 @@ async def test_contexts_are_those_of_the_kubeconfig(shell: Shell, api: FakeApi) 
 
 async def test_cards_are_those_of_the_nodes_that_were_typed(shell: Shell, api: FakeApi) -> None:
     cards = [{"index": number, "model": "A100", "uuid": f"GPU-{number}", "units": 4} for number in (0, 3)]
-    api.put(SHARE_NODES, {"metadata": {"name": "gpu-1"}, "spec": {}, "status": {"cards": cards}})
+    node = {"metadata": {"name": "gpu-1"}, "spec": {}, "status": {"cards": cards}}
+    api.fail("GET", f"{SHARE_NODES}/gpu-1", json_answer(node))
     assert (await shell.complete("inspect", "gpu-1", "--card", "")).stdout == "0\tA100\n3\tA100\n:4\n"
 
 
