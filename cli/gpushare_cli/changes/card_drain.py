@@ -30,8 +30,8 @@ from gpushare_core.text.json_object import Json
 RETRY_SECONDS = 2.0
 """Between two tries to evict a pod that a PodDisruptionBudget protects."""
 UNCONFIRMED = (
-    "No pod was evicted: the plugin on {node} has not taken the cordon over, so that new pods could come to the"
-    " card. See whether it runs: kubectl get pods -n gpushare-system -o wide"
+    "No pod was evicted: the plugin on {node} has not taken the cordon over, so that new pods could come to"
+    " the card. See whether it runs: kubectl get pods -n gpushare-system -o wide"
 )
 
 Agrees = Callable[[DrainReport], Awaitable[bool]]

@@ -6,13 +6,13 @@ from collections.abc import Iterable
 
 from rich.console import RenderableType
 
+from gpushare_cli.commands.changing.cordon import CONFIRM_SECONDS, add_node_and_cards
 from gpushare_cli.commands.command import Command, Session
-from gpushare_cli.commands.cordon import CONFIRM_SECONDS, add_node_and_cards
 from gpushare_cli.commands.time_argument import seconds_of
 from gpushare_cli.decide.drain.drain_report import DrainReport
+from gpushare_cli.output.consent import Consent
 from gpushare_cli.output.format import Format
 from gpushare_cli.output.page import OutputPage
-from gpushare_cli.output.consent import Consent
 
 DESCRIPTION = """\
 Cordons the card, evicts its pods, and waits until all of its units are free. Each pod is shown first, and

@@ -1,0 +1,1 @@
+"""The commands that change the cluster; the others only read it."""
