@@ -11,7 +11,7 @@ from gpushare_cli.decide.holders.namespaces_report import (
     NamespacesReport,
     QuotaLimit,
 )
-from gpushare_cli.decide.holders.pod_holding import PodHolding, HolderPhase
+from gpushare_cli.decide.holders.pod_holding import HolderPhase, PodHolding
 from gpushare_cli.decide.holders.pods_report import PodsReport
 from gpushare_cli.output.lines import heading, sentence, to_type
 from gpushare_cli.output.page import OutputPage

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from msgspec import Struct, field
 
-from gpushare_cli.decide.holders.pod_holding import PodHolding, HolderPhase
+from gpushare_cli.decide.holders.pod_holding import HolderPhase, PodHolding
 from gpushare_cli.decide.inspection.shared_node import SharedNode
 from gpushare_cli.decide.objects.resource_quota import ResourceQuotaObject
 from gpushare_cli.report import CommandReport

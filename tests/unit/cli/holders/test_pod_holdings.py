@@ -10,7 +10,7 @@ from gpushare_cli.decide.holders.namespaces_report import (
     QuotaLimit,
     namespaces_report,
 )
-from gpushare_cli.decide.holders.pod_holding import PodHolding, HolderPhase, pod_holdings
+from gpushare_cli.decide.holders.pod_holding import HolderPhase, PodHolding, pod_holdings
 from gpushare_cli.decide.holders.pods_report import PodSort, pods_report
 from gpushare_cli.decide.inspection.cluster_reading import ClusterReading
 from gpushare_cli.decide.inspection.node_reader import shared_nodes
