@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
+from tests.e2e.command_line import COMMANDS, gpushare
 from tests.e2e.product import SYSTEM, Product
-from tests.e2e.test_audit import COMMANDS, gpushare
 from tests.e2e.workloads import create, pod
 
 from gpushare_core.api.names import CORDON_ANNOTATION
