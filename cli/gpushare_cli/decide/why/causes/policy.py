@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 
 from gpushare_cli.decide.objects.policy import ObservedPolicy
+from gpushare_cli.decide.scheduling.written_pod import written_pod
 from gpushare_cli.decide.why.finding import Finding
 from gpushare_cli.decide.why.situation import PodSituation
-from gpushare_cli.decide.why.written_pod import written_pod
 from gpushare_cli.wording import listed
 from gpushare_core.api.enums import Mode
 from gpushare_core.api.names import UNIT_CHANGE_BLOCKED
@@ -124,7 +124,11 @@ def _not_shared(situation: PodSituation, name: str) -> Iterator[Finding]:
     yield Finding(
         code="NodeOff" if off else "NodeNotShared",
         sentence=f"Node {name} shares no cards: {how}.",
-        advice=[f"Select another node: {shared} share theirs." if shared else "Add the node to a policy."],
+        advice=[
+            f"Select another node, of those that share their cards: {shared}."
+            if shared
+            else "Add the node to a policy."
+        ],
         is_decisive=True,
     )
 
