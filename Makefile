@@ -57,6 +57,8 @@ suite: check
 	$(BIN)/pytest --numprocesses=$(PROCESSES) $(PYTEST_ARGS)
 
 # One after the other: each build takes all processors.
+# TERM=dumb: a bar would come between the lines of the tests.
+programs: export TERM := dumb
 programs: $(STAMP)
 	$(BIN)/localcluster build > /dev/null
 	$(BIN)/localcluster build --ignore-preflight-errors --helm > /dev/null
@@ -166,13 +168,13 @@ clean: ## Remove what the targets made inside the checkout
 
 venv: $(STAMP)
 
-$(STAMP): requirements.lock pyproject.toml cli/pyproject.toml localcluster/pyproject.toml
+$(STAMP): requirements.lock pyproject.toml cli/pyproject.toml cli/hatch_build.py localcluster/pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "Python 3.11 or newer is needed; name one with: make PYTHON=/path/to/python3.11 ..." >&2; exit 1; }
 	@echo "Making $(VENV) with the packages of requirements.lock: a minute, once"
 	@$(PYTHON) -m venv $(VENV) \
 	  || { echo "no virtual environment: on Debian, apt-get install python3-venv" >&2; exit 1; }
-	@$(PIP) --require-hashes -r requirements.lock
+	@PYTHONPATH=localcluster $(PYTHON) -m gpushare_localcluster.build.environment $(BIN)/python requirements.lock
 	@$(PIP) --no-deps --no-build-isolation -e . -e ./localcluster
 	@$(PIP) --no-deps --no-build-isolation -e ./cli
 	@touch $@

@@ -4,6 +4,7 @@ import argparse
 import os
 import sys
 
+from demo.command_line import NotAnsweredError
 from demo.console import Console
 from demo.policy_conditions import NotInTimeError
 from demo.replacement import NotReplacedError, require_consent
@@ -22,13 +23,15 @@ HINTS = """\
 The cluster stays up. Play with it:
   export KUBECONFIG=$(make kubeconfig)
   alias kubectl=".venv/bin/localcluster --name demo kubectl"    (if you have no kubectl)
+  export PATH=$PWD/.venv/bin:$PATH              (for kubectl gpushare)
   kubectl get gpushare                          policies and nodes
-  kubectl describe gpusharenode gpu-1           every card, and who has what of it"""
+  kubectl gpushare                              whether all is well
+  kubectl gpushare inspect                      every card, and who has what of it"""
 WAITING_HINT = """\
-  kubectl describe pod {:<24} why it waits"""
+  kubectl gpushare why {:<24} why it waits"""
 UNDO_HINTS = """\
 Undo (labels, GPUShareNodes, DaemonSets and the scheduler's configuration go; pods keep running):
-  kubectl delete gpusharepolicy default
+  kubectl gpushare undo
 Stop:
   make stop"""
 INTERRUPTED = 130
@@ -112,7 +115,7 @@ def main() -> int:
     except NotReplacedError as error:
         print(error, file=sys.stderr)
         return 1
-    except (DemoFailedError, NotInTimeError, LocalClusterError) as error:
+    except (DemoFailedError, NotAnsweredError, NotInTimeError, LocalClusterError) as error:
         console.step(f"Failed: {error}")
         if options.keep:
             console.say("What there is of the cluster stays up to look at it; make stop ends it.")

@@ -3,6 +3,7 @@
 import json
 from dataclasses import dataclass
 
+from demo.command_line import answer_of
 from demo.console import Console
 from demo.workload import Placement, placement, pod
 from gpushare_core.text.json_object import Json
@@ -56,6 +57,7 @@ class Stage:
         )
         lines = dict.fromkeys(message.splitlines())  # every attempt says the same
         self.console.command(f"kubectl {' '.join(events)}", "\n".join(lines))
+        self.ask("why", name)
 
     def end(self, name: str) -> None:
         """Deletes the pod and waits until it is gone."""
@@ -77,6 +79,12 @@ class Stage:
         wait_until("the policy counts what its nodes do", self._is_summed_up)
         self.show("get gpushare", "get", "gpushare")
 
+    def show_holders(self) -> None:
+        """Shows the cards of the nodes that pods have come to, once the books agree."""
+        wait_until("the policy counts what its nodes do", self._is_summed_up)
+        pods = json.loads(self.kubectl("get", "pods", "-o", "json"))["items"]
+        self.ask("inspect", *sorted({node for pod in pods if (node := pod["spec"].get("nodeName"))}))
+
     def _is_summed_up(self) -> bool:
         of_nodes, of_policies = (self._allocated(kind) for kind in ("gpusharenodes", "gpusharepolicies"))
         return of_nodes == of_policies
@@ -88,6 +96,10 @@ class Stage:
 
     def show(self, shown: str, *arguments: str) -> None:
         self.console.command(f"kubectl {shown}", self.kubectl(*arguments))
+
+    def ask(self, *arguments: str) -> None:
+        """Shows what ``kubectl gpushare`` says."""
+        self.console.command(f"kubectl gpushare {' '.join(arguments)}", answer_of(self.cluster, *arguments))
 
     def create(self, body: Json) -> None:
         self.cluster.kubectl("apply", "-f", "-", stdin=json.dumps(body))

@@ -43,6 +43,7 @@ class Demo:
         stage.show(f"apply -f {policy.relative_to(ROOT)}", "apply", "-f", str(policy))
         self.show_conditions()
         stage.show_books()
+        stage.ask("status")
 
     def show_conditions(self) -> None:
         """Prints every condition when it becomes true, until Ready is."""
@@ -61,13 +62,13 @@ class Demo:
 
     def show_allocations(self) -> None:
         self.stage.step("Who has what")
-        self.stage.show("get pods -o wide", "get", "pods", "-o", "wide")
-        self.stage.show_books()
+        self.stage.show_holders()
 
     def undo(self, manifest_before: str) -> None:
         """Deletes the policy and shows that everything is as it was, pods running on."""
         show = self.stage.show
         self.stage.step("Undo: deleting the policy")
+        self.stage.ask("undo", "--dry-run")
         show("delete gpusharepolicy default", "delete", "gpusharepolicy", "default", "--timeout=180s")
         show("get gpusharenodes", "get", "gpusharenodes")
         show("get nodes -l gpushare.io/policy", "get", "nodes", "-l", "gpushare.io/policy")

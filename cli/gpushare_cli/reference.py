@@ -8,7 +8,9 @@ import json
 import sys
 from argparse import Action, ArgumentParser
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
 from pathlib import Path
+from textwrap import dedent
 from typing import Any, get_args, get_type_hints
 
 import msgspec
@@ -80,8 +82,12 @@ def reports_of(command: Command) -> Sequence[type[CommandReport]]:
 
 def parsers() -> Mapping[str, ArgumentParser]:
     """Command -> its parser."""
-    actions = (action for action in program_parser()._actions if action.nargs == argparse.PARSER)
-    return dict(next(actions).choices or {})
+    return _subparsers().choices
+
+
+def _subparsers() -> "argparse._SubParsersAction[ArgumentParser]":
+    actions = program_parser()._actions
+    return next(action for action in actions if isinstance(action, argparse._SubParsersAction))
 
 
 def arguments_of(parser: ArgumentParser, *, common: bool) -> Iterator[Action]:
@@ -97,13 +103,16 @@ def _lines() -> Iterator[str]:
     yield from _table(("command", ""), _rows())
     yield f"\nWithout a command: `{DEFAULT_COMMAND}`."
     yield from _shared()
-    for command, parser in zip(COMMANDS, parsers().values(), strict=True):
-        yield from _section(command, parser)
+    commands = {command.name: command for command in COMMANDS}
+    for name, parser in parsers().items():
+        yield from _section(name, parser)
+        if name in commands:
+            yield from _rest(commands[name])
 
 
 def _rows() -> Iterator[Sequence[str]]:
-    for command in COMMANDS:
-        yield f"[`{command.name}`](#{command.name})", _escaped(command.summary)
+    for row in _subparsers()._choices_actions:
+        yield f"[`{row.dest}`](#{row.dest})", _escaped(row.help or "")
 
 
 def _shared() -> Iterator[str]:
@@ -122,14 +131,17 @@ def _shared() -> Iterator[str]:
     yield from _table(("exit status", ""), ((f"{status:d}", says) for status, says in STATUSES.items()))
 
 
-def _section(command: Command, parser: ArgumentParser) -> Iterator[str]:
-    yield f"\n## {command.name}\n"
+def _section(name: str, parser: ArgumentParser) -> Iterator[str]:
+    yield f"\n## {name}\n"
     yield f"```text\n{_usage(parser)}\n```\n"
-    yield _escaped(command.description)
+    yield from _markdown(parser.description or "")
     own = [*arguments_of(parser, common=False)]
     if own:
         yield ""
         yield from _table(("argument", ""), (_row(parser, action) for action in own))
+
+
+def _rest(command: Command) -> Iterator[str]:
     yield "\nExamples:\n\n```sh"
     yield from command.examples
     kinds = ", ".join(f"`{report.kind}`" for report in reports_of(command))
@@ -174,6 +186,13 @@ def _table(header: Sequence[str], rows: Any) -> Iterator[str]:
     yield f"|{'---|' * len(header)}"
     for row in rows:
         yield f"| {' | '.join(' '.join(cell.split()) for cell in row)} |"
+
+
+def _markdown(text: str) -> Iterator[str]:
+    """Yields paragraphs, and what is indented as it is."""
+    for is_indented, lines in groupby(text.splitlines(), key=lambda line: line.startswith("  ")):
+        block = "\n".join(lines)
+        yield f"```text\n{dedent(block)}\n```" if is_indented else _escaped(block)
 
 
 def _escaped(text: str) -> str:

@@ -3,7 +3,7 @@
 import hashlib
 import os
 import shutil
-import subprocess
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,6 +11,7 @@ from pathlib import Path
 
 from gpushare_localcluster.build import toolchain
 from gpushare_localcluster.build.lock import Report, locked
+from gpushare_localcluster.build.progress import BuildProgress, Pace, run_watched, terminal_of
 from gpushare_localcluster.directories import cache_folder
 from gpushare_localcluster.errors import LocalClusterError
 
@@ -21,7 +22,6 @@ PROGRAMS = ("kube-scheduler", "kubectl", "pause")
 KEPT_BUILDS = 3
 KEPT_SECONDS = 24 * 3600.0
 """After its last use: a running cluster starts programs from its build."""
-PROGRESS_SECONDS = 30.0
 
 
 @dataclass(frozen=True)
@@ -113,28 +113,53 @@ def build(go: Path, folder: Path, *, report: Report) -> None:
 
 
 def compile_program(command: Sequence[Path | str], sources: Path, output: Path, *, report: Report) -> None:
-    """Runs the compiler in `sources`, which writes `output`. Raises LocalClusterError with its errors."""
+    """Runs the compiler, `go build ... PACKAGE`, in `sources`; it writes `output`. Raises LocalClusterError
+    with its errors."""
     output.parent.mkdir(parents=True, exist_ok=True)
-    started = time.monotonic()
-    with subprocess.Popen(
-        command,
-        cwd=sources,
-        env={**os.environ, "CGO_ENABLED": "0", "GOTOOLCHAIN": "local"},
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
-        errors = _await(process, started, report=report)
-    if process.returncode != 0:
-        raise LocalClusterError(f"What is in {sources} does not build:\n{errors.strip()}")
-    report(f"built in {time.monotonic() - started:.0f} s")
+    environment = {**os.environ, "CGO_ENABLED": "0", "GOTOOLCHAIN": "local"}
+    progress = BuildProgress(report, terminal=terminal_of(sys.stderr))
+    stale = _stale_packages(command, sources, environment, progress)
+    pace = Pace(output.parent.parent / "pace")
+    progress.total, progress.expected = len(stale), pace.seconds(len(stale))
+    errors: list[str] = []
+
+    def take(line: str) -> None:
+        if line not in stale:
+            errors.append(line)
+            return
+        progress.done += 1
+        progress.stage = "linking" if progress.done >= progress.total else ""
+
+    go, verb, *arguments = command
+    status = run_watched(
+        [go, verb, "-v", *arguments], progress, take, folder=sources, environment=environment
+    )
+    if status != 0:
+        text = "\n".join(errors).strip()
+        raise LocalClusterError(f"What is in {sources} does not build:\n{text}")
+    pace.remember(progress.done, progress.seconds)
+    report(f"built in {progress.seconds:.0f} s")
 
 
-def _await(process: "subprocess.Popen[str]", started: float, *, report: Report) -> str:
-    while True:
-        try:
-            return process.communicate(timeout=PROGRESS_SECONDS)[1]
-        except subprocess.TimeoutExpired:
-            report(f"still building, {time.monotonic() - started:.0f} s")
+def _stale_packages(
+    command: Sequence[Path | str], sources: Path, environment: Mapping[str, str], progress: BuildProgress
+) -> frozenset[str]:
+    """Returns the packages that the compiler has to compile, by their import paths; none where it does not
+    say. Fetches the modules."""
+    go, package = command[0], command[-1]
+    flags = ("-trimpath", "-buildvcs=false", "-deps", "-f", "{{if .Stale}}{{.ImportPath}}{{end}}")
+    progress.stage = "finding out what is to be compiled"
+    lines: list[str] = []
+    status = run_watched(
+        [go, "list", *flags, package],
+        progress,
+        lines.append,
+        folder=sources,
+        environment=environment,
+        is_stdout_taken=True,
+    )
+    progress.stage = ""
+    return frozenset(line for line in lines if line and " " not in line) if status == 0 else frozenset()
 
 
 def outdated(builds: Sequence[Path], *, now: float) -> Sequence[Path]:

@@ -154,7 +154,7 @@ async def test_a_host_folder_needs_a_node(node: Node) -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    [["audit", "--settle", "-1"], ["audit", "--settle", "soon"], ["audit", "--extender", "http://x"], []],
+    [["audit", "--settle", "-1"], ["audit", "--settle", "soon"], ["audit", "--extender", "http://x"]],
 )
 def test_arguments_that_make_no_sense(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as error:

@@ -28,7 +28,7 @@ def test_an_unknown_mode_says_what_there_is(
     assert capsys.readouterr().err.strip() == expected
 
 
-@pytest.mark.parametrize(("mode", "pod"), [("Memory", "describe pod units-20"), ("Slices", "")])
+@pytest.mark.parametrize(("mode", "pod"), [("Memory", "kubectl gpushare why units-20"), ("Slices", "")])
 def test_the_hints_name_the_pod_that_waits(mode: str, pod: str) -> None:
     text = hints(SCENARIOS[mode])
     assert pod in text

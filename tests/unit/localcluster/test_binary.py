@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gpushare_localcluster.build import binary, toolchain
+from gpushare_localcluster.build import binary, progress, toolchain
 from gpushare_localcluster.build.lock import locked
 from gpushare_localcluster.directories import cache_folder
 from gpushare_localcluster.errors import LocalClusterError
@@ -106,14 +106,15 @@ def test_without_sources_the_way_out_is_named(tmp_path: Path, monkeypatch: pytes
 
 
 FAKE_GO = """#!/bin/sh
+[ "$1" = list ] && {packages}
 for argument; do last_but_one=$output; output=$argument; done
 {body}
 """
 
 
-def fake_go(folder: Path, body: str) -> Path:
+def fake_go(folder: Path, body: str, packages: str = "exit 0") -> Path:
     go = folder / "go"
-    go.write_text(FAKE_GO.format(body=body))
+    go.write_text(FAKE_GO.format(body=body, packages=packages))
     go.chmod(0o755)
     return go
 
@@ -134,6 +135,18 @@ def test_a_build_puts_the_program_in_its_folder_and_reports_its_start_and_end(tm
     assert (tmp_path / "build" / "localcluster").read_text() == "program\n"
     assert "5 minutes" in said[0]
     assert said[-1].startswith("built in")
+
+
+def test_a_build_counts_the_packages_that_are_to_be_compiled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(progress, "TICK_SECONDS", 0.01)
+    monkeypatch.setattr(progress, "REPORT_SECONDS", 0.0)
+    said: list[str] = []
+    body = 'echo k8s.io/a >&2; echo unknown >&2; echo program > "$last_but_one"; sleep 0.2'
+    go = fake_go(tmp_path, body, packages="printf 'go: downloading x\\nk8s.io/a\\nk8s.io/b\\n' && exit 0")
+    binary.build(go, tmp_path / "build", report=said.append)
+    assert any(line.startswith("still building: 1 of 2 packages") for line in said), said
 
 
 def test_a_build_under_way_is_waited_for(tmp_path: Path) -> None:
