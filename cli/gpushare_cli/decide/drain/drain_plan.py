@@ -91,7 +91,9 @@ def _controller(pod: Json) -> str:
 
 
 def _has_local_data(pod: Json) -> bool:
-    return any("emptyDir" in volume for volume in (pod.get("spec") or {}).get("volumes") or ())
+    volumes = (pod.get("spec") or {}).get("volumes")
+    each = volumes if isinstance(volumes, list) else ()
+    return any(isinstance(volume, dict) and "emptyDir" in volume for volume in each)
 
 
 def protecting_budget(pod: Json, budgets: Iterable[Budget]) -> str:

@@ -25,6 +25,8 @@ from gpushare_core.placement.units import (
 )
 from gpushare_core.text.json_object import UNREADABLE_JSON, Json
 
+_CLASSES = frozenset(map(str, ResourceClass))
+
 
 def readable_share_node(raw: msgspec.Raw | bytes) -> Json | None:
     """Returns a GPUShareNode whose fields have the types that the functions here expect; None for another."""
@@ -166,7 +168,7 @@ def total_units(share_node: Json) -> dict[str, int]:
     for card in _status(share_node).get("cards") or () if unit else ():
         units = card.get("offers") or {str(unit.parts[0].resource): card.get("units", 0)} if unit else {}
         for resource, amount in units.items():
-            if resource not in ResourceClass:
+            if resource not in _CLASSES:
                 continue
             totals[resource] = totals.get(resource, 0) + int(amount)
     return totals

@@ -10,6 +10,7 @@ import msgspec
 from gpushare_cli.decide.objects.kube_node import KubeNode
 from gpushare_cli.decide.simulation.node_room import Amounts, used_by
 from gpushare_cli.decide.simulation.redivision import readable_share_node
+from gpushare_cli.decide.simulation.simulated_pod import readable_pods
 from gpushare_cli.decide.simulation.simulation import SimulatedCluster
 from gpushare_cli.errors import CannotLookError
 from gpushare_cli.gather.lists import CACHED, read_list
@@ -78,7 +79,7 @@ class StateReader:
             without="Pods that wait are not considered",
             otherwise=[],
         )
-        return [msgspec.json.decode(raw) for raw in found if _asks(raw)]
+        return readable_pods(msgspec.json.decode(raw) for raw in found if _asks(raw))
 
     async def used(self, nodes: Collection[str]) -> Mapping[str, Amounts]:
         """Returns what the pods of each node request, or nothing where there are too many nodes."""
@@ -122,8 +123,8 @@ def _asks(raw: msgspec.Raw) -> bool:
 async def pods_with_units(client: KubeClient, node: str, uids: Collection[str]) -> list[Json]:
     """Returns the pods of ``node`` that have one of ``uids``, whole. Raises ``CannotLookError``."""
     selector = f"spec.nodeName={node},{NOT_ENDED}"
-    found: list[Json] = await read_list(client, PODS, shape=dict, field_selector=selector)
-    return [pod for pod in found if pod["metadata"].get("uid") in uids]
+    found = await read_list(client, PODS, shape=dict, field_selector=selector)
+    return [pod for pod in readable_pods(found) if pod["metadata"]["uid"] in uids]
 
 
 def holders_on(share_node: Json, *, cards: Collection[str] | None = None) -> set[str]:
