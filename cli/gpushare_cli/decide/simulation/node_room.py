@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from gpushare_cli.decide.objects.kube_node import KubeNode
+from gpushare_cli.decide.scheduling.node_rules import NodeObstacle, PlacementRule, obstacles
 from gpushare_cli.decide.simulation.simulated_pod import PodShape
-from gpushare_cli.decide.why.node_rules import NodeObstacle, PlacementRule, obstacles
 from gpushare_core.dialects.table import RESOURCES
 from gpushare_core.placement.quantity import read_amount
 from gpushare_core.scheduling.preemption.bound_pods import BoundPod
