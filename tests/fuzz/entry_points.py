@@ -237,10 +237,42 @@ FUZZED_BY: dict[str, str] = {
     "gpushare_cli.decide.scheduling.node_rules:_compares": "gpushare_cli.decide.why.explain:explain",
     "gpushare_cli.decide.why.pod_status:status_of": "gpushare_cli.decide.why.explain:explain",
     "gpushare_cli.decide.scheduling.written_pod:written_pod": "gpushare_cli.decide.why.explain:explain",
+    "gpushare_cli.decide.drain.drain_plan:bound_pod": "gpushare_cli.decide.drain.drain_plan:drain_plan",
+    "gpushare_cli.decide.objects.workload:_as": "gpushare_cli.decide.objects.workload:workloads_of",
+    "gpushare_cli.decide.simulation.policy_effect:pods_on": (
+        "gpushare_cli.decide.simulation.policy_effect:policy_effect"
+    ),
+    "gpushare_cli.decide.simulation.redivision:_card_without": (
+        "gpushare_cli.decide.drain.drain_plan:drain_plan"
+    ),
+    "gpushare_cli.decide.simulation.redivision:_divided_card": (
+        "gpushare_cli.decide.simulation.simulation:simulate"
+    ),
+    "gpushare_cli.decide.simulation.redivision:_sum": "gpushare_cli.decide.drain.drain_plan:drain_plan",
+    "gpushare_cli.decide.simulation.redivision:readable_share_node": (
+        "gpushare_cli.decide.simulation.simulation:simulate"
+    ),
+    "gpushare_cli.decide.simulation.redivision:simulated_share_node": (
+        "gpushare_cli.decide.simulation.policy_effect:policy_effect"
+    ),
+    "gpushare_cli.decide.simulation.redivision:total_units": (
+        "gpushare_cli.decide.simulation.simulation:simulate"
+    ),
+    "gpushare_cli.decide.simulation.simulated_pod:_is_readable": (
+        "gpushare_cli.decide.simulation.simulated_pod:readable_pods"
+    ),
+    "gpushare_cli.decide.simulation.simulated_pod:shape_of_pod": (
+        "gpushare_cli.decide.simulation.simulation:simulate"
+    ),
+    "gpushare_cli.gather.manifests:_yaml_documents": "gpushare_cli.gather.manifests:documents_of",
+    "gpushare_cli.gather.simulation.cluster_state:_asks": (
+        "gpushare_cli.gather.simulation.cluster_state:StateReader.waiting"
+    ),
 }
 """A function that decodes -> the entry point above it by which a test reaches it."""
 
 OWN: dict[str, str] = {
+    "gpushare_cli.commands.simulate:_count": "an argument, whose ValueError is caught",
     "gpushare_cli.arguments:_seconds": "an argument, whose ValueError is caught",
     "gpushare_cli.login.cluster_login:_namespace_of_pod": "a file that the kubelet writes for the pod",
     "gpushare_cli.login.exec_plugin:ExecPlugin._information": "bytes that were just encoded",
