@@ -168,7 +168,7 @@ clean: ## Remove what the targets made inside the checkout
 
 venv: $(STAMP)
 
-$(STAMP): requirements.lock pyproject.toml cli/pyproject.toml localcluster/pyproject.toml
+$(STAMP): requirements.lock pyproject.toml cli/pyproject.toml cli/hatch_build.py localcluster/pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "Python 3.11 or newer is needed; name one with: make PYTHON=/path/to/python3.11 ..." >&2; exit 1; }
 	@echo "Making $(VENV) with the packages of requirements.lock: a minute, once"

@@ -12,6 +12,7 @@ from bench.installation import UNLIMITED
 from bench.rows import (
     candidates,
     churn,
+    command_line,
     extender_books,
     one_node,
     pending,
@@ -94,6 +95,7 @@ def _rows(size: Size, nodes: int) -> Iterator[Row[BenchCluster]]:
         yield Row("candidates", "How many nodes are offered", candidates.offers, HOUR / 2)
     if nodes == max(size.nodes):
         yield _one_node()
+        yield Row("cli", "What commands take of people's time and memory", command_line.commands, HOUR / 4)
     if size.churn_seconds and nodes == size.churn_nodes:
         yield Row("churn", "Churn", churn.churn, size.churn_seconds + HOUR / 2)
 

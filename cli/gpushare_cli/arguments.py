@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gpushare_cli.commands.command import Command
-from gpushare_cli.commands.completion import COMPLETION, add_completion
 from gpushare_cli.commands.table import COMMANDS
 from gpushare_cli.login.duration import read_duration
 from gpushare_cli.output.format import Format
@@ -55,12 +54,11 @@ def program_parser() -> Parser:
             ),
             command,
         )
-    add_completion(commands)
     return parser
 
 
 def command_names() -> list[str]:
-    return [*(command.name for command in COMMANDS), COMPLETION]
+    return [command.name for command in COMMANDS]
 
 
 def _with_command(given: list[str], parser: Parser) -> list[str]:
@@ -99,7 +97,10 @@ def _no_such_command(name: str) -> str:
 def _add_command(parser: argparse.ArgumentParser, command: Command) -> None:
     command.add_arguments(parser)
     parser.set_defaults(command=command, every=0.0)
-    _add_cluster(parser.add_argument_group("which cluster"), is_namespaced=command.is_namespaced)
+    if command.needs_cluster:
+        _add_cluster(parser.add_argument_group("which cluster"), is_namespaced=command.is_namespaced)
+    else:
+        parser.set_defaults(all_namespaces=True)
     _add_output(parser.add_argument_group("output"), can_watch=command.can_watch)
 
 

@@ -15,6 +15,8 @@ from gpushare_cli.commands.command import Command, Session
 from gpushare_cli.completion import main as completion
 from gpushare_cli.errors import CannotLookError
 from gpushare_cli.login.cluster_login import cluster_login
+from gpushare_cli.login.no_cluster import NO_CLUSTER
+from gpushare_cli.login.plugin_process import PluginTerminal
 from gpushare_cli.output.printer import Printer, printer_of
 from gpushare_cli.output.progress import ProgressLine, Silence, StatusLine
 from gpushare_cli.output.terminal import is_terminal
@@ -67,7 +69,9 @@ def _print_any_text() -> None:
 async def _run(command: Command, options: Namespace) -> int:
     printer = printer_of(sys.stdout, options, os.environ)
     progress = _progress(printer)
-    login = cluster_login(options, os.environ, clear=progress.done)
+    login = NO_CLUSTER
+    if command.needs_cluster:
+        login = cluster_login(options, os.environ, terminal=PluginTerminal.of_process(progress.done))
     async with KubeClient(login.credentials, timeout=login.timeout) as client:
         session = Session(
             client=client,

@@ -110,7 +110,7 @@ def test_server_namespace_and_user_are_those_of_kubectl(
     cluster: LocalCluster, three_files: str, arguments: list[str]
 ) -> None:
     environment = {"KUBECONFIG": three_files, "PATH": os.environ["PATH"], "HOME": "/nowhere"}
-    login = cluster_login(login_options(*arguments), environment, clear=lambda: None)
+    login = cluster_login(login_options(*arguments), environment)
     context = [argument for argument in arguments if not argument.startswith("--as")]
     view = of_kubectl(cluster, environment, "config", "view", "--minify", *context)
     assert login.credentials.server == view["clusters"][0]["cluster"]["server"]
@@ -132,7 +132,7 @@ def gpushare(config: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 def test_an_exec_plugin_logs_in(server: dict[str, Any], person: str, tmp_path: Path) -> None:
     plugin(tmp_path, printing(credential(person)))
     config = kubeconfig(tmp_path, server, command="./plugin")
-    login = cluster_login(login_options("--kubeconfig", str(config)), {**os.environ}, clear=lambda: None)
+    login = cluster_login(login_options("--kubeconfig", str(config)), {**os.environ})
     assert asyncio.run(_whoami(login))["username"] == f"system:serviceaccount:{NAMESPACE}:person"
     done = gpushare(config, "version")
     assert (done.returncode, done.stderr) == (ExitStatus.GOOD, "")
@@ -156,7 +156,7 @@ def test_a_client_certificate_of_a_plugin_logs_in(
     }
     plugin(tmp_path, printing(credential(**decoded)))
     config = kubeconfig(tmp_path, server, command="./plugin")
-    login = cluster_login(login_options("--kubeconfig", str(config)), {**os.environ}, clear=lambda: None)
+    login = cluster_login(login_options("--kubeconfig", str(config)), {**os.environ})
     assert asyncio.run(_whoami(login))["username"] == "system:kube-scheduler"
 
 

@@ -229,6 +229,11 @@ FUZZED_BY: dict[str, str] = {
     "gpushare_cli.login.environment_proxy:_is_direct": (
         "gpushare_cli.login.environment_proxy:proxy_of_environment"
     ),
+    "gpushare_cli.decide.why.causes.amounts:_bytes": "gpushare_cli.decide.why.explain:explain",
+    "gpushare_cli.decide.why.causes.resources:_number": "gpushare_cli.decide.why.explain:explain",
+    "gpushare_cli.decide.why.node_rules:_compares": "gpushare_cli.decide.why.explain:explain",
+    "gpushare_cli.decide.why.pod_status:status_of": "gpushare_cli.decide.why.explain:explain",
+    "gpushare_cli.decide.why.written_pod:written_pod": "gpushare_cli.decide.why.explain:explain",
 }
 """A function that decodes -> the entry point above it by which a test reaches it."""
 
@@ -243,6 +248,7 @@ OWN: dict[str, str] = {
     "gpushare_cli.output.printer:Printer.text": "bytes that were just encoded",
     "gpushare_cli.output.terminal:_columns": "digits alone, and few",
     "gpushare_cli.wording:age_text": "a number of ours",
+    "gpushare_cli.decide.why.words:seconds_since": "a number of ours",
     "gpushare_cli.commands.audit:_seconds": "an argument, whose ValueError is caught",
     "gpushare_core.api.crd:drifted": "the files that the repository itself has",
     "gpushare_core.text.printable:printable": "bytes that were just encoded, without what a cut leaves",

@@ -46,5 +46,7 @@ class Command:
     """Whether it takes ``-n`` and ``-A``."""
     can_watch: bool = True
     """Whether ``--watch`` makes sense: the command changes nothing."""
+    needs_cluster: bool = True
+    """Whether it logs in; ``find`` then may ask its session's client."""
     is_live: bool = False
     """Whether it watches on a terminal without being asked to, unless there is ``--once``."""

@@ -26,7 +26,7 @@ Exit status: 1 when a named node or card is not there, or when --problems finds 
 
 def _add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("nodes", nargs="*", metavar="NODE", help="default: every node that shares its cards")
-    parser.add_argument("--card", default="", metavar="N|UUID", help="only the card with this index or UUID")
+    parser.add_argument("--card", default="", metavar="CARD", help="only the card with this index or UUID")
     parser.add_argument(
         "-l", "--selector", default="", metavar="SELECTOR", help="only nodes with these labels, as in kubectl"
     )

@@ -5,6 +5,7 @@ from gpushare_cli.commands.changing.cordon import CORDON_COMMAND, UNCORDON_COMMA
 from gpushare_cli.commands.changing.drain_card import DRAIN_CARD_COMMAND
 from gpushare_cli.commands.changing.undo import UNDO_COMMAND
 from gpushare_cli.commands.command import Command
+from gpushare_cli.commands.completion import COMPLETION_COMMAND
 from gpushare_cli.commands.inspect import INSPECT_COMMAND
 from gpushare_cli.commands.namespaces import NAMESPACES_COMMAND
 from gpushare_cli.commands.pods import PODS_COMMAND
@@ -28,4 +29,5 @@ COMMANDS: tuple[Command, ...] = (
     AUDIT_COMMAND,
     UNDO_COMMAND,
     VERSION_COMMAND,
+    COMPLETION_COMMAND,
 )

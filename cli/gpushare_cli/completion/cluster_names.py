@@ -12,6 +12,7 @@ from gpushare_cli.completion.candidates import NameSource, Suggestion, value_nam
 from gpushare_cli.completion.typed_words import TypedWords
 from gpushare_cli.decide.objects.share_node import ObservedShareNode
 from gpushare_cli.login.cluster_login import cluster_login
+from gpushare_cli.login.kubeconfig import Kubeconfig, read_kubeconfig
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.paths import POLICIES, SHARE_NODES, pods
 from gpushare_core.kube.request import METADATA_LIST, ApiRequest
@@ -41,13 +42,13 @@ class ClusterNames:
         """What a value stands for, as ``--help`` calls it -> where its names come from."""
         return {
             "NODE": self.nodes,
-            "NODES": self.nodes,
             "CARD": self.cards,
+            "N|UUID": self.cards,
             "POD": self.pods,
-            "PODS": self.pods,
             "POLICY": self.policies,
             "NAMESPACE": self.namespaces,
-            "NS": self.namespaces,
+            "CONTEXT": self.contexts,
+            "CLUSTER": self.clusters,
         }
 
     async def nodes(self, typed: TypedWords) -> Iterable[Suggestion]:
@@ -66,6 +67,12 @@ class ClusterNames:
         async with self._client(typed) as (client, _):
             return await _names(client, NAMESPACES)
 
+    async def contexts(self, typed: TypedWords) -> Iterable[Suggestion]:
+        return map(Suggestion, self._kubeconfig(typed).contexts)
+
+    async def clusters(self, typed: TypedWords) -> Iterable[Suggestion]:
+        return map(Suggestion, self._kubeconfig(typed).clusters)
+
     async def cards(self, typed: TypedWords) -> Iterable[Suggestion]:
         """Of the nodes in the command line; none where it names no node."""
         found: dict[str, str] = {}
@@ -76,16 +83,15 @@ class ClusterNames:
                 found.update({str(card.index): card.model for card in node.cards})
         return [Suggestion(number, model) for number, model in found.items()]
 
+    def _kubeconfig(self, typed: TypedWords) -> Kubeconfig:
+        return read_kubeconfig(typed_options(typed).kubeconfig, self.environment)
+
     @asynccontextmanager
     async def _client(self, typed: TypedWords) -> AsyncIterator[tuple[KubeClient, str]]:
         """Yields a client and the namespace that the command line names."""
-        login = cluster_login(typed_options(typed), self.environment, clear=_nothing_to_clear)
+        login = cluster_login(typed_options(typed), self.environment, clear=lambda: None)
         async with KubeClient(login.credentials) as client:
             yield client, login.namespace
-
-
-def _nothing_to_clear() -> None:
-    """Completion shows no progress."""
 
 
 async def _names(client: KubeClient, path: str) -> Sequence[Suggestion]:
@@ -95,7 +101,7 @@ async def _names(client: KubeClient, path: str) -> Sequence[Suggestion]:
 
 
 def _named_nodes(typed: TypedWords) -> Iterable[str]:
-    named = [action for action in typed.actions if value_name(action) in ("NODE", "NODES")]
+    named = [action for action in typed.actions if value_name(action) == "NODE"]
     return [name for action in named for name in typed.given.get(action.dest, [])]
 
 

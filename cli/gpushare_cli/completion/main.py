@@ -11,9 +11,11 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 
-MAX_SECONDS = 0.9
-"""From the start of the process on; a shell waits so long for nothing at most."""
+MAX_SECONDS = 0.8
+"""From the start of the process on, until names are given up: nobody waits longer than a second for a Tab."""
 MIN_SECONDS = 0.1
+END_SECONDS = 0.15
+"""For ending what was begun, such as a program that logs in; then the process is gone."""
 NOTHING = ":4\n"
 """No candidate, and no files either."""
 
@@ -23,10 +25,13 @@ def main(words: Sequence[str] | None = None) -> int:
 
     Source: ``pluginCompletion`` in kubectl's ``plugin_completion.go``.
     """
-    _end_in_time()
+    # What the process has computed until now has taken at least as long.
+    seconds = max(MIN_SECONDS, MAX_SECONDS - time.process_time())
+    _end_in_time(seconds + END_SECONDS)
     _be_silent()
+    typed = sys.argv[1:] if words is None else words
     try:
-        completion = asyncio.run(_complete(sys.argv[1:] if words is None else words, os.environ))
+        completion = asyncio.run(asyncio.wait_for(_complete(typed, os.environ), seconds))
     except (Exception, SystemExit):
         completion = NOTHING
     sys.stdout.write(completion)
@@ -44,10 +49,9 @@ async def _complete(words: Sequence[str], environment: Mapping[str, str]) -> str
     return str(await complete(typed, words, ClusterNames(environment).sources))
 
 
-def _end_in_time() -> None:
-    """What the process has computed until now has taken at least as long."""
+def _end_in_time(seconds: float) -> None:
     signal.signal(signal.SIGALRM, lambda *_: _give_up())
-    signal.setitimer(signal.ITIMER_REAL, max(MIN_SECONDS, MAX_SECONDS - time.process_time()))
+    signal.setitimer(signal.ITIMER_REAL, seconds)
 
 
 def _give_up() -> None:

@@ -7,7 +7,8 @@ from datetime import datetime
 from http import HTTPStatus
 from typing import TypeVar
 
-from msgspec import Struct
+import msgspec
+from msgspec import Raw, Struct
 
 from gpushare_cli.decide.objects.installed import InstalledDeployment, InstalledLease, ProgramPod
 from gpushare_cli.decide.objects.node_state import NodeState
@@ -28,6 +29,7 @@ from gpushare_core.kube.paths import PODS, POLICIES, SERVER_VERSION, SHARE_NODES
 from gpushare_core.kube.request import ApiRequest
 from gpushare_core.kube.response import ListResponse
 from gpushare_core.process.version import VERSION
+from gpushare_core.text.json_object import UNREADABLE_JSON
 
 DEPLOYMENTS = "/apis/apps/v1/deployments"
 OPERATOR_LEASE = "gpushare-operator"
@@ -56,10 +58,18 @@ class PartReader:
             CannotLookError: there is no API server, or it does not know who asks.
         """
         request = ApiRequest(path=path, params={**CACHED, **selectors})
-        response = await self._read(part, request, ListResponse[shape])  # type: ignore[valid-type]
+        response = await self._read(part, request, ListResponse[Raw])
         if response is None:
             return () if self._is_unread(part) else None
-        return response.items or []
+        read = [self._decoded(part, raw, shape) for raw in response.items or ()]
+        return [item for item in read if item is not None]
+
+    def _decoded(self, part: str, raw: Raw, shape: type[T]) -> T | None:
+        try:
+            return msgspec.json.decode(raw, type=shape)
+        except UNREADABLE_JSON as error:
+            self.unread.append(UnreadPart(part=part, reason=f"one of them is not as expected: {error}"))
+            return None
 
     async def one(self, part: str, path: str, shape: type[T]) -> T | None:
         """Returns None where there is no such object, or it cannot be read. Raises as ``list``."""

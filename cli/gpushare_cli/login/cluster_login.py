@@ -12,7 +12,7 @@ from pathlib import Path
 
 from gpushare_cli.login.impersonation import impersonation_headers
 from gpushare_cli.login.kubeconfig import ChosenContext, choose_context, no_context, read_kubeconfig
-from gpushare_cli.login.plugin_process import PluginTerminal
+from gpushare_cli.login.plugin_process import NOBODY, PluginTerminal
 from gpushare_cli.login.renewal import LastingLogin, LoginCredential, RenewedLogin
 from gpushare_core.kube.client import REQUEST_TIMEOUT
 from gpushare_core.kube.credentials import (
@@ -47,13 +47,11 @@ def cluster_login(
     options: Namespace,
     environment: Mapping[str, str],
     *,
-    clear: Callable[[], None],
+    terminal: PluginTerminal = NOBODY,
     service_account: Path = SERVICE_ACCOUNT,
     now: Callable[[], datetime] = utc_now,
 ) -> ClusterLogin:
-    """Starts nothing: an exec plugin runs before the first request.
-
-    ``clear`` takes a line of progress away, before an exec plugin may ask something at the terminal.
+    """Starts nothing: an exec plugin runs before the first request, and may ask at ``terminal``.
 
     Raises:
         NoCredentialsError: a kubeconfig cannot be used, or there is none.
@@ -61,7 +59,6 @@ def cluster_login(
     config = read_kubeconfig(options.kubeconfig, environment)
     chosen = choose_context(config, context=options.context, cluster=options.cluster, user=options.user)
     if chosen:
-        terminal = PluginTerminal.of_process(clear)
         credentials = _Login(chosen, options.request_timeout, environment, terminal, now).credentials()
         user = chosen.user.content
     else:

@@ -41,6 +41,9 @@ class PluginTerminal(NamedTuple):
         return cls(has_input=has_input, is_attended=sys.stderr.isatty(), clear=clear)
 
 
+NOBODY = PluginTerminal(has_input=False, is_attended=False, clear=lambda: None)
+
+
 class PluginOutput(NamedTuple):
     status: int
     """Negative: the signal that ended it."""

@@ -19,7 +19,7 @@ from gpushare_cli.output.table import PageTable, Shrink, TableColumn
 from gpushare_cli.wording import MAX_SHOWN, counted, listed
 
 MAX_ROWS = 30
-"""Pods in a row each; of more a row stands for all that share workload, node and reason."""
+"""Pods in a row each; of more a row stands for all of a workload that share a node."""
 NOTHING = "-"
 
 _PLACES = (
@@ -31,11 +31,10 @@ _PLACES = (
 )
 _GROUPS = (
     TableColumn(header="workload", shrink=Shrink.FOLD, min_width=16),
-    TableColumn(header="pods", is_number=True),
     TableColumn(header="asks", is_number=True),
+    TableColumn(header="pods", is_number=True),
     TableColumn(header="node", shrink=Shrink.FOLD, min_width=8),
-    TableColumn(header="cards"),
-    TableColumn(header="why", shrink=Shrink.FOLD, min_width=24),
+    TableColumn(header="cards", shrink=Shrink.FOLD, min_width=8),
 )
 _CHANGES = (
     TableColumn(header="node", shrink=Shrink.FOLD, min_width=8),
@@ -72,7 +71,8 @@ def simulation_view(report: SimulationReport, page: OutputPage) -> Iterator[Rend
     if report.units_before:
         yield sentence(f"Units of all cards: {_units(report.units_before)} now.")
         yield sentence(f"Then: {_units(report.units_after)}.")
-        yield ""
+        if report.placements:
+            yield ""
     if report.placements or not (report.policy or report.units_before):
         yield from places_view(report, page)
     yield from _footnotes(report)
@@ -84,6 +84,8 @@ def places_view(report: SimulationReport, page: OutputPage) -> Iterator[Renderab
     if report.placements:
         yield ""
         yield placements_table(report.placements, page)
+        if _is_grouped(report.placements, page):
+            yield sentence("-o wide shows each pod, its card, and why it gets that one.")
         yield from _pending(report.placements)
 
 
@@ -110,11 +112,19 @@ def summary(report: SimulationReport) -> str:
     return f"{report.fitting} of {counted(total, 'pod')} {verb}{on if report.fitting else ''}{stays}."
 
 
+def _is_grouped(placements: Sequence[SimulatedPlacement], page: OutputPage) -> bool:
+    return len(placements) > MAX_ROWS and not page.is_wide
+
+
 def placements_table(placements: Sequence[SimulatedPlacement], page: OutputPage) -> PageTable:
-    if len(placements) <= MAX_ROWS or page.is_wide:
+    if not _is_grouped(placements, page):
         return PageTable(_PLACES, map(_row, placements), page=page)
-    groups = Counter(map(_group, placements))
-    rows = ((group[0], str(count), *group[1:]) for group, count in groups.items())
+    groups: dict[tuple[str, str, str], list[SimulatedPlacement]] = {}
+    for placement in placements:
+        groups.setdefault(_group(placement), []).append(placement)
+    rows = [
+        (*key[:2], len(alike), key[2] or "stay pending", _all_cards(alike)) for key, alike in groups.items()
+    ]
     return PageTable(_GROUPS, rows, page=page)
 
 
@@ -129,16 +139,14 @@ def _row(placement: SimulatedPlacement) -> tuple[str, ...]:
     )
 
 
-def _group(placement: SimulatedPlacement) -> tuple[str, ...]:
-    name = placement.workload or f"pod {placement.name}"
-    cards = ", ".join(str(card.index) for card in placement.cards)
-    return (
-        f"{placement.namespace}/{name}{_remark(placement)}",
-        _asked(placement),
-        placement.node or NOTHING,
-        cards or NOTHING,
-        _why(placement),
-    )
+def _group(placement: SimulatedPlacement) -> tuple[str, str, str]:
+    name = placement.workload or "pods"
+    return f"{placement.namespace}/{name}{_remark(placement)}", _asked(placement), placement.node
+
+
+def _all_cards(placements: Iterable[SimulatedPlacement]) -> str:
+    cards = {card.index for placement in placements for card in placement.cards}
+    return ", ".join(map(str, sorted(cards))) or NOTHING
 
 
 def _asked(placement: SimulatedPlacement) -> str:

@@ -7,7 +7,7 @@ from rich.console import RenderableType
 from gpushare_cli.decide.why.explanation import (
     Attempts,
     ContainerWords,
-    HeldCard,
+    CardOfPod,
     PodExplanation,
     ResourceAsk,
     SchedulerWords,
@@ -80,7 +80,7 @@ def _cards(report: PodExplanation) -> Iterator[RenderableType]:
             yield _more(f"beside {neighbour.namespace}/{neighbour.name}: {neighbour.units}{used}")
 
 
-def _card(card: HeldCard) -> str:
+def _card(card: CardOfPod) -> str:
     name = f"card {card.index}" if card.index is not None else "a card that its GPUShareNode does not name"
     memory = f" ({memory_text(card.memory_bytes)})" if card.memory_bytes else ""
     of = f" of {card.card_units} units, {card.free_units} free" if card.card_units is not None else ""

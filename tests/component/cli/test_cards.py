@@ -1,4 +1,4 @@
-"""``inspect``, ``pods``, ``namespaces``, ``top``: what they read, and what they say of what they cannot read."""
+"""``inspect``, ``pods``, ``namespaces``, ``top``: what they read, and what they say where they cannot."""
 
 import json
 from collections.abc import AsyncIterator

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,7 +11,13 @@ import pytest
 from aiohttp import web
 from tests.fakes.api_server import PODS, SHARE_NODES, FakeApi, fake_api, status
 
-PROGRAM = Path(sys.executable).with_name("kubectl_complete-gpushare")
+PROGRAM = [str(Path(sys.executable).with_name("kubectl_complete-gpushare"))]
+PATIENT = [
+    sys.executable,
+    "-c",
+    "from gpushare_cli.completion import main; main.MAX_SECONDS = 25.0; raise SystemExit(main.main())",
+]
+"""The same with more time than it ever needs, however much else the machine does."""
 NO_NAMES = ":4\n"
 TIMEOUT = 30.0
 """Seconds until a process counts as hanging."""
@@ -30,9 +36,9 @@ class Shell:
 
     kubeconfig: Path
 
-    async def complete(self, *words: str) -> Asked:
+    async def complete(self, *words: str, program: Sequence[str] = PATIENT) -> Asked:
         process = await asyncio.create_subprocess_exec(
-            PROGRAM,
+            *program,
             *words,
             env={"KUBECONFIG": str(self.kubeconfig), "PATH": "/usr/bin:/bin"},
             stdin=asyncio.subprocess.DEVNULL,
@@ -76,6 +82,17 @@ async def test_names_of_nodes(shell: Shell, api: FakeApi) -> None:
     assert "PartialObjectMetadataList" in request.accept
 
 
+async def test_contexts_are_those_of_the_kubeconfig(shell: Shell, api: FakeApi) -> None:
+    assert (await shell.complete("version", "--context", "")).stdout == "here\n:4\n"
+    assert api.seen == []
+
+
+async def test_cards_are_those_of_the_nodes_that_were_typed(shell: Shell, api: FakeApi) -> None:
+    cards = [{"index": number, "model": "A100", "uuid": f"GPU-{number}", "units": 4} for number in (0, 3)]
+    api.put(SHARE_NODES, {"metadata": {"name": "gpu-1"}, "spec": {}, "status": {"cards": cards}})
+    assert (await shell.complete("inspect", "gpu-1", "--card", "")).stdout == "0\tA100\n3\tA100\n:4\n"
+
+
 async def test_commands_ask_no_cluster(shell: Shell, api: FakeApi) -> None:
     assert "audit\t" in (await shell.complete("aud")).stdout
     assert api.seen == []
@@ -91,7 +108,7 @@ async def test_an_api_server_that_does_not_answer_is_silence(shell: Shell, api: 
         await asyncio.Event().wait()
 
     api.fail("GET", SHARE_NODES, never)
-    assert await shell.complete("audit", "--node", "") == Asked(0, NO_NAMES, "")
+    assert await shell.complete("audit", "--node", "", program=PROGRAM) == Asked(0, NO_NAMES, "")
 
 
 @pytest.mark.parametrize("content", [None, "", "- no\n- kubeconfig\n", '{"current-context": 5}'])

@@ -47,7 +47,7 @@ def logged_in(
     cluster = {"server": api.credentials().server}
     path = kubeconfig(folder, cluster, command=command or str(folder / "plugin"), **config)
     options = login_options("--kubeconfig", str(path), "--request-timeout", "5s", *arguments)
-    return cluster_login(options, {**os.environ}, clear=lambda: None, now=now)
+    return cluster_login(options, {**os.environ}, now=now)
 
 
 @asynccontextmanager
@@ -280,7 +280,7 @@ async def test_one_that_kubectl_refuses_is_refused(
     cluster = {"server": api.credentials().server}
     path = kubeconfig(tmp_path, cluster, **{"command": "x", **config})
     with pytest.raises(NoCredentialsError, match=said):
-        cluster_login(login_options("--kubeconfig", str(path)), {}, clear=lambda: None)
+        cluster_login(login_options("--kubeconfig", str(path)), {})
 
 
 async def test_a_beta_needs_no_mode(api: FakeApi, tmp_path: Path) -> None:

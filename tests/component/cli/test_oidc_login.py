@@ -88,7 +88,7 @@ users:
 
 
 def logged_in(path: Path) -> ClusterLogin:
-    return cluster_login(login_options("--kubeconfig", str(path)), {}, clear=lambda: None, now=lambda: NOW)
+    return cluster_login(login_options("--kubeconfig", str(path)), {}, now=lambda: NOW)
 
 
 async def get(login: ClusterLogin, times: int = 1) -> None:

@@ -76,9 +76,7 @@ def kubeconfig(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_kubeconfig_logs_in_or_is_refused_with_a_reason(kubeconfig: Path, content: bytes) -> None:
     kubeconfig.write_bytes(content)
     try:
-        login = cluster_login(
-            login_options("--kubeconfig", str(kubeconfig)), {"HTTPS_PROXY": "p:1"}, clear=lambda: None
-        )
+        login = cluster_login(login_options("--kubeconfig", str(kubeconfig)), {"HTTPS_PROXY": "p:1"})
     except NoCredentialsError as error:
         assert str(error)
     else:

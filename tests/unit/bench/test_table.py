@@ -27,6 +27,7 @@ ROWS = {
     "pending",
     "candidates",
     "one-node",
+    "cli",
     "churn",
     "policy",
     "changes",

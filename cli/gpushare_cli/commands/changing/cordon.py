@@ -26,7 +26,7 @@ Exit status: 0 it is in force, 1 the plugin has not taken it over, 2 no such nod
 
 
 def add_node_and_cards(parser: ArgumentParser) -> None:
-    parser.add_argument("node", metavar="NODE", help="its name")
+    parser.add_argument("node", metavar="NODE", help="a node that shares its cards")
     parser.add_argument("cards", nargs="+", metavar="CARD", help="index or UUID, as inspect shows them")
 
 

@@ -24,7 +24,7 @@ class PodState(StrEnum):
     """The API server does not have it, and its kubelet still keeps its units."""
 
 
-class HeldCard(Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+class UnitsOnCard(Struct, frozen=True, kw_only=True, rename="camel", gc=False):
     index: int
     uuid: str
     units: int
@@ -37,7 +37,7 @@ class PodHolding(Struct, frozen=True, kw_only=True, rename="camel"):
     state: PodState
     node: str = ""
     """Empty while it waits for one."""
-    cards: Sequence[HeldCard] = ()
+    cards: Sequence[UnitsOnCard] = ()
     units: dict[str, int] = field(default_factory=dict)
     """Name of an extended resource -> what the pod holds, or asks for while it holds nothing."""
     asked_bytes: int | None = None
@@ -91,7 +91,9 @@ def _holding(
         uid=first.uid,
         state=_state(first.state, pending, known),
         node=node.name,
-        cards=[HeldCard(index=card.index, uuid=card.uuid, units=holder.units) for _, card, holder in parts],
+        cards=[
+            UnitsOnCard(index=card.index, uuid=card.uuid, units=holder.units) for _, card, holder in parts
+        ],
         units=units,
         asked_bytes=sum(holder.asked_bytes for _, _, holder in parts),
         used_bytes=None if None in used else sum(size or 0 for size in used),

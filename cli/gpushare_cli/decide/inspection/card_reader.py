@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
 
+from gpushare_cli.decide.drain.cordon import cordon_reasons
 from gpushare_cli.decide.inspection.shared_card import (
     CardHolder,
     ContainerHolding,
@@ -105,10 +106,15 @@ class CardReader:
             health_reason=observed.health_reason,
             fault=_shown(fault) if fault and not is_healthy else None,
             is_cordoned=observed.cordoned,
+            cordon_reason=self._cordon_reason(observed),
             serves=mode_serving(lock).name if lock and len(self.share_node.resources) > 1 else "",
             offers=observed.offers or {},
             holders=holders,
         )
+
+    def _cordon_reason(self, observed: ObservedCard) -> str:
+        annotations = self.node.metadata.annotations if observed.cordoned else None
+        return cordon_reasons(annotations or {}).get(observed.uuid, "")
 
     def _class_of(self, observed: ObservedCard) -> ResourceClass | None:
         """Returns the class by which the plugin has locked the card."""

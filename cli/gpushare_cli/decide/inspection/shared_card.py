@@ -93,6 +93,8 @@ class SharedCard(Struct, frozen=True, kw_only=True, rename="camel", gc=False):
     health_reason: str = ""
     fault: ShownFault | None = None
     is_cordoned: bool = False
+    cordon_reason: str = ""
+    """As people wrote it."""
     serves: str = ""
     """In mode Mixed: the mode that it serves alone now; empty while it is open to all."""
     offers: dict[str, int] = field(default_factory=dict)

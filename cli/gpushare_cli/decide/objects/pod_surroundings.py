@@ -5,7 +5,7 @@ from msgspec import Struct, field
 from gpushare_core.api.names import ASKING_ANNOTATION, COMPONENT_LABEL
 
 
-class NamedMeta(Struct, rename="camel"):
+class SurroundingMeta(Struct, rename="camel"):
     name: str
     namespace: str = ""
     labels: dict[str, str] | None = None
@@ -20,7 +20,7 @@ class QuotaStatus(Struct):
 class KnownQuota(Struct):
     """Source: ``v1.ResourceQuota``."""
 
-    metadata: NamedMeta
+    metadata: SurroundingMeta
     status: QuotaStatus = field(default_factory=QuotaStatus)
 
 
@@ -35,7 +35,7 @@ class ClaimStatus(Struct):
 class KnownClaim(Struct):
     """Source: ``v1.PersistentVolumeClaim``."""
 
-    metadata: NamedMeta
+    metadata: SurroundingMeta
     spec: ClaimSpec = field(default_factory=ClaimSpec)
     status: ClaimStatus = field(default_factory=ClaimStatus)
 
@@ -55,7 +55,7 @@ class ProgramCounts(Struct, rename="camel"):
 class KnownProgram(Struct):
     """A Deployment or DaemonSet of gpushare."""
 
-    metadata: NamedMeta
+    metadata: SurroundingMeta
     spec: ProgramScale = field(default_factory=ProgramScale)
     status: ProgramCounts = field(default_factory=ProgramCounts)
 
@@ -71,7 +71,7 @@ class KnownProgram(Struct):
 class CallsLease(Struct):
     """Our Lease ``gpushare-extender-calls``."""
 
-    metadata: NamedMeta
+    metadata: SurroundingMeta
 
     @property
     def asking(self) -> frozenset[str]:

@@ -160,7 +160,7 @@ def _read(document: Document, namespace: str) -> Workload | str:
         return f"{found.kind} {found.name}: this version does not know its pods" if has_pods else ""
     if not found.name:
         raise CannotLookError(f"{document.source}: the {found.kind} has no name")
-    shape = _Shape(document=document, found=found)
+    shape = _Described(document=document, found=found)
     template, count, first = read(shape)
     used = found.metadata.namespace or namespace
     metadata = {**(template.metadata or {}), "name": found.name, "namespace": used}
@@ -180,7 +180,7 @@ def _read(document: Document, namespace: str) -> Workload | str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Shape:
+class _Described:
     document: Document
     found: _Object
 
@@ -192,28 +192,28 @@ _Read = tuple[_Template, int, int]
 """The template of the pods, how many there are, and the number of the first."""
 
 
-def _pod(shape: _Shape) -> _Read:
+def _pod(shape: _Described) -> _Read:
     whole = _as(shape.document, _Template)
     return whole, 1, 1
 
 
-def _replicated(shape: _Shape) -> _Read:
+def _replicated(shape: _Described) -> _Read:
     spec = shape.spec(_ControllerSpec)
     return spec.template, 1 if spec.replicas is None else spec.replicas, 1
 
 
-def _stateful(shape: _Shape) -> _Read:
+def _stateful(shape: _Described) -> _Read:
     template, count, _ = _replicated(shape)
     ordinals = shape.spec(_ControllerSpec).ordinals
     return template, count, ordinals.start if ordinals else 0
 
 
-def _job(shape: _Shape) -> _Read:
+def _job(shape: _Described) -> _Read:
     spec = shape.spec(_ControllerSpec)
     return spec.template, _at_once(spec), 1
 
 
-def _cron_job(shape: _Shape) -> _Read:
+def _cron_job(shape: _Described) -> _Read:
     """One run of it."""
     job = shape.spec(_CronJobSpec).job_template
     content = Document(source=f"{shape.document.source}, spec.jobTemplate.spec", content=job.spec or {})
@@ -227,7 +227,7 @@ def _at_once(spec: _ControllerSpec) -> int:
     return 0 if spec.suspend else min(parallel, spec.completions or parallel)
 
 
-_KINDS: Mapping[str, Callable[[_Shape], _Read]] = {
+_KINDS: Mapping[str, Callable[[_Described], _Read]] = {
     "Pod": _pod,
     "Deployment": _replicated,
     "ReplicaSet": _replicated,

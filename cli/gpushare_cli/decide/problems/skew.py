@@ -9,6 +9,7 @@ from gpushare_cli.decide.problems.facts import StatusFacts
 from gpushare_cli.decide.problems.problem import Severity, StatusProblem
 from gpushare_cli.decide.version import CLIENT, HOSTCTL, OPERATOR, PLUGIN, ProgramVersion, program_versions
 from gpushare_cli.wording import counted
+from gpushare_core.api.conditions import UNKNOWN
 from gpushare_core.text.whole_number import whole_number
 
 OLDEST_KUBERNETES = (1, 32)
@@ -57,8 +58,8 @@ def _kubernetes(facts: StatusFacts) -> Iterator[StatusProblem]:
 
 
 def _beside_operator(row: ProgramVersion, operator: str) -> Iterator[StatusProblem]:
-    if row.version == operator:
-        return
+    if row.version in (operator, UNKNOWN):
+        return  # a plugin that has not answered is a problem of its node
     one, other = release_of(row.version), release_of(operator)
     who = _who(row)
     if one is None or other is None:

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from gpushare_cli.decide.objects.kube_node import KubeNode
 from gpushare_cli.decide.simulation.simulated_pod import PodShape
-from gpushare_cli.decide.why.node_rules import node_refusal
+from gpushare_cli.decide.why.node_rules import NodeRule, Obstacle, obstacles
 from gpushare_core.dialects.table import RESOURCES
 from gpushare_core.placement.quantity import read_amount
 from gpushare_core.scheduling.preemption.bound_pods import BoundPod
@@ -16,6 +16,17 @@ Amounts = dict[str, Fraction]
 
 PODS = "pods"
 """The resource of which each pod takes one."""
+
+
+def _words(obstacle: Obstacle) -> str:
+    """As kube-scheduler says it, and by what."""
+    match obstacle.rule:
+        case NodeRule.CORDON:
+            return "node(s) were unschedulable"
+        case NodeRule.TAINT:
+            return f"node(s) had untolerated taint {obstacle.text}"
+        case _:
+            return f"node(s) didn't match Pod's node affinity/selector: {obstacle.text}"
 
 
 def used_by(pods: Iterable[BoundPod]) -> Amounts:
@@ -51,24 +62,33 @@ class NodeRooms:
     used: Mapping[str, Amounts] = field(default_factory=dict)
     _taken: dict[str, Amounts] = field(default_factory=dict, init=False)
     """By simulated pods."""
-    _refusals: dict[tuple[int, str], str] = field(default_factory=dict, init=False)
-    """Identity of a shape, and a node -> why not: thousands of pods have the same answer."""
+    _refusals: dict[int, dict[str, str]] = field(default_factory=dict, init=False)
+    """Identity of a shape -> node -> why not, until the node changes: thousands of pods ask for the same."""
     _allocatable: dict[str, Amounts] = field(default_factory=dict, init=False)
 
-    def refusal(self, shape: PodShape, node: str) -> str:
-        """Returns why the pod may not go there, in kube-scheduler's words; empty where it may."""
+    def refusals(self, shape: PodShape, names: Iterable[str]) -> dict[str, str]:
+        """Returns those of ``names`` to which the pod may not go -> why, in kube-scheduler's words."""
         if self.nodes is None:
-            return ""
-        known = self.nodes.get(node)
-        if known is None:
+            return {}
+        known = self._refusals.setdefault(id(shape), {})
+        found = {}
+        for name in names:
+            if name not in known:
+                known[name] = self._refusal(shape, self.nodes.get(name))
+            if known[name]:
+                found[name] = known[name]
+        return found
+
+    def _refusal(self, shape: PodShape, node: KubeNode | None) -> str:
+        if node is None:
             return "node(s) that are no nodes of the cluster any more"
-        key = (id(shape), node)
-        if key not in self._refusals:
-            self._refusals[key] = node_refusal(shape.pod, known)
-        return self._refusals[key] or self._lack(shape, known)
+        first = next(obstacles(shape.written, node), None)
+        return _words(first) if first else self._lack(shape, node)
 
     def take(self, shape: PodShape, node: str) -> None:
         _add(self._taken.setdefault(node, {}), shape.other_needs)
+        for known in self._refusals.values():
+            known.pop(node, None)
 
     def _lack(self, shape: PodShape, node: KubeNode) -> str:
         """Source: ``fitsRequest`` of kube-scheduler's ``NodeResourcesFit``."""

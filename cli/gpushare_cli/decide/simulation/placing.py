@@ -3,12 +3,13 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from gpushare_cli.decide.simulation.node_room import NodeRooms
 from gpushare_cli.decide.simulation.simulated_pod import SimulatedPod
 from gpushare_cli.decide.simulation.simulation_report import (
     AskedUnits,
-    Obstacle,
+    PendingReason,
     SimulatedCard,
     SimulatedPlacement,
 )
@@ -21,7 +22,7 @@ from gpushare_core.scheduling.objects.holder import Holder
 NO_NODE = "no node shares GPU cards"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Placer:
     """Places pods in ``ledger``, which keeps what they get: use a ledger of your own."""
 
@@ -32,7 +33,7 @@ class Placer:
     _units: dict[str, str] = field(default_factory=dict)
     """Name of a resource -> the unit in which nodes serve it."""
 
-    @property
+    @cached_property
     def nodes(self) -> list[str]:
         return [name for name in self.ledger.node_names() if name not in self.without]
 
@@ -47,10 +48,12 @@ class Placer:
         """The best node by the extender's scores, the first by name of several; then its cards."""
         request = self._request(pod)
         if pod.shape.gates:
-            gate = Obstacle(nodes=0, message=f"the pod has the scheduling gate {', '.join(pod.shape.gates)}")
+            gate = PendingReason(
+                nodes=0, message=f"the pod has the scheduling gate {', '.join(pod.shape.gates)}"
+            )
             return self._placement(pod, request, obstacles=[gate])
         candidates = self._candidates(pod)
-        refused = {name: why for name in candidates if (why := self.rooms.refusal(pod.shape, name))}
+        refused = self.rooms.refusals(pod.shape, candidates)
         names = [name for name in candidates if name not in refused]
         result = self._filtered(pod, request, names)
         if result.passing:
@@ -83,7 +86,7 @@ class Placer:
         try:
             holder = self.ledger.reserve(pod.reference, node=node, request=request, priority=request.priority)
         except DoesNotFitError as error:
-            return self._placement(pod, request, obstacles=[Obstacle(nodes=1, message=str(error))])
+            return self._placement(pod, request, obstacles=[PendingReason(nodes=1, message=str(error))])
         self.rooms.take(pod.shape, node)
         return self._placement(pod, request, node=node, cards=self._cards(holder))
 
@@ -105,7 +108,7 @@ class Placer:
         *,
         node: str = "",
         cards: Sequence[SimulatedCard] = (),
-        obstacles: Sequence[Obstacle] = (),
+        obstacles: Sequence[PendingReason] = (),
     ) -> SimulatedPlacement:
         return SimulatedPlacement(
             uid=pod.present_uid,
@@ -133,9 +136,9 @@ def units_served(ledger: Ledger, resource: ResourceRequest) -> str:
     return ", ".join(sorted(units - {""}))
 
 
-def _obstacles(messages: Sequence[str]) -> list[Obstacle]:
+def _obstacles(messages: Sequence[str]) -> list[PendingReason]:
     if not messages:
-        return [Obstacle(nodes=0, message=NO_NODE)]
+        return [PendingReason(nodes=0, message=NO_NODE)]
     counted = Counter(messages)
     ordered = sorted(counted, key=lambda message: (-counted[message], message))
-    return [Obstacle(nodes=counted[message], message=message) for message in ordered]
+    return [PendingReason(nodes=counted[message], message=message) for message in ordered]

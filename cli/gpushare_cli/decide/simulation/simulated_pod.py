@@ -7,26 +7,11 @@ from fractions import Fraction
 import msgspec
 
 from gpushare_cli.decide.objects.workload import Workload
+from gpushare_cli.decide.why.written_pod import WrittenAffinity, WrittenSpec, written_pod
 from gpushare_core.scheduling.objects.pod import KubePod
 from gpushare_core.scheduling.objects.pod_reference import PodReference
 from gpushare_core.scheduling.preemption.bound_pods import BoundPod
 from gpushare_core.text.json_object import Json
-
-
-class SchedulingGate(msgspec.Struct):
-    """Source: ``v1.PodSchedulingGate``."""
-
-    name: str = ""
-
-
-class _Unconsidered(msgspec.Struct, rename="camel"):
-    """Fields of a pod's spec by which kube-scheduler decides, and the simulation does not."""
-
-    scheduling_gates: list[SchedulingGate] | None = None
-    topology_spread_constraints: list[object] | None = None
-    affinity: dict[str, object] | None = None
-    resource_claims: list[object] | None = None
-    volumes: list[dict[str, object]] | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,11 +20,31 @@ class PodShape:
 
     pod: Json
     kube_pod: KubePod
+    written: WrittenSpec
+    """The same pod's spec, as far as kube-scheduler decides by it."""
     other_needs: Mapping[str, Fraction]
     """Resource that is not ours -> what it requests."""
-    gates: tuple[str, ...] = ()
-    unconsidered: tuple[str, ...] = ()
-    """Fields of the pod that count for kube-scheduler, and not here."""
+
+    @property
+    def gates(self) -> tuple[str, ...]:
+        """Names of its scheduling gates."""
+        return tuple(gate.name for gate in self.written.scheduling_gates or ())
+
+    @property
+    def unconsidered(self) -> Iterator[str]:
+        """Yields the fields of the pod that count for kube-scheduler, and not here."""
+        affinity = self.written.affinity or WrittenAffinity()
+        kinds = (affinity.pod_affinity, affinity.pod_anti_affinity)
+        if any(kind is not None and kind.required for kind in kinds):
+            yield "pod affinity"
+        if self.written.topology_spread_constraints:
+            yield "topology spread constraints"
+        if self.written.claims:
+            yield "volumes"
+        if (self.pod.get("spec") or {}).get("resourceClaims"):
+            yield "resource claims"
+        if any(port.host_port for each in self.written.all_containers for port in each.ports or ()):
+            yield "host ports"
 
     @property
     def node(self) -> str:
@@ -50,26 +55,12 @@ class PodShape:
 def shape_of_pod(pod: Json) -> PodShape:
     """Raises ``msgspec.ValidationError`` for what is no pod."""
     kube_pod = msgspec.convert(pod, KubePod)
-    spec = msgspec.convert(pod.get("spec") or {}, _Unconsidered)
     return PodShape(
         pod=pod,
         kube_pod=kube_pod,
+        written=written_pod(pod).spec,
         other_needs=BoundPod(pod=kube_pod.reference, spec=kube_pod.spec).frees,
-        gates=tuple(gate.name for gate in spec.scheduling_gates or ()),
-        unconsidered=tuple(_unconsidered(spec)),
     )
-
-
-def _unconsidered(spec: _Unconsidered) -> Iterator[str]:
-    affinity = spec.affinity or {}
-    if affinity.get("podAffinity") or affinity.get("podAntiAffinity"):
-        yield "pod affinity"
-    if spec.topology_spread_constraints:
-        yield "topology spread constraints"
-    if spec.resource_claims:
-        yield "resource claims"
-    if any("persistentVolumeClaim" in volume or "ephemeral" in volume for volume in spec.volumes or ()):
-        yield "volumes"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,7 +20,7 @@ class SimulatedCard(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """Why this card."""
 
 
-class Obstacle(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class PendingReason(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """Why nodes do not take a pod."""
 
     nodes: int
@@ -48,7 +48,7 @@ class SimulatedPlacement(msgspec.Struct, frozen=True, kw_only=True, rename="came
     asked: Sequence[AskedUnits]
     node: str = ""
     cards: Sequence[SimulatedCard] = ()
-    obstacles: Sequence[Obstacle] = ()
+    obstacles: Sequence[PendingReason] = ()
     """Why it would stay pending; the one of most nodes first."""
 
     @property

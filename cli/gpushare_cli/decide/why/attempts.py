@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from gpushare_cli.decide.objects.pod_event import ObservedEvent
 from gpushare_cli.decide.why.explanation import Attempts, SchedulerWords
+from gpushare_cli.decide.why.pod_status import status_of
 from gpushare_cli.decide.why.situation import PodSituation
 from gpushare_cli.decide.why.words import seconds_since
 from gpushare_core.api.timestamps import read_rfc3339, rfc3339
@@ -36,9 +37,9 @@ def _whole_seconds(moment: str) -> str:
 
 def unschedulable_message(pod: Json) -> str | None:
     """Returns what a scheduler has written into the pod; None where it has not found it unschedulable."""
-    for condition in (pod.get("status") or {}).get("conditions") or ():
-        if condition.get("type") == "PodScheduled" and condition.get("reason") == "Unschedulable":
-            return str(condition.get("message") or "")
+    for condition in status_of(pod).conditions or ():
+        if condition.type == "PodScheduled" and condition.reason == "Unschedulable":
+            return condition.message or ""
     return None
 
 

@@ -7,6 +7,7 @@ from gpushare_cli.decide.why.causes.table import CAUSES
 from gpushare_cli.decide.why.explanation import PodExplanation, WhyState
 from gpushare_cli.decide.why.finding import Finding, Remedy
 from gpushare_cli.decide.why.nearest import fitting_nodes
+from gpushare_cli.decide.why.pod_status import status_of
 from gpushare_cli.decide.why.remedies.smaller_request import smaller_request
 from gpushare_cli.decide.why.remedies.table import REMEDIES
 from gpushare_cli.decide.why.running.placed import placed
@@ -14,12 +15,9 @@ from gpushare_cli.decide.why.situation import SHARE_NODES_NAME, PodSituation
 from gpushare_cli.decide.why.words import seconds_text
 from gpushare_cli.wording import listed
 
-PHASES_ENDED = ("Succeeded", "Failed")
-
 
 def explain(situation: PodSituation) -> PodExplanation:
-    phase = (situation.pod.get("status") or {}).get("phase", "")
-    if situation.node or phase in PHASES_ENDED:
+    if situation.node or status_of(situation.pod).has_ended:
         return placed(situation)
     return _waiting(situation)
 
@@ -48,7 +46,10 @@ def _waiting(situation: PodSituation) -> PodExplanation:
 
 
 def _remedies(situation: PodSituation) -> list[Remedy]:
-    """Of a pod that no node takes, whatever is free, only the pod itself is to be changed."""
+    """Of a pod that no node takes, whatever is free, only the pod itself is to be changed. Where cards have
+    room nothing about cards helps."""
+    if fitting_nodes(situation):
+        return []
     if [*impossible_pods(situation)]:
         return [remedy for remedy in smaller_request(situation) if remedy.helps]
     return [remedy for way in REMEDIES for remedy in way(situation)]

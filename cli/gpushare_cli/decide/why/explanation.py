@@ -79,7 +79,7 @@ class Neighbour(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     used_bytes: int | None = None
 
 
-class HeldCard(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class CardOfPod(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """What a pod has of a card."""
 
     node: str
@@ -119,7 +119,7 @@ class PodExplanation(CommandReport, frozen=True, kw_only=True):
     attempts: Attempts | None = None
     """Of a pod that waits."""
     node: str = ""
-    cards: list[HeldCard] = msgspec.field(default_factory=list)
+    cards: list[CardOfPod] = msgspec.field(default_factory=list)
     choice: list[str] = msgspec.field(default_factory=list)
     """Why the pod has these cards, as far as that can be known, in sentences."""
     containers: list[ContainerWords] = msgspec.field(default_factory=list)

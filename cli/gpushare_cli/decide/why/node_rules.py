@@ -9,8 +9,8 @@ from enum import StrEnum
 
 from gpushare_cli.decide.objects.kube_node import KubeNode, KubeTaint
 from gpushare_cli.decide.why.written_pod import (
-    LabelRequirement,
     NodeTerm,
+    WrittenRequirement,
     WrittenSpec,
     WrittenToleration,
     written_pod,
@@ -22,7 +22,7 @@ UNSCHEDULABLE = KubeTaint(key="node.kubernetes.io/unschedulable", effect="NoSche
 KEEPS_OFF = ("NoSchedule", "NoExecute")
 
 
-class NodeRule(StrEnum):
+class PlacementRule(StrEnum):
     """What keeps a pod off a node."""
 
     CORDON = "Cordon"
@@ -32,10 +32,10 @@ class NodeRule(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Obstacle:
+class NodeObstacle:
     """Equal on nodes that a pod is kept off by the same."""
 
-    rule: NodeRule
+    rule: PlacementRule
     text: str
     """Such as ``disktype=ssd``, as people write it in YAML or to kubectl."""
     key: str = ""
@@ -48,19 +48,19 @@ def node_refusal(pod: Json, node: KubeNode) -> str:
     return f"{first.rule.lower()} {first.text}".strip() if first else ""
 
 
-def obstacles(spec: WrittenSpec, node: KubeNode) -> Iterator[Obstacle]:
+def obstacles(spec: WrittenSpec, node: KubeNode) -> Iterator[NodeObstacle]:
     """Yields everything that keeps a pod off the node."""
     tolerations = spec.tolerations or ()
     if node.spec.unschedulable and not _is_tolerated(UNSCHEDULABLE, tolerations):
-        yield Obstacle(NodeRule.CORDON, "")
+        yield NodeObstacle(PlacementRule.CORDON, "")
     for taint in node.spec.taints or ():
         keeps_off = taint.effect in KEEPS_OFF and taint.key != UNSCHEDULABLE.key
         if keeps_off and not _is_tolerated(taint, tolerations):
-            yield Obstacle(NodeRule.TAINT, taint_text(taint), taint.key)
+            yield NodeObstacle(PlacementRule.TAINT, taint_text(taint), taint.key)
     labels = node.metadata.labels or {}
     for key, value in (spec.node_selector or {}).items():
         if labels.get(key) != value:
-            yield Obstacle(NodeRule.SELECTOR, f"{key}={value}", key)
+            yield NodeObstacle(PlacementRule.SELECTOR, f"{key}={value}", key)
     yield from _missed_terms(spec.terms, labels, {"metadata.name": node.name})
 
 
@@ -88,21 +88,21 @@ def _tolerates(toleration: WrittenToleration, taint: KubeTaint) -> bool:
 
 def _missed_terms(
     terms: Sequence[NodeTerm] | None, labels: Mapping[str, str], fields: Mapping[str, str]
-) -> Iterator[Obstacle]:
+) -> Iterator[NodeObstacle]:
     """Of one term yields what does not hold; of several, of which one has to hold, all of them together."""
     missed = [_missed(term, labels, fields) for term in terms or ()]
     if terms is None or any(found == [] for found in missed):
         return
     if len(missed) == 1 and missed[0]:
         for requirement in missed[0]:
-            yield Obstacle(NodeRule.AFFINITY, requirement_text(requirement), requirement.key)
+            yield NodeObstacle(PlacementRule.AFFINITY, requirement_text(requirement), requirement.key)
     else:
-        yield Obstacle(NodeRule.AFFINITY, " or ".join(map(term_text, terms)))
+        yield NodeObstacle(PlacementRule.AFFINITY, " or ".join(map(term_text, terms)))
 
 
 def _missed(
     term: NodeTerm, labels: Mapping[str, str], fields: Mapping[str, str]
-) -> list[LabelRequirement] | None:
+) -> list[WrittenRequirement] | None:
     """Returns what of ``term`` does not hold; None for a term that asks nothing, which never holds."""
     asked = [(requirement, labels) for requirement in term.match_expressions or ()]
     asked += [(requirement, fields) for requirement in term.match_fields or ()]
@@ -115,7 +115,7 @@ def term_text(term: NodeTerm) -> str:
     return " and ".join(map(requirement_text, requirements)) or "a term that selects nothing"
 
 
-def requirement_text(requirement: LabelRequirement) -> str:
+def requirement_text(requirement: WrittenRequirement) -> str:
     """As ``kubectl get nodes -l`` takes it, where it can."""
     values = requirement.values or []
     match requirement.operator:
@@ -133,7 +133,7 @@ def requirement_text(requirement: LabelRequirement) -> str:
 _COMPARED: Mapping[str, Callable[[int, int], bool]] = {"Gt": int.__gt__, "Lt": int.__lt__}
 
 
-def _holds(requirement: LabelRequirement, present: Mapping[str, str]) -> bool:
+def _holds(requirement: WrittenRequirement, present: Mapping[str, str]) -> bool:
     """Source: ``Requirement.Matches`` of ``k8s.io/apimachinery/pkg/labels``."""
     value, values = present.get(requirement.key), requirement.values or []
     match requirement.operator:

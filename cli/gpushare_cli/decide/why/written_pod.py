@@ -66,7 +66,7 @@ class WrittenToleration(Struct, rename="camel"):
     effect: str | None = None
 
 
-class LabelRequirement(Struct, rename="camel"):
+class WrittenRequirement(Struct, rename="camel"):
     """Source: ``v1.NodeSelectorRequirement``."""
 
     key: str = ""
@@ -77,8 +77,8 @@ class LabelRequirement(Struct, rename="camel"):
 class NodeTerm(Struct, rename="camel"):
     """Source: ``v1.NodeSelectorTerm``: all its requirements hold, and one without any never does."""
 
-    match_expressions: list[LabelRequirement] | None = None
-    match_fields: list[LabelRequirement] | None = None
+    match_expressions: list[WrittenRequirement] | None = None
+    match_fields: list[WrittenRequirement] | None = None
 
 
 class NodeTerms(Struct, rename="camel"):

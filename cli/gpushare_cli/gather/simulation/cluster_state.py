@@ -140,7 +140,7 @@ async def read_cluster(
 ) -> SimulatedCluster:
     """Raises ``CannotLookError`` where a node of ``without`` shares no cards, or its pods cannot be read."""
     reader = StateReader(client)
-    names = [msgspec.json.decode(raw, type=_Named).metadata.name for raw in share_nodes]
+    names = [msgspec.json.decode(raw, type=_NamedShareNode).metadata.name for raw in share_nodes]
     if unknown := [node for node in without if node not in names]:
         raise CannotLookError(
             f"node {unknown[0]} shares no cards; see kubectl get gpusharenodes for those that do"
@@ -171,9 +171,9 @@ async def _moving(
     return await pods_with_units(client, node, uids)
 
 
-class _NamedMeta(msgspec.Struct):
+class _NameOfShareNode(msgspec.Struct):
     name: str
 
 
-class _Named(msgspec.Struct):
-    metadata: _NamedMeta
+class _NamedShareNode(msgspec.Struct):
+    metadata: _NameOfShareNode

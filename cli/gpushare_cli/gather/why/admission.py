@@ -15,7 +15,7 @@ NO_RIGHT = 'cannot create resource "pods"'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Admission:
+class PodAdmission:
     """What came of asking."""
 
     pod: Json
@@ -26,18 +26,18 @@ class Admission:
     """Why it could not be asked."""
 
 
-async def admitted(client: KubeClient, pod: Json) -> Admission:
+async def admitted(client: KubeClient, pod: Json) -> PodAdmission:
     metadata = pod.get("metadata") or {}
     body = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": pod.get("spec") or {}}
     try:
         answer = await _created(client, body)
     except ApiError as error:
         if NO_RIGHT in error.message or not error.is_final:
-            return Admission(pod=pod, unread=error.message)
-        return Admission(pod=pod, refusal=error.message)
+            return PodAdmission(pod=pod, unread=error.message)
+        return PodAdmission(pod=pod, refusal=error.message)
     except UnreachableError as error:
-        return Admission(pod=pod, unread=str(error))
-    return Admission(pod={**pod, "spec": answer["spec"]})
+        return PodAdmission(pod=pod, unread=str(error))
+    return PodAdmission(pod={**pod, "spec": answer["spec"]})
 
 
 async def _created(client: KubeClient, body: Json) -> Json:

@@ -1,7 +1,8 @@
 """Reads what there is to know of one pod: GPUShareNodes, and only the pods that are needed."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TypeVar
@@ -9,12 +10,12 @@ from typing import TypeVar
 import msgspec
 
 from gpushare_cli.decide.objects.pod_event import ObservedEvent
-from gpushare_cli.decide.objects.share_node import ObservedShareNode
 from gpushare_cli.decide.why.nearest import MAX_NODES, fitting_nodes, nearest_nodes
 from gpushare_cli.decide.why.situation import SHARE_NODES_NAME, PodSituation, read_kube_pod
 from gpushare_cli.errors import CannotLookError
 from gpushare_cli.gather.lists import read_list
 from gpushare_cli.gather.why.cluster_facts import read_cluster_facts
+from gpushare_cli.gather.why.share_nodes import ObservedShareNodes
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.paths import DISRUPTION_BUDGETS, PODS, SHARE_NODES, events
 from gpushare_core.scheduling.ledger.ledger import Ledger
@@ -23,7 +24,7 @@ from gpushare_core.scheduling.objects.pod import KubePod
 from gpushare_core.scheduling.objects.share_node import read_share_node
 from gpushare_core.scheduling.preemption.bound_pods import BoundPod, OwnedPod, PodList
 from gpushare_core.scheduling.preemption.disruption_budgets import Budget
-from gpushare_core.text.json_object import Json
+from gpushare_core.text.json_object import UNREADABLE_JSON, Json
 
 T = TypeVar("T")
 
@@ -69,7 +70,7 @@ async def _bound(reader: LenientReader, pod: Json, kube_pod: KubePod, *, now: da
         ),
         _events(reader, kube_pod),
     )
-    ledger = _ledger(share_nodes or (), [msgspec.Raw(msgspec.json.encode(pod))])
+    ledger, observed = _ledger(share_nodes or (), [msgspec.Raw(msgspec.json.encode(pod))])
     return PodSituation(
         pod=pod,
         kube_pod=kube_pod,
@@ -77,7 +78,7 @@ async def _bound(reader: LenientReader, pod: Json, kube_pod: KubePod, *, now: da
         exists=True,
         now=now,
         ledger=ledger,
-        share_nodes=_observed(share_nodes or ()),
+        share_nodes=observed,
         events=found,
         unread=reader.unread,
     )
@@ -93,8 +94,8 @@ async def _waiting(
         _events(reader, kube_pod) if exists else _no_events(),
         read_cluster_facts(reader.client, pod, namespace=namespace),
     )
-    others = [(raw, msgspec.json.decode(raw, type=OwnedPod)) for raw in pending or ()]
-    ledger = _ledger(share_nodes or (), [raw for raw, other in others if other.spec.node_name])
+    others = read_pending(pending or ())
+    ledger, observed = _ledger(share_nodes or (), [raw for raw, other in others if other.spec.node_name])
     situation = PodSituation(
         pod=pod,
         kube_pod=kube_pod,
@@ -102,7 +103,7 @@ async def _waiting(
         exists=exists,
         now=now,
         ledger=ledger,
-        share_nodes=_observed(share_nodes or ()),
+        share_nodes=observed,
         waiting=[
             other
             for _, other in others
@@ -150,15 +151,22 @@ async def _no_events() -> list[ObservedEvent] | None:
     return []
 
 
-def _ledger(share_nodes: Iterable[msgspec.Raw], bound: Iterable[msgspec.Raw]) -> Ledger:
+def read_pending(pods: Iterable[msgspec.Raw]) -> list[tuple[msgspec.Raw, OwnedPod]]:
+    """Returns ``pods`` as they came and as they are kept, without those that no API server would have."""
+    read: list[tuple[msgspec.Raw, OwnedPod]] = []
+    for raw in pods:
+        with suppress(*UNREADABLE_JSON):
+            read.append((raw, msgspec.json.decode(raw, type=OwnedPod)))
+    return read
+
+
+def _ledger(
+    share_nodes: Sequence[msgspec.Raw], bound: Iterable[msgspec.Raw]
+) -> tuple[Ledger, ObservedShareNodes]:
     """``bound``: pods that a GPUShareNode may not name yet."""
-    ledger = Ledger()
-    ledger.replace_share_nodes(read_share_node(raw) for raw in share_nodes)
+    ledger, read = Ledger(), [read_share_node(raw) for raw in share_nodes]
+    ledger.replace_share_nodes(read)
     for raw in bound:
         ledger.set_pod(read_pod(raw))
-    return ledger
-
-
-def _observed(share_nodes: Iterable[msgspec.Raw]) -> dict[str, ObservedShareNode]:
-    decoded = (msgspec.json.decode(raw, type=ObservedShareNode) for raw in share_nodes)
-    return {node.name: node for node in decoded}
+    names = (node.name for node in read)
+    return ledger, ObservedShareNodes(dict(zip(names, share_nodes, strict=True)))

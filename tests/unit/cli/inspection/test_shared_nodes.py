@@ -190,6 +190,14 @@ def test_a_cordoned_card_keeps_its_pods_and_has_nothing_free() -> None:
     assert "CardCordoned" in reasons(node)
 
 
+def test_a_cordon_says_why() -> None:
+    cordoned = share_node_object("n1", card(0, 16, cordoned=True))
+    cordoned["metadata"]["annotations"] = {"gpushare.io/cordon-reason": "GPU-n1-0: fan is loud"}
+    node = the_node(reading(cordoned))
+    assert node.cards[0].cordon_reason == "fan is loud"
+    assert "card 0 is cordoned (fan is loud)" in node.problems[0].message + node.problems[-1].message
+
+
 def test_a_node_that_kubectl_cordoned_takes_nobody() -> None:
     read = reading(share_node_object("n1", card(0, 16)), unschedulable_nodes=frozenset({"n1"}))
     node = the_node(read)

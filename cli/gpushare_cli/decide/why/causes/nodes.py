@@ -6,7 +6,7 @@ from gpushare_cli.decide.objects.kube_node import KubeNode
 from gpushare_cli.decide.why.causes.policy import named_node
 from gpushare_cli.decide.why.finding import Finding
 from gpushare_cli.decide.why.nearest import fitting_nodes
-from gpushare_cli.decide.why.node_rules import NodeRule, Obstacle, obstacles
+from gpushare_cli.decide.why.node_rules import NodeObstacle, PlacementRule, obstacles
 from gpushare_cli.decide.why.situation import PodSituation
 from gpushare_cli.decide.why.written_pod import written_pod
 from gpushare_cli.wording import counted, listed
@@ -19,7 +19,7 @@ def nodes_kept_from(situation: PodSituation) -> Iterator[Finding]:
     """A finding for each rule. They are decisive together where no node with cards is left."""
     sharing = _sharing(situation)
     spec = written_pod(situation.pod).spec
-    kept: dict[Obstacle, list[str]] = {}
+    kept: dict[NodeObstacle, list[str]] = {}
     for name, node in sharing.items():
         for obstacle in obstacles(spec, node):
             kept.setdefault(obstacle, []).append(name)
@@ -39,7 +39,7 @@ def _sharing(situation: PodSituation) -> dict[str, KubeNode]:
 
 def _finding(
     situation: PodSituation,
-    obstacle: Obstacle,
+    obstacle: NodeObstacle,
     names: list[str],
     sharing: Mapping[str, KubeNode],
     *,
@@ -62,40 +62,38 @@ def _where(names: list[str], sharing: int) -> str:
     return f"{len(names):,} of {counted(sharing, 'node')} with cards ({listed(names)})"
 
 
-def _say_cordon(_obstacle: Obstacle, where: str) -> str:
+def _say_cordon(_obstacle: NodeObstacle, where: str) -> str:
     return f"No new pod comes to {where}: cordoned by kubectl cordon."
 
 
-def _advise_cordon(_situation: PodSituation, _obstacle: Obstacle, names: list[str]) -> list[str]:
+def _advise_cordon(_situation: PodSituation, _obstacle: NodeObstacle, names: list[str]) -> list[str]:
     return [f"kubectl uncordon {names[0]}"]
 
 
-def _say_taint(obstacle: Obstacle, where: str) -> str:
+def _say_taint(obstacle: NodeObstacle, where: str) -> str:
     return f"Taint {obstacle.text} keeps the pod off {where}."
 
 
-def _advise_taint(_situation: PodSituation, obstacle: Obstacle, names: list[str]) -> list[str]:
+def _advise_taint(_situation: PodSituation, obstacle: NodeObstacle, names: list[str]) -> list[str]:
     if obstacle.key.startswith(KUBERNETES_TAINTS):
         return [f"kubectl describe node {names[0]}"]
     effect = obstacle.text.rpartition(":")[2]
+    toleration = f"{{key: {obstacle.key}, operator: Exists, effect: {effect}}}"
     return [
-        (
-            f"Give the pod the toleration {{key: {obstacle.key}, operator: Exists, effect: {effect}}}, if it"
-            f" may go there."
-        ),
+        f"If the pod may go there, give it the toleration {toleration}.",
         f"kubectl taint nodes {names[0]} {obstacle.text}-",
     ]
 
 
-def _say_selector(obstacle: Obstacle, where: str) -> str:
+def _say_selector(obstacle: NodeObstacle, where: str) -> str:
     return f"The pod's nodeSelector asks for {obstacle.text}, which leaves out {where}."
 
 
-def _say_affinity(obstacle: Obstacle, where: str) -> str:
+def _say_affinity(obstacle: NodeObstacle, where: str) -> str:
     return f"The pod's node affinity requires {obstacle.text}, which leaves out {where}."
 
 
-def _advise_label(situation: PodSituation, obstacle: Obstacle, names: list[str]) -> list[str]:
+def _advise_label(situation: PodSituation, obstacle: NodeObstacle, names: list[str]) -> list[str]:
     known = situation.cluster.nodes or {}
     have = sorted({value for name in names if (value := _label(known[name], obstacle.key))})
     if obstacle.key and have:
@@ -114,10 +112,10 @@ def _label(node: KubeNode, key: str) -> str:
 
 
 _WORDS = {
-    NodeRule.CORDON: (_say_cordon, _advise_cordon),
-    NodeRule.TAINT: (_say_taint, _advise_taint),
-    NodeRule.SELECTOR: (_say_selector, _advise_label),
-    NodeRule.AFFINITY: (_say_affinity, _advise_label),
+    PlacementRule.CORDON: (_say_cordon, _advise_cordon),
+    PlacementRule.TAINT: (_say_taint, _advise_taint),
+    PlacementRule.SELECTOR: (_say_selector, _advise_label),
+    PlacementRule.AFFINITY: (_say_affinity, _advise_label),
 }
 
 

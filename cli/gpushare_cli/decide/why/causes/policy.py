@@ -124,7 +124,11 @@ def _not_shared(situation: PodSituation, name: str) -> Iterator[Finding]:
     yield Finding(
         code="NodeOff" if off else "NodeNotShared",
         sentence=f"Node {name} shares no cards: {how}.",
-        advice=[f"Select another node: {shared} share theirs." if shared else "Add the node to a policy."],
+        advice=[
+            f"Select another node, of those that share their cards: {shared}."
+            if shared
+            else "Add the node to a policy."
+        ],
         is_decisive=True,
     )
 

@@ -54,7 +54,12 @@ def _smaller(situation: PodSituation, asked: ResourceRequest) -> Remedy | None:
 
 
 def _amounts(situation: PodSituation, asked: ResourceRequest) -> list[int]:
-    """Returns the smaller amounts that can be the greatest one that fits."""
+    """Returns the smaller amounts that can be the greatest one that fits. Of a single resource the ledger
+    knows it."""
+    if len(situation.request.resources) == 1:
+        greatest = situation.ledger.greatest[asked.name]
+        most = max((greatest.get(name, 0) for name in situation.allowed_nodes), default=0)
+        return [min(most, asked.total - 1)] if most > 0 and asked.total > 1 else []
     if asked.resource is not ResourceClass.MEMORY:
         return [*range(asked.total - 1, 0, -1)]
     free = {card.free for _, card in open_cards(situation, asked) if 0 < card.free < asked.total}

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from gpushare_cli.decide.why.explanation import HeldCard
+from gpushare_cli.decide.why.explanation import CardOfPod
 from gpushare_cli.decide.why.situation import PodSituation
 from gpushare_cli.wording import listed
 from gpushare_core.scheduling.ledger.node_ledger import CardChoice, NodeLedger
@@ -13,7 +13,7 @@ EXTENDER_KNOWS = (
 )
 
 
-def choice_sentences(situation: PodSituation, cards: Sequence[HeldCard]) -> list[str]:
+def choice_sentences(situation: PodSituation, cards: Sequence[CardOfPod]) -> list[str]:
     node = situation.ledger.node(situation.node)
     if node is None or node.share_node is None or not situation.request.resources:
         return []

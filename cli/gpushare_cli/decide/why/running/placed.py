@@ -7,12 +7,13 @@ from gpushare_cli.decide.why.asks import resource_asks
 from gpushare_cli.decide.why.attempts import words_of
 from gpushare_cli.decide.why.explanation import (
     ContainerWords,
-    HeldCard,
     Neighbour,
+    CardOfPod,
     PodExplanation,
     WhyState,
 )
 from gpushare_cli.decide.why.finding import Finding
+from gpushare_cli.decide.why.pod_status import ContainerState, KnownStatus, status_of
 from gpushare_cli.decide.why.running.choice import choice_sentences
 from gpushare_cli.decide.why.situation import SHARE_NODES_NAME, PodSituation
 from gpushare_cli.decide.why.words import seconds_since, seconds_text
@@ -23,16 +24,12 @@ from gpushare_core.placement.quantity import parse_memory
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_core.placement.units import Meaning
 from gpushare_core.scheduling.ledger.node_ledger import NodeLedger
-from gpushare_core.text.json_object import Json
-
-ENDED = ("Succeeded", "Failed")
 
 
 def placed(situation: PodSituation) -> PodExplanation:
-    status = situation.pod.get("status") or {}
-    phase = str(status.get("phase") or "")
-    state = WhyState.RUNNING if phase == "Running" else WhyState.BOUND
-    state = WhyState.ENDED if phase in ENDED else state
+    status = status_of(situation.pod)
+    state = WhyState.RUNNING if status.phase == "Running" else WhyState.BOUND
+    state = WhyState.ENDED if status.has_ended else state
     cards = [] if state is WhyState.ENDED else [*held_cards(situation)]
     return PodExplanation(
         namespace=situation.namespace,
@@ -53,7 +50,7 @@ def placed(situation: PodSituation) -> PodExplanation:
 
 def refused_by_kubelet(situation: PodSituation) -> Iterator[Finding]:
     """Source: ``UnexpectedAdmissionError`` of ``k8s.io/kubernetes/pkg/kubelet/cm/devicemanager``."""
-    if (situation.pod.get("status") or {}).get("reason") == "UnexpectedAdmissionError":
+    if status_of(situation.pod).reason == "UnexpectedAdmissionError":
         yield Finding(
             code="RefusedByKubelet",
             sentence=(
@@ -68,7 +65,7 @@ def refused_by_kubelet(situation: PodSituation) -> Iterator[Finding]:
         )
 
 
-def held_cards(situation: PodSituation) -> Iterator[HeldCard]:
+def held_cards(situation: PodSituation) -> Iterator[CardOfPod]:
     """Yields what the pod has of its node's cards: as its annotation and its GPUShareNode say, the larger."""
     uid, node = situation.kube_pod.metadata.uid, situation.ledger.node(situation.node)
     if node is None:
@@ -90,7 +87,7 @@ def _held(
     *,
     card: Card | None,
     seen: ObservedCard | None,
-) -> HeldCard:
+) -> CardOfPod:
     uid, holder = situation.kube_pod.metadata.uid, situation.ledger.holder(situation.kube_pod.metadata.uid)
     resource = node.lock_of(uuid)
     meaning = holder.meaning_of(uuid) if holder else None
@@ -99,7 +96,7 @@ def _held(
     unit = node.share_node.unit_of(meaning[0]) if node.share_node and meaning else ""
     is_measured = _is_measured(situation.share_nodes.get(situation.node))
     used = _used(seen.pods or () if seen else ()) if is_measured else {}
-    return HeldCard(
+    return CardOfPod(
         node=situation.node,
         index=card.index if card else None,
         uuid=uuid,
@@ -145,7 +142,7 @@ def _quantity(text: str) -> int:
         return 0
 
 
-def _answer(situation: PodSituation, state: WhyState, status: Json, cards: list[HeldCard]) -> str:
+def _answer(situation: PodSituation, state: WhyState, status: KnownStatus, cards: list[CardOfPod]) -> str:
     subject = f"Pod {situation.namespace}/{situation.name}"
     if state is WhyState.ENDED:
         return _ended(subject, status)
@@ -158,37 +155,33 @@ def _answer(situation: PodSituation, state: WhyState, status: Json, cards: list[
         where = f"on {situation.node}, and neither its annotation nor the GPUShareNode names a card of it"
     if situation.kube_pod.metadata.deletion_timestamp:
         return f"{subject} is ending {where}: what it has is free once its kubelet has released it."
-    seconds = seconds_since(str(status.get("startTime") or ""), situation.now)
+    seconds = seconds_since(status.start_time or "", situation.now)
     since = f" for {seconds_text(seconds)}" if seconds is not None else ""
     if state is WhyState.RUNNING:
         return f"{subject} runs{since} {where}."
-    has_not = "started all of its containers" if status.get("containerStatuses") else "admitted it"
+    has_not = "started all of its containers" if status.container_statuses else "admitted it"
     return f"{subject} is bound {where}, and its kubelet has not {has_not} yet{since}."
 
 
-def _on_cards(cards: list[HeldCard]) -> str:
+def _on_cards(cards: list[CardOfPod]) -> str:
     names = [str(card.index) if card.index is not None else card.uuid for card in cards]
     return f", card{'s' if len(names) > 1 else ''} {listed(names, 8)}" if names else ""
 
 
-def _ended(subject: str, status: Json) -> str:
-    if status.get("phase") == "Succeeded":
+def _ended(subject: str, status: KnownStatus) -> str:
+    if status.phase == "Succeeded":
         return f"{subject} has ended successfully, and holds no card any more."
-    reason, message = str(status.get("reason") or ""), str(status.get("message") or "")
-    why = ": ".join(filter(None, (reason, message)))
+    why = ": ".join(filter(None, (status.reason, status.message)))
     return f"{subject} has failed, and holds no card any more{f': {why}' if why else ''}."
 
 
-def _containers_that_do_not_run(status: Json) -> Iterator[ContainerWords]:
+def _containers_that_do_not_run(status: KnownStatus) -> Iterator[ContainerWords]:
     """Init containers that have ended well are as they should be."""
-    statuses = (*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ()))
-    for container in statuses:
-        for name, state in (container.get("state") or {}).items():
-            if name == "running" or (state or {}).get("reason") == "Completed":
+    for container in status.containers:
+        for name, given in (container.state or {}).items():
+            state = given or ContainerState()
+            if name == "running" or state.reason == "Completed":
                 continue
             yield ContainerWords(
-                name=str(container.get("name") or ""),
-                state=str(name),
-                reason=str((state or {}).get("reason") or ""),
-                message=str((state or {}).get("message") or ""),
+                name=container.name, state=name, reason=state.reason or "", message=state.message or ""
             )

@@ -1,0 +1,266 @@
+"""``kubectl gpushare simulate`` against an API server, and beside a real extender."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import ClientSession
+from tests.component.cli.commands import printed, run_command
+from tests.fakes.api_server import status
+from tests.fakes.card_api import CardApi, card_api
+from tests.fakes.following_extender import FollowingExtender, following
+from tests.samples.drained_cards import cards_of, deployment, manifest, policy_json, running
+from tests.samples.extender import ANNOTATION, pod_json
+
+from gpushare_cli.decide.simulation.policy_change import NodeEffect
+from gpushare_cli.decide.simulation.simulation_report import SimulatedPlacement, SimulationReport
+from gpushare_cli.errors import CannotLookError
+from gpushare_cli.report import ExitStatus
+from gpushare_core.kube import paths
+from gpushare_core.kube.client import KubeClient
+from gpushare_core.text.json_object import Json
+
+NODES = (
+    cards_of("gpu-1", {"a": 4}, {"b": 10}),
+    cards_of("gpu-2", {}, {"c": 15}),
+    cards_of("gpu-3", {"d": 16}, {"e": 1}),
+)
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Any:
+    def written(*objects: Json, name: str = "manifests.json") -> str:
+        file = tmp_path / name
+        whole = objects[0] if len(objects) == 1 else {"kind": "List", "items": [*objects]}
+        file.write_text(json.dumps(whole))
+        return str(file)
+
+    return written
+
+
+async def simulate(api: CardApi, *arguments: str) -> SimulationReport:
+    async with KubeClient(api.credentials()) as client:
+        report = await run_command(client, "simulate", *arguments)
+    assert isinstance(report, SimulationReport)
+    assert api.stored == []
+    return report
+
+
+def places(report: SimulationReport) -> list[tuple[str, str, list[int]]]:
+    return [(each.name, each.node, [card.index for card in each.cards]) for each in report.placements]
+
+
+async def scheduled(extender: FollowingExtender, pod: Json, nodes: list[str]) -> tuple[str, list[str]]:
+    """Lets the extender place ``pod`` as kube-scheduler does. Returns node and cards; without a node the
+    reasons."""
+    names = await extender.filter(pod, *nodes)
+    if not names:
+        answer = await extender.caller.post("/gpushare/filter", {"Pod": pod, "NodeNames": nodes})
+        reasons = {**answer.get("FailedNodes", {}), **answer.get("FailedAndUnresolvableNodes", {})}
+        return "", [*reasons.values()]
+    async with (
+        ClientSession() as session,
+        session.post(
+            extender.caller.server.make_url("/gpushare/prioritize"), json={"Pod": pod, "NodeNames": names}
+        ) as response,
+    ):
+        scores = await response.json()
+    best = min(scores, key=lambda score: (-score["Score"], score["Host"]))["Host"]
+    assert await extender.bind(pod, best) == ""
+    bound = extender.api.pod(pod["metadata"]["name"])
+    return best, sorted(json.loads(bound["metadata"]["annotations"][ANNOTATION])["cards"])
+
+
+@pytest.mark.parametrize("strategy", ["Binpack", "Spread"])
+async def test_pods_land_where_the_extender_puts_them(write: Any, strategy: str) -> None:
+    units = [3, 16, 2, 6, 6, 12, 1, 14, 6, 5, 20]
+    nodes = [{**node, "spec": {**node["spec"], "strategy": strategy}} for node in NODES]
+    async with card_api(*nodes) as api:
+        file = write(*(manifest(f"p{place}", amount) for place, amount in enumerate(units)))
+        report = await simulate(api, "-f", file)
+        async with following(api) as extender:
+            await extender.until("the lists", lambda: not extender.health.not_listed())
+            for place, amount in enumerate(units):
+                simulated = report.placements[place]
+                pod = pod_json(f"p{place}", units=amount, uid=f"simulated:p{place}")
+                await compare(extender, pod, simulated)
+    assert {placement.fits for placement in report.placements} == {True, False}
+
+
+async def compare(extender: FollowingExtender, pod: Json, simulated: SimulatedPlacement) -> None:
+    node, cards = await scheduled(extender, pod, ["gpu-1", "gpu-2", "gpu-3"])
+    assert simulated.node == node
+    if node:
+        assert [card.uuid for card in simulated.cards] == cards
+    else:
+        assert {obstacle.message for obstacle in simulated.obstacles} == {*cards}
+
+
+async def test_a_deployment_in_words(write: Any) -> None:
+    async with card_api(*NODES) as api:
+        report = await simulate(api, "-f", write(deployment("web", 12, 4)))
+    assert report.exit_status is ExitStatus.NO
+    text = printed(report, "simulate", "-f", "x")
+    assert text.startswith("3 of 4 pods fit, on 3 of 3 nodes with cards; 1 would stay pending.")
+    assert "default/web-4" in text
+    assert "3 insufficient GPU memory in one card: asked 12, largest free 6" in text
+    assert "Nothing was created or changed." in text
+    assert report.names == ["pod/web-1", "pod/web-2", "pod/web-3"]
+
+
+async def test_many_pods_are_shown_by_workload(write: Any) -> None:
+    async with card_api(*NODES) as api:
+        report = await simulate(api, "-f", write(deployment("web", 1, 40)))
+    text = printed(report, "simulate", "-f", "x")
+    assert "default/Deployment web" in text
+    assert "default/web-39" not in text
+    assert "default/web-39" in printed(report, "simulate", "-f", "x", "-o", "wide")
+
+
+async def test_what_the_document_has(write: Any) -> None:
+    async with card_api(*NODES) as api:
+        report = await simulate(api, "-f", write(manifest("p", 3)))
+    (placement,) = report.document["placements"]
+    assert placement["node"] == "gpu-1"
+    reason = "tightest card that fits"
+    assert placement["cards"] == [{"index": 1, "uuid": "gpu-1-1", "units": 3, "reason": reason}]
+    assert placement["asked"] == [{"resource": "gpushare.io/memory", "units": 3, "unit": "1Gi"}]
+    assert report.exit_status is ExitStatus.GOOD
+
+
+async def test_waiting_pods_come_first_where_that_is_asked_for(write: Any) -> None:
+    waiting = pod_json("waiting", units=16)
+    async with card_api(*NODES, waiting) as api:
+        file = write(manifest("new", 16))
+        alone, both = await simulate(api, "-f", file), await simulate(api, "-f", file, "--waiting")
+    assert places(alone) == [("new", "gpu-2", [0])]
+    assert any("1 pod with a request for cards waits already" in remark for remark in alone.remarks)
+    assert places(both) == [("waiting", "gpu-2", [0]), ("new", "", [])]
+
+
+async def test_the_pods_of_a_node_that_is_taken_out_move() -> None:
+    pods = [running("a", "gpu-1", c0=4), running("b", "gpu-1", owner="DaemonSet", c1=10)]
+    async with card_api(*NODES, *pods) as api:
+        report = await simulate(api, "--without", "gpu-1")
+        with pytest.raises(CannotLookError, match="node none shares no cards"):
+            await simulate(api, "--without", "none")
+    (moved,) = report.placements
+    assert (moved.name, moved.moved_from, moved.uid) == ("a", "gpu-1", "uid-a")
+    assert moved.node in ("gpu-2", "gpu-3")
+    assert "pod default/b: it belongs to node gpu-1" in report.left_out[0]
+
+
+async def test_another_unit_keeps_the_bytes_of_those_who_run(write: Any) -> None:
+    async with card_api(cards_of("gpu-1", {"a": 10})) as api:
+        report = await simulate(
+            api, "--unit", "256Mi", "-f", write(manifest("small", 24), manifest("one", 1))
+        )
+        with pytest.raises(CannotLookError, match="--unit"):
+            await simulate(api, "--unit", "big")
+    assert places(report) == [("small", "gpu-1", [0]), ("one", "", [])]
+    assert [(each.unit, each.units) for each in report.units_before] == [("1Gi", 16)]
+    assert [(each.unit, each.units) for each in report.units_after] == [("256Mi", 64)]
+    assert any("24 stays 24: with this unit that is 6Gi" in remark for remark in report.remarks)
+
+
+def with_policy(api: CardApi) -> None:
+    api.policies["default"] = policy_json("default", ["gpu-1", "gpu-2", "gpu-3"])
+
+
+async def test_a_policy_before_it_is_applied(write: Any) -> None:
+    changed = write(policy_json("default", ["gpu-1", "gpu-2", "gpu-4"], unit="512Mi"), name="policy.json")
+    nodes = (NODES[0], cards_of("gpu-2", {}, {}), NODES[2])
+    async with card_api(*nodes) as api:
+        with_policy(api)
+        api.add_node("gpu-4")
+        report = await simulate(api, "--policy", changed, "-f", write(manifest("p", 20)))
+    change = report.policy
+    assert change is not None
+    assert (change.is_new, change.checked_by, change.refusal) == (False, "APIServer", "")
+    assert {node.node: node.effect for node in change.nodes} == {
+        "gpu-1": NodeEffect.WAITS,
+        "gpu-2": NodeEffect.DIVIDES,
+        "gpu-3": NodeEffect.LOSES,
+        "gpu-4": NodeEffect.GAINS,
+    }
+    assert [(pod.name, pod.units) for pod in change.nodes[0].pods] == [("a", 4), ("b", 10)]
+    assert report.placements[0].node in ("gpu-2", "gpu-4")
+    text = printed(report, "simulate", "--policy", "x")
+    assert "1 node begins to share, 1 node shares no more, 1 node is divided anew at once" in text
+    assert "In the way on gpu-1: default/a 4, default/b 10" in text
+
+
+async def test_a_policy_that_the_api_server_refuses(write: Any) -> None:
+    changed = write(policy_json("default", ["gpu-1"]), name="policy.json")
+    async with card_api(*NODES) as api:
+        with_policy(api)
+        api.fail("PUT", f"{paths.POLICIES}/default", status(422, "memoryUnit must be a whole number"))
+        report = await simulate(api, "--policy", changed, "-f", write(manifest("p", 1)))
+    assert report.exit_status is ExitStatus.NO
+    assert not report.placements
+    text = printed(report, "simulate", "--policy", "x")
+    assert text == "The API server refuses policy default:\n  memoryUnit must be a whole number\n"
+
+
+async def test_who_may_not_change_policies_gets_the_clients_reading(write: Any) -> None:
+    changed = write(policy_json("new", ["gpu-4"]), name="policy.json")
+    async with card_api(*NODES) as api:
+        with_policy(api)
+        api.add_node("gpu-4")
+        api.fail("POST", paths.POLICIES, status(403, "you may not"))
+        report = await simulate(api, "--policy", changed)
+    assert report.policy is not None
+    assert (report.policy.is_new, report.policy.checked_by) == (True, "Client")
+    gained = [node.node for node in report.policy.nodes if node.effect is NodeEffect.GAINS]
+    assert gained == ["gpu-4"]
+    assert any("read by this client, which knows fewer rules" in remark for remark in report.remarks)
+
+
+async def test_a_file_without_a_policy_is_refused(write: Any) -> None:
+    async with card_api(*NODES) as api:
+        with pytest.raises(CannotLookError, match="one GPUSharePolicy, and there are 0"):
+            await simulate(api, "--policy", write(manifest("p", 1)))
+
+
+async def test_what_cannot_be_read_is_said(write: Any) -> None:
+    file = write(manifest("p", 3))
+    async with card_api(*NODES) as api:
+        api.fail("GET", paths.NODES, status(403, "you may not"))
+        report = await simulate(api, "-f", file)
+        assert any(
+            "Labels, taints, CPU and memory of nodes are not considered" in each for each in report.remarks
+        )
+        assert report.exit_status is ExitStatus.GOOD
+        api.fail("GET", paths.SHARE_NODES, status(404, "the server could not find the requested resource"))
+        with pytest.raises(CannotLookError, match="see that gpushare is installed"):
+            await simulate(api, "-f", file)
+        with pytest.raises(CannotLookError, match="nothing to simulate"):
+            await simulate(api)
+
+
+async def test_cpu_and_memory_count_as_in_kube_scheduler(write: Any) -> None:
+    """The nodes have 8 CPUs each, and each pod requests a half."""
+    large = manifest("large", 1)
+    large["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "9"
+    async with card_api(*NODES) as api:
+        report = await simulate(api, "-f", write(large))
+    (placement,) = report.placements
+    assert [(each.nodes, each.message) for each in placement.obstacles] == [(3, "Insufficient cpu")]
+
+
+async def test_a_gated_pod_stays_pending(write: Any) -> None:
+    async with card_api(*NODES) as api:
+        report = await simulate(
+            api, "-f", write(manifest("p", 1, schedulingGates=[{"name": "wait.example"}]))
+        )
+    assert "scheduling gate wait.example" in report.placements[0].reason
+
+
+async def test_a_pod_that_asks_for_no_card_is_left_out(write: Any) -> None:
+    plain = manifest("plain", 1)
+    plain["spec"]["containers"][0]["resources"] = {}
+    async with card_api(*NODES) as api:
+        report = await simulate(api, "-f", write(plain))
+    assert report.left_out == ["Pod plain: it asks for no share of a card"]
+    assert report.exit_status is ExitStatus.GOOD

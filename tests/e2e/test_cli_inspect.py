@@ -1,0 +1,179 @@
+"""``kubectl gpushare inspect``, ``pods``, ``namespaces`` and ``top`` as an administrator has them."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.e2e.observe import PODS, Json, watch_until
+from tests.e2e.outcomes import is_running
+from tests.e2e.product import Product, policy
+from tests.e2e.workloads import MEMORY, SLICE, create, pod
+
+from gpushare_core.api.names import CORDON_ANNOTATION, SIMULATED_LOAD_ANNOTATION
+from gpushare_localcluster.cluster import LocalCluster
+from gpushare_localcluster.errors import LocalClusterError
+from gpushare_localcluster.waiting import wait_until
+
+pytestmark = [pytest.mark.e2e, pytest.mark.connected, pytest.mark.usefixtures("two_modes")]
+
+MEMORY_NODE, MIXED_NODE = "gpu-1", "gpu-2"
+
+
+@pytest.fixture(scope="module")
+def two_modes(product: Product) -> Iterator[None]:
+    """A node that shares memory, and one in mode Mixed; what containers use is measured."""
+    body = policy("default", nodes=[MEMORY_NODE], cards=2)
+    mixed = policy("default", nodes=[MIXED_NODE], cards=3, mode="Mixed", slicesPerCard=2)
+    body["spec"]["nodes"] += mixed["spec"]["nodes"]
+    body["spec"]["plugin"] = {"measurement": {"scope": "Containers"}}
+    product.apply(body)
+    product.await_ready("default")
+    yield
+    product.delete("default")
+
+
+def gpushare(cluster: LocalCluster, *arguments: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "KUBECONFIG": str(cluster.kubeconfig)}
+    program = str(Path(sys.executable).parent / "kubectl-gpushare")
+    return subprocess.run(
+        [program, *arguments], env=environment, capture_output=True, text=True, timeout=60, check=False
+    )
+
+
+def document(cluster: LocalCluster, *arguments: str) -> Json:
+    done = gpushare(cluster, *arguments, "-o", "json")
+    assert done.stderr == ""
+    found: Json = json.loads(done.stdout)
+    return found
+
+
+def card_of(cluster: LocalCluster, pod_name: str) -> Json:
+    """Returns the first card that the pod holds, as ``inspect`` shows it; empty where it holds none."""
+    nodes = document(cluster, "inspect")["nodes"]
+    cards = (card for node in nodes for card in node["cards"])
+    return next((card for card in cards if any(own["name"] == pod_name for own in card["holders"])), {})
+
+
+def run_pods(cluster: LocalCluster, namespace: str, *pods: Json) -> None:
+    create(cluster, namespace, pods)
+    watch_until(
+        cluster,
+        PODS.format(namespace=namespace),
+        lambda seen: len(seen) == len(pods) and all(map(is_running, seen)),
+        what="all pods run",
+    )
+
+
+def until_told(cluster: LocalCluster, what: str, *words: str, command: list[str]) -> str:
+    """Waits until the command says all of ``words``, and returns what it says."""
+
+    def told() -> str:
+        return gpushare(cluster, *command).stdout
+
+    wait_until(what, lambda: all(word in told() for word in words), timeout=60, interval=0.5, explain=told)
+    return told()
+
+
+@pytest.mark.usefixtures("books_agree")
+def test_who_holds_what_of_which_card(cluster: LocalCluster, namespace: str) -> None:
+    run_pods(
+        cluster,
+        namespace,
+        pod("trainer", {"main": 10}, on=MEMORY_NODE),
+        pod("slices", {"main": 2}, on=MIXED_NODE, resource=SLICE),
+    )
+    wait_until(
+        "both are shown", lambda: card_of(cluster, "trainer") and card_of(cluster, "slices"), timeout=30
+    )
+    held = card_of(cluster, "trainer")
+    assert (held["heldUnits"], held["freeUnits"], held["units"]) == (10, 6, 16)
+    assert held["notStartedUnits"] == 0
+    assert card_of(cluster, "slices")["serves"] == "Slices"
+    done = gpushare(cluster, "inspect", MEMORY_NODE, "--card", str(held["index"]))
+    assert done.returncode == 0
+    assert f"{namespace}/trainer: 10, uses 0 of 10Gi" in done.stdout
+    shown = document(cluster, "inspect", "-n", namespace)["nodes"]
+    assert [(node["name"], node["mode"], len(node["cards"])) for node in shown] == [
+        (MEMORY_NODE, "Memory", 1),
+        (MIXED_NODE, "Mixed", 2),
+    ]
+
+
+def test_sums_are_those_of_the_extender(cluster: LocalCluster, namespace: str) -> None:
+    run_pods(cluster, namespace, *(pod(f"p{number}", {"main": 5}) for number in range(3)))
+    wait_until("all are shown", lambda: len(document(cluster, "pods", "-n", namespace)["pods"]) == 3)
+    nodes = document(cluster, "inspect", MEMORY_NODE, MIXED_NODE)["nodes"]
+    held = sum(holder["units"] for node in nodes for card in node["cards"] for holder in card["holders"])
+    assert held == 15
+    for node in nodes:
+        status = json.loads(cluster.kubectl("get", "gpusharenode", node["name"], "-o", "json"))["status"]
+        by_uuid = {card["uuid"]: card["heldUnits"] for card in node["cards"]}
+        assert by_uuid == {card["uuid"]: card["allocatedUnits"] for card in status["cards"]}
+
+
+def test_a_cordoned_card_is_a_problem_with_a_command(cluster: LocalCluster) -> None:
+    cluster.kubectl("annotate", "gpusharenode", MEMORY_NODE, f"{CORDON_ANNOTATION}=1")
+    try:
+        command = ["inspect", "--problems"]
+        text = until_told(cluster, "it is a problem", "card 1 is cordoned", command=command)
+        assert f"kubectl gpushare uncordon {MEMORY_NODE} 1" in text
+        assert gpushare(cluster, "inspect", "--problems").returncode == 1
+    finally:
+        cluster.kubectl("annotate", "gpusharenode", MEMORY_NODE, f"{CORDON_ANNOTATION}-")
+    until_told(cluster, "it is none", "No problem on", command=["inspect", "--problems"])
+
+
+def test_nodes_that_are_not_there(cluster: LocalCluster) -> None:
+    done = gpushare(cluster, "inspect", MEMORY_NODE, "control-plane-1", "gpu-9")
+    assert done.returncode == 1
+    assert "control-plane-1: no policy shares its cards" in done.stdout
+    assert "gpu-9: there is no node of this name" in done.stdout
+    selected = document(cluster, "inspect", "-l", f"kubernetes.io/hostname={MIXED_NODE}")["nodes"]
+    assert [node["name"] for node in selected] == [MIXED_NODE]
+
+
+def test_a_quota_holds_a_namespace_to_so_many_units(cluster: LocalCluster, namespace: str) -> None:
+    """By the command that ``namespaces`` prints."""
+    printed = gpushare(cluster, "namespaces").stdout
+    command = next(line.split() for line in printed.splitlines() if f"--hard=requests.{MEMORY}=" in line)
+    create_quota = [word if word != "NAMESPACE" else namespace for word in command[1:]]
+    create_quota[create_quota.index("-n") + 1] = namespace
+    cluster.kubectl(*create_quota)
+    run_pods(cluster, namespace, pod("first", {"main": 16}), pod("second", {"main": 16}))
+    with pytest.raises(LocalClusterError, match="exceeded quota"):
+        create(cluster, namespace, [pod("third", {"main": 1})])
+    text = until_told(
+        cluster, "the quota is full", "32/32 memory FULL", command=["namespaces", "-n", namespace]
+    )
+    assert namespace in text
+
+
+def test_a_pod_that_waits_is_shown_with_how_to_ask_why(cluster: LocalCluster, namespace: str) -> None:
+    create(cluster, namespace, [pod("big", {"main": 17})])
+    words = ("Waiting", f"kubectl gpushare why big -n {namespace}")
+    until_told(cluster, "it waits", *words, command=["pods", "-n", namespace])
+    (waiting,) = document(cluster, "namespaces", "-n", namespace)["namespaces"]
+    assert (waiting["waitingPods"], waiting["waitingUnits"]) == (1, {MEMORY: 17})
+
+
+def test_use_past_what_was_asked_for_comes_first(cluster: LocalCluster, namespace: str) -> None:
+    run_pods(
+        cluster,
+        namespace,
+        pod("calm", {"main": 8}, on=MEMORY_NODE),
+        pod("greedy", {"main": 2}, on=MEMORY_NODE),
+    )
+    for name, load in (("calm", "5Gi"), ("greedy", "4Gi")):
+        cluster.kubectl("annotate", "pod", name, "-n", namespace, f"{SIMULATED_LOAD_ANNOTATION}={load}")
+    command = ["top", "pods", "-n", namespace]
+    text = until_told(cluster, "both uses are shown", "5Gi", "200%", command=command)
+    lines = [line.split() for line in text.splitlines()]
+    assert lines[0] == ["1", "container", "uses", "more", "than", "it", "asked", "for."]
+    assert [line[0] for line in lines[2:4]] == ["greedy", "calm"]
+    assert lines[2][-1] == "OVER"
+    cards = document(cluster, "top", "cards", "-n", namespace)["cards"]
+    assert sum(card["usedBytes"] for card in cards) == 9 * 2**30

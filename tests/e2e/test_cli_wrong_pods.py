@@ -1,0 +1,228 @@
+"""Wrong pods and policies, and what is said of each: by ``kubectl gpushare why -f``, or by the API server.
+
+docs/why.md has a table of them, with the sentences as they are here.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+from tests.e2e.fixtures import own_namespace
+from tests.e2e.observe import POLICIES as POLICY_PATH
+from tests.e2e.observe import Json, watch_until
+from tests.e2e.product import ROOT, Product, policy
+from tests.e2e.wrong_pods import CORDONED, MEMORY, PODS, POLICIES, QUOTA, TAINTED, WrongPod, WrongPolicy, pod
+
+from gpushare_localcluster.cluster import LocalCluster
+from gpushare_localcluster.errors import LocalClusterError
+from gpushare_localcluster.waiting import wait_until
+
+pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("product", "shared_policy")]
+
+PROGRAM = Path(sys.executable).parent / "kubectl-gpushare"
+AT_A_TIME = 4
+PAGE = ROOT / "docs" / "why.md"
+TAINT = "dedicated=ml:NoSchedule"
+T = TypeVar("T")
+Said = TypeVar("Said")
+
+
+def why(cluster: LocalCluster, namespace: str, *arguments: str, stdin: str = "") -> Json:
+    """Returns the document, with the exit status as ``exit``."""
+    command = [str(PROGRAM), "why", "-n", namespace, "-o", "json", *arguments]
+    environment = {**os.environ, "KUBECONFIG": str(cluster.kubeconfig)}
+    done = subprocess.run(
+        command, env=environment, input=stdin, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.stdout, done.stderr
+    document: Json = json.loads(done.stdout)
+    return {**document, "exit": done.returncode}
+
+
+def why_manifest(cluster: LocalCluster, namespace: str, body: Json) -> Json:
+    return why(cluster, namespace, "-f", "-", stdin=json.dumps(body))
+
+
+def finding(document: Json, code: str) -> Json:
+    """Returns the first finding with the code; fails with all there are."""
+    found = [finding for finding in document["findings"] if finding["code"] == code]
+    assert found, f"no {code} in {[finding['sentence'] for finding in document['findings']]}"
+    first: Json = found[0]
+    return first
+
+
+def at_once(work: Callable[[T], Said], rows: Sequence[T]) -> list[Said]:
+    with ThreadPoolExecutor(AT_A_TIME) as pool:
+        return list(pool.map(work, rows))
+
+
+@pytest.fixture(scope="module")
+def surroundings(cluster: LocalCluster) -> Iterator[str]:
+    """A namespace with a claim, a node that is cordoned and one that is tainted."""
+    claim = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "data"},
+        "spec": {
+            "accessModes": ["ReadWriteOnce"],
+            "storageClassName": "nobody-makes-it",
+            "resources": {"requests": {"storage": "1Gi"}},
+        },
+    }
+    with own_namespace(cluster) as name:
+        cluster.kubectl("create", "-n", name, "-f", "-", stdin=json.dumps(claim))
+        cluster.kubectl("cordon", CORDONED)
+        cluster.kubectl("taint", "nodes", TAINTED, TAINT)
+        yield name
+        cluster.kubectl("taint", "nodes", TAINTED, f"{TAINT}-")
+        cluster.kubectl("uncordon", CORDONED)
+
+
+@pytest.fixture(scope="module")
+def bounded(cluster: LocalCluster) -> Iterator[str]:
+    """A namespace with a quota, which the API server's admission knows."""
+    with own_namespace(cluster) as name:
+        cluster.kubectl("create", "quota", "cards", "-n", name, f"--hard=requests.{MEMORY}={QUOTA}")
+        wait_until(
+            "the quota is counted",
+            lambda: (
+                "used"
+                in json.loads(cluster.kubectl("get", "quota", "cards", "-n", name, "-o", "json"))["status"]
+            ),
+            timeout=30,
+            interval=0.2,
+        )
+        yield name
+
+
+@pytest.fixture(scope="module")
+def explained(cluster: LocalCluster, surroundings: str, bounded: str) -> Mapping[str, Json]:
+    """What is said of each of ``PODS``, by what is written."""
+
+    def explain(wrong: WrongPod) -> Json:
+        namespace = bounded if wrong.code == "QuotaExceeded" else surroundings
+        return why_manifest(cluster, namespace, wrong.body)
+
+    documents = at_once(explain, PODS)
+    return {
+        wrong.written: document
+        for wrong, document in zip(PODS, documents, strict=True)
+        if isinstance(document, dict)
+    }
+
+
+@pytest.fixture(scope="module")
+def refused(cluster: LocalCluster) -> Mapping[str, str]:
+    """What the API server says of each of ``POLICIES``, by what is written."""
+
+    def refusal(wrong: WrongPolicy) -> str:
+        body = {**policy("wrong", nodes=["gpu-1"]), "spec": wrong.spec}
+        try:
+            cluster.kubectl("apply", "--dry-run=server", "-f", "-", stdin=json.dumps(body))
+        except LocalClusterError as error:
+            return str(error)
+        return ""
+
+    refusals = at_once(refusal, POLICIES)
+    return {wrong.written: text for wrong, text in zip(POLICIES, refusals, strict=True)}
+
+
+@pytest.mark.parametrize("wrong", PODS, ids=lambda wrong: wrong.written)
+def test_what_why_says_of_a_wrong_pod(wrong: WrongPod, explained: Mapping[str, Json]) -> None:
+    document = explained[wrong.written]
+    said = finding(document, wrong.code)
+    assert wrong.says in said["sentence"]
+    assert wrong.advises in " ".join(said["advice"])
+    assert document["exit"] == (1 if wrong.is_stopped else 0)
+
+
+@pytest.mark.parametrize("wrong", POLICIES, ids=lambda wrong: wrong.written)
+def test_what_the_api_server_says_of_a_wrong_policy(wrong: WrongPolicy, refused: Mapping[str, str]) -> None:
+    assert wrong.says in refused[wrong.written]
+
+
+def test_the_tables_of_the_page_have_the_sentences_that_are_said(explained: Mapping[str, Json]) -> None:
+    rows = [pod_row(wrong, finding(explained[wrong.written], wrong.code)) for wrong in PODS]
+    rows += [policy_row(wrong) for wrong in POLICIES]
+    written = PAGE.read_text().splitlines()
+    missing = [row for row in rows if row not in written]
+    assert not missing, "these rows belong into docs/why.md:\n" + "\n".join(rows)
+
+
+def pod_row(wrong: WrongPod, said: Json) -> str:
+    nearest = f" Nearest: {said['nearest']}." if said["nearest"] else ""
+    todo = " ".join(f"`{line}`" if line.startswith("kubectl") else line for line in said["advice"])
+    return f"| {cell(wrong.written)} | {cell(said['sentence'] + nearest)} | {cell(todo)} |"
+
+
+def policy_row(wrong: WrongPolicy) -> str:
+    return f"| {cell(wrong.written)} | {cell(wrong.says)} | {cell(wrong.todo)} |"
+
+
+def cell(text: str) -> str:
+    """Names of namespaces are others in each run."""
+    words = ["team-a" if word.startswith("test-") else word for word in text.replace("|", "\\|").split()]
+    return " ".join(words).replace("*", "\\*")
+
+
+def test_a_deployment_beyond_its_quota_makes_no_pod_and_why_says_so(
+    cluster: LocalCluster, bounded: str
+) -> None:
+    template = pod({MEMORY: "12"})
+    labels = {"app": "large"}
+    deployment = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "large"},
+        "spec": {
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": template["spec"]},
+        },
+    }
+    cluster.kubectl("create", "-n", bounded, "-f", "-", stdin=json.dumps(deployment))
+    document = why(cluster, bounded, "deployment/large")
+    assert (
+        "8 of gpushare.io/memory: 0 are used, and the pod asks for 12"
+        in finding(document, "QuotaExceeded")["sentence"]
+    )
+    assert "exceeded quota: cards" in finding(document, "Refused")["sentence"]
+    assert document["exit"] == 1
+
+
+@pytest.fixture
+def second_policy(product: Product) -> Iterator[Callable[[Json], None]]:
+    """Applies a policy beside the shared one, and waits until the operator has looked at it."""
+
+    def apply(spec: Json) -> None:
+        body = {**policy("second", nodes=["gpu-1"]), "spec": spec}
+        product.apply(body)
+        watch_until(
+            product.cluster,
+            POLICY_PATH,
+            lambda found: any(
+                each["metadata"]["name"] == "second" and each.get("status", {}).get("conditions")
+                for each in found
+            ),
+            what="the operator has looked at the second policy",
+        )
+
+    yield apply
+    product.delete("second")
+
+
+def test_policies_that_cannot_be_in_force_are_named_in_their_own_words(
+    cluster: LocalCluster, surroundings: str, second_policy: Callable[[Json], None]
+) -> None:
+    """It claims a node of the older policy, and names one that is not there."""
+    second_policy(policy("second", nodes=["gpu-1", "gpu-9"])["spec"])
+    document = why_manifest(cluster, surroundings, pod({MEMORY: "4"}))
+    said = finding(document, "PolicyNotReady")
+    assert "Policy second is not Ready" in said["sentence"]
+    assert said["advice"] == ["kubectl describe gpusharepolicy second"]
+    assert document["exit"] == 0, "the other policy serves the pod"
