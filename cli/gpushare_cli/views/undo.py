@@ -1,6 +1,7 @@
 """What people see of ``undo``: before it, and after it."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.text import Text
