@@ -231,9 +231,9 @@ FUZZED_BY: dict[str, str] = {
     ),
     "gpushare_cli.decide.why.causes.amounts:_bytes": "gpushare_cli.decide.why.explain:explain",
     "gpushare_cli.decide.why.causes.resources:_number": "gpushare_cli.decide.why.explain:explain",
-    "gpushare_cli.decide.why.node_rules:_compares": "gpushare_cli.decide.why.explain:explain",
+    "gpushare_cli.decide.scheduling.node_rules:_compares": "gpushare_cli.decide.why.explain:explain",
     "gpushare_cli.decide.why.pod_status:status_of": "gpushare_cli.decide.why.explain:explain",
-    "gpushare_cli.decide.why.written_pod:written_pod": "gpushare_cli.decide.why.explain:explain",
+    "gpushare_cli.decide.scheduling.written_pod:written_pod": "gpushare_cli.decide.why.explain:explain",
 }
 """A function that decodes -> the entry point above it by which a test reaches it."""
 

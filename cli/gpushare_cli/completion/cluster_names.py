@@ -89,7 +89,7 @@ class ClusterNames:
     @asynccontextmanager
     async def _client(self, typed: TypedWords) -> AsyncIterator[tuple[KubeClient, str]]:
         """Yields a client and the namespace that the command line names."""
-        login = cluster_login(typed_options(typed), self.environment, clear=lambda: None)
+        login = cluster_login(typed_options(typed), self.environment)
         async with KubeClient(login.credentials) as client:
             yield client, login.namespace
 

@@ -26,7 +26,7 @@ class _NamedMeta(Struct):
     name: str
 
 
-class NamedNode(Struct):
+class NodeName(Struct):
     """Metadata of a Node, as far as it is needed."""
 
     metadata: _NamedMeta
@@ -85,7 +85,7 @@ async def _unschedulable_nodes(client: KubeClient) -> Sequence[str]:
 
 
 async def _node_names(client: KubeClient, **selectors: str) -> Sequence[str]:
-    nodes = await read_list(client, NODES, shape=NamedNode, metadata_only=True, **selectors)
+    nodes = await read_list(client, NODES, shape=NodeName, metadata_only=True, **selectors)
     return [node.metadata.name for node in nodes]
 
 

@@ -11,7 +11,7 @@ from gpushare_cli.decide.holders.namespaces_report import (
     NamespacesReport,
     QuotaLimit,
 )
-from gpushare_cli.decide.holders.pod_holding import PodHolding, PodState
+from gpushare_cli.decide.holders.pod_holding import HolderPhase, PodHolding
 from gpushare_cli.decide.holders.pods_report import PodsReport
 from gpushare_cli.output.lines import heading, sentence, to_type
 from gpushare_cli.output.page import OutputPage
@@ -24,7 +24,7 @@ MAX_HINTS = 5
 """Waiting pods of which it is said how to ask why."""
 EXAMPLE_UNITS = 32
 
-_STYLES = {PodState.WAITING: "yellow", PodState.ORPHANED: "red", PodState.TERMINATING: "dim"}
+_STYLES = {HolderPhase.WAITING: "yellow", HolderPhase.ORPHANED: "red", HolderPhase.TERMINATING: "dim"}
 
 _POD_COLUMNS = (
     TableColumn(header="namespace", shrink=Shrink.FOLD, min_width=9),
@@ -66,7 +66,7 @@ def _pods(report: PodsReport, page: OutputPage) -> Iterator[RenderableType]:
     yield PageTable(columns, [_pod_row(pod, now)[skip:] for pod in shown], page=page)
     if len(shown) < len(report.pods):
         yield sentence(f"{len(report.pods) - len(shown):,} more: -o wide shows all, -n those of a namespace.")
-    waiting = [pod for pod in report.pods if pod.state is PodState.WAITING]
+    waiting = [pod for pod in report.pods if pod.state is HolderPhase.WAITING]
     if waiting:
         verb = "waits" if len(waiting) == 1 else "wait"
         yield ""

@@ -6,8 +6,8 @@ from rich.console import RenderableType
 
 from gpushare_cli.decide.why.explanation import (
     Attempts,
-    ContainerWords,
     CardOfPod,
+    ContainerWords,
     PodExplanation,
     ResourceAsk,
     SchedulerWords,

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from msgspec import Struct, field
 
-from gpushare_cli.decide.holders.pod_holding import PodHolding, PodState
+from gpushare_cli.decide.holders.pod_holding import HolderPhase, PodHolding
 from gpushare_cli.decide.inspection.shared_node import SharedNode
 from gpushare_cli.decide.objects.resource_quota import ResourceQuotaObject
 from gpushare_cli.report import CommandReport
@@ -91,7 +91,7 @@ def _namespace(
     name: str, pods: Sequence[PodHolding], quotas: Sequence[QuotaLimit] | None
 ) -> NamespaceHolding:
     holding = [pod for pod in pods if pod.holds]
-    waiting = [pod for pod in pods if pod.state is PodState.WAITING]
+    waiting = [pod for pod in pods if pod.state is HolderPhase.WAITING]
     used = [pod.used_bytes for pod in holding]
     return NamespaceHolding(
         name=name,

@@ -13,7 +13,7 @@ from gpushare_cli.decide.objects.pending_pod import PendingPod
 from gpushare_core.dialects.table import SHARED_RESOURCES
 
 
-class PodState(StrEnum):
+class HolderPhase(StrEnum):
     RUNNING = "Running"
     STARTING = "Starting"
     """It has a node, and its containers do not run yet."""
@@ -34,7 +34,7 @@ class PodHolding(Struct, frozen=True, kw_only=True, rename="camel"):
     namespace: str
     name: str
     uid: str
-    state: PodState
+    state: HolderPhase
     node: str = ""
     """Empty while it waits for one."""
     cards: Sequence[UnitsOnCard] = ()
@@ -102,14 +102,14 @@ def _holding(
     )
 
 
-def _state(holder: HolderState, pending: PendingPod | None, known: KnownPod | None) -> PodState:
+def _state(holder: HolderState, pending: PendingPod | None, known: KnownPod | None) -> HolderPhase:
     if holder is HolderState.ORPHANED:
-        return PodState.ORPHANED
+        return HolderPhase.ORPHANED
     metadata = pending.metadata if pending else known.metadata if known else None
     if metadata and metadata.deletion_timestamp:
-        return PodState.TERMINATING
+        return HolderPhase.TERMINATING
     is_starting = pending is not None or holder is HolderState.NOT_STARTED
-    return PodState.STARTING if is_starting else PodState.RUNNING
+    return HolderPhase.STARTING if is_starting else HolderPhase.RUNNING
 
 
 def _created(pending: PendingPod | None, known: KnownPod | None) -> str:
@@ -124,12 +124,12 @@ def _without_cards(pods: Iterable[PendingPod], served: Iterable[str]) -> Iterabl
         units = {asked.name: asked.total for asked in pod.request.resources if asked.name not in foreign}
         if units:
             ends = bool(pod.metadata.deletion_timestamp)
-            state = PodState.STARTING if pod.node else PodState.WAITING
+            state = HolderPhase.STARTING if pod.node else HolderPhase.WAITING
             yield PodHolding(
                 namespace=pod.metadata.namespace,
                 name=pod.metadata.name,
                 uid=pod.metadata.uid,
-                state=PodState.TERMINATING if ends else state,
+                state=HolderPhase.TERMINATING if ends else state,
                 node=pod.node,
                 units=units,
                 created=pod.metadata.creation_timestamp or "",

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from gpushare_cli.decide.objects.kube_node import KubeNode
+from gpushare_cli.decide.scheduling.node_rules import NodeObstacle, PlacementRule, obstacles
 from gpushare_cli.decide.simulation.simulated_pod import PodShape
-from gpushare_cli.decide.why.node_rules import NodeRule, Obstacle, obstacles
 from gpushare_core.dialects.table import RESOURCES
 from gpushare_core.placement.quantity import read_amount
 from gpushare_core.scheduling.preemption.bound_pods import BoundPod
@@ -18,12 +18,12 @@ PODS = "pods"
 """The resource of which each pod takes one."""
 
 
-def _words(obstacle: Obstacle) -> str:
+def _words(obstacle: NodeObstacle) -> str:
     """As kube-scheduler says it, and by what."""
     match obstacle.rule:
-        case NodeRule.CORDON:
+        case PlacementRule.CORDON:
             return "node(s) were unschedulable"
-        case NodeRule.TAINT:
+        case PlacementRule.TAINT:
             return f"node(s) had untolerated taint {obstacle.text}"
         case _:
             return f"node(s) didn't match Pod's node affinity/selector: {obstacle.text}"

@@ -7,7 +7,7 @@ from fractions import Fraction
 import msgspec
 
 from gpushare_cli.decide.objects.workload import Workload
-from gpushare_cli.decide.why.written_pod import WrittenAffinity, WrittenSpec, written_pod
+from gpushare_cli.decide.scheduling.written_pod import WrittenAffinity, WrittenSpec, written_pod
 from gpushare_core.scheduling.objects.pod import KubePod
 from gpushare_core.scheduling.objects.pod_reference import PodReference
 from gpushare_core.scheduling.preemption.bound_pods import BoundPod

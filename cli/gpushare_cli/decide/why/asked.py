@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+from gpushare_cli.decide.scheduling.written_pod import WrittenContainer, written_pod
 from gpushare_cli.decide.why.situation import PodSituation
-from gpushare_cli.decide.why.written_pod import WrittenContainer, written_pod
 from gpushare_core.dialects.table import RESOURCES
 from gpushare_core.placement.quantity import read_amount
 from gpushare_core.placement.requests import ResourceClass

@@ -6,7 +6,7 @@ Source: ``PodRequests`` of ``k8s.io/component-helpers/resource``.
 from collections import Counter
 from fractions import Fraction
 
-from gpushare_cli.decide.why.written_pod import WrittenContainer, WrittenSpec
+from gpushare_cli.decide.scheduling.written_pod import WrittenContainer, WrittenSpec
 from gpushare_core.placement.quantity import read_amount
 
 Amounts = Counter[str]

@@ -9,9 +9,9 @@ import msgspec
 
 from gpushare_cli.decide.objects.pod_event import ObservedEvent
 from gpushare_cli.decide.objects.share_node import ObservedShareNode
+from gpushare_cli.decide.scheduling.node_rules import obstacles
+from gpushare_cli.decide.scheduling.written_pod import written_pod
 from gpushare_cli.decide.why.cluster_facts import ClusterFacts
-from gpushare_cli.decide.why.node_rules import obstacles
-from gpushare_cli.decide.why.written_pod import written_pod
 from gpushare_core.placement.requests import PodRequest
 from gpushare_core.scheduling.ledger.ledger import Ledger
 from gpushare_core.scheduling.objects.pod import KubePod

@@ -7,8 +7,8 @@ from typing import TypeVar
 from gpushare_cli.decide.objects.kube_node import KubeNode
 from gpushare_cli.decide.objects.pod_surroundings import CallsLease, KnownClaim, KnownProgram, KnownQuota
 from gpushare_cli.decide.objects.policy import ObservedPolicy
+from gpushare_cli.decide.scheduling.written_pod import written_pod
 from gpushare_cli.decide.why.cluster_facts import ClusterFacts
-from gpushare_cli.decide.why.written_pod import written_pod
 from gpushare_cli.errors import CannotLookError
 from gpushare_cli.gather.lists import read_list
 from gpushare_core.api.names import CALLS_COMPONENT, CALLS_LEASE, COMPONENT_LABEL

@@ -10,7 +10,7 @@ from gpushare_cli.decide.holders.namespaces_report import (
     QuotaLimit,
     namespaces_report,
 )
-from gpushare_cli.decide.holders.pod_holding import PodHolding, PodState, pod_holdings
+from gpushare_cli.decide.holders.pod_holding import HolderPhase, PodHolding, pod_holdings
 from gpushare_cli.decide.holders.pods_report import PodSort, pods_report
 from gpushare_cli.decide.inspection.cluster_reading import ClusterReading
 from gpushare_cli.decide.inspection.node_reader import shared_nodes
@@ -51,12 +51,12 @@ def found(read: ClusterReading = READ, **known: KnownPod) -> dict[str, PodHoldin
 
 def test_those_that_hold_and_those_that_wait() -> None:
     assert {name: pod.state for name, pod in found().items()} == {
-        "a/gone": PodState.ORPHANED,
-        "a/new": PodState.STARTING,
-        "a/x": PodState.RUNNING,
-        "b/two": PodState.RUNNING,
-        "b/waits": PodState.WAITING,
-        "b/y": PodState.RUNNING,
+        "a/gone": HolderPhase.ORPHANED,
+        "a/new": HolderPhase.STARTING,
+        "a/x": HolderPhase.RUNNING,
+        "b/two": HolderPhase.RUNNING,
+        "b/waits": HolderPhase.WAITING,
+        "b/y": HolderPhase.RUNNING,
     }
 
 
@@ -82,13 +82,13 @@ def test_a_pod_that_ends_is_terminating() -> None:
         KnownPodMetadata(uid="a/x", creation_timestamp=MOMENT, deletion_timestamp="2026-01-02T03:04:00Z")
     )
     pod = found(a_x=ending)["a/x"]
-    assert (pod.state, pod.created) == (PodState.TERMINATING, MOMENT)
+    assert (pod.state, pod.created) == (HolderPhase.TERMINATING, MOMENT)
 
 
 def test_a_pod_bound_by_hand_has_a_node_and_no_card_yet() -> None:
     read = reading(share_node_object("n1", card(0, 16)), pods=(pending_pod_object("a/static", 2, node="n1"),))
     pod = found(read)["a/static"]
-    assert (pod.state, pod.node, pod.cards, pod.holds) == (PodState.STARTING, "n1", (), False)
+    assert (pod.state, pod.node, pod.cards, pod.holds) == (HolderPhase.STARTING, "n1", (), False)
 
 
 def test_of_one_namespace_sorted_by_what_they_hold() -> None:

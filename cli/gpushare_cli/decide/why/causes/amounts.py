@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from math import ceil
 
+from gpushare_cli.decide.scheduling.written_pod import WrittenContainer, written_pod
 from gpushare_cli.decide.why.asked import (
     AskedAmount,
     asked_amounts,
@@ -12,7 +13,6 @@ from gpushare_cli.decide.why.asked import (
 )
 from gpushare_cli.decide.why.finding import Finding
 from gpushare_cli.decide.why.situation import PodSituation
-from gpushare_cli.decide.why.written_pod import WrittenContainer, written_pod
 from gpushare_cli.wording import listed, memory_text
 from gpushare_core.dialects.table import RESOURCES
 from gpushare_core.placement.quantity import MIB, read_amount

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
+from gpushare_cli.decide.scheduling.written_pod import WrittenContainer, written_pod
 from gpushare_cli.decide.why.finding import Finding
 from gpushare_cli.decide.why.situation import PodSituation
-from gpushare_cli.decide.why.written_pod import WrittenContainer, written_pod
 from gpushare_cli.wording import listed
 from gpushare_core.dialects.dialect import OWN_VARIABLES
 from gpushare_core.dialects.table import ANNOTATION_KEYS, RESOURCES

@@ -3,12 +3,12 @@
 from collections.abc import Iterator, Mapping
 
 from gpushare_cli.decide.objects.kube_node import KubeNode
+from gpushare_cli.decide.scheduling.node_rules import NodeObstacle, PlacementRule, obstacles
+from gpushare_cli.decide.scheduling.written_pod import written_pod
 from gpushare_cli.decide.why.causes.policy import named_node
 from gpushare_cli.decide.why.finding import Finding
 from gpushare_cli.decide.why.nearest import fitting_nodes
-from gpushare_cli.decide.why.node_rules import NodeObstacle, PlacementRule, obstacles
 from gpushare_cli.decide.why.situation import PodSituation
-from gpushare_cli.decide.why.written_pod import written_pod
 from gpushare_cli.wording import counted, listed
 
 KUBERNETES_TAINTS = "node.kubernetes.io/"

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 
 from gpushare_cli.decide.objects.policy import ObservedPolicy
+from gpushare_cli.decide.scheduling.written_pod import written_pod
 from gpushare_cli.decide.why.finding import Finding
 from gpushare_cli.decide.why.situation import PodSituation
-from gpushare_cli.decide.why.written_pod import written_pod
 from gpushare_cli.wording import listed
 from gpushare_core.api.enums import Mode
 from gpushare_core.api.names import UNIT_CHANGE_BLOCKED

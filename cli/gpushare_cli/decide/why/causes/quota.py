@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 from gpushare_cli.decide.objects.pod_surroundings import KnownQuota
+from gpushare_cli.decide.scheduling.written_pod import written_pod
 from gpushare_cli.decide.why.finding import Finding
 from gpushare_cli.decide.why.pod_amounts import pod_amounts
 from gpushare_cli.decide.why.situation import PodSituation
-from gpushare_cli.decide.why.written_pod import written_pod
 from gpushare_core.placement.quantity import read_amount
 
 REQUESTS = "requests."

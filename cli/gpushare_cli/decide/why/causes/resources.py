@@ -4,11 +4,11 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 from gpushare_cli.decide.objects.kube_node import KubeNode
+from gpushare_cli.decide.scheduling.written_pod import written_pod
 from gpushare_cli.decide.why.finding import Finding
 from gpushare_cli.decide.why.nearest import fitting_nodes
 from gpushare_cli.decide.why.pod_amounts import pod_amounts
 from gpushare_cli.decide.why.situation import PodSituation
-from gpushare_cli.decide.why.written_pod import written_pod
 from gpushare_cli.wording import counted, memory_text
 from gpushare_core.dialects.table import RESOURCES
 from gpushare_core.placement.quantity import read_amount

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
+from gpushare_cli.decide.scheduling.written_pod import written_pod
 from gpushare_cli.decide.why.finding import Finding
 from gpushare_cli.decide.why.situation import PodSituation
 from gpushare_cli.decide.why.words import seconds_since
-from gpushare_cli.decide.why.written_pod import written_pod
 from gpushare_cli.wording import counted, listed
 from gpushare_core.api.enums import Backend
 from gpushare_core.api.names import DEDICATED_SCHEDULER

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
+from gpushare_cli.decide.scheduling.written_pod import written_pod
 from gpushare_cli.decide.why.finding import Finding
 from gpushare_cli.decide.why.situation import PodSituation
-from gpushare_cli.decide.why.written_pod import written_pod
 
 
 def claims_not_bound(situation: PodSituation) -> Iterator[Finding]:

@@ -6,9 +6,9 @@ from gpushare_cli.decide.objects.share_node import ObservedCard, ObservedShare, 
 from gpushare_cli.decide.why.asks import resource_asks
 from gpushare_cli.decide.why.attempts import words_of
 from gpushare_cli.decide.why.explanation import (
+    CardOfPod,
     ContainerWords,
     Neighbour,
-    CardOfPod,
     PodExplanation,
     WhyState,
 )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from gpushare_cli.decide.objects.kube_node import KubeNode, KubeTaint
-from gpushare_cli.decide.why.written_pod import (
+from gpushare_cli.decide.scheduling.written_pod import (
     NodeTerm,
     WrittenRequirement,
     WrittenSpec,

@@ -1,0 +1,1 @@
+"""Which nodes kube-scheduler's own rules leave to a pod: labels, taints, affinity."""
