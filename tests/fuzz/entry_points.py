@@ -286,6 +286,7 @@ OWN: dict[str, str] = {
     "gpushare_cli.decide.why.words:seconds_since": "a number of ours",
     "gpushare_cli.completion.main:_max_seconds": "a variable, whose ValueError is caught",
     "gpushare_cli.commands.audit:_seconds": "an argument, whose ValueError is caught",
+    "gpushare_cli.commands.time_argument:seconds_of": "an argument, whose ValueError is caught",
     "gpushare_core.api.crd:drifted": "the files that the repository itself has",
     "gpushare_core.text.printable:printable": "bytes that were just encoded, without what a cut leaves",
     "gpushare_core.api.timestamps:read_rfc3339": "datetime.fromisoformat alone, whose ValueError is caught",
