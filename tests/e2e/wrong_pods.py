@@ -289,7 +289,7 @@ PODS: tuple[WrongPod, ...] = (
         written="no toleration for the taint of the node that it selects",
         body=pod({MEMORY: "4"}, nodeSelector={HOSTNAME: TAINTED}),
         code="NodesByTaint",
-        says="Taint dedicated=ml:NoSchedule keeps the pod off the only node with cards",
+        says="Taint dedicated=ml:NoSchedule keeps the pod off node gpu-3, which it asks for",
         advises="give it the toleration {key: dedicated, operator: Exists, effect: NoSchedule}",
     ),
     WrongPod(
@@ -317,7 +317,7 @@ PODS: tuple[WrongPod, ...] = (
         written="rdma/hca: 1, which no node offers",
         body=pod({MEMORY: "4", "rdma/hca": "1"}),
         code="NoResource",
-        says="asks for 1 of rdma/hca",
+        says="asks for 1 of rdma/hca, and no node whose cards have room offers any",
         advises="see that the device plugin that offers it runs",
     ),
     WrongPod(
