@@ -157,11 +157,10 @@ def test_the_tables_of_the_page_have_the_sentences_that_are_said(explained: Mapp
 
 
 def pod_row(wrong: WrongPod, document: Json) -> str:
-    """What to do: the advice, else what would help, else what the sentence itself says."""
+    """What to do: the advice, else what the sentence itself says."""
     said = finding(document, wrong.code)
     nearest = f" Nearest: {said['nearest']}." if said["nearest"] else ""
-    helping = [remedy["sentence"] for remedy in document["remedies"] if remedy["helps"]]
-    lines = said["advice"] or helping[:1] or ["What it says."]
+    lines = said["advice"] or [wrong.todo]
     todo = " ".join(f"`{line}`" if line.startswith("kubectl") else line for line in lines)
     return f"| {cell(wrong.written)} | {cell(said['sentence'] + nearest)} | {cell(todo)} |"
 

@@ -27,6 +27,8 @@ class WrongPod:
     """A part of its sentence."""
     advises: str
     """A part of its advice."""
+    todo: str = "What it says."
+    """For the page, where there is no advice beside the sentence."""
     is_stopped: bool = True
     """Whether it does not run for that reason."""
 
@@ -130,6 +132,7 @@ PODS: tuple[WrongPod, ...] = (
         code="CardsTooSmall",
         says="No card has 20 units (20Gi), not even an empty one",
         advises="",
+        todo="Ask for less: below its reasons `why` names the largest amount that fits now.",
     ),
     WrongPod(
         written="gpushare.io/memory: 10, and 10 in a sidecar",

@@ -44,7 +44,7 @@ def _finding(situation: PodSituation, nodes: list[KubeNode], name: str, amount: 
         code=f"No{_CODES.get(name, 'Resource')}",
         sentence=_sentence(name, amount, short=len(short), of=len(nodes), is_offered=bool(total)),
         nodes=len(short),
-        nearest=f"{nearest}: {_number(name, short[nearest])}{of_all} free",
+        nearest=f"{nearest}: {_number(name, short[nearest])}{of_all} free" if total else "",
         advice=_advice(name, nearest, total, is_never=is_never),
         is_decisive=len(short) == len(nodes),
     )
