@@ -232,10 +232,12 @@ FUZZED_BY: dict[str, str] = {
     "gpushare_cli.login.environment_proxy:_is_direct": (
         "gpushare_cli.login.environment_proxy:proxy_of_environment"
     ),
-    "gpushare_cli.decide.objects.pod_status:status_of": "gpushare_cli.decide.why.explain:explain",
     "gpushare_cli.decide.inspection.node_reader:_shared_node": (
         "gpushare_cli.decide.inspection.node_reader:shared_nodes"
     ),
+    "gpushare_cli.decide.why.causes.amounts:_bytes": "gpushare_cli.decide.why.explain:explain",
+    "gpushare_cli.decide.why.causes.resources:_number": "gpushare_cli.decide.why.explain:explain",
+    "gpushare_cli.decide.objects.pod_status:status_of": "gpushare_cli.decide.why.explain:explain",
     "gpushare_cli.decide.scheduling.node_rules:_compares": "gpushare_cli.decide.why.explain:explain",
     "gpushare_cli.decide.scheduling.written_pod:written_pod": "gpushare_cli.decide.why.explain:explain",
     "gpushare_cli.decide.drain.drain_plan:bound_pod": "gpushare_cli.decide.drain.drain_plan:drain_plan",
@@ -284,6 +286,7 @@ OWN: dict[str, str] = {
     "gpushare_cli.output.printer:Printer.text": "bytes that were just encoded",
     "gpushare_cli.output.terminal:_columns": "digits alone, and few",
     "gpushare_cli.wording:age_text": "a number of ours",
+    "gpushare_cli.decide.why.words:seconds_since": "a number of ours",
     "gpushare_cli.completion.main:_max_seconds": "a variable, whose ValueError is caught",
     "gpushare_cli.commands.audit:_seconds": "an argument, whose ValueError is caught",
     "gpushare_cli.commands.time_argument:seconds_of": "an argument, whose ValueError is caught",
