@@ -189,15 +189,15 @@ def test_watching_redraws_a_terminal_and_ends_with_ctrl_c(cluster: LocalCluster)
 def test_a_reader_that_leaves_ends_a_watch_quietly(cluster: LocalCluster) -> None:
     environment = {**os.environ, "KUBECONFIG": str(cluster.kubeconfig)}
     program = [str(COMMANDS / "kubectl-gpushare"), "-o", "json", "--every", "0.1"]
-    watching = subprocess.Popen(
+    with subprocess.Popen(
         program, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    assert watching.stdout is not None
-    assert watching.stderr is not None
-    assert watching.stdout.readline() == "{\n"
-    watching.stdout.close()
-    assert watching.wait(timeout=20) == 141
-    assert watching.stderr.read() == ""
+    ) as watching:
+        assert watching.stdout is not None
+        assert watching.stderr is not None
+        assert watching.stdout.readline() == "{\n"
+        watching.stdout.close()
+        assert watching.wait(timeout=20) == 141
+        assert watching.stderr.read() == ""
 
 
 def test_a_word_that_is_no_command(cluster: LocalCluster) -> None:
