@@ -1,9 +1,9 @@
 """A pod that has a node, or has ended: where it is, on which cards, beside whom, and what keeps it."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 
 from gpushare_cli.decide.objects.pod_status import ContainerState, KnownStatus, status_of
-from gpushare_cli.decide.objects.share_node import ObservedCard, ObservedShare, ObservedShareNode
 from gpushare_cli.decide.why.asks import resource_asks
 from gpushare_cli.decide.why.attempts import words_of
 from gpushare_cli.decide.why.explanation import (
@@ -24,6 +24,7 @@ from gpushare_core.placement.quantity import parse_memory
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_core.placement.units import Meaning
 from gpushare_core.scheduling.ledger.node_ledger import NodeLedger
+from gpushare_core.scheduling.ledger.node_sums import Share
 
 
 def placed(situation: PodSituation) -> PodExplanation:
@@ -70,68 +71,65 @@ def held_cards(situation: PodSituation) -> Iterator[CardOfPod]:
     uid, node = situation.kube_pod.metadata.uid, situation.ledger.node(situation.node)
     if node is None:
         return
-    observed = situation.share_nodes.get(situation.node)
-    seen = {card.uuid: card for card in observed.cards} if observed else {}
     cards = {card.uuid: card for card in node.cards()}
     for uuid in [*cards, *(other for other in sorted(node.booked_cards) if other not in cards)]:
-        units = next((share.units for share in node.shares(uuid) if share.uid == uid), 0)
+        shares = sorted(share for share in node.shares(uuid) if share.units)
+        units = next((share.units for share in shares if share.uid == uid), 0)
         if units:
-            yield _held(situation, node, uuid, units, card=cards.get(uuid), seen=seen.get(uuid))
+            yield _held(situation, node, uuid, units=units, card=cards.get(uuid), shares=shares)
 
 
 def _held(
     situation: PodSituation,
     node: NodeLedger,
     uuid: str,
-    units: int,
     *,
+    units: int,
     card: Card | None,
-    seen: ObservedCard | None,
+    shares: Sequence[Share],
 ) -> CardOfPod:
-    uid, holder = situation.kube_pod.metadata.uid, situation.ledger.holder(situation.kube_pod.metadata.uid)
-    resource = node.lock_of(uuid)
-    meaning = holder.meaning_of(uuid) if holder else None
-    if meaning is None and node.share_node is not None and resource:
-        meaning = node.share_node.meaning_of(resource)
-    unit = node.share_node.unit_of(meaning[0]) if node.share_node and meaning else ""
-    is_measured = _is_measured(situation.share_nodes.get(situation.node))
-    used = _used(seen.pods or () if seen else ()) if is_measured else {}
+    uid = situation.kube_pod.metadata.uid
+    meaning, used = _meaning(situation, node, uuid), _used(situation, uuid)
     return CardOfPod(
         node=situation.node,
         index=card.index if card else None,
         uuid=uuid,
         units=units,
-        unit=unit,
+        unit=node.share_node.unit_of(meaning[0]) if node.share_node and meaning else "",
         memory_bytes=_bytes(units, meaning),
         used_bytes=used.get(uid),
         card_units=card.units if card else None,
         free_units=max(0, card.free) if card else None,
-        neighbours=[
-            Neighbour(
-                namespace=share.namespace,
-                name=share.name,
-                units=share.units,
-                used_bytes=used.get(share.uid),
-            )
-            for share in sorted(node.shares(uuid))
-            if share.uid != uid and share.units
-        ],
+        neighbours=[_neighbour(share, used.get(share.uid)) for share in shares if share.uid != uid],
     )
+
+
+def _neighbour(share: Share, used: int | None) -> Neighbour:
+    return Neighbour(namespace=share.namespace, name=share.name, units=share.units, used_bytes=used)
+
+
+def _meaning(situation: PodSituation, node: NodeLedger, uuid: str) -> Meaning | None:
+    """Returns what the pod's units of a card are: by its annotation, else by what the card serves."""
+    holder = situation.ledger.holder(situation.kube_pod.metadata.uid)
+    if holder and (meaning := holder.meaning_of(uuid)):
+        return meaning
+    resource = node.lock_of(uuid)
+    return node.share_node.meaning_of(resource) if node.share_node and resource else None
 
 
 def _bytes(units: int, meaning: Meaning | None) -> int | None:
     return units * meaning[1] if meaning and meaning[0] is ResourceClass.MEMORY else None
 
 
-def _is_measured(observed: ObservedShareNode | None) -> bool:
-    return observed is not None and observed.spec.measurement.scope == MeasurementScope.CONTAINERS
-
-
-def _used(shares: Iterable[ObservedShare]) -> Mapping[str, int]:
-    """Returns pod UID -> bytes in use on the card."""
-    used: dict[str, int] = {}
-    for share in shares:
-        used[share.uid] = used.get(share.uid, 0) + _quantity(share.used_memory)
+def _used(situation: PodSituation, uuid: str) -> Mapping[str, int]:
+    """Returns pod UID -> bytes in use on the card; nothing where use is not measured by container."""
+    observed = situation.share_nodes.get(situation.node)
+    if observed is None or observed.spec.measurement.scope != MeasurementScope.CONTAINERS:
+        return {}
+    used: Counter[str] = Counter()
+    for card in observed.cards:
+        for share in (card.pods or ()) if card.uuid == uuid else ():
+            used[share.uid] += _quantity(share.used_memory)
     return used
 
 
