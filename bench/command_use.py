@@ -14,7 +14,8 @@ from typing import Any
 
 
 def run(command: Sequence[str]) -> dict[str, Any]:
-    """``seconds`` from start to end, MiB resident at most, bytes printed, and the last line on stderr."""
+    """``seconds`` from start to end and of processor, MiB resident at most, bytes printed, and the last line
+    on stderr."""
     begun = time.perf_counter()
     process = subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE
@@ -30,6 +31,7 @@ def run(command: Sequence[str]) -> dict[str, Any]:
     process.returncode = os.waitstatus_to_exitcode(status)
     return {
         "seconds": time.perf_counter() - begun,
+        "cpu": usage.ru_utime + usage.ru_stime,
         "peak": usage.ru_maxrss / 1024,
         "printed": length,
         "status": process.returncode,

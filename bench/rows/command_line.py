@@ -64,6 +64,7 @@ def command_figures(command: Sequence[str], runs: Sequence[Json]) -> list[Figure
     seconds, peak = statistics.median(run["seconds"] for run in runs), max(run["peak"] for run in runs)
     return [
         Figure(f"{name}: time", seconds, "s", at_most(MAX_SECONDS)),
+        Figure(f"{name}: processor", statistics.median(run["cpu"] for run in runs), "s"),
         Figure(f"{name}: memory", peak, "MiB", at_most(MAX_MIB)),
         Figure(f"{name}: printed", runs[-1]["printed"] / 1024, "KiB"),
     ]

@@ -218,6 +218,9 @@ FUZZED_BY: dict[str, str] = {
     "gpushare_plugin.kubelet.wire:_take_devices": "gpushare_plugin.kubelet.pod_resources:read_assigned",
     "gpushare_plugin.kubelet.wire:_preference": "gpushare_plugin.kubelet.wire:preference_requests",
     "gpushare_plugin.kubelet.wire:_decoded": "gpushare_plugin.kubelet.pod_resources:read_assigned",
+    "gpushare_cli.decide.why.causes.amounts:_bytes": "gpushare_cli.decide.why.explain:explain",
+    "gpushare_cli.decide.why.causes.resources:_number": "gpushare_cli.decide.why.explain:explain",
+    "gpushare_cli.decide.why.words:seconds_since": "gpushare_cli.decide.why.explain:explain",
     "gpushare_cli.login.kubeconfig:_content": "gpushare_cli.login.cluster_login:cluster_login",
     "gpushare_cli.login.exec_plugin:exec_plugin": "gpushare_cli.login.cluster_login:cluster_login",
     "gpushare_cli.login.exec_plugin:_told_of_cluster": "gpushare_cli.login.cluster_login:cluster_login",
@@ -229,10 +232,13 @@ FUZZED_BY: dict[str, str] = {
     "gpushare_cli.login.environment_proxy:_is_direct": (
         "gpushare_cli.login.environment_proxy:proxy_of_environment"
     ),
+    "gpushare_cli.decide.inspection.node_reader:_shared_node": (
+        "gpushare_cli.decide.inspection.node_reader:shared_nodes"
+    ),
     "gpushare_cli.decide.why.causes.amounts:_bytes": "gpushare_cli.decide.why.explain:explain",
     "gpushare_cli.decide.why.causes.resources:_number": "gpushare_cli.decide.why.explain:explain",
+    "gpushare_cli.decide.objects.pod_status:status_of": "gpushare_cli.decide.why.explain:explain",
     "gpushare_cli.decide.scheduling.node_rules:_compares": "gpushare_cli.decide.why.explain:explain",
-    "gpushare_cli.decide.why.pod_status:status_of": "gpushare_cli.decide.why.explain:explain",
     "gpushare_cli.decide.scheduling.written_pod:written_pod": "gpushare_cli.decide.why.explain:explain",
     "gpushare_cli.decide.drain.drain_plan:bound_pod": "gpushare_cli.decide.drain.drain_plan:drain_plan",
     "gpushare_cli.decide.objects.workload:_as": "gpushare_cli.decide.objects.workload:workloads_of",
@@ -281,7 +287,9 @@ OWN: dict[str, str] = {
     "gpushare_cli.output.terminal:_columns": "digits alone, and few",
     "gpushare_cli.wording:age_text": "a number of ours",
     "gpushare_cli.decide.why.words:seconds_since": "a number of ours",
+    "gpushare_cli.completion.main:_max_seconds": "a variable, whose ValueError is caught",
     "gpushare_cli.commands.audit:_seconds": "an argument, whose ValueError is caught",
+    "gpushare_cli.commands.time_argument:seconds_of": "an argument, whose ValueError is caught",
     "gpushare_core.api.crd:drifted": "the files that the repository itself has",
     "gpushare_core.text.printable:printable": "bytes that were just encoded, without what a cut leaves",
     "gpushare_core.api.timestamps:read_rfc3339": "datetime.fromisoformat alone, whose ValueError is caught",

@@ -7,6 +7,7 @@ from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.kube.request import JSON, METADATA_LIST, ApiRequest
 from gpushare_core.kube.response import ListResponse
+from gpushare_core.process.malloc import give_back
 
 T = TypeVar("T")
 
@@ -37,4 +38,5 @@ async def read_list(
         response = await client.read(request, shape=ListResponse[shape])  # type: ignore[valid-type]
     except (ApiError, UnreachableError) as error:
         raise CannotLookError(f"the API server does not list {path}: {error}; {advice}") from error
+    give_back()  # the parts in which it came: of 5,000 GPUShareNodes 27 MB
     return response.items or []

@@ -3,12 +3,12 @@
 import asyncio
 import os
 import signal
+import subprocess
 import sys
-from asyncio.subprocess import DEVNULL, PIPE, Process
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import KW_ONLY, dataclass
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 from gpushare_core.text.printable import printable
 
@@ -16,7 +16,9 @@ MAX_OUTPUT = 2**20
 """Bytes. An ExecCredential has some thousands."""
 MAX_ERRORS = 600
 """Bytes of what it says of its failure; the end says most."""
-READ_AT_ONCE = 64 * 1024
+READ_AT_ONCE = 2**20
+"""Bytes: no pipe holds more by itself."""
+POLL_SECONDS = 0.01
 GRACE_SECONDS = 2.0
 """Between SIGTERM and SIGKILL."""
 NOTICE_SECONDS = 5.0
@@ -72,65 +74,65 @@ async def run_plugin(
         TooMuchOutputError: it was ended because it prints too much.
     """
     terminal.clear()
-    process = await asyncio.create_subprocess_exec(
-        *command,
+    process = _started(command, environment, terminal, is_interactive=is_interactive)
+    running = _RunningPlugin(process, is_alone=not is_interactive)
+    with process, _notice(name, is_shown=terminal.is_attended):
+        try:
+            async with asyncio.timeout(seconds):
+                return await running.output()
+        except BaseException:
+            await running.end()
+            raise
+
+
+def _started(
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    terminal: PluginTerminal,
+    *,
+    is_interactive: bool,
+) -> "subprocess.Popen[bytes]":
+    return subprocess.Popen(
+        command,
         env=environment,
-        stdin=None if is_interactive else DEVNULL,
-        stdout=PIPE,
-        stderr=None if terminal.is_attended else PIPE,
+        stdin=None if is_interactive else subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=None if terminal.is_attended else subprocess.PIPE,
         start_new_session=not is_interactive,
     )
-    running = _RunningPlugin(process, is_alone=not is_interactive)
-    async with running.ended_with_us(), asyncio.timeout(seconds):
-        with _notice(name, is_shown=terminal.is_attended):
-            content, errors = await asyncio.gather(running.content(), running.errors())
-            status = await process.wait()
-    if len(content) > MAX_OUTPUT:
-        raise TooMuchOutputError(f"more than {MAX_OUTPUT >> 10} KiB")
-    return PluginOutput(status, content, errors)
 
 
 @dataclass(frozen=True, slots=True)
 class _RunningPlugin:
-    process: Process
+    """asyncio has subprocesses as well. Cancelled while it starts one, it waits for ever (CPython 3.11)."""
+
+    process: "subprocess.Popen[bytes]"
     _: KW_ONLY
     is_alone: bool
     """Whether it leads a session of its own."""
 
-    @asynccontextmanager
-    async def ended_with_us(self) -> AsyncIterator[None]:
-        try:
-            yield
-        except BaseException:
-            await self._end()
-            raise
-
-    async def content(self) -> bytes:
-        """Returns what it prints; of too much only more than ``MAX_OUTPUT`` bytes, and kills it."""
-        content, reader = b"", self.process.stdout
-        assert reader is not None
-        while chunk := await reader.read(READ_AT_ONCE):
-            if len(content) <= MAX_OUTPUT:
-                content += chunk
+    async def output(self) -> PluginOutput:
+        """Returns once it has ended; what it has started may go on. Raises ``TooMuchOutputError``."""
+        content, errors = b"", b""
+        while True:
+            has_ended = self.process.poll() is not None
+            content += _available(self.process.stdout)
+            errors = (errors + _available(self.process.stderr))[-MAX_ERRORS:]
             if len(content) > MAX_OUTPUT:
-                self._signal(signal.SIGKILL)
-        return content
+                raise TooMuchOutputError(f"more than {MAX_OUTPUT >> 10} KiB")
+            if has_ended:
+                return PluginOutput(
+                    self.process.returncode, content, None if self.process.stderr is None else _line(errors)
+                )
+            await asyncio.sleep(POLL_SECONDS)
 
-    async def errors(self) -> str | None:
-        if self.process.stderr is None:
-            return None
-        end = b""
-        while chunk := await self.process.stderr.read(READ_AT_ONCE):
-            end = (end + chunk)[-MAX_ERRORS:]
-        return printable(" ".join(end.decode(errors="replace").split()))
-
-    async def _end(self) -> None:
-        for number in (signal.SIGTERM, signal.SIGKILL):
-            self._signal(number)
-            with suppress(TimeoutError):
-                async with asyncio.timeout(GRACE_SECONDS):
-                    await self.process.communicate()  # until nobody has its pipes any more
-        self.process._transport.close()  # type: ignore[attr-defined]  # what left the session may have them
+    async def end(self) -> None:
+        self._signal(signal.SIGTERM)
+        for _ in range(int(GRACE_SECONDS / POLL_SECONDS)):
+            if self.process.poll() is not None:
+                break
+            await asyncio.sleep(POLL_SECONDS)
+        self._signal(signal.SIGKILL)
 
     def _signal(self, number: signal.Signals) -> None:
         with suppress(ProcessLookupError, PermissionError):
@@ -138,6 +140,20 @@ class _RunningPlugin:
                 os.killpg(self.process.pid, number)
             else:
                 self.process.send_signal(number)
+
+
+def _available(pipe: IO[bytes] | None) -> bytes:
+    """Returns what is in a pipe now."""
+    if pipe is None:
+        return b""
+    os.set_blocking(pipe.fileno(), False)
+    with suppress(BlockingIOError):
+        return os.read(pipe.fileno(), READ_AT_ONCE)
+    return b""
+
+
+def _line(errors: bytes) -> str:
+    return printable(" ".join(errors.decode(errors="replace").split()))
 
 
 @contextmanager

@@ -56,7 +56,8 @@ class RenewedLogin:
     who: str
     advice: str
     now: Callable[[], datetime]
-    _lock: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
+    _renewing: asyncio.Task[None] | None = field(default=None, init=False)
+    """For all requests that wait: what fails for one fails for all."""
     _number: int = field(default=0, init=False)
     _credential: LoginCredential = field(default_factory=LoginCredential, init=False)
     _tls: RenewedTls | None = field(default=None, init=False)
@@ -72,20 +73,27 @@ class RenewedLogin:
         return self._tls()
 
     async def prepared(self) -> int:
-        async with self._lock:
-            if not self._number or self.now() >= self._good_until:
-                await self._renew()
-                self._follows_refusal = False
-            return self._number
+        if not self._number or self.now() >= self._good_until:
+            await self._renewed()
+            self._follows_refusal = False
+        return self._number
 
     async def refused(self, number: int) -> None:
-        async with self._lock:
-            if number != self._number:  # renewed by another request
-                return
-            if self._follows_refusal and self.now() < self._made + REFUSED_AGAIN:
-                raise NoCredentialsError(_refusal(self.server, self.who, self.advice))
-            await self._renew()
-            self._follows_refusal = True
+        if number != self._number:  # renewed by another request
+            return
+        if self._follows_refusal and self.now() < self._made + REFUSED_AGAIN:
+            raise NoCredentialsError(_refusal(self.server, self.who, self.advice))
+        await self._renewed()
+        self._follows_refusal = True
+
+    async def _renewed(self) -> None:
+        if self._renewing is None:
+            self._renewing = asyncio.create_task(self._renew())
+        try:
+            await asyncio.shield(self._renewing)
+        finally:
+            if self._renewing and self._renewing.done():
+                self._renewing = None
 
     @property
     def _good_until(self) -> datetime:

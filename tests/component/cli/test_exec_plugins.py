@@ -231,15 +231,26 @@ async def test_one_that_hangs_is_ended_with_all_that_it_started(api: FakeApi, tm
     await until_gone(int((tmp_path / "child").read_text()))
 
 
-async def test_nobody_waits_for_it_after_an_interruption(api: FakeApi, tmp_path: Path) -> None:
+def test_nobody_waits_for_it_after_an_interruption(tmp_path: Path) -> None:
     plugin(tmp_path, f"echo $$ > {tmp_path}/new; mv {tmp_path}/new {tmp_path}/plugin-id", "sleep 300")
-    async with client_of(logged_in(api, tmp_path, "--request-timeout", "60s")) as client:
+    asyncio.run(_interrupted(tmp_path))
+    assert not is_running(int((tmp_path / "plugin-id").read_text()))
+
+
+async def _interrupted(folder: Path) -> None:
+    """The command ends while the plugin runs."""
+    async with fake_api() as api, client_of(logged_in(api, folder, "--request-timeout", "60s")) as client:
         request = asyncio.create_task(client.get(PODS))
-        await until("the plugin runs", (tmp_path / "plugin-id").exists)
+        await until("the plugin runs", (folder / "plugin-id").exists)
         request.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await request
-    await until_gone(int((tmp_path / "plugin-id").read_text()))
+
+
+async def test_what_fails_for_one_request_fails_for_all_that_wait(api: FakeApi, tmp_path: Path) -> None:
+    plugin(tmp_path, f"echo run >> {tmp_path}/runs", "exit 1")
+    async with client_of(logged_in(api, tmp_path)) as client:
+        failed = await asyncio.gather(*(client.get(PODS) for _ in range(5)), return_exceptions=True)
+    assert {type(error) for error in failed} == {NoCredentialsError}
+    assert (tmp_path / "runs").read_text() == "run\n"
 
 
 async def until_gone(process: int) -> None:

@@ -17,12 +17,20 @@ def test_time_memory_and_what_is_printed_are_those_of_the_command() -> None:
     command = [sys.executable, "-m", "bench.command_use", "2", sys.executable, "-c", WASTEFUL]
     _, taken = json.loads(subprocess.check_output(command, cwd=ROOT))["runs"]
     assert taken["seconds"] > 0
+    assert taken["cpu"] > 0
     assert 64 < taken["peak"] < 128
     assert (taken["printed"], taken["status"], taken["error"]) == (1001, 1, "two")
 
 
 def ended(*, status: int = 0, seconds: float = 1.0, peak: float = 60.0) -> dict[str, object]:
-    return {"status": status, "seconds": seconds, "peak": peak, "printed": 2048, "error": "no rights"}
+    return {
+        "status": status,
+        "seconds": seconds,
+        "cpu": 0.5,
+        "peak": peak,
+        "printed": 2048,
+        "error": "no rights",
+    }
 
 
 def test_the_median_of_the_time_and_the_most_memory_count() -> None:
@@ -30,6 +38,7 @@ def test_the_median_of_the_time_and_the_most_memory_count() -> None:
     figures = command_figures(("simulate", "-f", "MANIFEST"), runs)
     assert [(figure.what, figure.measured, figure.reached) for figure in figures] == [
         ("simulate -f FILE: time", 1.2, True),
+        ("simulate -f FILE: processor", 0.5, None),
         ("simulate -f FILE: memory", 160.0, False),
         ("simulate -f FILE: printed", 2.0, None),
     ]

@@ -6,4 +6,4 @@ from gpushare_cli.arguments import parse
 
 
 def login_options(*arguments: str) -> Namespace:
-    return parse(["version", *arguments])
+    return parse(["pods", *arguments])
