@@ -110,18 +110,24 @@ class PageTable:
     def _line(
         self, console: Console, cells: Sequence[str | Text], widths: Sequence[int]
     ) -> Iterator[Segment]:
-        """Yields a line without blanks at its end."""
-        blanks = 0
+        """Yields a line without blanks at its end; what has no style is one segment, for the sake of long
+        tables."""
+        plain, blanks = "", 0
         for cell, column, width in zip(cells, self._columns, widths, strict=True):
             missing = width - _width(cell)
             before, after = (missing, 0) if column.is_number else (0, missing)
-            if _width(cell):
-                yield Segment(" " * (blanks + before))
-                yield from _segments(console, cell)
-                blanks = after + GAP
-            else:
+            if not _width(cell):
                 blanks += width + GAP
-        yield Segment.line()
+                continue
+            plain += " " * (blanks + before)
+            if isinstance(cell, str):
+                plain += cell
+            else:
+                yield Segment(plain)
+                yield from _segments(console, cell)
+                plain = ""
+            blanks = after + GAP
+        yield Segment(plain + "\n")
 
 
 def shrunk(natural: Sequence[int], least: Sequence[int], excess: int) -> list[int]:
@@ -147,9 +153,7 @@ def _width(cell: str | Text) -> int:
     return len(cell) if cell.isascii() else cell_len(cell)
 
 
-def _segments(console: Console, cell: str | Text) -> Iterable[Segment]:
-    if isinstance(cell, str):
-        return (Segment(cell),)
+def _segments(console: Console, cell: Text) -> Iterable[Segment]:
     return Segment.apply_style(cell.render(console), console.get_style(cell.style))
 
 
