@@ -1,1 +1,1 @@
-"""``kubectl gpushare``: audits of the cluster, and what an uninstall has left."""
+"""``kubectl gpushare``: what people ask about shared cards, and the few things that they have it do."""

@@ -4,6 +4,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from textwrap import fill
 
 from gpushare_cli.commands.command import Command
 from gpushare_cli.commands.table import COMMANDS
@@ -22,6 +23,7 @@ EPILOG = f"""\
 Without a command: {DEFAULT_COMMAND}. kubectl gpushare COMMAND --help tells all about a command.
 
 Exit status: 0 all is well, 1 the answer is no, 2 it could not look, 130 interrupted."""
+HELP_COLUMNS = 80
 WATCH_SECONDS = 2.0
 MAX_WATCH_SECONDS = 86_400.0
 
@@ -37,12 +39,13 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
 def program_parser() -> Parser:
     parser = Parser(
         prog=PROGRAM,
-        description=DESCRIPTION,
+        usage=f"{PROGRAM} [COMMAND] [OPTIONS]",
+        description=f"{DESCRIPTION}\n\n{_command_list()}",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"kubectl-gpushare {VERSION}")
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    commands = parser.add_subparsers(prog=PROGRAM, required=True, metavar="COMMAND", help=argparse.SUPPRESS)
     for command in COMMANDS:
         _add_command(
             commands.add_parser(
@@ -55,6 +58,21 @@ def program_parser() -> Parser:
             command,
         )
     return parser
+
+
+def _command_list() -> str:
+    """Returns the commands with their summaries, in 80 columns: argparse breaks most of them."""
+    width = max(map(len, command_names())) + 4
+    lines = (
+        fill(
+            f"{command.name:<{width - 2}}{command.summary}",
+            HELP_COLUMNS,
+            initial_indent="  ",
+            subsequent_indent=" " * width,
+        )
+        for command in COMMANDS
+    )
+    return "\n".join(("commands:", *lines))
 
 
 def command_names() -> list[str]:

@@ -128,9 +128,9 @@ def test_a_cordoned_card_is_a_problem_with_a_command(cluster: LocalCluster) -> N
 
 
 def test_nodes_that_are_not_there(cluster: LocalCluster) -> None:
-    done = gpushare(cluster, "inspect", MEMORY_NODE, "control-plane-1", "gpu-9")
+    done = gpushare(cluster, "inspect", MEMORY_NODE, "gpu-3", "gpu-9")
     assert done.returncode == 1
-    assert "control-plane-1: no policy shares its cards" in done.stdout
+    assert "gpu-3: no policy shares its cards" in done.stdout
     assert "gpu-9: there is no node of this name" in done.stdout
     selected = document(cluster, "inspect", "-l", f"kubernetes.io/hostname={MIXED_NODE}")["nodes"]
     assert [node["name"] for node in selected] == [MIXED_NODE]

@@ -5,6 +5,7 @@ docs/why.md has a table of them, with the sentences as they are here.
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -148,16 +149,19 @@ def test_what_the_api_server_says_of_a_wrong_policy(wrong: WrongPolicy, refused:
 
 
 def test_the_tables_of_the_page_have_the_sentences_that_are_said(explained: Mapping[str, Json]) -> None:
-    rows = [pod_row(wrong, finding(explained[wrong.written], wrong.code)) for wrong in PODS]
+    rows = [pod_row(wrong, explained[wrong.written]) for wrong in PODS]
     rows += [policy_row(wrong) for wrong in POLICIES]
     written = PAGE.read_text().splitlines()
     missing = [row for row in rows if row not in written]
     assert not missing, "these rows belong into docs/why.md:\n" + "\n".join(rows)
 
 
-def pod_row(wrong: WrongPod, said: Json) -> str:
+def pod_row(wrong: WrongPod, document: Json) -> str:
+    """What to do: the advice, else what the sentence itself says."""
+    said = finding(document, wrong.code)
     nearest = f" Nearest: {said['nearest']}." if said["nearest"] else ""
-    todo = " ".join(f"`{line}`" if line.startswith("kubectl") else line for line in said["advice"])
+    lines = said["advice"] or [wrong.todo]
+    todo = " ".join(f"`{line}`" if line.startswith("kubectl") else line for line in lines)
     return f"| {cell(wrong.written)} | {cell(said['sentence'] + nearest)} | {cell(todo)} |"
 
 
@@ -167,8 +171,8 @@ def policy_row(wrong: WrongPolicy) -> str:
 
 def cell(text: str) -> str:
     """Names of namespaces are others in each run."""
-    words = ["team-a" if word.startswith("test-") else word for word in text.replace("|", "\\|").split()]
-    return " ".join(words).replace("*", "\\*")
+    named = re.sub(r"test-[0-9a-f]{8}", "team-a", text)
+    return " ".join(named.split()).replace("|", "\\|").replace("*", "\\*")
 
 
 def test_a_deployment_beyond_its_quota_makes_no_pod_and_why_says_so(

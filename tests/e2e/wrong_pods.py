@@ -27,6 +27,8 @@ class WrongPod:
     """A part of its sentence."""
     advises: str
     """A part of its advice."""
+    todo: str = "What it says."
+    """For the page, where there is no advice beside the sentence."""
     is_stopped: bool = True
     """Whether it does not run for that reason."""
 
@@ -130,6 +132,7 @@ PODS: tuple[WrongPod, ...] = (
         code="CardsTooSmall",
         says="No card has 20 units (20Gi), not even an empty one",
         advises="",
+        todo="Ask for less: below its reasons `why` names the largest amount that fits now.",
     ),
     WrongPod(
         written="gpushare.io/memory: 10, and 10 in a sidecar",
@@ -289,7 +292,7 @@ PODS: tuple[WrongPod, ...] = (
         written="no toleration for the taint of the node that it selects",
         body=pod({MEMORY: "4"}, nodeSelector={HOSTNAME: TAINTED}),
         code="NodesByTaint",
-        says="Taint dedicated=ml:NoSchedule keeps the pod off the only node with cards",
+        says="Taint dedicated=ml:NoSchedule keeps the pod off node gpu-3, which it asks for",
         advises="give it the toleration {key: dedicated, operator: Exists, effect: NoSchedule}",
     ),
     WrongPod(
@@ -317,7 +320,7 @@ PODS: tuple[WrongPod, ...] = (
         written="rdma/hca: 1, which no node offers",
         body=pod({MEMORY: "4", "rdma/hca": "1"}),
         code="NoResource",
-        says="asks for 1 of rdma/hca",
+        says="asks for 1 of rdma/hca, and no node whose cards have room offers any",
         advises="see that the device plugin that offers it runs",
     ),
     WrongPod(

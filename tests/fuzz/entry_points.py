@@ -218,6 +218,9 @@ FUZZED_BY: dict[str, str] = {
     "gpushare_plugin.kubelet.wire:_take_devices": "gpushare_plugin.kubelet.pod_resources:read_assigned",
     "gpushare_plugin.kubelet.wire:_preference": "gpushare_plugin.kubelet.wire:preference_requests",
     "gpushare_plugin.kubelet.wire:_decoded": "gpushare_plugin.kubelet.pod_resources:read_assigned",
+    "gpushare_cli.decide.why.causes.amounts:_bytes": "gpushare_cli.decide.why.explain:explain",
+    "gpushare_cli.decide.why.causes.resources:_number": "gpushare_cli.decide.why.explain:explain",
+    "gpushare_cli.decide.why.words:seconds_since": "gpushare_cli.decide.why.explain:explain",
     "gpushare_cli.login.kubeconfig:_content": "gpushare_cli.login.cluster_login:cluster_login",
     "gpushare_cli.login.exec_plugin:exec_plugin": "gpushare_cli.login.cluster_login:cluster_login",
     "gpushare_cli.login.exec_plugin:_told_of_cluster": "gpushare_cli.login.cluster_login:cluster_login",
@@ -229,15 +232,50 @@ FUZZED_BY: dict[str, str] = {
     "gpushare_cli.login.environment_proxy:_is_direct": (
         "gpushare_cli.login.environment_proxy:proxy_of_environment"
     ),
+    "gpushare_cli.decide.inspection.node_reader:_shared_node": (
+        "gpushare_cli.decide.inspection.node_reader:shared_nodes"
+    ),
     "gpushare_cli.decide.why.causes.amounts:_bytes": "gpushare_cli.decide.why.explain:explain",
     "gpushare_cli.decide.why.causes.resources:_number": "gpushare_cli.decide.why.explain:explain",
+    "gpushare_cli.decide.objects.pod_status:status_of": "gpushare_cli.decide.why.explain:explain",
     "gpushare_cli.decide.scheduling.node_rules:_compares": "gpushare_cli.decide.why.explain:explain",
-    "gpushare_cli.decide.why.pod_status:status_of": "gpushare_cli.decide.why.explain:explain",
     "gpushare_cli.decide.scheduling.written_pod:written_pod": "gpushare_cli.decide.why.explain:explain",
+    "gpushare_cli.decide.drain.drain_plan:bound_pod": "gpushare_cli.decide.drain.drain_plan:drain_plan",
+    "gpushare_cli.decide.objects.workload:_as": "gpushare_cli.decide.objects.workload:workloads_of",
+    "gpushare_cli.decide.simulation.policy_effect:pods_on": (
+        "gpushare_cli.decide.simulation.policy_effect:policy_effect"
+    ),
+    "gpushare_cli.decide.simulation.redivision:_card_without": (
+        "gpushare_cli.decide.drain.drain_plan:drain_plan"
+    ),
+    "gpushare_cli.decide.simulation.redivision:_divided_card": (
+        "gpushare_cli.decide.simulation.simulation:simulate"
+    ),
+    "gpushare_cli.decide.simulation.redivision:_sum": "gpushare_cli.decide.drain.drain_plan:drain_plan",
+    "gpushare_cli.decide.simulation.redivision:readable_share_node": (
+        "gpushare_cli.decide.simulation.simulation:simulate"
+    ),
+    "gpushare_cli.decide.simulation.redivision:simulated_share_node": (
+        "gpushare_cli.decide.simulation.policy_effect:policy_effect"
+    ),
+    "gpushare_cli.decide.simulation.redivision:total_units": (
+        "gpushare_cli.decide.simulation.simulation:simulate"
+    ),
+    "gpushare_cli.decide.simulation.simulated_pod:_is_readable": (
+        "gpushare_cli.decide.simulation.simulated_pod:readable_pods"
+    ),
+    "gpushare_cli.decide.simulation.simulated_pod:shape_of_pod": (
+        "gpushare_cli.decide.simulation.simulation:simulate"
+    ),
+    "gpushare_cli.gather.manifests:_yaml_documents": "gpushare_cli.gather.manifests:documents_of",
+    "gpushare_cli.gather.simulation.cluster_state:_asks": (
+        "gpushare_cli.gather.simulation.cluster_state:StateReader.waiting"
+    ),
 }
 """A function that decodes -> the entry point above it by which a test reaches it."""
 
 OWN: dict[str, str] = {
+    "gpushare_cli.commands.simulate:_count": "an argument, whose ValueError is caught",
     "gpushare_cli.arguments:_seconds": "an argument, whose ValueError is caught",
     "gpushare_cli.login.cluster_login:_namespace_of_pod": "a file that the kubelet writes for the pod",
     "gpushare_cli.login.exec_plugin:ExecPlugin._information": "bytes that were just encoded",
@@ -249,7 +287,9 @@ OWN: dict[str, str] = {
     "gpushare_cli.output.terminal:_columns": "digits alone, and few",
     "gpushare_cli.wording:age_text": "a number of ours",
     "gpushare_cli.decide.why.words:seconds_since": "a number of ours",
+    "gpushare_cli.completion.main:_max_seconds": "a variable, whose ValueError is caught",
     "gpushare_cli.commands.audit:_seconds": "an argument, whose ValueError is caught",
+    "gpushare_cli.commands.time_argument:seconds_of": "an argument, whose ValueError is caught",
     "gpushare_core.api.crd:drifted": "the files that the repository itself has",
     "gpushare_core.text.printable:printable": "bytes that were just encoded, without what a cut leaves",
     "gpushare_core.api.timestamps:read_rfc3339": "datetime.fromisoformat alone, whose ValueError is caught",

@@ -53,11 +53,10 @@ class PolicyDeletion:
         async for event in follow(self.client, Collection(POLICIES)):
             _take(event, present)
             waiting = _waiting_for(item for uid, item in present.items() if uid in uids)
-            if waiting != self.waiting_for:
-                self.waiting_for = waiting
-                self.doing("; ".join(f"{name}: {_short(message)}" for name, message in waiting.items()))
+            self.waiting_for = waiting
             if not waiting:
                 return
+            self.doing("; ".join(f"{name}: {_short(message)}" for name, message in waiting.items()))
 
 
 def _take(event: Listed[Json] | Changed[Json], present: dict[str, Json]) -> None:

@@ -20,10 +20,7 @@ SETTLE_SECONDS = 15.0
 """For so long nothing may turn up once the policies are gone."""
 FORGET_SECONDS = 20.0
 """Between two looks while kubelets forget: a look reads all pods."""
-FORGETTING = (
-    "all is undone; waiting until kubelets forget the plugins, which takes up to five minutes: {left}"
-    " (Ctrl-C: do not wait)"
-)
+FORGETTING = "all is undone; kubelets forget the plugins within 5 min (Ctrl-C: do not wait)"
 
 Agrees = Callable[[UndoPlan], Awaitable[bool]]
 
@@ -102,8 +99,7 @@ class Undo:
             left = until - self.clock()
             if not found.residue or not all(entry.passes for entry in found.residue) or left <= 0:
                 return found
-            where = dict.fromkeys(entry.where for entry in found.residue)
-            self.progress.doing(FORGETTING.format(left=", ".join(where)))
+            self.progress.doing(FORGETTING)
             await self.sleep(min(left, FORGET_SECONDS))
             settle = 0.0
 

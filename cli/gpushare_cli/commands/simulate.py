@@ -1,7 +1,7 @@
 """``simulate``: where pods would land."""
 
 import sys
-from argparse import ArgumentParser, Namespace
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Iterable
 
 from rich.console import RenderableType
@@ -55,10 +55,9 @@ def _add_arguments(parser: ArgumentParser) -> None:
 
 
 def _count(text: str) -> int:
-    number = int(text)
-    if number < 0:
-        raise ValueError(text)
-    return number
+    if not text.isdecimal():
+        raise ArgumentTypeError(f"{text!r} is no number of pods")
+    return int(text)
 
 
 async def _find(session: Session, options: Namespace) -> SimulationReport:
@@ -98,4 +97,5 @@ SIMULATE_COMMAND = Command(
     add_arguments=_add_arguments,
     find=_find,
     view=_view,
+    can_watch=False,
 )

@@ -10,10 +10,14 @@ import signal
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 MAX_SECONDS = 0.8
 """From the start of the process on, until names are given up: nobody waits longer than a second for a Tab."""
+SECONDS_VARIABLE = "KUBECTL_GPUSHARE_COMPLETION_SECONDS"
+"""More of them, for a program that logs in slowly, or a machine that is busy."""
 MIN_SECONDS = 0.1
+MOST_SECONDS = 60.0
 END_SECONDS = 0.15
 """For ending what was begun, such as a program that logs in; then the process is gone."""
 NOTHING = ":4\n"
@@ -26,7 +30,7 @@ def main(words: Sequence[str] | None = None) -> int:
     Source: ``pluginCompletion`` in kubectl's ``plugin_completion.go``.
     """
     # What the process has computed until now has taken at least as long.
-    seconds = max(MIN_SECONDS, MAX_SECONDS - time.process_time())
+    seconds = max(MIN_SECONDS, _max_seconds(os.environ) - time.process_time())
     _end_in_time(seconds + END_SECONDS)
     _be_silent()
     typed = sys.argv[1:] if words is None else words
@@ -34,6 +38,7 @@ def main(words: Sequence[str] | None = None) -> int:
         completion = asyncio.run(asyncio.wait_for(_complete(typed, os.environ), seconds))
     except (Exception, SystemExit):
         completion = NOTHING
+    signal.setitimer(signal.ITIMER_REAL, 0)  # it has something to print now, once
     sys.stdout.write(completion)
     sys.stdout.flush()
     return 0
@@ -47,6 +52,15 @@ async def _complete(words: Sequence[str], environment: Mapping[str, str]) -> str
 
     typed = TypedWords(program_parser(), DEFAULT_COMMAND)
     return str(await complete(typed, words, ClusterNames(environment).sources))
+
+
+def _max_seconds(environment: Mapping[str, str]) -> float:
+    """Returns ``MAX_SECONDS`` where no number of seconds is set."""
+    with suppress(ValueError):
+        seconds = float(environment.get(SECONDS_VARIABLE, ""))
+        if 0 < seconds <= MOST_SECONDS:
+            return seconds
+    return MAX_SECONDS
 
 
 def _end_in_time(seconds: float) -> None:

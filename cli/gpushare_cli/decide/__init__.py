@@ -1,1 +1,1 @@
-"""The words and the exit status of reports. Pure."""
+"""What is found, and how that is judged: a folder, or a module, for each question. Pure."""

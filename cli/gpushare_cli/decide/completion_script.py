@@ -46,7 +46,7 @@ _kubectl-gpushare() {
     done
     compset -P '-*='
     if (( $#candidates )); then
-        _describe -o 'kubectl-gpushare' candidates
+        _describe 'kubectl-gpushare' candidates
     elif [[ $directive == :0 ]]; then
         _files
     fi

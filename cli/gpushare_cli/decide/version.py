@@ -47,7 +47,7 @@ def program_versions(facts: StatusFacts) -> tuple[ProgramVersion, ...]:
     running = Counter(
         (_COMPONENTS[pod.metadata.component], pod.metadata.version or UNKNOWN)
         for pod in facts.pods
-        if pod.metadata.component in _COMPONENTS
+        if pod.metadata.component in _COMPONENTS and not pod.is_over
     )
     if facts.deployment is not None and not any(program == OPERATOR for program, _ in running):
         running[OPERATOR, facts.deployment.metadata.version or UNKNOWN] = 0

@@ -16,10 +16,7 @@ from gpushare_core.residue import Residue, residue
 from gpushare_core.text.json_object import Json
 
 LOOK_SECONDS = 3.0
-WAITING = (
-    "looking for {seconds:g} s: after a deletion kubelets write what they remember of plugins once more,"
-    " every ten seconds (--settle 0: look once)"
-)
+WAITING = "looking for {seconds:g} s: kubelets write once more what they remember of plugins"
 
 Sleep = Callable[[float], Awaitable[None]]
 

@@ -79,7 +79,9 @@ class PartReader:
         try:
             return await self.client.read(request, shape=shape)
         except UnreachableError as error:
-            raise CannotLookError(f"the API server is not reached: {error}") from error
+            raise CannotLookError(
+                f"the API server is not reached: {error}; see whether it answers kubectl: kubectl version"
+            ) from error
         except ApiError as error:
             if error.status == HTTPStatus.UNAUTHORIZED:
                 raise CannotLookError(

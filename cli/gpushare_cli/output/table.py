@@ -63,7 +63,7 @@ class PageTable:
         if self._page.has_headers:
             headers: list[str | Text] = [Text(column.header.upper(), _HEADER) for column in self._columns]
             yield from self._line(console, headers, widths)
-        for row in self._rows:
+        for row in self._rows if console.color_system else map(_plain_cells, self._rows):
             for line in self._lines(console, row, widths):
                 yield from self._line(console, line, widths)
 
@@ -110,15 +110,14 @@ class PageTable:
     def _line(
         self, console: Console, cells: Sequence[str | Text], widths: Sequence[int]
     ) -> Iterator[Segment]:
-        """Yields a line without blanks at its end; what has no style is one segment, for the sake of long
-        tables."""
-        plain, blanks = "", 0
+        """Yields a line without blanks at its end. Cells without a style are one segment: each costs."""
+        blanks, plain = 0, ""
         for cell, column, width in zip(cells, self._columns, widths, strict=True):
-            missing = width - _width(cell)
-            before, after = (missing, 0) if column.is_number else (0, missing)
-            if not _width(cell):
+            own = _width(cell)
+            if not own:
                 blanks += width + GAP
                 continue
+            before, after = (width - own, 0) if column.is_number else (0, width - own)
             plain += " " * (blanks + before)
             if isinstance(cell, str):
                 plain += cell
@@ -127,7 +126,7 @@ class PageTable:
                 yield from _segments(console, cell)
                 plain = ""
             blanks = after + GAP
-        yield Segment(plain + "\n")
+        yield Segment(f"{plain}\n")
 
 
 def shrunk(natural: Sequence[int], least: Sequence[int], excess: int) -> list[int]:
@@ -151,6 +150,11 @@ def _width(cell: str | Text) -> int:
     if isinstance(cell, Text):
         return cell.cell_len
     return len(cell) if cell.isascii() else cell_len(cell)
+
+
+def _plain_cells(row: Sequence[str | Text]) -> Sequence[str | Text]:
+    """For a page without colours."""
+    return [cell if isinstance(cell, str) else cell.plain for cell in row]
 
 
 def _segments(console: Console, cell: Text) -> Iterable[Segment]:

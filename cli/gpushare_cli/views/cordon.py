@@ -23,6 +23,8 @@ def cordon_view(report: CordonReport, page: OutputPage) -> Iterator[RenderableTy
         yield heading(_sentence(report, card))
         if card.reason:
             yield sentence(f"Reason: {card.reason}", indent=2)
+        if card.is_sick and not report.is_cordon:
+            yield sentence(f"None comes while it is {card.health}: {card.health_reason}", indent=2)
     if not report.is_dry_run and not report.is_confirmed:
         yield from _unconfirmed(report)
     yield from _tenants(report, page)

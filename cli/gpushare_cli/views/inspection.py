@@ -178,7 +178,7 @@ def _unnamed(card: SharedCard) -> Iterable[Text]:
 def _free_text(card: SharedCard) -> Text:
     if card.held_units:
         return Text(f"unknown pod: {card.held_units}", "red")
-    if not card.is_open:
+    if not card.takes_pods:
         return Text("nobody", "dim")
     offers = ", ".join(f"{units} {name}" for name, units in card.offers.items())
     return Text(f"free: {offers}" if offers else "free", "green")
@@ -186,9 +186,9 @@ def _free_text(card: SharedCard) -> Text:
 
 def _state(node: SharedNode, card: SharedCard) -> Text:
     words = []
-    if not card.is_healthy:
+    if not card.healthy:
         words.append("sick")
-    if card.is_cordoned:
+    if card.cordoned:
         words.append("cordoned")
     if node.mode == Mode.MIXED and not words:
         return Text(card.serves or "open to all", "" if card.serves else "green")

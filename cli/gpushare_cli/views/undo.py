@@ -1,9 +1,9 @@
 """What people see of ``undo``: before it, and after it."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
-from rich.console import RenderableType
-from rich.table import Table
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.text import Text
 
 from gpushare_cli.decide.residue import ResidueReport
@@ -15,6 +15,7 @@ from gpushare_cli.views.audit import residue_view
 from gpushare_cli.wording import counted, listed
 from gpushare_core.text.printable import printable
 
+INDENT = 4
 SHOWN_NAMES = 6
 """In a step; -o wide and -o json have all."""
 GOES_ON = "The operator goes on by itself; run this again to go on waiting."
@@ -39,18 +40,18 @@ def plan_view(plan: UndoPlan, page: OutputPage) -> Iterator[RenderableType]:
         return
     yield heading(f"What deleting {_policies(plan.policies)} does, in this order:")
     for number, step in enumerate(plan.steps, 1):
-        yield _item(f"{number}.", _says(step, page))
+        yield ListItem(f"{number}.", _says(step, page))
     yield ""
     yield heading("What stays:")
     for stays in _stays(plan, page):
-        yield _item(_bullet(page), stays)
+        yield ListItem(_bullet(page), stays)
     if plan.warnings:
         yield ""
         yield heading("What is in the way:")
         for warning in plan.warnings:
-            yield _item(_bullet(page), warning.says)
+            yield ListItem(_bullet(page), warning.says)
             if warning.command:
-                yield to_type(warning.command, indent=4)
+                yield to_type(warning.command, indent=INDENT)
 
 
 def _says(step: UndoStep, page: OutputPage) -> str:
@@ -76,9 +77,13 @@ def _stays(plan: UndoPlan, page: OutputPage) -> Iterator[str]:
 
 
 def _undone(report: UndoReport) -> Iterator[RenderableType]:
+    yield sentence(f"{_gone(report)} after {report.seconds:.0f} s.")
+
+
+def _gone(report: UndoReport) -> str:
     policies = _policies(report.plan.policies)
     verb = "is" if len(report.plan.policies) == 1 else "are"
-    yield sentence(f"{policies[0].upper()}{policies[1:]} {verb} gone after {report.seconds:.0f} s.")
+    return f"{policies[0].upper()}{policies[1:]} {verb} gone"
 
 
 def _timed_out(report: UndoReport) -> Iterator[RenderableType]:
@@ -98,13 +103,13 @@ def _interrupted(report: UndoReport) -> Iterator[RenderableType]:
         yield from _waiting(report)
         yield sentence(GOES_ON)
     else:
-        yield from _undone(report)
+        yield sentence(f"{_gone(report)}.")
         yield sentence("Whether anything is left, kubectl gpushare audit --residue says.")
 
 
 def _waiting(report: UndoReport) -> Iterator[RenderableType]:
     for name, message in report.waiting_for.items():
-        yield _item("-", f"Policy {name}: {message}")
+        yield ListItem("-", f"Policy {name}: {message}")
 
 
 _OUTCOMES = {
@@ -128,10 +133,15 @@ def _bullet(page: OutputPage) -> str:
     return "-" if page.is_ascii else "\u2022"
 
 
-def _item(sign: str, text: str) -> RenderableType:
-    """Returns a paragraph whose lines begin below its first word."""
-    grid = Table.grid(padding=(0, 1, 0, 0))
-    grid.add_column(width=3, justify="right")
-    grid.add_column()
-    grid.add_row(sign, Text(printable(text)))
-    return grid
+@dataclass(frozen=True, slots=True)
+class ListItem:
+    """A paragraph whose lines begin below its first word, without blanks at their ends."""
+
+    sign: str
+    text: str
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
+        lines = Text(printable(self.text)).wrap(console, options.max_width - INDENT, overflow="fold")
+        for number, line in enumerate(lines):
+            before = f"{self.sign:>{INDENT - 1}} " if number == 0 else " " * INDENT
+            yield Text(before + line.plain.rstrip())

@@ -1,6 +1,6 @@
 """What people see of an explanation: the answer, what is asked for, why, what would help, what would not."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from rich.console import RenderableType
 
@@ -17,12 +17,13 @@ from gpushare_cli.decide.why.finding import Finding, Remedy
 from gpushare_cli.decide.why.words import NOUNS, amount, seconds_text
 from gpushare_cli.output.lines import heading, sentence, to_type
 from gpushare_cli.output.page import OutputPage
-from gpushare_cli.wording import counted, memory_text
+from gpushare_cli.wording import counted, listed, memory_text
 from gpushare_core.placement.requests import ResourceClass
 
 _STYLES = {WhyState.RUNNING: "green", WhyState.FITS: "green", WhyState.WAITING: "bold red"}
 STEP = 2
 MAX_CONTAINERS = 8
+FORBIDDEN = "403 Forbidden"
 
 
 def why_view(report: PodExplanation, _page: OutputPage) -> Iterable[RenderableType]:
@@ -36,7 +37,16 @@ def why_view(report: PodExplanation, _page: OutputPage) -> Iterable[RenderableTy
     yield from _section("What would not help", _remedies(report.remedies, helps=False))
     yield from _section("Waits", _attempts(report.attempts))
     yield from _section("What scheduler and kubelet say", _words(report.words))
-    yield from _section("What could not be read", map(_line, report.unread.values()))
+    yield from _section("What could not be read", _unread(report.unread))
+
+
+def _unread(unread: Mapping[str, str]) -> Iterator[RenderableType]:
+    """Where rights are missing there are usually many, and the API server's sentences say all the same."""
+    forbidden = [what for what, why in unread.items() if FORBIDDEN in why]
+    if forbidden:
+        names = listed(forbidden, len(forbidden))
+        yield _line(f"You may not list {names} ({FORBIDDEN}); -o json has what the API server says.")
+    yield from (_line(f"{what}: {why}") for what, why in unread.items() if what not in forbidden)
 
 
 def _section(title: str, parts: Iterable[RenderableType]) -> Iterator[RenderableType]:
@@ -81,11 +91,11 @@ def _cards(report: PodExplanation) -> Iterator[RenderableType]:
 
 
 def _card(card: CardOfPod) -> str:
-    name = f"card {card.index}" if card.index is not None else "a card that its GPUShareNode does not name"
+    name = f"card {card.index} ({card.uuid})" if card.index is not None else f"card {card.uuid}"
     memory = f" ({memory_text(card.memory_bytes)})" if card.memory_bytes else ""
     of = f" of {card.card_units} units, {card.free_units} free" if card.card_units is not None else ""
     used = f"; uses {memory_text(card.used_bytes)}" if card.used_bytes is not None else ""
-    return f"{card.node} {name} ({card.uuid}): has {card.units}{memory}{of}{used}"
+    return f"{card.node} {name}: has {card.units}{memory}{of}{used}"
 
 
 def _container(container: ContainerWords) -> RenderableType:
@@ -125,7 +135,7 @@ def _attempts(attempts: Attempts | None) -> Iterator[RenderableType]:
     elif attempts.is_unschedulable:
         yield _line("How often a scheduler has tried it is not known: Events are kept for an hour.")
     else:
-        yield _line("No scheduler has tried it yet, or found no node for it.")
+        yield _line("No scheduler has said yet that it finds no node: ask again in a few seconds.")
 
 
 def _words(words: Iterable[SchedulerWords]) -> Iterator[RenderableType]:

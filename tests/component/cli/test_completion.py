@@ -3,21 +3,19 @@
 import asyncio
 import json
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from aiohttp import web
-from tests.fakes.api_server import PODS, SHARE_NODES, FakeApi, fake_api, status
+from tests.fakes.api_server import PODS, SHARE_NODES, FakeApi, fake_api, json_answer, status
 
-PROGRAM = [str(Path(sys.executable).with_name("kubectl_complete-gpushare"))]
-PATIENT = [
-    sys.executable,
-    "-c",
-    "from gpushare_cli.completion import main; main.MAX_SECONDS = 25.0; raise SystemExit(main.main())",
-]
-"""The same with more time than it ever needs, however much else the machine does."""
+from gpushare_cli.completion.main import SECONDS_VARIABLE
+
+PROGRAM = Path(sys.executable).with_name("kubectl_complete-gpushare")
+PATIENT = {SECONDS_VARIABLE: "25"}
+"""More time than it ever needs, however much else the machine does."""
 NO_NAMES = ":4\n"
 TIMEOUT = 30.0
 """Seconds until a process counts as hanging."""
@@ -36,11 +34,11 @@ class Shell:
 
     kubeconfig: Path
 
-    async def complete(self, *words: str, program: Sequence[str] = PATIENT) -> Asked:
+    async def complete(self, *words: str, variables: Mapping[str, str] = PATIENT) -> Asked:
         process = await asyncio.create_subprocess_exec(
-            *program,
+            PROGRAM,
             *words,
-            env={"KUBECONFIG": str(self.kubeconfig), "PATH": "/usr/bin:/bin"},
+            env={"KUBECONFIG": str(self.kubeconfig), "PATH": "/usr/bin:/bin", **variables},
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
@@ -89,7 +87,8 @@ async def test_contexts_are_those_of_the_kubeconfig(shell: Shell, api: FakeApi) 
 
 async def test_cards_are_those_of_the_nodes_that_were_typed(shell: Shell, api: FakeApi) -> None:
     cards = [{"index": number, "model": "A100", "uuid": f"GPU-{number}", "units": 4} for number in (0, 3)]
-    api.put(SHARE_NODES, {"metadata": {"name": "gpu-1"}, "spec": {}, "status": {"cards": cards}})
+    node = {"metadata": {"name": "gpu-1"}, "spec": {}, "status": {"cards": cards}}
+    api.fail("GET", f"{SHARE_NODES}/gpu-1", json_answer(node))
     assert (await shell.complete("inspect", "gpu-1", "--card", "")).stdout == "0\tA100\n3\tA100\n:4\n"
 
 
@@ -108,7 +107,7 @@ async def test_an_api_server_that_does_not_answer_is_silence(shell: Shell, api: 
         await asyncio.Event().wait()
 
     api.fail("GET", SHARE_NODES, never)
-    assert await shell.complete("audit", "--node", "", program=PROGRAM) == Asked(0, NO_NAMES, "")
+    assert await shell.complete("audit", "--node", "", variables={}) == Asked(0, NO_NAMES, "")
 
 
 @pytest.mark.parametrize("content", [None, "", "- no\n- kubeconfig\n", '{"current-context": 5}'])
@@ -127,3 +126,13 @@ async def test_a_namespace_that_was_typed_is_that_of_the_pods(shell: Shell, api:
 async def test_an_option_that_makes_no_sense_is_silence(shell: Shell) -> None:
     asked = await shell.complete("audit", "--settle", "soon", "--node", "")
     assert (asked.status, asked.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("seconds", ["", "soon", "-1", "nan", "1e9"])
+async def test_seconds_that_make_no_sense_do_not_count(shell: Shell, api: FakeApi, seconds: str) -> None:
+    async def never(_: web.Request) -> None:
+        await asyncio.Event().wait()
+
+    api.fail("GET", SHARE_NODES, never)
+    variables = {SECONDS_VARIABLE: seconds}
+    assert await shell.complete("audit", "--node", "", variables=variables) == Asked(0, NO_NAMES, "")

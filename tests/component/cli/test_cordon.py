@@ -71,6 +71,14 @@ async def test_an_index_that_people_wrote_is_taken_back() -> None:
         assert api.annotations("gpu-1") == {CORDON_ANNOTATION: "2"}
 
 
+async def test_a_sick_card_stays_closed() -> None:
+    sick = cards_of("gpu-1", {})
+    sick["status"]["cards"][0] |= {"health": "Unhealthy", "healthReason": "Xid 79"}
+    async with card_api(sick) as api:
+        report = await run(api, "uncordon", "gpu-1", "0")
+    assert "None comes while it is Unhealthy: Xid 79" in printed(report, "uncordon", "gpu-1", "0")
+
+
 async def test_a_dry_run_changes_nothing() -> None:
     async with card_api(NODE) as api:
         report = await run(api, "cordon", "gpu-1", "0", "--dry-run")

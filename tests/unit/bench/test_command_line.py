@@ -23,7 +23,14 @@ def test_time_memory_and_what_is_printed_are_those_of_the_command() -> None:
 
 
 def ended(*, status: int = 0, seconds: float = 1.0, peak: float = 60.0) -> dict[str, object]:
-    return {"status": status, "seconds": seconds, "cpu": 0.5, "peak": peak, "printed": 2048, "error": "no rights"}
+    return {
+        "status": status,
+        "seconds": seconds,
+        "cpu": 0.5,
+        "peak": peak,
+        "printed": 2048,
+        "error": "no rights",
+    }
 
 
 def test_the_median_of_the_time_and_the_most_memory_count() -> None:

@@ -45,7 +45,9 @@ def test_help_lists_the_commands(arguments: list[str], capsys: pytest.CaptureFix
     with pytest.raises(SystemExit) as exit_:
         parse(arguments)
     assert exit_.value.code == 0
-    assert "compare all records" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "usage: kubectl gpushare [COMMAND] [OPTIONS]" in out
+    assert "  status      say whether all is well" in out
 
 
 @pytest.mark.parametrize("arguments", [["help", "version"], ["version", "-h"], ["-h", "version"]])

@@ -34,7 +34,13 @@ class CardCordon(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     in_force: bool
     """Whether the plugin has taken it over."""
     reason: str
+    health: str
+    health_reason: str
     pods: Sequence[CardTenant]
+
+    @property
+    def is_sick(self) -> bool:
+        return self.health not in ("", "Healthy")
 
 
 class CordonReport(CommandReport, frozen=True, kw_only=True):
@@ -93,6 +99,8 @@ def card_cordons(
             cordoned=is_asked_for(card, annotations),
             in_force=card.cordoned,
             reason=reasons.get(card.uuid, ""),
+            health=card.health,
+            health_reason=card.health_reason,
             pods=tenants_of(card),
         )
         for card in (present.get(card.uuid, card) for card in cards)

@@ -9,7 +9,7 @@ from gpushare_cli.decide.drain.cordon_report import CardTenant, tenants_of
 from gpushare_cli.decide.drain.drain_report import DrainAction, DrainedPod
 from gpushare_cli.decide.objects.share_node import ObservedCard
 from gpushare_cli.decide.simulation.node_room import used_without
-from gpushare_cli.decide.simulation.redivision import with_cordoned, without_pods
+from gpushare_cli.decide.simulation.redivision import readable_share_node, with_cordoned, without_pods
 from gpushare_cli.decide.simulation.simulation import (
     SimulatedCluster,
     SimulationQuestion,
@@ -91,7 +91,9 @@ def _controller(pod: Json) -> str:
 
 
 def _has_local_data(pod: Json) -> bool:
-    return any("emptyDir" in volume for volume in (pod.get("spec") or {}).get("volumes") or ())
+    volumes = (pod.get("spec") or {}).get("volumes")
+    each = volumes if isinstance(volumes, list) else ()
+    return any(isinstance(volume, dict) and "emptyDir" in volume for volume in each)
 
 
 def protecting_budget(pod: Json, budgets: Iterable[Budget]) -> str:
@@ -127,7 +129,7 @@ def _replacements(
 
 
 def _left(raw: msgspec.Raw | bytes, subject: DrainSubject, leaving: Collection[str]) -> msgspec.Raw | bytes:
-    share_node = msgspec.json.decode(raw)
-    if share_node["metadata"]["name"] != subject.node:
+    share_node = readable_share_node(raw)
+    if share_node is None or share_node["metadata"]["name"] != subject.node:
         return raw
     return msgspec.json.encode(with_cordoned(without_pods(share_node, leaving), subject.uuids))

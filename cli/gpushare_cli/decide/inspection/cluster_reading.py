@@ -3,11 +3,12 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from msgspec import DecodeError, Raw
+from msgspec import Raw
 
 from gpushare_cli.decide.objects.pending_pod import PendingPod
 from gpushare_core.scheduling.ledger.ledger import Ledger
 from gpushare_core.scheduling.objects.share_node import ShareNode, read_share_node
+from gpushare_core.text.json_object import UNREADABLE_JSON
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +40,7 @@ def read_ledger(reading: ClusterReading) -> ReadLedger:
     for raw in reading.share_nodes:
         try:
             shared.append(read_share_node(raw))
-        except DecodeError:  # it has no name
+        except UNREADABLE_JSON:  # it has no name
             continue
         nodes[shared[-1].name] = raw
     ledger.replace_share_nodes(shared)

@@ -17,6 +17,7 @@ from gpushare_core.placement.modes.table import mode_dividing, mode_serving
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_core.scheduling.ledger.node_ledger import NodeLedger
 from gpushare_core.scheduling.objects.share_node import ShareNode, node_unit
+from gpushare_core.text.json_object import UNREADABLE_JSON
 
 _DECODER = msgspec.json.Decoder(ObservedShareNode)
 
@@ -37,7 +38,7 @@ def _shared_node(
 ) -> SharedNode:
     try:
         node = _DECODER.decode(raw)
-    except msgspec.DecodeError as error:
+    except UNREADABLE_JSON as error:
         return _unreadable(share_node, str(error))
     unmeasured, knows_containers = _measurement(node)
     is_unschedulable = node.name in reading.unschedulable_nodes

@@ -38,7 +38,7 @@ def node_problems(
 ) -> Iterable[NodeProblem]:
     conditions = [*_conditions(node, cards)]
     yield from conditions
-    has_usable_card = any(card.is_healthy and not card.is_cordoned for card in cards) or not cards
+    has_usable_card = any(card.healthy and not card.cordoned for card in cards) or not cards
     if closed_reason and has_usable_card and REGISTERED not in {problem.reason for problem in conditions}:
         yield NodeProblem(
             reason="TakesNoPods",
@@ -57,7 +57,7 @@ def node_problems(
 
 
 def _conditions(node: ObservedShareNode, cards: Sequence[SharedCard]) -> Iterable[NodeProblem]:
-    says_sick = any(not card.is_healthy for card in cards)
+    says_sick = any(not card.healthy for card in cards)
     for condition in node.status.conditions or ():
         good = GOOD_STATUS.get(condition.type, condition.status)
         is_said_by_card = condition.type == CARDS_HEALTHY and condition.status == FALSE and says_sick
@@ -71,9 +71,9 @@ def _conditions(node: ObservedShareNode, cards: Sequence[SharedCard]) -> Iterabl
 
 
 def _card_problems(node: ObservedShareNode, card: SharedCard) -> Iterable[NodeProblem]:
-    if not card.is_healthy:
+    if not card.healthy:
         yield _sick(node, card)
-    if card.is_cordoned:
+    if card.cordoned:
         why = f" ({card.cordon_reason})" if card.cordon_reason else ""
         yield NodeProblem(
             reason="CardCordoned",

@@ -87,12 +87,12 @@ class SharedCard(Struct, frozen=True, kw_only=True, rename="camel", gc=False):
     """Of those that are held: of pods that are bound, and that the kubelet has given nothing yet."""
     held_bytes: int = 0
     free_bytes: int = 0
-    is_open: bool = True
+    takes_pods: bool = True
     """Whether new pods may come to it: it is healthy and not cordoned, and so is its node."""
-    is_healthy: bool = True
+    healthy: bool = True
     health_reason: str = ""
     fault: ShownFault | None = None
-    is_cordoned: bool = False
+    cordoned: bool = False
     cordon_reason: str = ""
     """As people wrote it."""
     serves: str = ""
@@ -109,7 +109,7 @@ class SharedCard(Struct, frozen=True, kw_only=True, rename="camel", gc=False):
     @property
     def has_problem(self) -> bool:
         is_over = self.held_units > self.units
-        is_bad = not self.is_healthy or self.is_cordoned or is_over or bool(self.unnamed_units)
+        is_bad = not self.healthy or self.cordoned or is_over or bool(self.unnamed_units)
         return is_bad or any(
             holder.state is HolderState.ORPHANED or holder.exceeds for holder in self.holders
         )

@@ -13,6 +13,7 @@ class InstalledMeta(Struct, rename="camel"):
     namespace: str = ""
     labels: dict[str, str] | None = None
     annotations: dict[str, str] | None = None
+    deletion_timestamp: str = ""
 
     @property
     def version(self) -> str:
@@ -97,6 +98,11 @@ class ProgramPod(Struct):
     metadata: InstalledMeta
     spec: _ProgramPodSpec = field(default_factory=_ProgramPodSpec)
     status: _ProgramPodStatus = field(default_factory=_ProgramPodStatus)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it ends, or has ended: another one takes its place."""
+        return bool(self.metadata.deletion_timestamp) or self.status.phase in ("Succeeded", "Failed")
 
     @property
     def is_ready(self) -> bool:

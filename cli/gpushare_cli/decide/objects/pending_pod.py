@@ -10,6 +10,7 @@ from gpushare_core.dialects.table import RESOURCES
 from gpushare_core.placement.requests import PodRequest, ResourceClass
 from gpushare_core.scheduling.objects.holder import PodUpdate, read_pod
 from gpushare_core.scheduling.objects.pod import KubePod, PodMetadata, PodSpec
+from gpushare_core.text.json_object import UNREADABLE_JSON
 
 SCHEDULED = "PodScheduled"
 
@@ -58,7 +59,7 @@ def read_pending_pod(raw: Raw) -> PendingPod | None:
     try:
         shape = msgspec.json.decode(raw, type=_Shape)
         update = read_pod(raw)
-    except msgspec.DecodeError:
+    except UNREADABLE_JSON:
         return None
     request = KubePod(shape.metadata, shape.spec).request(RESOURCES)
     node = shape.spec.node_name

@@ -94,7 +94,7 @@ def _extenders(facts: StatusFacts) -> Iterator[StatusProblem]:
     if not facts.has_read(PROGRAM_PODS):
         return
     for pod in facts.pods:
-        if pod.metadata.component == EXTENDER and not pod.is_ready:
+        if pod.metadata.component == EXTENDER and not (pod.is_ready or pod.is_over):
             yield StatusProblem(
                 severity=Severity.ERROR,
                 reason="ExtenderNotReady",

@@ -13,9 +13,7 @@ from gpushare_cli.decide.scheduling.written_pod import (
     WrittenRequirement,
     WrittenSpec,
     WrittenToleration,
-    written_pod,
 )
-from gpushare_core.text.json_object import Json
 
 UNSCHEDULABLE = KubeTaint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
 """Who tolerates this goes to cordoned nodes, too."""
@@ -40,12 +38,6 @@ class NodeObstacle:
     """Such as ``disktype=ssd``, as people write it in YAML or to kubectl."""
     key: str = ""
     """Of the label or taint; empty where several have to hold."""
-
-
-def node_refusal(pod: Json, node: KubeNode) -> str:
-    """Returns the first reason why the pod may not go to the node; empty where it may."""
-    first = next(obstacles(written_pod(pod).spec, node), None)
-    return f"{first.rule.lower()} {first.text}".strip() if first else ""
 
 
 def obstacles(spec: WrittenSpec, node: KubeNode) -> Iterator[NodeObstacle]:

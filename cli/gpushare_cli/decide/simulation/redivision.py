@@ -7,7 +7,10 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
+import msgspec
+
 from gpushare_cli.decide.simulation.policy_change import ClassUnits
+from gpushare_core.api.share_node import LenientShareNode
 from gpushare_core.placement.modes.table import class_of_lock, mode_dividing
 from gpushare_core.placement.quantity import format_memory, parse_memory
 from gpushare_core.placement.requests import ResourceClass
@@ -20,7 +23,23 @@ from gpushare_core.placement.units import (
     part_of,
     with_memory,
 )
-from gpushare_core.text.json_object import Json
+from gpushare_core.text.json_object import UNREADABLE_JSON, Json
+
+_CLASSES = frozenset(map(str, ResourceClass))
+
+
+def readable_share_node(raw: msgspec.Raw | bytes) -> Json | None:
+    """Returns a GPUShareNode whose fields have the types that the functions here expect; None for another."""
+    try:
+        msgspec.json.decode(raw, type=LenientShareNode)
+        read: Json = msgspec.json.decode(raw)
+    except UNREADABLE_JSON:
+        return None
+    return read
+
+
+def readable_share_nodes(raws: Iterable[msgspec.Raw | bytes]) -> list[Json]:
+    return [read for raw in raws if (read := readable_share_node(raw)) is not None]
 
 
 def unit_in_force(share_node: Json) -> NodeUnit | None:
@@ -149,6 +168,8 @@ def total_units(share_node: Json) -> dict[str, int]:
     for card in _status(share_node).get("cards") or () if unit else ():
         units = card.get("offers") or {str(unit.parts[0].resource): card.get("units", 0)} if unit else {}
         for resource, amount in units.items():
+            if resource not in _CLASSES:
+                continue
             totals[resource] = totals.get(resource, 0) + int(amount)
     return totals
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import msgspec
 
@@ -10,7 +11,7 @@ from gpushare_cli.decide.objects.workload import Workload
 from gpushare_cli.decide.scheduling.written_pod import WrittenAffinity, WrittenSpec, written_pod
 from gpushare_core.scheduling.objects.pod import KubePod
 from gpushare_core.scheduling.objects.pod_reference import PodReference
-from gpushare_core.scheduling.preemption.bound_pods import BoundPod
+from gpushare_core.scheduling.preemption.bound_pods import BoundPod, OwnedPod
 from gpushare_core.text.json_object import Json
 
 
@@ -95,6 +96,19 @@ def pods_of(workload: Workload) -> Iterator[SimulatedPod]:
             workload=f"{workload.kind} {workload.name}",
             shape=shape,
         )
+
+
+def readable_pods(pods: Iterable[Any]) -> list[Json]:
+    """Returns those whose fields have the types that Kubernetes gives them."""
+    return [pod for pod in pods if isinstance(pod, dict) and _is_readable(pod)]
+
+
+def _is_readable(pod: Json) -> bool:
+    try:
+        msgspec.convert(pod, OwnedPod)
+    except msgspec.ValidationError:
+        return False
+    return True
 
 
 def waiting_pods(pods: Iterable[Json]) -> list[SimulatedPod]:

@@ -10,7 +10,12 @@ from gpushare_cli.decide.objects.workload import Workloads
 from gpushare_cli.decide.simulation.node_room import Amounts, NodeRooms
 from gpushare_cli.decide.simulation.placing import Placer
 from gpushare_cli.decide.simulation.policy_change import ClassUnits, PolicyChange
-from gpushare_cli.decide.simulation.redivision import units_of, with_memory_unit
+from gpushare_cli.decide.simulation.redivision import (
+    readable_share_node,
+    readable_share_nodes,
+    units_of,
+    with_memory_unit,
+)
 from gpushare_cli.decide.simulation.simulated_pod import SimulatedPod, moved_pods, pods_of, waiting_pods
 from gpushare_cli.decide.simulation.simulation_report import SimulatedPlacement, SimulationReport
 from gpushare_cli.wording import counted, listed, memory_text
@@ -83,7 +88,7 @@ def simulate(cluster: SimulatedCluster, question: SimulationQuestion) -> Simulat
         without=question.without,
         policy=question.policy,
         units_before=question.units_before,
-        units_after=units_of(map(msgspec.json.decode, share_nodes)) if question.units_before else (),
+        units_after=units_of(readable_share_nodes(share_nodes)) if question.units_before else (),
         left_out=[*question.workloads.left_out, *_left_out(others), *_staying(cluster)],
         remarks=[*cluster.remarks, *_remarks(cluster, question, placer), *_sizes(placements, question)],
         not_considered=[*NOT_CONSIDERED, *_unconsidered(pods)],
@@ -94,7 +99,8 @@ def _divided(
     share_nodes: Iterable[msgspec.Raw | bytes], unit: MemoryUnit | None
 ) -> Iterator[msgspec.Raw | bytes]:
     for raw in share_nodes:
-        yield raw if unit is None else msgspec.json.encode(with_memory_unit(msgspec.json.decode(raw), unit))
+        read = None if unit is None else readable_share_node(raw)
+        yield raw if unit is None or read is None else msgspec.json.encode(with_memory_unit(read, unit))
 
 
 def _pods(cluster: SimulatedCluster, question: SimulationQuestion) -> Iterator[SimulatedPod]:

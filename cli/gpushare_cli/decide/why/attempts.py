@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from gpushare_cli.decide.objects.pod_event import ObservedEvent
+from gpushare_cli.decide.objects.pod_status import status_of
 from gpushare_cli.decide.why.explanation import Attempts, SchedulerWords
-from gpushare_cli.decide.why.pod_status import status_of
 from gpushare_cli.decide.why.situation import PodSituation
 from gpushare_cli.decide.why.words import seconds_since
 from gpushare_core.api.timestamps import read_rfc3339, rfc3339
@@ -45,10 +45,12 @@ def unschedulable_message(pod: Json) -> str | None:
 
 def words_of(situation: PodSituation) -> list[SchedulerWords]:
     """Returns what the latest Events say, each text once, the schedulers' first; without what a kubelet says
-    of every pod. Events are kept for an hour, and what a scheduler wrote into the pod is kept longer."""
+    of every pod, and what a scheduler said of one that has a node now. Events are kept for an hour, and what
+    a scheduler wrote into the pod is kept longer."""
     seen: dict[tuple[str, str], ObservedEvent] = {}
     for event in situation.events or ():
-        if event.by != KUBELET or event.type == "Warning":
+        is_past = bool(situation.node) and event.reason == FAILED
+        if not is_past and (event.by != KUBELET or event.type == "Warning"):
             seen.setdefault((event.reason, event.note), event)
     latest = sorted(seen.values(), key=lambda event: event.reason != FAILED)
     words = [

@@ -1,5 +1,6 @@
 """Why a pod waits, or why it runs where it runs: from the facts to what is said of them."""
 
+from gpushare_cli.decide.objects.pod_status import status_of
 from gpushare_cli.decide.why.asks import resource_asks
 from gpushare_cli.decide.why.attempts import attempts_of, words_of
 from gpushare_cli.decide.why.causes.cards import impossible_pods
@@ -7,7 +8,6 @@ from gpushare_cli.decide.why.causes.table import CAUSES
 from gpushare_cli.decide.why.explanation import PodExplanation, WhyState
 from gpushare_cli.decide.why.finding import Finding, Remedy
 from gpushare_cli.decide.why.nearest import fitting_nodes
-from gpushare_cli.decide.why.pod_status import status_of
 from gpushare_cli.decide.why.remedies.smaller_request import smaller_request
 from gpushare_cli.decide.why.remedies.table import REMEDIES
 from gpushare_cli.decide.why.running.placed import placed

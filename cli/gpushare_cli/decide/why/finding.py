@@ -28,5 +28,11 @@ class Remedy(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     helps: bool
     """Whether the pod would get its cards then, by the filter that the extender decides with."""
     sentence: str
+    units: int | None = None
+    """Of a smaller request."""
+    nodes: list[str] = msgspec.field(default_factory=list)
+    """Where the pod would fit then."""
+    pods: list[str] = msgspec.field(default_factory=list)
+    """Those that would go, or come first: namespace/name."""
     commands: list[str] = msgspec.field(default_factory=list)
     """Command lines that do it."""

@@ -9,9 +9,12 @@ import msgspec
 
 from gpushare_cli.decide.objects.kube_node import KubeNode
 from gpushare_cli.decide.simulation.node_room import Amounts, used_by
+from gpushare_cli.decide.simulation.redivision import readable_share_node
+from gpushare_cli.decide.simulation.simulated_pod import readable_pods
 from gpushare_cli.decide.simulation.simulation import SimulatedCluster
 from gpushare_cli.errors import CannotLookError
 from gpushare_cli.gather.lists import CACHED, read_list
+from gpushare_core.api.share_node import LenientMeta
 from gpushare_core.dialects.table import ASKED_RESOURCES
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.errors import ApiError, UnreachableError
@@ -76,7 +79,7 @@ class StateReader:
             without="Pods that wait are not considered",
             otherwise=[],
         )
-        return [msgspec.json.decode(raw) for raw in found if _asks(raw)]
+        return readable_pods(msgspec.json.decode(raw) for raw in found if _asks(raw))
 
     async def used(self, nodes: Collection[str]) -> Mapping[str, Amounts]:
         """Returns what the pods of each node request, or nothing where there are too many nodes."""
@@ -120,8 +123,8 @@ def _asks(raw: msgspec.Raw) -> bool:
 async def pods_with_units(client: KubeClient, node: str, uids: Collection[str]) -> list[Json]:
     """Returns the pods of ``node`` that have one of ``uids``, whole. Raises ``CannotLookError``."""
     selector = f"spec.nodeName={node},{NOT_ENDED}"
-    found: list[Json] = await read_list(client, PODS, shape=dict, field_selector=selector)
-    return [pod for pod in found if pod["metadata"].get("uid") in uids]
+    found = await read_list(client, PODS, shape=dict, field_selector=selector)
+    return [pod for pod in readable_pods(found) if pod["metadata"]["uid"] in uids]
 
 
 def holders_on(share_node: Json, *, cards: Collection[str] | None = None) -> set[str]:
@@ -140,7 +143,7 @@ async def read_cluster(
 ) -> SimulatedCluster:
     """Raises ``CannotLookError`` where a node of ``without`` shares no cards, or its pods cannot be read."""
     reader = StateReader(client)
-    names = [msgspec.json.decode(raw, type=_NamedShareNode).metadata.name for raw in share_nodes]
+    names = [msgspec.json.decode(raw, type=_WithName).metadata.name for raw in share_nodes]
     if unknown := [node for node in without if node not in names]:
         raise CannotLookError(
             f"node {unknown[0]} shares no cards; see kubectl get gpusharenodes for those that do"
@@ -166,14 +169,17 @@ async def read_cluster(
 async def _moving(
     client: KubeClient, raw: msgspec.Raw | bytes, *, node: str, booked: Sequence[PodUpdate]
 ) -> list[Json]:
-    uids = holders_on(msgspec.json.decode(raw))
+    share_node = readable_share_node(raw)
+    if share_node is None:
+        raise CannotLookError(
+            f"GPUShareNode {node} cannot be read, so nobody knows which pods have its cards"
+        )
+    uids = holders_on(share_node)
     uids |= {update.uid for update in booked if update.holder and update.holder.node == node}
     return await pods_with_units(client, node, uids)
 
 
-class _NameOfShareNode(msgspec.Struct):
-    name: str
+class _WithName(msgspec.Struct):
+    """A GPUShareNode of any shape."""
 
-
-class _NamedShareNode(msgspec.Struct):
-    metadata: _NameOfShareNode
+    metadata: LenientMeta

@@ -59,7 +59,7 @@ async def dry_run(client: KubeClient, policy: Json) -> DryRun:
         client, POLICIES, shape=dict, advice="see that gpushare is installed, and that you may list them"
     )
     own = next((other for other in present if other["metadata"]["name"] == name), None)
-    others = [_claim(other) for other in present if other is not own and not _is_deleted(other)]
+    others = [claim_of(other) for other in present if other is not own and not _is_deleted(other)]
     created = str(own["metadata"].get("creationTimestamp", "")) if own else None
     checked = await _checked(client, policy, own)
     if isinstance(checked, DryRun):
@@ -107,7 +107,7 @@ async def _checked(client: KubeClient, policy: Json, own: Json | None) -> tuple[
         raise CannotLookError(str(error)) from error
 
 
-def _claim(policy: Json) -> PolicyClaim:
+def claim_of(policy: Json) -> PolicyClaim:
     metadata = policy["metadata"]
     created = str(metadata.get("creationTimestamp", ""))
     try:

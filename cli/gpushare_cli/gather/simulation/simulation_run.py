@@ -8,7 +8,7 @@ import msgspec
 
 from gpushare_cli.decide.objects.workload import Workloads, within_limit
 from gpushare_cli.decide.simulation.policy_change import PolicyChange
-from gpushare_cli.decide.simulation.redivision import units_of
+from gpushare_cli.decide.simulation.redivision import readable_share_nodes, units_of
 from gpushare_cli.decide.simulation.simulation import SimulatedCluster, SimulationQuestion, simulate
 from gpushare_cli.decide.simulation.simulation_report import SimulationReport
 from gpushare_cli.errors import CannotLookError
@@ -59,7 +59,7 @@ async def run_simulation(
         with_waiting=options.with_waiting,
         without=options.without,
         unit=unit,
-        units_before=units_of(map(msgspec.json.decode, share_nodes)) if unit or options.policy else (),
+        units_before=units_of(readable_share_nodes(share_nodes)) if unit or options.policy else (),
     )
     if options.policy:
         cluster, question = await _with_policy(client, options.policy, cluster, question, stdin=stdin)
@@ -104,7 +104,7 @@ async def _with_policy(
     )
     if checked.refusal:
         return cluster, SimulationQuestion(policy=change)
-    present = {node["metadata"]["name"]: node for node in map(msgspec.json.decode, cluster.share_nodes)}
+    present = {node["metadata"]["name"]: node for node in readable_share_nodes(cluster.share_nodes)}
     effect = policy_effect(checked.claims, cluster.nodes, present)
     shown = [node for node in effect.changes if node.concerns(checked.name)]
     return (

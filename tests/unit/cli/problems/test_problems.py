@@ -111,6 +111,13 @@ def test_an_extender_that_is_not_ready() -> None:
     )
 
 
+def test_an_extender_that_is_being_replaced_is_no_problem() -> None:
+    ending = program_object("extender", ready=False)
+    ending["metadata"]["deletionTimestamp"] = "2026-05-01T11:59:59Z"
+    pods = pods_of(program_object("operator"), ending, program_object("extender", name="next"))
+    assert all_problems(facts(pods=pods)) == []
+
+
 def test_an_extender_that_is_not_ready_is_said_once() -> None:
     said = condition("SchedulerConfigured", "False", "ExtenderNotReady", "control-plane-1: no pod")
     policies = policies_of(policy_object(said, condition("Ready", "False", "ExtenderNotReady")))

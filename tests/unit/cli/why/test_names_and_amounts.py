@@ -132,7 +132,7 @@ def test_other_amounts_are_not_taken_for_mebibytes(units: int) -> None:
 def test_an_init_container_that_asks_for_most_is_named() -> None:
     finding = found(too_much, asked(pod_json(main={MEMORY: 4}, init={"load": {MEMORY: 20}})))
     assert finding.sentence == (
-        "It is 20 of gpushare.io/memory because init container load asks for more than the others"
+        "The pod asks for 20 of gpushare.io/memory because init container load asks for more than the others"
         " together, before"
         " they start."
     )

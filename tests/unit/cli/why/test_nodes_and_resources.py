@@ -89,7 +89,7 @@ def test_a_cordoned_node_takes_no_new_pod() -> None:
     finding = found(nodes_kept_from, asked(nodes=[node(unschedulable=True, taints=[cordon])]))
     assert (
         finding.sentence
-        == "No new pod comes to the only node with cards (gpu-1): cordoned by kubectl cordon."
+        == "The pod does not come to the only node with cards (gpu-1): cordoned by kubectl cordon."
     )
     assert finding.advice == ["kubectl uncordon gpu-1"]
 

@@ -156,3 +156,8 @@ def test_what_a_kubelet_says_of_every_pod_is_left_out() -> None:
     usual.reporting_controller, usual.type = "kubelet", "Normal"
     report = explained(placed(pod_json(main={MEMORY: 4})), events=[usual, event("Scheduled", "assigned")])
     assert [said.reason for said in report.words] == ["Scheduled"]
+
+
+def test_what_a_scheduler_said_before_it_found_a_node_is_left_out() -> None:
+    report = explained(placed(memory_pod(4)), events=[event("Scheduled", "assigned"), event()])
+    assert [said.reason for said in report.words] == ["Scheduled"]

@@ -35,7 +35,7 @@ def there(*pods: Json, node: str = "gpu-2") -> dict[str, Any]:
 
 def test_the_largest_amount_that_fits_now() -> None:
     smaller = remedies(memory_pod(12))["SmallerRequest"]
-    assert smaller.helps
+    assert (smaller.helps, smaller.units, smaller.nodes) == (True, 9, ["gpu-2"])
     assert "9 units (9Gi) of gpushare.io/memory would fit now, on gpu-2." in smaller.sentence
 
 
@@ -67,6 +67,7 @@ def test_a_pod_of_equal_priority_has_to_go_by_hand() -> None:
         "Without ml/gpu-2-last (7 units, priority 0) it would fit gpu-2 card 2. Not evicted for it: the"
         " priority of ml/gpu-2-last is not below its own, 0."
     )
+    assert (gone.nodes, gone.pods) == (["gpu-2"], ["ml/gpu-2-last"])
     assert gone.commands == ["kubectl delete pod -n ml gpu-2-last"]
     assert found["HigherPriority"].helps
 
@@ -91,6 +92,25 @@ def test_a_policy_that_evicts_nobody() -> None:
     disabled = found["PreemptionDisabled"]
     assert "in policy default, where it is Disabled" in disabled.sentence
     assert disabled.commands[0].startswith("kubectl patch gpusharepolicy default --type=merge -p '{")
+
+
+def test_a_node_whose_policy_evicts_goes_before_one_whose_policy_does_not() -> None:
+    quiet = full_node("gpu-2", 9, cards=3, preemption="Disabled")
+    facts = {
+        "neighbours": {
+            "gpu-2": bound_pods(owned_pod("gpu-2-last")),
+            "gpu-1": bound_pods(owned_pod("gpu-1-last", priority=3)),
+        },
+        "budgets": [],
+    }
+    found = remedies(memory_pod(12, priority=100), (NODES[0], quiet), **facts)
+    assert found["Preemption"].pods == ["ml/gpu-1-last"]
+
+
+def test_a_manifest_has_others_evicted_once_it_is_created() -> None:
+    found = remedies(memory_pod(12, priority=100), exists=False, **there(owned_pod("gpu-2-last")))
+    assert found["Preemption"].sentence.startswith("Create it: by its priority 100")
+    assert "anew" not in found["SmallerRequest"].sentence
 
 
 def test_a_budget_protects_what_is_in_the_way() -> None:
@@ -141,6 +161,18 @@ def test_a_whole_card_of_mode_mixed_needs_all_pods_of_a_card_gone() -> None:
     gone = remedies(pod_json(main={CARD: 1}), (node,), **facts)["PodsGone"]
     assert gone.sentence.startswith("Without ml/a (4 units, priority 0), ml/b (4 units, priority 0)")
     assert gone.commands == ["kubectl delete pod -n ml a", "kubectl delete pod -n ml b"]
+
+
+def test_in_mode_mixed_nobody_is_evicted_for_another_class() -> None:
+    """kube-scheduler does not offer such a pod the node: it has no free card, and so none at all."""
+    locked = card_json(0, 16, held={"ml/a": 4}, lock="Memory", offers={"memory": 16, "card": 1})
+    node = share_node_json("gpu-1", locked, mode="Mixed")
+    pod = pod_json(main={CARD: 1})
+    pod["spec"]["priority"] = 100
+    found = remedies(pod, (node,), **there(owned_pod("a"), node="gpu-1"))
+    assert found["PodsGone"].helps
+    assert "for pods of another class nobody is evicted in mode Mixed" in found["PodsGone"].sentence
+    assert found.keys().isdisjoint({"Preemption", "HigherPriority"})
 
 
 def test_a_cordoned_card_that_would_take_it() -> None:

@@ -107,9 +107,41 @@ def test_what_could_not_be_read_is_said() -> None:
     unread = {"GPUShareNodes": "the API server does not list them: 403"}
     lines = seen(memory_pod(4), unread=unread, events=[event()])
     assert lines[0] == "Pod ml/train waits, and why cannot be known: the GPUShareNodes cannot be read."
-    assert lines[-2:] == ["What could not be read", "  the API server does not list them: 403"]
+    assert lines[-2] == "What could not be read"
+    assert lines[-1] == "  GPUShareNodes: the API server does not list them: 403"
+
+
+def test_missing_rights_are_said_in_one_sentence() -> None:
+    unread = {
+        "GPUShareNodes": "403 Forbidden: no",
+        "Pending pods": "403 Forbidden: nor these",
+        "Nodes": "late",
+    }
+    lines = seen(memory_pod(4), unread=unread, events=[event()])
+    assert lines[lines.index("What could not be read") + 1 :] == [
+        "  You may not list GPUShareNodes, Pending pods (403 Forbidden); -o json has what",
+        "  the API server says.",
+        "  Nodes: late",
+    ]
 
 
 def test_what_cannot_be_known_has_an_exit_status_of_its_own() -> None:
     facts = situation(memory_pod(4), unread={"GPUShareNodes": "403"}, events=[event()])
     assert explain(facts).exit_status is ExitStatus.CANNOT_LOOK
+
+
+def test_a_pod_that_was_made_just_now() -> None:
+    pod = memory_pod(4)
+    pod["metadata"]["creationTimestamp"] = "2026-11-21T10:04:58Z"
+    lines = seen(pod, full_node("gpu-1", 9))
+    assert lines[0] == "Pod ml/train waits for 2s, and its cards are there now, on gpu-1."
+    assert "  No scheduler has said yet that it finds no node: ask again in a few seconds." in lines
+
+
+def test_what_a_scheduler_wrote_into_the_pod_outlives_its_events() -> None:
+    pod = memory_pod(12)
+    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3 nodes"}
+    pod["status"]["conditions"] = [condition]
+    lines = seen(pod, full_node("gpu-1", 9))
+    assert "  How often a scheduler has tried it is not known: Events are kept for an hour." in lines
+    assert lines[-1] == "  scheduler, Unschedulable: 0/3 nodes"

@@ -155,6 +155,6 @@ def _init_containers(situation: PodSituation, asked: ResourceRequest) -> Iterato
         )
     yield Finding(
         code="InitContainersCount",
-        sentence=f"It is {asked.total} of {asked.name} because {counts}.",
+        sentence=f"The pod asks for {asked.total} of {asked.name} because {counts}.",
         advice=["Ask for less in the init container, or for nothing if it uses no card."],
     )

@@ -59,7 +59,9 @@ def cards_with_room(situation: PodSituation) -> Iterator[Finding]:
     if fitting and not [*impossible_pods(situation)]:
         have = "has room for it on its cards" if len(fitting) == 1 else "have room for it on their cards"
         sentence = f"{counted(len(fitting), 'node')} {have}: {listed(fitting)}."
-        yield Finding(code="CardsFit", sentence=sentence, nodes=len(fitting))
+        again = "A scheduler tries it again by itself, at the latest 5 minutes after the last time."
+        advice = [again] if situation.exists else []
+        yield Finding(code="CardsFit", sentence=sentence, nodes=len(fitting), advice=advice)
 
 
 def _groups(unfit: Group) -> dict[tuple[Refusal, str], Group]:

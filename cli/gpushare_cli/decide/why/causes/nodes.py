@@ -45,7 +45,8 @@ def _finding(
     *,
     is_decisive: bool,
 ) -> Finding:
-    where = _where(names, len(sharing))
+    named = named_node(situation)
+    where = f"node {named}, which it asks for" if named else _where(names, len(sharing))
     say, advise = _WORDS[obstacle.rule]
     return Finding(
         code=f"NodesBy{obstacle.rule}",
@@ -63,7 +64,7 @@ def _where(names: list[str], sharing: int) -> str:
 
 
 def _say_cordon(_obstacle: NodeObstacle, where: str) -> str:
-    return f"No new pod comes to {where}: cordoned by kubectl cordon."
+    return f"The pod does not come to {where}: cordoned by kubectl cordon."
 
 
 def _advise_cordon(_situation: PodSituation, _obstacle: NodeObstacle, names: list[str]) -> list[str]:

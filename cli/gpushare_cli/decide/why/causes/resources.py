@@ -42,15 +42,16 @@ def _finding(situation: PodSituation, nodes: list[KubeNode], name: str, amount: 
     is_never = all(_total(node, name) < amount for node in nodes)
     return Finding(
         code=f"No{_CODES.get(name, 'Resource')}",
-        sentence=_sentence(name, amount, short=len(short), of=len(nodes)),
+        sentence=_sentence(name, amount, short=len(short), of=len(nodes), is_offered=bool(total)),
         nodes=len(short),
-        nearest=f"{nearest}: {_number(name, short[nearest])}{of_all} free",
+        nearest=f"{nearest}: {_number(name, short[nearest])}{of_all} free" if total else "",
         advice=_advice(name, nearest, total, is_never=is_never),
         is_decisive=len(short) == len(nodes),
     )
 
 
-def _sentence(name: str, amount: Fraction, *, short: int, of: int) -> str:
+def _sentence(name: str, amount: Fraction, *, short: int, of: int, is_offered: bool) -> str:
+    """``is_offered``: whether the nearest node has any of it."""
     asks = (
         "A node takes a limited number of pods"
         if name == "pods"
@@ -61,6 +62,8 @@ def _sentence(name: str, amount: Fraction, *, short: int, of: int) -> str:
         if of > 1
         else "the only node whose cards have room"
     )
+    if not is_offered and short == of:
+        return f"{asks}, and no node whose cards have room offers any."
     if of == 1:
         return f"{asks}, and {which} has not that much left."
     some = "none has" if short == of else f"{short:,} {'has' if short == 1 else 'have'}"

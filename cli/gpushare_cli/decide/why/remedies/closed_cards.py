@@ -22,6 +22,7 @@ def uncordoning(situation: PodSituation) -> Iterator[Remedy]:
         yield Remedy(
             code="Uncordon",
             helps=True,
+            nodes=[name],
             sentence=f"Uncordon {cards} of {name}: it would fit there if {verb} not cordoned.",
             commands=[f"kubectl gpushare uncordon {name} {index}" for index in indices],
         )
@@ -45,6 +46,7 @@ def mending(situation: PodSituation) -> Iterator[Remedy]:
         yield Remedy(
             code="Mend",
             helps=True,
+            nodes=[name],
             sentence=f"Mend {cards} of {name}{why}: it would fit there.",
             commands=[f"kubectl gpushare inspect {name} --card {index}" for index in indices],
         )

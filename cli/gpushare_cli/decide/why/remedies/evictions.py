@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from gpushare_cli.decide.why.finding import Remedy
 from gpushare_cli.decide.why.nearest import nearest_card, unfit_nodes
@@ -10,7 +11,7 @@ from gpushare_cli.decide.why.remedies.trial import cards_text, chosen_cards
 from gpushare_cli.decide.why.situation import PodSituation
 from gpushare_cli.decide.why.words import amount
 from gpushare_cli.wording import listed
-from gpushare_core.placement.requests import ResourceClass
+from gpushare_core.placement.requests import ResourceClass, ResourceRequest
 from gpushare_core.scheduling.ledger.unfit_reason import Refusal
 from gpushare_core.scheduling.preemption.bound_pods import BoundPod
 from gpushare_core.scheduling.preemption.disruption_budgets import violating
@@ -40,6 +41,21 @@ class NodeInTheWay:
         """Whether the node's policy lets pods be evicted."""
         share_node = self.without.ledger.share_node
         return share_node is not None and share_node.preempts
+
+    @property
+    def is_offered(self) -> bool:
+        """Whether kube-scheduler looks at the node at all: not where the node has less of a resource than is
+        asked for, whoever has it. A card of mode Mixed that serves one class has nothing of the others."""
+        return all(asked.total <= self._capacity(asked) for asked in self.situation.request.resources)
+
+    def _capacity(self, asked: ResourceRequest) -> int:
+        ledger = self.without.ledger
+        cards = ledger.share_node.cards if ledger.share_node else ()
+        return sum(
+            card.units_of(asked.resource)
+            for card in cards
+            if card.is_open and ledger.lock_of(card.uuid) in (None, asked.resource)
+        )
 
     def allowed(self, *, below: int) -> Eviction | None:
         """Returns what a pod of priority ``below`` may have evicted, budgets honoured."""
@@ -95,7 +111,10 @@ def evictions(situation: PodSituation) -> Iterator[Remedy]:
         yield _ending(waited)
         return
     below = situation.kube_pod.priority
-    if found := _cheapest((node, node.allowed(below=below)) for node in nodes):
+    offered = [node for node in nodes if node.is_offered]
+    evicting = [node for node in offered if node.may_evict]
+    ways = (_cheapest((node, node.allowed(below=below)) for node in some) for some in (evicting, offered))
+    if found := next(filter(None, ways), None):
         yield from _preemption(*found)
     elif found := _cheapest((node, node.any_at_all()) for node in nodes):
         yield from _by_hand(*found)
@@ -135,6 +154,8 @@ def _ending(node: NodeInTheWay) -> Remedy:
     return Remedy(
         code="EndingPods",
         helps=True,
+        nodes=[node.name],
+        pods=[str(pod.pod) for pod in node.pods if pod.is_terminating],
         sentence=f"Wait: {names} on {node.name} is ending, and leaves room on {cards}.",
     )
 
@@ -148,28 +169,36 @@ def _preemption(node: NodeInTheWay, eviction: Eviction) -> Iterator[Remedy]:
             "A PriorityClass with preemptionPolicy PreemptLowerPriority in place of Never: it would have"
             f" {victims} evicted {after}."
         )
-        yield Remedy(code="PreemptionPolicy", helps=True, sentence=sentence)
+        yield Remedy(code="PreemptionPolicy", helps=True, **_of(node, eviction), sentence=sentence)
         return
     if not node.may_evict:
-        yield from _preemption_off(node, f"it would have {victims} evicted {after}")
+        yield _preemption_off(node, eviction, f"it would have {victims} evicted {after}")
         return
+    first = "Wait" if node.situation.exists else "Create it"
     yield Remedy(
         code="Preemption",
         helps=True,
+        **_of(node, eviction),
         sentence=(
-            f"Wait: by its priority {pod.priority} it has {victims} evicted {after}; that takes"
+            f"{first}: by its priority {pod.priority} it has {victims} evicted {after}; that takes"
             f" {max((victim.grace for victim in eviction.victims), default=0)} s at most once it has begun."
         ),
     )
 
 
-def _preemption_off(node: NodeInTheWay, effect: str) -> Iterator[Remedy]:
+def _of(node: NodeInTheWay, eviction: Eviction) -> dict[str, Any]:
+    """Returns where, and who goes, for programs."""
+    return {"nodes": [node.name], "pods": [str(pod.pod) for pod in eviction.victims]}
+
+
+def _preemption_off(node: NodeInTheWay, eviction: Eviction, effect: str) -> Remedy:
     observed = node.situation.share_nodes.get(node.name)
     policy = observed.spec.policy if observed else "of that node"
     body = '{"spec":{"placement":{"preemption":"Enabled"}}}'
-    yield Remedy(
+    return Remedy(
         code="PreemptionDisabled",
         helps=True,
+        **_of(node, eviction),
         sentence=f"placement.preemption Enabled in policy {policy}, where it is Disabled: {effect}.",
         commands=[f"kubectl patch gpusharepolicy {policy} --type=merge -p '{body}'"] if observed else [],
     )
@@ -184,6 +213,7 @@ def _by_hand(node: NodeInTheWay, eviction: Eviction) -> Iterator[Remedy]:
     yield Remedy(
         code="PodsGone",
         helps=stay_gone,
+        **_of(node, eviction),
         sentence=f"Without {node.victims_text(victims)} it would fit {where}.{why}",
         commands=[
             f"kubectl delete pod -n {pod.pod.namespace} {pod.pod.name}"
@@ -198,12 +228,14 @@ def _higher_priority(node: NodeInTheWay, victims: Sequence[BoundPod]) -> Iterato
     """Tries what a priority above that of the victims would bring."""
     highest = max((pod.priority for pod in victims), default=0)
     pod = node.situation.kube_pod
-    if highest < pod.priority or pod.spec.preemption_policy == "Never" or not node.may_evict:
+    is_settled = highest < pod.priority or pod.spec.preemption_policy == "Never" or not node.may_evict
+    if is_settled or not node.is_offered:
         return
     if eviction := node.allowed(below=highest + 1):
         yield Remedy(
             code="HigherPriority",
             helps=True,
+            **_of(node, eviction),
             sentence=(
                 f"A priority above {highest} (it has {pod.priority}): then"
                 f" pods such as {listed([str(victim.pod) for victim in eviction.victims])} would be evicted"
@@ -220,6 +252,8 @@ def _higher_priority(node: NodeInTheWay, victims: Sequence[BoundPod]) -> Iterato
 
 
 def _why_not_evicted(node: NodeInTheWay, victims: Sequence[BoundPod]) -> Iterator[str]:
+    if not node.is_offered:
+        yield "for pods of another class nobody is evicted in mode Mixed"
     own = node.situation.kube_pod.priority
     equal = [str(pod.pod) for pod in victims if pod.priority >= own]
     if equal:

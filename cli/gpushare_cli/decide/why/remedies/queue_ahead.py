@@ -7,6 +7,9 @@ from gpushare_cli.decide.why.situation import PodSituation
 from gpushare_cli.wording import counted, listed
 from gpushare_core.scheduling.preemption.bound_pods import OwnedPod
 
+MAX_PODS = 100
+"""That are listed for programs."""
+
 
 def queue_ahead(situation: PodSituation) -> Iterator[Remedy]:
     """kube-scheduler tries pods of a higher priority first, and of the same priority those that were queued
@@ -20,6 +23,7 @@ def queue_ahead(situation: PodSituation) -> Iterator[Remedy]:
     yield Remedy(
         code="QueueAhead",
         helps=False,
+        pods=[str(pod.reference) for pod in ahead[:MAX_PODS]],
         sentence=(
             f"Waiting alone: {counted(len(ahead), 'pod')} that {verb} for cards as well come"
             f"{'s' if len(ahead) == 1 else ''} first ({names}): higher priority, or longer in the queue."

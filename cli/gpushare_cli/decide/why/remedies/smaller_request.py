@@ -41,13 +41,16 @@ def _text(situation: PodSituation, asked: ResourceRequest, units: int) -> str:
 def _smaller(situation: PodSituation, asked: ResourceRequest) -> Remedy | None:
     for units in _amounts(situation, asked)[:MAX_TRIES]:
         if nodes := fitting(situation, _with(situation.request, asked, units)):
-            together = ", all containers together" if len(asked.containers) > 1 else ""
+            together = ", all containers together," if len(asked.containers) > 1 else ""
+            anew = " The pod has to be made anew for it." if situation.exists else ""
             return Remedy(
                 code="SmallerRequest",
                 helps=True,
+                units=units,
+                nodes=nodes,
                 sentence=(
                     f"Ask for less: {_text(situation, asked, units)} of {asked.name}{together}"
-                    f" would fit now, on {listed(nodes)}. The pod has to be made anew for it."
+                    f" would fit now, on {listed(nodes)}.{anew}"
                 ),
             )
     return None

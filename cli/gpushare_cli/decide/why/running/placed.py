@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from gpushare_cli.decide.objects.pod_status import ContainerState, KnownStatus, status_of
 from gpushare_cli.decide.objects.share_node import ObservedCard, ObservedShare, ObservedShareNode
 from gpushare_cli.decide.why.asks import resource_asks
 from gpushare_cli.decide.why.attempts import words_of
@@ -13,7 +14,6 @@ from gpushare_cli.decide.why.explanation import (
     WhyState,
 )
 from gpushare_cli.decide.why.finding import Finding
-from gpushare_cli.decide.why.pod_status import ContainerState, KnownStatus, status_of
 from gpushare_cli.decide.why.running.choice import choice_sentences
 from gpushare_cli.decide.why.situation import SHARE_NODES_NAME, PodSituation
 from gpushare_cli.decide.why.words import seconds_since, seconds_text

@@ -1,0 +1,186 @@
+"""Simulation as arithmetic: nothing is placed twice, nothing is lost, another unit keeps bytes."""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.samples.drained_cards import cards_of, deployment, manifest, policy_json
+
+from gpushare_cli.decide.objects.kube_node import KubeNode, KubeNodeMeta
+from gpushare_cli.decide.objects.workload import Document, workloads_of
+from gpushare_cli.decide.simulation.policy_change import NodeEffect
+from gpushare_cli.decide.simulation.policy_effect import PolicyClaim, policy_effect
+from gpushare_cli.decide.simulation.redivision import (
+    divided,
+    total_units,
+    with_memory_unit,
+    without_pods,
+)
+from gpushare_cli.decide.simulation.simulation import (
+    SimulatedCluster,
+    SimulationQuestion,
+    ledger_of,
+    simulate,
+)
+from gpushare_cli.decide.simulation.simulation_report import SimulationReport
+from gpushare_core.api.policy import PolicySpec
+from gpushare_core.placement.units import MemoryUnit, parse_node_unit
+from gpushare_core.text.json_object import Json
+
+GI = 2**30
+card_loads = st.lists(st.integers(0, 16), min_size=1, max_size=4)
+clusters = st.lists(card_loads, min_size=1, max_size=4)
+requests = st.lists(st.integers(1, 20), max_size=12)
+
+
+def nodes_of(loads: Sequence[Sequence[int]], **spec: Any) -> list[Json]:
+    return [
+        cards_of(
+            f"n{place}",
+            *({f"p{place}-{index}": held} if held else {} for index, held in enumerate(cards)),
+            **spec,
+        )
+        for place, cards in enumerate(loads)
+    ]
+
+
+def question(*objects: Json) -> SimulationQuestion:
+    documents = [Document(source="test", content=content) for content in objects]
+    return SimulationQuestion(workloads=workloads_of(documents, namespace="default"))
+
+
+def simulated(nodes: Sequence[Json], units: Sequence[int]) -> SimulationReport:
+    cluster = SimulatedCluster(share_nodes=[msgspec.json.encode(node) for node in nodes])
+    return simulate(cluster, question(*(manifest(f"q{place}", each) for place, each in enumerate(units))))
+
+
+@settings(max_examples=60, deadline=None)
+@given(clusters, requests, st.sampled_from(["Binpack", "Spread"]))
+def test_no_card_gets_more_than_it_has_and_who_waits_fits_nowhere(
+    loads: list[list[int]], units: list[int], strategy: str
+) -> None:
+    nodes = nodes_of(loads, strategy=strategy)
+    report = simulated(nodes, units)
+    free = {
+        f"n{place}-{card}": 16 - held for place, held_ in enumerate(loads) for card, held in enumerate(held_)
+    }
+    for asked, placement in zip(units, report.placements, strict=True):
+        if placement.fits:
+            (card,) = placement.cards
+            assert card.units == asked
+            free[card.uuid] -= asked
+            assert free[card.uuid] >= 0
+        else:
+            assert max(free.values()) < asked
+    assert report == simulated(nodes, units)
+
+
+@settings(max_examples=40, deadline=None)
+@given(card_loads, st.sampled_from(["256Mi", "512Mi", "1Gi", "3Gi", "1G", "100M"]))
+def test_another_unit_keeps_bytes(loads: list[int], unit: str) -> None:
+    (node,) = nodes_of([loads])
+    parsed = MemoryUnit.parse(unit)
+    after = with_memory_unit(node, parsed)
+    for before, card in zip(node["status"]["cards"], after["status"]["cards"], strict=True):
+        assert card["units"] == 16 * GI // parsed.size
+        held = before["allocatedUnits"] * GI
+        assert held <= card["allocatedUnits"] * parsed.size < held + parsed.size
+        assert card["allocatedUnits"] == sum(pod["units"] for pod in card["pods"])
+
+
+@given(clusters)
+def test_pods_that_are_gone_leave_what_the_others_have(loads: list[list[int]]) -> None:
+    node = nodes_of(loads)[0]
+    after = without_pods(node, {"uid-p0-0"})
+    assert after["status"]["cards"][0]["allocatedUnits"] == 0
+    assert after["status"]["cards"][1:] == node["status"]["cards"][1:]
+
+
+def test_a_card_of_mode_mixed_is_divided_class_by_class() -> None:
+    node = divided(cards_of("n0", {}), parse_node_unit("1Gi, 1/4 card, 1 card"))
+    assert total_units(node) == {"memory": 16, "slice": 4, "card": 1}
+    after = with_memory_unit(node, MemoryUnit.parse("512Mi"))
+    assert total_units(after) == {"memory": 32, "slice": 4, "card": 1}
+    assert ledger_of([msgspec.json.encode(after)]).biggest()["gpushare.io/memory"] == 32
+
+
+def test_a_node_that_shares_no_memory_keeps_its_units() -> None:
+    node = divided(cards_of("n0", {}), parse_node_unit("1/4 card"))
+    assert with_memory_unit(node, MemoryUnit.parse("512Mi")) == node
+
+
+def claim(policy: Json, created: str = "2026-01-01T00:00:00Z") -> PolicyClaim:
+    spec = PolicySpec.model_validate(policy["spec"])
+    return PolicyClaim(name=policy["metadata"]["name"], created=created, spec=spec)
+
+
+def kube_nodes(*names: str) -> dict[str, KubeNode]:
+    return {name: KubeNode(metadata=KubeNodeMeta(name=name)) for name in names}
+
+
+def effects(claims: Sequence[PolicyClaim], *share_nodes: Json) -> dict[str, NodeEffect]:
+    named = {node["metadata"]["name"]: node for node in share_nodes}
+    found = policy_effect(claims, kube_nodes("n0", "n1", "n2"), named)
+    return {change.node: change.effect for change in found.changes}
+
+
+def under(policy: Json, name: str, *held: dict[str, int]) -> Json:
+    """The GPUShareNode that the operator makes of it."""
+    spec = PolicySpec.model_validate(policy["spec"])
+    node = cards_of(name, *held)
+    return {**node, "spec": spec.of_node(policy["metadata"]["name"], spec.nodes[0]).to_json()}
+
+
+def test_the_policy_that_is_there_changes_nothing() -> None:
+    policy = policy_json("a", ["n0"])
+    assert effects([claim(policy)], under(policy, "n0", {"p": 3})) == {"n0": NodeEffect.NONE}
+
+
+def test_the_older_policy_keeps_a_node() -> None:
+    older, younger = policy_json("b", ["n0"]), policy_json("a", ["n0", "n1"], unit="512Mi")
+    claims = [claim(younger, "2026-02-01T00:00:00Z"), claim(older)]
+    assert effects(claims, under(older, "n0", {})) == {"n0": NodeEffect.NONE, "n1": NodeEffect.GAINS}
+
+
+@pytest.mark.parametrize(
+    ("spec", "held", "effect"),
+    [
+        ({"unit": "512Mi"}, {}, NodeEffect.DIVIDES),
+        ({"unit": "512Mi"}, {"p": 1}, NodeEffect.WAITS),
+        ({"unit": "1024Mi"}, {"p": 1}, NodeEffect.SETTINGS),
+        ({"unit": "512Mi", "unitChange": "Keep"}, {"p": 1}, NodeEffect.KEEPS),
+        ({"dialect": "aliyun.com"}, {}, NodeEffect.DIVIDES),
+        ({"dialect": "aliyun.com"}, {"p": 1}, NodeEffect.WAITS),
+        ({"placement": {"strategy": "Spread"}}, {"p": 1}, NodeEffect.SETTINGS),
+    ],
+)
+def test_what_a_change_does_to_a_node(spec: Any, held: dict[str, int], effect: NodeEffect) -> None:
+    before = policy_json("a", ["n0"])
+    after = policy_json("a", ["n0"], **spec)
+    assert effects([claim(after)], under(before, "n0", held)) == {"n0": effect}
+
+
+def test_a_policy_that_cannot_be_read_keeps_what_it_has() -> None:
+    present = under(policy_json("a", ["n0"]), "n0", {})
+    unreadable = PolicyClaim(name="a", created="2026-01-01T00:00:00Z", spec=None)
+    newer = claim(policy_json("b", ["n0"]), "2026-02-01T00:00:00Z")
+    assert effects([newer, unreadable], present) == {"n0": NodeEffect.NONE}
+
+
+def test_a_node_that_waits_takes_no_new_pod() -> None:
+    before, after = policy_json("a", ["n0"]), policy_json("a", ["n0"], unit="512Mi")
+    present = under(before, "n0", {"p": 3})
+    (coming,) = policy_effect([claim(after)], kube_nodes("n0"), {"n0": present}).share_nodes
+    (placement,) = simulated([coming], [1]).placements
+    assert "take no new pods until those are gone that hold units of 1Gi" in placement.reason
+
+
+def test_pods_of_a_deployment_are_alike() -> None:
+    cluster = SimulatedCluster(share_nodes=[msgspec.json.encode(cards_of("n0", {}, {}))])
+    report = simulate(cluster, question(deployment("web", 4, 9)))
+    assert Counter(placement.node for placement in report.placements) == {"n0": 8, "": 1}
+    assert {placement.workload for placement in report.placements} == {"Deployment web"}
