@@ -235,8 +235,6 @@ FUZZED_BY: dict[str, str] = {
     "gpushare_cli.decide.inspection.node_reader:_shared_node": (
         "gpushare_cli.decide.inspection.node_reader:shared_nodes"
     ),
-    "gpushare_cli.decide.why.causes.amounts:_bytes": "gpushare_cli.decide.why.explain:explain",
-    "gpushare_cli.decide.why.causes.resources:_number": "gpushare_cli.decide.why.explain:explain",
     "gpushare_cli.decide.objects.pod_status:status_of": "gpushare_cli.decide.why.explain:explain",
     "gpushare_cli.decide.scheduling.node_rules:_compares": "gpushare_cli.decide.why.explain:explain",
     "gpushare_cli.decide.scheduling.written_pod:written_pod": "gpushare_cli.decide.why.explain:explain",
