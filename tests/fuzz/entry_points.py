@@ -283,7 +283,7 @@ OWN: dict[str, str] = {
     "gpushare_cli.decide.use.top_report:_container_rows": "a truth value of ours",
     "gpushare_cli.output.format:_json_text": "bytes that were just encoded",
     "gpushare_cli.reference:main": "a truth value of ours",
-    "gpushare_cli.views.holders:_pods": "a truth value of ours",
+    "gpushare_cli.views.holders:_pods": "a time that we have just written",
     "gpushare_cli.login.plugin_process:_line": "text, in which what is none is replaced",
     "gpushare_cli.login.stored_tokens:store_tokens": "a file that was read before; any error is caught",
     "gpushare_cli.output.printer:Printer.text": "bytes that were just encoded",
