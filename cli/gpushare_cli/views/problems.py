@@ -16,6 +16,8 @@ MAX_PROBLEMS = 6
 """On a page that is not wide."""
 MAX_DETAIL = 240
 """Bytes of what the cluster says of a problem, on a page that is not wide."""
+PARTS = "; "
+"""Between the parts of what the cluster says."""
 STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "yellow", Severity.NOTE: "bold"}
 PLURALS = {"policy": "policies"}
 
@@ -35,10 +37,19 @@ def problem_view(problem: StatusProblem, page: OutputPage) -> Iterable[Renderabl
     said_of = Text.assemble((f"{problem.severity}: ", STYLES[problem.severity]), printable(said))
     yield sentence(said_of, hanging=2)
     if problem.detail:
-        yield sentence(printable(problem.detail, max_bytes=None if page.is_wide else MAX_DETAIL), indent=2)
+        yield sentence(_detail(problem.detail, page), indent=2)
     lines = problem.command.splitlines()
     for line in lines:
         yield to_type(line, indent=4 if len(lines) == 1 else 0)
+
+
+def _detail(detail: str, page: OutputPage) -> str:
+    """Returns whole parts of what is a list, as far as there is room."""
+    if page.is_wide or len(detail.encode()) <= MAX_DETAIL:
+        return printable(detail)
+    first, *others = detail.split(PARTS)
+    shown = printable(first, max_bytes=MAX_DETAIL)
+    return f"{shown}, and {len(others)} more: -o wide shows all" if others else shown
 
 
 def subject_text(problem: StatusProblem) -> str:
