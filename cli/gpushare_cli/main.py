@@ -15,7 +15,7 @@ from typing import Never
 from gpushare_cli.arguments import WATCH_SECONDS, parse
 from gpushare_cli.commands.command import Command, Session
 from gpushare_cli.completion import main as completion
-from gpushare_cli.errors import CannotLookError
+from gpushare_cli.errors import CannotLookError, not_reached
 from gpushare_cli.login.cluster_login import cluster_login
 from gpushare_cli.login.no_cluster import NO_CLUSTER
 from gpushare_cli.login.plugin_process import PluginTerminal
@@ -63,11 +63,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _once(options: Namespace) -> int:
     try:
         return asyncio.run(_run(options.command, options))
-    except (CannotLookError, NoCredentialsError, ApiError, UnreachableError) as error:
-        sys.stderr.write(f"kubectl gpushare: {printable(str(error))}\n")
-        return ExitStatus.CANNOT_LOOK
+    except (CannotLookError, NoCredentialsError, ApiError) as error:
+        return _cannot_look(str(error))
+    except UnreachableError as error:
+        return _cannot_look(not_reached(error))
     except (KeyboardInterrupt, asyncio.CancelledError):
         return ExitStatus.INTERRUPTED
+
+
+def _cannot_look(why: str) -> int:
+    sys.stderr.write(f"kubectl gpushare: {printable(why)}\n")
+    return ExitStatus.CANNOT_LOOK
 
 
 def _print_any_text() -> None:

@@ -182,7 +182,7 @@ def holder_text(holder: CardHolder) -> Text:
     if holder.used_bytes is not None:
         text += f", uses {memory_text(holder.used_bytes)} of {memory_text(holder.asked_bytes)}"
     if holder.exceeds:
-        return Text(printable(f"{text}: MORE THAN ASKED FOR"), "red")
+        return Text(printable(f"{text}, OVER"), "red")
     return Text(printable(text))
 
 

@@ -16,6 +16,7 @@ MAX_PROBLEMS = 6
 """On a page that is not wide."""
 MAX_DETAIL = 240
 """Bytes of what the cluster says of a problem, on a page that is not wide."""
+FORBIDDEN = " is forbidden: "
 PARTS = "; "
 """Between the parts of what the cluster says."""
 STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "yellow", Severity.NOTE: "bold"}
@@ -62,5 +63,11 @@ def subject_text(problem: StatusProblem) -> str:
 
 
 def unread_view(unread: Sequence[UnreadPart]) -> Iterable[RenderableType]:
+    """What rights are missing for is one sentence: the API server says the same of each."""
+    forbidden = [part.part for part in unread if FORBIDDEN in part.reason]
+    if len(forbidden) > 1:
+        names = listed(forbidden, len(forbidden))
+        yield sentence(f"Unknown: you may not read {names}; -o json has what the API server says.")
     for part in unread:
-        yield sentence(f"Unknown: {part.part} could not be read: {part.reason}")
+        if len(forbidden) < 2 or FORBIDDEN not in part.reason:
+            yield sentence(f"Unknown: {part.part} could not be read: {part.reason}")

@@ -126,8 +126,8 @@ mode Memory, unit 1Gi, dialect gpushare.io, policy default
     kubectl gpushare audit --node gpu-1
 
 CARD  HELD        UNITS      USED  STATE     HELD BY: POD, UNITS, USE
-   0  ########..  12/16  8Gi/16Gi            team-a/train-0: 4, uses 6Gi of 4Gi:
-                                             MORE THAN ASKED FOR
+   0  ########..  12/16  8Gi/16Gi            team-a/train-0: 4, uses 6Gi of 4Gi,
+                                             OVER
                                              team-a/train-1: 8, uses 2Gi of 8Gi
    1  #########.  14/16  9Gi/16Gi  cordoned  team-b/notebook-of-somebody-with-a-
                                              long-name-0: 14, uses 9Gi of 14Gi
