@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from gpushare_cli.decide.objects.kube_node import KubeNode, KubeTaint
+from gpushare_cli.decide.objects.kube_node import KubeNode, KubeNodeMeta, KubeNodeSpec, KubeTaint
 from gpushare_cli.decide.scheduling.written_pod import (
     NodeTerm,
     WrittenRequirement,
@@ -18,6 +18,8 @@ from gpushare_cli.decide.scheduling.written_pod import (
 UNSCHEDULABLE = KubeTaint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
 """Who tolerates this goes to cordoned nodes, too."""
 KEEPS_OFF = ("NoSchedule", "NoExecute")
+HOSTNAME = "kubernetes.io/hostname"
+NEW = "a-new-node"
 
 
 class PlacementRule(StrEnum):
@@ -54,6 +56,13 @@ def obstacles(spec: WrittenSpec, node: KubeNode) -> Iterator[NodeObstacle]:
         if labels.get(key) != value:
             yield NodeObstacle(PlacementRule.SELECTOR, f"{key}={value}", key)
     yield from _missed_terms(spec.terms, labels, {"metadata.name": node.name})
+
+
+def takes_new(spec: WrittenSpec, like: KubeNode) -> bool:
+    """Returns whether the pod may go to a node with the labels and taints of ``like``, and another name."""
+    labels = {**(like.metadata.labels or {}), HOSTNAME: NEW}
+    new = KubeNode(KubeNodeMeta(NEW, labels), KubeNodeSpec(taints=like.spec.taints))
+    return not any(obstacles(spec, new))
 
 
 def taint_text(taint: KubeTaint) -> str:

@@ -4,6 +4,7 @@ from gpushare_cli.decide.objects.pod_status import status_of
 from gpushare_cli.decide.why.asks import resource_asks
 from gpushare_cli.decide.why.attempts import attempts_of, words_of
 from gpushare_cli.decide.why.causes.cards import impossible_pods
+from gpushare_cli.decide.why.causes.resources import nodes_with_all
 from gpushare_cli.decide.why.causes.table import CAUSES
 from gpushare_cli.decide.why.explanation import PodExplanation, WhyState
 from gpushare_cli.decide.why.finding import Finding, Remedy
@@ -86,7 +87,7 @@ def _since(situation: PodSituation) -> str:
 
 
 def _fits(subject: str, situation: PodSituation) -> str:
-    nodes = listed(fitting_nodes(situation))
+    nodes = listed(nodes_with_all(situation))
     if not situation.exists:
         return f"{subject} would get its cards now, on {nodes}."
     return f"{subject} waits{_since(situation)}, and its cards are there now, on {nodes}."

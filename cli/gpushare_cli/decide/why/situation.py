@@ -7,9 +7,10 @@ from functools import cached_property
 
 import msgspec
 
+from gpushare_cli.decide.objects.kube_node import KubeNode, KubeNodeMeta
 from gpushare_cli.decide.objects.pod_event import ObservedEvent
 from gpushare_cli.decide.objects.share_node import ObservedShareNode
-from gpushare_cli.decide.scheduling.node_rules import obstacles
+from gpushare_cli.decide.scheduling.node_rules import obstacles, takes_new
 from gpushare_cli.decide.scheduling.written_pod import written_pod
 from gpushare_cli.decide.why.cluster_facts import ClusterFacts
 from gpushare_core.placement.requests import PodRequest
@@ -62,6 +63,13 @@ class PodSituation:
             for name in self.ledger.node_names()
             if name not in known or not any(obstacles(spec, known[name]))
         ]
+
+    def may_go_to_new(self, name: str) -> bool:
+        """Returns whether taints, selectors and the like let the pod to a new node like ``name``. Of a node
+        that was not read the labels are taken to be those that the pod asks for."""
+        spec = written_pod(self.pod).spec
+        unknown = KubeNode(KubeNodeMeta(name, spec.node_selector))
+        return takes_new(spec, (self.cluster.nodes or {}).get(name, unknown))
 
     @property
     def namespace(self) -> str:

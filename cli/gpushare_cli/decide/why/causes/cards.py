@@ -5,11 +5,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from gpushare_cli.decide.why.asks import asked_text, units_in_force
 from gpushare_cli.decide.why.finding import Finding
 from gpushare_cli.decide.why.nearest import fitting_nodes, nearest_text, open_cards, unfit_nodes
+from gpushare_cli.decide.why.remedies.trial import reasons_of_pod
 from gpushare_cli.decide.why.situation import PodSituation
 from gpushare_cli.decide.why.words import NOUNS, amount
 from gpushare_cli.wording import counted, listed
-from gpushare_core.dialects.annotation_room import lack_of_room, worst_size
-from gpushare_core.placement.modes.table import crowded_container_reason, mode_serving, too_many_units_reason
+from gpushare_core.placement.modes.table import mode_serving
 from gpushare_core.placement.requests import ResourceClass, ResourceRequest
 from gpushare_core.scheduling.ledger.unfit_reason import NOT_TOGETHER, Refusal, UnfitReason
 
@@ -22,14 +22,7 @@ Group = dict[str, UnfitReason]
 
 def impossible_pods(situation: PodSituation) -> Iterator[Finding]:
     """Pods that no node takes, whatever is free there."""
-    request = situation.request
-    size = situation.kube_pod.version.annotations_size
-    reasons = {
-        "CrowdedContainer": crowded_container_reason(request),
-        "TooManyUnits": too_many_units_reason(request),
-        "AnnotationsFull": lack_of_room(size, worst_size(request)) if request.resources else "",
-    }
-    for code, reason in reasons.items():
+    for code, reason in reasons_of_pod(situation, situation.request).items():
         if reason:
             yield Finding(code=code, sentence=_sentence(reason), is_decisive=True)
 

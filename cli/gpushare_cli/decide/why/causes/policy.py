@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 
 from gpushare_cli.decide.objects.policy import ObservedPolicy
+from gpushare_cli.decide.scheduling.node_rules import HOSTNAME
 from gpushare_cli.decide.scheduling.written_pod import written_pod
 from gpushare_cli.decide.why.finding import Finding
 from gpushare_cli.decide.why.situation import PodSituation
@@ -11,7 +12,6 @@ from gpushare_cli.wording import listed
 from gpushare_core.api.enums import Mode
 from gpushare_core.api.names import UNIT_CHANGE_BLOCKED
 
-HOSTNAME = "kubernetes.io/hostname"
 READY, NODES_READY, SCHEDULER_CONFIGURED = "Ready", "NodesReady", "SchedulerConfigured"
 
 

@@ -15,10 +15,11 @@ from gpushare_core.scheduling.objects.share_node import ShareNode
 
 
 def another_node(situation: PodSituation) -> Iterator[Remedy]:
-    """Tries an empty node of each kind that there is; of those that take the pod names the smallest."""
+    """Tries an empty node of each kind that there is, and to which the pod might go; of those that take it
+    names the smallest."""
     ledger, kinds = situation.ledger, dict[tuple[int, ...], ShareNode]()
     for name in ledger.node_names():
-        if share_node := ledger.share_node(name):
+        if (share_node := ledger.share_node(name)) and situation.may_go_to_new(name):
             kinds.setdefault(
                 (id(share_node.resources), *(card.units for card in share_node.cards)), share_node
             )
