@@ -56,10 +56,10 @@ async def measured(cluster: BenchCluster) -> list[Figure]:
 
 
 def command_figures(command: Sequence[str], runs: Sequence[Json]) -> list[Figure]:
-    """Raises ``NotMeasuredError`` for a command that could not look: that is fast."""
+    """Raises ``NotMeasuredError`` for a command that could not look, or printed nothing: that is fast."""
     name = " ".join(command).replace(MANIFEST, "FILE")
     for run in runs:
-        if not 0 <= run["status"] < CANNOT_LOOK:
+        if not 0 <= run["status"] < CANNOT_LOOK or not run["printed"]:
             raise NotMeasuredError(f"kubectl gpushare {name} ended with {run['status']}: {run['error']}")
     seconds, peak = statistics.median(run["seconds"] for run in runs), max(run["peak"] for run in runs)
     return [

@@ -98,7 +98,6 @@ def of_kubectl(cluster: LocalCluster, environment: dict[str, str], *arguments: s
         pytest.param([], id="the current context"),
         pytest.param(["--context", "of-admin"], id="another context"),
         pytest.param(["--user", "admin"], id="another user"),
-        pytest.param(["-n", "other"], id="another namespace"),
         pytest.param(["--context=of-admin", "--as=anna"], id="as somebody else"),
         pytest.param(
             [

@@ -111,7 +111,7 @@ def test_a_policy_before_it_is_applied(cluster: LocalCluster, namespace: str, tm
     assert (change["checkedBy"], change["isNew"], change["refusal"]) == ("APIServer", False, "")
     effects = {node["node"]: node["effect"] for node in change["nodes"]}
     assert effects == {NODE: "Waits", "gpu-2": "Divides", "gpu-3": "Loses"}
-    assert change["nodes"][0]["pods"] == [{"namespace": namespace, "name": "holder", "units": 4}]
+    assert {"namespace": namespace, "name": "holder", "units": 4} in change["nodes"][0]["pods"]
     file.write_text(json.dumps(policy("default", nodes=[NODE], unit="1X")))
     done = gpushare(cluster, "simulate", "--policy", str(file))
     assert done.returncode == 1
@@ -142,7 +142,7 @@ def test_a_card_is_cordoned_and_serves_again(cluster: LocalCluster, namespace: s
     said = document(cluster, "simulate", "-n", namespace, "-f", "-", stdin=pod("a", {"main": 4}, on=NODE))[
         "placements"
     ][0]
-    assert said["cards"][0]["index"] == 1
+    assert said["cards"][0]["index"] != 0
     again = gpushare(cluster, "uncordon", NODE, "0")
     assert again.returncode == 0, again.stderr
     annotations = json.loads(cluster.kubectl("get", "gpusharenode", NODE, "-o", "json"))["metadata"][

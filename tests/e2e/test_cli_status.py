@@ -3,10 +3,11 @@
 import json
 import os
 import pty
+import select
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
@@ -148,27 +149,35 @@ def test_who_may_read_policies_alone_is_told_what_is_unknown(cluster: LocalClust
     assert "Traceback" not in done.stderr
 
 
+def read_until(terminal: int, holds: Callable[[bytes], bool], *, seconds: float = 30.0) -> bytes:
+    seen, deadline = b"", time.monotonic() + seconds
+    while not holds(seen):
+        readable, _, _ = select.select([terminal], [], [], max(0.0, deadline - time.monotonic()))
+        assert readable, f"waited {seconds} s, and read {seen!r}"
+        seen += os.read(terminal, 65536)
+    return seen
+
+
 def test_watching_redraws_a_terminal_and_ends_with_ctrl_c(cluster: LocalCluster) -> None:
     master, slave = pty.openpty()
     environment = {**os.environ, "KUBECONFIG": str(cluster.kubeconfig), "TERM": "xterm", "COLUMNS": "80"}
     program = [str(COMMANDS / "kubectl-gpushare"), "status", "--every", "0.2"]
     watching = subprocess.Popen(
-        program, env=environment, stdin=slave, stdout=slave, stderr=slave, start_new_session=True
+        program,
+        env=environment,
+        stdin=slave,
+        stdout=slave,
+        stderr=slave,
+        start_new_session=True,
+        # A shell that starts tests in the background has them ignore it.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     os.close(slave)
-    seen = b""
-    deadline = time.monotonic() + 30
     try:
-        while seen.count(b"gpushare is well") < 3:
-            assert time.monotonic() < deadline, seen
-            seen += os.read(master, 65536)
+        seen = read_until(master, lambda seen: seen.count(b"gpushare is well") >= 3)
         watching.send_signal(signal.SIGINT)
-        while True:
-            try:
-                seen += os.read(master, 65536)
-            except OSError:  # the other end is closed
-                break
-        assert watching.wait(timeout=10) == 130
+        assert watching.wait(timeout=20) == 130
+        seen += read_until(master, lambda seen: b"\x1b[?1049l" in seen)
     finally:
         watching.kill()
         watching.wait()
@@ -180,15 +189,15 @@ def test_watching_redraws_a_terminal_and_ends_with_ctrl_c(cluster: LocalCluster)
 def test_a_reader_that_leaves_ends_a_watch_quietly(cluster: LocalCluster) -> None:
     environment = {**os.environ, "KUBECONFIG": str(cluster.kubeconfig)}
     program = [str(COMMANDS / "kubectl-gpushare"), "-o", "json", "--every", "0.1"]
-    watching = subprocess.Popen(
+    with subprocess.Popen(
         program, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    assert watching.stdout is not None
-    assert watching.stderr is not None
-    assert watching.stdout.readline() == "{\n"
-    watching.stdout.close()
-    assert watching.wait(timeout=20) == 141
-    assert watching.stderr.read() == ""
+    ) as watching:
+        assert watching.stdout is not None
+        assert watching.stderr is not None
+        assert watching.stdout.readline() == "{\n"
+        watching.stdout.close()
+        assert watching.wait(timeout=20) == 141
+        assert watching.stderr.read() == ""
 
 
 def test_a_word_that_is_no_command(cluster: LocalCluster) -> None:

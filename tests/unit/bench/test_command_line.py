@@ -44,6 +44,12 @@ def test_the_median_of_the_time_and_the_most_memory_count() -> None:
     ]
 
 
+def test_a_command_that_prints_nothing_is_not_measured() -> None:
+    """Python, too, ends with status 1 where something is wrong."""
+    with pytest.raises(NotMeasuredError, match="ended with 1"):
+        command_figures(("status",), [{**ended(status=1), "printed": 0}])
+
+
 @pytest.mark.parametrize("status", [2, 130, -9])
 def test_a_command_that_could_not_look_is_not_measured(status: int) -> None:
     with pytest.raises(NotMeasuredError, match=f"kubectl gpushare status ended with {status}: no rights"):
