@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from gpushare_cli.decide.objects.kube_node import KubeNode, KubeNodeMeta, KubeNodeSpec, KubeTaint
+from gpushare_cli.decide.objects.kube_node import KubeNode, KubeTaint
 from gpushare_cli.decide.scheduling.written_pod import (
     NodeTerm,
     WrittenRequirement,
@@ -18,8 +18,8 @@ from gpushare_cli.decide.scheduling.written_pod import (
 UNSCHEDULABLE = KubeTaint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
 """Who tolerates this goes to cordoned nodes, too."""
 KEEPS_OFF = ("NoSchedule", "NoExecute")
-HOSTNAME = "kubernetes.io/hostname"
-NEW = "a-new-node"
+HOSTNAME, NODE_NAME = "kubernetes.io/hostname", "metadata.name"
+"""A label and a field, by which a pod asks for one node."""
 
 
 class PlacementRule(StrEnum):
@@ -55,14 +55,7 @@ def obstacles(spec: WrittenSpec, node: KubeNode) -> Iterator[NodeObstacle]:
     for key, value in (spec.node_selector or {}).items():
         if labels.get(key) != value:
             yield NodeObstacle(PlacementRule.SELECTOR, f"{key}={value}", key)
-    yield from _missed_terms(spec.terms, labels, {"metadata.name": node.name})
-
-
-def takes_new(spec: WrittenSpec, like: KubeNode) -> bool:
-    """Returns whether the pod may go to a node with the labels and taints of ``like``, and another name."""
-    labels = {**(like.metadata.labels or {}), HOSTNAME: NEW}
-    new = KubeNode(KubeNodeMeta(NEW, labels), KubeNodeSpec(taints=like.spec.taints))
-    return not any(obstacles(spec, new))
+    yield from _missed_terms(spec.terms, labels, {NODE_NAME: node.name})
 
 
 def taint_text(taint: KubeTaint) -> str:

@@ -7,12 +7,13 @@ from functools import cached_property
 
 import msgspec
 
-from gpushare_cli.decide.objects.kube_node import KubeNode, KubeNodeMeta
 from gpushare_cli.decide.objects.pod_event import ObservedEvent
 from gpushare_cli.decide.objects.share_node import ObservedShareNode
-from gpushare_cli.decide.scheduling.node_rules import obstacles, takes_new
+from gpushare_cli.decide.scheduling.node_rules import obstacles
 from gpushare_cli.decide.scheduling.written_pod import written_pod
 from gpushare_cli.decide.why.cluster_facts import ClusterFacts
+from gpushare_core.dialects.annotation_room import lack_of_room, worst_size
+from gpushare_core.placement.modes.table import crowded_container_reason, too_many_units_reason
 from gpushare_core.placement.requests import PodRequest
 from gpushare_core.scheduling.ledger.ledger import Ledger
 from gpushare_core.scheduling.objects.pod import KubePod
@@ -64,12 +65,19 @@ class PodSituation:
             if name not in known or not any(obstacles(spec, known[name]))
         ]
 
-    def may_go_to_new(self, name: str) -> bool:
-        """Returns whether taints, selectors and the like let the pod to a new node like ``name``. Of a node
-        that was not read the labels are taken to be those that the pod asks for."""
-        spec = written_pod(self.pod).spec
-        unknown = KubeNode(KubeNodeMeta(name, spec.node_selector))
-        return takes_new(spec, (self.cluster.nodes or {}).get(name, unknown))
+    def reasons_against(self, request: PodRequest) -> dict[str, str]:
+        """Returns why no node takes the pod with ``request``, whatever is free there, by code."""
+        size = self.kube_pod.version.annotations_size
+        reasons = {
+            "CrowdedContainer": crowded_container_reason(request),
+            "TooManyUnits": too_many_units_reason(request),
+            "AnnotationsFull": lack_of_room(size, worst_size(request)) if request.resources else "",
+        }
+        return {code: reason for code, reason in reasons.items() if reason}
+
+    @cached_property
+    def is_impossible(self) -> bool:
+        return bool(self.reasons_against(self.request))
 
     @property
     def namespace(self) -> str:

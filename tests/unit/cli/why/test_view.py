@@ -41,13 +41,10 @@ def test_the_answer_comes_first_and_the_schedulers_words_last() -> None:
     )
     assert lines == [
         "Pod ml/train waits for 5m: no card has 12 units (12Gi) free on gpu-2.",
+        "  Nearest: gpu-2 card 1: 9 of the 12 units free, held by ml/gpu-2-last 7",
         "",
         "Asks for",
         "  gpushare.io/memory: 12 units (12Gi); a unit is 1Gi",
-        "",
-        "Why",
-        "  No card has 12 units (12Gi) free on gpu-2.",
-        "    Nearest: gpu-2 card 1: 9 of the 12 units free, held by ml/gpu-2-last 7",
         "",
         "What would help",
         "  Ask for less: 9 units (9Gi) of gpushare.io/memory would fit now, on gpu-2. The",

@@ -67,12 +67,18 @@ def _asks(asked: AskedAmount) -> str:
     return f"Container {asked.container} asks for {asked.resource}"
 
 
+def _amount_of(situation: PodSituation, asked: AskedAmount, meant: str) -> str:
+    """Returns what to write of ``meant``: the same number, unless no card has that many."""
+    is_likely = read_amount(asked.amount) <= situation.ledger.biggest().get(meant, 0)
+    return f"{meant}: {asked.amount}" if is_likely else how_many(situation, meant)
+
+
 def _misspelt(situation: PodSituation, asked: AskedAmount, meant: str) -> Finding:
     served = listed(sorted(served_resources(situation)))
     return Finding(
         code="UnknownResource",
         sentence=f"{_asks(asked)}, and there is no such resource: nodes serve {served}.",
-        advice=[f"Do you mean {meant}? Write {meant}: {asked.amount} in its limits."],
+        advice=[f"Do you mean {meant}? Write {_amount_of(situation, asked, meant)} in its limits."],
         is_decisive=True,
     )
 
@@ -86,7 +92,7 @@ def _other_dialect(situation: PodSituation, asked: AskedAmount) -> Finding:
         code="OtherDialect",
         sentence=(f"{_asks(asked)}, and no node serves that: it is a name of the dialect {dialect}{speak}."),
         advice=[
-            f"Instead of {asked.resource} write {meant}: {asked.amount}.",
+            f"Instead of {asked.resource} write {_amount_of(situation, asked, meant)}.",
             f"Where many workloads use these names, write dialect: {dialect} in the policy instead.",
         ],
         is_decisive=True,

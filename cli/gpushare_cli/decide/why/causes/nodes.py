@@ -24,8 +24,7 @@ def nodes_kept_from(situation: PodSituation) -> Iterator[Finding]:
         for obstacle in obstacles(spec, node):
             kept.setdefault(obstacle, []).append(name)
     is_decisive = bool(sharing) and not situation.allowed_nodes
-    fits = bool(situation.request.resources) and bool(fitting_nodes(situation))
-    if kept and not fits:
+    if kept and not fitting_nodes(situation):
         for obstacle, names in sorted(kept.items(), key=lambda item: -len(item[1])):
             yield _finding(situation, obstacle, names, sharing, is_decisive=is_decisive)
 

@@ -1,11 +1,11 @@
 """Policies that share nothing yet, or not the nodes that a pod may go to."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 
 from gpushare_cli.decide.objects.policy import ObservedPolicy
-from gpushare_cli.decide.scheduling.node_rules import HOSTNAME
-from gpushare_cli.decide.scheduling.written_pod import written_pod
+from gpushare_cli.decide.scheduling.node_rules import HOSTNAME, NODE_NAME
+from gpushare_cli.decide.scheduling.written_pod import NodeTerm, written_pod
 from gpushare_cli.decide.why.finding import Finding
 from gpushare_cli.decide.why.situation import PodSituation
 from gpushare_cli.wording import listed
@@ -100,8 +100,17 @@ def nodes_off(situation: PodSituation) -> Iterator[Finding]:
 
 def named_node(situation: PodSituation) -> str:
     """Returns the node that the pod asks for by its name; empty where it asks for none."""
-    selector = written_pod(situation.pod).spec.node_selector or {}
-    return situation.cluster.written_node or selector.get(HOSTNAME, "")
+    spec = written_pod(situation.pod).spec
+    selected = (spec.node_selector or {}).get(HOSTNAME, "")
+    return situation.cluster.written_node or selected or next(_required_names(spec.terms or ()), "")
+
+
+def _required_names(terms: Sequence[NodeTerm]) -> Iterator[str]:
+    """Yields the node that an affinity requires by its name, as that of a DaemonSet's pod does."""
+    for term in terms if len(terms) == 1 else ():
+        for asked in (*(term.match_fields or ()), *(term.match_expressions or ())):
+            if asked.key in (NODE_NAME, HOSTNAME) and asked.operator == "In" and len(asked.values or ()) == 1:
+                yield from asked.values or ()
 
 
 def _not_shared(situation: PodSituation, name: str) -> Iterator[Finding]:

@@ -4,7 +4,12 @@ from collections.abc import Callable, Iterable
 
 from gpushare_cli.decide.why.causes.admission import node_by_hand, refused
 from gpushare_cli.decide.why.causes.amounts import too_much, written_amounts
-from gpushare_cli.decide.why.causes.cards import cards_that_do_not_fit, cards_with_room, impossible_pods
+from gpushare_cli.decide.why.causes.cards import (
+    cards_that_do_not_fit,
+    cards_with_room,
+    closed_cards_with_room,
+    impossible_pods,
+)
 from gpushare_cli.decide.why.causes.containers import (
     handwritten_annotations,
     handwritten_variables,
@@ -36,10 +41,10 @@ def _of_a_pod_that_is_created(cause: Cause) -> Cause:
 
 
 _OF_CREATION: tuple[Cause, ...] = (
-    refused,
     written_amounts,
     handwritten_variables,
     quotas_exceeded,
+    refused,
     missing_policy,
     unserved_names,
 )
@@ -53,10 +58,11 @@ _OF_PLACING: tuple[Cause, ...] = (
     policies_not_ready,
     impossible_pods,
     too_much,
-    cards_that_do_not_fit,
     missing_resources,
     claims_not_bound,
     cards_with_room,
+    closed_cards_with_room,
+    cards_that_do_not_fit,
     unit_changes,
     scheduler_not_connected,
     operator_away,

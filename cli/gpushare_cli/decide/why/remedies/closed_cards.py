@@ -12,9 +12,17 @@ MAX_NODES = 3
 """Of which cards are named."""
 
 
+def is_cordoned(card: ShareNodeCard) -> bool:
+    return card.cordoned and card.healthy
+
+
+def is_sick(card: ShareNodeCard) -> bool:
+    return not card.healthy
+
+
 def uncordoning(situation: PodSituation) -> Iterator[Remedy]:
     """Tries cards that people have cordoned."""
-    found, names = _openings(situation, lambda card: card.cordoned and card.healthy)
+    found, names = openings(situation, is_cordoned)
     for name, indices in found:
         cards = cards_text(indices)
         verb = "it were" if len(indices) == 1 else "they were"
@@ -35,7 +43,7 @@ def uncordoning(situation: PodSituation) -> Iterator[Remedy]:
 
 def mending(situation: PodSituation) -> Iterator[Remedy]:
     """Tries cards that are sick."""
-    found, _ = _openings(situation, lambda card: not card.healthy)
+    found, _ = openings(situation, is_sick)
     for name, indices in found:
         observed = situation.share_nodes.get(name)
         faults = {card.index: card.health_reason for card in observed.cards} if observed else {}
@@ -52,7 +60,7 @@ def mending(situation: PodSituation) -> Iterator[Remedy]:
         )
 
 
-def _openings(
+def openings(
     situation: PodSituation, is_closed: Callable[[ShareNodeCard], bool]
 ) -> tuple[list[tuple[str, list[int]]], list[str]]:
     """Returns of the first nodes where it helps to open such cards the cards that the pod would get, and all

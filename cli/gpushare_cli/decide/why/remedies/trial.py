@@ -5,8 +5,6 @@ from collections.abc import Collection, Sequence
 from msgspec.structs import replace
 
 from gpushare_cli.decide.why.situation import PodSituation
-from gpushare_core.dialects.annotation_room import lack_of_room, worst_size
-from gpushare_core.placement.modes.table import crowded_container_reason, too_many_units_reason
 from gpushare_core.placement.requests import PodRequest, Request
 from gpushare_core.scheduling.fit.filter import passing_nodes
 from gpushare_core.scheduling.ledger.node_ledger import NodeLedger
@@ -15,19 +13,9 @@ from gpushare_core.scheduling.objects.share_node import NO_CARD_REASONS, ShareNo
 
 def fitting(situation: PodSituation, request: PodRequest) -> list[str]:
     """Returns the nodes that the pod may go to, and that take ``request``."""
-    if any(reasons_of_pod(situation, request).values()):
+    if situation.reasons_against(request):
         return []
     return passing_nodes(situation.ledger, situation.allowed_nodes, request)
-
-
-def reasons_of_pod(situation: PodSituation, request: PodRequest) -> dict[str, str]:
-    """Returns why no node takes ``request``, whatever is free there, by code; empty texts where it does."""
-    size = situation.kube_pod.version.annotations_size
-    return {
-        "CrowdedContainer": crowded_container_reason(request),
-        "TooManyUnits": too_many_units_reason(request),
-        "AnnotationsFull": lack_of_room(size, worst_size(request)) if request.resources else "",
-    }
 
 
 def node_with(node: NodeLedger, share_node: ShareNode) -> NodeLedger:
