@@ -75,6 +75,11 @@ class PodSituation:
         }
         return {code: reason for code, reason in reasons.items() if reason}
 
+    @property
+    def shares_nothing(self) -> bool:
+        """Whether it is known that no node shares its cards."""
+        return not self.share_nodes and SHARE_NODES_NAME not in self.unread
+
     @cached_property
     def is_impossible(self) -> bool:
         return bool(self.reasons_against(self.request))

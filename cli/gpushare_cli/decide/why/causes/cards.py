@@ -54,6 +54,21 @@ def cards_with_room(situation: PodSituation) -> Iterator[Finding]:
         yield Finding(code=CARDS_FIT, sentence=sentence, nodes=len(fitting))
 
 
+def others_come_first(situation: PodSituation) -> Iterator[Finding]:
+    """Pods for which others were evicted: the extender keeps what is freed there for a while."""
+    fitting = fitting_nodes(situation)
+    for pod in situation.waiting:
+        if pod.nominated_node in fitting and pod.priority >= situation.kube_pod.priority:
+            yield Finding(
+                code="OthersComeFirst",
+                sentence=(
+                    f"{pod.reference} comes first on {pod.nominated_node}: others are evicted there for it"
+                    f" (priority {pod.priority}), and what it needs of the cards is kept for it."
+                ),
+                nodes=1,
+            )
+
+
 def closed_cards_with_room(situation: PodSituation) -> Iterator[Finding]:
     """Only of a pod that no other card takes. What to do about it is among the remedies."""
     if not situation.request.resources or situation.is_impossible or fitting_nodes(situation):

@@ -7,7 +7,7 @@ from gpushare_cli.decide.objects.policy import ObservedPolicy
 from gpushare_cli.decide.scheduling.node_rules import HOSTNAME, NODE_NAME
 from gpushare_cli.decide.scheduling.written_pod import NodeTerm, written_pod
 from gpushare_cli.decide.why.finding import Finding
-from gpushare_cli.decide.why.situation import PodSituation
+from gpushare_cli.decide.why.situation import SHARE_NODES_NAME, PodSituation
 from gpushare_cli.wording import listed
 from gpushare_core.api.enums import Mode
 from gpushare_core.api.names import UNIT_CHANGE_BLOCKED
@@ -49,7 +49,7 @@ def policies_not_ready(situation: PodSituation) -> Iterator[Finding]:
                 code="PolicyNotReady",
                 sentence=f"Policy {policy.name} is not Ready ({ready.reason}): {_sentence(ready.message)}",
                 advice=[f"kubectl describe gpusharepolicy {policy.name}"],
-                is_decisive=not situation.share_nodes,
+                is_decisive=situation.shares_nothing,
             )
 
 
@@ -75,7 +75,7 @@ def _not_seen(situation: PodSituation, policy: ObservedPolicy) -> Finding:
         code="PolicyNotSeen",
         sentence=f"The operator has not looked at policy {policy.name} as it is now{why}.",
         advice=["kubectl get pods -A -l app.kubernetes.io/component=operator"],
-        is_decisive=not situation.share_nodes,
+        is_decisive=situation.shares_nothing,
     )
 
 
@@ -91,10 +91,10 @@ def nodes_off(situation: PodSituation) -> Iterator[Finding]:
                     f"kubectl edit gpusharepolicy {policy.name}",
                     "Write another mode there, such as Memory.",
                 ],
-                is_decisive=not situation.share_nodes,
+                is_decisive=situation.shares_nothing,
             )
     name = named_node(situation)
-    if name and name not in situation.share_nodes:
+    if name and name not in situation.share_nodes and SHARE_NODES_NAME not in situation.unread:
         yield from _not_shared(situation, name)
 
 
