@@ -1,11 +1,12 @@
 """From a GPUShareNode and the ledger's sums to a node that people are shown. Pure."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import msgspec
+from msgspec import Raw
 
 from gpushare_cli.decide.inspection.card_reader import CardReader, memory_bytes
-from gpushare_cli.decide.inspection.cluster_reading import ClusterReading, read_ledger
+from gpushare_cli.decide.inspection.cluster_reading import ClusterReading, node_ledger
 from gpushare_cli.decide.inspection.problems import node_problems
 from gpushare_cli.decide.inspection.shared_card import SharedCard
 from gpushare_cli.decide.inspection.shared_node import NodeProblem, NodeResource, SharedNode
@@ -16,7 +17,8 @@ from gpushare_core.api.names import MEMORY_EXCEEDED
 from gpushare_core.placement.modes.table import mode_dividing, mode_serving
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_core.scheduling.ledger.node_ledger import NodeLedger
-from gpushare_core.scheduling.objects.share_node import ShareNode, node_unit
+from gpushare_core.scheduling.objects.holder import PodUpdate
+from gpushare_core.scheduling.objects.share_node import ShareNode, node_unit, read_share_node
 from gpushare_core.text.json_object import UNREADABLE_JSON
 
 _DECODER = msgspec.json.Decoder(ObservedShareNode)
@@ -24,24 +26,27 @@ _DECODER = msgspec.json.Decoder(ObservedShareNode)
 
 def shared_nodes(reading: ClusterReading) -> list[SharedNode]:
     """Returns every node that shares its cards, in order of name."""
-    read = read_ledger(reading)
-    found: list[SharedNode] = []
-    for name, raw in read.nodes.items():
-        ledger = read.ledger.node(name)
-        if ledger is not None and ledger.share_node is not None:
-            found.append(_shared_node(raw, ledger, ledger.share_node, reading))
-    return found
+    bound = reading.bound_pods()
+    read = (_shared_node(raw, bound, reading.unschedulable_nodes) for raw in reading.share_nodes)
+    found = {node.name: node for node in read if node}
+    return [found[name] for name in sorted(found)]
 
 
 def _shared_node(
-    raw: msgspec.Raw, ledger: NodeLedger, share_node: ShareNode, reading: ClusterReading
-) -> SharedNode:
+    raw: Raw, bound: Mapping[str, Collection[PodUpdate]], unschedulable: Collection[str]
+) -> SharedNode | None:
+    """Returns None where not even the name can be read."""
+    try:
+        share_node = read_share_node(raw)
+    except UNREADABLE_JSON:
+        return None
     try:
         node = _DECODER.decode(raw)
     except UNREADABLE_JSON as error:
         return _unreadable(share_node, str(error))
+    ledger = node_ledger(share_node, bound.get(share_node.name, ()))
     unmeasured, knows_containers = _measurement(node)
-    is_unschedulable = node.name in reading.unschedulable_nodes
+    is_unschedulable = node.name in unschedulable
     is_closed = bool(ledger.closed_reason) or is_unschedulable
     cards = [
         *CardReader(
