@@ -1,11 +1,11 @@
 """Reports as text, in the format that was asked for."""
 
 from argparse import Namespace
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TextIO
 
-from rich.console import Console, RenderableType
+from rich.console import Console, ConsoleOptions, RenderableType
 
 from gpushare_cli.output.format import Format, document_text
 from gpushare_cli.output.page import OutputPage
@@ -14,6 +14,16 @@ from gpushare_cli.report import CommandReport
 
 View = Callable[[Any, OutputPage], Iterable[RenderableType]]
 """From the report of a command to what people see of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """All that a view yields, as one: to print is costly, and a view of a whole cluster has thousands."""
+
+    parts: Iterable[RenderableType]
+
+    def __rich_console__(self, _console: Console, _options: ConsoleOptions) -> Iterator[RenderableType]:
+        yield from self.parts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,8 +55,7 @@ class Printer:
             return document_text(report, self.format)
         page = self.page
         with self.console.capture() as captured:
-            for part in view(report, page):
-                self.console.print(part, crop=False)
+            self.console.print(_Parts(view(report, page)), crop=False)
         text = captured.get()
         return text.encode("ascii", "backslashreplace").decode() if page.is_ascii else text
 

@@ -8,6 +8,7 @@ from rich.text import Text
 
 from gpushare_cli.output.lines import sentence
 from gpushare_cli.output.page import OutputPage
+from gpushare_cli.output.table import Cell
 from gpushare_cli.output.terminal import PIPE_WIDTH
 from gpushare_cli.wording import memory_text
 from gpushare_core.dialects.table import RESOURCES
@@ -25,10 +26,10 @@ def amount_text(size: int | None) -> str:
     return UNKNOWN_AMOUNT if size is None else memory_text(size)
 
 
-def use_text(used: int | None, asked: int | None, *, exceeds: bool) -> Text:
+def use_text(used: int | None, asked: int | None, *, exceeds: bool) -> Cell:
     """Returns such as ``2Gi/4Gi``; more than was asked for is marked in words."""
     text = f"{amount_text(used)}/{amount_text(asked)}"
-    return Text(f"{text} OVER", "bold red") if exceeds else Text(text)
+    return Text(f"{text} OVER", "bold red") if exceeds else text
 
 
 def units_text(units: Mapping[str, int]) -> str:

@@ -79,7 +79,7 @@ def _pod_row(pod: PodHolding, now: datetime) -> Sequence[Cell]:
     return (
         pod.namespace,
         pod.name,
-        Text(pod.state.value, _STYLES.get(pod.state, "")),
+        Text(pod.state.value, _STYLES[pod.state]) if pod.state in _STYLES else pod.state.value,
         pod.node or "-",
         ",".join(str(card.index) for card in pod.cards) or "-",
         units_text(pod.units),
