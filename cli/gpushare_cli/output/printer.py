@@ -7,7 +7,7 @@ from typing import Any, TextIO
 
 from rich.console import Console, ConsoleOptions, RenderableType
 
-from gpushare_cli.output.format import Format, document_text
+from gpushare_cli.output.format import Format, document_parts
 from gpushare_cli.output.page import OutputPage
 from gpushare_cli.output.terminal import console_of, page_of
 from gpushare_cli.report import CommandReport
@@ -51,17 +51,20 @@ class Printer:
         )
 
     def text(self, report: CommandReport, view: View) -> str:
+        return "".join(self._parts(report, view))
+
+    def _parts(self, report: CommandReport, view: View) -> Iterable[str]:
         if not self.is_for_people:
-            return document_text(report, self.format)
+            return document_parts(report, self.format)
         page = self.page
         with self.console.capture() as captured:
             self.console.print(_Parts(view(report, page)), crop=False)
         text = captured.get()
-        return text.encode("ascii", "backslashreplace").decode() if page.is_ascii else text
+        return (text.encode("ascii", "backslashreplace").decode() if page.is_ascii else text,)
 
     def print(self, report: CommandReport, view: View) -> None:
         """Raises ``BrokenPipeError`` where nobody reads any more."""
-        self.file.write(self.text(report, view))
+        self.file.writelines(self._parts(report, view))
         self.file.flush()
 
 

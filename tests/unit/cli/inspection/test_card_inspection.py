@@ -1,5 +1,6 @@
 """Which nodes and cards ``inspect`` shows, and in which order."""
 
+import json
 from typing import Any
 
 from tests.samples.shared_cards import card, reading, share, share_node_object
@@ -12,6 +13,7 @@ from gpushare_cli.decide.inspection.inspection import (
     card_inspection,
 )
 from gpushare_cli.decide.inspection.node_reader import shared_nodes
+from gpushare_cli.output.format import Format, document_text
 from gpushare_cli.report import ExitStatus
 
 NODES = shared_nodes(
@@ -97,7 +99,7 @@ def test_the_most_used_first() -> None:
 
 
 def test_the_document_has_all() -> None:
-    document = inspected(names=["gpu-1"], card="0").document
+    document = json.loads(document_text(inspected(names=["gpu-1"], card="0"), Format.JSON))
     assert (document["apiVersion"], document["kind"]) == ("cli.gpushare.io/v1alpha1", "CardInspection")
     (found,) = document["nodes"][0]["cards"]
     assert (found["heldUnits"], found["freeUnits"], found["usedBytes"]) == (10, 6, 2**30)
