@@ -16,6 +16,10 @@ class Format(StrEnum):
     YAML = "yaml"
     NAME = "name"
 
+    @property
+    def is_for_people(self) -> bool:
+        return self in (Format.TABLE, Format.WIDE)
+
     @classmethod
     def _missing_(cls, value: object) -> "Format | None":
         """``text`` is what ``audit`` called its table before the others had formats."""

@@ -38,7 +38,7 @@ class Printer:
 
     @property
     def is_for_people(self) -> bool:
-        return self.format in (Format.TABLE, Format.WIDE)
+        return self.format.is_for_people
 
     @property
     def page(self) -> OutputPage:

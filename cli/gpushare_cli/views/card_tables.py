@@ -49,6 +49,11 @@ def rows_shown(rows: Sequence[Row], page: OutputPage) -> Sequence[Row]:
     return rows if page.is_wide or page.width >= PIPE_WIDTH else rows[:MAX_ROWS]
 
 
+def nothing(sentence: str, unread: Sequence[str]) -> str:
+    """Returns a sentence that says that there is nothing, as far as that is known."""
+    return f"{sentence}, as far as could be read." if unread else f"{sentence}."
+
+
 def notes(unmeasured: Sequence[str], unread: Sequence[str]) -> Iterator[RenderableType]:
     """Says what is not known, and how it becomes known."""
     if unmeasured or unread:

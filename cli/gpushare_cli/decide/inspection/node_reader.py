@@ -13,7 +13,7 @@ from gpushare_cli.decide.inspection.shared_node import NodeProblem, NodeResource
 from gpushare_cli.decide.objects.share_node import ObservedShareNode
 from gpushare_core.api.conditions import UNKNOWN
 from gpushare_core.api.enums import MeasurementScope
-from gpushare_core.api.names import MEMORY_EXCEEDED
+from gpushare_core.api.names import MEMORY_EXCEEDED, REGISTERED
 from gpushare_core.placement.modes.table import mode_dividing, mode_serving
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_core.scheduling.ledger.node_ledger import NodeLedger
@@ -45,7 +45,7 @@ def _shared_node(
     except UNREADABLE_JSON as error:
         return _unreadable(share_node, str(error))
     ledger = node_ledger(share_node, bound.get(share_node.name, ()))
-    unmeasured, knows_containers = _measurement(node)
+    unmeasured, knows_cards, knows_containers = _measurement(node)
     is_unschedulable = node.name in unschedulable
     is_closed = bool(ledger.closed_reason) or is_unschedulable
     cards = [
@@ -54,7 +54,7 @@ def _shared_node(
             ledger=ledger,
             share_node=share_node,
             is_closed=is_closed,
-            knows_cards_use=node.spec.measurement.scope in KNOWN_SCOPES,
+            knows_cards_use=knows_cards,
             knows_containers_use=knows_containers,
             faults={fault.uuid: fault for fault in node.status.faults or () if not fault.cleared},
         ).cards()
@@ -83,23 +83,24 @@ def _shared_node(
     )
 
 
-KNOWN_SCOPES = (MeasurementScope.CARDS, MeasurementScope.CONTAINERS)
-
-
-def _measurement(node: ObservedShareNode) -> tuple[str, bool]:
-    """Returns why use is not known, all of it or that of containers, and whether that of containers is."""
+def _measurement(node: ObservedShareNode) -> tuple[str, bool, bool]:
+    """Returns why use is not known, all of it or that of containers; whether that of cards is known, and
+    whether that of containers is."""
+    registered = node.condition(REGISTERED)
+    if registered is not None and registered.status == UNKNOWN:
+        return f"what it says of use is old: {registered.message or registered.reason}", False, False
     scope = node.spec.measurement.scope
     field = f"spec.plugin.measurement.scope of GPUSharePolicy {node.spec.policy}"
     if scope == MeasurementScope.OFF:
-        return f"nothing is measured: {field} is Off. Set it to Cards or Containers.", False
+        return f"nothing is measured: {field} is Off. Set it to Cards or Containers.", False, False
     if scope == MeasurementScope.CARDS:
-        return f"the use of containers is not measured: {field} is Cards. Set it to Containers.", False
-    exceeded = node.condition(MEMORY_EXCEEDED)
-    if scope != MeasurementScope.CONTAINERS or exceeded is None:
-        return "the plugin has not said what it measures", False
+        return f"the use of containers is not measured: {field} is Cards. Set it to Containers.", True, False
+    exceeded, is_asked = node.condition(MEMORY_EXCEEDED), scope == MeasurementScope.CONTAINERS
+    if not is_asked or exceeded is None:
+        return "the plugin has not said what it measures", is_asked, False
     if exceeded.status == UNKNOWN:
-        return exceeded.message or exceeded.reason, False
-    return "", True
+        return exceeded.message or exceeded.reason, True, False
+    return "", True, True
 
 
 def _unreadable(share_node: ShareNode, error: str) -> SharedNode:

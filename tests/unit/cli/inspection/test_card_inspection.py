@@ -109,3 +109,17 @@ def test_the_document_has_all() -> None:
         "askedBytes": 10 * 2**30,
         "usedBytes": 2**30,
     }
+
+
+def test_a_card_that_no_node_has_is_a_no() -> None:
+    assert inspected(card="9").exit_status is ExitStatus.NO
+    assert inspected(card="1").exit_status is ExitStatus.GOOD
+    assert inspected(card="9", only_problems=True).exit_status is ExitStatus.GOOD
+
+
+def test_no_problem_is_known_only_where_all_could_be_read() -> None:
+    well = NODES[2:]
+    choice = InspectionChoice(only_problems=True)
+    assert card_inspection(well, choice).exit_status is ExitStatus.GOOD
+    assert card_inspection(well, choice, unread=["pods"]).exit_status is ExitStatus.CANNOT_LOOK
+    assert card_inspection(NODES, choice, unread=["pods"]).exit_status is ExitStatus.NO
