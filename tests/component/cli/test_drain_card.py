@@ -216,7 +216,7 @@ async def test_a_card_that_is_not_reported_any_more_is_not_drained(status_then: 
     async with card_api(*NODES, *PODS_ON_IT) as api:
         lost = {**api.objects[SHARE_NODES]["", "gpu-1"], "status": status_then}
 
-        async def lose(request: web.Request) -> None:
+        async def lose(_: web.Request) -> None:
             api.put(SHARE_NODES, {**lost, "metadata": api.objects[SHARE_NODES]["", "gpu-1"]["metadata"]})
 
         api.protected = {"a", "b"}

@@ -9,6 +9,7 @@ from gpushare_cli.decide.drain.cordon_report import CardTenant, tenants_of
 from gpushare_cli.decide.drain.drain_report import DrainAction, DrainedPod
 from gpushare_cli.decide.objects.pod_status import status_of
 from gpushare_cli.decide.objects.share_node import ObservedCard, ObservedShareNode
+from gpushare_cli.decide.scheduling.written_pod import written_pod
 from gpushare_cli.decide.simulation.node_room import used_without
 from gpushare_cli.decide.simulation.redivision import readable_share_node, with_cordoned, without_pods
 from gpushare_cli.decide.simulation.simulation import (
@@ -46,8 +47,8 @@ class DrainSubject:
 def coming_pods(
     pods: Iterable[Json], share_node: ObservedShareNode, cards: Collection[str]
 ) -> list[CardTenant]:
-    """Returns those of the node's ``pods`` that were given units of ``cards`` (UUIDs) and that its plugin has not
-    reported yet: they are about to start."""
+    """Returns those of the node's ``pods`` that were given units of ``cards`` (UUIDs) and that its plugin
+    has not reported yet: they are about to start."""
     reported = {share.uid for card in share_node.cards for share in card.pods or ()}
     return [
         CardTenant(namespace=holder.namespace, name=holder.name, uid=holder.uid, units=units)
@@ -140,12 +141,12 @@ def _replacements(
 ) -> Mapping[str, SimulatedPlacement]:
     """Returns UID of a pod -> where the one in its place would land, with the cards closed and all of
     ``leaving`` gone."""
-    bound = [pod for pod in map(bound_pod, moving) if pod]
+    specs = [written_pod(pod).spec for pod in moving]
     after = replace(
         cluster,
         share_nodes=[_left(raw, subject, leaving) for raw in cluster.share_nodes],
         booked=[update for update in cluster.booked if update.uid not in leaving],
-        used=used_without(cluster.used, node=subject.node, pods=bound),
+        used=used_without(cluster.used, node=subject.node, pods=specs),
         pods={subject.node: moving},
     )
     report = simulate(after, SimulationQuestion())

@@ -9,6 +9,7 @@ import msgspec
 
 from gpushare_cli.decide.objects.kube_node import KubeNode
 from gpushare_cli.decide.objects.pod_status import status_of
+from gpushare_cli.decide.scheduling.written_pod import WrittenPod
 from gpushare_cli.decide.simulation.node_room import Amounts, used_by
 from gpushare_cli.decide.simulation.redivision import readable_share_node
 from gpushare_cli.decide.simulation.simulated_pod import readable_pods
@@ -24,7 +25,6 @@ from gpushare_core.kube.request import METADATA_LIST, ApiRequest
 from gpushare_core.kube.response import ListResponse
 from gpushare_core.scheduling.objects.holder import PodUpdate, read_pod
 from gpushare_core.scheduling.objects.pod import KubePod
-from gpushare_core.scheduling.preemption.bound_pods import OwnedPod, PodList
 from gpushare_core.text.json_object import Json
 
 T = TypeVar("T")
@@ -98,10 +98,10 @@ class StateReader:
         selector = f"spec.nodeName={node},{NOT_ENDED}"
         async with self._slots:
             try:
-                found = await read_list(self.client, PODS, shape=OwnedPod, field_selector=selector)
+                found = await read_list(self.client, PODS, shape=WrittenPod, field_selector=selector)
             except CannotLookError:
                 return None
-        return used_by(PodList(found).pods())
+        return used_by(pod.spec for pod in found)
 
     async def _metadata(self, field_selector: str) -> list[PodUpdate]:
         request = ApiRequest(
