@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 from tests.fakes.api_server import PODS, FakeApi, fake_api, status
-from tests.fakes.exec_plugin import VERSION, credential, kubeconfig, plugin, printing
+from tests.fakes.exec_plugin import VERSION, credential, is_running, kubeconfig, plugin, printing
 from tests.fakes.extender_keys import PAIRS
 from tests.unit.cli.login.options import login_options
 
@@ -311,14 +311,6 @@ async def until(what: str, holds: Callable[[], bool]) -> None:
     while not holds():
         assert time.monotonic() < deadline, f"waited 10 s until {what}"
         await asyncio.sleep(0.02)
-
-
-def is_running(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    return "State:\tZ" not in Path(f"/proc/{process}/status").read_text()
 
 
 UNUSABLE = [
