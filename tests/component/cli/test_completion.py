@@ -99,7 +99,9 @@ async def test_a_program_that_logs_in_and_hangs_is_ended_at_once(
     plugin(tmp_path, "trap '' TERM", f"echo $$ > {tmp_path}/process", "while :; do sleep 0.1; done")
     shell.kubeconfig.unlink()
     kubeconfig(tmp_path, {"server": api.credentials().server}, command="./plugin")
-    assert await shell.complete("audit", "--node", "", variables={SECONDS_VARIABLE: "5"}) == Asked(0, NO_NAMES, "")
+    assert await shell.complete("audit", "--node", "", variables={SECONDS_VARIABLE: "5"}) == Asked(
+        0, NO_NAMES, ""
+    )
     assert not is_running(int((tmp_path / "process").read_text()))
 
 
