@@ -33,16 +33,18 @@ class PolicyDeletion:
         """Asks the API server to delete each. Raises ``CannotLookError`` at the first one that it refuses."""
         self._is_begun = True
         for policy in self.policies:
+            before = f"; deleted before it: {', '.join(self.waiting_for)}" if self.waiting_for else ""
             try:
                 await self.client.delete(f"{POLICIES}/{policy.name}", uid=policy.metadata.uid)
             except ApiError as error:
                 if not (error.is_not_found or error.is_conflict):
                     raise CannotLookError(
-                        f"the API server does not delete policy {policy.name}: {error}"
+                        f"the API server does not delete policy {policy.name}: {error}{before}"
                     ) from error
             except UnreachableError as error:
                 raise CannotLookError(
-                    f"it is not known whether policy {policy.name} was deleted: {error}; run this again"
+                    f"it is not known whether policy {policy.name} was deleted: {error}{before};"
+                    " run this again"
                 ) from error
             self.waiting_for[policy.name] = SILENT
 

@@ -12,6 +12,11 @@ from gpushare_cli.errors import CannotLookError
 from gpushare_cli.output.terminal import ColorChoice, console_of
 
 
+def _is_terminal(file: TextIO | None) -> bool:
+    """Python has None for what was closed when the program began."""
+    return file is not None and not file.closed and file.isatty()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Consent:
     """Asks on stderr: stdout is for the report."""
@@ -25,7 +30,7 @@ class Consent:
 
     def require_somebody(self) -> None:
         """Raises ``CannotLookError`` where nobody can answer."""
-        if not self.is_agreed and not (self.answers.isatty() and self.shown_at.isatty()):
+        if not self.is_agreed and not (_is_terminal(self.answers) and _is_terminal(self.shown_at)):
             raise CannotLookError(
                 "nobody is at a terminal here who could be asked: --yes does it without asking, --dry-run"
                 " shows what it would do"
