@@ -240,7 +240,7 @@ FUZZED_BY: dict[str, str] = {
     "gpushare_cli.decide.scheduling.written_pod:written_pod": "gpushare_cli.decide.why.explain:explain",
     "gpushare_cli.decide.drain.drain_plan:bound_pod": "gpushare_cli.decide.drain.drain_plan:drain_plan",
     "gpushare_cli.decide.objects.workload:_as": "gpushare_cli.decide.objects.workload:workloads_of",
-    "gpushare_cli.decide.simulation.policy_effect:pods_on": (
+    "gpushare_cli.decide.simulation.node_sharing:pods_on": (
         "gpushare_cli.decide.simulation.policy_effect:policy_effect"
     ),
     "gpushare_cli.decide.simulation.redivision:_card_without": (
@@ -286,7 +286,7 @@ OWN: dict[str, str] = {
     "gpushare_cli.views.holders:_pods": "a time that we have just written",
     "gpushare_cli.login.plugin_process:_line": "text, in which what is none is replaced",
     "gpushare_cli.login.stored_tokens:store_tokens": "a file that was read before; any error is caught",
-    "gpushare_cli.output.printer:Printer.text": "bytes that were just encoded",
+    "gpushare_cli.output.printer:Printer._parts": "bytes that were just encoded",
     "gpushare_cli.output.terminal:_columns": "digits alone, and few",
     "gpushare_cli.wording:age_text": "a number of ours",
     "gpushare_cli.decide.why.words:seconds_since": "a number of ours",

@@ -176,7 +176,7 @@ async def test_many_pods_are_shown_by_workload(write: Any) -> None:
 async def test_what_the_document_has(write: Any) -> None:
     async with card_api(*NODES) as api:
         report = await simulate(api, "-f", write(manifest("p", 3)))
-    (placement,) = report.document["placements"]
+    (placement,) = json.loads(printed(report, "simulate", "-f", "x", "-o", "json"))["placements"]
     assert placement["node"] == "gpu-1"
     reason = "tightest card that fits"
     assert placement["cards"] == [{"index": 1, "uuid": "gpu-1-1", "units": 3, "reason": reason}]
@@ -216,7 +216,31 @@ async def test_another_unit_keeps_the_bytes_of_those_who_run(write: Any) -> None
     assert places(report) == [("small", "gpu-1", [0]), ("one", "", [])]
     assert [(each.unit, each.units) for each in report.units_before] == [("1Gi", 16)]
     assert [(each.unit, each.units) for each in report.units_after] == [("256Mi", 64)]
-    assert any("24 stays 24: with this unit that is 6Gi" in remark for remark in report.remarks)
+    assert "Numbers in pods stay what they are and mean another amount: 1 is 256Mi, 24 is 6Gi then." in (
+        report.remarks
+    )
+    anew = "To ask for as much as now they have to be written anew: 4 in place of 1, 96 in place of 24."
+    assert anew in report.remarks
+
+
+async def test_another_unit_says_what_becomes_of_each_node() -> None:
+    async with card_api(cards_of("gpu-1", {"a": 10}), cards_of("gpu-2", {})) as api:
+        report = await simulate(api, "--unit", "256Mi")
+    assert [(node.node, node.effect) for node in report.unit_changes] == [
+        ("gpu-1", NodeEffect.WAITS),
+        ("gpu-2", NodeEffect.DIVIDES),
+    ]
+    text = printed(report, "simulate", "--unit", "256Mi")
+    assert "With units of 256Mi: 1 node is divided anew at once, 1 node waits for its pods." in text
+    assert "In the way on gpu-1: default/a 10" in text
+    assert "mean another amount: 4 is 1Gi then." in text
+    assert "written anew: 16 in place of 4." in text
+
+
+async def test_a_unit_that_is_larger_than_the_cards() -> None:
+    async with card_api(cards_of("gpu-1", {})) as api:
+        text = printed(await simulate(api, "--unit", "32Gi"), "simulate", "--unit", "32Gi")
+    assert "A unit is larger than a card then: no pod would get anything of such cards." in text
 
 
 def with_policy(api: CardApi) -> None:
@@ -244,6 +268,35 @@ async def test_a_policy_before_it_is_applied(write: Any) -> None:
     text = printed(report, "simulate", "--policy", "x")
     assert "1 node begins to share, 1 node shares no more, 1 node is divided anew at once" in text
     assert "In the way on gpu-1: default/a 4, default/b 10" in text
+    assert "As long as those pods run: " in text
+    assert "Once they are gone: " in text
+
+
+async def test_a_policy_whose_nodes_an_older_one_has(write: Any) -> None:
+    late = write(policy_json("late", ["gpu-1"]), name="policy.json")
+    async with card_api(*NODES) as api:
+        with_policy(api)
+        api.add_node("gpu-1")
+        report = await simulate(api, "--policy", late)
+    assert report.policy is not None
+    assert report.policy.lost == {"gpu-1": "default"}
+    assert "It does not get gpu-1: policy default is older, and has it." in printed(
+        report, "simulate", "--policy", "x"
+    )
+
+
+async def test_a_policy_that_no_node_belongs_to(write: Any) -> None:
+    nowhere = write(policy_json("nowhere", ["gpu-9"]), name="policy.json")
+    async with card_api(*NODES) as api:
+        text = printed(await simulate(api, "--policy", nowhere), "simulate", "--policy", "x")
+    assert "No node shares its cards by it" in text
+
+
+async def test_a_misspelt_field_of_a_policy_is_refused_as_by_kubectl(write: Any) -> None:
+    async with card_api(*NODES) as api:
+        await simulate(api, "--policy", write(policy_json("new", ["gpu-1"]), name="policy.json"))
+        (dry_run,) = api.requests("POST", paths.POLICIES)
+    assert dry_run.query["fieldValidation"] == "Strict"
 
 
 async def test_a_policy_that_the_api_server_refuses(write: Any) -> None:

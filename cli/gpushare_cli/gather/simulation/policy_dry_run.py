@@ -92,7 +92,7 @@ async def _checked(client: KubeClient, policy: Json, own: Json | None) -> tuple[
     request = ApiRequest(
         method="PUT" if own else "POST",
         path=f"{POLICIES}/{name}" if own else POLICIES,
-        params={"dryRun": "All"},
+        params={"dryRun": "All", "fieldValidation": "Strict"},
         body={
             "apiVersion": API_VERSION,
             "kind": POLICY_KIND,

@@ -102,7 +102,7 @@ async def _with_policy(
     stdin: BinaryIO,
 ) -> tuple[SimulatedCluster, SimulationQuestion]:
     """Returns the cluster as it would be with the policy; nothing is placed where the policy is refused."""
-    from gpushare_cli.decide.simulation.policy_effect import policy_effect  # brings pydantic
+    from gpushare_cli.decide.simulation.policy_effect import lost_nodes, policy_effect  # brings pydantic
     from gpushare_cli.gather.manifests import read_documents
     from gpushare_cli.gather.simulation.policy_dry_run import dry_run, policy_in
 
@@ -127,5 +127,11 @@ async def _with_policy(
                 *_missing(checked, cluster),
             ],
         ),
-        replace(question, policy=msgspec.structs.replace(change, nodes=shown)),
+        replace(
+            question,
+            policy=msgspec.structs.replace(
+                change, nodes=shown, lost=lost_nodes(checked.claims, checked.name, cluster.nodes)
+            ),
+            units_in_the_end=units_of(effect.in_the_end),
+        ),
     )
