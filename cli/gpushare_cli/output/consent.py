@@ -1,14 +1,18 @@
 """What a person at the terminal says to a change, before it is made."""
 
 import asyncio
+import os
 import sys
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from argparse import Namespace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import TextIO
 
 from rich.console import RenderableType
 
 from gpushare_cli.errors import CannotLookError
+from gpushare_cli.output.format import Format
+from gpushare_cli.output.page import OutputPage
 from gpushare_cli.output.terminal import ColorChoice, console_of
 
 
@@ -25,8 +29,14 @@ class Consent:
     environment: Mapping[str, str]
     is_agreed: bool
     """``--yes``: what is to be done is shown, and nobody is asked."""
+    page: OutputPage
     answers: TextIO = sys.stdin
     shown_at: TextIO = sys.stderr
+
+    @classmethod
+    def of(cls, options: Namespace) -> "Consent":
+        page = OutputPage(width=80, is_wide=options.output is Format.WIDE, is_ascii=options.ascii)
+        return cls(color=options.color, environment=os.environ, is_agreed=options.yes, page=page)
 
     def require_somebody(self) -> None:
         """Raises ``CannotLookError`` where nobody can answer."""
@@ -36,14 +46,14 @@ class Consent:
                 " shows what it would do"
             )
 
-    async def agrees(self, shown: Iterable[RenderableType], question: str) -> bool:
+    async def agrees(self, view: Callable[[OutputPage], Iterable[RenderableType]]) -> bool:
         """Shows what is to be done, and returns whether it may be."""
         console = console_of(self.shown_at, color=self.color, environment=self.environment)
-        for part in shown:
+        for part in view(replace(self.page, width=console.width)):
             console.print(part)
         if self.is_agreed:
             return True
-        self.shown_at.write(f"\n{question} [y/N] ")
+        self.shown_at.write("\nDo this? [y/N] ")
         self.shown_at.flush()
         return (await self._line()).strip().lower() in {"y", "yes"}
 

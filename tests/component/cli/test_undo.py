@@ -21,6 +21,7 @@ from gpushare_cli.decide.undo.report import UndoOutcome, UndoPlan, UndoReport
 from gpushare_cli.errors import CannotLookError
 from gpushare_cli.gather.cluster import COLLECTIONS
 from gpushare_cli.output.consent import Consent
+from gpushare_cli.output.page import OutputPage
 from gpushare_cli.output.progress import Silence
 from gpushare_cli.output.terminal import ColorChoice
 from gpushare_cli.report import ExitStatus
@@ -279,7 +280,12 @@ class Screen(io.StringIO):
 
 def consent(answers: TextIO, screen: TextIO, *, is_agreed: bool = False) -> Consent:
     return Consent(
-        color=ColorChoice.NEVER, environment={}, is_agreed=is_agreed, answers=answers, shown_at=screen
+        color=ColorChoice.NEVER,
+        environment={},
+        is_agreed=is_agreed,
+        page=OutputPage(width=80),
+        answers=answers,
+        shown_at=screen,
     )
 
 
@@ -290,7 +296,7 @@ async def test_a_person_is_asked(keyboard: tuple[int, TextIO], typed: str, *, ag
     asked = consent(answers, screen)
     asked.require_somebody()
     os.write(keys, f"{typed}\n".encode())
-    assert await asked.agrees(["what will be done"], "Do this?") is agreed
+    assert await asked.agrees(lambda _: ["what will be done"]) is agreed
     assert screen.getvalue() == "what will be done\n\nDo this? [y/N] "
 
 
@@ -301,4 +307,4 @@ async def test_where_nobody_is_it_needs_a_yes() -> None:
         consent(None, Screen()).require_somebody()  # type: ignore[arg-type]  # kubectl gpushare undo <&-
     told = consent(io.StringIO(), Screen(), is_agreed=True)
     told.require_somebody()
-    assert await told.agrees([], "Do this?")
+    assert await told.agrees(lambda _: [])
