@@ -240,7 +240,7 @@ FUZZED_BY: dict[str, str] = {
     "gpushare_cli.decide.scheduling.written_pod:written_pod": "gpushare_cli.decide.why.explain:explain",
     "gpushare_cli.decide.drain.drain_plan:bound_pod": "gpushare_cli.decide.drain.drain_plan:drain_plan",
     "gpushare_cli.decide.objects.workload:_as": "gpushare_cli.decide.objects.workload:workloads_of",
-    "gpushare_cli.decide.simulation.policy_effect:pods_on": (
+    "gpushare_cli.decide.simulation.node_sharing:pods_on": (
         "gpushare_cli.decide.simulation.policy_effect:policy_effect"
     ),
     "gpushare_cli.decide.simulation.redivision:_card_without": (

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import msgspec
@@ -15,7 +16,7 @@ from gpushare_cli.decide.drain.cordon import (
 )
 from gpushare_cli.decide.drain.cordon_report import CordonReport, card_cordons
 from gpushare_cli.decide.objects.share_node import ObservedCard, ObservedShareNode
-from gpushare_cli.errors import CannotLookError
+from gpushare_cli.errors import CannotLookError, not_reached
 from gpushare_cli.gather.lists import read_list
 from gpushare_cli.output.progress import ProgressLine
 from gpushare_cli.wording import listed
@@ -83,7 +84,7 @@ class CardCordoning:
                 raise CannotLookError(await self._no_such_node()) from error
             raise CannotLookError(f"GPUShareNode {self.node} cannot be read: {error}") from error
         except UnreachableError as error:
-            raise CannotLookError(str(error)) from error
+            raise CannotLookError(not_reached(error)) from error
         except msgspec.ValidationError as error:
             raise CannotLookError(f"GPUShareNode {self.node} cannot be read: {error}") from error
 
@@ -121,5 +122,6 @@ class CardCordoning:
                 break
             self.progress.doing(f"waiting for the plugin on {self.node}")
             await self.sleep(POLL_SECONDS)
-            _, share_node = await self.read()
+            with suppress(CannotLookError):  # it is written already, and the next look may succeed
+                _, share_node = await self.read()
         return share_node

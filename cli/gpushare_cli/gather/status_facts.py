@@ -17,7 +17,7 @@ from gpushare_cli.decide.objects.unplaced_pod import UnplacedPod
 from gpushare_cli.decide.problems import facts as parts
 from gpushare_cli.decide.problems.facts import StatusFacts, UnreadPart
 from gpushare_cli.decide.problems.installation import is_operator_at_work
-from gpushare_cli.errors import CannotLookError
+from gpushare_cli.errors import CannotLookError, not_reached
 from gpushare_cli.gather.lists import CACHED
 from gpushare_cli.output.progress import ProgressLine
 from gpushare_core.api.names import CALLS_LEASE, COMPONENT_LABEL, NAMESPACE
@@ -81,9 +81,7 @@ class PartReader:
         try:
             return await self.client.read(request, shape=shape)
         except UnreachableError as error:
-            raise CannotLookError(
-                f"the API server is not reached: {error}; see whether it answers kubectl: kubectl version"
-            ) from error
+            raise CannotLookError(not_reached(error)) from error
         except ApiError as error:
             if error.status == HTTPStatus.UNAUTHORIZED:
                 raise CannotLookError(
@@ -117,8 +115,8 @@ async def read_version_facts(client: KubeClient, *, now: datetime, progress: Pro
 
 async def _read_facts(reader: PartReader, now: datetime) -> StatusFacts:
     policies, nodes, kubernetes, deployments = await asyncio.gather(
-        reader.list("GPUSharePolicies", POLICIES, ObservedPolicy),
-        reader.list("GPUShareNodes", SHARE_NODES, NodeState),
+        reader.list(parts.POLICIES, POLICIES, ObservedPolicy),
+        reader.list(parts.SHARE_NODES, SHARE_NODES, NodeState),
         reader.one(parts.KUBERNETES, SERVER_VERSION, _ServerVersion),
         reader.list(parts.OPERATOR_DEPLOYMENT, DEPLOYMENTS, InstalledDeployment, labelSelector=OPERATOR),
     )

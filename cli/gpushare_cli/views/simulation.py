@@ -13,7 +13,7 @@ from gpushare_cli.decide.simulation.policy_change import (
     PolicyChange,
 )
 from gpushare_cli.decide.simulation.simulation_report import SimulatedPlacement, SimulationReport
-from gpushare_cli.output.lines import heading, sentence
+from gpushare_cli.output.lines import heading, sentence, to_type
 from gpushare_cli.output.page import OutputPage
 from gpushare_cli.output.table import PageTable, Shrink, TableColumn
 from gpushare_cli.wording import MAX_SHOWN, counted, listed
@@ -68,9 +68,12 @@ def simulation_view(report: SimulationReport, page: OutputPage) -> Iterator[Rend
         yield from _policy(report.policy, page)
         if report.policy.refusal:
             return
+    if report.unit_changes:
+        yield heading(f"With units of {report.unit}: {_effects(report.unit_changes)}.")
+        yield from _changes(report.unit_changes, page)
     if report.units_before:
         yield sentence(f"Units of all cards: {_units(report.units_before)} now.")
-        yield sentence(f"Then: {_units(report.units_after)}.")
+        yield from _units_then(report)
         if report.placements:
             yield ""
     if report.placements or not (report.policy or report.units_before):
@@ -182,11 +185,36 @@ def _policy(policy: PolicyChange, page: OutputPage) -> Iterator[RenderableType]:
         return
     verb = "would be made" if policy.is_new else "would be changed"
     yield heading(f"Policy {policy.name} {verb}: {_effects(policy.nodes)}.")
-    if policy.nodes:
+    for node, older in [*policy.lost.items()][:MAX_SHOWN]:
+        yield sentence(f"It does not get {node}: policy {older} is older, and has it.")
+    if (more := len(policy.lost) - MAX_SHOWN) > 0:
+        yield sentence(f"Nor {counted(more, 'node')} more; -o json has all.")
+    if not policy.lost and not any(change.after.policy == policy.name for change in policy.nodes):
+        yield sentence("No node shares its cards by it: compare its names and selectors with these.")
+        yield to_type("kubectl get nodes --show-labels")
+    yield from _changes(policy.nodes, page)
+
+
+def _changes(changes: Sequence[NodeChange], page: OutputPage) -> Iterator[RenderableType]:
+    if changes:
         yield ""
-        yield PageTable(_CHANGES, _change_rows(policy.nodes, page), page=page)
-    yield from _in_the_way(policy.nodes, page)
+        yield PageTable(_CHANGES, _change_rows(changes, page), page=page)
+    yield from _in_the_way(changes, page)
     yield ""
+
+
+def _units_then(report: SimulationReport) -> Iterator[RenderableType]:
+    """At once, and once the pods are gone for which nodes wait."""
+    in_the_end = report.units_in_the_end or report.units_after
+    if in_the_end != report.units_after:
+        yield sentence(f"As long as those pods run: {_units(report.units_after)}.")
+        yield sentence(f"Once they are gone: {_units(in_the_end)}.")
+    else:
+        yield sentence(f"Then: {_units(report.units_after)}.")
+    if any(not each.units for each in in_the_end):
+        yield sentence(
+            "A unit is larger than a card then: no pod would get anything of such cards.", style="bold red"
+        )
 
 
 def _effects(changes: Iterable[NodeChange]) -> str:

@@ -1,6 +1,6 @@
 """What people see of an explanation: the answer, what is asked for, why, what would help, what would not."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from rich.console import RenderableType
 
@@ -28,16 +28,24 @@ FORBIDDEN = "403 Forbidden"
 
 def why_view(report: PodExplanation, _page: OutputPage) -> Iterable[RenderableType]:
     yield sentence(report.answer, style=_STYLES.get(report.state, "bold"))
+    first, others = _first(report)
+    yield from _hints(first)
     yield from _section("Asks for", _asks(report.asks))
     yield from _section("Where", _cards(report))
     yield from _section("Why there", map(_line, report.choice))
     yield from _section("Containers that do not run", map(_container, report.containers))
-    yield from _section("Why", _findings(report.findings))
+    yield from _section("Also" if first else "Why", _findings(others))
     yield from _section("What would help", _remedies(report.remedies, helps=True))
     yield from _section("What would not help", _remedies(report.remedies, helps=False))
     yield from _section("Waits", _attempts(report.attempts))
     yield from _section("What scheduler and kubelet say", _words(report.words))
     yield from _section("What could not be read", _unread(report.unread))
+
+
+def _first(report: PodExplanation) -> tuple[Sequence[Finding], Sequence[Finding]]:
+    """Returns the finding that the answer says already, and the others."""
+    said = 1 if report.findings and report.findings[0].is_decisive and report.state is WhyState.WAITING else 0
+    return report.findings[:said], report.findings[said:]
 
 
 def _unread(unread: Mapping[str, str]) -> Iterator[RenderableType]:
@@ -106,14 +114,16 @@ def _container(container: ContainerWords) -> RenderableType:
 def _findings(findings: Iterable[Finding]) -> Iterator[RenderableType]:
     for finding in findings:
         yield _line(finding.sentence)
-        if finding.nearest:
-            yield _more(f"Nearest: {finding.nearest}")
-        for advice in finding.advice:
-            yield _advice(advice)
+        yield from _hints([finding], indent=2 * STEP)
 
 
-def _advice(text: str) -> RenderableType:
-    return to_type(text, indent=2 * STEP) if text.startswith("kubectl ") else _more(text)
+def _hints(findings: Iterable[Finding], indent: int = STEP) -> Iterator[RenderableType]:
+    """What comes closest, and what to do."""
+    for finding in findings:
+        nearest = [f"Nearest: {finding.nearest}"] if finding.nearest else []
+        for text in (*nearest, *finding.advice):
+            make = to_type if text.startswith("kubectl ") else sentence
+            yield make(text, indent=indent)
 
 
 def _remedies(remedies: Iterable[Remedy], *, helps: bool) -> Iterator[RenderableType]:
@@ -130,8 +140,8 @@ def _attempts(attempts: Attempts | None) -> Iterator[RenderableType]:
     if attempts.tried is None:
         yield _line("How often a scheduler has tried it cannot be known: its Events cannot be read.")
     elif attempts.tried:
-        times = counted(attempts.tried, "time")
-        yield _line(f"Tried {times} without finding a node, last at {attempts.last_tried}.")
+        times = "once" if attempts.tried == 1 else counted(attempts.tried, "time")
+        yield _line(f"Tried at least {times} without finding a node, last noted at {attempts.last_tried}.")
     elif attempts.is_unschedulable:
         yield _line("How often a scheduler has tried it is not known: Events are kept for an hour.")
     else:

@@ -214,7 +214,7 @@ async def test_a_pod_of_any_namespace(cluster: Cluster, client: KubeClient) -> N
 
 
 async def test_no_name_says_how_pods_are_found(client: KubeClient) -> None:
-    with pytest.raises(CannotLookError, match=r"kubectl get pods -A --field-selector status.phase=Pending"):
+    with pytest.raises(CannotLookError, match=r"kubectl gpushare pods -A"):
         await why(client)
 
 

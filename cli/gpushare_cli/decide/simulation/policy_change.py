@@ -71,3 +71,5 @@ class PolicyChange(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """Why the API server would not take it; then nothing else is known."""
     nodes: Sequence[NodeChange] = ()
     """Of the nodes that the policy has or would have, and of all that change; by name."""
+    lost: dict[str, str] = msgspec.field(default_factory=dict)
+    """Nodes that it asks for and does not get -> the older policy that has them."""

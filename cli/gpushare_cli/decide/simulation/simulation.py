@@ -9,7 +9,7 @@ from gpushare_cli.decide.objects.kube_node import KubeNode
 from gpushare_cli.decide.objects.workload import Workloads
 from gpushare_cli.decide.simulation.node_room import Amounts, NodeRooms
 from gpushare_cli.decide.simulation.placing import Placer
-from gpushare_cli.decide.simulation.policy_change import ClassUnits, PolicyChange
+from gpushare_cli.decide.simulation.policy_change import ClassUnits, NodeChange, PolicyChange
 from gpushare_cli.decide.simulation.redivision import (
     readable_share_node,
     readable_share_nodes,
@@ -18,17 +18,21 @@ from gpushare_cli.decide.simulation.redivision import (
 )
 from gpushare_cli.decide.simulation.simulated_pod import SimulatedPod, moved_pods, pods_of, waiting_pods
 from gpushare_cli.decide.simulation.simulation_report import SimulatedPlacement, SimulationReport
+from gpushare_cli.decide.simulation.unit_effect import unit_effects
 from gpushare_cli.wording import counted, listed, memory_text
-from gpushare_core.placement.units import MemoryUnit
+from gpushare_core.placement.units import MemoryUnit, convert_units
 from gpushare_core.scheduling.ledger.ledger import Ledger
 from gpushare_core.scheduling.objects.holder import PodUpdate
 from gpushare_core.scheduling.objects.share_node import read_share_node
 from gpushare_core.scheduling.preemption.bound_pods import MIRROR
 from gpushare_core.text.json_object import Json
 
+EXAMPLE = 4
+"""A number in a pod, where none is placed."""
 NOT_CONSIDERED = (
     "scores of kube-scheduler's other plugins",
     "preferences and priorities of pods, and preemption",
+    "quotas, limit ranges and other admission",
     "other nodes than those with cards",
 )
 """For any pod."""
@@ -63,6 +67,8 @@ class SimulationQuestion:
     policy: PolicyChange | None = None
     """Its nodes are ``share_nodes`` of the cluster already."""
     units_before: Sequence[ClassUnits] = ()
+    units_in_the_end: Sequence[ClassUnits] = ()
+    """Of a policy."""
 
 
 def ledger_of(share_nodes: Iterable[msgspec.Raw | bytes], booked: Iterable[PodUpdate] = ()) -> Ledger:
@@ -78,17 +84,21 @@ def simulate(cluster: SimulatedCluster, question: SimulationQuestion) -> Simulat
     ledger = ledger_of(share_nodes, cluster.booked)
     rooms = NodeRooms(nodes=cluster.nodes, used=cluster.used)
     placer = Placer(ledger=ledger, rooms=rooms, without=frozenset(question.without))
-    pods = [pod for pod in _pods(cluster, question) if pod.shape.gates or placer.asks(pod)]
-    others = [pod for pod in _pods(cluster, question) if not (pod.shape.gates or placer.asks(pod))]
+    pods: list[SimulatedPod] = []
+    others: list[SimulatedPod] = []
+    for pod in _pods(cluster, question):
+        (pods if placer.asks(pod) else others).append(pod)
     placements = placer.place_all(pods)
     return SimulationReport(
         placements=placements,
         nodes=len(placer.nodes),
         unit=question.unit.text if question.unit else "",
+        unit_changes=_unit_changes(cluster.share_nodes, question.unit),
         without=question.without,
         policy=question.policy,
         units_before=question.units_before,
         units_after=units_of(readable_share_nodes(share_nodes)) if question.units_before else (),
+        units_in_the_end=question.units_in_the_end,
         left_out=[*question.workloads.left_out, *_left_out(others), *_staying(cluster)],
         remarks=[*cluster.remarks, *_remarks(cluster, question, placer), *_sizes(placements, question)],
         not_considered=[*NOT_CONSIDERED, *_unconsidered(pods)],
@@ -101,6 +111,12 @@ def _divided(
     for raw in share_nodes:
         read = None if unit is None else readable_share_node(raw)
         yield raw if unit is None or read is None else msgspec.json.encode(with_memory_unit(read, unit))
+
+
+def _unit_changes(
+    share_nodes: Iterable[msgspec.Raw | bytes], unit: MemoryUnit | None
+) -> Sequence[NodeChange]:
+    return [*unit_effects(readable_share_nodes(share_nodes), unit)] if unit else ()
 
 
 def _pods(cluster: SimulatedCluster, question: SimulationQuestion) -> Iterator[SimulatedPod]:
@@ -136,12 +152,14 @@ def pod_text(pod: Json) -> str:
 
 def _left_out(pods: Iterable[SimulatedPod]) -> list[str]:
     """A workload once, whatever the number of its pods."""
-    found = (
-        f"{pod.workload or f'pod {pod.namespace}/{pod.name}'}: it asks for no share of a card"
-        for pod in pods
-        if not pod.is_waiting
-    )
-    return list(dict.fromkeys(found))
+    found: dict[str, None] = {}
+    for pod in pods:
+        others = listed(sorted(name for name in pod.shape.other_needs if "/" in name))
+        asks = f", but for {others}" if others else ""
+        if not pod.is_waiting:
+            text = pod.workload or f"pod {pod.namespace}/{pod.name}"
+            found[f"{text}: it asks for no share of a card{asks}"] = None
+    return [*found]
 
 
 def _remarks(cluster: SimulatedCluster, question: SimulationQuestion, placer: Placer) -> Iterator[str]:
@@ -153,10 +171,7 @@ def _remarks(cluster: SimulatedCluster, question: SimulationQuestion, placer: Pl
             " --waiting places them ahead."
         )
     if question.unit:
-        yield (
-            f"Cards are taken as divided into {question.unit.text}, and running pods keep their bytes. In"
-            " the cluster a node gets there when its last pod with units of the former size has ended."
-        )
+        yield "Pods that run keep their memory; new ones are placed as if all nodes were divided so already."
     for node, pods in cluster.pods.items():
         lonely = [pod_text(pod) for pod in pods if not controller_of(pod)]
         if lonely:
@@ -165,18 +180,31 @@ def _remarks(cluster: SimulatedCluster, question: SimulationQuestion, placer: Pl
 
 def _sizes(placements: Iterable[SimulatedPlacement], question: SimulationQuestion) -> Iterator[str]:
     """Numbers in pods stay what they are, and mean something else in another unit."""
-    if question.unit is None:
+    unit, before = question.unit, [each.unit for each in question.units_before if each.resource == "memory"]
+    if unit is None or before == [unit.text]:
         return
     asked = {asked for placement in placements for asked in placement.asked}
-    units = {asked.units for asked in asked if asked.unit == question.unit.text}
-    for number in sorted(units)[:3]:
-        memory = memory_text(question.unit.memory_of(number, 0))
-        yield (
-            f"A request for {number} stays {number}: with this unit that is {memory}. To ask for as much as"
-            " before, change the number."
+    numbers = sorted({asked.units for asked in asked if asked.unit == unit.text})[:3] or [EXAMPLE]
+    means = ", ".join(f"{number:,} is {memory_text(unit.memory_of(number, 0))}" for number in numbers)
+    yield f"Numbers in pods stay what they are and mean another amount: {means} then."
+    if len(before) == 1 and (former := _memory_unit(before[0])):
+        anew = (
+            f"{convert_units(number, former.meaning, unit.meaning):,} in place of {number:,}"
+            for number in numbers
         )
+        yield f"To ask for as much as now they have to be written anew: {', '.join(anew)}."
 
 
-def _unconsidered(pods: Iterable[SimulatedPod]) -> list[str]:
+def _memory_unit(text: str) -> MemoryUnit | None:
+    try:
+        return MemoryUnit.parse(text)
+    except ValueError:
+        return None
+
+
+def _unconsidered(pods: Sequence[SimulatedPod]) -> Iterator[str]:
     found = {field: pod for pod in pods for field in pod.shape.unconsidered}
-    return [f"{what} (such as those of {pod.name})" for what, pod in sorted(found.items())]
+    if any(pod.workload for pod in pods):
+        yield "objects of the same names that exist already: their pods count besides"
+    for what, pod in sorted(found.items()):
+        yield f"{what} (such as those of {pod.name})"

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import msgspec
 
-from gpushare_cli.decide.simulation.policy_change import ClassUnits, PolicyChange
+from gpushare_cli.decide.simulation.policy_change import ClassUnits, NodeChange, PolicyChange
 from gpushare_cli.report import CommandReport, ExitStatus
 
 
@@ -74,12 +74,16 @@ class SimulationReport(CommandReport, frozen=True, kw_only=True):
     """That share cards, less those taken out."""
     unit: str = ""
     """Of ``--unit``."""
+    unit_changes: Sequence[NodeChange] = ()
+    """What ``--unit`` would do to each node."""
     without: Sequence[str] = ()
     """Nodes that are taken out."""
     policy: PolicyChange | None = None
     units_before: Sequence[ClassUnits] = ()
     """Of all cards; only with ``--policy`` and ``--unit``."""
     units_after: Sequence[ClassUnits] = ()
+    units_in_the_end: Sequence[ClassUnits] = ()
+    """Once the pods are gone for which nodes wait."""
     left_out: Sequence[str] = ()
     """Objects of the manifests, and pods, that are not simulated, and why."""
     remarks: Sequence[str] = ()

@@ -5,14 +5,20 @@ from collections.abc import Iterable
 from gpushare_cli.decide.why.explanation import ContainerAsk, ResourceAsk
 from gpushare_cli.decide.why.situation import PodSituation
 from gpushare_cli.decide.why.words import amount
+from gpushare_core.placement.quantity import MAX_AMOUNT
 from gpushare_core.placement.requests import PodRequest, ResourceClass, ResourceRequest
 from gpushare_core.placement.units import parse_unit
 from gpushare_core.scheduling.ledger.ledger import Ledger
 
 
 def resource_asks(situation: PodSituation) -> list[ResourceAsk]:
+    """Returns nothing of an amount that is none, such as a negative one."""
     request = situation.request
-    return [_ask(asked, request, units_in_force(situation.ledger, asked)) for asked in request.resources]
+    return [
+        _ask(asked, request, units_in_force(situation.ledger, asked))
+        for asked in request.resources
+        if asked.total < MAX_AMOUNT
+    ]
 
 
 def units_in_force(ledger: Ledger, asked: ResourceRequest) -> list[str]:

@@ -44,14 +44,14 @@ def unschedulable_message(pod: Json) -> str | None:
 
 
 def words_of(situation: PodSituation) -> list[SchedulerWords]:
-    """Returns what the latest Events say, each text once, the schedulers' first; without what a kubelet says
-    of every pod, and what a scheduler said of one that has a node now. Events are kept for an hour, and what
-    a scheduler wrote into the pod is kept longer."""
+    """Returns the latest Event of each reason, the schedulers' first; without what a kubelet says of every
+    pod, and what a scheduler said of one that has a node now. Events are kept for an hour, and what a
+    scheduler wrote into the pod is kept longer."""
     seen: dict[tuple[str, str], ObservedEvent] = {}
     for event in situation.events or ():
         is_past = bool(situation.node) and event.reason == FAILED
         if not is_past and (event.by != KUBELET or event.type == "Warning"):
-            seen.setdefault((event.reason, event.note), event)
+            seen.setdefault((event.by, event.reason), event)
     latest = sorted(seen.values(), key=lambda event: event.reason != FAILED)
     words = [
         SchedulerWords(

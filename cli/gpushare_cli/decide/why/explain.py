@@ -1,9 +1,14 @@
 """Why a pod waits, or why it runs where it runs: from the facts to what is said of them."""
 
+from msgspec.structs import replace
+
 from gpushare_cli.decide.objects.pod_status import status_of
+from gpushare_cli.decide.why.asked import served_resources
 from gpushare_cli.decide.why.asks import resource_asks
 from gpushare_cli.decide.why.attempts import attempts_of, words_of
-from gpushare_cli.decide.why.causes.cards import impossible_pods
+from gpushare_cli.decide.why.causes.admission import REFUSES
+from gpushare_cli.decide.why.causes.cards import CARDS_FIT
+from gpushare_cli.decide.why.causes.resources import nodes_with_all
 from gpushare_cli.decide.why.causes.table import CAUSES
 from gpushare_cli.decide.why.explanation import PodExplanation, WhyState
 from gpushare_cli.decide.why.finding import Finding, Remedy
@@ -28,6 +33,8 @@ def _waiting(situation: PodSituation) -> PodExplanation:
         key=lambda finding: not finding.is_decisive,
     )
     state = _state(situation, findings)
+    if state is WhyState.FITS and situation.exists:
+        findings = [_with_hope(finding) for finding in findings]
     is_stuck = state is WhyState.WAITING and bool(situation.request.resources)
     return PodExplanation(
         namespace=situation.namespace,
@@ -45,12 +52,18 @@ def _waiting(situation: PodSituation) -> PodExplanation:
     )
 
 
+def _with_hope(finding: Finding) -> Finding:
+    again = "A scheduler tries it again by itself, at the latest 5 minutes after the last time."
+    return replace(finding, advice=[*finding.advice, again]) if finding.code == CARDS_FIT else finding
+
+
 def _remedies(situation: PodSituation) -> list[Remedy]:
     """Of a pod that no node takes, whatever is free, only the pod itself is to be changed. Where cards have
-    room nothing about cards helps."""
-    if fitting_nodes(situation):
+    room, or no node serves what is asked for, nothing about cards helps."""
+    served = served_resources(situation)
+    if fitting_nodes(situation) or any(asked.name not in served for asked in situation.request.resources):
         return []
-    if [*impossible_pods(situation)]:
+    if situation.is_impossible:
         return [remedy for remedy in smaller_request(situation) if remedy.helps]
     return [remedy for way in REMEDIES for remedy in way(situation)]
 
@@ -61,8 +74,7 @@ def _state(situation: PodSituation, findings: list[Finding]) -> WhyState:
         return WhyState.WAITING
     if not is_known:
         return WhyState.UNKNOWN
-    fits = bool(situation.request.resources) and bool(fitting_nodes(situation))
-    return WhyState.FITS if fits else WhyState.WAITING
+    return WhyState.FITS if fitting_nodes(situation) else WhyState.WAITING
 
 
 def _answer(situation: PodSituation, state: WhyState, findings: list[Finding]) -> str:
@@ -72,11 +84,14 @@ def _answer(situation: PodSituation, state: WhyState, findings: list[Finding]) -
     if state is WhyState.FITS:
         return _fits(subject, situation)
     waits = f"{subject} waits{_since(situation)}" if situation.exists else f"{subject} would wait"
+    if situation.cluster.refusal:
+        waits = f"{subject} is refused by the API server"
     decisive = next((finding.sentence for finding in findings if finding.is_decisive), "")
     if decisive:
-        return f"{waits}: {_continued(decisive)}"
+        return f"{waits}: {_continued(decisive.removeprefix(REFUSES))}"
     if not situation.request.resources:
-        return f"{waits}. It asks for no shared cards: gpushare has no part in that."
+        part = "asks for no shared cards: gpushare has no part in"
+        return f"{waits}. It {part} that." if situation.exists else f"{subject} {part} where it runs."
     return f"{waits}: no node that it may go to shares cards."
 
 
@@ -86,7 +101,7 @@ def _since(situation: PodSituation) -> str:
 
 
 def _fits(subject: str, situation: PodSituation) -> str:
-    nodes = listed(fitting_nodes(situation))
+    nodes = listed(nodes_with_all(situation))
     if not situation.exists:
         return f"{subject} would get its cards now, on {nodes}."
     return f"{subject} waits{_since(situation)}, and its cards are there now, on {nodes}."
@@ -102,6 +117,8 @@ _BEGINNINGS = {
     "A",
     "All",
     "An",
+    "Card",
+    "Cards",
     "Its",
     "It",
     "No",

@@ -57,7 +57,7 @@ class PodFinder:
         if not name:
             raise CannotLookError(
                 "which pod? Name one, such as: kubectl gpushare why POD; pods that wait are listed by:"
-                " kubectl get pods -A --field-selector status.phase=Pending"
+                " kubectl gpushare pods -A"
             )
         if type_ in ("", *_POD_TYPES):
             return Subject(pod=await self._pod(name), exists=True)

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from gpushare_cli.decide.why.finding import Finding
 from gpushare_cli.decide.why.situation import PodSituation
 
+REFUSES = "The API server refuses the pod: "
 OUR_POLICY = " denied request: "
 """Stands before the message of an admission policy."""
 
@@ -15,7 +16,7 @@ def refused(situation: PodSituation) -> Iterator[Finding]:
         _, _, ours = refusal.partition(OUR_POLICY)
         yield Finding(
             code="Refused",
-            sentence=f"The API server refuses the pod: {_whole(ours or refusal)}",
+            sentence=f"{REFUSES}{_whole(ours or refusal)}",
             advice=_advice(refusal, situation.namespace),
             is_decisive=True,
         )

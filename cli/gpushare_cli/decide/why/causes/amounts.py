@@ -35,6 +35,8 @@ def _written(situation: PodSituation, container: WrittenContainer, name: str) ->
     if limit is None:
         return _without_limit(container, name, str(request))
     text, amount = str(limit), read_amount(limit)
+    if text.startswith("-"):
+        return _negative(container, name, text)
     if request is not None and read_amount(request) != amount:
         return _different(container, name, text, str(request))
     if amount == 0:
@@ -73,6 +75,15 @@ def _nothing(container: WrittenContainer, name: str) -> Finding:
         code="AsksForNothing",
         sentence=f"Container {container.name} asks for 0 of {name}: it gets no card.",
         advice=[f"If it is to have one, write how many units it needs, such as {name}: 1."],
+    )
+
+
+def _negative(container: WrittenContainer, name: str, amount: str) -> Finding:
+    return Finding(
+        code="Negative",
+        sentence=f"Container {container.name} asks for {amount} of {name}, and an amount is not below 0.",
+        advice=[f"Write how many units it needs, such as {name}: 1."],
+        is_decisive=True,
     )
 
 

@@ -1,6 +1,6 @@
 """Resources by a name that no node serves: another dialect's, a misspelt one, another mode's."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 
 from gpushare_cli.decide.why.asked import (
@@ -21,6 +21,22 @@ from gpushare_core.placement.quantity import read_amount
 LIKENESS = 0.75
 """Of two names, from 0 to 1: ``gpushare/memory`` and ``gpushare.io/memory`` have 0.91."""
 OURS = next(iter(DIALECTS.values())).resources
+
+
+def asks_for_cards(situation: PodSituation) -> bool:
+    """Returns whether the pod asks for shared cards, be it by a wrong name."""
+    served = served_resources(situation)
+    return any(
+        asked.resource in served
+        or asked.resource.startswith(f"{GROUP}/")
+        or (not _is_offered(situation, asked.resource) and _alike(asked.resource, [*served, *RESOURCES]))
+        for asked in asked_amounts(situation)
+    )
+
+
+def _alike(name: str, names: Sequence[str]) -> list[str]:
+    """Returns the name of ``names`` that is most like ``name``; nothing where none is much like it."""
+    return get_close_matches(name, names, n=1, cutoff=LIKENESS)
 
 
 def unserved_names(situation: PodSituation) -> Iterator[Finding]:
@@ -57,7 +73,7 @@ def _finding(situation: PodSituation, asked: AskedAmount) -> Finding | None:
 def _closest(situation: PodSituation, name: str) -> str:
     """Returns the name that was meant; empty where nothing is known to be like it."""
     served = served_resources(situation)
-    found = get_close_matches(name, [*served, *RESOURCES], n=1, cutoff=LIKENESS)
+    found = _alike(name, [*served, *RESOURCES])
     if found:
         return found[0] if found[0] in served else served_of_class(situation, RESOURCES[found[0]])
     return served_of_class(situation, None) if name.startswith(f"{GROUP}/") else ""
@@ -67,12 +83,18 @@ def _asks(asked: AskedAmount) -> str:
     return f"Container {asked.container} asks for {asked.resource}"
 
 
+def _amount_of(situation: PodSituation, asked: AskedAmount, meant: str) -> str:
+    """Returns what to write of ``meant``: the same number, unless no card has that many."""
+    is_likely = read_amount(asked.amount) <= situation.ledger.biggest().get(meant, 0)
+    return f"{meant}: {asked.amount}" if is_likely else how_many(situation, meant)
+
+
 def _misspelt(situation: PodSituation, asked: AskedAmount, meant: str) -> Finding:
     served = listed(sorted(served_resources(situation)))
     return Finding(
         code="UnknownResource",
         sentence=f"{_asks(asked)}, and there is no such resource: nodes serve {served}.",
-        advice=[f"Do you mean {meant}? Write {meant}: {asked.amount} in its limits."],
+        advice=[f"Do you mean {meant}? Write {_amount_of(situation, asked, meant)} in its limits."],
         is_decisive=True,
     )
 
@@ -86,7 +108,7 @@ def _other_dialect(situation: PodSituation, asked: AskedAmount) -> Finding:
         code="OtherDialect",
         sentence=(f"{_asks(asked)}, and no node serves that: it is a name of the dialect {dialect}{speak}."),
         advice=[
-            f"Instead of {asked.resource} write {meant}: {asked.amount}.",
+            f"Instead of {asked.resource} write {_amount_of(situation, asked, meant)}.",
             f"Where many workloads use these names, write dialect: {dialect} in the policy instead.",
         ],
         is_decisive=True,

@@ -4,13 +4,19 @@ from collections.abc import Callable, Iterable
 
 from gpushare_cli.decide.why.causes.admission import node_by_hand, refused
 from gpushare_cli.decide.why.causes.amounts import too_much, written_amounts
-from gpushare_cli.decide.why.causes.cards import cards_that_do_not_fit, cards_with_room, impossible_pods
+from gpushare_cli.decide.why.causes.cards import (
+    cards_that_do_not_fit,
+    cards_with_room,
+    closed_cards_with_room,
+    impossible_pods,
+    others_come_first,
+)
 from gpushare_cli.decide.why.causes.containers import (
     handwritten_annotations,
     handwritten_variables,
     privileged,
 )
-from gpushare_cli.decide.why.causes.names import unserved_names
+from gpushare_cli.decide.why.causes.names import asks_for_cards, unserved_names
 from gpushare_cli.decide.why.causes.nodes import nodes_kept_from, not_computed
 from gpushare_cli.decide.why.causes.pod_state import being_deleted, gated
 from gpushare_cli.decide.why.causes.policy import (
@@ -35,33 +41,40 @@ def _of_a_pod_that_is_created(cause: Cause) -> Cause:
     return lambda situation: () if situation.cluster.refusal else cause(situation)
 
 
+def _of_cards(cause: Cause) -> Cause:
+    """What keeps nodes from sharing their cards does not keep a pod that asks for none."""
+    return lambda situation: cause(situation) if asks_for_cards(situation) else ()
+
+
 _OF_CREATION: tuple[Cause, ...] = (
-    refused,
     written_amounts,
     handwritten_variables,
     quotas_exceeded,
-    missing_policy,
+    refused,
+    _of_cards(missing_policy),
     unserved_names,
 )
 _OF_PLACING: tuple[Cause, ...] = (
     being_deleted,
     gated,
-    nodes_off,
-    nodes_kept_from,
+    _of_cards(nodes_off),
+    _of_cards(nodes_kept_from),
     schedulers,
-    extender_away,
-    policies_not_ready,
+    _of_cards(extender_away),
+    _of_cards(policies_not_ready),
     impossible_pods,
     too_much,
-    cards_that_do_not_fit,
     missing_resources,
     claims_not_bound,
     cards_with_room,
-    unit_changes,
-    scheduler_not_connected,
-    operator_away,
+    others_come_first,
+    closed_cards_with_room,
+    cards_that_do_not_fit,
+    _of_cards(unit_changes),
+    _of_cards(scheduler_not_connected),
+    _of_cards(operator_away),
     not_computed,
-    node_by_hand,
+    _of_cards(node_by_hand),
     privileged,
     handwritten_annotations,
 )

@@ -2,7 +2,11 @@
 
 from collections.abc import Iterator
 
+from gpushare_cli.decide.scheduling.node_rules import NodeObstacle, PlacementRule, obstacles
+from gpushare_cli.decide.scheduling.written_pod import written_pod
 from gpushare_cli.decide.why.asks import asked_text, unit_bytes, units_in_force
+from gpushare_cli.decide.why.causes.nodes import KUBERNETES_TAINTS
+from gpushare_cli.decide.why.causes.policy import named_node
 from gpushare_cli.decide.why.finding import Remedy
 from gpushare_cli.decide.why.nearest import open_cards
 from gpushare_cli.decide.why.remedies.trial import empty
@@ -15,20 +19,27 @@ from gpushare_core.scheduling.objects.share_node import ShareNode
 
 
 def another_node(situation: PodSituation) -> Iterator[Remedy]:
-    """Tries an empty node of each kind that there is; of those that take the pod names the smallest."""
+    """Tries an empty node of each kind that there is; of those that take the pod names the smallest, and
+    what else the pod asks of a node."""
     ledger, kinds = situation.ledger, dict[tuple[int, ...], ShareNode]()
-    for name in ledger.node_names():
+    for name in dict.fromkeys((*situation.allowed_nodes, *ledger.node_names())):
         if share_node := ledger.share_node(name):
             kinds.setdefault(
                 (id(share_node.resources), *(card.units for card in share_node.cards)), share_node
             )
     taking = [kind for kind in kinds.values() if empty(kind).choose_together(situation.request)]
-    if smallest := min(taking, key=_capacity, default=None):
+    if taking and (named := named_node(situation)):
+        sentence = f"One more node, unless its name is {named}: the pod asks for that one."
+        yield Remedy(code="AnotherNode", helps=False, sentence=sentence)
+    elif smallest := min(
+        taking, key=lambda kind: (bool(_obstacles(situation, kind)), _capacity(kind)), default=None
+    ):
         cards = counted(len(smallest.cards), "card")
+        but = "".join(f", {_but(obstacle)}" for obstacle in _obstacles(situation, smallest))
         yield Remedy(
             code="AnotherNode",
             helps=True,
-            sentence=f"One more node like {smallest.name} ({cards}{_units_each(smallest)}).",
+            sentence=f"One more node like {smallest.name} ({cards}{_units_each(smallest)}){but}.",
         )
     elif kinds:
         needs = " and ".join(_needs(situation, asked) for asked in situation.request.resources)
@@ -62,6 +73,24 @@ def free_elsewhere(situation: PodSituation) -> Iterator[Remedy]:
             helps=False,
             sentence=f"The {text} that are free in all: {why}.",
         )
+
+
+def _obstacles(situation: PodSituation, share_node: ShareNode) -> list[NodeObstacle]:
+    """Returns what would keep the pod off a new node that is like this one; a new node is not cordoned, and
+    nothing is wrong with it."""
+    node = (situation.cluster.nodes or {}).get(share_node.name)
+    found = obstacles(written_pod(situation.pod).spec, node) if node else ()
+    return [
+        obstacle
+        for obstacle in found
+        if obstacle.rule is not PlacementRule.CORDON and not obstacle.key.startswith(KUBERNETES_TAINTS)
+    ]
+
+
+def _but(obstacle: NodeObstacle) -> str:
+    """Returns in what the new node has to differ."""
+    is_taint = obstacle.rule is PlacementRule.TAINT
+    return f"but without the taint {obstacle.text}" if is_taint else f"but with {obstacle.text}"
 
 
 def _capacity(share_node: ShareNode) -> tuple[int, int, str]:

@@ -1,0 +1,37 @@
+"""How a node shares its cards now, and which pods hold units of them."""
+
+from collections import Counter
+
+from gpushare_cli.decide.simulation.policy_change import NodeSharing, PodInTheWay
+from gpushare_cli.decide.simulation.redivision import mode_of, unit_in_force
+from gpushare_core.text.json_object import Json
+
+
+def sharing_of(share_node: Json | None) -> NodeSharing:
+    if share_node is None:
+        return NodeSharing()
+    status = share_node.get("status") or {}
+    unit = unit_in_force(share_node)
+    return NodeSharing(
+        policy=str(spec_of(share_node).get("policy", "")),
+        mode=mode_of(share_node),
+        unit=unit.text if unit else "",
+        cards=len(status.get("cards") or ()) if unit else None,
+    )
+
+
+def pods_on(share_node: Json | None) -> list[PodInTheWay]:
+    """Returns the pods that hold units of the node's cards, by name."""
+    held: Counter[tuple[str, str]] = Counter()
+    for card in ((share_node or {}).get("status") or {}).get("cards") or ():
+        for pod in card.get("pods") or ():
+            held[str(pod.get("namespace", "")), str(pod.get("name", ""))] += int(pod.get("units", 0))
+    return [
+        PodInTheWay(namespace=namespace, name=name, units=units)
+        for (namespace, name), units in sorted(held.items())
+    ]
+
+
+def spec_of(share_node: Json | None) -> Json:
+    spec: Json = (share_node or {}).get("spec") or {}
+    return spec
