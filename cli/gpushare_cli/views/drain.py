@@ -119,7 +119,9 @@ def _done(report: DrainReport, page: OutputPage) -> Iterator[RenderableType]:
         yield sentence(report.problem)
     if report.outcome is not DrainOutcome.DRAINED:
         yield sentence("To go on:")
-        yield to_type(f"kubectl gpushare drain-card {report.node} {_indices(report)}")
+        is_forced = any(pod.action is DrainAction.EVICT and not pod.controller for pod in report.pods)
+        force = " --force" if is_forced else ""
+        yield to_type(f"kubectl gpushare drain-card {report.node} {_indices(report)}{force}")
     yield sentence("To let new pods come again:")
     yield to_type(f"kubectl gpushare uncordon {report.node} {_indices(report)}")
 
@@ -146,7 +148,7 @@ def _why_left(pod: DrainedPod) -> str:
         return f"the API server refuses: {pod.problem}"
     if pod.is_evicted or pod.action is DrainAction.ENDING:
         return "it is ending"
-    return _ACTIONS[pod.action]
+    return "it was not evicted" if pod.action is DrainAction.EVICT else _ACTIONS[pod.action]
 
 
 def _indices(report: DrainReport) -> str:

@@ -1,6 +1,7 @@
 """``drain-card``: a card is taken out, and its pods are moved."""
 
 import os
+import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable
 
@@ -11,8 +12,8 @@ from gpushare_cli.commands.command import Command, Session
 from gpushare_cli.commands.time_argument import seconds_of
 from gpushare_cli.decide.drain.drain_report import DrainReport
 from gpushare_cli.output.consent import Consent
-from gpushare_cli.output.format import Format
 from gpushare_cli.output.page import OutputPage
+from gpushare_cli.output.printer import printer_of
 
 DESCRIPTION = """\
 Cordons the card, evicts its pods, and waits until all of its units are free. Each pod is shown first, and
@@ -60,14 +61,17 @@ async def _find(session: Session, options: Namespace) -> DrainReport:
 
     async def agrees(plan: DrainReport) -> bool:
         session.progress.done()
-        page = OutputPage(width=80, is_wide=options.output is Format.WIDE, is_ascii=options.ascii)
+        page = printer_of(sys.stderr, options, os.environ).page
         return await question.agrees(plan_view(plan, page), "Do this?")
 
     drain = CardDrain(
         client=session.client,
         progress=session.progress,
         cordoning=CardCordoning(
-            client=session.client, progress=session.progress, node=options.node, timeout=CONFIRM_SECONDS
+            client=session.client,
+            progress=session.progress,
+            node=options.node,
+            timeout=min(CONFIRM_SECONDS, options.timeout),
         ),
         options=DrainOptions(
             dry_run=options.dry_run,

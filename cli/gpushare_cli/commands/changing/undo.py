@@ -1,6 +1,7 @@
 """``undo``: deletes policies, waits, and proves that nothing is left."""
 
 import os
+import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable
 
@@ -10,8 +11,8 @@ from gpushare_cli.commands.command import Command, Session
 from gpushare_cli.commands.time_argument import seconds_of
 from gpushare_cli.decide.undo.report import UndoReport
 from gpushare_cli.output.consent import Consent
-from gpushare_cli.output.format import Format
 from gpushare_cli.output.page import OutputPage
+from gpushare_cli.output.printer import printer_of
 
 TIMEOUT_SECONDS = 600
 """Twice what kubelets take to forget a plugin that has gone."""
@@ -54,7 +55,7 @@ async def _find(session: Session, options: Namespace) -> UndoReport:
 
     async def agrees(plan: UndoPlan) -> bool:
         session.progress.done()
-        page = OutputPage(width=80, is_wide=options.output is Format.WIDE, is_ascii=options.ascii)
+        page = printer_of(sys.stderr, options, os.environ).page
         return await consent.agrees(plan_view(plan, page), QUESTION)
 
     undo = Undo(client=session.client, progress=session.progress, timeout=options.timeout)
