@@ -3,7 +3,7 @@
 import asyncio
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TextIO
 
 from rich.console import RenderableType
@@ -20,8 +20,8 @@ class Consent:
     environment: Mapping[str, str]
     is_agreed: bool
     """``--yes``: what is to be done is shown, and nobody is asked."""
-    answers: TextIO = sys.stdin
-    shown_at: TextIO = sys.stderr
+    answers: TextIO = field(default_factory=lambda: sys.stdin)
+    shown_at: TextIO = field(default_factory=lambda: sys.stderr)
 
     def require_somebody(self) -> None:
         """Raises ``CannotLookError`` where nobody can answer."""

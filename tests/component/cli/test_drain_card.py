@@ -215,9 +215,10 @@ async def test_without_a_terminal_it_does_not_begin() -> None:
         assert api.stored == []
 
 
-async def test_what_a_pipe_gets_is_not_folded(capsys: pytest.CaptureFixture[str]) -> None:
-    name = "a-pod-of-a-deployment-with-a-name-of-more-than-one-column"
-    async with card_api(*NODES, running(name, "gpu-1", c0=4)) as api:
-        async with KubeClient(api.credentials()) as client:
-            await run_command(client, "drain-card", "gpu-1", "0", "--yes")
-    assert f"default/{name} " in capsys.readouterr().err
+async def test_what_a_pipe_gets_is_not_folded(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    async with card_api(*NODES) as api, KubeClient(api.credentials()) as client:
+        await run_command(client, "drain-card", "gpu-1", "0", "--yes", "--timeout", "1s")
+    assert "unknown to the API server; its kubelet keeps the units" in capsys.readouterr().err

@@ -68,7 +68,7 @@ def cards_with_room(situation: PodSituation) -> Iterator[Finding]:
 
 def closed_cards_with_room(situation: PodSituation) -> Iterator[Finding]:
     """Only of a pod that no other card takes. What to do about it is among the remedies."""
-    if not situation.request.resources or fitting_nodes(situation) or [*impossible_pods(situation)]:
+    if not situation.request.resources or bool(fitting_nodes(situation)) or any(impossible_pods(situation)):
         return
     for code, state, is_closed in (
         ("CardsCordoned", "cordoned", is_cordoned),
