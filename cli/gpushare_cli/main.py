@@ -51,7 +51,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     configure_logging("warning")
     _print_any_text()
     try:
-        return repeat(lambda: _once(options), every=options.every) if options.every else _once(options)
+        if not options.every:
+            return _once(options)
+        return repeat(lambda: _once(options), every=options.every, prints_time=options.output.is_for_people)
     except BrokenPipeError:
         _close_output()
         return ExitStatus.READER_GONE

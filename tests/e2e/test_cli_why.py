@@ -6,9 +6,11 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from tests.e2e.fixtures import own_namespace
 from tests.e2e.observe import PODS, Json, is_true, watch_until
 from tests.e2e.outcomes import is_refused, is_running
 from tests.e2e.product import Product, policy
@@ -49,81 +51,110 @@ def why(cluster: LocalCluster, namespace: str, *arguments: str, stdin: str = "")
     return {**report, "status": done.returncode}
 
 
-def until(cluster: LocalCluster, namespace: str, name: str, holds: Callable[[Json], bool], what: str) -> Json:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Story:
+    """What is said on the way, of two cards of 16 units."""
+
+    namespace: str
+    cordoned: Json
+    """Of a pod of 12 units, while one card has 10 of 16 in use and the other is cordoned."""
+    full: Json
+    """Of a pod of 8 units beside pods of 10 and of 12."""
+    larger: Json
+    """Of a manifest that asks for one unit more than what is said to fit."""
+    smaller: Json
+    running: Json
+    card_of_running: str
+    """UUID, by the annotation of the pod that runs."""
+
+
+@pytest.fixture(scope="module")
+def story(cluster: LocalCluster, product: Product) -> Iterator[Story]:
+    """Each thing that is said to help is done, and the pod has to run then: one pod after the other, as each
+    needs the cards that the others leave."""
+    cluster.kubectl("annotate", "gpusharenode", NODE, f"{CORDON_ANNOTATION}=1")
+    product.share_node(NODE, lambda node: is_true(node, "CardsCordoned"), what="the card is cordoned")
+    with own_namespace(cluster) as namespace:
+        create(cluster, namespace, [pod("a", {"main": 10})])
+        running = until(cluster, namespace, a=is_running)["a"]
+        create(cluster, namespace, [pod("big", {"main": 12})])
+        until(cluster, namespace, big=is_refused)
+        cordoned = why(cluster, namespace, "big")
+        cluster.kubectl("annotate", "gpusharenode", NODE, f"{CORDON_ANNOTATION}-")
+        until(cluster, namespace, big=is_running)
+
+        create(cluster, namespace, [pod("more", {"main": 8})])
+        until(cluster, namespace, more=is_refused)
+        full = why(cluster, namespace, "more")
+        units = remedy(full, "SmallerRequest")["units"]
+        larger = why(cluster, namespace, "-f", "-", stdin=json.dumps(pod("larger", {"main": units + 1})))
+        smaller = why(cluster, namespace, "-f", "-", stdin=json.dumps(pod("small", {"main": units})))
+        create(cluster, namespace, [pod("small", {"main": units})])
+        until(cluster, namespace, small=is_running)
+        report = why(cluster, namespace, "pod/a")
+        for command in remedy(full, "PodsGone")["commands"]:
+            cluster.kubectl(*command.split()[1:])
+        until(cluster, namespace, more=is_running)
+        allocation = json.loads(running["metadata"]["annotations"]["gpushare.io/allocation"])
+        yield Story(
+            namespace=namespace,
+            cordoned=cordoned,
+            full=full,
+            larger=larger,
+            smaller=smaller,
+            running=report,
+            card_of_running=next(iter(allocation["cards"])),
+        )
+
+
+def until(cluster: LocalCluster, namespace: str, **pods: Callable[[Json], bool]) -> dict[str, Json]:
+    """Waits until what is given of each pod holds, and returns them by name."""
     seen = watch_until(
         cluster,
         PODS.format(namespace=namespace),
-        lambda pods: any(pod["metadata"]["name"] == name and holds(pod) for pod in pods),
-        what=f"pod {name} {what}",
+        lambda items: (
+            pods.keys()
+            == {one["metadata"]["name"] for one in items if pods.get(one["metadata"]["name"], bool)(one)}
+            & pods.keys()
+        ),
+        what=", ".join(f"pod {name} {holds.__name__}" for name, holds in pods.items()),
     )
-    return next(pod for pod in seen if pod["metadata"]["name"] == name)
-
-
-def run(cluster: LocalCluster, namespace: str, **units: int) -> None:
-    for name, amount in units.items():
-        create(cluster, namespace, [pod(name, {"main": amount})])
-        until(cluster, namespace, name, is_running, "runs")
-
-
-def refused(cluster: LocalCluster, namespace: str, name: str, units: int) -> Json:
-    create(cluster, namespace, [pod(name, {"main": units})])
-    until(cluster, namespace, name, is_refused, "is refused")
-    return why(cluster, namespace, name)
+    return {one["metadata"]["name"]: one for one in seen}
 
 
 def remedy(report: Json, code: str) -> Json:
     return next(remedy for remedy in report["remedies"] if remedy["code"] == code)
 
 
-def test_a_pod_that_no_card_fits(cluster: LocalCluster, namespace: str) -> None:
-    run(cluster, namespace, a=10, b=9)
-    report = refused(cluster, namespace, "big", 12)
+def test_a_pod_that_no_card_fits(story: Story) -> None:
+    report = story.full
     assert (report["state"], report["status"]) == ("Waiting", 1)
     (full,) = [finding for finding in report["findings"] if finding["isDecisive"]]
     assert full["code"] == "CardsFull"
-    assert re.fullmatch(rf"{NODE} card \d: 7 of the 12 units free, held by {namespace}/b 9", full["nearest"])
+    nearest = rf"{NODE} card 0: 6 of the 8 units free, held by {story.namespace}/a 10"
+    assert re.fullmatch(nearest, full["nearest"])
     assert report["words"][0]["reason"] == "FailedScheduling"
     assert report["attempts"]["tried"] >= 1
 
 
-def test_the_smaller_request_fits(cluster: LocalCluster, namespace: str) -> None:
-    run(cluster, namespace, a=10, b=9)
-    smaller = remedy(refused(cluster, namespace, "big", 12), "SmallerRequest")
-    units = smaller["units"]
-    assert smaller["helps"]
-    manifest = json.dumps(pod("more", {"main": units + 1}))
-    assert why(cluster, namespace, "-f", "-", stdin=manifest)["status"] == 1
-    assert why(cluster, namespace, "-f", "-", stdin=json.dumps(pod("small", {"main": units})))["status"] == 0
-    run(cluster, namespace, small=units)
+def test_the_smaller_request_is_the_largest_that_fits(story: Story) -> None:
+    assert remedy(story.full, "SmallerRequest")["helps"]
+    assert (story.larger["status"], story.smaller["status"]) == (1, 0)
 
 
-def test_the_pod_runs_once_those_that_are_named_are_gone(cluster: LocalCluster, namespace: str) -> None:
-    run(cluster, namespace, a=10, b=9)
-    report = refused(cluster, namespace, "big", 12)
-    for command in remedy(report, "PodsGone")["commands"]:
-        cluster.kubectl(*command.split()[1:])
-    until(cluster, namespace, "big", is_running, "runs")
+def test_pods_that_are_to_go_are_named(story: Story) -> None:
+    gone = remedy(story.full, "PodsGone")
+    assert (gone["helps"], gone["pods"]) == (True, [f"{story.namespace}/a"])
 
 
-def test_a_cordoned_card_would_take_it(cluster: LocalCluster, namespace: str, product: Product) -> None:
-    cluster.kubectl("annotate", "gpusharenode", NODE, f"{CORDON_ANNOTATION}=1")
-    try:
-        product.share_node(NODE, lambda node: is_true(node, "CardsCordoned"), what="the card is cordoned")
-        run(cluster, namespace, a=10)
-        uncordon = remedy(refused(cluster, namespace, "big", 12), "Uncordon")
-        assert uncordon["commands"] == [f"kubectl gpushare uncordon {NODE} 1"]
-    finally:
-        cluster.kubectl("annotate", "gpusharenode", NODE, f"{CORDON_ANNOTATION}-")
-    until(cluster, namespace, "big", is_running, "runs")
+def test_a_cordoned_card_would_take_it(story: Story) -> None:
+    assert remedy(story.cordoned, "Uncordon")["commands"] == [f"kubectl gpushare uncordon {NODE} 1"]
 
 
-def test_a_pod_that_runs(cluster: LocalCluster, namespace: str) -> None:
-    run(cluster, namespace, a=4, b=9)
-    report = why(cluster, namespace, "pod/a")
-    running = until(cluster, namespace, "a", is_running, "runs")
-    allocation = json.loads(running["metadata"]["annotations"]["gpushare.io/allocation"])
+def test_a_pod_that_runs(story: Story) -> None:
+    report = story.running
     (card,) = report["cards"]
     assert (report["state"], report["status"], report["node"]) == ("Running", 0, NODE)
-    assert (card["uuid"], card["units"]) == (next(iter(allocation["cards"])), 4)
-    assert [neighbour["name"] for neighbour in card["neighbours"]] == ["b"]
+    assert (card["uuid"], card["units"]) == (story.card_of_running, 10)
+    assert [neighbour["name"] for neighbour in card["neighbours"]] == ["small"]
     assert len(report["choice"]) > 1

@@ -3,16 +3,13 @@
 docs/why.md has a table of them, with the sentences as they are here.
 """
 
+import asyncio
 import json
-import os
 import re
-import subprocess
-import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import TypeVar
 
+import msgspec
 import pytest
 from tests.e2e.fixtures import own_namespace
 from tests.e2e.observe import POLICIES as POLICY_PATH
@@ -20,34 +17,41 @@ from tests.e2e.observe import Json, watch_until
 from tests.e2e.product import ROOT, Product, policy
 from tests.e2e.wrong_pods import CORDONED, MEMORY, PODS, POLICIES, QUOTA, TAINTED, WrongPod, WrongPolicy, pod
 
+from gpushare_cli.decide.why.explain import explain
+from gpushare_cli.gather.why.admission import DRY_RUN
+from gpushare_cli.gather.why.manifest import read_manifest_situation
+from gpushare_cli.gather.why.pods import PodFinder
+from gpushare_core.kube.client import KubeClient
+from gpushare_core.kube.credentials import from_kubeconfig
+from gpushare_core.kube.errors import ApiError
+from gpushare_core.kube.request import ApiRequest
+from gpushare_core.process.clock import utc_now
 from gpushare_localcluster.cluster import LocalCluster
-from gpushare_localcluster.errors import LocalClusterError
 from gpushare_localcluster.waiting import wait_until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("product", "shared_policy")]
 
-PROGRAM = Path(sys.executable).parent / "kubectl-gpushare"
-AT_A_TIME = 4
 PAGE = ROOT / "docs" / "why.md"
 TAINT = "dedicated=ml:NoSchedule"
 T = TypeVar("T")
-Said = TypeVar("Said")
 
 
-def why(cluster: LocalCluster, namespace: str, *arguments: str, stdin: str = "") -> Json:
+def ask(cluster: LocalCluster, question: Callable[[KubeClient], Awaitable[T]]) -> T:
+    """The program's own functions, without a start of Python for each question."""
+
+    async def run() -> T:
+        async with KubeClient(from_kubeconfig(cluster.kubeconfig)) as client:
+            return await question(client)
+
+    return asyncio.run(run())
+
+
+async def why_manifest(client: KubeClient, namespace: str, body: Json) -> Json:
     """Returns the document, with the exit status as ``exit``."""
-    command = [str(PROGRAM), "why", "-n", namespace, "-o", "json", *arguments]
-    environment = {**os.environ, "KUBECONFIG": str(cluster.kubeconfig)}
-    done = subprocess.run(
-        command, env=environment, input=stdin, capture_output=True, text=True, timeout=60, check=False
-    )
-    assert done.stdout, done.stderr
-    document: Json = json.loads(done.stdout)
-    return {**document, "exit": done.returncode}
-
-
-def why_manifest(cluster: LocalCluster, namespace: str, body: Json) -> Json:
-    return why(cluster, namespace, "-f", "-", stdin=json.dumps(body))
+    placed = {**body, "metadata": {**body["metadata"], "namespace": namespace}}
+    report = explain(await read_manifest_situation(client, placed, now=utc_now()))
+    document: Json = msgspec.json.decode(msgspec.json.encode(report))
+    return {**document, "exit": report.exit_status}
 
 
 def finding(document: Json, code: str) -> Json:
@@ -56,11 +60,6 @@ def finding(document: Json, code: str) -> Json:
     assert found, f"no {code} in {[finding['sentence'] for finding in document['findings']]}"
     first: Json = found[0]
     return first
-
-
-def at_once(work: Callable[[T], Said], rows: Sequence[T]) -> list[Said]:
-    with ThreadPoolExecutor(AT_A_TIME) as pool:
-        return list(pool.map(work, rows))
 
 
 @pytest.fixture(scope="module")
@@ -106,32 +105,32 @@ def bounded(cluster: LocalCluster) -> Iterator[str]:
 def explained(cluster: LocalCluster, surroundings: str, bounded: str) -> Mapping[str, Json]:
     """What is said of each of ``PODS``, by what is written."""
 
-    def explain(wrong: WrongPod) -> Json:
-        namespace = bounded if wrong.code == "QuotaExceeded" else surroundings
-        return why_manifest(cluster, namespace, wrong.body)
+    async def explanations(client: KubeClient) -> dict[str, Json]:
+        said: dict[str, Json] = {}
+        for wrong in PODS:
+            namespace = bounded if wrong.code == "QuotaExceeded" else surroundings
+            said[wrong.written] = await why_manifest(client, namespace, wrong.body)
+        return said
 
-    documents = at_once(explain, PODS)
-    return {
-        wrong.written: document
-        for wrong, document in zip(PODS, documents, strict=True)
-        if isinstance(document, dict)
-    }
+    return ask(cluster, explanations)
 
 
 @pytest.fixture(scope="module")
 def refused(cluster: LocalCluster) -> Mapping[str, str]:
     """What the API server says of each of ``POLICIES``, by what is written."""
 
-    def refusal(wrong: WrongPolicy) -> str:
+    async def refusal(client: KubeClient, wrong: WrongPolicy) -> str:
         body = {**policy("wrong", nodes=["gpu-1"]), "spec": wrong.spec}
         try:
-            cluster.kubectl("apply", "--dry-run=server", "-f", "-", stdin=json.dumps(body))
-        except LocalClusterError as error:
+            await client.send(ApiRequest(method="POST", path=POLICY_PATH, body=body, params=DRY_RUN))
+        except ApiError as error:
             return str(error)
         return ""
 
-    refusals = at_once(refusal, POLICIES)
-    return {wrong.written: text for wrong, text in zip(POLICIES, refusals, strict=True)}
+    async def refusals(client: KubeClient) -> dict[str, str]:
+        return {wrong.written: await refusal(client, wrong) for wrong in POLICIES}
+
+    return ask(cluster, refusals)
 
 
 @pytest.mark.parametrize("wrong", PODS, ids=lambda wrong: wrong.written)
@@ -190,7 +189,13 @@ def test_a_deployment_beyond_its_quota_makes_no_pod_and_why_says_so(
         },
     }
     cluster.kubectl("create", "-n", bounded, "-f", "-", stdin=json.dumps(deployment))
-    document = why(cluster, bounded, "deployment/large")
+
+    async def of_deployment(client: KubeClient) -> Json:
+        found = await PodFinder(client=client, namespace=bounded).find(["deployment/large"], None)
+        assert not found.exists
+        return await why_manifest(client, bounded, found.pod)
+
+    document = ask(cluster, of_deployment)
     assert (
         "8 of gpushare.io/memory: 0 are used, and the pod asks for 12"
         in finding(document, "QuotaExceeded")["sentence"]
@@ -225,7 +230,7 @@ def test_policies_that_cannot_be_in_force_are_named_in_their_own_words(
 ) -> None:
     """It claims a node of the older policy, and names one that is not there."""
     second_policy(policy("second", nodes=["gpu-1", "gpu-9"])["spec"])
-    document = why_manifest(cluster, surroundings, pod({MEMORY: "4"}))
+    document = ask(cluster, lambda client: why_manifest(client, surroundings, pod({MEMORY: "4"})))
     said = finding(document, "PolicyNotReady")
     assert "Policy second is not Ready" in said["sentence"]
     assert said["advice"] == ["kubectl describe gpusharepolicy second"]

@@ -61,15 +61,17 @@ class PartReader:
         response = await self._read(part, request, ListResponse[Raw])
         if response is None:
             return () if self._is_unread(part) else None
-        read = [self._decoded(part, raw, shape) for raw in response.items or ()]
-        return [item for item in read if item is not None]
-
-    def _decoded(self, part: str, raw: Raw, shape: type[T]) -> T | None:
-        try:
-            return msgspec.json.decode(raw, type=shape)
-        except UNREADABLE_JSON as error:
-            self.unread.append(UnreadPart(part=part, reason=f"one of them is not as expected: {error}"))
-            return None
+        read: list[T] = []
+        errors: list[Exception] = []
+        for raw in response.items or ():
+            try:
+                read.append(msgspec.json.decode(raw, type=shape))
+            except UNREADABLE_JSON as error:
+                errors.append(error)
+        if errors:
+            some = "one of them is" if len(errors) == 1 else f"{len(errors):,} of them are"
+            self.unread.append(UnreadPart(part=part, reason=f"{some} not as expected: {errors[0]}"))
+        return read
 
     async def one(self, part: str, path: str, shape: type[T]) -> T | None:
         """Returns None where there is no such object, or it cannot be read. Raises as ``list``."""

@@ -90,9 +90,16 @@ def _summary(report: CardInspection) -> Iterator[RenderableType]:
 
 def _nothing(report: CardInspection) -> Iterator[RenderableType]:
     if report.only_problems and report.looked_at:
-        yield heading(f"No problem on {counted(report.looked_at, 'node')}.", "bold green")
+        where = f"on {counted(report.looked_at, 'node')}"
+        if report.unread:
+            yield heading(f"No problem {where} in what could be read.", "bold yellow")
+        else:
+            yield heading(f"No problem {where}.", "bold green")
     elif report.looked_at:
         yield heading(f"No card matches. Looked at {counted(report.looked_at, 'node')}.")
+    elif report.sharing_nodes:
+        sharing = counted(report.sharing_nodes, "node")
+        yield heading(f"No node that matches shares its cards. Looked at {sharing}.")
     elif not report.missing:
         yield heading("No node shares its cards.")
         yield sentence("Which policies there are, and what they say:")

@@ -179,6 +179,13 @@ async def test_objects_that_are_half_written_are_read() -> None:
     assert {problem.reason for problem in report.problems} == {"NotReported", "NotAnswered"}
 
 
+async def test_of_thousands_that_cannot_be_read_one_says_why() -> None:
+    wrong = [{"metadata": {"name": f"gpu-{number}"}, "status": {"cards": "many"}} for number in range(3_000)]
+    report = await status({**well(), SHARE_NODES: items(*wrong)})
+    (unread,) = report.unread
+    assert unread.reason.startswith("3,000 of them are not as expected: Expected")
+
+
 async def test_an_installation_elsewhere_is_found() -> None:
     deployment = deployment_object()
     deployment["metadata"]["namespace"] = "gpu-sharing"

@@ -73,3 +73,9 @@ def test_help_fits_a_terminal_and_begins_with_what_the_command_takes(
     assert blank == ""
     before_examples = others[: others.index("Examples:")]
     assert [line for line in before_examples if len(line) > 80] == []
+
+
+@pytest.mark.parametrize("words", [["-A"], ["status", "-n", "x"], ["-n", "x", "version"]])
+def test_a_namespace_has_no_effect_on_what_has_none(words: list[str]) -> None:
+    options = parse(words)
+    assert (options.namespace, options.all_namespaces) == ("", True)

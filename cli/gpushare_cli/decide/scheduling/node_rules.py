@@ -18,6 +18,8 @@ from gpushare_cli.decide.scheduling.written_pod import (
 UNSCHEDULABLE = KubeTaint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
 """Who tolerates this goes to cordoned nodes, too."""
 KEEPS_OFF = ("NoSchedule", "NoExecute")
+HOSTNAME, NODE_NAME = "kubernetes.io/hostname", "metadata.name"
+"""A label and a field, by which a pod asks for one node."""
 
 
 class PlacementRule(StrEnum):
@@ -53,7 +55,7 @@ def obstacles(spec: WrittenSpec, node: KubeNode) -> Iterator[NodeObstacle]:
     for key, value in (spec.node_selector or {}).items():
         if labels.get(key) != value:
             yield NodeObstacle(PlacementRule.SELECTOR, f"{key}={value}", key)
-    yield from _missed_terms(spec.terms, labels, {"metadata.name": node.name})
+    yield from _missed_terms(spec.terms, labels, {NODE_NAME: node.name})
 
 
 def taint_text(taint: KubeTaint) -> str:

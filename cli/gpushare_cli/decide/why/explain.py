@@ -7,7 +7,8 @@ from gpushare_cli.decide.why.asked import served_resources
 from gpushare_cli.decide.why.asks import resource_asks
 from gpushare_cli.decide.why.attempts import attempts_of, words_of
 from gpushare_cli.decide.why.causes.admission import REFUSES
-from gpushare_cli.decide.why.causes.cards import CARDS_FIT, impossible_pods
+from gpushare_cli.decide.why.causes.cards import CARDS_FIT
+from gpushare_cli.decide.why.causes.resources import nodes_with_all
 from gpushare_cli.decide.why.causes.table import CAUSES
 from gpushare_cli.decide.why.explanation import PodExplanation, WhyState
 from gpushare_cli.decide.why.finding import Finding, Remedy
@@ -62,7 +63,7 @@ def _remedies(situation: PodSituation) -> list[Remedy]:
     served = served_resources(situation)
     if fitting_nodes(situation) or any(asked.name not in served for asked in situation.request.resources):
         return []
-    if [*impossible_pods(situation)]:
+    if situation.is_impossible:
         return [remedy for remedy in smaller_request(situation) if remedy.helps]
     return [remedy for way in REMEDIES for remedy in way(situation)]
 
@@ -73,8 +74,7 @@ def _state(situation: PodSituation, findings: list[Finding]) -> WhyState:
         return WhyState.WAITING
     if not is_known:
         return WhyState.UNKNOWN
-    fits = bool(situation.request.resources) and bool(fitting_nodes(situation))
-    return WhyState.FITS if fits else WhyState.WAITING
+    return WhyState.FITS if fitting_nodes(situation) else WhyState.WAITING
 
 
 def _answer(situation: PodSituation, state: WhyState, findings: list[Finding]) -> str:
@@ -101,7 +101,7 @@ def _since(situation: PodSituation) -> str:
 
 
 def _fits(subject: str, situation: PodSituation) -> str:
-    nodes = listed(fitting_nodes(situation))
+    nodes = listed(nodes_with_all(situation))
     if not situation.exists:
         return f"{subject} would get its cards now, on {nodes}."
     return f"{subject} waits{_since(situation)}, and its cards are there now, on {nodes}."

@@ -42,8 +42,8 @@ def unfit_nodes(situation: PodSituation) -> dict[str, UnfitReason]:
 
 
 def _answers(situation: PodSituation) -> tuple[Sequence[str], Sequence[Answer]]:
-    """Returns nothing for a pod that asks for nothing."""
-    if not situation.request.resources:
+    """Returns nothing for a pod that asks for nothing, and for one that no node takes whatever is free."""
+    if not situation.request.resources or situation.is_impossible:
         return (), ()
     names = situation.allowed_nodes
     return names, situation.ledger.answers(names, situation.request)

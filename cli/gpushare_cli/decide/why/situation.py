@@ -12,6 +12,8 @@ from gpushare_cli.decide.objects.share_node import ObservedShareNode
 from gpushare_cli.decide.scheduling.node_rules import obstacles
 from gpushare_cli.decide.scheduling.written_pod import written_pod
 from gpushare_cli.decide.why.cluster_facts import ClusterFacts
+from gpushare_core.dialects.annotation_room import lack_of_room, worst_size
+from gpushare_core.placement.modes.table import crowded_container_reason, too_many_units_reason
 from gpushare_core.placement.requests import PodRequest
 from gpushare_core.scheduling.ledger.ledger import Ledger
 from gpushare_core.scheduling.objects.pod import KubePod
@@ -62,6 +64,25 @@ class PodSituation:
             for name in self.ledger.node_names()
             if name not in known or not any(obstacles(spec, known[name]))
         ]
+
+    def reasons_against(self, request: PodRequest) -> dict[str, str]:
+        """Returns why no node takes the pod with ``request``, whatever is free there, by code."""
+        size = self.kube_pod.version.annotations_size
+        reasons = {
+            "CrowdedContainer": crowded_container_reason(request),
+            "TooManyUnits": too_many_units_reason(request),
+            "AnnotationsFull": lack_of_room(size, worst_size(request)) if request.resources else "",
+        }
+        return {code: reason for code, reason in reasons.items() if reason}
+
+    @property
+    def shares_nothing(self) -> bool:
+        """Whether it is known that no node shares its cards."""
+        return not self.share_nodes and SHARE_NODES_NAME not in self.unread
+
+    @cached_property
+    def is_impossible(self) -> bool:
+        return bool(self.reasons_against(self.request))
 
     @property
     def namespace(self) -> str:

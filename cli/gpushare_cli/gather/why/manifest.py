@@ -3,13 +3,12 @@
 from dataclasses import replace
 from datetime import datetime
 
+from gpushare_cli.decide.scheduling.node_rules import HOSTNAME
 from gpushare_cli.decide.why.situation import PodSituation
 from gpushare_cli.gather.why.admission import admitted
 from gpushare_cli.gather.why.situation import read_situation
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.text.json_object import Json
-
-HOSTNAME = "kubernetes.io/hostname"
 
 
 async def read_manifest_situation(client: KubeClient, pod: Json, *, now: datetime) -> PodSituation:

@@ -431,3 +431,19 @@ def test_names_that_control_a_terminal_are_shown_as_text() -> None:
 )
 def test_units_are_named_by_class(units: dict[str, int], text: str) -> None:
     assert units_text(units) == text
+
+
+def test_nothing_is_said_to_be_there_that_could_not_be_read() -> None:
+    unread = ["Pods that wait are not shown: 403."]
+    problems = card_inspection(NODES[2:], InspectionChoice(only_problems=True), unread=unread)
+    pods = pods_report(PODS, namespace="team-c", sort=PodSort.NAME, now=NOW, unread=unread)
+    namespaces = namespaces_report([], NODES, [], unread=unread)
+    assert "No problem on 1 node in what could be read." in drawn(inspection_view(problems, PAGE), PAGE)
+    assert "or asks for them, as far as" in drawn(pods_view(pods, PAGE), PAGE)
+    assert "quota of them, as" in drawn(namespaces_view(namespaces, PAGE), PAGE)
+
+
+def test_labels_that_no_node_has_are_not_said_to_be_all_nodes() -> None:
+    report = card_inspection(NODES, InspectionChoice(labelled=frozenset()))
+    text = drawn(inspection_view(report, PAGE), PAGE)
+    assert text.startswith("No node that matches shares its cards. Looked at 3 nodes.")

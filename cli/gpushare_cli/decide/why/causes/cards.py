@@ -11,8 +11,7 @@ from gpushare_cli.decide.why.remedies.trial import cards_text
 from gpushare_cli.decide.why.situation import PodSituation
 from gpushare_cli.decide.why.words import NOUNS, amount
 from gpushare_cli.wording import counted, listed
-from gpushare_core.dialects.annotation_room import lack_of_room, worst_size
-from gpushare_core.placement.modes.table import crowded_container_reason, mode_serving, too_many_units_reason
+from gpushare_core.placement.modes.table import mode_serving
 from gpushare_core.placement.requests import ResourceClass, ResourceRequest
 from gpushare_core.scheduling.ledger.unfit_reason import NOT_TOGETHER, Refusal, UnfitReason
 
@@ -26,22 +25,12 @@ Group = dict[str, UnfitReason]
 
 def impossible_pods(situation: PodSituation) -> Iterator[Finding]:
     """Pods that no node takes, whatever is free there."""
-    request = situation.request
-    size = situation.kube_pod.version.annotations_size
-    reasons = {
-        "CrowdedContainer": crowded_container_reason(request),
-        "TooManyUnits": too_many_units_reason(request),
-        "AnnotationsFull": lack_of_room(size, worst_size(request)) if request.resources else "",
-    }
-    for code, reason in reasons.items():
-        if reason:
-            yield Finding(code=code, sentence=_sentence(reason), is_decisive=True)
+    for code, reason in situation.reasons_against(situation.request).items():
+        yield Finding(code=code, sentence=_sentence(reason), is_decisive=True)
 
 
 def cards_that_do_not_fit(situation: PodSituation) -> Iterator[Finding]:
     """Nodes that the pod may go to, and whose cards have no room for it, by reason."""
-    if not situation.request.resources or [*impossible_pods(situation)]:
-        return
     fitting = fitting_nodes(situation)
     for (kind, resource), group in _groups(unfit_nodes(situation)).items():
         asked = next((asked for asked in situation.request.resources if asked.name == resource), None)
@@ -59,16 +48,30 @@ def _is_served(situation: PodSituation) -> bool:
 
 
 def cards_with_room(situation: PodSituation) -> Iterator[Finding]:
-    fitting = fitting_nodes(situation) if situation.request.resources else []
-    if fitting and not [*impossible_pods(situation)]:
+    if fitting := fitting_nodes(situation):
         have = "has room for it on its cards" if len(fitting) == 1 else "have room for it on their cards"
         sentence = f"{counted(len(fitting), 'node')} {have}: {listed(fitting)}."
         yield Finding(code=CARDS_FIT, sentence=sentence, nodes=len(fitting))
 
 
+def others_come_first(situation: PodSituation) -> Iterator[Finding]:
+    """Pods for which others were evicted: the extender keeps what is freed there for a while."""
+    fitting = fitting_nodes(situation)
+    for pod in situation.waiting:
+        if pod.nominated_node in fitting and pod.priority >= situation.kube_pod.priority:
+            yield Finding(
+                code="OthersComeFirst",
+                sentence=(
+                    f"{pod.reference} comes first on {pod.nominated_node}: others are evicted there for it"
+                    f" (priority {pod.priority}), and what it needs of the cards is kept for it."
+                ),
+                nodes=1,
+            )
+
+
 def closed_cards_with_room(situation: PodSituation) -> Iterator[Finding]:
     """Only of a pod that no other card takes. What to do about it is among the remedies."""
-    if not situation.request.resources or bool(fitting_nodes(situation)) or any(impossible_pods(situation)):
+    if not situation.request.resources or situation.is_impossible or fitting_nodes(situation):
         return
     for code, state, is_closed in (
         ("CardsCordoned", "cordoned", is_cordoned),

@@ -1,6 +1,6 @@
 """Resources by a name that no node serves: another dialect's, a misspelt one, another mode's."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 
 from gpushare_cli.decide.why.asked import (
@@ -21,6 +21,22 @@ from gpushare_core.placement.quantity import read_amount
 LIKENESS = 0.75
 """Of two names, from 0 to 1: ``gpushare/memory`` and ``gpushare.io/memory`` have 0.91."""
 OURS = next(iter(DIALECTS.values())).resources
+
+
+def asks_for_cards(situation: PodSituation) -> bool:
+    """Returns whether the pod asks for shared cards, be it by a wrong name."""
+    served = served_resources(situation)
+    return any(
+        asked.resource in served
+        or asked.resource.startswith(f"{GROUP}/")
+        or (not _is_offered(situation, asked.resource) and _alike(asked.resource, [*served, *RESOURCES]))
+        for asked in asked_amounts(situation)
+    )
+
+
+def _alike(name: str, names: Sequence[str]) -> list[str]:
+    """Returns the name of ``names`` that is most like ``name``; nothing where none is much like it."""
+    return get_close_matches(name, names, n=1, cutoff=LIKENESS)
 
 
 def unserved_names(situation: PodSituation) -> Iterator[Finding]:
@@ -57,7 +73,7 @@ def _finding(situation: PodSituation, asked: AskedAmount) -> Finding | None:
 def _closest(situation: PodSituation, name: str) -> str:
     """Returns the name that was meant; empty where nothing is known to be like it."""
     served = served_resources(situation)
-    found = get_close_matches(name, [*served, *RESOURCES], n=1, cutoff=LIKENESS)
+    found = _alike(name, [*served, *RESOURCES])
     if found:
         return found[0] if found[0] in served else served_of_class(situation, RESOURCES[found[0]])
     return served_of_class(situation, None) if name.startswith(f"{GROUP}/") else ""

@@ -10,7 +10,9 @@ from gpushare_cli.decide.why.finding import Finding
 from gpushare_cli.decide.why.nearest import fitting_nodes
 from gpushare_cli.decide.why.situation import PodSituation
 from gpushare_cli.wording import counted, listed
+from gpushare_core.scheduling.ledger.fit_index import Fit
 
+NO_ROOM = "That alone does not help: none of these nodes has room for it on its cards now."
 KUBERNETES_TAINTS = "node.kubernetes.io/"
 """Begins the keys of taints that say what is wrong with a node."""
 
@@ -24,8 +26,7 @@ def nodes_kept_from(situation: PodSituation) -> Iterator[Finding]:
         for obstacle in obstacles(spec, node):
             kept.setdefault(obstacle, []).append(name)
     is_decisive = bool(sharing) and not situation.allowed_nodes
-    fits = bool(situation.request.resources) and bool(fitting_nodes(situation))
-    if kept and not fits:
+    if kept and not fitting_nodes(situation):
         for obstacle, names in sorted(kept.items(), key=lambda item: -len(item[1])):
             yield _finding(situation, obstacle, names, sharing, is_decisive=is_decisive)
 
@@ -45,16 +46,25 @@ def _finding(
     *,
     is_decisive: bool,
 ) -> Finding:
-    named = named_node(situation)
+    named, with_room = named_node(situation), _with_room(situation, names)
     where = f"node {named}, which it asks for" if named else _where(names, len(sharing))
     say, advise = _WORDS[obstacle.rule]
     return Finding(
         code=f"NodesBy{obstacle.rule}",
         sentence=say(obstacle, where),
         nodes=len(names),
-        advice=advise(situation, obstacle, names),
+        advice=[
+            *advise(situation, obstacle, sorted(names, key=lambda name: name not in with_room)),
+            *([] if with_room or not situation.request.resources else [NO_ROOM]),
+        ],
         is_decisive=is_decisive,
     )
+
+
+def _with_room(situation: PodSituation, names: list[str]) -> list[str]:
+    """Returns those whose cards fit."""
+    answers = situation.ledger.answers(names, situation.request) if situation.request.resources else ()
+    return [name for name, answer in zip(names, answers, strict=False) if isinstance(answer, Fit)]
 
 
 def _where(names: list[str], sharing: int) -> str:

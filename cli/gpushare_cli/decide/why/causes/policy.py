@@ -1,17 +1,17 @@
 """Policies that share nothing yet, or not the nodes that a pod may go to."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 
 from gpushare_cli.decide.objects.policy import ObservedPolicy
-from gpushare_cli.decide.scheduling.written_pod import written_pod
+from gpushare_cli.decide.scheduling.node_rules import HOSTNAME, NODE_NAME
+from gpushare_cli.decide.scheduling.written_pod import NodeTerm, written_pod
 from gpushare_cli.decide.why.finding import Finding
-from gpushare_cli.decide.why.situation import PodSituation
+from gpushare_cli.decide.why.situation import SHARE_NODES_NAME, PodSituation
 from gpushare_cli.wording import listed
 from gpushare_core.api.enums import Mode
 from gpushare_core.api.names import UNIT_CHANGE_BLOCKED
 
-HOSTNAME = "kubernetes.io/hostname"
 READY, NODES_READY, SCHEDULER_CONFIGURED = "Ready", "NodesReady", "SchedulerConfigured"
 
 
@@ -49,7 +49,7 @@ def policies_not_ready(situation: PodSituation) -> Iterator[Finding]:
                 code="PolicyNotReady",
                 sentence=f"Policy {policy.name} is not Ready ({ready.reason}): {_sentence(ready.message)}",
                 advice=[f"kubectl describe gpusharepolicy {policy.name}"],
-                is_decisive=not situation.share_nodes,
+                is_decisive=situation.shares_nothing,
             )
 
 
@@ -75,7 +75,7 @@ def _not_seen(situation: PodSituation, policy: ObservedPolicy) -> Finding:
         code="PolicyNotSeen",
         sentence=f"The operator has not looked at policy {policy.name} as it is now{why}.",
         advice=["kubectl get pods -A -l app.kubernetes.io/component=operator"],
-        is_decisive=not situation.share_nodes,
+        is_decisive=situation.shares_nothing,
     )
 
 
@@ -91,17 +91,26 @@ def nodes_off(situation: PodSituation) -> Iterator[Finding]:
                     f"kubectl edit gpusharepolicy {policy.name}",
                     "Write another mode there, such as Memory.",
                 ],
-                is_decisive=not situation.share_nodes,
+                is_decisive=situation.shares_nothing,
             )
     name = named_node(situation)
-    if name and name not in situation.share_nodes:
+    if name and name not in situation.share_nodes and SHARE_NODES_NAME not in situation.unread:
         yield from _not_shared(situation, name)
 
 
 def named_node(situation: PodSituation) -> str:
     """Returns the node that the pod asks for by its name; empty where it asks for none."""
-    selector = written_pod(situation.pod).spec.node_selector or {}
-    return situation.cluster.written_node or selector.get(HOSTNAME, "")
+    spec = written_pod(situation.pod).spec
+    selected = (spec.node_selector or {}).get(HOSTNAME, "")
+    return situation.cluster.written_node or selected or next(_required_names(spec.terms or ()), "")
+
+
+def _required_names(terms: Sequence[NodeTerm]) -> Iterator[str]:
+    """Yields the node that an affinity requires by its name, as that of a DaemonSet's pod does."""
+    for term in terms if len(terms) == 1 else ():
+        for asked in (*(term.match_fields or ()), *(term.match_expressions or ())):
+            if asked.key in (NODE_NAME, HOSTNAME) and asked.operator == "In" and len(asked.values or ()) == 1:
+                yield from asked.values or ()
 
 
 def _not_shared(situation: PodSituation, name: str) -> Iterator[Finding]:

@@ -19,39 +19,61 @@ BYTES = ("memory", "ephemeral-storage")
 
 def missing_resources(situation: PodSituation) -> Iterator[Finding]:
     """Compares with the nodes whose cards fit: with what they have in all, and, where their pods were read,
-    with what these leave."""
-    if not situation.request.resources:
-        return
-    known = situation.cluster.nodes or {}
-    nodes = [known[name] for name in fitting_nodes(situation) if name in known]
+    with what these leave. Decisive where each of them lacks something, be it not the same."""
+    short = _short(situation)
+    is_decisive = bool(short) and not nodes_with_all(situation)
+    for name, lefts in short.items():
+        yield _finding(situation, name, lefts, is_decisive=is_decisive)
+
+
+def nodes_with_all(situation: PodSituation) -> list[str]:
+    """Returns the nodes whose cards fit, without those that lack something else."""
+    lacking = {node for lefts in _short(situation).values() for node in lefts}
+    return [node for node in fitting_nodes(situation) if node not in lacking]
+
+
+def _asked(situation: PodSituation) -> dict[str, Fraction]:
     asked = {name: amount for name, amount in pod_amounts(written_pod(situation.pod).spec).items() if amount}
-    asked["pods"] = Fraction(1)
-    for name, amount in asked.items():
-        if nodes and name not in RESOURCES and (finding := _finding(situation, nodes, name, amount)):
-            yield finding
+    return {name: amount for name, amount in asked.items() if name not in RESOURCES} | {"pods": Fraction(1)}
 
 
-def _finding(situation: PodSituation, nodes: list[KubeNode], name: str, amount: Fraction) -> Finding | None:
-    free = {node.name: _free(node, name, situation.neighbours.get(node.name)) for node in nodes}
-    short = {node: left for node, left in free.items() if left < amount}
-    if not short:
-        return None
+def _nodes(situation: PodSituation) -> list[KubeNode]:
+    """Returns those whose cards fit and of which it is known what they have."""
+    known = situation.cluster.nodes or {}
+    nodes = (known[name] for name in fitting_nodes(situation) if name in known)
+    return [node for node in nodes if node.status.allocatable]
+
+
+def _short(situation: PodSituation) -> dict[str, dict[str, Fraction]]:
+    """Returns resource -> node that lacks it -> what it has left."""
+    short: dict[str, dict[str, Fraction]] = {}
+    for node in _nodes(situation):
+        for name, amount in _asked(situation).items():
+            if (left := _free(node, name, situation.neighbours.get(node.name))) < amount:
+                short.setdefault(name, {})[node.name] = left
+    return short
+
+
+def _finding(situation: PodSituation, name: str, short: dict[str, Fraction], *, is_decisive: bool) -> Finding:
+    amount, nodes = _asked(situation)[name], _nodes(situation)
     nearest = max(short, key=lambda node: (short[node], node))
     total = _total(next(node for node in nodes if node.name == nearest), name)
     of_all = f" of {_number(name, total)}" if nearest in situation.neighbours else ""
     is_never = all(_total(node, name) < amount for node in nodes)
+    others = "; the others lack something else" if is_decisive and len(short) < len(nodes) else ""
+    sentence = _sentence(name, amount, short=len(short), of=len(nodes), is_offered=bool(total))
     return Finding(
         code=f"No{_CODES.get(name, 'Resource')}",
-        sentence=_sentence(name, amount, short=len(short), of=len(nodes), is_offered=bool(total)),
+        sentence=f"{sentence}{others}.",
         nodes=len(short),
         nearest=f"{nearest}: {_number(name, short[nearest])}{of_all} free" if total else "",
         advice=_advice(name, nearest, total, is_never=is_never),
-        is_decisive=len(short) == len(nodes),
+        is_decisive=is_decisive,
     )
 
 
 def _sentence(name: str, amount: Fraction, *, short: int, of: int, is_offered: bool) -> str:
-    """``is_offered``: whether the nearest node has any of it."""
+    """Without its full stop. ``is_offered``: whether the nearest node has any of it."""
     asks = (
         "A node takes a limited number of pods"
         if name == "pods"
@@ -63,12 +85,12 @@ def _sentence(name: str, amount: Fraction, *, short: int, of: int, is_offered: b
         else "the only node whose cards have room"
     )
     if not is_offered and short == of:
-        return f"{asks}, and no node whose cards have room offers any."
+        return f"{asks}, and no node whose cards have room offers any"
     if of == 1:
-        return f"{asks}, and {which} has not that much left."
+        return f"{asks}, and {which} has not that much left"
     some = "none has" if short == of else f"{short:,} {'has' if short == 1 else 'have'}"
     left = "room for another one" if name == "pods" else "that much left"
-    return f"{asks}, and of {which} {some} {left if short == of else f'not {left}'}."
+    return f"{asks}, and of {which} {some} {left if short == of else f'not {left}'}"
 
 
 def _advice(name: str, nearest: str, total: Fraction, *, is_never: bool) -> list[str]:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from gpushare_cli.decide.scheduling.written_pod import written_pod
+from gpushare_cli.decide.why.causes.names import asks_for_cards
 from gpushare_cli.decide.why.finding import Finding
 from gpushare_cli.decide.why.situation import PodSituation
 from gpushare_cli.decide.why.words import seconds_since
@@ -36,7 +37,8 @@ def _serving(situation: PodSituation) -> set[str] | None:
 
 
 def schedulers(situation: PodSituation) -> Iterator[Finding]:
-    name, serving = written_pod(situation.pod).spec.scheduler_name or DEFAULT_SCHEDULER, _serving(situation)
+    name = written_pod(situation.pod).spec.scheduler_name or DEFAULT_SCHEDULER
+    serving = _serving(situation) if asks_for_cards(situation) else None
     is_silent = _is_silent(situation)
     if serving is None or name in serving:
         if is_silent:

@@ -9,13 +9,14 @@ from gpushare_cli.decide.why.causes.cards import (
     cards_with_room,
     closed_cards_with_room,
     impossible_pods,
+    others_come_first,
 )
 from gpushare_cli.decide.why.causes.containers import (
     handwritten_annotations,
     handwritten_variables,
     privileged,
 )
-from gpushare_cli.decide.why.causes.names import unserved_names
+from gpushare_cli.decide.why.causes.names import asks_for_cards, unserved_names
 from gpushare_cli.decide.why.causes.nodes import nodes_kept_from, not_computed
 from gpushare_cli.decide.why.causes.pod_state import being_deleted, gated
 from gpushare_cli.decide.why.causes.policy import (
@@ -40,34 +41,40 @@ def _of_a_pod_that_is_created(cause: Cause) -> Cause:
     return lambda situation: () if situation.cluster.refusal else cause(situation)
 
 
+def _of_cards(cause: Cause) -> Cause:
+    """What keeps nodes from sharing their cards does not keep a pod that asks for none."""
+    return lambda situation: cause(situation) if asks_for_cards(situation) else ()
+
+
 _OF_CREATION: tuple[Cause, ...] = (
     written_amounts,
     handwritten_variables,
     quotas_exceeded,
     refused,
-    missing_policy,
+    _of_cards(missing_policy),
     unserved_names,
 )
 _OF_PLACING: tuple[Cause, ...] = (
     being_deleted,
     gated,
-    nodes_off,
-    nodes_kept_from,
+    _of_cards(nodes_off),
+    _of_cards(nodes_kept_from),
     schedulers,
-    extender_away,
-    policies_not_ready,
+    _of_cards(extender_away),
+    _of_cards(policies_not_ready),
     impossible_pods,
     too_much,
     missing_resources,
     claims_not_bound,
     cards_with_room,
+    others_come_first,
     closed_cards_with_room,
     cards_that_do_not_fit,
-    unit_changes,
-    scheduler_not_connected,
-    operator_away,
+    _of_cards(unit_changes),
+    _of_cards(scheduler_not_connected),
+    _of_cards(operator_away),
     not_computed,
-    node_by_hand,
+    _of_cards(node_by_hand),
     privileged,
     handwritten_annotations,
 )

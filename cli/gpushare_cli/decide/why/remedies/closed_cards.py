@@ -1,12 +1,11 @@
 """Whether the pod would fit a card that takes no new pods now: one that is cordoned, or sick."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from gpushare_cli.decide.why.finding import Remedy
 from gpushare_cli.decide.why.remedies.trial import cards_text, chosen_cards, node_with, with_open_cards
 from gpushare_cli.decide.why.situation import PodSituation
 from gpushare_cli.wording import listed
-from gpushare_core.scheduling.ledger.node_ledger import NodeLedger
 from gpushare_core.scheduling.objects.share_node import ShareNodeCard
 
 MAX_NODES = 3
@@ -50,12 +49,13 @@ def mending(situation: PodSituation) -> Iterator[Remedy]:
         faults = {card.index: card.health_reason for card in observed.cards} if observed else {}
         reasons = [reason for index in indices if (reason := faults.get(index))]
         why = f" ({listed(reasons)})" if reasons else ""
-        cards = cards_text(indices)
+        cordoned = any(card.cordoned for card in _cards(situation, name) if card.index in indices)
+        also = f" and uncordon {'it' if len(indices) == 1 else 'them'}" if cordoned else ""
         yield Remedy(
             code="Mend",
             helps=True,
             nodes=[name],
-            sentence=f"Mend {cards} of {name}{why}: it would fit there.",
+            sentence=f"Mend {cards_text(indices)} of {name}{why}{also}: it would fit there.",
             commands=[f"kubectl gpushare inspect {name} --card {index}" for index in indices],
         )
 
@@ -68,21 +68,24 @@ def openings(
     found: list[tuple[str, list[int]]] = []
     names: list[str] = []
     for name in situation.allowed_nodes:
-        node = situation.ledger.node(name)
-        cards = (
-            [card for card in node.share_node.cards if is_closed(card)] if node and node.share_node else []
-        )
-        if node is None or not cards:
+        cards = [card for card in _cards(situation, name) if is_closed(card)]
+        if not cards:
             continue
         names.append(name)
-        if len(found) < MAX_NODES and (indices := _opened(situation, node, cards)):
+        if len(found) < MAX_NODES and (indices := _opened(situation, name, cards)):
             found.append((name, indices))
     return found, names
 
 
-def _opened(situation: PodSituation, node: NodeLedger, cards: list[ShareNodeCard]) -> list[int]:
+def _cards(situation: PodSituation, name: str) -> Sequence[ShareNodeCard]:
+    share_node = situation.ledger.share_node(name)
+    return share_node.cards if share_node else ()
+
+
+def _opened(situation: PodSituation, name: str, cards: list[ShareNodeCard]) -> list[int]:
     """Returns which of ``cards`` have to be opened: one alone, if that will do."""
-    if node.share_node is None:
+    node = situation.ledger.node(name)
+    if node is None or node.share_node is None:
         return []
     for some in (*([card] for card in cards), cards):
         trial = node_with(node, with_open_cards(node.share_node, {card.uuid for card in some}))

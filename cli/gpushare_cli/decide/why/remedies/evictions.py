@@ -1,7 +1,7 @@
 """Which pods would have to go so that the pod fits, and why they are not evicted for it."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,12 +12,14 @@ from gpushare_cli.decide.why.situation import PodSituation
 from gpushare_cli.decide.why.words import amount
 from gpushare_cli.wording import listed
 from gpushare_core.placement.requests import ResourceClass, ResourceRequest
-from gpushare_core.scheduling.ledger.unfit_reason import Refusal
+from gpushare_core.scheduling.ledger.unfit_reason import Refusal, UnfitReason
 from gpushare_core.scheduling.preemption.bound_pods import BoundPod
 from gpushare_core.scheduling.preemption.disruption_budgets import violating
 from gpushare_core.scheduling.preemption.victims import Eviction, NodeWithout, evictable, find_eviction
 
 MAX_COMMANDS = 4
+ABOVE_ALL = 2**31
+"""A priority above all that there are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +120,7 @@ def evictions(situation: PodSituation) -> Iterator[Remedy]:
         yield from _preemption(*found)
     elif found := _cheapest((node, node.any_at_all()) for node in nodes):
         yield from _by_hand(*found)
+        yield from _higher_priority(offered, found)
     elif nodes:
         yield Remedy(
             code="PodsGone",
@@ -127,12 +130,18 @@ def evictions(situation: PodSituation) -> Iterator[Remedy]:
                 " server does not have any more; their kubelet has to release what they have."
             ),
         )
-    elif any(reason.kind is Refusal.CARDS_TOO_SMALL for reason in unfit_nodes(situation).values()):
+    elif _is_too_small(unfit_nodes(situation).values()):
         yield Remedy(
             code="PodsGone",
             helps=False,
             sentence="Deleting pods, or a higher priority: it would not fit if all other pods were gone.",
         )
+
+
+def _is_too_small(reasons: Collection[UnfitReason]) -> bool:
+    """Whether there are too small cards, and no others that it would fit without their pods."""
+    kinds = {reason.kind for reason in reasons}
+    return Refusal.CARDS_TOO_SMALL in kinds and not any(reason.resolvable for reason in reasons)
 
 
 def _nodes(situation: PodSituation) -> Iterator[NodeInTheWay]:
@@ -221,34 +230,40 @@ def _by_hand(node: NodeInTheWay, eviction: Eviction) -> Iterator[Remedy]:
             if stay_gone
         ],
     )
-    yield from _higher_priority(node, victims)
 
 
-def _higher_priority(node: NodeInTheWay, victims: Sequence[BoundPod]) -> Iterator[Remedy]:
-    """Tries what a priority above that of the victims would bring."""
-    highest = max((pod.priority for pod in victims), default=0)
-    pod = node.situation.kube_pod
-    is_settled = highest < pod.priority or pod.spec.preemption_policy == "Never" or not node.may_evict
-    if is_settled or not node.is_offered:
+def _higher_priority(
+    nodes: Sequence[NodeInTheWay], by_hand: tuple[NodeInTheWay, Eviction]
+) -> Iterator[Remedy]:
+    """Tries what a priority above that of all others would bring."""
+    evicting = [node for node in nodes if node.may_evict]
+    pod = by_hand[0].situation.kube_pod
+    if not evicting or pod.spec.preemption_policy == "Never":
         return
-    if eviction := node.allowed(below=highest + 1):
-        yield Remedy(
-            code="HigherPriority",
-            helps=True,
-            **_of(node, eviction),
-            sentence=(
-                f"A priority above {highest} (it has {pod.priority}): then"
-                f" pods such as {listed([str(victim.pod) for victim in eviction.victims])} would be evicted"
-                " for it."
-            ),
-            commands=["kubectl get priorityclasses"],
-        )
-    else:
-        yield Remedy(
-            code="HigherPriority",
-            helps=False,
-            sentence=f"A priority above {highest}: nothing that may be evicted makes room.",
-        )
+    found = _cheapest((node, node.allowed(below=ABOVE_ALL)) for node in evicting)
+    if found is None:
+        highest = max((victim.priority for victim in by_hand[1].victims), default=0)
+        if highest >= pod.priority:
+            yield Remedy(
+                code="HigherPriority",
+                helps=False,
+                sentence=f"A priority above {highest}: nothing that may be evicted makes room.",
+            )
+        return
+    node, eviction = found
+    highest = max(victim.priority for victim in eviction.victims)
+    if highest < pod.priority:
+        return
+    yield Remedy(
+        code="HigherPriority",
+        helps=True,
+        **_of(node, eviction),
+        sentence=(
+            f"A priority above {highest} (it has {pod.priority}): then pods such as"
+            f" {listed([str(victim.pod) for victim in eviction.victims])} would be evicted for it."
+        ),
+        commands=["kubectl get priorityclasses"],
+    )
 
 
 def _why_not_evicted(node: NodeInTheWay, victims: Sequence[BoundPod]) -> Iterator[str]:

@@ -70,7 +70,8 @@ def _amounts(situation: PodSituation, asked: ResourceRequest) -> list[int]:
 
 
 def _with(request: PodRequest, asked: ResourceRequest, units: int) -> PodRequest:
-    smaller = replace(asked, total=units, containers={})
+    containers = {name: min(amount_, units) for name, amount_ in asked.containers.items()}
+    smaller = replace(asked, total=units, containers=containers)
     return replace(
         request, resources=tuple(smaller if other is asked else other for other in request.resources)
     )

@@ -13,6 +13,8 @@ from gpushare_core.scheduling.objects.share_node import NO_CARD_REASONS, ShareNo
 
 def fitting(situation: PodSituation, request: PodRequest) -> list[str]:
     """Returns the nodes that the pod may go to, and that take ``request``."""
+    if situation.reasons_against(request):
+        return []
     return passing_nodes(situation.ledger, situation.allowed_nodes, request)
 
 
