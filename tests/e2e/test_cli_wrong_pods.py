@@ -29,7 +29,7 @@ from gpushare_core.process.clock import utc_now
 from gpushare_localcluster.cluster import LocalCluster
 from gpushare_localcluster.waiting import wait_until
 
-pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("product", "shared_policy")]
+pytestmark = [pytest.mark.e2e, pytest.mark.connected, pytest.mark.usefixtures("product", "shared_policy")]
 
 PAGE = ROOT / "docs" / "why.md"
 TAINT = "dedicated=ml:NoSchedule"

@@ -10,6 +10,7 @@ from gpushare_cli.decide.why.causes.admission import REFUSES
 from gpushare_cli.decide.why.causes.cards import CARDS_FIT
 from gpushare_cli.decide.why.causes.resources import nodes_with_all
 from gpushare_cli.decide.why.causes.table import CAUSES
+from gpushare_cli.decide.why.cluster_facts import NODES
 from gpushare_cli.decide.why.explanation import PodExplanation, WhyState
 from gpushare_cli.decide.why.finding import Finding, Remedy
 from gpushare_cli.decide.why.nearest import fitting_nodes
@@ -102,6 +103,8 @@ def _since(situation: PodSituation) -> str:
 
 def _fits(subject: str, situation: PodSituation) -> str:
     nodes = listed(nodes_with_all(situation))
+    if NODES in situation.cluster.unread:
+        nodes += "; whether taints and selectors let it there cannot be known"
     if not situation.exists:
         return f"{subject} would get its cards now, on {nodes}."
     return f"{subject} waits{_since(situation)}, and its cards are there now, on {nodes}."

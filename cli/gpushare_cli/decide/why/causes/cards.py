@@ -138,7 +138,9 @@ def _too_small(
 ) -> Finding:
     units = units_in_force(situation.ledger, asked)
     if mode_serving(asked.resource).on_cards(asked.total).cards == 1:
-        missing = f"No card has {asked_text(asked, units)}, not even an empty one,"
+        is_closed = asked.total <= situation.ledger.biggest().get(asked.name, 0)
+        card = "No card that takes new pods" if is_closed else "No card"
+        missing = f"{card} has {asked_text(asked, units)}, not even an empty one,"
     else:
         missing = f"Fewer than {counted(asked.total, 'card')} take pods at all"
     return Finding(
