@@ -155,7 +155,9 @@ def _add_cluster(group: argparse._ArgumentGroup, *, is_namespaced: bool) -> None
         group.add_argument("-n", "--namespace", default="", help="default: that of the context")
         group.add_argument("-A", "--all-namespaces", action="store_true", help="of all namespaces")
     else:
-        group.set_defaults(namespace="", all_namespaces=True)
+        group.add_argument("-n", "--namespace", dest="_namespace", help=argparse.SUPPRESS)
+        group.add_argument("-A", "--all-namespaces", dest="_all", action="store_true", help=argparse.SUPPRESS)
+        group.set_defaults(namespace="", all_namespaces=True)  # as kubectl get nodes has it: no effect
 
 
 def _duration(text: str) -> float:

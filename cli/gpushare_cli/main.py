@@ -9,12 +9,13 @@ from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import replace
 from io import TextIOWrapper
+from traceback import format_exc
 from typing import Never
 
 from gpushare_cli.arguments import WATCH_SECONDS, parse
 from gpushare_cli.commands.command import Command, Session
 from gpushare_cli.completion import main as completion
-from gpushare_cli.errors import CannotLookError
+from gpushare_cli.errors import CannotLookError, not_reached
 from gpushare_cli.login.cluster_login import cluster_login
 from gpushare_cli.login.no_cluster import NO_CLUSTER
 from gpushare_cli.login.plugin_process import PluginTerminal
@@ -29,11 +30,13 @@ from gpushare_core.kube.credentials import NoCredentialsError
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.process.clock import utc_now
 from gpushare_core.process.log import configure_logging
-from gpushare_core.text.printable import printable
+from gpushare_core.process.version import VERSION
+from gpushare_core.text.printable import printable, printable_lines
 
 COLLECTED_AFTER = (100_000, 50, 100)
 """Objects, and rounds, until Python looks for garbage in cycles. There is hardly any: with its own thresholds
 a report of 40,000 pods took almost twice the processor."""
+MISTAKE = f"kubectl gpushare {VERSION} has made a mistake, and found nothing out: please report these lines"
 COMPLETE = "__complete"
 """What scripts for shells call, with the words of a command line; every program of cobra's has it."""
 
@@ -48,20 +51,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
     configure_logging("warning")
     _print_any_text()
     try:
-        return repeat(lambda: _once(options), every=options.every) if options.every else _once(options)
+        if not options.every:
+            return _once(options)
+        return repeat(lambda: _once(options), every=options.every, prints_time=options.output.is_for_people)
     except BrokenPipeError:
         _close_output()
         return ExitStatus.READER_GONE
+    except Exception:
+        sys.stderr.write(f"{printable_lines(format_exc())}{MISTAKE}\n")
+        return ExitStatus.CANNOT_LOOK
 
 
 def _once(options: Namespace) -> int:
     try:
         return asyncio.run(_run(options.command, options))
-    except (CannotLookError, NoCredentialsError, ApiError, UnreachableError) as error:
-        sys.stderr.write(f"kubectl gpushare: {printable(str(error))}\n")
-        return ExitStatus.CANNOT_LOOK
+    except (CannotLookError, NoCredentialsError, ApiError) as error:
+        return _cannot_look(str(error))
+    except UnreachableError as error:
+        return _cannot_look(not_reached(error))
     except (KeyboardInterrupt, asyncio.CancelledError):
         return ExitStatus.INTERRUPTED
+
+
+def _cannot_look(why: str) -> int:
+    sys.stderr.write(f"kubectl gpushare: {printable(why)}\n")
+    return ExitStatus.CANNOT_LOOK
 
 
 def _print_any_text() -> None:

@@ -94,7 +94,11 @@ def arguments_of(parser: ArgumentParser, *, common: bool) -> Iterator[Action]:
     """Yields what a command takes: of its own, or what it shares with others."""
     for group in parser._action_groups:
         if (group.title in COMMON_GROUPS) is common:
-            yield from (action for action in group._group_actions if not HELP & set(action.option_strings))
+            yield from (action for action in group._group_actions if not _is_hidden(action))
+
+
+def _is_hidden(action: Action) -> bool:
+    return bool(HELP & set(action.option_strings)) or action.help == argparse.SUPPRESS
 
 
 def _lines() -> Iterator[str]:

@@ -11,8 +11,9 @@ from gpushare_core.api.timestamps import rfc3339
 from gpushare_core.process.clock import utc_now
 
 
-def repeat(run: Callable[[], int], *, every: float) -> int:
-    """Runs until SIGTERM or SIGINT comes, and prints the time before each run. Returns the last exit status.
+def repeat(run: Callable[[], int], *, every: float, prints_time: bool) -> int:
+    """Runs until SIGTERM or SIGINT comes, and prints the time before each run, but not between documents.
+    Returns the last exit status.
 
     Goes on after a run that could not read something.
     """
@@ -21,7 +22,8 @@ def repeat(run: Callable[[], int], *, every: float) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopped.set())
     while not stopped.is_set():
-        sys.stdout.write(f"{rfc3339(utc_now())}\n")
+        if prints_time:
+            sys.stdout.write(f"{rfc3339(utc_now())}\n")
         status = run()
         sys.stdout.flush()
         stopped.wait(pause(every))

@@ -1,12 +1,10 @@
 """What a command found: whole in JSON and YAML, in part in a table."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from typing import ClassVar
 
 import msgspec
-
-from gpushare_core.text.json_object import Json
 
 API_VERSION = "cli.gpushare.io/v1alpha1"
 """Of every document that a command prints. A field is never renamed or removed within a version."""
@@ -39,7 +37,7 @@ class CommandReport(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         return ExitStatus.GOOD
 
     @property
-    def document(self) -> Json:
-        """The report as JSON."""
-        content: Json = msgspec.to_builtins(self, str_keys=True)
-        return {"apiVersion": API_VERSION, "kind": self.kind, **content}
+    def fields(self) -> Mapping[str, object]:
+        """By their names in a document, whose kind comes first."""
+        fields = {field.encode_name: getattr(self, field.name) for field in msgspec.structs.fields(self)}
+        return {"apiVersion": API_VERSION, "kind": self.kind, **fields}

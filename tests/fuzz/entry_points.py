@@ -286,7 +286,7 @@ OWN: dict[str, str] = {
     "gpushare_cli.views.holders:_pods": "a time that we have just written",
     "gpushare_cli.login.plugin_process:_line": "text, in which what is none is replaced",
     "gpushare_cli.login.stored_tokens:store_tokens": "a file that was read before; any error is caught",
-    "gpushare_cli.output.printer:Printer.text": "bytes that were just encoded",
+    "gpushare_cli.output.printer:Printer._parts": "bytes that were just encoded",
     "gpushare_cli.output.terminal:_columns": "digits alone, and few",
     "gpushare_cli.wording:age_text": "a number of ours",
     "gpushare_cli.decide.why.words:seconds_since": "a number of ours",

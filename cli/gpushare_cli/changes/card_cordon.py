@@ -15,7 +15,7 @@ from gpushare_cli.decide.drain.cordon import (
 )
 from gpushare_cli.decide.drain.cordon_report import CordonReport, card_cordons
 from gpushare_cli.decide.objects.share_node import ObservedCard, ObservedShareNode
-from gpushare_cli.errors import CannotLookError
+from gpushare_cli.errors import CannotLookError, not_reached
 from gpushare_cli.gather.lists import read_list
 from gpushare_cli.output.progress import ProgressLine
 from gpushare_cli.wording import listed
@@ -83,7 +83,7 @@ class CardCordoning:
                 raise CannotLookError(await self._no_such_node()) from error
             raise CannotLookError(f"GPUShareNode {self.node} cannot be read: {error}") from error
         except UnreachableError as error:
-            raise CannotLookError(str(error)) from error
+            raise CannotLookError(not_reached(error)) from error
         except msgspec.ValidationError as error:
             raise CannotLookError(f"GPUShareNode {self.node} cannot be read: {error}") from error
 

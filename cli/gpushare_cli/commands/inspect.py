@@ -21,7 +21,8 @@ cordoned, or closed to new pods. The sums are those by which the extender places
 Of more than 16 nodes there is a line for each. Name nodes, choose cards by --card or -n, or use -o wide
 to see every card. Amounts are units of the node's mode; "?" is an amount that is not measured.
 
-Exit status: 1 when a named node or card is not there, or when --problems finds one."""
+Exit status: 1 when a named node or card is not there, or when --problems finds one; 2 when it could not
+look, or when --problems finds none while something could not be read."""
 
 
 def _add_arguments(parser: ArgumentParser) -> None:

@@ -1,6 +1,6 @@
 """The objects of the API server that an audit compares, and those in which residue can be."""
 
-from gpushare_cli.errors import CannotLookError
+from gpushare_cli.errors import CannotLookError, not_reached
 from gpushare_core.api.names import NODE_KIND, POLICY_KIND
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.errors import ApiError, UnreachableError
@@ -61,4 +61,6 @@ async def _listed(
     except (ApiError, UnreachableError) as error:
         if may_be_missing and isinstance(error, ApiError) and error.is_not_found:
             return []
-        raise CannotLookError(f"the API server does not list {path}: {error}; {advice}") from error
+        is_answer = isinstance(error, ApiError)
+        refused = f"the API server does not list {path}: {error}; {advice}"
+        raise CannotLookError(refused if is_answer else not_reached(error)) from error

@@ -2,7 +2,7 @@
 
 from typing import TypeVar
 
-from gpushare_cli.errors import CannotLookError
+from gpushare_cli.errors import CannotLookError, not_reached
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.kube.request import JSON, METADATA_LIST, ApiRequest
@@ -37,6 +37,8 @@ async def read_list(
         request = ApiRequest(path=path, params=params, accept=accept)
         response = await client.read(request, shape=ListResponse[shape])  # type: ignore[valid-type]
     except (ApiError, UnreachableError) as error:
-        raise CannotLookError(f"the API server does not list {path}: {error}; {advice}") from error
+        is_answer = isinstance(error, ApiError)
+        refused = f"the API server does not list {path}: {error}; {advice}"
+        raise CannotLookError(refused if is_answer else not_reached(error)) from error
     give_back()  # the parts in which it came: of 5,000 GPUShareNodes 27 MB
     return response.items or []

@@ -17,7 +17,7 @@ from gpushare_cli.decide.objects.unplaced_pod import UnplacedPod
 from gpushare_cli.decide.problems import facts as parts
 from gpushare_cli.decide.problems.facts import StatusFacts, UnreadPart
 from gpushare_cli.decide.problems.installation import is_operator_at_work
-from gpushare_cli.errors import CannotLookError
+from gpushare_cli.errors import CannotLookError, not_reached
 from gpushare_cli.gather.lists import CACHED
 from gpushare_cli.output.progress import ProgressLine
 from gpushare_core.api.names import CALLS_LEASE, COMPONENT_LABEL, NAMESPACE
@@ -61,15 +61,17 @@ class PartReader:
         response = await self._read(part, request, ListResponse[Raw])
         if response is None:
             return () if self._is_unread(part) else None
-        read = [self._decoded(part, raw, shape) for raw in response.items or ()]
-        return [item for item in read if item is not None]
-
-    def _decoded(self, part: str, raw: Raw, shape: type[T]) -> T | None:
-        try:
-            return msgspec.json.decode(raw, type=shape)
-        except UNREADABLE_JSON as error:
-            self.unread.append(UnreadPart(part=part, reason=f"one of them is not as expected: {error}"))
-            return None
+        read: list[T] = []
+        errors: list[Exception] = []
+        for raw in response.items or ():
+            try:
+                read.append(msgspec.json.decode(raw, type=shape))
+            except UNREADABLE_JSON as error:
+                errors.append(error)
+        if errors:
+            some = "one of them is" if len(errors) == 1 else f"{len(errors):,} of them are"
+            self.unread.append(UnreadPart(part=part, reason=f"{some} not as expected: {errors[0]}"))
+        return read
 
     async def one(self, part: str, path: str, shape: type[T]) -> T | None:
         """Returns None where there is no such object, or it cannot be read. Raises as ``list``."""
@@ -79,9 +81,7 @@ class PartReader:
         try:
             return await self.client.read(request, shape=shape)
         except UnreachableError as error:
-            raise CannotLookError(
-                f"the API server is not reached: {error}; see whether it answers kubectl: kubectl version"
-            ) from error
+            raise CannotLookError(not_reached(error)) from error
         except ApiError as error:
             if error.status == HTTPStatus.UNAUTHORIZED:
                 raise CannotLookError(
@@ -115,8 +115,8 @@ async def read_version_facts(client: KubeClient, *, now: datetime, progress: Pro
 
 async def _read_facts(reader: PartReader, now: datetime) -> StatusFacts:
     policies, nodes, kubernetes, deployments = await asyncio.gather(
-        reader.list("GPUSharePolicies", POLICIES, ObservedPolicy),
-        reader.list("GPUShareNodes", SHARE_NODES, NodeState),
+        reader.list(parts.POLICIES, POLICIES, ObservedPolicy),
+        reader.list(parts.SHARE_NODES, SHARE_NODES, NodeState),
         reader.one(parts.KUBERNETES, SERVER_VERSION, _ServerVersion),
         reader.list(parts.OPERATOR_DEPLOYMENT, DEPLOYMENTS, InstalledDeployment, labelSelector=OPERATOR),
     )

@@ -30,6 +30,10 @@ class Paragraph:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
         width = max(FEWEST_COLUMNS, options.max_width - self.indent - self.hanging)
         style = console.get_style(self.text.style)
+        plain = self.text.plain
+        if not console.color_system and plain.isascii() and len(plain) <= width:
+            yield Segment(f"{' ' * self.indent}{plain.rstrip()}\n")
+            return
         for number, line in enumerate(self.text.wrap(console, width)):
             line.rstrip()
             yield Segment(" " * (self.indent + (self.hanging if number else 0)))

@@ -1,19 +1,29 @@
 """Reports as text, in the format that was asked for."""
 
 from argparse import Namespace
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TextIO
 
-from rich.console import Console, RenderableType
+from rich.console import Console, ConsoleOptions, RenderableType
 
-from gpushare_cli.output.format import Format, document_text
+from gpushare_cli.output.format import Format, document_parts
 from gpushare_cli.output.page import OutputPage
 from gpushare_cli.output.terminal import console_of, page_of
 from gpushare_cli.report import CommandReport
 
 View = Callable[[Any, OutputPage], Iterable[RenderableType]]
 """From the report of a command to what people see of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """All that a view yields, as one: to print is costly, and a view of a whole cluster has thousands."""
+
+    parts: Iterable[RenderableType]
+
+    def __rich_console__(self, _console: Console, _options: ConsoleOptions) -> Iterator[RenderableType]:
+        yield from self.parts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +38,7 @@ class Printer:
 
     @property
     def is_for_people(self) -> bool:
-        return self.format in (Format.TABLE, Format.WIDE)
+        return self.format.is_for_people
 
     @property
     def page(self) -> OutputPage:
@@ -41,18 +51,20 @@ class Printer:
         )
 
     def text(self, report: CommandReport, view: View) -> str:
+        return "".join(self._parts(report, view))
+
+    def _parts(self, report: CommandReport, view: View) -> Iterable[str]:
         if not self.is_for_people:
-            return document_text(report, self.format)
+            return document_parts(report, self.format)
         page = self.page
         with self.console.capture() as captured:
-            for part in view(report, page):
-                self.console.print(part, crop=False)
+            self.console.print(_Parts(view(report, page)), crop=False)
         text = captured.get()
-        return text.encode("ascii", "backslashreplace").decode() if page.is_ascii else text
+        return (text.encode("ascii", "backslashreplace").decode() if page.is_ascii else text,)
 
     def print(self, report: CommandReport, view: View) -> None:
         """Raises ``BrokenPipeError`` where nobody reads any more."""
-        self.file.write(self.text(report, view))
+        self.file.writelines(self._parts(report, view))
         self.file.flush()
 
 

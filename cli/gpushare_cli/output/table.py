@@ -3,6 +3,7 @@
 Rich's own table takes 1.5 s for 5,000 rows of eight columns; this one a twentieth of that.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -19,9 +20,12 @@ from gpushare_core.text.printable import printable
 GAP = 2
 """Blanks between columns."""
 _HEADER = Style(bold=True)
-_PLAIN = Style.null()
 
 Cell = str | int | Text
+Row = Sequence[str | Text]
+
+_ONE_CELL_EACH = re.compile("[ -~\u2500-\u25ff]*").fullmatch
+"""Text of characters that are one column wide, each: ASCII and the blocks of bars. Most is."""
 
 
 class Shrink(Enum):
@@ -59,32 +63,39 @@ class PageTable:
         self._rows = [[_text(row[number]) for number in kept] for row in rows]
 
     def __rich_console__(self, console: Console, _options: ConsoleOptions) -> Iterator[Segment]:
-        widths = self._widths()
-        if self._page.has_headers:
-            headers: list[str | Text] = [Text(column.header.upper(), _HEADER) for column in self._columns]
-            yield from self._line(console, headers, widths)
-        for row in self._rows if console.color_system else map(_plain_cells, self._rows):
+        header: Row = [Text(column.header.upper(), _HEADER) for column in self._columns]
+        rows = [*([header] if self._page.has_headers else ()), *self._rows]
+        if not console.color_system:
+            rows = [[cell if isinstance(cell, str) else cell.plain for cell in row] for row in rows]
+        natural = [max(map(_width, cells)) for cells in zip(*rows, strict=True)]
+        widths = self._fitting(natural)
+        if widths == natural and not console.color_system:
+            yield Segment("".join(self._plain_lines(rows, widths)))
+            return
+        for row in rows:
             for line in self._lines(console, row, widths):
                 yield from self._line(console, line, widths)
 
-    def _widths(self) -> list[int]:
-        natural = [
-            max([len(column.header) if self._page.has_headers else 0, *map(_width, cells)])
-            for column, cells in zip(self._columns, self._cells_by_column(), strict=True)
-        ]
+    def _fitting(self, natural: Sequence[int]) -> list[int]:
         least = [
             width if column.shrink is Shrink.NEVER else min(width, column.min_width)
-            for column, width in zip(self._columns, natural, strict=True)
+            for column, width in zip(self._columns, natural, strict=False)
         ]
         excess = sum(natural) + GAP * (len(natural) - 1) - self._page.width
         return shrunk(natural, least, excess)
 
-    def _cells_by_column(self) -> Sequence[Sequence[str | Text]]:
-        return list(zip(*self._rows, strict=True)) if self._rows else [() for _ in self._columns]
+    def _plain_lines(self, rows: Iterable[Row], widths: Sequence[int]) -> Iterator[str]:
+        """Yields lines of cells that all fit, for a pipe: tens of thousands in a moment."""
+        aligned = ((">" if column.is_number else "<") for column in self._columns)
+        form = (" " * GAP).join(f"{{:{side}{width}}}" for side, width in zip(aligned, widths, strict=True))
+        for row in rows:
+            line = form.format(*row).rstrip()
+            if not _ONE_CELL_EACH(line):
+                padded = zip(row, self._columns, widths, strict=True)
+                line = (" " * GAP).join(_padded(*cell) for cell in padded).rstrip()
+            yield f"{line}\n"
 
-    def _lines(
-        self, console: Console, row: Sequence[str | Text], widths: Sequence[int]
-    ) -> Iterable[Sequence[str | Text]]:
+    def _lines(self, console: Console, row: Row, widths: Sequence[int]) -> Iterable[Row]:
         """Returns the lines of a row: one, unless a cell is folded."""
         if all(_width(cell) <= width for cell, width in zip(row, widths, strict=True)):
             return (row,)
@@ -96,9 +107,7 @@ class PageTable:
         filled = [[*part, *[""] * (height - len(part))] for part in parts]
         return zip(*filled, strict=True)
 
-    def _fitted(
-        self, console: Console, cell: str | Text, column: TableColumn, width: int
-    ) -> Sequence[str | Text]:
+    def _fitted(self, console: Console, cell: str | Text, column: TableColumn, width: int) -> Row:
         if _width(cell) <= width:
             return (cell,)
         text = cell if isinstance(cell, Text) else Text(cell)
@@ -107,9 +116,7 @@ class PageTable:
         dots = "..." if self._page.is_ascii else "\u2026"
         return (Text(set_cell_size(text.plain, width - len(dots)) + dots, text.style),)
 
-    def _line(
-        self, console: Console, cells: Sequence[str | Text], widths: Sequence[int]
-    ) -> Iterator[Segment]:
+    def _line(self, console: Console, cells: Row, widths: Sequence[int]) -> Iterator[Segment]:
         """Yields a line without blanks at its end. Cells without a style are one segment: each costs."""
         blanks, plain = 0, ""
         for cell, column, width in zip(cells, self._columns, widths, strict=True):
@@ -141,20 +148,20 @@ def shrunk(natural: Sequence[int], least: Sequence[int], excess: int) -> list[in
 
 
 def _text(cell: Cell) -> str | Text:
-    if isinstance(cell, Text):
-        return cell
-    return printable(cell) if isinstance(cell, str) else str(cell)
+    if isinstance(cell, str):
+        return cell if cell.isprintable() else printable(cell)
+    return cell if isinstance(cell, Text) else str(cell)
 
 
 def _width(cell: str | Text) -> int:
     if isinstance(cell, Text):
         return cell.cell_len
-    return len(cell) if cell.isascii() else cell_len(cell)
+    return len(cell) if cell.isascii() or _ONE_CELL_EACH(cell) else cell_len(cell)
 
 
-def _plain_cells(row: Sequence[str | Text]) -> Sequence[str | Text]:
-    """For a page without colours."""
-    return [cell if isinstance(cell, str) else cell.plain for cell in row]
+def _padded(cell: str | Text, column: TableColumn, width: int) -> str:
+    blanks = " " * (width - _width(cell))
+    return f"{blanks}{cell}" if column.is_number else f"{cell}{blanks}"
 
 
 def _segments(console: Console, cell: Text) -> Iterable[Segment]:

@@ -8,6 +8,7 @@ from rich.text import Text
 
 from gpushare_cli.output.lines import sentence
 from gpushare_cli.output.page import OutputPage
+from gpushare_cli.output.table import Cell
 from gpushare_cli.output.terminal import PIPE_WIDTH
 from gpushare_cli.wording import memory_text
 from gpushare_core.dialects.table import RESOURCES
@@ -25,10 +26,10 @@ def amount_text(size: int | None) -> str:
     return UNKNOWN_AMOUNT if size is None else memory_text(size)
 
 
-def use_text(used: int | None, asked: int | None, *, exceeds: bool) -> Text:
+def use_text(used: int | None, asked: int | None, *, exceeds: bool) -> Cell:
     """Returns such as ``2Gi/4Gi``; more than was asked for is marked in words."""
     text = f"{amount_text(used)}/{amount_text(asked)}"
-    return Text(f"{text} OVER", "bold red") if exceeds else Text(text)
+    return Text(f"{text} OVER", "bold red") if exceeds else text
 
 
 def units_text(units: Mapping[str, int]) -> str:
@@ -46,6 +47,11 @@ def units_text(units: Mapping[str, int]) -> str:
 
 def rows_shown(rows: Sequence[Row], page: OutputPage) -> Sequence[Row]:
     return rows if page.is_wide or page.width >= PIPE_WIDTH else rows[:MAX_ROWS]
+
+
+def nothing(sentence: str, unread: Sequence[str]) -> str:
+    """Returns a sentence that says that there is nothing, as far as that is known."""
+    return f"{sentence}, as far as could be read." if unread else f"{sentence}."
 
 
 def notes(unmeasured: Sequence[str], unread: Sequence[str]) -> Iterator[RenderableType]:

@@ -16,7 +16,7 @@ from gpushare_cli.decide.holders.pods_report import PodsReport
 from gpushare_cli.output.lines import heading, sentence, to_type
 from gpushare_cli.output.page import OutputPage
 from gpushare_cli.output.table import Cell, PageTable, Shrink, TableColumn
-from gpushare_cli.views.card_tables import amount_text, notes, rows_shown, units_text, use_text
+from gpushare_cli.views.card_tables import amount_text, notes, nothing, rows_shown, units_text, use_text
 from gpushare_cli.wording import age_since, counted, memory_text
 from gpushare_core.text.printable import printable
 
@@ -52,7 +52,7 @@ _NAMESPACE_COLUMNS = (
 def pods_view(report: PodsReport, page: OutputPage) -> Iterable[RenderableType]:
     if not report.pods:
         where = f"in namespace {report.namespace}" if report.namespace else "in the cluster"
-        yield heading(f"No pod {where} holds units of a card or asks for them.")
+        yield heading(nothing(f"No pod {where} holds units of a card or asks for them", report.unread))
         if report.namespace:
             yield to_type("kubectl gpushare pods -A")
     else:
@@ -79,7 +79,7 @@ def _pod_row(pod: PodHolding, now: datetime) -> Sequence[Cell]:
     return (
         pod.namespace,
         pod.name,
-        Text(pod.state.value, _STYLES.get(pod.state, "")),
+        Text(pod.state.value, _STYLES[pod.state]) if pod.state in _STYLES else pod.state.value,
         pod.node or "-",
         ",".join(str(card.index) for card in pod.cards) or "-",
         units_text(pod.units),
@@ -94,7 +94,8 @@ def namespaces_view(report: NamespacesReport, page: OutputPage) -> Iterable[Rend
     if report.namespaces:
         yield PageTable(_NAMESPACE_COLUMNS, map(_namespace_row, report.namespaces), page=page)
     else:
-        yield heading("No namespace holds units of a card, waits for them, or has a quota of them.")
+        none = "No namespace holds units of a card, waits for them, or has a quota of them"
+        yield heading(nothing(none, report.unread))
     yield from notes(report.unmeasured, report.unread)
     yield from _quota_advice(report)
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from msgspec.structs import replace
 from rich.console import RenderableType
 from rich.text import Text
 
@@ -16,6 +17,7 @@ from gpushare_cli.output.table import Cell, PageTable, Shrink, TableColumn
 from gpushare_cli.views.card_tables import amount_text, notes
 from gpushare_cli.wording import counted, memory_text
 from gpushare_core.api.enums import Mode
+from gpushare_core.api.names import MEMORY_EXCEEDED
 from gpushare_core.text.printable import printable
 
 MAX_DRAWN = 16
@@ -88,9 +90,16 @@ def _summary(report: CardInspection) -> Iterator[RenderableType]:
 
 def _nothing(report: CardInspection) -> Iterator[RenderableType]:
     if report.only_problems and report.looked_at:
-        yield heading(f"No problem on {counted(report.looked_at, 'node')}.", "bold green")
+        where = f"on {counted(report.looked_at, 'node')}"
+        if report.unread:
+            yield heading(f"No problem {where} in what could be read.", "bold yellow")
+        else:
+            yield heading(f"No problem {where}.", "bold green")
     elif report.looked_at:
         yield heading(f"No card matches. Looked at {counted(report.looked_at, 'node')}.")
+    elif report.sharing_nodes:
+        sharing = counted(report.sharing_nodes, "node")
+        yield heading(f"No node that matches shares its cards. Looked at {sharing}.")
     elif not report.missing:
         yield heading("No node shares its cards.")
         yield sentence("Which policies there are, and what they say:")
@@ -102,10 +111,24 @@ def _node(node: SharedNode, page: OutputPage) -> Iterator[RenderableType]:
     yield sentence(_what_it_is(node), style="dim")
     for resource in node.resources:
         yield sentence(_resource_line(resource, names_it=len(node.resources) > 1))
-    for problem in node.problems:
+    for problem in brief(node.problems):
         yield from problem_lines(problem)
     if node.cards:
+        if node.problems:
+            yield ""
         yield _card_table(node, page)
+
+
+def brief(problems: Sequence[NodeProblem]) -> Iterator[NodeProblem]:
+    """Yields the problems, those of containers that use too much as one: the table marks each of them."""
+    excess = [problem for problem in problems if problem.reason == MEMORY_EXCEEDED]
+    yield from (problem for problem in problems if problem not in excess or len(excess) == 1)
+    if len(excess) > 1:
+        cards = sorted({problem.card for problem in excess if problem.card is not None})
+        on = f"card{'s' if len(cards) > 1 else ''} {', '.join(map(str, cards))}"
+        too_much = "use more memory than they asked for; others there may get none."
+        message = f"{len(excess)} containers on {on} {too_much}"
+        yield replace(excess[0], message=message, command="kubectl gpushare top pods -A", card=None)
 
 
 def _what_it_is(node: SharedNode) -> str:
@@ -121,7 +144,7 @@ def _resource_line(resource: NodeResource, *, names_it: bool) -> str:
 
 
 def problem_lines(problem: NodeProblem) -> Iterator[RenderableType]:
-    yield sentence(f"! {problem.message}", style="red")
+    yield sentence(f"! {problem.message}", hanging=2, style="red")
     if problem.advice:
         yield sentence(problem.advice, indent=2)
     if problem.command:
@@ -166,7 +189,7 @@ def holder_text(holder: CardHolder) -> Text:
     if holder.used_bytes is not None:
         text += f", uses {memory_text(holder.used_bytes)} of {memory_text(holder.asked_bytes)}"
     if holder.exceeds:
-        return Text(printable(f"{text}: MORE THAN ASKED FOR"), "red")
+        return Text(printable(f"{text}, OVER"), "red")
     return Text(printable(text))
 
 

@@ -16,6 +16,9 @@ MAX_PROBLEMS = 6
 """On a page that is not wide."""
 MAX_DETAIL = 240
 """Bytes of what the cluster says of a problem, on a page that is not wide."""
+FORBIDDEN = " is forbidden: "
+PARTS = "; "
+"""Between the parts of what the cluster says."""
 STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "yellow", Severity.NOTE: "bold"}
 PLURALS = {"policy": "policies"}
 
@@ -35,10 +38,19 @@ def problem_view(problem: StatusProblem, page: OutputPage) -> Iterable[Renderabl
     said_of = Text.assemble((f"{problem.severity}: ", STYLES[problem.severity]), printable(said))
     yield sentence(said_of, hanging=2)
     if problem.detail:
-        yield sentence(printable(problem.detail, max_bytes=None if page.is_wide else MAX_DETAIL), indent=2)
+        yield sentence(_detail(problem.detail, page), indent=2)
     lines = problem.command.splitlines()
     for line in lines:
         yield to_type(line, indent=4 if len(lines) == 1 else 0)
+
+
+def _detail(detail: str, page: OutputPage) -> str:
+    """Returns whole parts of what is a list, as far as there is room."""
+    if page.is_wide or len(detail.encode()) <= MAX_DETAIL:
+        return printable(detail)
+    first, *others = detail.split(PARTS)
+    shown = printable(first, max_bytes=MAX_DETAIL)
+    return f"{shown}, and {len(others)} more: -o wide shows all" if others else shown
 
 
 def subject_text(problem: StatusProblem) -> str:
@@ -51,5 +63,11 @@ def subject_text(problem: StatusProblem) -> str:
 
 
 def unread_view(unread: Sequence[UnreadPart]) -> Iterable[RenderableType]:
+    """What rights are missing for is one sentence: the API server says the same of each."""
+    forbidden = [part.part for part in unread if FORBIDDEN in part.reason]
+    if len(forbidden) > 1:
+        names = listed(forbidden, len(forbidden))
+        yield sentence(f"Unknown: you may not read {names}; -o json has what the API server says.")
     for part in unread:
-        yield sentence(f"Unknown: {part.part} could not be read: {part.reason}")
+        if len(forbidden) < 2 or FORBIDDEN not in part.reason:
+            yield sentence(f"Unknown: {part.part} could not be read: {part.reason}")

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from rich.console import RenderableType
 from rich.text import Text
 
+from gpushare_cli.decide.problems.facts import POLICIES, SHARE_NODES
 from gpushare_cli.decide.status import PolicyState, StatusReport
 from gpushare_cli.output.bar import held_bar
 from gpushare_cli.output.lines import heading, sentence
@@ -44,6 +45,8 @@ def status_view(report: StatusReport, page: OutputPage) -> Iterable[RenderableTy
 def _answer(report: StatusReport) -> Text:
     if wrong := len(report.wrong):
         return heading(f"{counted(wrong, 'problem')}{_and_notes(report)}", "bold red")
+    if {POLICIES, SHARE_NODES} <= {part.part for part in report.unread}:
+        return heading("Whether gpushare is well cannot be known", "bold yellow")
     if report.unread:
         return heading(f"Nothing is wrong in what could be read{_and_notes(report)}", "bold yellow")
     return heading(f"gpushare is well{_and_notes(report)}", "bold green")

@@ -140,8 +140,8 @@ def _attempts(attempts: Attempts | None) -> Iterator[RenderableType]:
     if attempts.tried is None:
         yield _line("How often a scheduler has tried it cannot be known: its Events cannot be read.")
     elif attempts.tried:
-        times = counted(attempts.tried, "time")
-        yield _line(f"Tried {times} without finding a node, last at {attempts.last_tried}.")
+        times = "once" if attempts.tried == 1 else counted(attempts.tried, "time")
+        yield _line(f"Tried at least {times} without finding a node, last noted at {attempts.last_tried}.")
     elif attempts.is_unschedulable:
         yield _line("How often a scheduler has tried it is not known: Events are kept for an hour.")
     else:

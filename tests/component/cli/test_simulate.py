@@ -121,7 +121,7 @@ async def test_many_pods_are_shown_by_workload(write: Any) -> None:
 async def test_what_the_document_has(write: Any) -> None:
     async with card_api(*NODES) as api:
         report = await simulate(api, "-f", write(manifest("p", 3)))
-    (placement,) = report.document["placements"]
+    (placement,) = json.loads(printed(report, "simulate", "-f", "x", "-o", "json"))["placements"]
     assert placement["node"] == "gpu-1"
     reason = "tightest card that fits"
     assert placement["cards"] == [{"index": 1, "uuid": "gpu-1-1", "units": 3, "reason": reason}]

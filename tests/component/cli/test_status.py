@@ -146,6 +146,20 @@ async def test_what_may_not_be_read_is_unknown_and_the_rest_is_said() -> None:
     assert "default  True" in text
 
 
+async def test_who_may_read_nothing_is_not_told_to_make_a_policy() -> None:
+    refused = dict.fromkeys((POLICIES, SHARE_NODES, PODS, OPERATOR_LEASE, DEPLOYMENTS), 403)
+    report = await status({**well(), **refused})
+    assert (report.problems, report.exit_status) == ((), ExitStatus.CANNOT_LOOK)
+    assert printed(report).startswith("Whether gpushare is well cannot be known\n")
+
+
+async def test_a_lost_operator_is_known_without_its_lease() -> None:
+    gone = deployment_object()
+    gone["spec"] = {**gone.get("spec", {}), "replicas": 0}
+    report = await status({**well(), OPERATOR_LEASE: 403, DEPLOYMENTS: items(gone)})
+    assert [policy.ready for policy in report.policies] == ["Unknown"]
+
+
 async def test_share_nodes_that_may_not_be_read_are_not_missing() -> None:
     report = await status({**well(), SHARE_NODES: 403})
     assert [part.part for part in report.unread] == ["GPUShareNodes"]
@@ -163,6 +177,13 @@ async def test_objects_that_are_half_written_are_read() -> None:
     bare = {"metadata": {"name": "half"}}
     report = await status({**well(), POLICIES: items(bare), SHARE_NODES: items(bare)})
     assert {problem.reason for problem in report.problems} == {"NotReported", "NotAnswered"}
+
+
+async def test_of_thousands_that_cannot_be_read_one_says_why() -> None:
+    wrong = [{"metadata": {"name": f"gpu-{number}"}, "status": {"cards": "many"}} for number in range(3_000)]
+    report = await status({**well(), SHARE_NODES: items(*wrong)})
+    (unread,) = report.unread
+    assert unread.reason.startswith("3,000 of them are not as expected: Expected")
 
 
 async def test_an_installation_elsewhere_is_found() -> None:

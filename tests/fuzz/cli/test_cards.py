@@ -14,7 +14,7 @@ from tests.samples.shared_cards import card, pending_pod_object, raw, share, sha
 from gpushare_cli.decide.holders.namespaces_report import namespaces_report, quota_limits
 from gpushare_cli.decide.holders.pod_holding import pod_holdings
 from gpushare_cli.decide.holders.pods_report import PodSort, pods_report
-from gpushare_cli.decide.inspection.cluster_reading import ClusterReading, read_ledger
+from gpushare_cli.decide.inspection.cluster_reading import ClusterReading
 from gpushare_cli.decide.inspection.inspection import InspectionChoice, InspectionSort, card_inspection
 from gpushare_cli.decide.inspection.node_reader import shared_nodes
 from gpushare_cli.decide.objects.pending_pod import read_pending_pod
@@ -64,7 +64,7 @@ def quotas_of(item: bytes) -> list[ResourceQuotaObject]:
         return []
 
 
-@fuzzes(shared_nodes, read_ledger, read_pending_pod, quota_limits, few=100)
+@fuzzes(shared_nodes, read_pending_pod, quota_limits, few=100)
 @given(
     encoded(st.sampled_from(NODES).flatmap(mutated)),
     encoded(st.sampled_from(PODS).flatmap(mutated)),

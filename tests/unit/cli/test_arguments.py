@@ -56,3 +56,9 @@ def test_help_about_a_command(arguments: list[str], capsys: pytest.CaptureFixtur
         parse(arguments)
     assert exit_.value.code == 0
     assert "kubectl gpushare version" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("words", [["-A"], ["status", "-n", "x"], ["-n", "x", "version"]])
+def test_a_namespace_has_no_effect_on_what_has_none(words: list[str]) -> None:
+    options = parse(words)
+    assert (options.namespace, options.all_namespaces) == ("", True)

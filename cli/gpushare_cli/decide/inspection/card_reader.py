@@ -74,6 +74,7 @@ class CardReader:
     """By UUID, of the cards that are sick."""
 
     def cards(self) -> Iterable[SharedCard]:
+        """A cluster has tens of thousands: what is done here for each takes a good part of a command."""
         observed = {card.uuid: card for card in reversed(self.node.cards)}
         for card in self.ledger.cards():
             if card.uuid in observed:
@@ -107,15 +108,14 @@ class CardReader:
             health_reason=observed.health_reason,
             fault=_shown(fault) if fault and not is_healthy else None,
             cordoned=observed.cordoned,
-            cordon_reason=self._cordon_reason(observed),
+            cordon_reason=self._cordon_reason(observed) if observed.cordoned else "",
             serves=mode_serving(lock).name if lock and len(self.share_node.resources) > 1 else "",
             offers=observed.offers or {},
             holders=holders,
         )
 
     def _cordon_reason(self, observed: ObservedCard) -> str:
-        annotations = self.node.metadata.annotations if observed.cordoned else None
-        return cordon_reasons(annotations or {}).get(observed.uuid, "")
+        return cordon_reasons(self.node.metadata.annotations or {}).get(observed.uuid, "")
 
     def _class_of(self, observed: ObservedCard) -> ResourceClass | None:
         """Returns the class by which the plugin has locked the card."""
@@ -129,13 +129,13 @@ class CardReader:
         return served_class(self.share_node.dialect.name, self.share_node.unit, serving)
 
     def _holders(self, observed: ObservedCard, served: ServedClass, shared: int) -> Sequence[CardHolder]:
+        holding = sorted(share for share in self.ledger.shares(observed.uuid) if share.units)
+        if not holding:
+            return ()
         by_pod: dict[str, list[ObservedShare]] = {}
         for share in observed.pods or ():
             by_pod.setdefault(share.uid, []).append(share)
-        holding = sorted(self.ledger.shares(observed.uuid))
-        return [
-            self._holder(held, by_pod.get(held.uid, ()), served, shared) for held in holding if held.units
-        ]
+        return [self._holder(held, by_pod.get(held.uid, ()), served, shared) for held in holding]
 
     def _holder(
         self, share: Share, given: Sequence[ObservedShare], served: ServedClass, shared: int

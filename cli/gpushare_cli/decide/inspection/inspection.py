@@ -26,9 +26,13 @@ class CardInspection(CommandReport, frozen=True, kw_only=True):
     missing: Sequence[MissingNode] = ()
     unread: Sequence[str] = ()
     """Sentences: what could not be read, and what is therefore not known."""
+    sharing_nodes: int = 0
+    """All that were read."""
     looked_at: int = 0
-    """Nodes, with those that are not shown."""
+    """Those of them that were chosen, shown or not."""
     only_problems: bool = False
+    card: str = ""
+    """Index or UUID of the only one that was asked for."""
     chooses_cards: bool = False
     """Whether nodes or cards were named, so that a table shows cards however many there are."""
 
@@ -38,10 +42,11 @@ class CardInspection(CommandReport, frozen=True, kw_only=True):
 
     @property
     def exit_status(self) -> ExitStatus:
-        """The answer is no where a named node is missing, or where problems were asked for and there are
-        some."""
-        is_wrong = self.only_problems and any(node.problems for node in self.nodes)
-        return ExitStatus.NO if self.missing or is_wrong else ExitStatus.GOOD
+        """The answer is no where a named node or card is missing, or where problems were asked for and there
+        are some."""
+        if self.missing or (self.nodes if self.only_problems else self.card and not self.nodes):
+            return ExitStatus.NO
+        return ExitStatus.CANNOT_LOOK if self.only_problems and self.unread else ExitStatus.GOOD
 
 
 class InspectionSort(StrEnum):
@@ -110,8 +115,10 @@ def card_inspection(
         nodes=shown,
         missing=[*missing, *_without_card(looked_at, shown, choice)],
         unread=unread,
+        sharing_nodes=len(nodes),
         looked_at=len(looked_at),
         only_problems=choice.only_problems,
+        card=choice.card,
         chooses_cards=bool(choice.names) or choice.filters_cards,
     )
 

@@ -1,22 +1,24 @@
 """From a GPUShareNode and the ledger's sums to a node that people are shown. Pure."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import msgspec
+from msgspec import Raw
 
 from gpushare_cli.decide.inspection.card_reader import CardReader, memory_bytes
-from gpushare_cli.decide.inspection.cluster_reading import ClusterReading, read_ledger
+from gpushare_cli.decide.inspection.cluster_reading import ClusterReading, node_ledger
 from gpushare_cli.decide.inspection.problems import node_problems
 from gpushare_cli.decide.inspection.shared_card import SharedCard
 from gpushare_cli.decide.inspection.shared_node import NodeProblem, NodeResource, SharedNode
 from gpushare_cli.decide.objects.share_node import ObservedShareNode
 from gpushare_core.api.conditions import UNKNOWN
 from gpushare_core.api.enums import MeasurementScope
-from gpushare_core.api.names import MEMORY_EXCEEDED
+from gpushare_core.api.names import MEMORY_EXCEEDED, REGISTERED
 from gpushare_core.placement.modes.table import mode_dividing, mode_serving
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_core.scheduling.ledger.node_ledger import NodeLedger
-from gpushare_core.scheduling.objects.share_node import ShareNode, node_unit
+from gpushare_core.scheduling.objects.holder import PodUpdate
+from gpushare_core.scheduling.objects.share_node import ShareNode, node_unit, read_share_node
 from gpushare_core.text.json_object import UNREADABLE_JSON
 
 _DECODER = msgspec.json.Decoder(ObservedShareNode)
@@ -24,24 +26,27 @@ _DECODER = msgspec.json.Decoder(ObservedShareNode)
 
 def shared_nodes(reading: ClusterReading) -> list[SharedNode]:
     """Returns every node that shares its cards, in order of name."""
-    read = read_ledger(reading)
-    found: list[SharedNode] = []
-    for name, raw in read.nodes.items():
-        ledger = read.ledger.node(name)
-        if ledger is not None and ledger.share_node is not None:
-            found.append(_shared_node(raw, ledger, ledger.share_node, reading))
-    return found
+    bound = reading.bound_pods()
+    read = (_shared_node(raw, bound, reading.unschedulable_nodes) for raw in reading.share_nodes)
+    found = {node.name: node for node in read if node}
+    return [found[name] for name in sorted(found)]
 
 
 def _shared_node(
-    raw: msgspec.Raw, ledger: NodeLedger, share_node: ShareNode, reading: ClusterReading
-) -> SharedNode:
+    raw: Raw, bound: Mapping[str, Collection[PodUpdate]], unschedulable: Collection[str]
+) -> SharedNode | None:
+    """Returns None where not even the name can be read."""
+    try:
+        share_node = read_share_node(raw)
+    except UNREADABLE_JSON:
+        return None
     try:
         node = _DECODER.decode(raw)
     except UNREADABLE_JSON as error:
         return _unreadable(share_node, str(error))
-    unmeasured, knows_containers = _measurement(node)
-    is_unschedulable = node.name in reading.unschedulable_nodes
+    ledger = node_ledger(share_node, bound.get(share_node.name, ()))
+    unmeasured, knows_cards, knows_containers = _measurement(node)
+    is_unschedulable = node.name in unschedulable
     is_closed = bool(ledger.closed_reason) or is_unschedulable
     cards = [
         *CardReader(
@@ -49,7 +54,7 @@ def _shared_node(
             ledger=ledger,
             share_node=share_node,
             is_closed=is_closed,
-            knows_cards_use=node.spec.measurement.scope in KNOWN_SCOPES,
+            knows_cards_use=knows_cards,
             knows_containers_use=knows_containers,
             faults={fault.uuid: fault for fault in node.status.faults or () if not fault.cleared},
         ).cards()
@@ -78,23 +83,24 @@ def _shared_node(
     )
 
 
-KNOWN_SCOPES = (MeasurementScope.CARDS, MeasurementScope.CONTAINERS)
-
-
-def _measurement(node: ObservedShareNode) -> tuple[str, bool]:
-    """Returns why use is not known, all of it or that of containers, and whether that of containers is."""
+def _measurement(node: ObservedShareNode) -> tuple[str, bool, bool]:
+    """Returns why use is not known, all of it or that of containers; whether that of cards is known, and
+    whether that of containers is."""
+    registered = node.condition(REGISTERED)
+    if registered is not None and registered.status == UNKNOWN:
+        return f"what it says of use is old: {registered.message or registered.reason}", False, False
     scope = node.spec.measurement.scope
     field = f"spec.plugin.measurement.scope of GPUSharePolicy {node.spec.policy}"
     if scope == MeasurementScope.OFF:
-        return f"nothing is measured: {field} is Off. Set it to Cards or Containers.", False
+        return f"nothing is measured: {field} is Off. Set it to Cards or Containers.", False, False
     if scope == MeasurementScope.CARDS:
-        return f"the use of containers is not measured: {field} is Cards. Set it to Containers.", False
-    exceeded = node.condition(MEMORY_EXCEEDED)
-    if scope != MeasurementScope.CONTAINERS or exceeded is None:
-        return "the plugin has not said what it measures", False
+        return f"the use of containers is not measured: {field} is Cards. Set it to Containers.", True, False
+    exceeded, is_asked = node.condition(MEMORY_EXCEEDED), scope == MeasurementScope.CONTAINERS
+    if not is_asked or exceeded is None:
+        return "the plugin has not said what it measures", is_asked, False
     if exceeded.status == UNKNOWN:
-        return exceeded.message or exceeded.reason, False
-    return "", True
+        return exceeded.message or exceeded.reason, True, False
+    return "", True, True
 
 
 def _unreadable(share_node: ShareNode, error: str) -> SharedNode:

@@ -14,6 +14,7 @@ from gpushare_core.api.names import (
     CARDS_HEALTHY,
     CLEAR_FAULT_ANNOTATION,
     LEDGER_IN_SYNC,
+    MEMORY_EXCEEDED,
     REGISTERED,
     UNIT_CHANGE_BLOCKED,
     UNIT_TOO_FINE,
@@ -102,7 +103,7 @@ def _card_problems(node: ObservedShareNode, card: SharedCard) -> Iterable[NodePr
         for container in holder.containers:
             if container.exceeds:
                 yield NodeProblem(
-                    reason="MemoryExceeded",
+                    reason=MEMORY_EXCEEDED,
                     message=f"card {card.index}: container {container.container} of pod {holder.pod} uses"
                     " more memory than it asked for; other pods on the card may get none.",
                     advice="Let the pod ask for more, or its program take less.",

@@ -2,6 +2,7 @@
 
 from msgspec import Struct, field
 
+from gpushare_core.api.names import GROUP
 from gpushare_core.dialects.table import RESOURCES
 
 OWN_RESOURCES = frozenset(RESOURCES)
@@ -38,9 +39,12 @@ class UnplacedPod(Struct):
         return f"{self.metadata.namespace}/{self.metadata.name}"
 
     @property
-    def waits_for_units(self) -> bool:
+    def wanted(self) -> frozenset[str]:
+        """The extended resources for which it waits: those of all dialects, and all whose names begin as our
+        own do, such as misspelt ones."""
         if self.spec.node_name or self.metadata.deletion_timestamp:
-            return False
+            return frozenset()
         containers = (*(self.spec.containers or ()), *(self.spec.init_containers or ()))
-        limits = (container.resources.limits for container in containers if container.resources)
-        return any(OWN_RESOURCES & (limit or {}).keys() for limit in limits)
+        limits = (container.resources.limits or {} for container in containers if container.resources)
+        names = (name for limit in limits for name in limit)
+        return frozenset(name for name in names if name in OWN_RESOURCES or name.startswith(f"{GROUP}/"))

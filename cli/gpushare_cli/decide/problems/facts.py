@@ -20,6 +20,8 @@ class UnreadPart(Struct, frozen=True, kw_only=True, rename="camel"):
     reason: str
 
 
+POLICIES = "GPUSharePolicies"
+SHARE_NODES = "GPUShareNodes"
 OPERATOR_DEPLOYMENT = "the operator's Deployment"
 OPERATOR_LEASE = "the operator's Lease"
 PROGRAM_PODS = "pods of operator and extender"

@@ -28,7 +28,8 @@ def is_operator_at_work(facts: StatusFacts) -> bool:
 
 def is_operator_away(facts: StatusFacts) -> bool:
     """Whether it is known that what policies say is old."""
-    return facts.has_read(OPERATOR_LEASE) and not is_operator_at_work(facts)
+    is_scaled_away = facts.deployment is not None and not facts.deployment.spec.replicas
+    return is_scaled_away or (facts.has_read(OPERATOR_LEASE) and not is_operator_at_work(facts))
 
 
 def _cluster(

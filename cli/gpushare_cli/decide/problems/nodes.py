@@ -80,9 +80,16 @@ def _problem(facts: StatusFacts, node: NodeState, row: NodeRow, reason: str, det
         names=(node.name,),
         policy=node.policy,
         sentence=row.sentence,
-        detail=detail,
+        detail=_with_indices(detail, node),
         command=row.command.replace("{namespace}", facts.namespace).replace("{policy}", node.policy),
     )
+
+
+def _with_indices(detail: str, node: NodeState) -> str:
+    """Plugins name cards by UUIDs, people by the index."""
+    for card in node.cards:
+        detail = detail.replace(f"card {card.uuid}", f"card {card.index}") if card.uuid else detail
+    return detail
 
 
 _Row = tuple[NodeRow, str, str]

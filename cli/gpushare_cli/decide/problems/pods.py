@@ -1,11 +1,13 @@
 """Pods that wait for units, and pods that another scheduler places."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from gpushare_cli.decide.objects.unplaced_pod import UnplacedPod
 from gpushare_cli.decide.problems.facts import StatusFacts
 from gpushare_cli.decide.problems.problem import Severity, StatusProblem
-from gpushare_cli.wording import age_since, counted
+from gpushare_cli.wording import age_since, counted, listed
 from gpushare_core.api.names import OTHER_SCHEDULERS_ANNOTATION
+from gpushare_core.dialects.table import DIALECTS, SHARED_RESOURCES
 from gpushare_core.text.whole_number import whole_number
 
 
@@ -15,18 +17,45 @@ def pod_problems(facts: StatusFacts) -> Iterator[StatusProblem]:
 
 
 def _waiting(facts: StatusFacts) -> Iterator[StatusProblem]:
-    pods = [pod for pod in facts.waiting if pod.waits_for_units]
-    if not pods:
-        return
+    """Pods that ask for a name that no node serves wait for ever: people made a mistake."""
+    pods = [pod for pod in facts.waiting if pod.wanted]
     pods.sort(key=lambda pod: (pod.metadata.creation_timestamp, pod.name))
+    spoken = {policy.spec.dialect for policy in facts.policies or ()} & DIALECTS.keys()
+    known = {name for dialect in spoken for name in DIALECTS[dialect].resources} | SHARED_RESOURCES
+    mistaken = [pod for pod in pods if spoken and not pod.wanted <= known]
+    others = [pod for pod in pods if pod not in mistaken]
+    if mistaken:
+        names = listed(sorted({name for pod in mistaken for name in pod.wanted - known}))
+        asks = "it asks" if len(mistaken) == 1 else "they ask"
+        yield _of_pods(
+            facts,
+            mistaken,
+            severity=Severity.WARNING,
+            reason="ResourceNotServed",
+            sentence=f"{asks} for what no node serves ({names})",
+        )
+    if others:
+        asks = "it asks" if len(others) == 1 else "they ask"
+        yield _of_pods(
+            facts,
+            others,
+            severity=Severity.NOTE,
+            reason="PodsWaiting",
+            sentence=f"no node yet for the units that {asks} for",
+        )
+
+
+def _of_pods(
+    facts: StatusFacts, pods: Sequence[UnplacedPod], *, severity: Severity, reason: str, sentence: str
+) -> StatusProblem:
+    """``pods``: the oldest first."""
     oldest = pods[0]
-    asks = "it asks" if len(pods) == 1 else "they ask"
-    yield StatusProblem(
-        severity=Severity.NOTE,
-        reason="PodsWaiting",
+    return StatusProblem(
+        severity=severity,
+        reason=reason,
         kind="pod",
         names=tuple(pod.name for pod in pods),
-        sentence=f"no node yet for the units that {asks} for",
+        sentence=sentence,
         detail=f"{oldest.name} waits for {age_since(oldest.metadata.creation_timestamp, facts.now)}",
         command=f"kubectl gpushare why {oldest.metadata.name} -n {oldest.metadata.namespace}",
     )

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from gpushare_cli.decide.objects.policy import ObservedPolicy
-from gpushare_cli.decide.problems.facts import StatusFacts
+from gpushare_cli.decide.problems.facts import POLICIES, StatusFacts
 from gpushare_cli.decide.problems.problem import NAME, Severity, StatusProblem
 from gpushare_core.api.conditions import FALSE, TRUE
 
@@ -102,7 +102,7 @@ def policy_problems(facts: StatusFacts) -> Iterator[StatusProblem]:
     policies = facts.policies
     if policies is None:
         return
-    if not policies:
+    if not policies and facts.has_read(POLICIES):
         yield StatusProblem(
             severity=Severity.WARNING,
             reason="NoPolicy",

@@ -166,7 +166,7 @@ def _remarks(cluster: SimulatedCluster, question: SimulationQuestion, placer: Pl
             " --waiting places them ahead."
         )
     if question.unit:
-        yield "Pods that run keep their memory; new ones are placed as if every node was divided anew already."
+        yield "Pods that run keep their memory; new ones are placed as if all nodes were divided so already."
     for node, pods in cluster.pods.items():
         lonely = [pod_text(pod) for pod in pods if not controller_of(pod)]
         if lonely:

@@ -1,5 +1,6 @@
 """Which nodes and cards ``inspect`` shows, and in which order."""
 
+import json
 from typing import Any
 
 from tests.samples.shared_cards import card, reading, share, share_node_object
@@ -12,6 +13,7 @@ from gpushare_cli.decide.inspection.inspection import (
     card_inspection,
 )
 from gpushare_cli.decide.inspection.node_reader import shared_nodes
+from gpushare_cli.output.format import Format, document_text
 from gpushare_cli.report import ExitStatus
 
 NODES = shared_nodes(
@@ -97,7 +99,7 @@ def test_the_most_used_first() -> None:
 
 
 def test_the_document_has_all() -> None:
-    document = inspected(names=["gpu-1"], card="0").document
+    document = json.loads(document_text(inspected(names=["gpu-1"], card="0"), Format.JSON))
     assert (document["apiVersion"], document["kind"]) == ("cli.gpushare.io/v1alpha1", "CardInspection")
     (found,) = document["nodes"][0]["cards"]
     assert (found["heldUnits"], found["freeUnits"], found["usedBytes"]) == (10, 6, 2**30)
@@ -107,3 +109,17 @@ def test_the_document_has_all() -> None:
         "askedBytes": 10 * 2**30,
         "usedBytes": 2**30,
     }
+
+
+def test_a_card_that_no_node_has_is_a_no() -> None:
+    assert inspected(card="9").exit_status is ExitStatus.NO
+    assert inspected(card="1").exit_status is ExitStatus.GOOD
+    assert inspected(card="9", only_problems=True).exit_status is ExitStatus.GOOD
+
+
+def test_no_problem_is_known_only_where_all_could_be_read() -> None:
+    well = NODES[2:]
+    choice = InspectionChoice(only_problems=True)
+    assert card_inspection(well, choice).exit_status is ExitStatus.GOOD
+    assert card_inspection(well, choice, unread=["pods"]).exit_status is ExitStatus.CANNOT_LOOK
+    assert card_inspection(NODES, choice, unread=["pods"]).exit_status is ExitStatus.NO

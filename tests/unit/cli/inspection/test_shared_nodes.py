@@ -296,3 +296,11 @@ def test_a_node_without_a_status_is_shown() -> None:
 
 def test_what_has_no_name_is_left_out() -> None:
     assert shared_nodes(reading({"metadata": {}})) == []
+
+
+def test_use_by_a_plugin_that_is_not_heard_of_is_unknown() -> None:
+    silent = condition("Registered", "Unknown", "PluginSilent", "nothing was heard for 75 s")
+    used = card(0, 16, share("a/x", 4, used="1Gi"), usedMemory="1Gi")
+    node = the_node(reading(share_node_object("n1", used, conditions=(silent, WITHIN))))
+    assert (node.cards[0].used_bytes, node.cards[0].holders[0].used_bytes) == (None, None)
+    assert node.unmeasured_reason == "what it says of use is old: nothing was heard for 75 s"

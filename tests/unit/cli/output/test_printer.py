@@ -1,20 +1,32 @@
 """Formats, colours and characters of what is printed."""
 
 import io
+import json
 from argparse import Namespace
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar
 
 import pytest
+import yaml
+from msgspec import Struct
 from rich.console import RenderableType
 from rich.text import Text
 
-from gpushare_cli.output.format import Format
+from gpushare_cli.output.format import Format, document_text
 from gpushare_cli.output.lines import heading, sentence, to_type
 from gpushare_cli.output.page import OutputPage
 from gpushare_cli.output.printer import printer_of
 from gpushare_cli.output.terminal import PIPE_WIDTH, ColorChoice, console_of
 from gpushare_cli.report import CommandReport
+
+DOCUMENT = {
+    "apiVersion": "cli.gpushare.io/v1alpha1",
+    "kind": "CardReport",
+    "nodeName": "gpu-1",
+    "cards": [{"cardName": "a\ncaf\u00e9", "freeUnits": {"1": 2}}, {"cardName": "b", "freeUnits": {}}],
+    "others": [],
+    "note": "caf\u00e9 \u2013 \x1b[31m",
+}
 
 
 class Terminal(io.StringIO):
@@ -22,9 +34,16 @@ class Terminal(io.StringIO):
         return True
 
 
+class FoundCard(Struct, frozen=True, rename="camel"):
+    card_name: str
+    free_units: dict[int, int]
+
+
 class CardReport(CommandReport, frozen=True, kw_only=True):
     kind: ClassVar[str] = "CardReport"
     node_name: str = "gpu-1"
+    cards: Sequence[FoundCard] = (FoundCard("a\ncaf\u00e9", {1: 2}), FoundCard("b", {}))
+    others: Sequence[FoundCard] = ()
     note: str = "caf\u00e9 \u2013 \x1b[31m"
 
     @property
@@ -89,6 +108,20 @@ def test_documents_are_whole_and_ascii(output: Format) -> None:
     assert text.isascii()
     assert "nodeName" in text
     assert "cli.gpushare.io/v1alpha1" in text
+
+
+def test_documents_are_printed_in_parts_and_are_one() -> None:
+    assert printed(output=Format.JSON) == json.dumps(DOCUMENT, indent=2) + "\n"
+    assert printed(output=Format.YAML) == yaml.safe_dump(DOCUMENT, sort_keys=False)
+
+
+def test_names_of_files_that_are_no_text_are_escaped() -> None:
+    report = CardReport(node_name="\udcff", cards=[FoundCard("\udcff", {})])
+    for read in (
+        json.loads(document_text(report, Format.JSON)),
+        yaml.safe_load(document_text(report, Format.YAML)),
+    ):
+        assert (read["nodeName"], read["cards"][0]["cardName"]) == ("\udcff", "\udcff")
 
 
 def test_names_are_a_line_each() -> None:

@@ -313,6 +313,34 @@ def test_pods_that_wait_are_counted_and_the_oldest_is_named() -> None:
     assert problem.command == "kubectl gpushare why old -n ml"
 
 
+def test_pods_that_ask_for_what_no_node_serves_are_not_well() -> None:
+    policy = policy_object()
+    policy["spec"]["dialect"] = "gpushare.io"
+    waiting = unplaced_of(
+        unplaced_object("misspelt", resource="gpushare.io/gpu-mem"),
+        unplaced_object("dialect", resource="aliyun.com/gpu-mem"),
+        unplaced_object("another-plugins", resource="nvidia.com/gpu"),
+        unplaced_object("full"),
+    )
+    problems = all_problems(facts(policies=policies_of(policy), waiting=waiting))
+    assert [(problem.severity, problem.reason, problem.names) for problem in problems] == [
+        ("warning", "ResourceNotServed", ("ml/dialect", "ml/misspelt")),
+        ("note", "PodsWaiting", ("ml/another-plugins", "ml/full")),
+    ]
+    assert problems[0].sentence == (
+        "they ask for what no node serves (aliyun.com/gpu-mem, gpushare.io/gpu-mem)"
+    )
+    assert problems[0].command == "kubectl gpushare why dialect -n ml"
+
+
+def test_a_card_is_named_by_its_index() -> None:
+    message = "container main of pod ml/a uses 9Gi of card GPU-gpu-1-0 and asked for 8Gi"
+    node = node_object(condition("MemoryExceeded", "True", "Exceeded", message))
+    assert only(facts(nodes=nodes_of(node))).detail == (
+        "container main of pod ml/a uses 9Gi of card 0 and asked for 8Gi"
+    )
+
+
 def test_pods_that_another_scheduler_places() -> None:
     calls = lease_object(
         "gpushare-extender-calls", annotations={"gpushare.io/other-schedulers": "12 ml/a ml/b"}

@@ -109,24 +109,25 @@ gpu-1
 mode Memory, unit 1Gi, dialect gpushare.io, policy default
 34 of 64 units held, 15 free, 11 at most for one pod
 ! card 0: container main of pod team-a/train-0 uses more memory than it asked
-for; other pods on the card may get none.
+  for; other pods on the card may get none.
   Let the pod ask for more, or its program take less.
     kubectl gpushare top pods -n team-a
 ! card 1 is cordoned: its pods stay, no new pod comes to it.
   When it may have pods again:
     kubectl gpushare uncordon gpu-1 1
-! card 2 is sick since 2026-01-01T00:00:00Z: Xid 79, it has fallen off the bus:
-reboot the node
+! card 2 is sick since 2026-01-01T00:00:00Z: Xid 79, it has fallen off the
+  bus: reboot the node
   Once it is repaired, it returns by itself after a quiet time, or at once by:
     kubectl annotate gpusharenode gpu-1 --overwrite gpushare.io/clear-fault=GPU-gpu-1-2@2026-01-01T00:00:10Z
 ! card 2: pod team-b/gone is gone from the API, and its kubelet still keeps 3
-units.
+  units.
   They are free again once its containers have ended on the node. If that takes
   more than a minute, look at the node.
     kubectl gpushare audit --node gpu-1
+
 CARD  HELD        UNITS      USED  STATE     HELD BY: POD, UNITS, USE
-   0  ########..  12/16  8Gi/16Gi            team-a/train-0: 4, uses 6Gi of 4Gi:
-                                             MORE THAN ASKED FOR
+   0  ########..  12/16  8Gi/16Gi            team-a/train-0: 4, uses 6Gi of 4Gi,
+                                             OVER
                                              team-a/train-1: 8, uses 2Gi of 8Gi
    1  #########.  14/16  9Gi/16Gi  cordoned  team-b/notebook-of-somebody-with-a-
                                              long-name-0: 14, uses 9Gi of 14Gi
@@ -134,6 +135,18 @@ CARD  HELD        UNITS      USED  STATE     HELD BY: POD, UNITS, USE
                                              released
    3  ###.......   5/16    0/16Gi            team-a/new: 5, not started"""
     )
+
+
+def test_containers_that_use_too_much_are_one_problem_of_the_node() -> None:
+    node = share_node_object(
+        "gpu-1",
+        card(0, 16, share("ml/a", 4, used="6Gi"), usedMemory="6Gi", node="gpu-1"),
+        card(1, 16, share("ml/b", 4, used="6Gi"), share("ml/c", 4, used="5Gi"), node="gpu-1"),
+    )
+    report = card_inspection(shared_nodes(reading(node)), InspectionChoice())
+    problems = [line for line in drawn(inspection_view(report, PAGE), PAGE).splitlines() if line[:1] == "!"]
+    assert problems == ["! 3 containers on cards 0, 1 use more memory than they asked for; others there"]
+    assert len(report.nodes[0].problems) == 3
 
 
 def test_a_node_in_mode_mixed() -> None:
@@ -418,3 +431,19 @@ def test_names_that_control_a_terminal_are_shown_as_text() -> None:
 )
 def test_units_are_named_by_class(units: dict[str, int], text: str) -> None:
     assert units_text(units) == text
+
+
+def test_nothing_is_said_to_be_there_that_could_not_be_read() -> None:
+    unread = ["Pods that wait are not shown: 403."]
+    problems = card_inspection(NODES[2:], InspectionChoice(only_problems=True), unread=unread)
+    pods = pods_report(PODS, namespace="team-c", sort=PodSort.NAME, now=NOW, unread=unread)
+    namespaces = namespaces_report([], NODES, [], unread=unread)
+    assert "No problem on 1 node in what could be read." in drawn(inspection_view(problems, PAGE), PAGE)
+    assert "or asks for them, as far as" in drawn(pods_view(pods, PAGE), PAGE)
+    assert "quota of them, as" in drawn(namespaces_view(namespaces, PAGE), PAGE)
+
+
+def test_labels_that_no_node_has_are_not_said_to_be_all_nodes() -> None:
+    report = card_inspection(NODES, InspectionChoice(labelled=frozenset()))
+    text = drawn(inspection_view(report, PAGE), PAGE)
+    assert text.startswith("No node that matches shares its cards. Looked at 3 nodes.")
