@@ -1,5 +1,7 @@
 """What is true and still not the reason must not be called one, and what is of no use is not advised."""
 
+from typing import Any
+
 import msgspec
 import pytest
 from tests.samples.surroundings import asked, node, policy, program
@@ -50,7 +52,7 @@ def plain_pod(**spec: object) -> Json:
         {"policies": [policy(backend="Dedicated")]},
     ],
 )
-def test_what_is_wrong_with_cards_is_no_reason_for_a_pod_that_asks_for_none(cluster: dict[str, Json]) -> None:
+def test_what_is_wrong_with_cards_is_no_reason_for_a_pod_that_asks_for_none(cluster: dict[str, Any]) -> None:
     report = explain(asked(plain_pod(), **cluster))
     assert report.findings == []
     assert report.answer.endswith("asks for no shared cards: gpushare has no part in where it runs.")
@@ -195,8 +197,9 @@ def test_where_nodes_cannot_be_read_taints_may_keep_it_off() -> None:
 
 
 def test_without_the_budgets_nobody_is_surely_evicted() -> None:
-    facts = {"neighbours": {"gpu-1": bound_pods(owned_pod("gpu-1-0"))}, "budgets": None}
-    report = explain(situation(memory_pod(12, priority=9), [full_node("gpu-1")], **facts))
+    neighbours = {"gpu-1": bound_pods(owned_pod("gpu-1-0"))}
+    pod, nodes = memory_pod(12, priority=9), [full_node("gpu-1")]
+    report = explain(situation(pod, nodes, neighbours=neighbours, budgets=None))
     (preemption,) = (remedy for remedy in report.remedies if remedy.code == "Preemption")
     assert "unless a PodDisruptionBudget forbids it, which cannot be known" in preemption.sentence
 
