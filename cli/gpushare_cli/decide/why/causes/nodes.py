@@ -6,7 +6,7 @@ from gpushare_cli.decide.objects.kube_node import KubeNode
 from gpushare_cli.decide.scheduling.node_rules import NodeObstacle, PlacementRule, obstacles
 from gpushare_cli.decide.scheduling.written_pod import written_pod
 from gpushare_cli.decide.why.causes.policy import named_node
-from gpushare_cli.decide.why.finding import Finding
+from gpushare_cli.decide.why.finding import Finding, noted
 from gpushare_cli.decide.why.nearest import fitting_nodes
 from gpushare_cli.decide.why.situation import PodSituation
 from gpushare_cli.wording import counted, listed
@@ -148,8 +148,8 @@ def not_computed(situation: PodSituation) -> Iterator[Finding]:
         *(["a hostPort"] if any(p.host_port for c in spec.all_containers for p in c.ports or ()) else []),
     ]
     if rules:
-        yield Finding(
-            code="NotComputed",
-            sentence=f"The pod has {listed(rules)}. Whether that leaves it a node is not looked at here.",
-            advice=["kube-scheduler's own Event of the pod says it."],
+        yield noted(
+            "NotComputed",
+            f"The pod has {listed(rules)}. Whether that leaves it a node is not looked at here.",
+            "kube-scheduler's own Event of the pod says it.",
         )
