@@ -13,7 +13,7 @@ from tests.e2e.outcomes import is_running
 from tests.e2e.product import SYSTEM, Product, named, policy
 from tests.e2e.workloads import MEMORY, create, pod
 
-from gpushare_core.api.names import CORDON_ANNOTATION, SIMULATE_ANNOTATION
+from gpushare_core.api.names import CORDON_ANNOTATION, CORDON_REASON_ANNOTATION, SIMULATE_ANNOTATION
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import from_kubeconfig
 from gpushare_core.kube.errors import ApiError
@@ -157,13 +157,15 @@ def test_nobody_new_comes_to_a_cordoned_card_and_its_pods_stay(
 def test_who_looks_after_cards_changes_nothing_else(cluster: LocalCluster, product: Product) -> None:
     cluster.kubectl("create", "clusterrolebinding", "nurse", "--clusterrole=gpushare-cards", "--user=nurse")
     annotate(cluster, CORDON_ANNOTATION, "9", "--as=nurse")
+    annotate(cluster, CORDON_REASON_ANNOTATION, "GPU-9: fan is loud", "--as=nurse")
     product.share_node(
         NODE,
         lambda node: condition(node, "CardsCordoned").get("reason") == "UnknownCards",
         what="what names no card is said",
     )
     annotate(cluster, CORDON_ANNOTATION, "", "--as=nurse")
-    with pytest.raises(LocalClusterError, match=r"gpushare.io/cordon and gpushare.io/clear-fault only"):
+    annotate(cluster, CORDON_REASON_ANNOTATION, "", "--as=nurse")
+    with pytest.raises(LocalClusterError, match=r"cordon-reason and gpushare.io/clear-fault only"):
         annotate(cluster, SIMULATE_ANNOTATION, "fail=0", "--as=nurse")
     patch = json.dumps({"spec": {"mode": "Off"}})
     with pytest.raises(LocalClusterError, match=r"follows from the GPUSharePolicy"):

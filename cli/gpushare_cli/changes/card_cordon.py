@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import msgspec
@@ -121,5 +122,6 @@ class CardCordoning:
                 break
             self.progress.doing(f"waiting for the plugin on {self.node}")
             await self.sleep(POLL_SECONDS)
-            _, share_node = await self.read()
+            with suppress(CannotLookError):  # it is written already, and the next look may succeed
+                _, share_node = await self.read()
         return share_node

@@ -8,16 +8,22 @@ from http import HTTPStatus
 
 import msgspec
 
-from gpushare_cli.changes.card_cordon import POLL_SECONDS, CardCordoning
+from gpushare_cli.changes.card_cordon import CardCordoning
 from gpushare_cli.decide.drain.cordon import named_cards
-from gpushare_cli.decide.drain.cordon_report import CardCordon, card_cordons, tenants_of
-from gpushare_cli.decide.drain.drain_plan import DrainSubject, drain_plan, protecting_budget
+from gpushare_cli.decide.drain.cordon_report import CardCordon, CardTenant, card_cordons, tenants_of
+from gpushare_cli.decide.drain.drain_plan import (
+    DrainSubject,
+    came,
+    coming_pods,
+    drain_plan,
+    protecting_budget,
+)
 from gpushare_cli.decide.drain.drain_report import DrainAction, DrainedPod, DrainOutcome, DrainReport
-from gpushare_cli.decide.objects.share_node import ObservedShareNode
+from gpushare_cli.decide.objects.share_node import ObservedCard, ObservedShareNode
 from gpushare_cli.decide.simulation.simulation import NOT_CONSIDERED, SimulatedCluster
 from gpushare_cli.errors import CannotLookError
 from gpushare_cli.gather.lists import read_list
-from gpushare_cli.gather.simulation.cluster_state import StateReader, pods_with_units, read_cluster
+from gpushare_cli.gather.simulation.cluster_state import StateReader, pods_on, read_cluster
 from gpushare_cli.output.progress import ProgressLine
 from gpushare_cli.wording import counted
 from gpushare_core.kube.client import KubeClient
@@ -27,8 +33,17 @@ from gpushare_core.kube.request import ApiRequest
 from gpushare_core.scheduling.preemption.disruption_budgets import Budget
 from gpushare_core.text.json_object import Json
 
+POLL_SECONDS = 1.0
 RETRY_SECONDS = 2.0
 """Between two tries to evict a pod that a PodDisruptionBudget protects."""
+SETTLE_SECONDS = 2.0
+"""From when the card is closed: by then a pod that was being bound to it is bound, or goes elsewhere."""
+NAMESPACE_GOES = "is being terminated"
+"""In a refusal that passes: the pod is deleted with its namespace."""
+MISSING = (
+    "The plugin on {node} does not report {cards} any more, so that nobody knows who has units there: kubectl"
+    " describe gpusharenode {node}"
+)
 UNCONFIRMED = (
     "No pod was evicted: the plugin on {node} has not taken the cordon over, so that new pods could come to"
     " the card. See whether it runs: kubectl get pods -n gpushare-system -o wide"
@@ -56,22 +71,22 @@ class CardDrain:
     options: DrainOptions
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     clock: Callable[[], float] = time.monotonic
-    _is_cordoned: bool = field(default=False, init=False)
-    _pods: dict[str, DrainedPod] = field(default_factory=dict, init=False)
-    """By UID; those of the plan, as far as they have come."""
+    _named: list[ObservedCard] = field(default_factory=list, init=False)
+    """The cards, as they were when the plan was made: only that says which a person has meant by an index."""
+    _pods: dict[tuple[str, str, str], DrainedPod] = field(default_factory=dict, init=False)
+    """Those of the plan, and those that came after it, as far as they have come."""
     _manifests: dict[str, Json] = field(default_factory=dict, init=False)
     """UID -> the pod, as the API server has it."""
     _retry_at: dict[str, float] = field(default_factory=dict, init=False)
     _problem: str = field(default="", init=False)
     _share_node: ObservedShareNode | None = field(default=None, init=False)
-    _uuids: frozenset[str] = field(default=frozenset(), init=False)
 
     @property
     def node(self) -> str:
         return self.cordoning.node
 
     async def run(self, words: Sequence[str], agrees: Agrees) -> DrainReport:
-        """Raises ``CannotLookError`` before anything is changed, or where the API server is away."""
+        """Raises ``CannotLookError`` before anything is changed, or where nobody knows whether it was."""
         await self._plan(words)
         if self.options.dry_run:
             return self._report(DrainOutcome.DRY_RUN)
@@ -81,10 +96,8 @@ class CardDrain:
             return self._report(DrainOutcome.DECLINED)
         begun = self.clock()
         try:
-            outcome = await self._carried_out(words, begun)
+            outcome = await self._carried_out(begun)
         except asyncio.CancelledError:
-            if not self._is_cordoned:
-                raise
             # Of Ctrl-C: this task reports what there is instead.
             if task := asyncio.current_task():
                 task.uncancel()
@@ -94,21 +107,24 @@ class CardDrain:
     async def _plan(self, words: Sequence[str]) -> None:
         self.progress.doing("reading GPUShareNodes, nodes and pods")
         _, self._share_node = await self.cordoning.read()
-        cards = named_cards(self._share_node, words)
-        self._uuids = frozenset(card.uuid for card in cards)
-        uids = {tenant.uid for card in cards for tenant in tenants_of(card)}
+        self._named = named_cards(self._share_node, words)
         pods, cluster, budgets = await asyncio.gather(
-            pods_with_units(self.client, self.node, uids), self._cluster(), self._budgets()
+            pods_on(self.client, self.node), self._cluster(), self._budgets()
         )
-        self._manifests = {str(pod["metadata"].get("uid", "")): pod for pod in pods}
+        self._manifests = {pod["metadata"]["uid"]: pod for pod in pods}
         subject = DrainSubject(
             node=self.node,
-            cards=cards,
+            cards=self._named,
+            coming=coming_pods(pods, self._share_node, self._uuids),
             pods=pods,
             budgets=budgets,
             is_forced=self.options.is_forced,
         )
-        self._pods = {pod.uid: pod for pod in drain_plan(subject, cluster)}
+        self._pods = {pod.key: pod for pod in drain_plan(subject, cluster)}
+
+    @property
+    def _uuids(self) -> list[str]:
+        return [card.uuid for card in self._named]
 
     async def _cluster(self) -> SimulatedCluster:
         return await read_cluster(self.client, await StateReader(self.client).share_nodes(), without=())
@@ -120,19 +136,18 @@ class CardDrain:
         except CannotLookError:
             return []
 
-    async def _carried_out(self, words: Sequence[str], begun: float) -> DrainOutcome:
-        self._is_cordoned = True
-        cordon = await self.cordoning.run(words, is_cordon=True, reason=self.options.reason)
+    async def _carried_out(self, begun: float) -> DrainOutcome:
+        cordon = await self.cordoning.run(self._uuids, is_cordon=True, reason=self.options.reason)
         if not cordon.is_confirmed:
+            await self._look()
             self._problem = UNCONFIRMED.format(node=self.node)
             return DrainOutcome.INCOMPLETE
-        deadline = begun + self.options.timeout
+        closed, deadline = self.clock(), begun + self.options.timeout
         while True:
             await self._evict_all()
-            _, self._share_node = await self.cordoning.read()
-            self._note_gone()
-            waiting = [pod for pod in self._pods.values() if not pod.is_gone]
-            if not any(pod.action in (DrainAction.EVICT, DrainAction.ENDING) for pod in waiting):
+            is_known = await self._look()
+            waiting = [pod for pod in self._pods.values() if pod.may_go]
+            if is_known and not waiting and self.clock() - closed >= SETTLE_SECONDS:
                 return DrainOutcome.INCOMPLETE if self._is_held() else DrainOutcome.DRAINED
             if self.clock() >= deadline:
                 return DrainOutcome.INCOMPLETE
@@ -140,32 +155,54 @@ class CardDrain:
             await self.sleep(POLL_SECONDS)
 
     def _doing(self, waiting: Sequence[DrainedPod]) -> str:
+        if self._problem:
+            return self._problem
         protected = [pod for pod in waiting if pod.budget]
         if protected:
             return f"PodDisruptionBudget {protected[0].budget} does not let {protected[0].text} go yet"
+        if not waiting:
+            return "looking whether a pod was on its way to the card"
         return f"waiting until {counted(len(waiting), 'pod')} and their units are gone"
 
     def _is_held(self) -> bool:
-        """Returns whether any unit of the cards is still taken: a pod may have come just before."""
-        return any(card.allocated_units for card in self._cards())
+        units = sum(card.allocated_units for card in self._cards())
+        return bool(units) or any(not pod.is_gone for pod in self._pods.values())
 
-    def _note_gone(self) -> None:
-        present = {share.uid for card in self._cards() for share in card.pods}
-        for uid, pod in self._pods.items():
-            if uid not in present:
-                self._pods[uid] = msgspec.structs.replace(pod, is_gone=True, budget="", problem="")
+    async def _look(self) -> bool:
+        """Notes which pods are gone, and which have come. Returns whether that is known: an API server that
+        is away for a moment, or a card that its plugin does not report, says nothing of units."""
+        try:
+            _, share_node = await self.cordoning.read()
+            missing = {*self._uuids} - {card.uuid for card in share_node.cards}
+            if missing:
+                self._problem = MISSING.format(node=self.node, cards=", ".join(sorted(missing)))
+                return False
+            pods = {tenant.key: tenant for tenant in await self._tenants(share_node)}
+        except CannotLookError as error:
+            self._problem = str(error)
+            return False
+        self._share_node, self._problem = share_node, ""
+        for key, pod in self._pods.items():
+            if key in pods:
+                self._pods[key] = msgspec.structs.replace(pod, is_gone=False)
+            else:
+                self._pods[key] = msgspec.structs.replace(pod, is_gone=True, budget="", problem="")
+        for key in pods.keys() - self._pods.keys():
+            self._pods[key] = came(pods[key])
+        return True
+
+    async def _tenants(self, share_node: ObservedShareNode) -> list[CardTenant]:
+        """Returns the pods on the cards, and those that are on their way there."""
+        pods = await pods_on(self.client, self.node)
+        on_them = tenants_of(card for card in share_node.cards if card.uuid in self._uuids)
+        return [*on_them, *coming_pods(pods, share_node, self._uuids)]
 
     async def _evict_all(self) -> None:
         now = self.clock()
-        due = [
-            pod
-            for pod in self._pods.values()
-            if pod.action is DrainAction.EVICT
-            and not (pod.is_evicted or pod.is_gone)
-            and self._retry_at.get(pod.uid, now) <= now
-        ]
-        for pod in due:
-            self._pods[pod.uid] = await self._evicted(pod)
+        for key, pod in self._pods.items():
+            is_due = self._retry_at.get(pod.uid, now) <= now
+            if pod.action is DrainAction.EVICT and pod.may_go and not pod.is_evicted and is_due:
+                self._pods[key] = await self._evicted(pod)
 
     async def _evicted(self, pod: DrainedPod) -> DrainedPod:
         """Returns the pod after a try to evict it, and no other one of its name."""
@@ -178,15 +215,14 @@ class CardDrain:
             "deleteOptions": {"preconditions": {"uid": pod.uid}, **options},
         }
         path = f"{pod_path(pod.namespace, pod.name)}/eviction"
+        self._retry_at[pod.uid] = self.clock() + RETRY_SECONDS
         try:
             await self.client.send(ApiRequest(method="POST", path=path, body=body))
         except ApiError as error:
-            if error.is_not_found or error.is_conflict:
-                return msgspec.structs.replace(pod, is_evicted=True, budget="", problem="")
-            self._retry_at[pod.uid] = self.clock() + max(RETRY_SECONDS, error.retry_after)
-            return await self._refused(pod, error)
+            if not (error.is_not_found or error.is_conflict):
+                self._retry_at[pod.uid] = self.clock() + max(RETRY_SECONDS, error.retry_after)
+                return await self._refused(pod, error)
         except UnreachableError as error:
-            self._retry_at[pod.uid] = self.clock() + RETRY_SECONDS
             return msgspec.structs.replace(pod, problem=str(error))
         return msgspec.structs.replace(pod, is_evicted=True, budget="", problem="")
 
@@ -194,14 +230,13 @@ class CardDrain:
         budget = ""
         if error.status == HTTPStatus.TOO_MANY_REQUESTS:
             budget = protecting_budget(self._manifests[pod.uid], await self._budgets())
-        return msgspec.structs.replace(pod, problem=error.message, budget=budget)
+        is_refused = error.is_final and NAMESPACE_GOES not in error.message
+        return msgspec.structs.replace(pod, problem=error.message, budget=budget, is_refused=is_refused)
 
     def _cards(self) -> list[CardCordon]:
-        share_node = self._share_node
-        if share_node is None:
+        if self._share_node is None:
             return []
-        cards = [card for card in share_node.cards if card.uuid in self._uuids]
-        return card_cordons(share_node, cards, share_node.metadata.annotations or {})
+        return card_cordons(self._share_node, self._named, self._share_node.metadata.annotations or {})
 
     def _report(self, outcome: DrainOutcome, *, seconds: float = 0.0) -> DrainReport:
         return DrainReport(

@@ -1,12 +1,13 @@
 """``simulate``: where pods would land."""
 
 import sys
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable
 
 from rich.console import RenderableType
 
 from gpushare_cli.commands.command import Command, Session
+from gpushare_cli.commands.time_argument import whole_number_of
 from gpushare_cli.decide.simulation.simulation_report import SimulationReport
 from gpushare_cli.output.page import OutputPage
 
@@ -36,7 +37,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
         " standard input; may be repeated",
     )
     parser.add_argument(
-        "--replicas", type=_count, metavar="N", help="so many pods of each workload of the files"
+        "--replicas", type=whole_number_of, metavar="N", help="so many pods of each workload of the files"
     )
     parser.add_argument(
         "--waiting", action="store_true", help="place the pods that wait already, ahead of the files"
@@ -52,12 +53,6 @@ def _add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--unit", metavar="SIZE", help="as if memory was shared in units of this size, such as 256Mi"
     )
-
-
-def _count(text: str) -> int:
-    if not text.isdecimal():
-        raise ArgumentTypeError(f"{text!r} is no number of pods")
-    return int(text)
 
 
 async def _find(session: Session, options: Namespace) -> SimulationReport:

@@ -1,8 +1,16 @@
-"""Times on the command line."""
+"""Times and numbers on the command line."""
 
 from argparse import ArgumentTypeError
 
+MAX_DIGITS = 9
 MAX_SECONDS = 24 * 3600
+
+
+def whole_number_of(text: str) -> int:
+    """Raises ``ArgumentTypeError`` for what is none, or negative."""
+    if not (text.isascii() and text.isdigit() and len(text) <= MAX_DIGITS):
+        raise ArgumentTypeError(f"{text!r} is no whole number such as 3, of {MAX_DIGITS} digits at most")
+    return int(text)
 
 
 def seconds_of(text: str) -> float:

@@ -13,12 +13,15 @@ from gpushare_cli.completion.typed_words import TypedWords
 from gpushare_cli.decide.objects.share_node import ObservedShareNode
 from gpushare_cli.login.cluster_login import cluster_login
 from gpushare_cli.login.kubeconfig import Kubeconfig, read_kubeconfig
+from gpushare_cli.login.plugin_process import NOBODY
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.paths import POLICIES, SHARE_NODES, pods
 from gpushare_core.kube.request import METADATA_LIST, ApiRequest
 from gpushare_core.kube.response import ListResponse
 
 NAMESPACES = "/api/v1/namespaces"
+IN_A_HURRY = NOBODY._replace(grace=0.0)
+"""A plugin that hangs would outlive us: there is no time to wait for its end."""
 
 
 class NamedMeta(Struct):
@@ -89,7 +92,7 @@ class ClusterNames:
     @asynccontextmanager
     async def _client(self, typed: TypedWords) -> AsyncIterator[tuple[KubeClient, str]]:
         """Yields a client and the namespace that the command line names."""
-        login = cluster_login(typed_options(typed), self.environment)
+        login = cluster_login(typed_options(typed), self.environment, terminal=IN_A_HURRY)
         async with KubeClient(login.credentials) as client:
             yield client, login.namespace
 

@@ -89,10 +89,10 @@ class _Login:
         chosen = self.chosen
         try:
             stored = credentials_of(chosen.cluster, chosen.user)
+            proxied = replace(stored, proxy=stored.proxy or self._environment_proxy(stored.server))
             has_token = stored.token() is not None
         except (OSError, *UNREADABLE) as error:
             raise NoCredentialsError(f"{chosen} cannot be used: {error} ({chosen.cluster.file})") from error
-        proxied = replace(stored, proxy=stored.proxy or self._environment_proxy(stored.server))
         user = chosen.user.content
         has_certificate = bool(user.get("client-certificate") or user.get("client-certificate-data"))
         if user.get("auth-provider") and not has_token:

@@ -8,15 +8,20 @@ from collections.abc import Mapping
 from contextlib import suppress
 from urllib.parse import SplitResult, urlsplit
 
+from gpushare_core.kube.credentials import checked_proxy
+
 
 def proxy_of_environment(server: str, environment: Mapping[str, str]) -> str | None:
-    """Returns the URL of the proxy for ``server``, or None. A proxy without a scheme is one of HTTP."""
+    """Returns the URL of the proxy for ``server``, or None. A proxy without a scheme is one of HTTP.
+
+    Raises ``ValueError`` for one that is not of HTTP.
+    """
     url = urlsplit(server)
     name = f"{url.scheme}_proxy"
     proxy = environment.get(name) or environment.get(name.upper())
     if not proxy or _is_direct(url, environment.get("no_proxy") or environment.get("NO_PROXY") or ""):
         return None
-    return proxy if "://" in proxy else f"http://{proxy}"
+    return checked_proxy(proxy if "://" in proxy else f"http://{proxy}")
 
 
 def _is_direct(url: SplitResult, no_proxy: str) -> bool:

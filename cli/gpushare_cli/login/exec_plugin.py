@@ -18,7 +18,7 @@ import msgspec
 from gpushare_cli.login.plugin_process import PluginOutput, PluginTerminal, TooMuchOutputError, run_plugin
 from gpushare_cli.login.renewal import LoginCredential
 from gpushare_core.api.timestamps import read_rfc3339
-from gpushare_core.kube.credentials import KubeconfigEntry, NoCredentialsError, text_in
+from gpushare_core.kube.credentials import KubeconfigEntry, NoCredentialsError, is_insecure, text_in
 from gpushare_core.text.json_object import UNREADABLE_JSON, Json
 from gpushare_core.text.printable import printable
 
@@ -85,13 +85,14 @@ class ExecPlugin:
     """Until it is ended."""
 
     def __str__(self) -> str:
-        """The command as people know it."""
+        """The command as people know it, fit for a terminal."""
         words = [self.command]
         for argument in self.config.args or ():
             if argument.startswith("-") or len(words) == MAX_WORDS:
-                return f"`{' '.join([*words, '...'])}`"
+                words.append("...")
+                break
             words.append(argument)
-        return f"`{' '.join(words)}`"
+        return f"`{printable(' '.join(words))}`"
 
     async def credential(self) -> LoginCredential:
         """Raises ``NoCredentialsError``."""
@@ -121,8 +122,10 @@ class ExecPlugin:
         return self._read(output)
 
     def _program(self) -> str:
-        found = shutil.which(self.command, path=self.environment.get("PATH"))
-        if found is None:
+        """As in Go, a name is not looked for in the folder where somebody happens to be: a program that lies
+        there is anybody's."""
+        found = shutil.which(self.command, path=self.environment.get("PATH", ""))
+        if found is None or not os.path.isabs(found):
             raise NoCredentialsError(
                 f"the kubeconfig logs in by {self}, and there is no such program{self._hint()}"
             )
@@ -256,7 +259,7 @@ def _told_of_cluster(cluster: KubeconfigEntry) -> Json:
     told = {
         "server": text_in(content, "server"),
         "tls-server-name": text_in(content, "tls-server-name"),
-        "insecure-skip-tls-verify": bool(content.get("insecure-skip-tls-verify")) or None,
+        "insecure-skip-tls-verify": is_insecure(content),
         "certificate-authority-data": authority,
         "proxy-url": text_in(content, "proxy-url"),
         "disable-compression": bool(content.get("disable-compression")) or None,

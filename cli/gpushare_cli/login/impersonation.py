@@ -13,12 +13,12 @@ _TOKEN = "!#$&'*+-.^_`|~"  # noqa: S105  the characters of a header's name besid
 
 
 class Impersonation(msgspec.Struct, frozen=True, kw_only=True):
-    """Fields as in a kubeconfig."""
+    """Fields as in a kubeconfig. Source: client-go, ``tools/clientcmd/api/v1/types.go``."""
 
-    user: str | None = msgspec.field(name="act-as", default=None)
-    uid: str | None = msgspec.field(name="act-as-uid", default=None)
-    groups: tuple[str, ...] | None = msgspec.field(name="act-as-groups", default=None)
-    extra: dict[str, tuple[str, ...]] | None = msgspec.field(name="act-as-user-extra", default=None)
+    user: str | None = msgspec.field(name="as", default=None)
+    uid: str | None = msgspec.field(name="as-uid", default=None)
+    groups: tuple[str, ...] | None = msgspec.field(name="as-groups", default=None)
+    extra: dict[str, tuple[str, ...]] | None = msgspec.field(name="as-user-extra", default=None)
 
     @property
     def headers(self) -> tuple[tuple[str, str], ...]:

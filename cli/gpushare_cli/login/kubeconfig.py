@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from gpushare_core.kube.credentials import (
+    MAX_KUBECONFIG,
     UNREADABLE,
     KubeconfigEntry,
     NoCredentialsError,
@@ -90,7 +91,8 @@ def _usual_files(environment: Mapping[str, str]) -> tuple[Path, ...]:
 
 
 def _content(file: Path) -> Mapping[str, Any]:
-    content = parsed_kubeconfig(file.read_text())
+    with file.open() as opened:
+        content = parsed_kubeconfig(opened.read(MAX_KUBECONFIG + 1))
     if not isinstance(content, dict | None):
         raise TypeError("it is no mapping")
     return content or {}

@@ -20,7 +20,6 @@ READ_AT_ONCE = 2**20
 """Bytes: no pipe holds more by itself."""
 POLL_SECONDS = 0.01
 GRACE_SECONDS = 2.0
-"""Between SIGTERM and SIGKILL."""
 NOTICE_SECONDS = 5.0
 """After which somebody at a terminal is told what is waited for."""
 
@@ -36,6 +35,8 @@ class PluginTerminal(NamedTuple):
     """Whether somebody reads what is printed on stderr."""
     clear: Callable[[], None]
     """Takes away what else is shown there, before a plugin may ask something."""
+    grace: float = GRACE_SECONDS
+    """Seconds between SIGTERM and SIGKILL."""
 
     @classmethod
     def of_process(cls, clear: Callable[[], None]) -> "PluginTerminal":
@@ -75,7 +76,7 @@ async def run_plugin(
     """
     terminal.clear()
     process = _started(command, environment, terminal, is_interactive=is_interactive)
-    running = _RunningPlugin(process, is_alone=not is_interactive)
+    running = _RunningPlugin(process, is_alone=not is_interactive, grace=terminal.grace)
     with process, _notice(name, is_shown=terminal.is_attended):
         try:
             async with asyncio.timeout(seconds):
@@ -110,6 +111,7 @@ class _RunningPlugin:
     _: KW_ONLY
     is_alone: bool
     """Whether it leads a session of its own."""
+    grace: float
 
     async def output(self) -> PluginOutput:
         """Returns once it has ended; what it has started may go on. Raises ``TooMuchOutputError``."""
@@ -127,12 +129,15 @@ class _RunningPlugin:
             await asyncio.sleep(POLL_SECONDS)
 
     async def end(self) -> None:
-        self._signal(signal.SIGTERM)
-        for _ in range(int(GRACE_SECONDS / POLL_SECONDS)):
-            if self.process.poll() is not None:
-                break
-            await asyncio.sleep(POLL_SECONDS)
-        self._signal(signal.SIGKILL)
+        """Also where somebody who waits for this presses Ctrl-C once more: it never outlives us."""
+        try:
+            self._signal(signal.SIGTERM)
+            for _ in range(int(self.grace / POLL_SECONDS)):
+                if self.process.poll() is not None:
+                    break
+                await asyncio.sleep(POLL_SECONDS)
+        finally:
+            self._signal(signal.SIGKILL)
 
     def _signal(self, number: signal.Signals) -> None:
         with suppress(ProcessLookupError, PermissionError):

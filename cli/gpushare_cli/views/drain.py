@@ -20,10 +20,11 @@ _COLUMNS = (
 )
 _ACTIONS = {
     DrainAction.EVICT: "is evicted",
-    DrainAction.ENDING: "is being deleted already",
+    DrainAction.ENDING: "is ending already",
     DrainAction.STAYS: "stays: it belongs to its node",
     DrainAction.NEEDS_FORCE: "needs --force: nobody makes it anew",
     DrainAction.UNKNOWN: "unknown to the API server; its kubelet keeps the units",
+    DrainAction.CAME: "it came after the list of pods to evict was made",
 }
 
 
@@ -110,13 +111,18 @@ def _done(report: DrainReport, page: OutputPage) -> Iterator[RenderableType]:
             f"{_cards(report)}: drained, {gone} moved away {took}. No unit is taken, no new pod comes."
         )
     elif report.outcome is DrainOutcome.INTERRUPTED:
-        yield heading(f"Interrupted: {_cards(report)} stays cordoned, {gone} moved away.")
+        closed = "stays" if all(card.cordoned for card in report.cards) else "may be"
+        yield heading(f"Interrupted: {_cards(report)} {closed} cordoned, {gone} moved away.")
     else:
-        yield heading(f"{_cards(report)}: not drained {took}. It stays cordoned; these still have units:")
+        stays = "It stays" if len(report.cards) == 1 else "They stay"
+        yield heading(f"{_cards(report)}: not drained {took}. {stays} cordoned.")
     yield from _left(report, page)
     yield ""
     if report.problem:
         yield sentence(report.problem)
+    if ending := [pod for pod in report.staying if _is_ending(pod)]:
+        yield sentence("To see why a pod does not end, such as a finalizer:")
+        yield to_type(f"kubectl get pod -n {ending[0].namespace} {ending[0].name} -o yaml")
     if report.outcome is not DrainOutcome.DRAINED:
         yield sentence("To go on:")
         yield to_type(f"kubectl gpushare drain-card {report.node} {_indices(report)}")
@@ -125,28 +131,27 @@ def _done(report: DrainReport, page: OutputPage) -> Iterator[RenderableType]:
 
 
 def _left(report: DrainReport, page: OutputPage) -> Iterator[RenderableType]:
-    columns = (_COLUMNS[0], _COLUMNS[1], TableColumn(header="why", shrink=Shrink.FOLD, min_width=24))
-    rows = [(pod.text, pod.units, _why_left(pod)) for pod in report.staying]
-    known = {pod.uid for pod in report.pods}
-    rows += [
-        (f"{pod.namespace}/{pod.name}", pod.units, "it came just before")
-        for card in report.cards
-        for pod in card.pods
-        if pod.uid not in known and report.outcome is not DrainOutcome.DRAINED
-    ]
-    if rows:
+    columns = (*_COLUMNS[:2], TableColumn(header="why", shrink=Shrink.FOLD, min_width=24))
+    units = sum(card.allocated_units for card in report.cards)
+    if report.staying:
         yield ""
+        rows = [(pod.text, pod.units, _why_left(pod)) for pod in report.staying]
         yield PageTable(columns, rows, page=page)
+    elif units:
+        yield sentence(f"{counted(units, 'unit')} taken, and the plugin names no pod that has them:")
+        yield to_type(f"kubectl describe gpusharenode {report.node}")
 
 
 def _why_left(pod: DrainedPod) -> str:
     if pod.budget:
         return f"PodDisruptionBudget {pod.budget} does not let it go"
     if pod.problem:
-        return f"the API server refuses: {pod.problem}"
-    if pod.is_evicted or pod.action is DrainAction.ENDING:
-        return "it is ending"
-    return _ACTIONS[pod.action]
+        return f"not evicted: {pod.problem}"
+    return "it is ending" if _is_ending(pod) else _ACTIONS[pod.action]
+
+
+def _is_ending(pod: DrainedPod) -> bool:
+    return pod.is_evicted or pod.action is DrainAction.ENDING
 
 
 def _indices(report: DrainReport) -> str:

@@ -4,6 +4,7 @@ import base64
 import json
 import logging
 import os
+import re
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -30,10 +31,12 @@ _log = logging.getLogger(__name__)
 
 
 def checked_server(url: str) -> tuple[str, SplitResult]:
-    """Returns the host in ``url``, and its parts. Raises ``ValueError`` for what is no URL of a server."""
+    """Returns the host in ``url``, and its parts. Raises ``ValueError`` for what is no URL of a server; the
+    text is without a password in it."""
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.port == 0:
-        raise ValueError(f"{url!r} is no URL of a server")
+        shown = re.sub("//[^/]*@", "//...@", url)
+        raise ValueError(f"{shown!r} is no URL of a server, with http:// or https://")
     return checked_host(parts.hostname), parts
 
 
@@ -229,11 +232,17 @@ def _server(cluster: Mapping[str, Any]) -> str:
 
 
 def _proxy(cluster: Mapping[str, Any]) -> str | None:
-    """Raises ``ValueError`` for a proxy that is not of HTTP, such as SOCKS."""
     proxy = text_in(cluster, "proxy-url")
-    if proxy:
-        checked_server(proxy)
-    return proxy
+    return checked_proxy(proxy) if proxy else None
+
+
+def checked_proxy(url: str) -> str:
+    """Returns ``url``. Raises ``ValueError`` for a proxy that is not of HTTP, such as SOCKS."""
+    try:
+        checked_server(url)
+    except ValueError as error:
+        raise ValueError(f"its proxy cannot be used: {error}") from error
+    return url
 
 
 def _token(user: KubeconfigEntry) -> TokenSource:
@@ -259,12 +268,24 @@ def text_in(entry: Mapping[str, Any], name: str) -> str | None:
     return text
 
 
+def is_insecure(cluster: Mapping[str, Any]) -> bool:
+    """Returns whether nobody's certificate is checked. Raises ``TypeError`` for a text, even ``"false"``."""
+    field = cluster.get("insecure-skip-tls-verify")
+    if not isinstance(field, bool | None):
+        raise TypeError("insecure-skip-tls-verify is neither true nor false")
+    return bool(field)
+
+
 def tls_parts(cluster: KubeconfigEntry, user: KubeconfigEntry) -> TlsParts:
+    """As kubectl, raises ``ValueError`` where an authority is named that would not be asked."""
+    authority = _pem(cluster, "certificate-authority")
+    if authority and is_insecure(cluster.content):
+        raise ValueError("insecure-skip-tls-verify and a certificate-authority exclude each other")
     return TlsParts(
-        authority=_pem(cluster, "certificate-authority"),
+        authority=authority,
         certificate=_pem(user, "client-certificate"),
         key=_pem(user, "client-key"),
-        is_verified=not cluster.content.get("insecure-skip-tls-verify"),
+        is_verified=not is_insecure(cluster.content),
     )
 
 

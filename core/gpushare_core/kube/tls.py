@@ -42,8 +42,9 @@ class TlsParts:
     key: Pem = None
     """None where the key is in the same file as the certificate."""
     is_verified: bool = True
-    is_strict: bool = True
-    """Whether X.509 is checked as strictly as this version of Python does by default."""
+    is_strict: bool = False
+    """Whether X.509 is checked as strictly as this version of Python does by default. From 3.13 on that is
+    stricter than Go: it refuses authorities without key identifiers, which clusters have."""
 
     def read(self) -> TlsContents:
         """Raises ``OSError``."""

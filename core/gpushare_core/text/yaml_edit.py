@@ -60,7 +60,7 @@ def documents(text: str, *, max_characters: int = MAX_CHARACTERS) -> list[Any]:
     try:
         return list(_constructed(yaml.SafeLoader(readable)))
     except UNREADABLE_YAML as error:
-        raise YamlEditError(f"not valid YAML: {_one_line(error)}") from error
+        raise YamlEditError(f"not valid YAML: {_reason(error)}") from error
 
 
 def first_document(text: str, *, max_characters: int = MAX_CHARACTERS) -> Any:
@@ -186,7 +186,11 @@ def _parseable(text: str, *, max_characters: int = MAX_CHARACTERS) -> str:
     return text.replace("\t", " ") if text.lstrip().startswith("{") else text
 
 
-def _one_line(error: Exception) -> str:
+def _reason(error: Exception) -> str:
+    """Returns what is wrong, and where; without the lines around it, which may be secrets."""
+    if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark:
+        place = f"line {error.problem_mark.line + 1}, column {error.problem_mark.column + 1}"
+        return f"{error.problem}, {place}"
     return " ".join(str(error).split())
 
 
@@ -201,7 +205,7 @@ def _root(text: str) -> yaml.Node | None:
         node: yaml.Node | None = loader.get_node() if loader.check_node() else None
         return node
     except UNREADABLE_YAML as error:
-        raise YamlEditError(f"not valid YAML: {_one_line(error)}") from error
+        raise YamlEditError(f"not valid YAML: {_reason(error)}") from error
 
 
 def _node(text: str, path: YamlPath) -> yaml.Node:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 from tests.fakes.api_server import PODS, SHARE_NODES, FakeApi, fake_api, json_answer, status
+from tests.fakes.exec_plugin import kubeconfig, plugin
 
 from gpushare_cli.completion.main import SECONDS_VARIABLE
 
@@ -90,6 +91,17 @@ async def test_cards_are_those_of_the_nodes_that_were_typed(shell: Shell, api: F
     node = {"metadata": {"name": "gpu-1"}, "spec": {}, "status": {"cards": cards}}
     api.fail("GET", f"{SHARE_NODES}/gpu-1", json_answer(node))
     assert (await shell.complete("inspect", "gpu-1", "--card", "")).stdout == "0\tA100\n3\tA100\n:4\n"
+
+
+async def test_a_program_that_logs_in_and_hangs_is_ended_at_once(
+    shell: Shell, api: FakeApi, tmp_path: Path
+) -> None:
+    plugin(tmp_path, "trap '' TERM", f"echo $$ > {tmp_path}/process", "while :; do sleep 0.1; done")
+    shell.kubeconfig.unlink()
+    kubeconfig(tmp_path, {"server": api.credentials().server}, command="./plugin")
+    assert await shell.complete("audit", "--node", "", variables={}) == Asked(0, NO_NAMES, "")
+    process = Path("/proc", (tmp_path / "process").read_text().strip(), "status")
+    assert not process.exists() or "State:\tZ" in process.read_text()
 
 
 async def test_commands_ask_no_cluster(shell: Shell, api: FakeApi) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 from tests.component.cli.commands import printed, run_command
-from tests.fakes.api_server import SHARE_NODES, status
+from tests.fakes.api_server import SHARE_NODES, passing, status
 from tests.fakes.card_api import CardApi, card_api
 from tests.samples.drained_cards import cards_of
 
@@ -97,6 +97,20 @@ async def test_somebody_else_who_writes_meanwhile_is_not_overwritten() -> None:
         api.fail("PATCH", PATH, *[status(409, "modified")] * 10)
         with pytest.raises(CannotLookError, match="changed each time"):
             await run(api, "cordon", "gpu-1", "0")
+
+
+async def test_it_is_written_although_the_plugin_cannot_be_seen_for_a_moment() -> None:
+    async with card_api(NODE) as api:
+        api.fail("GET", PATH, passing, status(500))
+        report = await run(api, "cordon", "gpu-1", "0")
+    assert report.exit_status is ExitStatus.GOOD
+
+
+async def test_a_card_that_is_cordoned_by_its_index_is_by_its_uuid_then() -> None:
+    node = {**NODE, "metadata": {"name": "gpu-1", "annotations": {CORDON_ANNOTATION: "0, 2"}}}
+    async with card_api(node) as api:
+        await run(api, "cordon", "gpu-1", "0")
+        assert api.annotations("gpu-1") == {CORDON_ANNOTATION: "2,gpu-1-0"}
 
 
 async def test_what_is_not_there_is_refused_with_what_is() -> None:

@@ -1,11 +1,13 @@
 """``kubectl gpushare drain-card`` against an API server whose pods end at once."""
 
 import asyncio
+import copy
 from collections.abc import Awaitable, Callable
 
 import pytest
+from aiohttp import web
 from tests.component.cli.commands import printed, run_command
-from tests.fakes.api_server import DISRUPTION_BUDGETS, PODS, status
+from tests.fakes.api_server import DISRUPTION_BUDGETS, PODS, SHARE_NODES, Answer, cut, passing, status
 from tests.fakes.card_api import CardApi, card_api
 from tests.samples.drained_cards import cards_of, running
 
@@ -21,6 +23,7 @@ from gpushare_core.text.json_object import Json
 
 NODES = (cards_of("gpu-1", {"a": 4, "b": 2}, {}), cards_of("gpu-2", {"c": 12}))
 PODS_ON_IT = (running("a", "gpu-1", c0=4), running("b", "gpu-1", c0=2))
+EVICTION = "/api/v1/namespaces/default/pods/a/eviction"
 BUDGET: Json = {
     "metadata": {"name": "web", "namespace": "default"},
     "spec": {"selector": {"matchLabels": {"app": "web"}}},
@@ -36,9 +39,14 @@ async def run(api: CardApi, *arguments: str) -> DrainReport:
 
 
 async def drained(
-    api: CardApi, options: DrainOptions, sleep: Callable[[float], Awaitable[None]] | None = None
+    api: CardApi,
+    options: DrainOptions,
+    sleep: Callable[[float], Awaitable[None]] | None = None,
+    *,
+    meanwhile: Callable[[], object] = lambda: None,
 ) -> DrainReport:
-    """Card 0 of gpu-1, by somebody who agrees; time passes where somebody sleeps."""
+    """Card 0 of gpu-1, by somebody who agrees; time passes where somebody sleeps. ``meanwhile``: what happens
+    while that person thinks."""
     now = 0.0
 
     async def pass_time(seconds: float) -> None:
@@ -48,6 +56,7 @@ async def drained(
     async def agrees(plan: DrainReport) -> bool:
         assert api.stored == []
         assert plan.outcome is DrainOutcome.DRY_RUN
+        meanwhile()
         return True
 
     async with KubeClient(api.credentials()) as client:
@@ -114,31 +123,13 @@ async def test_a_budget_is_honoured_and_named() -> None:
 async def test_a_pod_goes_when_its_budget_allows_it() -> None:
     async with card_api(*NODES, *PODS_ON_IT) as api:
         api.protected = {"a", "b"}
-        rounds = 0
+        api.fail("POST", EVICTION, passing, lambda _: allowed())
 
-        async def sleep(_seconds: float) -> None:
-            nonlocal rounds
-            rounds += 1
+        async def allowed() -> None:
             api.protected = set()
-            drain_clock[0] += 5.0
 
-        drain_clock = [0.0]
-
-        async def agrees(_plan: DrainReport) -> bool:
-            return True
-
-        async with KubeClient(api.credentials()) as client:
-            cordoning = CardCordoning(client=client, progress=Silence(), node="gpu-1", timeout=30.0)
-            drain = CardDrain(
-                client=client,
-                progress=Silence(),
-                cordoning=cordoning,
-                options=DrainOptions(timeout=60.0),
-                sleep=sleep,
-                clock=lambda: drain_clock[0],
-            )
-            report = await drain.run(["0"], agrees)
-    assert (report.outcome, rounds) == (DrainOutcome.DRAINED, 1)
+        report = await drained(api, DrainOptions(timeout=60.0))
+    assert report.outcome is DrainOutcome.DRAINED
 
 
 async def test_a_pod_without_a_controller_needs_force() -> None:
@@ -167,12 +158,85 @@ async def test_units_of_a_pod_that_nobody_knows_stay() -> None:
     assert [(pod.name, pod.action) for pod in report.staying] == [("b", DrainAction.UNKNOWN)]
 
 
-async def test_an_eviction_that_is_refused_is_tried_again_and_said() -> None:
-    path = "/api/v1/namespaces/default/pods/a/eviction"
+async def test_an_eviction_that_is_not_allowed_is_said_at_once() -> None:
     async with card_api(*NODES, *PODS_ON_IT) as api:
-        api.fail("POST", path, *[status(403, "you may not evict")] * 20)
-        report = await drained(api, DrainOptions(timeout=5.0))
+        api.fail("POST", EVICTION, *[status(403, "you may not evict")] * 20)
+        report = await drained(api, DrainOptions())
+        assert len(api.requests("POST", EVICTION)) == 1
     assert [(pod.name, pod.problem) for pod in report.staying] == [("a", "you may not evict")]
+    assert report.seconds < 10
+    assert "not evicted: you may not evict" in printed(report, "drain-card", "gpu-1", "0")
+
+
+async def test_an_eviction_that_fails_is_tried_again() -> None:
+    terminating = status(403, "because namespace default is being terminated")
+    async with card_api(*NODES, *PODS_ON_IT) as api:
+        api.fail("POST", EVICTION, status(500), terminating, status(504))
+        report = await drained(api, DrainOptions())
+    assert report.outcome is DrainOutcome.DRAINED
+
+
+async def test_the_card_is_the_one_that_was_shown() -> None:
+    """While the person thinks a card is lost, and another one has its index."""
+
+    def renumber() -> None:
+        changed = copy.deepcopy(api.objects[SHARE_NODES]["", "gpu-1"])
+        for card in changed["status"]["cards"]:
+            card["index"] = 1 - card["index"]
+        api.put(SHARE_NODES, changed)
+
+    async with card_api(*NODES, *PODS_ON_IT) as api:
+        report = await drained(api, DrainOptions(), meanwhile=renumber)
+        assert api.annotations("gpu-1") == {CORDON_ANNOTATION: "gpu-1-0"}
+    assert (report.outcome, report.cards[0].uuid) == (DrainOutcome.DRAINED, "gpu-1-0")
+    assert "  kubectl gpushare uncordon gpu-1 1\n" in printed(report, "drain-card", "gpu-1", "0")
+
+
+async def test_a_pod_on_its_way_to_the_card_is_evicted_as_well() -> None:
+    """It is bound; its kubelet has not started it, so that its plugin does not report it yet."""
+    async with card_api(*NODES, *PODS_ON_IT, running("early", "gpu-1", c0=3)) as api:
+        report = await drained(api, DrainOptions())
+        assert api.objects[PODS] == {}
+    assert [(pod.name, pod.units) for pod in report.pods] == [("a", 4), ("b", 2), ("early", 3)]
+    assert report.outcome is DrainOutcome.DRAINED
+
+
+async def test_a_pod_that_comes_after_the_question_is_not_evicted_unasked() -> None:
+    async with card_api(*NODES, *PODS_ON_IT) as api:
+        late = running("late", "gpu-1", c0=3)
+        report = await drained(api, DrainOptions(), meanwhile=lambda: api.put(PODS, late))
+        assert [*api.objects[PODS]] == [("default", "late")]
+    assert (report.outcome, report.exit_status) == (DrainOutcome.INCOMPLETE, ExitStatus.NO)
+    assert [(pod.name, pod.action, pod.units) for pod in report.staying] == [("late", DrainAction.CAME, 3)]
+    assert "it came after the list of pods" in printed(report, "drain-card", "gpu-1", "0")
+
+
+@pytest.mark.parametrize("status_then", [{"cards": []}, {}])
+async def test_a_card_that_is_not_reported_any_more_is_not_drained(status_then: Json) -> None:
+    async with card_api(*NODES, *PODS_ON_IT) as api:
+        lost = {**api.objects[SHARE_NODES]["", "gpu-1"], "status": status_then}
+
+        async def lose(_: web.Request) -> None:
+            api.put(SHARE_NODES, {**lost, "metadata": api.objects[SHARE_NODES]["", "gpu-1"]["metadata"]})
+
+        api.protected = {"a", "b"}
+        api.fail("POST", EVICTION, lose)
+        report = await drained(api, DrainOptions(timeout=20.0))
+    assert report.outcome is DrainOutcome.INCOMPLETE
+    assert not any(pod.is_gone for pod in report.pods)
+    text = printed(report, "drain-card", "gpu-1", "0")
+    assert "does not report gpu-1-0 any more" in " ".join(text.split())
+    assert "kubectl gpushare uncordon gpu-1 0" in text
+
+
+@pytest.mark.parametrize("fault", [status(500), status(429), cut])
+async def test_an_api_server_that_is_away_for_a_moment_ends_nothing(fault: Answer) -> None:
+    async with card_api(*NODES, *PODS_ON_IT) as api:
+        path = f"{SHARE_NODES}/gpu-1"
+        api.fail("GET", path, passing, passing, fault, fault)
+        report = await drained(api, DrainOptions())
+    assert report.outcome is DrainOutcome.DRAINED
+    assert report.problem == ""
 
 
 async def test_nothing_is_evicted_before_the_card_is_closed() -> None:

@@ -18,6 +18,7 @@ from tests.fakes.extender_keys import PAIRS
 from tests.unit.cli.login.options import login_options
 
 from gpushare_cli.login.cluster_login import ClusterLogin, cluster_login
+from gpushare_cli.login.plugin_process import NOBODY, run_plugin
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import NoCredentialsError
 from gpushare_core.process.clock import utc_now
@@ -218,6 +219,24 @@ async def test_one_that_cannot_be_run_is_named(api: FakeApi, tmp_path: Path) -> 
     assert "cannot run `" in await refusal(logged_in(api, tmp_path))
 
 
+@pytest.mark.parametrize("path", ["", ".", "bin"])
+async def test_one_in_the_folder_where_somebody_is_is_not_run(
+    api: FakeApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    """Nor is one by kubectl: in that folder it may be anybody's."""
+    for folder in (tmp_path, tmp_path / "bin"):
+        folder.mkdir(exist_ok=True)
+        plugin(folder, TOKEN)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", path)
+    assert "there is no such program" in await refusal(logged_in(api, tmp_path, command="plugin"))
+
+
+async def test_its_name_is_fit_for_a_terminal(api: FakeApi, tmp_path: Path) -> None:
+    login = logged_in(api, tmp_path, command="\x1b[31mno-such-tool", args=["\x1b[2J"])
+    assert "\x1b" not in await refusal(login)
+
+
 async def test_one_that_needs_a_terminal_is_named_where_there_is_none(api: FakeApi, tmp_path: Path) -> None:
     plugin(tmp_path, TOKEN)
     text = await refusal(logged_in(api, tmp_path, interactiveMode="Always"))
@@ -234,6 +253,36 @@ async def test_one_that_hangs_is_ended_with_all_that_it_started(api: FakeApi, tm
 def test_nobody_waits_for_it_after_an_interruption(tmp_path: Path) -> None:
     plugin(tmp_path, f"echo $$ > {tmp_path}/new; mv {tmp_path}/new {tmp_path}/plugin-id", "sleep 300")
     asyncio.run(_interrupted(tmp_path))
+    assert not is_running(int((tmp_path / "plugin-id").read_text()))
+
+
+def test_nothing_is_left_of_it_where_the_end_is_interrupted_too(tmp_path: Path) -> None:
+    plugin(
+        tmp_path,
+        "trap '' TERM",
+        f"echo $$ > {tmp_path}/new; mv {tmp_path}/new {tmp_path}/plugin-id",
+        "sleep 300",
+    )
+
+    async def run() -> None:
+        terminal = NOBODY._replace(grace=250.0)
+        command = asyncio.create_task(
+            run_plugin(
+                [str(tmp_path / "plugin")],
+                {**os.environ},
+                name="it",
+                terminal=terminal,
+                is_interactive=False,
+                seconds=300,
+            )
+        )
+        await until("the plugin runs", (tmp_path / "plugin-id").exists)
+        command.cancel()
+        await asyncio.sleep(0.1)
+        command.cancel()
+        await asyncio.wait([command], timeout=10)
+
+    asyncio.run(run())
     assert not is_running(int((tmp_path / "plugin-id").read_text()))
 
 

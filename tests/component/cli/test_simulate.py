@@ -1,7 +1,9 @@
 """``kubectl gpushare simulate`` against an API server, and beside a real extender."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -14,11 +16,13 @@ from tests.samples.drained_cards import cards_of, deployment, manifest, policy_j
 from tests.samples.extender import ANNOTATION, pod_json
 
 from gpushare_cli.decide.simulation.policy_change import NodeEffect
+from gpushare_cli.decide.simulation.redivision import divided
 from gpushare_cli.decide.simulation.simulation_report import SimulatedPlacement, SimulationReport
 from gpushare_cli.errors import CannotLookError
 from gpushare_cli.report import ExitStatus
 from gpushare_core.kube import paths
 from gpushare_core.kube.client import KubeClient
+from gpushare_core.placement.units import parse_node_unit
 from gpushare_core.text.json_object import Json
 
 NODES = (
@@ -84,17 +88,68 @@ async def test_pods_land_where_the_extender_puts_them(write: Any, strategy: str)
             for place, amount in enumerate(units):
                 simulated = report.placements[place]
                 pod = pod_json(f"p{place}", units=amount, uid=f"simulated:p{place}")
-                await compare(extender, pod, simulated)
+                await compare(extender, pod, simulated, nodes=["gpu-1", "gpu-2", "gpu-3"])
     assert {placement.fits for placement in report.placements} == {True, False}
 
 
-async def compare(extender: FollowingExtender, pod: Json, simulated: SimulatedPlacement) -> None:
-    node, cards = await scheduled(extender, pod, ["gpu-1", "gpu-2", "gpu-3"])
+async def compare(
+    extender: FollowingExtender, pod: Json, simulated: SimulatedPlacement, *, nodes: Sequence[str]
+) -> None:
+    node, cards = await scheduled(extender, pod, [*nodes])
     assert simulated.node == node
     if node:
-        assert [card.uuid for card in simulated.cards] == cards
+        assert sorted(card.uuid for card in simulated.cards) == cards
     else:
-        assert {obstacle.message for obstacle in simulated.obstacles} == {*cards}
+        assert {*cards} <= {obstacle.message for obstacle in simulated.obstacles}
+
+
+DIVISIONS = {"Memory": "1Gi", "Slices": "1/4 card", "Exclusive": "1 card", "Mixed": "1Gi, 1/4 card, 1 card"}
+
+
+def any_node(name: str, chance: Random) -> Json:
+    """A node of any mode; one in four is closed by a taint, as is seen by its name."""
+    mode = chance.choice([*DIVISIONS])
+    loads: list[dict[str, int]] = [
+        {f"{name}-{card}": chance.randrange(1, 17)} if mode == "Memory" and chance.random() < 0.6 else {}
+        for card in range(chance.randrange(1, 5))
+    ]
+    share_node = cards_of(name, *loads, mode=mode, strategy=chance.choice(["Binpack", "Spread"]))
+    for card in share_node["status"]["cards"]:
+        card["cordoned"] = chance.random() < 0.1
+        card["health"] = chance.choice(["Healthy"] * 9 + ["Unhealthy"])
+    return divided(share_node, parse_node_unit(DIVISIONS[mode]))
+
+
+def any_containers(chance: Random) -> dict[str, list[Json]]:
+    kind = chance.choice(["memory", "memory", "slice", "card"])
+    most = {"memory": 12, "slice": 4, "card": 2}[kind]
+
+    def container(name: str) -> Json:
+        limits = {f"gpushare.io/{kind}": str(chance.randrange(1, most + 1))}
+        return {"name": name, "resources": {"limits": limits if chance.random() < 0.8 else {}}}
+
+    first = container("first") | chance.choice([{}, {"restartPolicy": "Always"}])
+    asking = {"name": "main", "resources": {"limits": {f"gpushare.io/{kind}": "1"}}}
+    return {
+        "containers": [asking, *(container(f"c{n}") for n in range(chance.randrange(3)))],
+        "initContainers": [first] if chance.random() < 0.3 else [],
+    }
+
+
+@pytest.mark.parametrize("seed", range(8))
+async def test_any_pods_land_on_any_nodes_where_the_extender_puts_them(write: Any, seed: int) -> None:
+    chance = Random(seed)
+    nodes = [any_node(f"gpu-{place}", chance) for place in range(5)]
+    pods = [{**pod_json(f"p{n}", uid=f"u{n}"), "spec": any_containers(chance)} for n in range(25)]
+    async with card_api(*nodes) as api:
+        api.add_node("gpu-4", unschedulable=True)
+        api.add_node("gpu-3", taints=[{"key": "away", "effect": "NoSchedule"}])
+        report = await simulate(api, "-f", write(*({"kind": "Pod", **pod} for pod in pods)))
+        async with following(api) as extender:
+            await extender.until("the lists", lambda: not extender.health.not_listed())
+            for pod, simulated in zip(pods, report.placements, strict=True):
+                await compare(extender, pod, simulated, nodes=["gpu-0", "gpu-1", "gpu-2"])
+    assert {placement.fits for placement in report.placements} == {True, False}
 
 
 async def test_a_deployment_in_words(write: Any) -> None:
@@ -300,6 +355,48 @@ async def test_cpu_and_memory_count_as_in_kube_scheduler(write: Any) -> None:
         report = await simulate(api, "-f", write(large))
     (placement,) = report.placements
     assert [(each.nodes, each.message) for each in placement.obstacles] == [(3, "Insufficient cpu")]
+
+
+async def test_init_containers_count_in_cpu_as_in_kube_scheduler(write: Any) -> None:
+    """The largest one or the others together, whichever is more."""
+    pod = manifest("p", 1, initContainers=[{"name": "i", "resources": {"requests": {"cpu": "9"}}}])
+    async with card_api(*NODES) as api:
+        report = await simulate(api, "-f", write(pod))
+    assert report.placements[0].reason == "3 Insufficient cpu"
+
+
+async def test_what_the_api_server_would_not_take_is_not_placed(write: Any) -> None:
+    """YAML reads a bare true as no text."""
+    async with card_api(*NODES) as api:
+        with pytest.raises(CannotLookError, match="Expected `str"):
+            await simulate(api, "-f", write(manifest("p", 1, nodeSelector={"gpu": True})))
+
+
+async def test_a_file_that_is_named_twice_counts_once(write: Any) -> None:
+    async with card_api(*NODES) as api:
+        file = write(manifest("p", 1))
+        report = await simulate(api, "-f", file, "-f", file)
+    assert len(report.placements) == 1
+
+
+async def test_a_name_that_nobody_knows_is_said(write: Any) -> None:
+    pod = manifest("p", 1)
+    pod["spec"]["containers"][0]["resources"]["limits"] = {"gpushare.io/gpu": "1"}
+    async with card_api(*NODES) as api:
+        report = await simulate(api, "-f", write(pod))
+    assert report.left_out == ["Pod p: it asks for no share of a card, but for gpushare.io/gpu"]
+
+
+async def test_what_a_policy_cannot_reach_is_said(write: Any) -> None:
+    policy = policy_json("default", ["gpu-1", "gpu-2", "gpu-3", "gpu-33"])
+    async with card_api(*NODES) as api:
+        with_policy(api)
+        report = await simulate(api, "--policy", write(policy))
+        assert "The policy names nodes that are not there: gpu-33." in report.remarks
+        api.policies["default"]["metadata"]["deletionTimestamp"] = "2026-01-02T00:00:00Z"
+        refused = await simulate(api, "--policy", write(policy))
+    assert refused.policy is not None
+    assert "being deleted" in refused.policy.refusal
 
 
 async def test_a_gated_pod_stays_pending(write: Any) -> None:

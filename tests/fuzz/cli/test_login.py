@@ -26,7 +26,7 @@ from gpushare_core.text.json_object import UNREADABLE_JSON
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 USERS = {
-    "token": {"token": "t", "act-as": "a", "act-as-groups": ["g"], "act-as-user-extra": {"k": ["v"]}},
+    "token": {"token": "t", "as": "a", "as-groups": ["g"], "as-user-extra": {"k": ["v"]}},
     "password": {"username": "u", "password": "p"},
     "exec": {
         "exec": {
@@ -163,5 +163,9 @@ def test_a_time_is_read_or_refused_with_a_reason(text: str) -> None:
 @given(odd_texts, odd_texts | st.text("0123456789./:*,a", max_size=20))
 def test_a_proxy_is_found_or_not(proxy: str, no_proxy: str) -> None:
     for server in ("https://api.example:6443", "https://10.0.0.1", "http://[::2]"):
-        found = proxy_of_environment(server, {"HTTPS_PROXY": proxy, "NO_PROXY": no_proxy})
-        assert found is None or "://" in found
+        try:
+            found = proxy_of_environment(server, {"HTTPS_PROXY": proxy, "NO_PROXY": no_proxy})
+        except ValueError as error:
+            assert "its proxy cannot be used" in str(error)
+        else:
+            assert found is None or "://" in found

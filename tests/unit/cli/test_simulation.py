@@ -27,9 +27,13 @@ from gpushare_cli.decide.simulation.simulation import (
     simulate,
 )
 from gpushare_cli.decide.simulation.simulation_report import SimulationReport
+from gpushare_core.api.enums import Mode
 from gpushare_core.api.policy import PolicySpec
 from gpushare_core.placement.units import MemoryUnit, parse_node_unit
 from gpushare_core.text.json_object import Json
+from gpushare_operator.cluster.nodes.observed_states import ObservedState
+from gpushare_operator.cluster.objects import NodeObject, PolicyObject, ShareNodeObject
+from gpushare_operator.decide.nodes.node_assignment import Claimants, assign_node
 
 GI = 2**30
 card_loads = st.lists(st.integers(0, 16), min_size=1, max_size=4)
@@ -169,6 +173,41 @@ def test_a_policy_that_cannot_be_read_keeps_what_it_has() -> None:
     unreadable = PolicyClaim(name="a", created="2026-01-01T00:00:00Z", spec=None)
     newer = claim(policy_json("b", ["n0"]), "2026-02-01T00:00:00Z")
     assert effects([newer, unreadable], present) == {"n0": NodeEffect.NONE}
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["Memory", "Off", "Exclusive", "unreadable", "elsewhere"]),
+            st.sampled_from(["KubeScheduler", "Volcano"]),
+        ),
+        min_size=1,
+        max_size=4,
+    ),
+    st.sampled_from(["", "a", "b", "c", "d"]),
+)
+def test_the_operator_gives_the_node_to_the_same_policy(asked: list[tuple[str, str]], has: str) -> None:
+    objects = []
+    for place, (mode, backend) in enumerate(asked):
+        body = policy_json("abcd"[place], ["n1" if mode == "elsewhere" else "n0"])["spec"]
+        body |= {"scheduler": {"backend": backend}, "dialect": "volcano.sh"}
+        body["nodes"][0]["mode"] = mode if mode in {*map(str, Mode)} else "Memory"
+        spec = None if mode == "unreadable" else PolicySpec.model_validate(body)
+        name = "abcd"[place]
+        objects.append(
+            PolicyObject(name=name, uid=name, created=f"2026-01-0{place + 1}T00:00:00Z", spec=spec)
+        )
+    share = ShareNodeObject(name="n0", owners=(has,), spec={"policy": has}) if has else None
+    state = ObservedState("n0", NodeObject(name="n0"), share)
+    given = {
+        policy.name: assign_node(state, Claimants(policy, tuple(objects[:place])))
+        for place, policy in enumerate(objects)
+    }
+    owners = [name for name, got in given.items() if got.is_sharing or got.waits_for]
+    claims = [PolicyClaim(name=each.name, created=each.created, spec=each.spec) for each in objects]
+    present = {"n0": cards_of("n0", {}, policy=has)} if has else {}
+    after = policy_effect(claims, kube_nodes("n0"), present).share_nodes
+    assert [node["spec"]["policy"] for node in after] == owners
 
 
 def test_a_node_that_waits_takes_no_new_pod() -> None:

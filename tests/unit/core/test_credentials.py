@@ -1,5 +1,6 @@
 """How the API server is found, and what is said when it cannot be."""
 
+import base64
 import json
 import shutil
 import ssl
@@ -83,6 +84,14 @@ def test_a_server_is_trusted_blindly_only_where_the_kubeconfig_says_so(tmp_path:
     assert from_kubeconfig(path).tls().verify_mode is ssl.CERT_NONE
 
 
+@pytest.mark.parametrize("name", ["server", "proxy-url"])
+def test_a_password_in_a_url_is_not_said(tmp_path: Path, name: str) -> None:
+    path = written(tmp_path, json.dumps(kubeconfig(cluster={name: "ftp://me:secret@host"})))
+    with pytest.raises(NoCredentialsError, match=r"ftp://\.\.\.@host") as refused:
+        from_kubeconfig(path)
+    assert "secret" not in str(refused.value)
+
+
 @pytest.mark.parametrize(
     "content",
     [
@@ -106,6 +115,22 @@ def test_a_server_is_trusted_blindly_only_where_the_kubeconfig_says_so(tmp_path:
         pytest.param(json.dumps(kubeconfig(cluster={"tls-server-name": ".a"})), id="no name of a server"),
         pytest.param(
             json.dumps(kubeconfig(cluster={"proxy-url": "socks5://127.0.0.1:1"})), id="a proxy of SOCKS"
+        ),
+        pytest.param(
+            json.dumps(kubeconfig(cluster={"insecure-skip-tls-verify": "false"})), id="trust that is a text"
+        ),
+        pytest.param(
+            json.dumps(
+                kubeconfig(
+                    cluster={
+                        "insecure-skip-tls-verify": True,
+                        "certificate-authority-data": base64.b64encode(
+                            (PAIRS / "first" / "ca.pem").read_bytes()
+                        ).decode(),
+                    }
+                )
+            ),
+            id="an authority that nobody asks",
         ),
     ],
 )

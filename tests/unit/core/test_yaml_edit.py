@@ -129,6 +129,13 @@ def test_any_string_stays_a_string(value: str, quote: str) -> None:
     assert first_document(replace_scalar(f"a: {quote}x{quote}\n", ("a",), value=value)) == {"a": value}
 
 
+def test_text_that_is_no_yaml_is_refused_with_the_place_alone() -> None:
+    """What stands there may be a secret."""
+    with pytest.raises(YamlEditError) as refused:
+        first_document("users:\n- token: secret: x\n")
+    assert str(refused.value) == "not valid YAML: mapping values are not allowed here, line 2, column 16"
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

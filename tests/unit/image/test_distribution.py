@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import tarfile
 import tomllib
 import zipfile
 from collections.abc import Mapping
@@ -23,10 +24,14 @@ PROJECTS = {"kubectl_gpushare": ROOT / "cli", "gpushare": ROOT}
 def wheels(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, zipfile.ZipFile]:
     """By the distribution's name."""
     folder = tmp_path_factory.mktemp("wheels")
-    command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(folder)]
     for project in PROJECTS.values():
-        subprocess.run(command, cwd=project, check=True, capture_output=True)
+        _build("wheel", project, folder)
     return {name: zipfile.ZipFile(next(folder.glob(f"{name}-*.whl"))) for name in PROJECTS}
+
+
+def _build(target: str, project: Path, folder: Path) -> None:
+    command = [sys.executable, "-m", "hatchling", "build", "--target", target, "--directory", str(folder)]
+    subprocess.run(command, cwd=project, check=True, capture_output=True)
 
 
 @pytest.mark.parametrize("name", HOLDS)
@@ -44,6 +49,19 @@ def test_no_file_is_in_both_wheels(wheels: Mapping[str, zipfile.ZipFile]) -> Non
     """So that one can be removed without the other one's."""
     one, other = ({*wheel.namelist()} for wheel in wheels.values())
     assert one & other == set()
+
+
+def test_the_clients_sources_make_the_same_wheel(
+    wheels: Mapping[str, zipfile.ZipFile], tmp_path: Path
+) -> None:
+    """As `python -m build` does it, without the checkout."""
+    _build("sdist", ROOT / "cli", tmp_path)
+    with tarfile.open(next(tmp_path.glob("*.tar.gz"))) as sources:
+        sources.extractall(tmp_path, filter="data")
+    _build("wheel", tmp_path / f"kubectl_gpushare-{VERSION}", tmp_path)
+    assert (ROOT / "cli/LICENSE").read_bytes() == (ROOT / "LICENSE").read_bytes()
+    (made,) = tmp_path.glob("*.whl")
+    assert zipfile.ZipFile(made).namelist() == wheels["kubectl_gpushare"].namelist()
 
 
 def test_the_programs_come_with_the_client_of_their_version() -> None:

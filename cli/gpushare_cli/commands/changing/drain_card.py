@@ -8,7 +8,7 @@ from rich.console import RenderableType
 
 from gpushare_cli.commands.changing.cordon import CONFIRM_SECONDS, add_node_and_cards
 from gpushare_cli.commands.command import Command, Session
-from gpushare_cli.commands.time_argument import seconds_of
+from gpushare_cli.commands.time_argument import seconds_of, whole_number_of
 from gpushare_cli.decide.drain.drain_report import DrainReport
 from gpushare_cli.output.consent import Consent
 from gpushare_cli.output.format import Format
@@ -33,7 +33,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--force", action="store_true", help="evict pods without a controller, too")
     parser.add_argument(
         "--grace-period",
-        type=int,
+        type=whole_number_of,
         metavar="SECONDS",
         help="that each pod has to end; default: as the pod says",
     )

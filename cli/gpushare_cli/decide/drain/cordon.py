@@ -55,8 +55,9 @@ def cordoned_annotations(
 ) -> Json:
     """Returns the annotations that cordon ``cards`` besides those that are: by UUID, for an index may mean
     another card after one was lost. With an empty ``reason`` an earlier one stays."""
-    words = cordon_words(annotations)
-    words += [card.uuid for card in cards if not is_asked_for(card, annotations)]
+    indices = {str(card.index) for card in cards}
+    words = [word for word in cordon_words(annotations) if word not in indices]
+    words += [card.uuid for card in cards if card.uuid not in words]
     said = printable(" ".join(reason.split()), max_bytes=MAX_REASON_BYTES)
     reasons = cordon_reasons(annotations) | ({card.uuid: said for card in cards} if said else {})
     return _annotations(words, reasons)

@@ -1,6 +1,7 @@
 """What ``cordon`` and ``uncordon`` report."""
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar
 
 import msgspec
@@ -10,7 +11,7 @@ from gpushare_cli.decide.objects.share_node import ObservedCard, ObservedShareNo
 from gpushare_cli.report import CommandReport, ExitStatus
 
 
-class CardTenant(msgspec.Struct, frozen=True, kw_only=True, rename="camel", order=True):
+class CardTenant(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """A pod that has units of a card."""
 
     namespace: str
@@ -19,6 +20,11 @@ class CardTenant(msgspec.Struct, frozen=True, kw_only=True, rename="camel", orde
     units: int
     orphaned: bool = False
     """The API server does not have it, and the kubelet still keeps its units."""
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """Kubelets tell no UID of some pods that nobody knows any more."""
+        return self.namespace, self.name, self.uid
 
 
 class CardCordon(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -68,19 +74,15 @@ class CordonReport(CommandReport, frozen=True, kw_only=True):
         return ExitStatus.GOOD if self.is_dry_run or self.is_confirmed else ExitStatus.NO
 
 
-def tenants_of(card: ObservedCard) -> list[CardTenant]:
-    """Returns each pod once, by name."""
-    found: dict[str, CardTenant] = {}
-    for share in card.pods or ():
-        units = share.units + (found[share.uid].units if share.uid in found else 0)
-        found[share.uid] = CardTenant(
-            namespace=share.namespace,
-            name=share.name,
-            uid=share.uid,
-            units=units,
-            orphaned=share.orphaned,
-        )
-    return sorted(found.values())
+def tenants_of(cards: Iterable[ObservedCard]) -> list[CardTenant]:
+    """Returns each pod once, by name, with its units of all the cards."""
+    units: Counter[tuple[str, str, str, bool]] = Counter()
+    for share in (share for card in cards for share in card.pods or ()):
+        units[share.namespace, share.name, share.uid, share.orphaned] += share.units
+    return [
+        CardTenant(namespace=namespace, name=name, uid=uid, units=held, orphaned=orphaned)
+        for (namespace, name, uid, orphaned), held in sorted(units.items())
+    ]
 
 
 def card_cordons(
@@ -101,7 +103,7 @@ def card_cordons(
             reason=reasons.get(card.uuid, ""),
             health=card.health,
             health_reason=card.health_reason,
-            pods=tenants_of(card),
+            pods=tenants_of([card]),
         )
         for card in (present.get(card.uuid, card) for card in cards)
     ]

@@ -7,7 +7,9 @@ import msgspec
 
 from gpushare_cli.decide.drain.cordon_report import CardTenant, tenants_of
 from gpushare_cli.decide.drain.drain_report import DrainAction, DrainedPod
-from gpushare_cli.decide.objects.share_node import ObservedCard
+from gpushare_cli.decide.objects.pod_status import status_of
+from gpushare_cli.decide.objects.share_node import ObservedCard, ObservedShareNode
+from gpushare_cli.decide.scheduling.written_pod import written_pod
 from gpushare_cli.decide.simulation.node_room import used_without
 from gpushare_cli.decide.simulation.redivision import readable_share_node, with_cordoned, without_pods
 from gpushare_cli.decide.simulation.simulation import (
@@ -18,6 +20,7 @@ from gpushare_cli.decide.simulation.simulation import (
     stays,
 )
 from gpushare_cli.decide.simulation.simulation_report import SimulatedPlacement
+from gpushare_core.scheduling.objects.holder import read_pod
 from gpushare_core.scheduling.preemption.bound_pods import BoundPod, OwnedPod, PodList
 from gpushare_core.scheduling.preemption.disruption_budgets import Budget
 from gpushare_core.text.json_object import Json
@@ -29,8 +32,9 @@ class DrainSubject:
 
     node: str
     cards: Sequence[ObservedCard]
+    coming: Sequence[CardTenant] = ()
     pods: Sequence[Json]
-    """Those that the API server has, whole."""
+    """Those of the node that the API server has, whole."""
     budgets: Sequence[Budget]
     is_forced: bool
     """Whether pods without a controller are evicted, too."""
@@ -39,24 +43,45 @@ class DrainSubject:
     def uuids(self) -> set[str]:
         return {card.uuid for card in self.cards}
 
-    @property
-    def tenants(self) -> list[CardTenant]:
-        """Each pod once, with its units of all the cards."""
-        found: dict[str, CardTenant] = {}
-        for tenant in (tenant for card in self.cards for tenant in tenants_of(card)):
-            before = found[tenant.uid].units if tenant.uid in found else 0
-            found[tenant.uid] = msgspec.structs.replace(tenant, units=before + tenant.units)
-        return sorted(found.values())
+
+def coming_pods(
+    pods: Iterable[Json], share_node: ObservedShareNode, cards: Collection[str]
+) -> list[CardTenant]:
+    """Returns those of the node's ``pods`` that were given units of ``cards`` (UUIDs) and that its plugin
+    has not reported yet: they are about to start."""
+    reported = {share.uid for card in share_node.cards for share in card.pods or ()}
+    return [
+        CardTenant(namespace=holder.namespace, name=holder.name, uid=holder.uid, units=units)
+        for pod in pods
+        if not status_of(pod).has_ended
+        and (holder := read_pod(msgspec.json.encode(pod)).holder)
+        and holder.node == share_node.name
+        and holder.uid not in reported
+        and (units := sum(map(holder.units_of, cards)))
+    ]
 
 
 def drain_plan(subject: DrainSubject, cluster: SimulatedCluster) -> list[DrainedPod]:
     """Returns what becomes of each pod on the cards, by name."""
-    by_uid = {str(pod["metadata"].get("uid", "")): pod for pod in subject.pods}
-    planned = [_planned(tenant, by_uid.get(tenant.uid), subject) for tenant in subject.tenants]
+    by_uid = {pod["metadata"]["uid"]: pod for pod in subject.pods}
+    tenants = [*tenants_of(subject.cards), *subject.coming]
+    planned = [_planned(tenant, by_uid.get(tenant.uid), subject) for tenant in tenants]
     moving = [by_uid[pod.uid] for pod in planned if pod.action is DrainAction.EVICT and pod.controller]
     leaving = {pod.uid for pod in planned if pod.action in (DrainAction.EVICT, DrainAction.ENDING)}
     places = _replacements(subject, cluster, moving, leaving)
     return [msgspec.structs.replace(pod, replacement=places.get(pod.uid)) for pod in planned]
+
+
+def came(tenant: CardTenant) -> DrainedPod:
+    """Returns a pod that the plan does not have."""
+    return DrainedPod(
+        namespace=tenant.namespace,
+        name=tenant.name,
+        uid=tenant.uid,
+        units=tenant.units,
+        controller="",
+        action=DrainAction.UNKNOWN if tenant.orphaned else DrainAction.CAME,
+    )
 
 
 def _planned(tenant: CardTenant, pod: Json | None, subject: DrainSubject) -> DrainedPod:
@@ -76,7 +101,7 @@ def _planned(tenant: CardTenant, pod: Json | None, subject: DrainSubject) -> Dra
 def _action(pod: Json | None, *, is_forced: bool) -> DrainAction:
     if pod is None:
         return DrainAction.UNKNOWN
-    if pod["metadata"].get("deletionTimestamp"):
+    if pod["metadata"].get("deletionTimestamp") or status_of(pod).has_ended:
         return DrainAction.ENDING
     if stays(pod):
         return DrainAction.STAYS
@@ -116,12 +141,12 @@ def _replacements(
 ) -> Mapping[str, SimulatedPlacement]:
     """Returns UID of a pod -> where the one in its place would land, with the cards closed and all of
     ``leaving`` gone."""
-    bound = [pod for pod in map(bound_pod, moving) if pod]
+    specs = [written_pod(pod).spec for pod in moving]
     after = replace(
         cluster,
         share_nodes=[_left(raw, subject, leaving) for raw in cluster.share_nodes],
         booked=[update for update in cluster.booked if update.uid not in leaving],
-        used=used_without(cluster.used, node=subject.node, pods=bound),
+        used=used_without(cluster.used, node=subject.node, pods=specs),
         pods={subject.node: moving},
     )
     report = simulate(after, SimulationQuestion())

@@ -23,6 +23,8 @@ class DrainAction(StrEnum):
     """No controller makes it anew: it is evicted with ``--force`` alone."""
     UNKNOWN = "Unknown"
     """The API server does not have it, and its kubelet keeps its units."""
+    CAME = "Came"
+    """It came after the plan was shown: nobody has agreed to its eviction."""
 
 
 class DrainedPod(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -45,6 +47,20 @@ class DrainedPod(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """Whether it has no units of the cards any more."""
     problem: str = ""
     """Why the API server refused the last try to evict it."""
+
+    is_refused: bool = False
+    """Whether ``problem`` is for good: it is not tried again."""
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """As that of a ``CardTenant``."""
+        return self.namespace, self.name, self.uid
+
+    @property
+    def may_go(self) -> bool:
+        """Whether it is worth while to wait for it."""
+        leaves = self.action in (DrainAction.EVICT, DrainAction.ENDING)
+        return leaves and not (self.is_gone or self.is_refused)
 
     @property
     def text(self) -> str:
@@ -71,7 +87,7 @@ class DrainReport(CommandReport, frozen=True, kw_only=True):
     pods: Sequence[DrainedPod]
     seconds: float = 0.0
     problem: str = ""
-    """Why no pod was evicted although that was agreed to."""
+    """What was in the way of all of it, such as a plugin or an API server that is away."""
     not_considered: Sequence[str] = ()
     """By the simulation of replacements."""
 

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import Struct, field
 
+from gpushare_cli.decide.scheduling.written_pod import WrittenPod
 from gpushare_cli.errors import CannotLookError
 from gpushare_core.scheduling.objects.pod import KubePod
 from gpushare_core.text.json_object import UNREADABLE_JSON, Json
@@ -37,6 +38,8 @@ class Workload:
     pod: Json
     """As the API server would have one of them: ``apiVersion``, ``kind``, ``metadata`` with name and
     namespace, ``spec``."""
+    is_unnamed: bool = False
+    """Whether each creation makes another one, by ``generateName``."""
     first: int = 1
     """Number of the first pod."""
 
@@ -45,6 +48,11 @@ class Workload:
         their own; others get random ones from their controllers, and numbers here."""
         is_itself = self.kind == "Pod" and self.pods == 1
         return self.name if is_itself else f"{self.name}-{self.first + place}"
+
+    @property
+    def identity(self) -> tuple[str, str, str, str]:
+        """Equal of manifests that are the same object."""
+        return self.kind, self.namespace, self.name, self.source if self.is_unnamed else ""
 
     def with_replicas(self, pods: int | None) -> "Workload":
         return self if pods is None else replace(self, pods=pods)
@@ -111,15 +119,16 @@ def workloads_of(documents: Iterable[Document], *, namespace: str) -> Workloads:
     Raises:
         CannotLookError: an object cannot be read as what it says that it is, or there are too many pods.
     """
-    workloads: list[Workload] = []
+    workloads: dict[tuple[str, str, str, str], Workload] = {}
+    """One that is there twice is one, as for the API server."""
     left_out: list[str] = []
     for document in _flat(documents):
         read = _read(document, namespace)
         if isinstance(read, Workload):
-            workloads.append(read)
+            workloads[read.identity] = read
         elif read:
             left_out.append(read)
-    return within_limit(Workloads(workloads=tuple(workloads), left_out=tuple(left_out)))
+    return within_limit(Workloads(workloads=tuple(workloads.values()), left_out=tuple(left_out)))
 
 
 def within_limit(workloads: Workloads) -> Workloads:
@@ -166,6 +175,7 @@ def _read(document: Document, namespace: str) -> Workload | str:
     metadata = {**(template.metadata or {}), "name": found.name, "namespace": used}
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template.spec or {}}
     decoded = _as(Document(source=document.source, content=pod), KubePod)
+    _as(Document(source=document.source, content=pod), WrittenPod)
     if not decoded.spec.containers:
         raise CannotLookError(f"{document.source}: the {found.kind} {found.name} has no containers")
     return Workload(
@@ -175,6 +185,7 @@ def _read(document: Document, namespace: str) -> Workload | str:
         source=document.source,
         pods=max(0, count),
         pod=pod,
+        is_unnamed=not found.metadata.name,
         first=first,
     )
 

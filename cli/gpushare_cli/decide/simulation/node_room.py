@@ -6,10 +6,10 @@ from fractions import Fraction
 
 from gpushare_cli.decide.objects.kube_node import KubeNode
 from gpushare_cli.decide.scheduling.node_rules import NodeObstacle, PlacementRule, obstacles
-from gpushare_cli.decide.simulation.simulated_pod import PodShape
+from gpushare_cli.decide.scheduling.written_pod import WrittenSpec
+from gpushare_cli.decide.simulation.simulated_pod import PodShape, other_needs
 from gpushare_core.dialects.table import RESOURCES
 from gpushare_core.placement.quantity import read_amount
-from gpushare_core.scheduling.preemption.bound_pods import BoundPod
 
 Amounts = dict[str, Fraction]
 """Resource that is not ours -> amount."""
@@ -29,16 +29,16 @@ def _words(obstacle: NodeObstacle) -> str:
             return f"node(s) didn't match Pod's node affinity/selector: {obstacle.text}"
 
 
-def used_by(pods: Iterable[BoundPod]) -> Amounts:
+def used_by(pods: Iterable[WrittenSpec]) -> Amounts:
     """Returns what the pods of one node request together."""
     used: Amounts = {}
     for pod in pods:
-        _add(used, pod.frees)
+        _add(used, other_needs(pod))
     return used
 
 
 def used_without(
-    used: Mapping[str, Amounts], *, node: str, pods: Iterable[BoundPod]
+    used: Mapping[str, Amounts], *, node: str, pods: Iterable[WrittenSpec]
 ) -> Mapping[str, Amounts]:
     """Returns ``used`` as it is when these pods of ``node`` are gone."""
     if node not in used:
@@ -95,6 +95,8 @@ class NodeRooms:
         allocatable = self._allocatable_of(node)
         used, taken = self.used.get(node.name, {}), self._taken.get(node.name, {})
         for name, amount in {PODS: Fraction(1), **shape.other_needs}.items():
+            if not amount:
+                continue  # also where pods that count with nodes alone have more than there is
             free = allocatable.get(name, Fraction(0)) - used.get(name, 0) - taken.get(name, 0)
             if amount > free and allocatable:
                 return "Too many pods" if name == PODS else f"Insufficient {name}"

@@ -1,6 +1,6 @@
 """Which nodes would get what if a policy was applied, by the rules by which the operator decides."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from gpushare_cli.decide.objects.kube_node import KubeNode
@@ -16,7 +16,7 @@ from gpushare_cli.decide.simulation.redivision import (
     unit_in_force,
 )
 from gpushare_core.api.enums import Mode, UnitChange
-from gpushare_core.api.policy import PolicySpec
+from gpushare_core.api.policy import NodeRule, PolicySpec
 from gpushare_core.api.served import combination_problem
 from gpushare_core.api.share_node import NodeSpec
 from gpushare_core.placement.modes.table import unit_asked_for
@@ -37,19 +37,22 @@ class PolicyClaim:
     spec: PolicySpec | None
     """None where it cannot be read: it keeps the nodes that it has."""
 
-    def asked_of(self, node: KubeNode) -> NodeSpec | None:
-        """Returns None where it does not claim the node."""
-        if self.spec is None:
-            return None
-        position = self.spec.first_rule(node.name, node.metadata.labels or {})
-        if position is None:
-            return None
-        rule = self.spec.nodes[position]
-        is_off = rule.mode is Mode.OFF or combination_problem(self.spec.scheduler.backend, rule.mode)
-        return None if is_off else self.spec.of_node(self.name, rule)
+    def missing(self, nodes: Collection[str]) -> list[str]:
+        """Returns the names in its rules that are none of ``nodes``."""
+        rules = self.spec.nodes if self.spec else ()
+        return sorted({name for rule in rules for name in rule.names or ()}.difference(nodes))
 
-    def keeps(self, has: str) -> bool:
-        return self.spec is None and self.name == has
+    def rule_of(self, node: KubeNode) -> NodeRule | None:
+        """Returns None where it does not claim the node, as far as anybody can read."""
+        position = None if self.spec is None else self.spec.first_rule(node.name, node.metadata.labels or {})
+        rule = None if self.spec is None or position is None else self.spec.nodes[position]
+        return None if rule is None or rule.mode is Mode.OFF else rule
+
+    def served(self, rule: NodeRule) -> NodeSpec | None:
+        """Returns None where no version of gpushare does what is asked for."""
+        if self.spec is None or combination_problem(self.spec.scheduler.backend, rule.mode):
+            return None
+        return self.spec.of_node(self.name, rule)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,23 +105,34 @@ def lost_nodes(claims: Sequence[PolicyClaim], name: str, nodes: Mapping[str, Kub
     own = next(claim for claim in ordered if claim.name == name)
     older = ordered[: ordered.index(own)]
     lost = {
-        node: next((claim.name for claim in older if claim.asked_of(kube_node)), "")
+        node: next((claim.name for claim in older if _claims(claim, kube_node)), "")
         for node, kube_node in sorted(nodes.items())
-        if own.asked_of(kube_node)
+        if _claims(own, kube_node)
     }
     return {node: other for node, other in lost.items() if other}
+
+
+def _claims(claim: PolicyClaim, node: KubeNode) -> bool:
+    rule = claim.rule_of(node)
+    return rule is not None and claim.served(rule) is not None
 
 
 def _after(
     claims: Sequence[PolicyClaim], node: KubeNode | None, present: Json | None
 ) -> tuple[Json | None, NodeEffect]:
     """Returns the GPUShareNode to come, or None, and what happens to the node."""
-    has = str(spec_of(present).get("policy", ""))
+    is_blocked = False
+    """By a claim that cannot be served: it takes no node from a policy in force there, and leaves it to no
+    other."""
     for claim in claims if node else ():
-        if claim.keeps(has):
+        is_in_force = claim.name == spec_of(present).get("policy", "")
+        rule = claim.rule_of(node) if node else None
+        asked = claim.served(rule) if rule else None
+        if is_in_force and not asked and (rule or claim.spec is None):
             return present, NodeEffect.NONE
-        if node and (asked := claim.asked_of(node)):
+        if node and asked and (is_in_force or not is_blocked):
             return _asked(node.name, asked, present)
+        is_blocked |= rule is not None and not asked
     return None, NodeEffect.LOSES if present else NodeEffect.NONE
 
 

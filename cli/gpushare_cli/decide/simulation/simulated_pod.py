@@ -9,9 +9,11 @@ import msgspec
 
 from gpushare_cli.decide.objects.workload import Workload
 from gpushare_cli.decide.scheduling.written_pod import WrittenAffinity, WrittenSpec, written_pod
+from gpushare_cli.decide.why.pod_amounts import pod_amounts
+from gpushare_core.dialects.table import RESOURCES
 from gpushare_core.scheduling.objects.pod import KubePod
 from gpushare_core.scheduling.objects.pod_reference import PodReference
-from gpushare_core.scheduling.preemption.bound_pods import BoundPod, OwnedPod
+from gpushare_core.scheduling.preemption.bound_pods import OwnedPod
 from gpushare_core.text.json_object import Json
 
 
@@ -44,6 +46,10 @@ class PodShape:
             yield "volumes"
         if (self.pod.get("spec") or {}).get("resourceClaims"):
             yield "resource claims"
+        if self.written.scheduler_name not in (None, "", "default-scheduler"):
+            yield f"whether schedulerName {self.written.scheduler_name} asks gpushare"
+        if (self.pod.get("spec") or {}).get("runtimeClassName"):
+            yield "what RuntimeClasses add"
         if any(port.host_port for each in self.written.all_containers for port in each.ports or ()):
             yield "host ports"
 
@@ -59,9 +65,13 @@ def shape_of_pod(pod: Json) -> PodShape:
     return PodShape(
         pod=pod,
         kube_pod=kube_pod,
-        written=written_pod(pod).spec,
-        other_needs=BoundPod(pod=kube_pod.reference, spec=kube_pod.spec).frees,
+        written=(spec := written_pod(pod).spec),
+        other_needs=other_needs(spec),
     )
+
+
+def other_needs(spec: WrittenSpec) -> dict[str, Fraction]:
+    return {name: amount for name, amount in pod_amounts(spec).items() if name not in RESOURCES}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

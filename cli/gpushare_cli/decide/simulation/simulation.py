@@ -32,6 +32,7 @@ EXAMPLE = 4
 NOT_CONSIDERED = (
     "scores of kube-scheduler's other plugins",
     "preferences and priorities of pods, and preemption",
+    "quotas, limit ranges and other admission",
     "other nodes than those with cards",
 )
 """For any pod."""
@@ -83,8 +84,10 @@ def simulate(cluster: SimulatedCluster, question: SimulationQuestion) -> Simulat
     ledger = ledger_of(share_nodes, cluster.booked)
     rooms = NodeRooms(nodes=cluster.nodes, used=cluster.used)
     placer = Placer(ledger=ledger, rooms=rooms, without=frozenset(question.without))
-    pods = [pod for pod in _pods(cluster, question) if pod.shape.gates or placer.asks(pod)]
-    others = [pod for pod in _pods(cluster, question) if not (pod.shape.gates or placer.asks(pod))]
+    pods: list[SimulatedPod] = []
+    others: list[SimulatedPod] = []
+    for pod in _pods(cluster, question):
+        (pods if placer.asks(pod) else others).append(pod)
     placements = placer.place_all(pods)
     return SimulationReport(
         placements=placements,
@@ -149,12 +152,14 @@ def pod_text(pod: Json) -> str:
 
 def _left_out(pods: Iterable[SimulatedPod]) -> list[str]:
     """A workload once, whatever the number of its pods."""
-    found = (
-        f"{pod.workload or f'pod {pod.namespace}/{pod.name}'}: it asks for no share of a card"
-        for pod in pods
-        if not pod.is_waiting
-    )
-    return list(dict.fromkeys(found))
+    found: dict[str, None] = {}
+    for pod in pods:
+        others = listed(sorted(name for name in pod.shape.other_needs if "/" in name))
+        asks = f", but for {others}" if others else ""
+        if not pod.is_waiting:
+            text = pod.workload or f"pod {pod.namespace}/{pod.name}"
+            found[f"{text}: it asks for no share of a card{asks}"] = None
+    return [*found]
 
 
 def _remarks(cluster: SimulatedCluster, question: SimulationQuestion, placer: Placer) -> Iterator[str]:
@@ -197,6 +202,9 @@ def _memory_unit(text: str) -> MemoryUnit | None:
         return None
 
 
-def _unconsidered(pods: Iterable[SimulatedPod]) -> list[str]:
+def _unconsidered(pods: Sequence[SimulatedPod]) -> Iterator[str]:
     found = {field: pod for pod in pods for field in pod.shape.unconsidered}
-    return [f"{what} (such as those of {pod.name})" for what, pod in sorted(found.items())]
+    if any(pod.workload for pod in pods):
+        yield "objects of the same names that exist already: their pods count besides"
+    for what, pod in sorted(found.items()):
+        yield f"{what} (such as those of {pod.name})"

@@ -8,6 +8,8 @@ from typing import TypeVar
 import msgspec
 
 from gpushare_cli.decide.objects.kube_node import KubeNode
+from gpushare_cli.decide.objects.pod_status import status_of
+from gpushare_cli.decide.scheduling.written_pod import WrittenPod
 from gpushare_cli.decide.simulation.node_room import Amounts, used_by
 from gpushare_cli.decide.simulation.redivision import readable_share_node
 from gpushare_cli.decide.simulation.simulated_pod import readable_pods
@@ -23,7 +25,6 @@ from gpushare_core.kube.request import METADATA_LIST, ApiRequest
 from gpushare_core.kube.response import ListResponse
 from gpushare_core.scheduling.objects.holder import PodUpdate, read_pod
 from gpushare_core.scheduling.objects.pod import KubePod
-from gpushare_core.scheduling.preemption.bound_pods import OwnedPod, PodList
 from gpushare_core.text.json_object import Json
 
 T = TypeVar("T")
@@ -97,10 +98,10 @@ class StateReader:
         selector = f"spec.nodeName={node},{NOT_ENDED}"
         async with self._slots:
             try:
-                found = await read_list(self.client, PODS, shape=OwnedPod, field_selector=selector)
+                found = await read_list(self.client, PODS, shape=WrittenPod, field_selector=selector)
             except CannotLookError:
                 return None
-        return used_by(PodList(found).pods())
+        return used_by(pod.spec for pod in found)
 
     async def _metadata(self, field_selector: str) -> list[PodUpdate]:
         request = ApiRequest(
@@ -120,22 +121,10 @@ def _asks(raw: msgspec.Raw) -> bool:
         return False
 
 
-async def pods_with_units(client: KubeClient, node: str, uids: Collection[str]) -> list[Json]:
-    """Returns the pods of ``node`` that have one of ``uids``, whole. Raises ``CannotLookError``."""
-    selector = f"spec.nodeName={node},{NOT_ENDED}"
-    found = await read_list(client, PODS, shape=dict, field_selector=selector)
-    return [pod for pod in readable_pods(found) if pod["metadata"]["uid"] in uids]
-
-
-def holders_on(share_node: Json, *, cards: Collection[str] | None = None) -> set[str]:
-    """Returns the UIDs of the pods that hold units of the node's cards, or of ``cards`` (UUIDs) alone."""
-    reported = (share_node.get("status") or {}).get("cards") or ()
-    return {
-        str(pod.get("uid", ""))
-        for card in reported
-        if cards is None or card.get("uuid") in cards
-        for pod in card.get("pods") or ()
-    }
+async def pods_on(client: KubeClient, node: str) -> list[Json]:
+    """Returns the pods of ``node``, whole, and those that have ended as well. Raises ``CannotLookError``."""
+    selector = f"spec.nodeName={node}"
+    return readable_pods(await read_list(client, PODS, shape=dict, field_selector=selector))
 
 
 async def read_cluster(
@@ -174,9 +163,11 @@ async def _moving(
         raise CannotLookError(
             f"GPUShareNode {node} cannot be read, so nobody knows which pods have its cards"
         )
-    uids = holders_on(share_node)
+    cards = (share_node.get("status") or {}).get("cards") or ()
+    uids = {pod["uid"] for card in cards for pod in card.get("pods") or ()}
     uids |= {update.uid for update in booked if update.holder and update.holder.node == node}
-    return await pods_with_units(client, node, uids)
+    pods = await pods_on(client, node)
+    return [pod for pod in pods if pod["metadata"]["uid"] in uids and not status_of(pod).has_ended]
 
 
 class _WithName(msgspec.Struct):

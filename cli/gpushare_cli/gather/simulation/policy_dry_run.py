@@ -61,6 +61,9 @@ async def dry_run(client: KubeClient, policy: Json) -> DryRun:
     own = next((other for other in present if other["metadata"]["name"] == name), None)
     others = [claim_of(other) for other in present if other is not own and not _is_deleted(other)]
     created = str(own["metadata"].get("creationTimestamp", "")) if own else None
+    if own and _is_deleted(own):
+        refusal = "it is being deleted, and applying it changes nothing: wait until it is gone"
+        return DryRun(name=name, is_new=False, checked_by="Client", refusal=refusal)
     checked = await _checked(client, policy, own)
     if isinstance(checked, DryRun):
         return checked

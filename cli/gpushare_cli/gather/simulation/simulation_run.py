@@ -1,8 +1,8 @@
 """Reads all that a simulation needs, and has it decided."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 import msgspec
 
@@ -14,8 +14,12 @@ from gpushare_cli.decide.simulation.simulation_report import SimulationReport
 from gpushare_cli.errors import CannotLookError
 from gpushare_cli.gather.simulation.cluster_state import StateReader, read_cluster
 from gpushare_cli.output.progress import ProgressLine
+from gpushare_cli.wording import listed
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.placement.units import MemoryUnit
+
+if TYPE_CHECKING:
+    from gpushare_cli.gather.simulation.policy_dry_run import DryRun  # brings pydantic
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +87,12 @@ def _unit(text: str) -> MemoryUnit | None:
         raise CannotLookError(f"--unit: {error}") from error
 
 
+def _missing(checked: "DryRun", cluster: SimulatedCluster) -> Iterator[str]:
+    claim = next(claim for claim in checked.claims if claim.name == checked.name)
+    if missing := claim.missing(cluster.nodes or ()):
+        yield f"The policy names nodes that are not there: {listed(missing)}."
+
+
 async def _with_policy(
     client: KubeClient,
     file: str,
@@ -111,7 +121,11 @@ async def _with_policy(
         replace(
             cluster,
             share_nodes=[*map(msgspec.json.encode, effect.share_nodes)],
-            remarks=[*cluster.remarks, *([checked.remark] if checked.remark else [])],
+            remarks=[
+                *cluster.remarks,
+                *([checked.remark] if checked.remark else []),
+                *_missing(checked, cluster),
+            ],
         ),
         replace(
             question,

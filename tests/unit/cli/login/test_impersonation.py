@@ -24,7 +24,7 @@ def test_user_groups_uid_and_more_are_headers() -> None:
 
 
 def test_a_kubeconfig_may_say_it_and_arguments_replace_it() -> None:
-    stored = {"act-as": "bob", "act-as-groups": ["c"], "act-as-user-extra": {"k": ["v", "w"]}, "token": "t"}
+    stored = {"as": "bob", "as-groups": ["c"], "as-user-extra": {"k": ["v", "w"]}, "token": "t"}
     assert impersonation_headers(login_options("--as", "anna"), stored) == (
         ("Impersonate-User", "anna"),
         ("Impersonate-Group", "c"),
@@ -39,7 +39,8 @@ def test_a_kubeconfig_may_say_it_and_arguments_replace_it() -> None:
         (["--as-group", "a"], {}, "need --as"),
         (["--as-uid", "7"], {}, "need --as"),
         (["--as", "a", "--as-user-extra", "k"], {}, "takes KEY=VALUE, not 'k'"),
-        ([], {"act-as": ["a"]}, "says wrongly as whom to act: .*act-as"),
+        ([], {"as-groups": ["a"]}, "need --as"),
+        ([], {"as": ["a"]}, r"says wrongly as whom to act: .*\$\.as"),
     ],
 )
 def test_half_of_it_is_refused(arguments: list[str], stored: dict[str, object], said: str) -> None:

@@ -54,6 +54,11 @@ def test_a_context_may_name_a_cluster_of_one_file_and_a_user_of_another(tmp_path
     assert (chosen.cluster.folder, chosen.user.folder) == (tmp_path / "1", tmp_path / "2")
 
 
+def test_a_file_without_an_end_is_refused() -> None:
+    with pytest.raises(NoCredentialsError, match="longer than 1024 KiB"):
+        read_kubeconfig(Path("/dev/zero"), {})
+
+
 def test_files_that_are_not_there_are_skipped(tmp_path: Path) -> None:
     found = merged(tmp_path, None, config("a", current="a"), None, "")
     assert found.files == [tmp_path / "1" / "config", tmp_path / "3" / "config"]
