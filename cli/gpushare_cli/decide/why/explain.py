@@ -1,5 +1,7 @@
 """Why a pod waits, or why it runs where it runs: from the facts to what is said of them."""
 
+import re
+
 from msgspec.structs import replace
 
 from gpushare_cli.decide.objects.pod_status import status_of
@@ -112,25 +114,7 @@ def _fits(subject: str, situation: PodSituation) -> str:
 
 def _continued(sentence: str) -> str:
     """Returns ``sentence`` as what follows a colon. Names keep their case."""
-    first, _, rest = sentence.partition(" ")
-    return f"{first.lower()} {rest}" if first in _BEGINNINGS else sentence
+    return sentence[:1].lower() + sentence[1:] if _BEGINNING.match(sentence) else sentence
 
 
-_BEGINNINGS = {
-    "A",
-    "All",
-    "An",
-    "Card",
-    "Cards",
-    "Its",
-    "It",
-    "No",
-    "Node",
-    "Node(s)",
-    "Nodes",
-    "Insufficient",
-    "Container",
-    "Fewer",
-    "Each",
-    "The",
-}
+_BEGINNING = re.compile(r"(An?|All|Cards?|Its?|No|Nodes?|Node\(s\)|Insufficient|Container|Fewer|Each|The) ")
