@@ -11,7 +11,6 @@ from gpushare_cli.commands.time_argument import seconds_of, whole_number_of
 from gpushare_cli.decide.drain.drain_report import DrainReport
 from gpushare_cli.output.consent import Consent
 from gpushare_cli.output.page import OutputPage
-from gpushare_cli.output.printer import printer_of
 
 DESCRIPTION = """\
 Cordons the card, evicts its pods, and waits until all of its units are free. Each pod is shown first, and

@@ -10,7 +10,6 @@ from gpushare_cli.commands.time_argument import seconds_of
 from gpushare_cli.decide.undo.report import UndoReport
 from gpushare_cli.output.consent import Consent
 from gpushare_cli.output.page import OutputPage
-from gpushare_cli.output.printer import printer_of
 
 TIMEOUT_SECONDS = 600
 """Twice what kubelets take to forget a plugin that has gone."""
