@@ -221,7 +221,6 @@ FUZZED_BY: dict[str, str] = {
     "gpushare_cli.decide.why.causes.amounts:_bytes": "gpushare_cli.decide.why.explain:explain",
     "gpushare_cli.decide.why.causes.resources:_number": "gpushare_cli.decide.why.explain:explain",
     "gpushare_cli.decide.why.words:seconds_since": "gpushare_cli.decide.why.explain:explain",
-    "gpushare_cli.login.kubeconfig:_content": "gpushare_cli.login.cluster_login:cluster_login",
     "gpushare_cli.login.exec_plugin:exec_plugin": "gpushare_cli.login.cluster_login:cluster_login",
     "gpushare_cli.login.exec_plugin:_told_of_cluster": "gpushare_cli.login.cluster_login:cluster_login",
     "gpushare_cli.login.impersonation:impersonation_headers": (
@@ -274,7 +273,7 @@ FUZZED_BY: dict[str, str] = {
 
 OWN: dict[str, str] = {
     "gpushare_cli.commands.time_argument:whole_number_of": "an argument, whose digits are looked at first",
-    "gpushare_cli.changes.policy_deletion:_read": "a policy, and `follow` lists again where it cannot read one",
+    "gpushare_cli.changes.policy_deletion:_read": "a policy, and `follow` lists again if it is none",
     "gpushare_cli.arguments:_seconds": "an argument, whose ValueError is caught",
     "gpushare_cli.login.cluster_login:_namespace_of_pod": "a file that the kubelet writes for the pod",
     "gpushare_cli.login.exec_plugin:ExecPlugin._information": "bytes that were just encoded",
