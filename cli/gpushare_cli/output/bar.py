@@ -1,5 +1,7 @@
 """Bars: how much of something is held, to be seen at a glance. The figure always stands beside it."""
 
+from functools import lru_cache
+
 from rich.text import Text
 
 from gpushare_cli.output.page import OutputPage
@@ -13,8 +15,14 @@ _ASCII = ("#", ".")
 def held_bar(*, held: int, total: int, page: OutputPage, width: int = WIDTH) -> Text:
     """Returns ``████░░░░``, in ASCII ``####....``: never all free while something is held, nor all held while
     something is free. More held than there is fills the bar."""
-    full, empty = _ASCII if page.is_ascii else _BLOCKS
-    cells = held_cells(held=held, total=total, width=width)
+    return _drawn(
+        held_cells(held=held, total=total, width=width), width, *(_ASCII if page.is_ascii else _BLOCKS)
+    )
+
+
+@lru_cache(maxsize=64)
+def _drawn(cells: int, width: int, full: str, empty: str) -> Text:
+    """Returns one for all of a kind: thousands of cards have few different bars."""
     return Text.assemble((full * cells, "cyan"), (empty * (width - cells), "dim"))
 
 

@@ -9,6 +9,7 @@ from rich.text import Text
 from gpushare_cli.decide.audit import AuditDifference, AuditReport
 from gpushare_cli.decide.residue import ResidueReport
 from gpushare_cli.output.page import OutputPage
+from gpushare_cli.wording import counted
 from gpushare_core.residue import KUBELET_SECONDS
 from gpushare_core.text.printable import printable
 
@@ -25,8 +26,8 @@ def audit_view(report: AuditReport, page: OutputPage) -> Iterator[RenderableType
         yield ""
         yield from _lines(f"{difference.node}: {difference.sentence}" for difference in report.differences)
         yield ""
-    looked = f"{_count(report.nodes, 'node')}, {_count(report.pods, 'pod')}: {', '.join(report.books)}"
-    found = _count(len(report.differences), "difference") if report.differences else "No difference"
+    looked = f"{counted(report.nodes, 'node')}, {counted(report.pods, 'pod')}: {', '.join(report.books)}"
+    found = counted(len(report.differences), "difference") if report.differences else "No difference"
     yield from _lines([f"{found}. Compared on {looked}."])
     if report.unread:
         yield from _lines([f"Not compared: {'; '.join(report.unread)}."])
@@ -37,7 +38,7 @@ def residue_view(report: ResidueReport, _page: OutputPage) -> Iterator[Renderabl
     yield from _lines(f"{left.where}: {left.sentence}" for left in found)
     if found:
         yield ""
-    summary = f"{_count(len(found), 'thing')} left" if found else "Nothing is left"
+    summary = f"{counted(len(found), 'thing')} left" if found else "Nothing is left"
     passing = sum(left.passes for left in found)
     verb = "goes by itself" if passing == 1 else "go by themselves"
     goes = f", {passing} of which {verb} within {KUBELET_SECONDS // 60} minutes" if passing else ""
@@ -52,10 +53,6 @@ def _table(differences: Sequence[AuditDifference], page: OutputPage) -> Table:
         cells = (printable(getattr(difference, name), max_bytes=CELL_BYTES) for name in COLUMNS)
         table.add_row(*(Text(cell or "-") for cell in cells))
     return table
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def _lines(lines: Iterable[str]) -> Iterator[Text]:
