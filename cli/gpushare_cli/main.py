@@ -86,6 +86,7 @@ def _print_any_text() -> None:
 
 
 async def _run(command: Command, options: Namespace) -> int:
+    _end_by_signals()
     printer = printer_of(sys.stdout, options, os.environ)
     progress = _progress(printer)
     login = NO_CLUSTER
@@ -118,7 +119,6 @@ def _is_live(command: Command, options: Namespace, printer: Printer) -> bool:
 
 async def _watch(command: Command, options: Namespace, session: Session, printer: Printer) -> Never:
     """Asks until a signal comes, or nobody reads any more."""
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, _cancel, asyncio.current_task())
     title = f"Every {options.watch:g}s: kubectl gpushare {command.name}"
     silent = replace(session, progress=Silence())
     with pages_of(printer, sys.stderr, title=title, now=session.now, environment=os.environ) as pages:
@@ -131,9 +131,13 @@ async def _watch(command: Command, options: Namespace, session: Session, printer
         )
 
 
-def _cancel(task: "asyncio.Task[object] | None") -> None:
-    if task is not None:
-        task.cancel()
+def _end_by_signals() -> None:
+    """They end what we have begun as well, such as a program that logs in."""
+    task = asyncio.current_task()
+    assert task is not None
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if number is signal.SIGTERM or signal.getsignal(number) is not signal.SIG_IGN:  # as by nohup
+            asyncio.get_running_loop().add_signal_handler(number, task.cancel)
 
 
 def _progress(printer: Printer) -> ProgressLine:

@@ -67,8 +67,14 @@ def three_files(cluster: LocalCluster, server: dict[str, Any], person: str, tmp_
         },
         "second/config": {
             "current-context": "of-person",
-            "contexts": [{"name": "of-admin", "context": {"cluster": "none", "user": "none"}}],
-            "users": [{"name": "person", "user": {"tokenFile": "token"}}],
+            "contexts": [
+                {"name": "of-admin", "context": {"cluster": "none", "user": "none"}},
+                {"name": "as-anna", "context": {"cluster": "c", "user": "anna"}},
+            ],
+            "users": [
+                {"name": "person", "user": {"tokenFile": "token"}},
+                {"name": "anna", "user": {**admin, "as": "anna", "as-groups": ["a"], "as-uid": "7"}},
+            ],
         },
         "third": {
             "current-context": "of-admin",
@@ -98,6 +104,10 @@ def of_kubectl(cluster: LocalCluster, environment: dict[str, str], *arguments: s
         pytest.param([], id="the current context"),
         pytest.param(["--context", "of-admin"], id="another context"),
         pytest.param(["--user", "admin"], id="another user"),
+        pytest.param(["--context", "as-anna"], id="somebody else by the kubeconfig"),
+        pytest.param(
+            ["--context", "as-anna", "--as=bob", "--as-group=b"], id="another than by the kubeconfig"
+        ),
         pytest.param(["--context=of-admin", "--as=anna"], id="as somebody else"),
         pytest.param(
             [

@@ -1,6 +1,7 @@
 """Programs that log in, and kubeconfigs whose user is one of them."""
 
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -44,3 +45,11 @@ def kubeconfig(
         )
     )
     return path
+
+
+def is_running(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return "State:\tZ" not in Path(f"/proc/{process}/status").read_text()

@@ -11,6 +11,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -125,7 +126,7 @@ class ExecPlugin:
         """As in Go, a name is not looked for in the folder where somebody happens to be: a program that lies
         there is anybody's."""
         found = shutil.which(self.command, path=self.environment.get("PATH", ""))
-        if found is None or not os.path.isabs(found):
+        if found is None or not Path(found).is_absolute():
             raise NoCredentialsError(
                 f"the kubeconfig logs in by {self}, and there is no such program{self._hint()}"
             )

@@ -68,13 +68,13 @@ def _locked(file: Path) -> Iterator[None]:
 def _replace(file: Path, text: str) -> None:
     """The file stays its owner's, whoever writes: root would lock somebody out of a cluster."""
     before = file.stat()
-    descriptor, name = tempfile.mkstemp(dir=file.parent)
-    try:
-        with open(descriptor, "w") as new:
+    with tempfile.NamedTemporaryFile("w", dir=file.parent, delete=False) as new:
+        try:
             new.write(text)
-            os.fchown(descriptor, before.st_uid, before.st_gid)
-            os.fchmod(descriptor, before.st_mode & 0o777)
-        Path(name).replace(file)
-    except BaseException:
-        Path(name).unlink()
-        raise
+            os.fchown(new.fileno(), before.st_uid, before.st_gid)
+            os.fchmod(new.fileno(), before.st_mode & 0o777)
+            new.flush()
+            Path(new.name).replace(file)
+        except BaseException:
+            Path(new.name).unlink()
+            raise

@@ -5,7 +5,7 @@ import os
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TextIO
 
 from rich.console import RenderableType
@@ -30,8 +30,8 @@ class Consent:
     is_agreed: bool
     """``--yes``: what is to be done is shown, and nobody is asked."""
     page: OutputPage
-    answers: TextIO = sys.stdin
-    shown_at: TextIO = sys.stderr
+    answers: TextIO = field(default_factory=lambda: sys.stdin)
+    shown_at: TextIO = field(default_factory=lambda: sys.stderr)
 
     @classmethod
     def of(cls, options: Namespace) -> "Consent":

@@ -3,6 +3,8 @@
 import asyncio
 import json
 import os
+import signal
+import sys
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -13,12 +15,13 @@ from typing import Any
 import pytest
 from aiohttp import web
 from tests.fakes.api_server import PODS, FakeApi, fake_api, status
-from tests.fakes.exec_plugin import VERSION, credential, kubeconfig, plugin, printing
+from tests.fakes.exec_plugin import VERSION, credential, is_running, kubeconfig, plugin, printing
 from tests.fakes.extender_keys import PAIRS
 from tests.unit.cli.login.options import login_options
 
 from gpushare_cli.login.cluster_login import ClusterLogin, cluster_login
 from gpushare_cli.login.plugin_process import NOBODY, run_plugin
+from gpushare_cli.report import ExitStatus
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import NoCredentialsError
 from gpushare_core.process.clock import utc_now
@@ -256,6 +259,23 @@ def test_nobody_waits_for_it_after_an_interruption(tmp_path: Path) -> None:
     assert not is_running(int((tmp_path / "plugin-id").read_text()))
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+async def test_a_signal_ends_it_with_the_command(tmp_path: Path, number: signal.Signals) -> None:
+    plugin(tmp_path, f"echo $$ > {tmp_path}/new; mv {tmp_path}/new {tmp_path}/plugin-id", "exec sleep 300")
+    path = kubeconfig(tmp_path, {"server": "https://127.0.0.1:1"}, command="./plugin")
+    command = await asyncio.create_subprocess_exec(
+        Path(sys.executable).with_name("kubectl-gpushare"),
+        "pods",
+        "--kubeconfig",
+        path,
+        preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),
+    )
+    await until("the plugin runs", (tmp_path / "plugin-id").exists)
+    command.send_signal(number)
+    assert await asyncio.wait_for(command.wait(), 30) == ExitStatus.INTERRUPTED
+    await until_gone(int((tmp_path / "plugin-id").read_text()))
+
+
 def test_nothing_is_left_of_it_where_the_end_is_interrupted_too(tmp_path: Path) -> None:
     plugin(
         tmp_path,
@@ -307,18 +327,10 @@ async def until_gone(process: int) -> None:
 
 
 async def until(what: str, holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 30
     while not holds():
-        assert time.monotonic() < deadline, f"waited 10 s until {what}"
+        assert time.monotonic() < deadline, f"waited 30 s until {what}"
         await asyncio.sleep(0.02)
-
-
-def is_running(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    return "State:\tZ" not in Path(f"/proc/{process}/status").read_text()
 
 
 UNUSABLE = [

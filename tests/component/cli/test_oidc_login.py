@@ -128,6 +128,18 @@ async def test_a_new_token_is_got_and_stored_with_all_else_as_it_was(
     assert os.listdir(tmp_path) == ["kubeconfig"]  # noqa: PTH208  in an async function
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="root alone writes others' files")
+async def test_a_kubeconfig_that_root_renews_stays_its_owners(
+    api: FakeApi, provider: Provider, tmp_path: Path
+) -> None:
+    provider.answers = [{"id_token": id_token(60)}]
+    path = written(tmp_path, api, provider, "refresh-token: first")
+    os.chown(path, 1234, 1235)
+    await get(logged_in(path))
+    assert id_token(60) in path.read_text()
+    assert (path.stat().st_uid, path.stat().st_gid) == (1234, 1235)
+
+
 async def test_a_token_is_added_where_there_was_none(
     api: FakeApi, provider: Provider, tmp_path: Path
 ) -> None:
