@@ -99,7 +99,7 @@ class Undo:
 
     async def _residue(self, plan: UndoPlan, *, until: float) -> ResidueReport:
         """Looks again while only such is left as goes by itself."""
-        settle = SETTLE_SECONDS
+        settle = min(SETTLE_SECONDS, max(0.0, until - self.clock()))
         while True:
             found = await self._look(plan, settle=settle)
             left = until - self.clock()

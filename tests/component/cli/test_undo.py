@@ -172,6 +172,21 @@ async def test_what_kubelets_do_not_forget_in_time_is_left(served: Any, objects:
     assert "1 thing left, 1 of which goes by itself" in printed(report, "undo")
 
 
+async def test_the_timeout_holds_for_the_proof_as_well(served: Any, objects: Any) -> None:
+    cluster = Cluster({**objects, "GPUSharePolicy": []})
+    time = Time(cluster)
+    undo = Undo(
+        client=await served(cluster),
+        progress=Silence(),
+        timeout=2.0,
+        sleep=time.sleep,
+        clock=lambda: time.now,
+    )
+    async with undo.client:
+        report = await undo.run([], yes)
+    assert (report.outcome, time.now) == (UndoOutcome.NOTHING_TO_UNDO, 2.0)
+
+
 async def test_a_no_deletes_nothing(served: Any, objects: Any) -> None:
     cluster = Cluster(objects)
     report = await undone(await served(cluster), cluster, no)

@@ -18,7 +18,8 @@ where the one would land that its controller makes in its place; then it asks.
 
 Pods are evicted by the Eviction API: a PodDisruptionBudget that does not let a pod go is named, and the pod
 is tried again until the time is up. Static pods and pods of DaemonSets stay, as with kubectl drain; a pod
-without a controller is evicted with --force alone. Ctrl-C leaves the card cordoned.
+without a controller is evicted with --force alone. A pod that came after the list was shown is not evicted,
+but named: run it again. Ctrl-C leaves the card cordoned.
 
 Exit status: 0 the card is free, 1 something stays, 2 no such node or card, 130 Ctrl-C."""
 TIMEOUT_SECONDS = 300.0
