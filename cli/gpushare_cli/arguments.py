@@ -51,7 +51,7 @@ def program_parser() -> Parser:
             commands.add_parser(
                 command.name,
                 help=command.summary,
-                description=command.description,
+                description=paragraphs(command.description),
                 epilog="\n".join(("Examples:", *(f"  {example}" for example in command.examples))),
                 formatter_class=argparse.RawDescriptionHelpFormatter,
             ),
@@ -114,12 +114,32 @@ def _no_such_command(name: str) -> str:
 
 def _add_command(parser: argparse.ArgumentParser, command: Command) -> None:
     command.add_arguments(parser)
+    parser.usage = usage_of(parser)
     parser.set_defaults(command=command, every=0.0)
     if command.needs_cluster:
         _add_cluster(parser.add_argument_group("which cluster"), is_namespaced=command.is_namespaced)
     else:
         parser.set_defaults(all_namespaces=True)
     _add_output(parser.add_argument_group("output"), can_watch=command.can_watch)
+
+
+def usage_of(parser: argparse.ArgumentParser) -> str:
+    """Returns the command's own arguments alone: those that all commands share would hide them."""
+    arguments = " ".join(
+        _usage_word(parser, action) for action in parser._actions if not action.option_strings
+    )
+    return " ".join(filter(None, (parser.prog, arguments, "[OPTIONS]"))).replace("%", "%%")
+
+
+def _usage_word(parser: argparse.ArgumentParser, action: argparse.Action) -> str:
+    formatter = parser._get_formatter()
+    return formatter._format_args(action, formatter._get_default_metavar_for_positional(action))
+
+
+def paragraphs(text: str) -> str:
+    """Returns ``text`` with lines that fit ``HELP_COLUMNS``; those of commands, which are indented, stay."""
+    parts = text.split("\n\n")
+    return "\n\n".join(part if part.startswith(" ") else fill(part, HELP_COLUMNS) for part in parts)
 
 
 def _add_cluster(group: argparse._ArgumentGroup, *, is_namespaced: bool) -> None:

@@ -12,7 +12,7 @@ COMMANDS = Path(sys.executable).parent
 
 
 def gpushare(
-    cluster: LocalCluster, *arguments: str, seconds: float = 60.0
+    cluster: LocalCluster, *arguments: str, seconds: float = 60.0, stdin: str | None = None
 ) -> subprocess.CompletedProcess[str]:
     environment = {
         **{name: value for name, value in os.environ.items() if name != "COLUMNS"},
@@ -21,5 +21,5 @@ def gpushare(
     }
     command = [str(cluster.binary.kubectl), "gpushare", *arguments]
     return subprocess.run(
-        command, env=environment, capture_output=True, text=True, timeout=seconds, check=False
+        command, env=environment, input=stdin, capture_output=True, text=True, timeout=seconds, check=False
     )

@@ -103,7 +103,8 @@ def sums_are_the_plugins(cluster: LocalCluster) -> None:
     nodes = document(cluster, "inspect", MEMORY_NODE, MIXED_NODE)["nodes"]
     held = sum(holder["units"] for node in nodes for card in node["cards"] for holder in card["holders"])
     assert held == 12
-    statuses = json.loads(cluster.kubectl("get", "gpusharenodes", "-o", "json"))["items"]
+    names = (MEMORY_NODE, MIXED_NODE)
+    statuses = json.loads(cluster.kubectl("get", "gpusharenodes", *names, "-o", "json"))["items"]
     given = {card["uuid"]: card["allocatedUnits"] for node in statuses for card in node["status"]["cards"]}
     assert {card["uuid"]: card["heldUnits"] for node in nodes for card in node["cards"]} == given
 

@@ -112,10 +112,9 @@ def until(cluster: LocalCluster, namespace: str, **pods: Callable[[Json], bool])
     seen = watch_until(
         cluster,
         PODS.format(namespace=namespace),
-        lambda items: (
-            pods.keys()
-            == {one["metadata"]["name"] for one in items if pods.get(one["metadata"]["name"], bool)(one)}
-            & pods.keys()
+        lambda items: all(
+            any(one["metadata"]["name"] == name and holds(one) for one in items)
+            for name, holds in pods.items()
         ),
         what=", ".join(f"pod {name} {holds.__name__}" for name, holds in pods.items()),
     )

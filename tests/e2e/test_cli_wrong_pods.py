@@ -15,7 +15,7 @@ from tests.e2e.fixtures import own_namespace
 from tests.e2e.observe import POLICIES as POLICY_PATH
 from tests.e2e.observe import Json, watch_until
 from tests.e2e.product import ROOT, Product, policy
-from tests.e2e.wrong_pods import CORDONED, MEMORY, PODS, POLICIES, QUOTA, TAINTED, WrongPod, WrongPolicy, pod
+from tests.e2e.wrong_pods import CORDONED, MEMORY, PODS, POLICIES, QUOTA, WrongPod, WrongPolicy, pod
 
 from gpushare_cli.decide.why.explain import explain
 from gpushare_cli.gather.why.admission import DRY_RUN
@@ -29,10 +29,9 @@ from gpushare_core.process.clock import utc_now
 from gpushare_localcluster.cluster import LocalCluster
 from gpushare_localcluster.waiting import wait_until
 
-pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("product", "shared_policy")]
+pytestmark = [pytest.mark.e2e, pytest.mark.connected, pytest.mark.usefixtures("two_nodes")]
 
 PAGE = ROOT / "docs" / "why.md"
-TAINT = "dedicated=ml:NoSchedule"
 T = TypeVar("T")
 
 
@@ -63,8 +62,18 @@ def finding(document: Json, code: str) -> Json:
 
 
 @pytest.fixture(scope="module")
+def two_nodes(product: Product) -> Iterator[None]:
+    """Workers that share their cards, beside the control plane, which shares one so that the schedulers stay
+    connected."""
+    product.apply(policy("default", nodes=["gpu-1", CORDONED], cards=2))
+    product.await_ready("default")
+    yield
+    product.delete("default")
+
+
+@pytest.fixture(scope="module")
 def surroundings(cluster: LocalCluster) -> Iterator[str]:
-    """A namespace with a claim, a node that is cordoned and one that is tainted."""
+    """A namespace with a claim, and a node that is cordoned."""
     claim = {
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",
@@ -78,9 +87,7 @@ def surroundings(cluster: LocalCluster) -> Iterator[str]:
     with own_namespace(cluster) as name:
         cluster.kubectl("create", "-n", name, "-f", "-", stdin=json.dumps(claim))
         cluster.kubectl("cordon", CORDONED)
-        cluster.kubectl("taint", "nodes", TAINTED, TAINT)
         yield name
-        cluster.kubectl("taint", "nodes", TAINTED, f"{TAINT}-")
         cluster.kubectl("uncordon", CORDONED)
 
 

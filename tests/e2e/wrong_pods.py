@@ -7,7 +7,7 @@ from gpushare_core.text.json_object import Json
 
 MEMORY = "gpushare.io/memory"
 SLICE = "gpushare.io/slice"
-CORDONED, TAINTED, BARE = "gpu-2", "gpu-3", "control-plane-1"
+CORDONED, TAINTED, BARE = "gpu-2", "control-plane-1", "gpu-3"
 """Nodes of the test's cluster: two that share cards and take no new pod, and one that shares none."""
 QUOTA = 8
 """Units that the test's namespace may have."""
@@ -264,8 +264,8 @@ PODS: tuple[WrongPod, ...] = (
         written="nodeSelector for a node that shares no cards",
         body=pod({MEMORY: "4"}, nodeSelector={HOSTNAME: BARE}),
         code="NodeNotShared",
-        says="Node control-plane-1 shares no cards: no policy selects it",
-        advises="of those that share their cards: gpu-1, gpu-2, gpu-3",
+        says="Node gpu-3 shares no cards: no policy selects it",
+        advises="of those that share their cards: control-plane-1, gpu-1, gpu-2",
     ),
     WrongPod(
         written="nodeSelector for a node that is not there",
@@ -292,8 +292,8 @@ PODS: tuple[WrongPod, ...] = (
         written="no toleration for the taint of the node that it selects",
         body=pod({MEMORY: "4"}, nodeSelector={HOSTNAME: TAINTED}),
         code="NodesByTaint",
-        says="Taint dedicated=ml:NoSchedule keeps the pod off node gpu-3, which it asks for",
-        advises="give it the toleration {key: dedicated, operator: Exists, effect: NoSchedule}",
+        says="Taint node-role.kubernetes.io/control-plane:NoSchedule keeps the pod off node control-plane-1",
+        advises="give it the toleration {key: node-role.kubernetes.io/control-plane, operator: Exists",
     ),
     WrongPod(
         written="nodeSelector for a node that is cordoned",

@@ -1,15 +1,16 @@
 """Deletes policies, and waits until the operator has undone what they did."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+
+import msgspec
 
 from gpushare_cli.decide.undo.objects import UndoPolicy
 from gpushare_cli.errors import CannotLookError
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.errors import ApiError, UnreachableError
-from gpushare_core.kube.follow import Changed, Collection, Listed, follow
+from gpushare_core.kube.follow import Collection, Listed, follow
 from gpushare_core.kube.paths import POLICIES
-from gpushare_core.text.json_object import Json
 
 SILENT = "the operator has said nothing of it yet"
 
@@ -23,62 +24,53 @@ class PolicyDeletion:
     doing: Callable[[str], None]
     waiting_for: dict[str, str] = field(default_factory=dict)
     """Policy that is still there -> what its condition Ready says."""
-    _is_begun: bool = False
-
-    @property
-    def is_begun(self) -> bool:
-        return self._is_begun
+    is_begun: bool = field(default=False, init=False)
 
     async def delete(self) -> None:
         """Asks the API server to delete each. Raises ``CannotLookError`` at the first one that it refuses."""
-        self._is_begun = True
+        self.is_begun = True
         for policy in self.policies:
+            before = f"; deleted before it: {', '.join(self.waiting_for)}" if self.waiting_for else ""
             try:
                 await self.client.delete(f"{POLICIES}/{policy.name}", uid=policy.metadata.uid)
             except ApiError as error:
                 if not (error.is_not_found or error.is_conflict):
                     raise CannotLookError(
-                        f"the API server does not delete policy {policy.name}: {error}"
+                        f"the API server does not delete policy {policy.name}: {error}{before}"
                     ) from error
             except UnreachableError as error:
                 raise CannotLookError(
-                    f"it is not known whether policy {policy.name} was deleted: {error}; run this again"
+                    f"it is not known whether policy {policy.name} was deleted: {error}{before};"
+                    " run this again"
                 ) from error
             self.waiting_for[policy.name] = SILENT
 
     async def until_gone(self) -> None:
         """Waits without a deadline."""
         uids = {policy.metadata.uid for policy in self.policies}
-        present: dict[str, Json] = {}
-        async for event in follow(self.client, Collection(POLICIES)):
-            _take(event, present)
-            waiting = _waiting_for(item for uid, item in present.items() if uid in uids)
-            self.waiting_for = waiting
-            if not waiting:
+        present: dict[str, UndoPolicy] = {}
+        async for event in follow(self.client, Collection(POLICIES), _read):
+            if isinstance(event, Listed):
+                present = {item.metadata.uid: item for item in event.items}
+            elif event.kind == "DELETED":
+                present.pop(event.item.metadata.uid, None)
+            else:
+                present[event.item.metadata.uid] = event.item
+            self.waiting_for = {item.name: _message(item) for uid, item in present.items() if uid in uids}
+            if not self.waiting_for:
                 return
-            self.doing("; ".join(f"{name}: {_short(message)}" for name, message in waiting.items()))
+            self.doing("; ".join(f"{name}: {_short(text)}" for name, text in self.waiting_for.items()))
 
 
-def _take(event: Listed[Json] | Changed[Json], present: dict[str, Json]) -> None:
-    if isinstance(event, Listed):
-        present.clear()
-        present.update({item["metadata"]["uid"]: item for item in event.items})
-    elif event.kind == "DELETED":
-        present.pop(event.item["metadata"]["uid"], None)
-    else:
-        present[event.item["metadata"]["uid"]] = event.item
-
-
-def _waiting_for(items: Iterable[Json]) -> dict[str, str]:
-    return {item["metadata"]["name"]: _message(item) for item in items}
+def _read(raw: msgspec.Raw) -> UndoPolicy:
+    return msgspec.json.decode(raw, type=UndoPolicy)
 
 
 def _short(message: str) -> str:
     return message.removeprefix("everything is being taken back: ")
 
 
-def _message(policy: Json) -> str:
+def _message(policy: UndoPolicy) -> str:
     """Returns what Ready says, once it is about the deletion."""
-    conditions = (policy.get("status") or {}).get("conditions") or ()
-    told = (found for found in conditions if found["type"] == "Ready" and found.get("reason") == "Deleting")
-    return next((str(found["message"]) for found in told), SILENT)
+    ready = policy.condition("Ready")
+    return ready.message if ready and ready.reason == "Deleting" else SILENT

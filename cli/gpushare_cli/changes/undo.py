@@ -14,13 +14,16 @@ from gpushare_cli.errors import CannotLookError
 from gpushare_cli.gather.residue import HostRoot, find_residue
 from gpushare_cli.gather.undo_objects import read_undo_objects
 from gpushare_cli.output.progress import ProgressLine
+from gpushare_cli.wording import counted
 from gpushare_core.kube.client import KubeClient
 
 SETTLE_SECONDS = 15.0
 """For so long nothing may turn up once the policies are gone."""
 FORGET_SECONDS = 20.0
 """Between two looks while kubelets forget: a look reads all pods."""
-FORGETTING = "all is undone; kubelets forget the plugins within 5 min (Ctrl-C: do not wait)"
+FORGETTING = "all is undone; {nodes} still show capacity 0, for 5 min at most (Ctrl-C: do not wait)"
+ABSENT_SECONDS = 60.0
+"""For so long an operator is waited for that is not there: it may be starting."""
 
 Agrees = Callable[[UndoPlan], Awaitable[bool]]
 
@@ -49,7 +52,8 @@ class Undo:
         deletion = PolicyDeletion(self.client, undoing.going, self.progress.doing)
         begun = self.clock()
         try:
-            return await self._carry_out(plan, deletion, begun)
+            wait = self.timeout if undoing.has_operator else min(self.timeout, ABSENT_SECONDS)
+            return await self._carry_out(plan, deletion, begun, wait=wait)
         except asyncio.CancelledError:
             if not deletion.is_begun:
                 raise
@@ -63,11 +67,13 @@ class Undo:
         objects = await read_undo_objects(self.client)
         return Undoing(objects=objects, going=chosen(objects.policies, names))
 
-    async def _carry_out(self, plan: UndoPlan, deletion: PolicyDeletion, begun: float) -> UndoReport:
+    async def _carry_out(
+        self, plan: UndoPlan, deletion: PolicyDeletion, begun: float, *, wait: float
+    ) -> UndoReport:
         self.progress.doing(f"deleting {', '.join(plan.policies)}")
         await deletion.delete()
         try:
-            async with asyncio.timeout(self.timeout):
+            async with asyncio.timeout(wait):
                 await deletion.until_gone()
         except TimeoutError:
             return self._ended(UndoOutcome.TIMED_OUT, plan, deletion, begun)
@@ -99,7 +105,8 @@ class Undo:
             left = until - self.clock()
             if not found.residue or not all(entry.passes for entry in found.residue) or left <= 0:
                 return found
-            self.progress.doing(FORGETTING)
+            nodes = len({entry.where for entry in found.residue})
+            self.progress.doing(FORGETTING.format(nodes=counted(nodes, "node")))
             await self.sleep(min(left, FORGET_SECONDS))
             settle = 0.0
 
@@ -109,7 +116,12 @@ class Undo:
             host=HostRoot(),
             settle=settle,
             progress=self.progress,
-            may_have=traces_of(policies=plan.policies, nodes=plan.nodes, staying=plan.staying),
+            may_have=traces_of(
+                policies=plan.policies,
+                nodes=plan.nodes,
+                staying=plan.staying,
+                with_shared=plan.shared_goes,
+            ),
             sleep=self.sleep,
             clock=self.clock,
         )

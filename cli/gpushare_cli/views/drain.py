@@ -125,7 +125,9 @@ def _done(report: DrainReport, page: OutputPage) -> Iterator[RenderableType]:
         yield to_type(f"kubectl get pod -n {ending[0].namespace} {ending[0].name} -o yaml")
     if report.outcome is not DrainOutcome.DRAINED:
         yield sentence("To go on:")
-        yield to_type(f"kubectl gpushare drain-card {report.node} {_indices(report)}")
+        is_forced = any(pod.action is DrainAction.EVICT and not pod.controller for pod in report.pods)
+        force = " --force" if is_forced else ""
+        yield to_type(f"kubectl gpushare drain-card {report.node} {_indices(report)}{force}")
     yield sentence("To let new pods come again:")
     yield to_type(f"kubectl gpushare uncordon {report.node} {_indices(report)}")
 
@@ -147,7 +149,9 @@ def _why_left(pod: DrainedPod) -> str:
         return f"PodDisruptionBudget {pod.budget} does not let it go"
     if pod.problem:
         return f"not evicted: {pod.problem}"
-    return "it is ending" if _is_ending(pod) else _ACTIONS[pod.action]
+    if _is_ending(pod):
+        return "it is ending"
+    return "it was not evicted" if pod.action is DrainAction.EVICT else _ACTIONS[pod.action]
 
 
 def _is_ending(pod: DrainedPod) -> bool:

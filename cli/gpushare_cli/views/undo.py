@@ -92,7 +92,7 @@ def _timed_out(report: UndoReport) -> Iterator[RenderableType]:
     first = next(iter(report.waiting_for), "POLICY")
     yield sentence("See that the operator runs, which undoes it:")
     yield to_type(OPERATOR)
-    yield sentence("Let a control plane go that is lost for ever:")
+    yield sentence("Only where it waits for a control-plane node that is lost for ever, let that go:")
     yield to_type(LET_GO.format(policy=first, node="NODE"))
     yield sentence(GOES_ON)
 

@@ -12,14 +12,16 @@ from gpushare_core.kube.errors import ApiError, NotSentError, UnreachableError
 from gpushare_core.kube.request import APPLY_PATCH, MERGE_PATCH, ApiRequest
 from gpushare_core.kube.response import HttpResponse, ListResponse, Page, decoded, refusal
 from gpushare_core.kube.transport.direct import DirectTransport
-from gpushare_core.kube.transport.proxy import ProxyTransport
 from gpushare_core.kube.transport.transport import Headers, NotConnectedError, RefusedStreamError, Transport
+from gpushare_core.process.version import VERSION
 from gpushare_core.text.json_object import Json
 
 T = TypeVar("T")
 
 REQUEST_TIMEOUT = 15.0
 """Seconds for one request that is no watch."""
+_USER_AGENT = ("User-Agent", f"gpushare/{VERSION}")
+"""The API server's audit log has it."""
 
 
 class KubeClient:
@@ -56,9 +58,15 @@ class KubeClient:
         return max(0.0, self._wait_until - self._clock())
 
     async def __aenter__(self) -> "KubeClient":
-        way = ProxyTransport if self._credentials.proxy else DirectTransport
-        self._transport: Transport = way(self._credentials, self._connections)
+        self._transport = self._chosen_transport()
         return self
+
+    def _chosen_transport(self) -> Transport:
+        if not self._credentials.proxy:
+            return DirectTransport(self._credentials, self._connections)
+        from gpushare_core.kube.transport.proxy import ProxyTransport  # needs aiohttp: a good part of a start
+
+        return ProxyTransport(self._credentials, self._connections)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -171,15 +179,15 @@ class KubeClient:
 
     def _headers(self, request: ApiRequest) -> Headers:
         """Raises ``NotSentError`` where the token cannot be read."""
-        accept, content = ("Accept", request.accept), ("Content-Type", request.content_type)
+        usual = (_USER_AGENT, ("Accept", request.accept), ("Content-Type", request.content_type))
         try:
             token = self._credentials.token()
         except (OSError, ValueError) as error:
             raise NotSentError(f"{request}: no token: {_reason(error)}") from error
         if not token:
-            return (accept, content, *self._credentials.headers)
+            return (*usual, *self._credentials.headers)
         scheme = "" if token.startswith("Basic ") else "Bearer "
-        return (accept, content, ("Authorization", scheme + token.strip()), *self._credentials.headers)
+        return (*usual, ("Authorization", scheme + token.strip()), *self._credentials.headers)
 
 
 def _patch(path: str, body: Json, params: Mapping[str, str], *, content_type: str) -> ApiRequest:

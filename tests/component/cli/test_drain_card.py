@@ -144,6 +144,14 @@ async def test_a_pod_without_a_controller_needs_force() -> None:
     assert (report.exit_status, forced.outcome) == (ExitStatus.NO, DrainOutcome.DRAINED)
 
 
+async def test_what_was_forced_goes_on_by_force() -> None:
+    pods = (running("a", "gpu-1", c0=4), running("b", "gpu-1", owner="", c0=2))
+    async with card_api(*NODES, *pods) as api:
+        api.has_plugins = False
+        report = await drained(api, DrainOptions(is_forced=True))
+    assert "  kubectl gpushare drain-card gpu-1 0 --force\n" in printed(report, "drain-card", "gpu-1", "0")
+
+
 async def test_what_belongs_to_the_node_stays() -> None:
     pods = (running("a", "gpu-1", c0=4), running("b", "gpu-1", owner="DaemonSet", c0=2))
     async with card_api(*NODES, *pods) as api:
@@ -245,7 +253,9 @@ async def test_nothing_is_evicted_before_the_card_is_closed() -> None:
         report = await drained(api, DrainOptions())
         assert len(api.objects[PODS]) == 2
     assert report.outcome is DrainOutcome.INCOMPLETE
-    assert "No pod was evicted: the plugin on gpu-1" in printed(report, "drain-card", "gpu-1", "0")
+    text = printed(report, "drain-card", "gpu-1", "0")
+    assert "No pod was evicted: the plugin on gpu-1" in text
+    assert text.count("it was not evicted") == 2
 
 
 async def test_ctrl_c_leaves_the_card_cordoned_and_says_so() -> None:
@@ -267,3 +277,12 @@ async def test_without_a_terminal_it_does_not_begin() -> None:
         with pytest.raises(CannotLookError, match="--yes does it without asking"):
             await run(api, "gpu-1", "0")
         assert api.stored == []
+
+
+async def test_what_a_pipe_gets_is_not_folded(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    async with card_api(*NODES) as api, KubeClient(api.credentials()) as client:
+        await run_command(client, "drain-card", "gpu-1", "0", "--yes", "--timeout", "1s")
+    assert "unknown to the API server; its kubelet keeps the units" in capsys.readouterr().err

@@ -138,7 +138,7 @@ def any_containers(chance: Random) -> dict[str, list[Json]]:
 
 @pytest.mark.parametrize("seed", range(8))
 async def test_any_pods_land_on_any_nodes_where_the_extender_puts_them(write: Any, seed: int) -> None:
-    chance = Random(seed)
+    chance = Random(seed)  # noqa: S311  # no secret
     nodes = [any_node(f"gpu-{place}", chance) for place in range(5)]
     pods = [{**pod_json(f"p{n}", uid=f"u{n}"), "spec": any_containers(chance)} for n in range(25)]
     async with card_api(*nodes) as api:

@@ -5,7 +5,7 @@ import io
 import json
 import os
 import pty
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TextIO
 
@@ -21,6 +21,7 @@ from gpushare_cli.decide.undo.report import UndoOutcome, UndoPlan, UndoReport
 from gpushare_cli.errors import CannotLookError
 from gpushare_cli.gather.cluster import COLLECTIONS
 from gpushare_cli.output.consent import Consent
+from gpushare_cli.output.page import OutputPage
 from gpushare_cli.output.progress import Silence
 from gpushare_cli.output.terminal import ColorChoice
 from gpushare_cli.report import ExitStatus
@@ -50,6 +51,8 @@ class Cluster:
     has_operator: bool = True
     refused: int = 0
     """The status of the answer to a deletion."""
+    refuses: Sequence[str] = ()
+    """Names of policies that may not be deleted."""
     deleted: list[str] = field(default_factory=list)
     events: asyncio.Queue[Json] = field(default_factory=asyncio.Queue)
     being_deleted: asyncio.Event = field(default_factory=asyncio.Event)
@@ -65,6 +68,8 @@ class Cluster:
         return web.json_response({"metadata": {"resourceVersion": "1"}, "items": self.objects[kind]})
 
     def _delete(self, name: str) -> web.Response:
+        if name in self.refuses:
+            return web.json_response({"kind": "Status", "message": "you may not"}, status=403)
         if self.refused:
             body = {"kind": "Status", "code": self.refused, "message": "you may not"}
             return web.json_response(body, status=self.refused)
@@ -224,6 +229,22 @@ async def test_who_may_not_delete_is_told_so(served: Any, objects: Any) -> None:
         await undone(await served(cluster), cluster)
 
 
+async def test_what_was_deleted_before_a_refusal_is_said(served: Any, objects: Any) -> None:
+    cluster = Cluster({**objects, "GPUSharePolicy": [policy("a"), policy("b")]}, refuses=("b",))
+    with pytest.raises(CannotLookError, match=r"does not delete policy b.*deleted before it: a"):
+        await undone(await served(cluster), cluster)
+
+
+async def test_an_operator_that_is_not_there_is_not_waited_for_as_long(
+    served: Any, objects: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gpushare_cli.changes.undo.ABSENT_SECONDS", 0.2)
+    cluster = Cluster(objects, has_operator=False)
+    report = await asyncio.wait_for(undone(await served(cluster), cluster), 10.0)
+    assert report.outcome is UndoOutcome.TIMED_OUT
+    assert any("No operator is available" in warning.says for warning in report.plan.warnings)
+
+
 async def test_who_may_not_list_everything_deletes_nothing(served: Any, objects: Any) -> None:
     del objects["Job"]
     cluster = Cluster(objects)
@@ -259,7 +280,12 @@ class Screen(io.StringIO):
 
 def consent(answers: TextIO, screen: TextIO, *, is_agreed: bool = False) -> Consent:
     return Consent(
-        color=ColorChoice.NEVER, environment={}, is_agreed=is_agreed, answers=answers, shown_at=screen
+        color=ColorChoice.NEVER,
+        environment={},
+        is_agreed=is_agreed,
+        page=OutputPage(width=80),
+        answers=answers,
+        shown_at=screen,
     )
 
 
@@ -270,13 +296,15 @@ async def test_a_person_is_asked(keyboard: tuple[int, TextIO], typed: str, *, ag
     asked = consent(answers, screen)
     asked.require_somebody()
     os.write(keys, f"{typed}\n".encode())
-    assert await asked.agrees(["what will be done"], "Do this?") is agreed
+    assert await asked.agrees(lambda _: ["what will be done"]) is agreed
     assert screen.getvalue() == "what will be done\n\nDo this? [y/N] "
 
 
 async def test_where_nobody_is_it_needs_a_yes() -> None:
     with pytest.raises(CannotLookError, match="--yes does it without asking"):
         consent(io.StringIO(), Screen()).require_somebody()
+    with pytest.raises(CannotLookError, match="--yes does it without asking"):
+        consent(None, Screen()).require_somebody()  # type: ignore[arg-type]  # kubectl gpushare undo <&-
     told = consent(io.StringIO(), Screen(), is_agreed=True)
     told.require_somebody()
-    assert await told.agrees([], "Do this?")
+    assert await told.agrees(lambda _: [])

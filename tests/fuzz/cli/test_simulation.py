@@ -16,7 +16,8 @@ from tests.samples.drained_cards import cards_of, deployment, manifest, policy_j
 
 from gpushare_cli.changes.card_cordon import CardCordoning
 from gpushare_cli.commands.time_argument import seconds_of
-from gpushare_cli.decide.drain.drain_plan import DrainSubject, drain_plan
+from gpushare_cli.decide.drain.cordon_report import tenants_of
+from gpushare_cli.decide.drain.drain_plan import DrainSubject, coming_pods, drain_plan
 from gpushare_cli.decide.objects.kube_node import KubeNode, KubeNodeMeta
 from gpushare_cli.decide.objects.share_node import ObservedShareNode
 from gpushare_cli.decide.objects.workload import Document, workloads_of
@@ -82,7 +83,7 @@ def test_a_policy_of_any_shape_has_an_effect(policy: Any, node: Any) -> None:
         policy_effect([claim_of(policy)], nodes, present)
 
 
-@fuzzes(drain_plan, readable_pods, few=60)
+@fuzzes(drain_plan, coming_pods, readable_pods, few=60)
 @given(mutated(POD), mutated(NODE))
 def test_a_pod_of_any_shape_is_planned(pod: Any, node: Any) -> None:
     try:
@@ -90,12 +91,13 @@ def test_a_pod_of_any_shape_is_planned(pod: Any, node: Any) -> None:
     except msgspec.ValidationError:
         return
     cluster = SimulatedCluster(share_nodes=[msgspec.json.encode(node)])
+    pods = readable_pods([pod])
+    coming = coming_pods(pods, observed, [card.uuid for card in observed.cards])
     subject = DrainSubject(
-        node=observed.name, cards=observed.cards, pods=readable_pods([pod]), budgets=(), is_forced=False
+        node=observed.name, cards=observed.cards, coming=coming, pods=pods, budgets=(), is_forced=False
     )
-    assert {planned.uid for planned in drain_plan(subject, cluster)} == {
-        tenant.uid for tenant in subject.tenants
-    }
+    tenants = [*tenants_of(observed.cards), *coming]
+    assert {planned.key for planned in drain_plan(subject, cluster)} == {tenant.key for tenant in tenants}
 
 
 @fuzzes(read_cluster, StateReader.waiting, CardCordoning.read, dry_run, few=15)

@@ -3,6 +3,8 @@
 import pytest
 
 from gpushare_cli.arguments import parse
+from gpushare_cli.commands.command import Command
+from gpushare_cli.commands.table import COMMANDS
 
 
 def test_without_a_command_it_is_status() -> None:
@@ -56,6 +58,21 @@ def test_help_about_a_command(arguments: list[str], capsys: pytest.CaptureFixtur
         parse(arguments)
     assert exit_.value.code == 0
     assert "kubectl gpushare version" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
+def test_help_fits_a_terminal_and_begins_with_what_the_command_takes(
+    command: Command, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    with pytest.raises(SystemExit):
+        parse([command.name, "--help"])
+    usage, blank, *others = capsys.readouterr().out.splitlines()
+    assert usage.startswith(f"usage: kubectl gpushare {command.name} ")
+    assert usage.endswith("[OPTIONS]")
+    assert blank == ""
+    before_examples = others[: others.index("Examples:")]
+    assert [line for line in before_examples if len(line) > 80] == []
 
 
 @pytest.mark.parametrize("words", [["-A"], ["status", "-n", "x"], ["-n", "x", "version"]])

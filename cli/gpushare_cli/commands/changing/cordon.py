@@ -2,12 +2,16 @@
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from rich.console import RenderableType
 
 from gpushare_cli.commands.command import Command, Session
 from gpushare_cli.decide.drain.cordon_report import CordonReport
 from gpushare_cli.output.page import OutputPage
+
+if TYPE_CHECKING:
+    from gpushare_cli.changes.card_cordon import CardCordoning
 
 CONFIRM_SECONDS = 30.0
 """A plugin that runs needs less than two."""
@@ -42,21 +46,21 @@ def _add_cordon_arguments(parser: ArgumentParser) -> None:
     )
 
 
-async def _cordon(session: Session, options: Namespace) -> CordonReport:
+def cordoning_of(session: Session, options: Namespace) -> "CardCordoning":
     from gpushare_cli.changes.card_cordon import CardCordoning
 
-    cordoning = CardCordoning(
+    return CardCordoning(
         client=session.client, progress=session.progress, node=options.node, timeout=CONFIRM_SECONDS
     )
+
+
+async def _cordon(session: Session, options: Namespace) -> CordonReport:
+    cordoning = cordoning_of(session, options)
     return await cordoning.run(options.cards, is_cordon=True, reason=options.reason, dry_run=options.dry_run)
 
 
 async def _uncordon(session: Session, options: Namespace) -> CordonReport:
-    from gpushare_cli.changes.card_cordon import CardCordoning
-
-    cordoning = CardCordoning(
-        client=session.client, progress=session.progress, node=options.node, timeout=CONFIRM_SECONDS
-    )
+    cordoning = cordoning_of(session, options)
     return await cordoning.run(options.cards, is_cordon=False, dry_run=options.dry_run)
 
 

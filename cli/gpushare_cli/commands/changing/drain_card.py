@@ -1,17 +1,15 @@
 """``drain-card``: a card is taken out, and its pods are moved."""
 
-import os
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable
 
 from rich.console import RenderableType
 
-from gpushare_cli.commands.changing.cordon import CONFIRM_SECONDS, add_node_and_cards
+from gpushare_cli.commands.changing.cordon import add_node_and_cards, cordoning_of
 from gpushare_cli.commands.command import Command, Session
 from gpushare_cli.commands.time_argument import seconds_of, whole_number_of
 from gpushare_cli.decide.drain.drain_report import DrainReport
 from gpushare_cli.output.consent import Consent
-from gpushare_cli.output.format import Format
 from gpushare_cli.output.page import OutputPage
 
 DESCRIPTION = """\
@@ -50,25 +48,21 @@ def _add_arguments(parser: ArgumentParser) -> None:
 
 
 async def _find(session: Session, options: Namespace) -> DrainReport:
-    from gpushare_cli.changes.card_cordon import CardCordoning
     from gpushare_cli.changes.card_drain import CardDrain, DrainOptions
     from gpushare_cli.views.drain import plan_view
 
-    question = Consent(color=options.color, environment=os.environ, is_agreed=options.yes)
+    question = Consent.of(options)
     if not options.dry_run:
         question.require_somebody()
 
     async def agrees(plan: DrainReport) -> bool:
         session.progress.done()
-        page = OutputPage(width=80, is_wide=options.output is Format.WIDE, is_ascii=options.ascii)
-        return await question.agrees(plan_view(plan, page), "Do this?")
+        return await question.agrees(lambda page: plan_view(plan, page))
 
     drain = CardDrain(
         client=session.client,
         progress=session.progress,
-        cordoning=CardCordoning(
-            client=session.client, progress=session.progress, node=options.node, timeout=CONFIRM_SECONDS
-        ),
+        cordoning=cordoning_of(session, options),
         options=DrainOptions(
             dry_run=options.dry_run,
             timeout=options.timeout,

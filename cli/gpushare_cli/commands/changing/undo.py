@@ -1,6 +1,5 @@
 """``undo``: deletes policies, waits, and proves that nothing is left."""
 
-import os
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable
 
@@ -10,13 +9,10 @@ from gpushare_cli.commands.command import Command, Session
 from gpushare_cli.commands.time_argument import seconds_of
 from gpushare_cli.decide.undo.report import UndoReport
 from gpushare_cli.output.consent import Consent
-from gpushare_cli.output.format import Format
 from gpushare_cli.output.page import OutputPage
 
 TIMEOUT_SECONDS = 600
 """Twice what kubelets take to forget a plugin that has gone."""
-
-QUESTION = "Do this?"
 
 DESCRIPTION = """\
 Deletes the policies, all of them or those that are named, and waits until the operator has undone what they
@@ -54,13 +50,12 @@ async def _find(session: Session, options: Namespace) -> UndoReport:
 
     async def agrees(plan: UndoPlan) -> bool:
         session.progress.done()
-        page = OutputPage(width=80, is_wide=options.output is Format.WIDE, is_ascii=options.ascii)
-        return await consent.agrees(plan_view(plan, page), QUESTION)
+        return await consent.agrees(lambda page: plan_view(plan, page))
 
     undo = Undo(client=session.client, progress=session.progress, timeout=options.timeout)
     if options.dry_run:
         return await undo.dry_run(options.policies)
-    consent = Consent(color=options.color, environment=os.environ, is_agreed=options.yes)
+    consent = Consent.of(options)
     consent.require_somebody()
     return await undo.run(options.policies, agrees)
 

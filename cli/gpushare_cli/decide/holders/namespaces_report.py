@@ -10,7 +10,6 @@ from gpushare_cli.decide.holders.pod_holding import HolderPhase, PodHolding
 from gpushare_cli.decide.inspection.shared_node import SharedNode
 from gpushare_cli.decide.objects.resource_quota import ResourceQuotaObject
 from gpushare_cli.report import CommandReport
-from gpushare_core.dialects.table import RESOURCES
 from gpushare_core.placement.quantity import read_amount
 
 QUOTA_PREFIX = "requests."
@@ -116,6 +115,8 @@ def _sum(amounts: Iterable[Mapping[str, int]]) -> dict[str, int]:
 
 def quota_limits(quotas: Sequence[ResourceQuotaObject]) -> dict[str, list[QuotaLimit]]:
     """Returns namespace -> what quotas limit of our resources, in any dialect."""
+    from gpushare_core.dialects.table import RESOURCES
+
     found: dict[str, list[QuotaLimit]] = {}
     for quota in quotas:
         used = quota.status.used or {}

@@ -2,15 +2,17 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
-from gpushare_cli.decide.inspection.cluster_reading import ClusterReading
 from gpushare_cli.decide.inspection.shared_card import CardHolder, HolderState, SharedCard
 from gpushare_cli.decide.inspection.shared_node import SharedNode
 from gpushare_cli.decide.objects.known_pod import KnownPod
-from gpushare_cli.decide.objects.pending_pod import PendingPod
-from gpushare_core.dialects.table import SHARED_RESOURCES
+
+if TYPE_CHECKING:  # the report's shape alone is needed at every start
+    from gpushare_cli.decide.inspection.cluster_reading import ClusterReading
+    from gpushare_cli.decide.objects.pending_pod import PendingPod
 
 
 class HolderPhase(StrEnum):
@@ -57,7 +59,7 @@ class PodHolding(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 def pod_holdings(
-    nodes: Sequence[SharedNode], reading: ClusterReading, known: Mapping[str, KnownPod]
+    nodes: Sequence[SharedNode], reading: "ClusterReading", known: Mapping[str, KnownPod]
 ) -> list[PodHolding]:
     """Returns every pod that holds units or asks for them, in order of namespace and name.
 
@@ -77,7 +79,7 @@ def pod_holdings(
 
 def _holding(
     parts: Sequence[tuple[SharedNode, SharedCard, CardHolder]],
-    pending: PendingPod | None,
+    pending: "PendingPod | None",
     known: KnownPod | None,
 ) -> PodHolding:
     node, _, first = parts[0]
@@ -102,7 +104,7 @@ def _holding(
     )
 
 
-def _state(holder: HolderState, pending: PendingPod | None, known: KnownPod | None) -> HolderPhase:
+def _state(holder: HolderState, pending: "PendingPod | None", known: KnownPod | None) -> HolderPhase:
     if holder is HolderState.ORPHANED:
         return HolderPhase.ORPHANED
     metadata = pending.metadata if pending else known.metadata if known else None
@@ -112,13 +114,15 @@ def _state(holder: HolderState, pending: PendingPod | None, known: KnownPod | No
     return HolderPhase.STARTING if is_starting else HolderPhase.RUNNING
 
 
-def _created(pending: PendingPod | None, known: KnownPod | None) -> str:
+def _created(pending: "PendingPod | None", known: KnownPod | None) -> str:
     metadata = pending.metadata if pending else known.metadata if known else None
     return (metadata.creation_timestamp if metadata else None) or ""
 
 
-def _without_cards(pods: Iterable[PendingPod], served: Iterable[str]) -> Iterable[PodHolding]:
+def _without_cards(pods: "Iterable[PendingPod]", served: Iterable[str]) -> Iterable[PodHolding]:
     """Names that other device plugins offer as well are ours only where a node serves them."""
+    from gpushare_core.dialects.table import SHARED_RESOURCES
+
     foreign = SHARED_RESOURCES.difference(served)
     for pod in pods:
         units = {asked.name: asked.total for asked in pod.request.resources if asked.name not in foreign}

@@ -141,6 +141,8 @@ class WrittenSpec(Struct, rename="camel"):
     scheduling_gates: list[WrittenGate] | None = None
     host_network: bool | None = None
     overhead: dict[str, str | int | float] | None = None
+    resources: ResourceRequirements | None = None
+    """Of the pod as a whole (KEP-2837): in place of the sums over its containers."""
 
     @property
     def all_containers(self) -> Sequence[WrittenContainer]:

@@ -48,6 +48,17 @@ class Undoing:
         return oldest.spec.scheduler.backend if oldest else None
 
     @property
+    def conflicted(self) -> list[tuple[str, str]]:
+        """The policies that stay and may get nodes of those that go, and what they say."""
+        found = ((policy.name, policy.condition("Conflicted")) for policy in self.staying)
+        return [(name, found.message) for name, found in found if found and found.status == "True"]
+
+    @property
+    def has_operator(self) -> bool:
+        operators = (found for found in self.objects.deployments if _component(found) == "operator")
+        return any(found.status.available_replicas for found in operators)
+
+    @property
     def share_nodes(self) -> list[str]:
         shares = self.objects.share_nodes
         return sorted(share.name for share in shares if share.spec.policy in self.names)
@@ -83,6 +94,7 @@ def undo_plan(undoing: Undoing) -> UndoPlan:
         policies=[policy.name for policy in undoing.going],
         staying=[policy.name for policy in undoing.staying],
         needed_backend=undoing.needed,
+        shared_goes=undoing.needed is None and not undoing.conflicted,
         nodes=undoing.nodes,
         steps=[*_steps(undoing)],
         warnings=[*_warnings(undoing)],
@@ -110,8 +122,7 @@ def _pods(undoing: Undoing) -> list[HeldPod]:
 
 
 def _warnings(undoing: Undoing) -> Iterator[UndoWarning]:
-    operators = [found for found in undoing.objects.deployments if _component(found) == "operator"]
-    if not any(found.status.available_replicas for found in operators):
+    if not undoing.has_operator:
         yield UndoWarning(
             says="No operator is available, and without it nothing is undone:", command=OPERATOR
         )
@@ -122,10 +133,8 @@ def _warnings(undoing: Undoing) -> Iterator[UndoWarning]:
                 " kube-scheduler is restored. If it is lost for ever:",
                 command=LET_GO.format(policy=next(iter(sorted(undoing.names)), "POLICY"), node=node.name),
             )
-    for policy in undoing.staying:
-        conflicted = policy.condition("Conflicted")
-        if conflicted and conflicted.status == "True":
-            yield UndoWarning(says=f"Nodes may go to policy {policy.name}, which says: {conflicted.message}")
+    for name, message in undoing.conflicted:
+        yield UndoWarning(says=f"Nodes may go to policy {name}, which says: {message}")
 
 
 def _component(item: UndoObject) -> str:

@@ -54,6 +54,8 @@ class UndoPlan(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """Policies that stay."""
     needed_backend: str | None
     """The scheduler backend that policies which stay need: it stays connected."""
+    shared_goes: bool
+    """Whether what all policies share goes as well: the extender, and what was done to schedulers."""
     nodes: Sequence[str]
     steps: Sequence[UndoStep]
     """In their order. Each begins when the one before is done."""

@@ -5,9 +5,11 @@ from typing import NamedTuple
 
 from gpushare_cli.decide.scheduling.written_pod import WrittenContainer, written_pod
 from gpushare_cli.decide.why.situation import PodSituation
+from gpushare_cli.decide.why.words import amount
 from gpushare_core.dialects.table import RESOURCES
 from gpushare_core.placement.quantity import read_amount
-from gpushare_core.placement.requests import ResourceClass
+from gpushare_core.placement.requests import ResourceClass, ResourceRequest
+from gpushare_core.scheduling.objects.share_node import ShareNode
 
 NO_AMOUNT = "0"
 
@@ -35,11 +37,14 @@ def _written(container: WrittenContainer) -> Mapping[str, str]:
     return {name: str(amount) for name, amount in {**container.requests, **container.limits}.items()}
 
 
+def _share_nodes(situation: PodSituation) -> Iterator[ShareNode]:
+    return filter(None, map(situation.ledger.share_node, situation.ledger.node_names()))
+
+
 def served_resources(situation: PodSituation) -> dict[str, ResourceClass]:
     """Returns name -> class of what GPUShareNodes serve."""
-    nodes = map(situation.ledger.share_node, situation.ledger.node_names())
     served: dict[str, ResourceClass] = {}
-    for resources in {id(node.resources): node.resources for node in nodes if node}.values():
+    for resources in {id(node.resources): node.resources for node in _share_nodes(situation)}.values():
         served |= resources
     return served
 
@@ -54,30 +59,26 @@ def served_of_class(situation: PodSituation, resource: ResourceClass | None) -> 
 
 def units_of(situation: PodSituation, name: str) -> list[str]:
     """Returns what one unit of a resource is, such as ``1Gi``: of all nodes that serve it, each once."""
-    nodes = map(situation.ledger.share_node, situation.ledger.node_names())
-    texts = {node.unit_of(node.resources[name]) for node in nodes if node and name in node.resources}
-    return sorted(filter(None, texts))
+    serving = (node for node in _share_nodes(situation) if name in node.resources)
+    return sorted({node.unit_of(node.resources[name]) for node in serving} - {""})
 
 
-def unit_bytes(situation: PodSituation, name: str) -> int:
-    """Returns the bytes of one unit of memory; 0 where nodes differ, or where a unit is not of memory."""
-    if RESOURCES.get(name) is not ResourceClass.MEMORY:
-        return 0
-    sizes = {
-        meaning[1]
-        for node in map(situation.ledger.share_node, situation.ledger.node_names())
-        if node and name in node.resources and (meaning := node.meaning_of(ResourceClass.MEMORY))
-    }
-    return sizes.pop() if len(sizes) == 1 else 0
+def unit_bytes(situation: PodSituation, name: str) -> int | None:
+    """Returns the bytes of one unit where it is of memory, and the same everywhere."""
+    memory = ResourceClass.MEMORY
+    serving = (node for node in _share_nodes(situation) if node.resources.get(name) is memory)
+    sizes = {meaning[1] for node in serving if (meaning := node.meaning_of(memory))}
+    return sizes.pop() if len(sizes) == 1 else None
+
+
+def asked_text(situation: PodSituation, asked: ResourceRequest) -> str:
+    """Returns such as ``20 units (20Gi)``."""
+    return amount(asked.total, asked.resource, unit_bytes(situation, asked.name))
 
 
 def how_many(situation: PodSituation, name: str) -> str:
     """Returns what to write of a resource where the amount is not known."""
-    units, most, class_ = (
-        units_of(situation, name),
-        situation.ledger.biggest().get(name, 0),
-        RESOURCES.get(name),
-    )
-    if class_ is not ResourceClass.MEMORY or len(units) != 1:
+    units, most = units_of(situation, name), situation.ledger.biggest().get(name, 0)
+    if RESOURCES.get(name) is not ResourceClass.MEMORY or len(units) != 1:
         return f"{name}: 1"
     return f"{name}: N, with N for how many units of {units[0]} it needs, {most} at most"

@@ -7,6 +7,9 @@ from gpushare_cli.decide.objects.kube_node import KubeNode
 from gpushare_cli.decide.objects.pod_surroundings import KnownClaim, KnownProgram, KnownQuota
 from gpushare_cli.decide.objects.policy import ObservedPolicy
 
+NODES = "Nodes"
+"""As ``unread`` has them."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterFacts:

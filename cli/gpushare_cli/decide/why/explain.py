@@ -1,5 +1,7 @@
 """Why a pod waits, or why it runs where it runs: from the facts to what is said of them."""
 
+import re
+
 from msgspec.structs import replace
 
 from gpushare_cli.decide.objects.pod_status import status_of
@@ -10,6 +12,7 @@ from gpushare_cli.decide.why.causes.admission import REFUSES
 from gpushare_cli.decide.why.causes.cards import CARDS_FIT
 from gpushare_cli.decide.why.causes.resources import nodes_with_all
 from gpushare_cli.decide.why.causes.table import CAUSES
+from gpushare_cli.decide.why.cluster_facts import NODES
 from gpushare_cli.decide.why.explanation import PodExplanation, WhyState
 from gpushare_cli.decide.why.finding import Finding, Remedy
 from gpushare_cli.decide.why.nearest import fitting_nodes
@@ -102,6 +105,8 @@ def _since(situation: PodSituation) -> str:
 
 def _fits(subject: str, situation: PodSituation) -> str:
     nodes = listed(nodes_with_all(situation))
+    if NODES in situation.cluster.unread:
+        nodes += "; whether taints and selectors let it there cannot be known"
     if not situation.exists:
         return f"{subject} would get its cards now, on {nodes}."
     return f"{subject} waits{_since(situation)}, and its cards are there now, on {nodes}."
@@ -109,25 +114,7 @@ def _fits(subject: str, situation: PodSituation) -> str:
 
 def _continued(sentence: str) -> str:
     """Returns ``sentence`` as what follows a colon. Names keep their case."""
-    first, _, rest = sentence.partition(" ")
-    return f"{first.lower()} {rest}" if first in _BEGINNINGS else sentence
+    return sentence[:1].lower() + sentence[1:] if _BEGINNING.match(sentence) else sentence
 
 
-_BEGINNINGS = {
-    "A",
-    "All",
-    "An",
-    "Card",
-    "Cards",
-    "Its",
-    "It",
-    "No",
-    "Node",
-    "Node(s)",
-    "Nodes",
-    "Insufficient",
-    "Container",
-    "Fewer",
-    "Each",
-    "The",
-}
+_BEGINNING = re.compile(r"(An?|All|Cards?|Its?|No|Nodes?|Node\(s\)|Insufficient|Container|Fewer|Each|The) ")

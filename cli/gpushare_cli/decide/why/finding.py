@@ -36,3 +36,15 @@ class Remedy(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """Those that would go, or come first: namespace/name."""
     commands: list[str] = msgspec.field(default_factory=list)
     """Command lines that do it."""
+
+
+def decisive(code: str, sentence: str, *advice: str, nodes: int | None = None, nearest: str = "") -> Finding:
+    """Returns what alone keeps the pod from running."""
+    return Finding(
+        code=code, sentence=sentence, nodes=nodes, nearest=nearest, advice=[*advice], is_decisive=True
+    )
+
+
+def noted(code: str, sentence: str, *advice: str, nodes: int | None = None, nearest: str = "") -> Finding:
+    """Returns what people have to know of the pod, and what does not stop it."""
+    return Finding(code=code, sentence=sentence, nodes=nodes, nearest=nearest, advice=[*advice])

@@ -24,8 +24,12 @@ def pod_amounts(spec: WrittenSpec) -> dict[str, Fraction]:
     main: Counter[str] = Counter()
     for container in spec.containers or ():
         main += _requests(container)
+    total = peak | staying + main
+    if spec.resources:
+        whole = {**(spec.resources.limits or {}), **(spec.resources.requests or {})}
+        total.update({name: _amount(amount) - total[name] for name, amount in whole.items()})
     overhead = Counter({name: _amount(amount) for name, amount in (spec.overhead or {}).items()})
-    return {name: Fraction(amount) / 1000 for name, amount in ((peak | staying + main) + overhead).items()}
+    return {name: Fraction(amount) / 1000 for name, amount in (total + overhead).items()}
 
 
 def _requests(container: WrittenContainer) -> Counter[str]:

@@ -1,6 +1,6 @@
 """Has the API server check a policy that is not applied yet, and reads the policies that there are."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import Any
 
@@ -61,30 +61,29 @@ async def dry_run(client: KubeClient, policy: Json) -> DryRun:
     own = next((other for other in present if other["metadata"]["name"] == name), None)
     others = [claim_of(other) for other in present if other is not own and not _is_deleted(other)]
     created = str(own["metadata"].get("creationTimestamp", "")) if own else None
+    by_client = DryRun(name=name, is_new=own is None, checked_by="Client")
     if own and _is_deleted(own):
-        refusal = "it is being deleted, and applying it changes nothing: wait until it is gone"
-        return DryRun(name=name, is_new=False, checked_by="Client", refusal=refusal)
-    checked = await _checked(client, policy, own)
-    if isinstance(checked, DryRun):
-        return checked
-    stored, remark = checked
+        return replace(by_client, refusal="it is being deleted: apply it when it is gone")
+    remark, by_server = "", replace(by_client, checked_by="APIServer")
+    try:
+        stored = await _stored(client, policy, own)
+    except UnreachableError as error:
+        raise CannotLookError(str(error)) from error
+    except ApiError as error:
+        if error.status in REFUSED or (error.is_forbidden and "denied request" in error.message):
+            return replace(by_server, refusal=error.message)
+        stored = policy
+        remark = f"The policy was read by this client, which knows fewer rules: {error}"
     try:
         spec = PolicySpec.model_validate(stored.get("spec"))
     except ValidationError as error:
-        return DryRun(name=name, is_new=own is None, checked_by="Client", refusal=_problems(error))
+        return replace(by_client, refusal=_problems(error))
     claim = PolicyClaim(name=name, spec=spec, **({"created": created} if created else {}))
-    return DryRun(
-        name=name,
-        is_new=own is None,
-        checked_by="Client" if remark else "APIServer",
-        remark=remark,
-        claims=(*others, claim),
-    )
+    return replace(by_client if remark else by_server, remark=remark, claims=(*others, claim))
 
 
-async def _checked(client: KubeClient, policy: Json, own: Json | None) -> tuple[Json, str] | DryRun:
-    """Returns the policy as the API server would store it; or as it is, and why the API server did not say;
-    or why the API server refuses it."""
+async def _stored(client: KubeClient, policy: Json, own: Json | None) -> Json:
+    """Returns the policy as the API server would store it."""
     name = policy["metadata"]["name"]
     metadata = {"name": name}
     if own is not None:
@@ -100,14 +99,7 @@ async def _checked(client: KubeClient, policy: Json, own: Json | None) -> tuple[
             "spec": policy.get("spec"),
         },
     )
-    try:
-        return await client.send(request), ""
-    except ApiError as error:
-        if error.status in REFUSED or (error.is_forbidden and "denied request" in error.message):
-            return DryRun(name=name, is_new=own is None, checked_by="APIServer", refusal=error.message)
-        return policy, f"The policy was read by this client, which knows fewer rules: {error}"
-    except UnreachableError as error:
-        raise CannotLookError(str(error)) from error
+    return await client.send(request)
 
 
 def claim_of(policy: Json) -> PolicyClaim:

@@ -8,6 +8,7 @@ from gpushare_cli.decide.objects.kube_node import KubeNode
 from gpushare_cli.decide.objects.pod_surroundings import CallsLease, KnownClaim, KnownProgram, KnownQuota
 from gpushare_cli.decide.objects.policy import ObservedPolicy
 from gpushare_cli.decide.scheduling.written_pod import written_pod
+from gpushare_cli.decide.why.cluster_facts import NODES as NODES_NAME
 from gpushare_cli.decide.why.cluster_facts import ClusterFacts
 from gpushare_cli.errors import CannotLookError
 from gpushare_cli.gather.lists import read_list
@@ -49,7 +50,7 @@ async def read_cluster_facts(client: KubeClient, pod: Json, *, namespace: str) -
     reader = _Reader(client)
     mounts = bool(written_pod(pod).spec.claims)
     nodes, policies, quota, mounted, programs, asking = await asyncio.gather(
-        reader.list("Nodes", NODES, shape=KubeNode),
+        reader.list(NODES_NAME, NODES, shape=KubeNode),
         reader.list("GPUSharePolicies", POLICIES, shape=ObservedPolicy),
         reader.list("ResourceQuotas", quotas(namespace), shape=KnownQuota),
         reader.list("PersistentVolumeClaims", claims(namespace), shape=KnownClaim) if mounts else _nothing(),

@@ -151,12 +151,28 @@ async def _no_events() -> list[ObservedEvent] | None:
     return []
 
 
+class _GatedSpec(msgspec.Struct, rename="camel"):
+    scheduling_gates: list[msgspec.Raw] | None = None
+
+
+class _GatedPod(msgspec.Struct):
+    spec: _GatedSpec
+
+
+def is_gated(pod: msgspec.Raw) -> bool:
+    return bool(msgspec.json.decode(pod, type=_GatedPod).spec.scheduling_gates)
+
+
 def read_pending(pods: Iterable[msgspec.Raw]) -> list[tuple[msgspec.Raw, OwnedPod]]:
-    """Returns ``pods`` as they came and as they are kept, without those that no API server would have."""
+    """Returns ``pods`` as they came and as they are kept, without those that no API server would have, and
+    without those that no scheduler looks at: gated ones, and those that are being deleted unbound."""
     read: list[tuple[msgspec.Raw, OwnedPod]] = []
     for raw in pods:
         with suppress(*UNREADABLE_JSON):
-            read.append((raw, msgspec.json.decode(raw, type=OwnedPod)))
+            pod = msgspec.json.decode(raw, type=OwnedPod)
+            is_left_out = bool(pod.metadata.deletion_timestamp) or is_gated(raw)
+            if pod.spec.node_name or not is_left_out:
+                read.append((raw, pod))
     return read
 
 

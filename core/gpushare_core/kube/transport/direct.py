@@ -20,8 +20,7 @@ from gpushare_core.kube.request import ApiRequest
 from gpushare_core.kube.response import HttpResponse
 from gpushare_core.kube.tls import TlsSource
 from gpushare_core.kube.transport.connecting import cancellable
-from gpushare_core.kube.transport.proxy import USER_AGENT, ProxyTransport
-from gpushare_core.kube.transport.transport import BrokenError, Headers, NotConnectedError
+from gpushare_core.kube.transport.transport import BrokenError, Headers, NotConnectedError, Transport
 
 IDLE_SECONDS = 15.0
 """For which a connection is kept without a request: the connections of a burst cost memory."""
@@ -79,27 +78,31 @@ class HttpServer:
 
 
 class DirectTransport:
-    """A ``Transport`` without a proxy. Watches go by aiohttp."""
+    """A ``Transport`` without a proxy. Watches go by aiohttp, which is imported with the first one: it is the
+    longest part of a program's start."""
 
     def __init__(self, credentials: Credentials, connections: int) -> None:
         server = HttpServer.at(credentials.server, credentials.tls, credentials.server_name)
         self._pool = ConnectionPool(server, connections)
-        self._watches = ProxyTransport(credentials, connections)
+        self._credentials, self._connections = credentials, connections
+        self._watches: Transport | None = None
 
     async def close(self) -> None:
         self._pool.close()
-        await self._watches.close()
+        if self._watches:
+            await self._watches.close()
 
     async def exchange(self, request: ApiRequest, headers: Headers, *, seconds: float) -> HttpResponse:
         query = f"?{urlencode(request.params)}" if request.params else ""
-        message = self._pool.server.message(
-            request.method, request.path + query, (("User-Agent", USER_AGENT), *headers), request.content()
-        )
+        message = self._pool.server.message(request.method, request.path + query, headers, request.content())
         return await self._pool.send(message, seconds=seconds, is_repeatable=request.method == "GET")
 
     def stream(
         self, request: ApiRequest, headers: Headers, *, connect_seconds: float, idle: float
     ) -> AsyncGenerator[bytes, None]:
+        from gpushare_core.kube.transport.proxy import ProxyTransport
+
+        self._watches = self._watches or ProxyTransport(self._credentials, self._connections)
         return self._watches.stream(request, headers, connect_seconds=connect_seconds, idle=idle)
 
 

@@ -5,7 +5,6 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from http import HTTPStatus
 
 import aiohttp
-from aiohttp.http import SERVER_SOFTWARE
 
 from gpushare_core.kube.credentials import Credentials
 from gpushare_core.kube.errors import WatchEventTooLargeError
@@ -15,7 +14,6 @@ from gpushare_core.kube.transport.connecting import cancellable
 from gpushare_core.kube.transport.transport import BrokenError, Headers, NotConnectedError, RefusedStreamError
 from gpushare_core.process.deadline import Deadline
 
-USER_AGENT = SERVER_SOFTWARE
 MAX_EVENT = 16 * 2**20
 """Bytes. Source: client-go reads no longer one (``streaming.NewDecoder``); etcd takes objects of 1.5 MiB."""
 

@@ -31,6 +31,14 @@ OF_OTHERS = [
 ]
 
 
+def test_what_all_share_has_to_go_where_no_other_policy_needs_it() -> None:
+    may_have = traces_of(policies=["default"], nodes=["gpu-1"], staying=["later"], with_shared=True)
+    assert all(map(may_have, OF_THE_DELETED))
+    left = [item("DaemonSet", "gpushare-extender"), item("Node", "control-plane-1")]
+    assert all(map(may_have, left))
+    assert not any(may_have(other) for other in OF_OTHERS if other not in left)
+
+
 @pytest.mark.parametrize("staying", [["later"], []], ids=["one stays", "none stays"])
 def test_what_was_of_the_deleted_policies_has_to_go(staying: list[str]) -> None:
     may_have = traces_of(policies=["default"], nodes=["gpu-1"], staying=staying)

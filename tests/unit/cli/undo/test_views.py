@@ -22,6 +22,7 @@ PLAN = UndoPlan(
     policies=["default"],
     staying=[],
     needed_backend=None,
+    shared_goes=True,
     nodes=["gpu-1"],
     steps=[
         UndoStep(name="GPUShareNodes", says="The GPUShareNodes {objects} go.", objects=["gpu-1"]),

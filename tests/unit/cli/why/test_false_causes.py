@@ -1,5 +1,8 @@
 """What is true and still not the reason must not be called one, and what is of no use is not advised."""
 
+from typing import Any
+
+import msgspec
 import pytest
 from tests.samples.surroundings import asked, node, policy, program
 from tests.samples.why import (
@@ -14,9 +17,11 @@ from tests.samples.why import (
     situation,
 )
 
+from gpushare_cli.decide.why.cluster_facts import ClusterFacts
 from gpushare_cli.decide.why.explain import explain
 from gpushare_cli.decide.why.explanation import PodExplanation, WhyState
 from gpushare_cli.decide.why.situation import SHARE_NODES_NAME
+from gpushare_cli.gather.why.situation import read_pending
 from gpushare_core.text.json_object import Json
 
 TAINT = {"key": "dedicated", "value": "ml", "effect": "NoSchedule"}
@@ -47,7 +52,7 @@ def plain_pod(**spec: object) -> Json:
         {"policies": [policy(backend="Dedicated")]},
     ],
 )
-def test_what_is_wrong_with_cards_is_no_reason_for_a_pod_that_asks_for_none(cluster: dict[str, Json]) -> None:
+def test_what_is_wrong_with_cards_is_no_reason_for_a_pod_that_asks_for_none(cluster: dict[str, Any]) -> None:
     report = explain(asked(plain_pod(), **cluster))
     assert report.findings == []
     assert report.answer.endswith("asks for no shared cards: gpushare has no part in where it runs.")
@@ -166,3 +171,39 @@ def test_a_pod_for_which_others_are_evicted_comes_first() -> None:
     report = explain(situation(memory_pod(4), [share_node_json("gpu-1", card_json(0))], waiting=[first]))
     assert "OthersComeFirst" in codes(report)
     assert any("ml/first comes first on gpu-1" in finding.sentence for finding in report.findings)
+
+
+def test_pods_that_no_scheduler_looks_at_come_not_first() -> None:
+    gated = owned_pod("gated", priority=9)
+    gated["spec"]["schedulingGates"] = [{"name": "kueue.x-k8s.io/admission"}]
+    ending = owned_pod("ending", priority=9, deletionTimestamp="2026-11-21T10:00:00Z")
+    pods = [gated, ending, owned_pod("waits", priority=9)]
+    read = read_pending([msgspec.Raw(msgspec.json.encode(pod)) for pod in pods])
+    assert [pod.metadata.name for _, pod in read] == ["waits"]
+
+
+def test_the_only_large_card_is_cordoned() -> None:
+    cards = [card_json(0), card_json(1, 40, cordoned=True)]
+    report = explain(situation(memory_pod(20), [share_node_json("gpu-1", *cards)]))
+    sentences = [finding.sentence for finding in report.findings if finding.code == "CardsTooSmall"]
+    assert sentences == ["No card that takes new pods has 20 units (20Gi), not even an empty one, on gpu-1."]
+
+
+def test_where_nodes_cannot_be_read_taints_may_keep_it_off() -> None:
+    unread = ClusterFacts(unread={"Nodes": "403 Forbidden"})
+    nodes = [share_node_json("gpu-1", card_json(0))]
+    report = explain(situation(memory_pod(4), nodes, exists=False, cluster=unread))
+    assert "on gpu-1; whether taints and selectors let it there cannot be known." in report.answer
+
+
+def test_without_the_budgets_nobody_is_surely_evicted() -> None:
+    neighbours = {"gpu-1": bound_pods(owned_pod("gpu-1-0"))}
+    pod, nodes = memory_pod(12, priority=9), [full_node("gpu-1")]
+    report = explain(situation(pod, nodes, neighbours=neighbours, budgets=None))
+    (preemption,) = (remedy for remedy in report.remedies if remedy.code == "Preemption")
+    assert "unless a PodDisruptionBudget forbids it, which cannot be known" in preemption.sentence
+
+
+def test_what_a_pod_asks_for_as_a_whole_counts() -> None:
+    report = explain(asked(memory_pod(4, resources={"requests": {"cpu": "9"}})))
+    assert decisive(report) == {"NoCpu"}

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from gpushare_cli.decide.why.finding import Finding
+from gpushare_cli.decide.why.finding import Finding, decisive, noted
 from gpushare_cli.decide.why.situation import PodSituation
 
 REFUSES = "The API server refuses the pod: "
@@ -14,11 +14,8 @@ def refused(situation: PodSituation) -> Iterator[Finding]:
     """In its own words. Other causes say what to do."""
     if refusal := situation.cluster.refusal:
         _, _, ours = refusal.partition(OUR_POLICY)
-        yield Finding(
-            code="Refused",
-            sentence=f"{REFUSES}{_whole(ours or refusal)}",
-            advice=_advice(refusal, situation.namespace),
-            is_decisive=True,
+        yield decisive(
+            "Refused", f"{REFUSES}{_whole(ours or refusal)}", *_advice(refusal, situation.namespace)
         )
 
 
@@ -52,14 +49,11 @@ def _whole(message: str) -> str:
 def node_by_hand(situation: PodSituation) -> Iterator[Finding]:
     node = situation.cluster.written_node
     if node in situation.share_nodes:
-        yield Finding(
-            code="NodeByHand",
-            sentence=(
+        yield noted(
+            "NodeByHand",
+            (
                 f"The pod has spec.nodeName: {node}. So no scheduler is asked: where no card has room its"
-                " kubelet"
-                " refuses the pod, which has failed then."
+                " kubelet refuses the pod, which has failed then."
             ),
-            advice=[
-                f"Write nodeSelector: {{kubernetes.io/hostname: {node}}} instead: then it waits for room."
-            ],
+            f"Write nodeSelector: {{kubernetes.io/hostname: {node}}} instead: then it waits for room.",
         )

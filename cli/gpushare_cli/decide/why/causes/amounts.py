@@ -11,7 +11,7 @@ from gpushare_cli.decide.why.asked import (
     unit_bytes,
     units_of,
 )
-from gpushare_cli.decide.why.finding import Finding
+from gpushare_cli.decide.why.finding import Finding, decisive, noted
 from gpushare_cli.decide.why.situation import PodSituation
 from gpushare_cli.wording import listed, memory_text
 from gpushare_core.dialects.table import RESOURCES
@@ -47,54 +47,50 @@ def _written(situation: PodSituation, container: WrittenContainer, name: str) ->
 
 
 def _without_limit(container: WrittenContainer, name: str, amount: str) -> Finding:
-    return Finding(
-        code="NoLimit",
-        sentence=(
+    return decisive(
+        "NoLimit",
+        (
             f"Container {container.name} has {name} in its requests and not in its limits: Kubernetes refuses"
             " such a pod."
         ),
-        advice=[f"Write {name}: {amount} in resources.limits; in requests it can be left out."],
-        is_decisive=True,
+        f"Write {name}: {amount} in resources.limits; in requests it can be left out.",
     )
 
 
 def _different(container: WrittenContainer, name: str, limit: str, request: str) -> Finding:
-    return Finding(
-        code="LimitDiffers",
-        sentence=(
+    return decisive(
+        "LimitDiffers",
+        (
             f"Container {container.name} has {request} of {name} in its requests and {limit} in its limits:"
             " Kubernetes refuses such a pod."
         ),
-        advice=[f"Take {name} out of resources.requests: the limit counts."],
-        is_decisive=True,
+        f"Take {name} out of resources.requests: the limit counts.",
     )
 
 
 def _nothing(container: WrittenContainer, name: str) -> Finding:
-    return Finding(
-        code="AsksForNothing",
-        sentence=f"Container {container.name} asks for 0 of {name}: it gets no card.",
-        advice=[f"If it is to have one, write how many units it needs, such as {name}: 1."],
+    return noted(
+        "AsksForNothing",
+        f"Container {container.name} asks for 0 of {name}: it gets no card.",
+        f"If it is to have one, write how many units it needs, such as {name}: 1.",
     )
 
 
 def _negative(container: WrittenContainer, name: str, amount: str) -> Finding:
-    return Finding(
-        code="Negative",
-        sentence=f"Container {container.name} asks for {amount} of {name}, and an amount is not below 0.",
-        advice=[f"Write how many units it needs, such as {name}: 1."],
-        is_decisive=True,
+    return decisive(
+        "Negative",
+        f"Container {container.name} asks for {amount} of {name}, and an amount is not below 0.",
+        f"Write how many units it needs, such as {name}: 1.",
     )
 
 
 def _fraction(container: WrittenContainer, name: str, amount: str) -> Finding:
     finer = " For finer shares a smaller memoryUnit in the policy helps, such as 256Mi."
     is_memory = RESOURCES[name] is ResourceClass.MEMORY
-    return Finding(
-        code="NotWhole",
-        sentence=f"Container {container.name} asks for {amount} of {name}, which is counted in whole units.",
-        advice=[f"Write a whole number, such as {name}: 1.{finer if is_memory else ''}"],
-        is_decisive=True,
+    return decisive(
+        "NotWhole",
+        f"Container {container.name} asks for {amount} of {name}, which is counted in whole units.",
+        f"Write a whole number, such as {name}: 1.{finer if is_memory else ''}",
     )
 
 
@@ -133,18 +129,17 @@ def _asks_in_bytes(situation: PodSituation) -> bool:
 
 
 def _mebibytes(situation: PodSituation, asked: ResourceRequest, most: int) -> Iterator[Finding]:
-    one = unit_bytes(situation, asked.name)
+    one = unit_bytes(situation, asked.name) or 0
     meant = ceil(asked.total * MIB / one) if MIB < one <= asked.total * MIB else most + 1
     if meant <= most:
         unit = units_of(situation, asked.name)[0]
-        yield Finding(
-            code="MebibytesForUnits",
-            sentence=(
-                f"{asked.total:,} units of {unit} are {memory_text(asked.total * one)}: an amount is a"
-                " number of"
-                " units, not of MiB."
+        yield noted(
+            "MebibytesForUnits",
+            (
+                f"{asked.total:,} units of {unit} are {memory_text(asked.total * one)}: an amount is a number"
+                " of units, not of MiB."
             ),
-            advice=[f"If you mean {asked.total:,} MiB, write {asked.name}: {meant}."],
+            f"If you mean {asked.total:,} MiB, write {asked.name}: {meant}.",
         )
 
 
@@ -164,8 +159,8 @@ def _init_containers(situation: PodSituation, asked: ResourceRequest) -> Iterato
             " its amount"
             " adds up"
         )
-    yield Finding(
-        code="InitContainersCount",
-        sentence=f"The pod asks for {asked.total} of {asked.name} because {counts}.",
-        advice=["Ask for less in the init container, or for nothing if it uses no card."],
+    yield noted(
+        "InitContainersCount",
+        f"The pod asks for {asked.total} of {asked.name} because {counts}.",
+        "Ask for less in the init container, or for nothing if it uses no card.",
     )

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from gpushare_cli.decide.drain.cordon import cordon_reasons
-from gpushare_cli.decide.why.asks import asked_text, units_in_force
-from gpushare_cli.decide.why.finding import Finding
+from gpushare_cli.decide.why.asked import asked_text
+from gpushare_cli.decide.why.finding import Finding, decisive, noted
 from gpushare_cli.decide.why.nearest import fitting_nodes, nearest_text, open_cards, unfit_nodes
 from gpushare_cli.decide.why.remedies.closed_cards import is_cordoned, is_sick, openings
 from gpushare_cli.decide.why.remedies.trial import cards_text
@@ -26,7 +26,7 @@ Group = dict[str, UnfitReason]
 def impossible_pods(situation: PodSituation) -> Iterator[Finding]:
     """Pods that no node takes, whatever is free there."""
     for code, reason in situation.reasons_against(situation.request).items():
-        yield Finding(code=code, sentence=_sentence(reason), is_decisive=True)
+        yield decisive(code, _sentence(reason))
 
 
 def cards_that_do_not_fit(situation: PodSituation) -> Iterator[Finding]:
@@ -51,7 +51,7 @@ def cards_with_room(situation: PodSituation) -> Iterator[Finding]:
     if fitting := fitting_nodes(situation):
         have = "has room for it on its cards" if len(fitting) == 1 else "have room for it on their cards"
         sentence = f"{counted(len(fitting), 'node')} {have}: {listed(fitting)}."
-        yield Finding(code=CARDS_FIT, sentence=sentence, nodes=len(fitting))
+        yield noted(CARDS_FIT, sentence, nodes=len(fitting))
 
 
 def others_come_first(situation: PodSituation) -> Iterator[Finding]:
@@ -59,9 +59,9 @@ def others_come_first(situation: PodSituation) -> Iterator[Finding]:
     fitting = fitting_nodes(situation)
     for pod in situation.waiting:
         if pod.nominated_node in fitting and pod.priority >= situation.kube_pod.priority:
-            yield Finding(
-                code="OthersComeFirst",
-                sentence=(
+            yield noted(
+                "OthersComeFirst",
+                (
                     f"{pod.reference} comes first on {pod.nominated_node}: others are evicted there for it"
                     f" (priority {pod.priority}), and what it needs of the cards is kept for it."
                 ),
@@ -80,14 +80,13 @@ def closed_cards_with_room(situation: PodSituation) -> Iterator[Finding]:
         for name, indices in openings(situation, is_closed)[0]:
             has, is_ = ("has", "is") if len(indices) == 1 else ("have", "are")
             reasons = listed(_reasons(situation, name, indices))
-            yield Finding(
-                code=code,
-                sentence=(
-                    f"{cards_text(indices).capitalize()} of {name} {has} room for it, and {is_} {state}"
-                    f"{f' ({reasons})' if reasons else ''}."
+            yield decisive(
+                code,
+                (
+                    f"{cards_text(indices).capitalize()} of {name} {has} room for it, and {is_}"
+                    f" {state}{f' ({reasons})' if reasons else ''}."
                 ),
                 nodes=1,
-                is_decisive=True,
             )
 
 
@@ -114,8 +113,7 @@ def _groups(unfit: Group) -> dict[tuple[Refusal, str], Group]:
 
 
 def _full(situation: PodSituation, asked: ResourceRequest, group: Group, *, is_decisive: bool) -> Finding:
-    units = units_in_force(situation.ledger, asked)
-    text = asked_text(asked, units)
+    text = asked_text(situation, asked)
     if mode_serving(asked.resource).on_cards(asked.total).cards == 1:
         noun = NOUNS[asked.resource]
         missing = (
@@ -136,9 +134,10 @@ def _full(situation: PodSituation, asked: ResourceRequest, group: Group, *, is_d
 def _too_small(
     situation: PodSituation, asked: ResourceRequest, group: Group, *, is_decisive: bool
 ) -> Finding:
-    units = units_in_force(situation.ledger, asked)
     if mode_serving(asked.resource).on_cards(asked.total).cards == 1:
-        missing = f"No card has {asked_text(asked, units)}, not even an empty one,"
+        is_closed = asked.total <= situation.ledger.biggest().get(asked.name, 0)
+        card = "No card that takes new pods" if is_closed else "No card"
+        missing = f"{card} has {asked_text(situation, asked)}, not even an empty one,"
     else:
         missing = f"Fewer than {counted(asked.total, 'card')} take pods at all"
     return Finding(

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from gpushare_cli.decide.scheduling.written_pod import WrittenContainer, written_pod
-from gpushare_cli.decide.why.finding import Finding
+from gpushare_cli.decide.why.finding import Finding, decisive, noted
 from gpushare_cli.decide.why.situation import PodSituation
 from gpushare_cli.wording import listed
 from gpushare_core.dialects.dialect import OWN_VARIABLES
@@ -31,25 +31,22 @@ def _of_asking(container: WrittenContainer) -> Iterator[Finding]:
             variable.value_from or not hides_cards(variable.name, value)
         )
         if shows or variable.name in OWN_VARIABLES:
-            yield Finding(
-                code="SetsCards",
-                sentence=(
-                    f"Container {container.name} sets {variable.name} itself: it would see other cards"
-                    " than it is"
-                    " given, so the API server refuses the pod."
+            yield decisive(
+                "SetsCards",
+                (
+                    f"Container {container.name} sets {variable.name} itself: it would see other cards than"
+                    " it is given, so the API server refuses the pod."
                 ),
-                advice=["Take it out of env: gpushare sets it to the card whose units the container gets."],
-                is_decisive=True,
+                "Take it out of env: gpushare sets it to the card whose units the container gets.",
             )
         elif variable.name in APPLICATION_VARIABLES and value not in FIRST_CARD:
-            yield Finding(
-                code="ChoosesCards",
-                sentence=(
-                    f"Container {container.name} sets {variable.name}={value}. It sees only cards that it"
-                    " is given,"
-                    " numbered from 0: its program may find none."
+            yield noted(
+                "ChoosesCards",
+                (
+                    f"Container {container.name} sets {variable.name}={value}. It sees only cards that it is"
+                    " given, numbered from 0: its program may find none."
                 ),
-                advice=[f"Take {variable.name} out of env."],
+                f"Take {variable.name} out of env.",
             )
 
 
@@ -60,14 +57,10 @@ def privileged(situation: PodSituation) -> Iterator[Finding]:
         if _asks(container) and container.security_context and container.security_context.privileged
     ]
     if names:
-        yield Finding(
-            code="Privileged",
-            sentence=(
-                f"Container {listed(names)} is privileged: it sees all cards of its node, others' as well."
-            ),
-            advice=[
-                "Take privileged: true out of its securityContext, unless it has to look after the node."
-            ],
+        yield noted(
+            "Privileged",
+            f"Container {listed(names)} is privileged: it sees all cards of its node, others' as well.",
+            "Take privileged: true out of its securityContext, unless it has to look after the node.",
         )
 
 
@@ -76,11 +69,11 @@ def handwritten_annotations(situation: PodSituation) -> Iterator[Finding]:
     annotations = written_pod(situation.pod).metadata.annotations or {}
     ours = [key for key in ANNOTATION_KEYS if key in annotations]
     if ours:
-        yield Finding(
-            code="HandwrittenAnnotation",
-            sentence=(
+        yield noted(
+            "HandwrittenAnnotation",
+            (
                 f"The pod has the annotation {listed(ours)}. It counts for nothing: the extender chooses"
                 " cards."
             ),
-            advice=["Take it out: it comes from a copy of another pod, or was written by hand."],
+            "Take it out: it comes from a copy of another pod, or was written by hand.",
         )

@@ -10,7 +10,7 @@ from gpushare_cli.decide.why.asked import (
     served_of_class,
     served_resources,
 )
-from gpushare_cli.decide.why.finding import Finding
+from gpushare_cli.decide.why.finding import Finding, decisive
 from gpushare_cli.decide.why.situation import PodSituation
 from gpushare_cli.wording import counted, listed
 from gpushare_core.api.names import GROUP
@@ -91,11 +91,10 @@ def _amount_of(situation: PodSituation, asked: AskedAmount, meant: str) -> str:
 
 def _misspelt(situation: PodSituation, asked: AskedAmount, meant: str) -> Finding:
     served = listed(sorted(served_resources(situation)))
-    return Finding(
-        code="UnknownResource",
-        sentence=f"{_asks(asked)}, and there is no such resource: nodes serve {served}.",
-        advice=[f"Do you mean {meant}? Write {_amount_of(situation, asked, meant)} in its limits."],
-        is_decisive=True,
+    return decisive(
+        "UnknownResource",
+        f"{_asks(asked)}, and there is no such resource: nodes serve {served}.",
+        f"Do you mean {meant}? Write {_amount_of(situation, asked, meant)} in its limits.",
     )
 
 
@@ -104,14 +103,11 @@ def _other_dialect(situation: PodSituation, asked: AskedAmount) -> Finding:
     spoken = sorted({policy.spec.dialect for policy in situation.cluster.policies or ()})
     speak = f", and the nodes that share cards speak {listed(spoken)}" if spoken else ""
     meant = served_of_class(situation, RESOURCES[asked.resource])
-    return Finding(
-        code="OtherDialect",
-        sentence=(f"{_asks(asked)}, and no node serves that: it is a name of the dialect {dialect}{speak}."),
-        advice=[
-            f"Instead of {asked.resource} write {_amount_of(situation, asked, meant)}.",
-            f"Where many workloads use these names, write dialect: {dialect} in the policy instead.",
-        ],
-        is_decisive=True,
+    return decisive(
+        "OtherDialect",
+        f"{_asks(asked)}, and no node serves that: it is a name of the dialect {dialect}{speak}.",
+        f"Instead of {asked.resource} write {_amount_of(situation, asked, meant)}.",
+        f"Where many workloads use these names, write dialect: {dialect} in the policy instead.",
     )
 
 
@@ -119,11 +115,10 @@ def _other_plugin(situation: PodSituation, asked: AskedAmount) -> Finding:
     """Of a resource that others' device plugins offer as well."""
     served = listed(sorted(served_resources(situation)))
     meant = served_of_class(situation, RESOURCES[asked.resource])
-    return Finding(
-        code="OtherPlugin",
-        sentence=f"{_asks(asked)}, and no node offers that: nodes that share their cards serve {served}.",
-        advice=[f"Instead of {asked.resource} write {how_many(situation, meant)}."],
-        is_decisive=True,
+    return decisive(
+        "OtherPlugin",
+        f"{_asks(asked)}, and no node offers that: nodes that share their cards serve {served}.",
+        f"Instead of {asked.resource} write {how_many(situation, meant)}.",
     )
 
 
@@ -136,17 +131,14 @@ def _other_mode(situation: PodSituation, asked: AskedAmount) -> Finding:
     names = sorted(policy.name for policy in situation.cluster.policies or ())
     edit = [f"kubectl edit gpusharepolicy {names[0]}"] if len(names) == 1 else []
     verb = "is" if len(situation.share_nodes) == 1 else "are"
-    return Finding(
-        code="OtherMode",
-        sentence=(
+    return decisive(
+        "OtherMode",
+        (
             f"{_asks(asked)}, and no node serves that: it takes mode {fitting}, and {number} {verb} in mode"
             f" {listed(modes)}."
         ),
+        f"Instead of {asked.resource} write {how_many(situation, meant)}.",
+        f"Or change the mode of nodes to {fitting} in the policy.",
+        *edit,
         nodes=len(situation.share_nodes),
-        advice=[
-            f"Instead of {asked.resource} write {how_many(situation, meant)}.",
-            f"Or change the mode of nodes to {fitting} in the policy.",
-            *edit,
-        ],
-        is_decisive=True,
     )

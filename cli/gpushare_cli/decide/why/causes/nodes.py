@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping
 
 from gpushare_cli.decide.objects.kube_node import KubeNode
 from gpushare_cli.decide.scheduling.node_rules import NodeObstacle, PlacementRule, obstacles
-from gpushare_cli.decide.scheduling.written_pod import written_pod
+from gpushare_cli.decide.scheduling.written_pod import WrittenAffinity, written_pod
 from gpushare_cli.decide.why.causes.policy import named_node
-from gpushare_cli.decide.why.finding import Finding
+from gpushare_cli.decide.why.finding import Finding, noted
 from gpushare_cli.decide.why.nearest import fitting_nodes
 from gpushare_cli.decide.why.situation import PodSituation
 from gpushare_cli.wording import counted, listed
@@ -48,13 +48,12 @@ def _finding(
 ) -> Finding:
     named, with_room = named_node(situation), _with_room(situation, names)
     where = f"node {named}, which it asks for" if named else _where(names, len(sharing))
-    say, advise = _WORDS[obstacle.rule]
     return Finding(
         code=f"NodesBy{obstacle.rule}",
-        sentence=say(obstacle, where),
+        sentence=_SENTENCES[obstacle.rule].format(text=obstacle.text, where=where),
         nodes=len(names),
         advice=[
-            *advise(situation, obstacle, sorted(names, key=lambda name: name not in with_room)),
+            *_advice(situation, obstacle, sorted(names, key=lambda name: name not in with_room)),
             *([] if with_room or not situation.request.resources else [NO_ROOM]),
         ],
         is_decisive=is_decisive,
@@ -73,19 +72,11 @@ def _where(names: list[str], sharing: int) -> str:
     return f"{len(names):,} of {counted(sharing, 'node')} with cards ({listed(names)})"
 
 
-def _say_cordon(_obstacle: NodeObstacle, where: str) -> str:
-    return f"The pod does not come to {where}: cordoned by kubectl cordon."
-
-
-def _advise_cordon(_situation: PodSituation, _obstacle: NodeObstacle, names: list[str]) -> list[str]:
-    return [f"kubectl uncordon {names[0]}"]
-
-
-def _say_taint(obstacle: NodeObstacle, where: str) -> str:
-    return f"Taint {obstacle.text} keeps the pod off {where}."
-
-
-def _advise_taint(_situation: PodSituation, obstacle: NodeObstacle, names: list[str]) -> list[str]:
+def _advice(situation: PodSituation, obstacle: NodeObstacle, names: list[str]) -> list[str]:
+    if obstacle.rule is PlacementRule.CORDON:
+        return [f"kubectl uncordon {names[0]}"]
+    if obstacle.rule is not PlacementRule.TAINT:
+        return _label_advice(situation, obstacle.key, names)
     if obstacle.key.startswith(KUBERNETES_TAINTS):
         return [f"kubectl describe node {names[0]}"]
     effect = obstacle.text.rpartition(":")[2]
@@ -96,60 +87,45 @@ def _advise_taint(_situation: PodSituation, obstacle: NodeObstacle, names: list[
     ]
 
 
-def _say_selector(obstacle: NodeObstacle, where: str) -> str:
-    return f"The pod's nodeSelector asks for {obstacle.text}, which leaves out {where}."
-
-
-def _say_affinity(obstacle: NodeObstacle, where: str) -> str:
-    return f"The pod's node affinity requires {obstacle.text}, which leaves out {where}."
-
-
-def _advise_label(situation: PodSituation, obstacle: NodeObstacle, names: list[str]) -> list[str]:
-    known = situation.cluster.nodes or {}
-    have = sorted({value for name in names if (value := _label(known[name], obstacle.key))})
-    if obstacle.key and have:
-        present = listed([f"{obstacle.key}={value}" for value in have])
-        return [f"Nodes with cards have {present}.", f"kubectl get nodes -L {obstacle.key}"]
-    if not obstacle.key:
+def _label_advice(situation: PodSituation, key: str, names: list[str]) -> list[str]:
+    if not key:
         return ["kubectl get nodes --show-labels"]
-    return [
-        f"No node with cards has the label {obstacle.key}: take it out of the pod, or label the node.",
-        f"kubectl get nodes -L {obstacle.key}",
-    ]
+    known = situation.cluster.nodes or {}
+    have = sorted({f"{key}={value}" for name in names if (value := _label(known[name], key))})
+    missing = f"No node with cards has the label {key}: take it out of the pod, or label the node."
+    return [f"Nodes with cards have {listed(have)}." if have else missing, f"kubectl get nodes -L {key}"]
 
 
 def _label(node: KubeNode, key: str) -> str:
     return (node.metadata.labels or {}).get(key, "")
 
 
-_WORDS = {
-    PlacementRule.CORDON: (_say_cordon, _advise_cordon),
-    PlacementRule.TAINT: (_say_taint, _advise_taint),
-    PlacementRule.SELECTOR: (_say_selector, _advise_label),
-    PlacementRule.AFFINITY: (_say_affinity, _advise_label),
+_SENTENCES = {
+    PlacementRule.CORDON: "The pod does not come to {where}: cordoned by kubectl cordon.",
+    PlacementRule.TAINT: "Taint {text} keeps the pod off {where}.",
+    PlacementRule.SELECTOR: "The pod's nodeSelector asks for {text}, which leaves out {where}.",
+    PlacementRule.AFFINITY: "The pod's node affinity requires {text}, which leaves out {where}.",
 }
 
 
 def not_computed(situation: PodSituation) -> Iterator[Finding]:
     """Rules among pods, which only kube-scheduler knows."""
     spec = written_pod(situation.pod).spec
-    affinity = spec.affinity
-    spreads = [
-        each for each in spec.topology_spread_constraints or () if each.when_unsatisfiable != "ScheduleAnyway"
-    ]
-    rules = [
-        *(["a topologySpreadConstraint with DoNotSchedule"] if spreads else []),
-        *(["podAffinity"] if affinity and affinity.pod_affinity and affinity.pod_affinity.required else []),
-        *(
-            ["podAntiAffinity"]
-            if affinity and affinity.pod_anti_affinity and affinity.pod_anti_affinity.required
-            else []
+    affinity = spec.affinity or WrittenAffinity()
+    spreads = spec.topology_spread_constraints or ()
+    ports = (port for container in spec.all_containers for port in container.ports or ())
+    asked = {
+        "a topologySpreadConstraint with DoNotSchedule": any(
+            each.when_unsatisfiable != "ScheduleAnyway" for each in spreads
         ),
-        *(["a hostPort"] if any(p.host_port for c in spec.all_containers for p in c.ports or ()) else []),
-    ]
+        "podAffinity": affinity.pod_affinity and affinity.pod_affinity.required,
+        "podAntiAffinity": affinity.pod_anti_affinity and affinity.pod_anti_affinity.required,
+        "a hostPort": any(port.host_port for port in ports),
+    }
+    rules = [rule for rule, is_there in asked.items() if is_there]
     if rules:
-        yield Finding(
-            code="NotComputed",
-            sentence=f"The pod has {listed(rules)}. Whether that leaves it a node is not looked at here.",
-            advice=["kube-scheduler's own Event of the pod says it."],
+        yield noted(
+            "NotComputed",
+            f"The pod has {listed(rules)}. Whether that leaves it a node is not looked at here.",
+            "kube-scheduler's own Event of the pod says it.",
         )

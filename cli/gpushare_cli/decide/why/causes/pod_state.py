@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from gpushare_cli.decide.scheduling.written_pod import written_pod
-from gpushare_cli.decide.why.finding import Finding
+from gpushare_cli.decide.why.finding import Finding, decisive
 from gpushare_cli.decide.why.situation import PodSituation
 from gpushare_cli.wording import listed
 
@@ -14,13 +14,10 @@ def gated(situation: PodSituation) -> Iterator[Finding]:
     gates = [gate.name for gate in written_pod(situation.pod).spec.scheduling_gates or ()]
     if gates:
         is_kueue = any(gate.startswith(KUEUE) for gate in gates)
-        yield Finding(
-            code="Gated",
-            sentence=(
-                f"The pod has the scheduling gate {listed(gates)}: until it is gone no scheduler looks at it."
-            ),
-            advice=["kubectl get workloads -A"] if is_kueue else ["Whoever put it there takes it away."],
-            is_decisive=True,
+        yield decisive(
+            "Gated",
+            f"The pod has the scheduling gate {listed(gates)}: until it is gone no scheduler looks at it.",
+            *(["kubectl get workloads -A"] if is_kueue else ["Whoever put it there takes it away."]),
         )
 
 
@@ -32,9 +29,8 @@ def being_deleted(situation: PodSituation) -> Iterator[Finding]:
             if meta.finalizers
             else "its kubelet has ended it"
         )
-        yield Finding(
-            code="BeingDeleted",
-            sentence=f"The pod is being deleted: it is placed no more, and stays until {until}.",
-            advice=["Create it anew."],
-            is_decisive=True,
+        yield decisive(
+            "BeingDeleted",
+            f"The pod is being deleted: it is placed no more, and stays until {until}.",
+            "Create it anew.",
         )

@@ -6,7 +6,7 @@ from difflib import get_close_matches
 from gpushare_cli.decide.objects.policy import ObservedPolicy
 from gpushare_cli.decide.scheduling.node_rules import HOSTNAME, NODE_NAME
 from gpushare_cli.decide.scheduling.written_pod import NodeTerm, written_pod
-from gpushare_cli.decide.why.finding import Finding
+from gpushare_cli.decide.why.finding import Finding, decisive, noted
 from gpushare_cli.decide.why.situation import SHARE_NODES_NAME, PodSituation
 from gpushare_cli.wording import listed
 from gpushare_core.api.enums import Mode
@@ -18,21 +18,18 @@ READY, NODES_READY, SCHEDULER_CONFIGURED = "Ready", "NodesReady", "SchedulerConf
 def missing_policy(situation: PodSituation) -> Iterator[Finding]:
     cluster = situation.cluster
     if not cluster.is_installed:
-        yield Finding(
-            code="NotInstalled",
-            sentence="Gpushare is not installed in this cluster: its API server knows no GPUSharePolicy.",
-            advice=["kubectl apply -k manifests/", "docs/install.md says what that does."],
-            is_decisive=True,
+        yield decisive(
+            "NotInstalled",
+            "Gpushare is not installed in this cluster: its API server knows no GPUSharePolicy.",
+            "kubectl apply -k manifests/",
+            "docs/install.md says what that does.",
         )
     elif cluster.policies is not None and not cluster.policies:
-        yield Finding(
-            code="NoPolicy",
-            sentence="There is no GPUSharePolicy, so no node shares its cards.",
-            advice=[
-                "Apply one that names the nodes with cards; docs/policy.md has its fields.",
-                "kubectl explain gpusharepolicy.spec",
-            ],
-            is_decisive=True,
+        yield decisive(
+            "NoPolicy",
+            "There is no GPUSharePolicy, so no node shares its cards.",
+            "Apply one that names the nodes with cards; docs/policy.md has its fields.",
+            "kubectl explain gpusharepolicy.spec",
         )
 
 
@@ -119,26 +116,23 @@ def _not_shared(situation: PodSituation, name: str) -> Iterator[Finding]:
     node = situation.cluster.nodes.get(name)
     if node is None:
         alike = get_close_matches(name, situation.cluster.nodes, n=1)
-        yield Finding(
-            code="NodeMissing",
-            sentence=f"The pod asks for node {name}, and there is no node of that name.",
-            advice=[*(f"Do you mean {other}?" for other in alike), "kubectl get nodes"],
-            is_decisive=True,
+        yield decisive(
+            "NodeMissing",
+            f"The pod asks for node {name}, and there is no node of that name.",
+            *(f"Do you mean {other}?" for other in alike),
+            "kubectl get nodes",
         )
         return
     policies = situation.cluster.policies or ()
     off = [policy.name for policy in policies if _is_off(policy, name, node.metadata.labels or {})]
     how = f"it is Off in policy {listed(off)}" if off else "no policy selects it"
     shared = listed(sorted(situation.share_nodes))
-    yield Finding(
-        code="NodeOff" if off else "NodeNotShared",
-        sentence=f"Node {name} shares no cards: {how}.",
-        advice=[
-            f"Select another node, of those that share their cards: {shared}."
-            if shared
-            else "Add the node to a policy."
-        ],
-        is_decisive=True,
+    yield decisive(
+        "NodeOff" if off else "NodeNotShared",
+        f"Node {name} shares no cards: {how}.",
+        f"Select another node, of those that share their cards: {shared}."
+        if shared
+        else "Add the node to a policy.",
     )
 
 
@@ -165,16 +159,14 @@ def unit_changes(situation: PodSituation) -> Iterator[Finding]:
     if blocked:
         first = min(blocked)
         verb = "waits" if len(blocked) == 1 else "wait"
-        yield Finding(
-            code="UnitChangeWaits",
-            sentence=(
+        yield noted(
+            "UnitChangeWaits",
+            (
                 f"{listed(sorted(blocked))} {verb} for another unit or mode. {first}:"
                 f" {_sentence(blocked[first])}"
             ),
+            "Delete or evict the pods that it names, or write the former unit into the policy again.",
             nodes=len(blocked),
-            advice=[
-                "Delete or evict the pods that it names, or write the former unit into the policy again."
-            ],
         )
 
 
@@ -183,12 +175,12 @@ def scheduler_not_connected(situation: PodSituation) -> Iterator[Finding]:
         connected = policy.condition(SCHEDULER_CONFIGURED)
         is_worth_saying = connected is not None and connected.status != "True" and situation.share_nodes
         if connected and is_worth_saying:
-            yield Finding(
-                code="SchedulerNotConnected",
-                sentence=(
+            yield noted(
+                "SchedulerNotConnected",
+                (
                     f"The scheduler of policy {policy.name} is not connected ({connected.reason}):"
                     f" {_sentence(connected.message)}"
                 ),
-                advice=["docs/scheduler-backends.md says what each backend needs."],
+                "docs/scheduler-backends.md says what each backend needs.",
             )
             return

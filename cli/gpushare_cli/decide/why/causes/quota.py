@@ -5,7 +5,7 @@ from fractions import Fraction
 
 from gpushare_cli.decide.objects.pod_surroundings import KnownQuota
 from gpushare_cli.decide.scheduling.written_pod import written_pod
-from gpushare_cli.decide.why.finding import Finding
+from gpushare_cli.decide.why.finding import Finding, decisive
 from gpushare_cli.decide.why.pod_amounts import pod_amounts
 from gpushare_cli.decide.why.situation import PodSituation
 from gpushare_core.placement.quantity import read_amount
@@ -33,17 +33,14 @@ def _finding(
     used = read_amount((quota.status.used or {}).get(key))
     if not asked or used + asked <= hard:
         return None
-    return Finding(
-        code="QuotaExceeded",
-        sentence=(
+    return decisive(
+        "QuotaExceeded",
+        (
             f"ResourceQuota {quota.metadata.name} lets namespace {situation.namespace} have {hard} of {name}:"
             f" {used} are used, and the pod asks for {asked}."
         ),
-        advice=[
-            f"Ask for {hard - used} at most, end pods of the namespace, or have the quota made larger."
-            if hard > used
-            else "End pods of the namespace, or have the quota made larger.",
-            f"kubectl describe quota {quota.metadata.name} -n {situation.namespace}",
-        ],
-        is_decisive=True,
+        f"Ask for {hard - used} at most, end pods of the namespace, or have the quota made larger."
+        if hard > used
+        else "End pods of the namespace, or have the quota made larger.",
+        f"kubectl describe quota {quota.metadata.name} -n {situation.namespace}",
     )

@@ -1,6 +1,6 @@
 """What nodes whose cards fit lack beside cards: CPU, memory, places for pods, other resources."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from fractions import Fraction
 
 from gpushare_cli.decide.objects.kube_node import KubeNode
@@ -21,14 +21,18 @@ def missing_resources(situation: PodSituation) -> Iterator[Finding]:
     """Compares with the nodes whose cards fit: with what they have in all, and, where their pods were read,
     with what these leave. Decisive where each of them lacks something, be it not the same."""
     short = _short(situation)
-    is_decisive = bool(short) and not nodes_with_all(situation)
+    is_decisive = not _without(situation, short)
     for name, lefts in short.items():
         yield _finding(situation, name, lefts, is_decisive=is_decisive)
 
 
 def nodes_with_all(situation: PodSituation) -> list[str]:
     """Returns the nodes whose cards fit, without those that lack something else."""
-    lacking = {node for lefts in _short(situation).values() for node in lefts}
+    return _without(situation, _short(situation))
+
+
+def _without(situation: PodSituation, short: Mapping[str, Collection[str]]) -> list[str]:
+    lacking = {node for nodes in short.values() for node in nodes}
     return [node for node in fitting_nodes(situation) if node not in lacking]
 
 
@@ -47,8 +51,9 @@ def _nodes(situation: PodSituation) -> list[KubeNode]:
 def _short(situation: PodSituation) -> dict[str, dict[str, Fraction]]:
     """Returns resource -> node that lacks it -> what it has left."""
     short: dict[str, dict[str, Fraction]] = {}
+    asked = _asked(situation)
     for node in _nodes(situation):
-        for name, amount in _asked(situation).items():
+        for name, amount in asked.items():
             if (left := _free(node, name, situation.neighbours.get(node.name))) < amount:
                 short.setdefault(name, {})[node.name] = left
     return short

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from gpushare_cli.decide.scheduling.written_pod import written_pod
 from gpushare_cli.decide.why.causes.names import asks_for_cards
-from gpushare_cli.decide.why.finding import Finding
+from gpushare_cli.decide.why.finding import Finding, decisive, noted
 from gpushare_cli.decide.why.situation import PodSituation
 from gpushare_cli.decide.why.words import seconds_since
 from gpushare_cli.wording import counted, listed
@@ -60,11 +60,10 @@ def _is_silent(situation: PodSituation) -> bool:
 
 
 def _nobody_tries(name: str) -> Finding:
-    return Finding(
-        code="NobodyTries",
-        sentence=f"No scheduler has tried the pod yet: {name} does not seem to run.",
-        advice=["kubectl get pods -A -l component=kube-scheduler"],
-        is_decisive=True,
+    return decisive(
+        "NobodyTries",
+        f"No scheduler has tried the pod yet: {name} does not seem to run.",
+        "kubectl get pods -A -l component=kube-scheduler",
     )
 
 
@@ -75,27 +74,25 @@ def _nobody(situation: PodSituation, name: str, serving: set[str]) -> Finding:
         if situation.exists
         else ""
     )
-    return Finding(
-        code="UnknownScheduler",
-        sentence=(
-            f"The pod has schedulerName: {name}, and no scheduler of that name has asked for cards. If"
-            " none runs, the"
-            " pod waits for ever; one that runs and does not ask knows nothing of cards."
+    return decisive(
+        "UnknownScheduler",
+        (
+            f"The pod has schedulerName: {name}, and no scheduler of that name has asked for cards. If none"
+            " runs, the pod waits for ever; one that runs and does not ask knows nothing of cards."
         ),
-        advice=[f"Write schedulerName: {known}, or leave it out.{anew}"],
-        is_decisive=True,
+        f"Write schedulerName: {known}, or leave it out.{anew}",
     )
 
 
 def _does_not_ask(situation: PodSituation, name: str, serving: set[str]) -> Finding:
     backend, known = listed(_backends(situation)), listed(sorted(serving))
-    return Finding(
-        code="SchedulerDoesNotAsk",
-        sentence=(
+    return noted(
+        "SchedulerDoesNotAsk",
+        (
             f"The pod is placed by {name}, which knows nothing of cards: with backend {backend} it is {known}"
             " that places pods which ask for them."
         ),
-        advice=[f"Write schedulerName: {known}, and create the pod anew."],
+        f"Write schedulerName: {known}, and create the pod anew.",
     )
 
 
@@ -108,11 +105,10 @@ def extender_away(situation: PodSituation) -> Iterator[Finding]:
     if extender is None or not extender.ready:
         wanted = extender.status.desired_number_scheduled if extender else 0
         how = f"0 of its {counted(wanted, 'pod')} are ready" if wanted else "no pod of it is there"
-        yield Finding(
-            code="ExtenderAway",
-            sentence=f"The extender, which chooses cards, does not run: {how}. Pods that ask for cards wait.",
-            advice=["kubectl get pods -A -l app.kubernetes.io/component=extender -o wide"],
-            is_decisive=True,
+        yield decisive(
+            "ExtenderAway",
+            f"The extender, which chooses cards, does not run: {how}. Pods that ask for cards wait.",
+            "kubectl get pods -A -l app.kubernetes.io/component=extender -o wide",
         )
 
 
@@ -120,8 +116,8 @@ def operator_away(situation: PodSituation) -> Iterator[Finding]:
     programs, operator = situation.cluster.programs, situation.cluster.program("operator")
     if programs is None or not situation.cluster.policies or (operator and operator.ready):
         return
-    yield Finding(
-        code="OperatorAway",
-        sentence="The operator does not run: what is shared stays, and no change of a policy takes effect.",
-        advice=["kubectl get pods -A -l app.kubernetes.io/component=operator"],
+    yield noted(
+        "OperatorAway",
+        "The operator does not run: what is shared stays, and no change of a policy takes effect.",
+        "kubectl get pods -A -l app.kubernetes.io/component=operator",
     )

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from gpushare_cli.decide.scheduling.written_pod import written_pod
-from gpushare_cli.decide.why.finding import Finding
+from gpushare_cli.decide.why.finding import Finding, decisive, noted
 from gpushare_cli.decide.why.situation import PodSituation
 
 
@@ -15,23 +15,17 @@ def claims_not_bound(situation: PodSituation) -> Iterator[Finding]:
     for name in dict.fromkeys(written_pod(situation.pod).spec.claims):
         claim, get = claims.get(name), f"kubectl get pvc -n {situation.namespace}"
         if claim is None:
-            yield Finding(
-                code="ClaimMissing",
-                sentence=(
-                    f"The pod mounts PersistentVolumeClaim {name}, and its namespace has none of that name."
-                ),
-                advice=["Create it, or correct claimName in the pod's volumes.", get],
-                is_decisive=True,
+            yield decisive(
+                "ClaimMissing",
+                f"The pod mounts PersistentVolumeClaim {name}, and its namespace has none of that name.",
+                "Create it, or correct claimName in the pod's volumes.",
+                get,
             )
         elif claim.status.phase != "Bound":
             phase = claim.status.phase or "Pending"
-            yield Finding(
-                code="ClaimNotBound",
-                sentence=(
-                    f"The pod mounts PersistentVolumeClaim {name}, which is {phase} and has no volume yet."
-                ),
-                advice=[
-                    f"kubectl describe pvc {name} -n {situation.namespace}",
-                    "With WaitForFirstConsumer its volume is made when the pod is placed, else before that.",
-                ],
+            yield noted(
+                "ClaimNotBound",
+                f"The pod mounts PersistentVolumeClaim {name}, which is {phase} and has no volume yet.",
+                f"kubectl describe pvc {name} -n {situation.namespace}",
+                "With WaitForFirstConsumer its volume is made when the pod is placed, else before that.",
             )

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from gpushare_cli.decide.scheduling.node_rules import NodeObstacle, PlacementRule, obstacles
 from gpushare_cli.decide.scheduling.written_pod import written_pod
-from gpushare_cli.decide.why.asks import asked_text, unit_bytes, units_in_force
+from gpushare_cli.decide.why.asked import asked_text, unit_bytes
 from gpushare_cli.decide.why.causes.nodes import KUBERNETES_TAINTS
 from gpushare_cli.decide.why.causes.policy import named_node
 from gpushare_cli.decide.why.finding import Remedy
@@ -59,8 +59,7 @@ def free_elsewhere(situation: PodSituation) -> Iterator[Remedy]:
         free = sum(card.free for _, card in cards)
         if free < asked.total:
             continue
-        of_unit = unit_bytes(units_in_force(situation.ledger, asked), asked.resource)
-        text = amount(free, asked.resource, of_unit)
+        text = amount(free, asked.resource, unit_bytes(situation, asked.name))
         if each.cards == 1 and asked.resource is ResourceClass.MEMORY:
             why = f"they lie on {counted(len(cards), 'card')}, and units of a pod have to lie on one"
         elif each.cards > 1:
@@ -102,11 +101,12 @@ def _units_each(share_node: ShareNode) -> str:
     if len(sizes) != 1 or len(share_node.classes) != 1 or share_node.classes[0] is ResourceClass.CARD:
         return ""
     resource = share_node.classes[0]
-    return f" of {amount(sizes.pop(), resource, unit_bytes([share_node.unit], resource))}"
+    meaning = share_node.meaning_of(resource) if resource is ResourceClass.MEMORY else None
+    return f" of {amount(sizes.pop(), resource, meaning[1] if meaning else None)}"
 
 
 def _needs(situation: PodSituation, asked: ResourceRequest) -> str:
     each = mode_serving(asked.resource).on_cards(asked.total)
     if asked.resource is ResourceClass.MEMORY:
-        return f"a card of {asked_text(asked, units_in_force(situation.ledger, asked))}"
+        return f"a card of {asked_text(situation, asked)}"
     return counted(each.cards, "card")

@@ -173,6 +173,8 @@ def _preemption(node: NodeInTheWay, eviction: Eviction) -> Iterator[Remedy]:
     """Others have a lower priority: they are evicted, unless somebody forbids it."""
     victims, pod = node.victims_text(eviction.victims), node.situation.kube_pod
     after = f"on {node.name}, which makes room on {node.cards_after(eviction)}"
+    if node.situation.budgets is None:
+        after += " (unless a PodDisruptionBudget forbids it, which cannot be known)"
     if pod.spec.preemption_policy == "Never":
         sentence = (
             "A PriorityClass with preemptionPolicy PreemptLowerPriority in place of Never: it would have"

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from gpushare_cli.decide.why.asks import unit_bytes, units_in_force
+from gpushare_cli.decide.why.asked import unit_bytes
 from gpushare_cli.decide.why.finding import Remedy
 from gpushare_cli.decide.why.nearest import open_cards
 from gpushare_cli.decide.why.remedies.trial import fitting
@@ -34,8 +34,7 @@ def _has_cards(situation: PodSituation, asked: ResourceRequest) -> bool:
 
 
 def _text(situation: PodSituation, asked: ResourceRequest, units: int) -> str:
-    of_unit = unit_bytes(units_in_force(situation.ledger, asked), asked.resource)
-    return amount(units, asked.resource, of_unit)
+    return amount(units, asked.resource, unit_bytes(situation, asked.name))
 
 
 def _smaller(situation: PodSituation, asked: ResourceRequest) -> Remedy | None:

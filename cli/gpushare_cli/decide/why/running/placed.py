@@ -13,7 +13,7 @@ from gpushare_cli.decide.why.explanation import (
     PodExplanation,
     WhyState,
 )
-from gpushare_cli.decide.why.finding import Finding
+from gpushare_cli.decide.why.finding import Finding, decisive
 from gpushare_cli.decide.why.running.choice import choice_sentences
 from gpushare_cli.decide.why.situation import SHARE_NODES_NAME, PodSituation
 from gpushare_cli.decide.why.words import seconds_since, seconds_text
@@ -52,17 +52,14 @@ def placed(situation: PodSituation) -> PodExplanation:
 def refused_by_kubelet(situation: PodSituation) -> Iterator[Finding]:
     """Source: ``UnexpectedAdmissionError`` of ``k8s.io/kubernetes/pkg/kubelet/cm/devicemanager``."""
     if status_of(situation.pod).reason == "UnexpectedAdmissionError":
-        yield Finding(
-            code="RefusedByKubelet",
-            sentence=(
+        yield decisive(
+            "RefusedByKubelet",
+            (
                 "Its kubelet refused it when it came: its units were not to be had at that moment, or the"
                 " plugin of the node was not registered."
             ),
-            advice=[
-                "A Deployment or Job makes a new pod by itself; a pod without one has to be created anew:",
-                f"kubectl delete pod -n {situation.namespace} {situation.name}",
-            ],
-            is_decisive=True,
+            "A Deployment or Job makes a new pod by itself; a pod without one has to be created anew:",
+            f"kubectl delete pod -n {situation.namespace} {situation.name}",
         )
 
 
