@@ -99,10 +99,10 @@ def _failure(error: aiohttp.ClientError) -> Exception:
 
 
 def _text(error: Exception) -> str:
+    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        return f"cannot connect to {error.host}:{error.port}: {error.certificate_error}"
     if isinstance(error, aiohttp.ClientConnectorError):  # its own text has the address of an object in memory
-        is_certificate = isinstance(error, aiohttp.ClientConnectorCertificateError)
-        reason = error.certificate_error if is_certificate else error.os_error
-        return f"cannot connect to {error.host}:{error.port}: {reason}"
+        return f"cannot connect to {error.host}:{error.port}: {error.os_error}"
     return str(error) or type(error).__name__
 
 
