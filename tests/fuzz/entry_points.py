@@ -274,7 +274,7 @@ FUZZED_BY: dict[str, str] = {
 
 OWN: dict[str, str] = {
     "gpushare_cli.commands.time_argument:whole_number_of": "an argument, whose digits are looked at first",
-    "gpushare_cli.changes.policy_deletion:_read": "a policy, and `follow` lists again where it cannot be read",
+    "gpushare_cli.changes.policy_deletion:_read": "a policy, and `follow` lists again where it cannot read one",
     "gpushare_cli.arguments:_seconds": "an argument, whose ValueError is caught",
     "gpushare_cli.login.cluster_login:_namespace_of_pod": "a file that the kubelet writes for the pod",
     "gpushare_cli.login.exec_plugin:ExecPlugin._information": "bytes that were just encoded",

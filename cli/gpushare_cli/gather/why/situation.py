@@ -159,10 +159,6 @@ class _GatedPod(msgspec.Struct):
     spec: _GatedSpec
 
 
-def is_gated(pod: msgspec.Raw) -> bool:
-    return bool(msgspec.json.decode(pod, type=_GatedPod).spec.scheduling_gates)
-
-
 def read_pending(pods: Iterable[msgspec.Raw]) -> list[tuple[msgspec.Raw, OwnedPod]]:
     """Returns ``pods`` as they came and as they are kept, without those that no API server would have, and
     without those that no scheduler looks at: gated ones, and those that are being deleted unbound."""
@@ -170,8 +166,8 @@ def read_pending(pods: Iterable[msgspec.Raw]) -> list[tuple[msgspec.Raw, OwnedPo
     for raw in pods:
         with suppress(*UNREADABLE_JSON):
             pod = msgspec.json.decode(raw, type=OwnedPod)
-            is_left_out = bool(pod.metadata.deletion_timestamp) or is_gated(raw)
-            if pod.spec.node_name or not is_left_out:
+            gates = msgspec.json.decode(raw, type=_GatedPod).spec.scheduling_gates
+            if pod.spec.node_name or not (pod.metadata.deletion_timestamp or gates):
                 read.append((raw, pod))
     return read
 
