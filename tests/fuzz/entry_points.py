@@ -221,7 +221,6 @@ FUZZED_BY: dict[str, str] = {
     "gpushare_cli.decide.why.causes.amounts:_bytes": "gpushare_cli.decide.why.explain:explain",
     "gpushare_cli.decide.why.causes.resources:_number": "gpushare_cli.decide.why.explain:explain",
     "gpushare_cli.decide.why.words:seconds_since": "gpushare_cli.decide.why.explain:explain",
-    "gpushare_cli.login.kubeconfig:_content": "gpushare_cli.login.cluster_login:cluster_login",
     "gpushare_cli.login.exec_plugin:exec_plugin": "gpushare_cli.login.cluster_login:cluster_login",
     "gpushare_cli.login.exec_plugin:_told_of_cluster": "gpushare_cli.login.cluster_login:cluster_login",
     "gpushare_cli.login.impersonation:impersonation_headers": (
