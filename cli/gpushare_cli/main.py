@@ -7,6 +7,7 @@ import signal
 import sys
 from argparse import Namespace
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from io import TextIOWrapper
 from traceback import format_exc
@@ -137,7 +138,8 @@ def _end_by_signals() -> None:
     assert task is not None
     for number in (signal.SIGTERM, signal.SIGHUP):
         if number is signal.SIGTERM or signal.getsignal(number) is not signal.SIG_IGN:  # as by nohup
-            asyncio.get_running_loop().add_signal_handler(number, task.cancel)
+            with suppress(RuntimeError):  # only the main thread gets signals
+                asyncio.get_running_loop().add_signal_handler(number, task.cancel)
 
 
 def _progress(printer: Printer) -> ProgressLine:

@@ -1,7 +1,7 @@
 """Names of objects of the cluster that a command line names."""
 
 import argparse
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from urllib.parse import quote
@@ -44,31 +44,24 @@ class ClusterNames:
     def sources(self) -> Mapping[str, NameSource]:
         """What a value stands for, as ``--help`` calls it -> where its names come from."""
         return {
-            "NODE": self.nodes,
+            "NODE": self._listed(lambda _: SHARE_NODES),
             "CARD": self.cards,
             "N|UUID": self.cards,
-            "POD": self.pods,
-            "POLICY": self.policies,
-            "NAMESPACE": self.namespaces,
+            "POD": self._listed(pods),
+            "POLICY": self._listed(lambda _: POLICIES),
+            "NAMESPACE": self._listed(lambda _: NAMESPACES),
             "CONTEXT": self.contexts,
             "CLUSTER": self.clusters,
         }
 
-    async def nodes(self, typed: TypedWords) -> Iterable[Suggestion]:
-        async with self._client(typed) as (client, _):
-            return await _names(client, SHARE_NODES)
+    def _listed(self, path: Callable[[str], str]) -> NameSource:
+        """``path``: of the list, by the namespace."""
 
-    async def pods(self, typed: TypedWords) -> Iterable[Suggestion]:
-        async with self._client(typed) as (client, namespace):
-            return await _names(client, pods(namespace))
+        async def names(typed: TypedWords) -> Iterable[Suggestion]:
+            async with self._client(typed) as (client, namespace):
+                return await _names(client, path(namespace))
 
-    async def policies(self, typed: TypedWords) -> Iterable[Suggestion]:
-        async with self._client(typed) as (client, _):
-            return await _names(client, POLICIES)
-
-    async def namespaces(self, typed: TypedWords) -> Iterable[Suggestion]:
-        async with self._client(typed) as (client, _):
-            return await _names(client, NAMESPACES)
+        return names
 
     async def contexts(self, typed: TypedWords) -> Iterable[Suggestion]:
         return map(Suggestion, self._kubeconfig(typed).contexts)

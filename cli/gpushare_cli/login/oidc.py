@@ -18,6 +18,7 @@ import msgspec
 
 from gpushare_cli.login.renewal import LoginCredential
 from gpushare_core.kube.credentials import KubeconfigEntry, NoCredentialsError, checked_server
+from gpushare_core.kube.tls import TlsParts
 from gpushare_core.text.json_object import MAX_REASON, UNREADABLE_JSON
 from gpushare_core.text.printable import printable
 
@@ -142,9 +143,9 @@ class OidcLogin:
     def _tls(self) -> ssl.SSLContext:
         """Raises ``OSError`` or ``ValueError``."""
         data, file = self.config.idp_certificate_authority_data, self.config.idp_certificate_authority
-        if data:
-            return ssl.create_default_context(cadata=base64.b64decode(data).decode("ascii", "ignore"))
-        return ssl.create_default_context(cafile=self.user.folder / file if file else None)
+        named = self.user.folder / file if file else None
+        parts = TlsParts(authority=base64.b64decode(data) if data else named)
+        return parts.context(parts.read())
 
 
 async def _read(response: aiohttp.ClientResponse, shape: type[T]) -> T:

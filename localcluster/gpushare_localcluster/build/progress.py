@@ -30,10 +30,9 @@ def terminal_of(file: TextIO, environment: Mapping[str, str] = os.environ) -> Te
 
 @dataclass(slots=True)
 class BuildProgress:
-    """Counts what is done of ``total``."""
+    """Counts packages: what is ``done`` of ``total``."""
 
     report: Report
-    noun: str = "packages"
     total: int = 0
     """0: unknown."""
     expected: float = 0.0
@@ -69,7 +68,7 @@ class BuildProgress:
             self._draw(ERASE_LINE)
 
     def __str__(self) -> str:
-        counted = f"{min(self.done, self.total):,} of {self.total:,} {self.noun}" if self.total else ""
+        counted = f"{min(self.done, self.total):,} of {self.total:,} packages" if self.total else ""
         left = seconds_left(self.done, self.total, passed=self.seconds, expected=self.expected)
         estimate = f"about {rough_time(left)} left" if left is not None else f"{self.seconds:.0f} s so far"
         return ", ".join(part for part in (counted, self.stage, estimate) if part)

@@ -193,7 +193,7 @@ async def test_a_kubeconfig_that_somebody_else_writes_is_left_alone(
         pytest.param(
             [],
             ["refresh-token: r", "idp-certificate-authority-data: '!'"],
-            "gives no new token",
+            "gives no new token: the certificate of the authority is empty",
             id="an authority that is none",
         ),
         pytest.param(
