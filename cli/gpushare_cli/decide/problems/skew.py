@@ -58,8 +58,8 @@ def _kubernetes(facts: StatusFacts) -> Iterator[StatusProblem]:
 
 
 def _beside_operator(row: ProgramVersion, operator: str) -> Iterator[StatusProblem]:
-    if row.version in (operator, UNKNOWN):
-        return  # a plugin that has not answered is a problem of its node
+    if row.version == operator or UNKNOWN in (row.version, operator):
+        return  # a program that has not answered is a problem of its own
     one, other = release_of(row.version), release_of(operator)
     who = _who(row)
     if one is None or other is None:

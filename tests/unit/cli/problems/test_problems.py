@@ -388,6 +388,13 @@ def test_a_client_that_is_too_old_says_how_to_get_the_right_one() -> None:
     assert problem.command == "pipx install --force kubectl-gpushare==0.4.0"
 
 
+def test_an_operator_without_a_version_is_compared_with_nothing() -> None:
+    programs = pods_of(program_object("operator", version=""), program_object("extender"))
+    assert not [
+        problem.reason for problem in all_problems(facts(pods=programs)) if "Version" in problem.reason
+    ]
+
+
 # All together
 
 
