@@ -1,10 +1,11 @@
-"""Cordons cards, or takes that back, and waits until the plugin has done it."""
+"""Cordons or uncordons cards, and waits until the plugin has done it."""
 
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from urllib.parse import quote
 
 import msgspec
 
@@ -74,10 +75,14 @@ class CardCordoning:
             seconds=round(self.clock() - begun, 1),
         )
 
+    @property
+    def _path(self) -> str:
+        return f"{SHARE_NODES}/{quote(self.node, safe='')}"
+
     async def read(self) -> tuple[Json, ObservedShareNode]:
         """Returns the GPUShareNode, as it is and as people ask about it."""
         try:
-            raw = await self.client.get(f"{SHARE_NODES}/{self.node}")
+            raw = await self.client.get(self._path)
             return raw, msgspec.convert(raw, ObservedShareNode)
         except ApiError as error:
             if error.is_not_found:
@@ -102,7 +107,7 @@ class CardCordoning:
         version = raw["metadata"].get("resourceVersion", "")
         body = {"metadata": {"resourceVersion": version, "annotations": wanted}}
         try:
-            await self.client.merge(f"{SHARE_NODES}/{self.node}", body, dry_run=dry_run)
+            await self.client.merge(self._path, body, dry_run=dry_run)
         except ApiError as error:
             if error.is_conflict:
                 return False

@@ -71,6 +71,13 @@ async def test_an_index_that_people_wrote_is_taken_back() -> None:
         assert api.annotations("gpu-1") == {CORDON_ANNOTATION: "2"}
 
 
+async def test_a_name_that_is_no_nodes_leads_to_no_other_object() -> None:
+    async with card_api(NODE) as api:
+        with pytest.raises(CannotLookError, match="shares no cards"):
+            await run(api, "cordon", "gpu-1?x", "0")
+        assert api.annotations("gpu-1") == {}
+
+
 async def test_a_sick_card_stays_closed() -> None:
     sick = cards_of("gpu-1", {})
     sick["status"]["cards"][0] |= {"health": "Unhealthy", "healthReason": "Xid 79"}
