@@ -185,4 +185,4 @@ def auditors(cluster: LocalCluster) -> str:
 def test_without_an_api_server_it_cannot_look(cluster: LocalCluster, tmp_path: Path) -> None:
     done = gpushare(cluster, "audit", "--kubeconfig", str(tmp_path / "none"))
     assert done.returncode == 2
-    assert "is no usable kubeconfig" in done.stderr
+    assert "there is no kubeconfig" in done.stderr

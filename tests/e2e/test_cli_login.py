@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import pty
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -209,7 +210,13 @@ class Terminal:
         os.set_blocking(self.file, False)
         # The first terminal that the leader of a session opens is the one that controls it.
         opening = ["/bin/sh", "-c", 'exec "$@" <"$0" >"$0" 2>&1', os.ttyname(self._end), *command]
-        self.process = subprocess.Popen(opening, stdin=subprocess.DEVNULL, start_new_session=True)
+        self.process = subprocess.Popen(
+            opening,
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
+            # Tests that a shell has started in the background would hand down that interruptions are ignored.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        )
         self.text = ""
 
     def await_text(self, text: str) -> None:
