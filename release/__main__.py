@@ -16,7 +16,7 @@ from pathlib import Path
 
 from gpushare_core.process.version import VERSION
 from release.archive import tree, write_archive
-from release.client import EXAMPLE_URL, ClientBuild
+from release.client import EXAMPLE_URL, ClientBuild, print_files
 from release.errors import ReleaseError
 from release.notes import UNRELEASED, release_notes
 from release.source import ROOT, checksum, commit_time, git
@@ -127,9 +127,7 @@ def main() -> int:
     except ReleaseError as error:
         print(error, file=sys.stderr)
         return 1
-    print(f"{folder}:")
-    for path in sorted(folder.iterdir()):
-        print(f"  {path.stat().st_size / 1e6:8.2f} MB  {path.name}")
+    print_files(folder)
     return 0
 
 

@@ -159,6 +159,12 @@ def run(command: list[str], *, folder: Path, epoch: int) -> None:
         raise ReleaseError(f"{' '.join(command[:3])} failed:\n{said}")
 
 
+def print_files(folder: Path) -> None:
+    print(f"{folder}:")
+    for path in sorted(folder.iterdir()):
+        print(f"  {path.stat().st_size / 1e6:8.2f} MB  {path.name}")
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="release.client", description=__doc__)
     parser.add_argument("--into", type=Path, default=Path("dist"), help="(%(default)s)")
@@ -171,9 +177,7 @@ def main() -> int:
     except ReleaseError as error:
         print(error, file=sys.stderr)
         return 1
-    print(f"{folder}:")
-    for path in sorted(folder.iterdir()):
-        print(f"  {path.stat().st_size / 1e6:8.2f} MB  {path.name}")
+    print_files(folder)
     return 0
 
 

@@ -14,9 +14,10 @@ Shows how much memory nodes, cards or the containers of pods use, beside what wa
 that use more than they asked for come first, with the word OVER. On a terminal it is drawn anew every two
 seconds until Ctrl-C; --once, and a pipe, get one answer.
 
-Figures are those of the GPUShareNodes, which are written when they have moved by a twentieth of a card;
-exact ones are in the metrics of the plugins. "?" is not measured: GPUSharePolicy
-spec.plugin.measurement.scope is Off, Cards (the default, without containers) or Containers."""
+Figures are those of the GPUShareNodes, which are written when a card's has moved by a twentieth of its
+memory, or a container's by a quarter of what it asked for; exact ones are in the metrics of the plugins.
+"?" is not measured: GPUSharePolicy spec.plugin.measurement.scope is Off, Cards (the default, without
+containers) or Containers."""
 
 
 def _add_arguments(parser: ArgumentParser) -> None:

@@ -4,17 +4,17 @@ from gpushare_cli.errors import CannotLookError, not_reached
 from gpushare_core.api.names import NODE_KIND, POLICY_KIND
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.errors import ApiError, UnreachableError
-from gpushare_core.kube.paths import NODES, PODS, POLICIES, SHARE_NODES
+from gpushare_core.kube.paths import DAEMON_SETS, DEPLOYMENTS, LEASES, NODES, PODS, POLICIES, SHARE_NODES
 from gpushare_core.text.json_object import Json
 
 COLLECTIONS = {
     "Node": NODES,
     "Pod": PODS,
-    "DaemonSet": "/apis/apps/v1/daemonsets",
-    "Deployment": "/apis/apps/v1/deployments",
+    "DaemonSet": DAEMON_SETS,
+    "Deployment": DEPLOYMENTS,
     "Job": "/apis/batch/v1/jobs",
     "ConfigMap": "/api/v1/configmaps",
-    "Lease": "/apis/coordination.k8s.io/v1/leases",
+    "Lease": LEASES,
     "ClusterRole": "/apis/rbac.authorization.k8s.io/v1/clusterroles",
     "ClusterRoleBinding": "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
     "Role": "/apis/rbac.authorization.k8s.io/v1/roles",

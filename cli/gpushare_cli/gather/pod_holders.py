@@ -8,13 +8,12 @@ from gpushare_cli.errors import CannotLookError
 from gpushare_cli.gather.lists import read_list
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.errors import ApiError, UnreachableError
-from gpushare_core.kube.paths import PODS, pods
+from gpushare_core.kube.paths import PODS, QUOTAS, pods
 from gpushare_core.kube.request import METADATA_LIST, ApiRequest
 from gpushare_core.kube.response import ListResponse
 
 MAX_KNOWN_PODS = 3_000
 """Pods of which it is read when they were made: more take longer than anybody wants to wait."""
-QUOTAS = "/api/v1/resourcequotas"
 """Of all namespaces."""
 
 

@@ -25,13 +25,21 @@ from gpushare_core.api.plugin_heartbeat import COMPONENT as HEARTBEAT
 from gpushare_core.api.plugin_heartbeat import PREFIX
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.errors import ApiError, UnreachableError
-from gpushare_core.kube.paths import PODS, POLICIES, SERVER_VERSION, SHARE_NODES, lease_path, leases, pods
+from gpushare_core.kube.paths import (
+    DEPLOYMENTS,
+    PODS,
+    POLICIES,
+    SERVER_VERSION,
+    SHARE_NODES,
+    lease_path,
+    leases,
+    pods,
+)
 from gpushare_core.kube.request import ApiRequest
 from gpushare_core.kube.response import ListResponse
 from gpushare_core.process.version import VERSION
 from gpushare_core.text.json_object import UNREADABLE_JSON
 
-DEPLOYMENTS = "/apis/apps/v1/deployments"
 OPERATOR_LEASE = "gpushare-operator"
 OPERATOR = f"app.kubernetes.io/name=gpushare,{COMPONENT_LABEL}=operator"
 PROGRAMS = f"{COMPONENT_LABEL} in (operator,extender,scheduler)"

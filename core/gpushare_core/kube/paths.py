@@ -21,10 +21,14 @@ def _quoted(name: str) -> str:
 
 
 NODES = "/api/v1/nodes"
+# Of all namespaces:
 PODS = "/api/v1/pods"
-"""Of all namespaces."""
+DEPLOYMENTS = "/apis/apps/v1/deployments"
+DAEMON_SETS = "/apis/apps/v1/daemonsets"
+LEASES = "/apis/coordination.k8s.io/v1/leases"
+QUOTAS = "/api/v1/resourcequotas"
 DISRUPTION_BUDGETS = "/apis/policy/v1/poddisruptionbudgets"
-"""Of all namespaces."""
+
 SERVER_VERSION = "/version"
 ADMISSION = "/apis/admissionregistration.k8s.io"
 """A group without a version: it lists the versions that are served."""

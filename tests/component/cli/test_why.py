@@ -18,12 +18,11 @@ from tests.samples.why import MEMORY, full_node, memory_pod, pod_json, share_nod
 
 from gpushare_cli.decide.why.explanation import PodExplanation, WhyState
 from gpushare_cli.errors import CannotLookError
-from gpushare_cli.gather.why.cluster_facts import DAEMON_SETS
 from gpushare_cli.report import ExitStatus
 from gpushare_core.api.names import COMPONENT_LABEL
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import Credentials
-from gpushare_core.kube.paths import PODS, POLICIES, SHARE_NODES, deployments, events, pods
+from gpushare_core.kube.paths import DAEMON_SETS, PODS, POLICIES, SHARE_NODES, deployments, events, pods
 from gpushare_core.text.json_object import Json
 
 READ = {

@@ -24,14 +24,14 @@ from tests.fuzz.strategies.odd_json import encoded, mutated
 
 from gpushare_cli.decide.status import _policy_state, status_report
 from gpushare_cli.errors import CannotLookError
-from gpushare_cli.gather.status_facts import DEPLOYMENTS, PartReader, read_status_facts
+from gpushare_cli.gather.status_facts import PartReader, read_status_facts
 from gpushare_cli.output.format import Format
 from gpushare_cli.output.printer import printer_of
 from gpushare_cli.output.progress import Silence
 from gpushare_cli.output.terminal import ColorChoice
 from gpushare_cli.views.status import status_view
 from gpushare_core.kube.client import KubeClient
-from gpushare_core.kube.paths import PODS, POLICIES, SERVER_VERSION, SHARE_NODES
+from gpushare_core.kube.paths import DEPLOYMENTS, PODS, POLICIES, SERVER_VERSION, SHARE_NODES
 from gpushare_core.kube.request import ApiRequest
 from gpushare_core.kube.response import decoded
 from gpushare_core.text.json_object import Json

@@ -2,7 +2,7 @@
 
 from msgspec import Struct, field
 
-from gpushare_cli.decide.objects.share_node import ObservedCondition
+from gpushare_cli.decide.objects.share_node import ObservedCondition, condition_of
 
 
 class CardState(Struct, rename="camel"):
@@ -56,5 +56,4 @@ class NodeState(Struct):
         return self.status.observed_generation >= self.metadata.generation
 
     def condition(self, type_: str) -> ObservedCondition | None:
-        conditions = self.status.conditions or ()
-        return next((condition for condition in conditions if condition.type == type_), None)
+        return condition_of(self.status.conditions, type_)

@@ -2,7 +2,7 @@
 
 from msgspec import Struct, field
 
-from gpushare_cli.decide.objects.share_node import ObservedCondition
+from gpushare_cli.decide.objects.share_node import ObservedCondition, condition_of
 
 
 class PolicyMeta(Struct, rename="camel"):
@@ -106,5 +106,4 @@ class ObservedPolicy(Struct, rename="camel"):
         return self.status.observed_generation >= self.metadata.generation
 
     def condition(self, type_: str) -> ObservedCondition | None:
-        conditions = self.status.conditions or ()
-        return next((condition for condition in conditions if condition.type == type_), None)
+        return condition_of(self.status.conditions, type_)

@@ -1,5 +1,7 @@
 """A GPUShareNode as people ask about it: all that it says of cards, holders and conditions."""
 
+from collections.abc import Iterable
+
 from msgspec import Struct, field
 
 from gpushare_core.api.share_node import LenientCard, LenientMeta, LenientShare, LenientSpec
@@ -13,6 +15,10 @@ class ObservedCondition(Struct, frozen=True, kw_only=True, rename="camel"):
     reason: str = ""
     message: str = ""
     last_transition_time: str = ""
+
+
+def condition_of(conditions: Iterable[ObservedCondition] | None, type_: str) -> ObservedCondition | None:
+    return next((condition for condition in conditions or () if condition.type == type_), None)
 
 
 class ObservedShare(LenientShare, rename="camel"):
@@ -82,5 +88,4 @@ class ObservedShareNode(Struct):
         return self.status.cards or []
 
     def condition(self, type_: str) -> ObservedCondition | None:
-        conditions = self.status.conditions or ()
-        return next((condition for condition in conditions if condition.type == type_), None)
+        return condition_of(self.status.conditions, type_)

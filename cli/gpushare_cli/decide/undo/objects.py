@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from msgspec import Struct, field
 
-from gpushare_cli.decide.objects.share_node import ObservedCondition, ObservedShareNode
+from gpushare_cli.decide.objects.share_node import ObservedCondition, ObservedShareNode, condition_of
 from gpushare_core.api.enums import Backend
 from gpushare_core.api.names import PLUGIN_NODE_LABEL, POLICY_LABEL, SCHEDULER_LABEL, STARTUP_TAINT
 
@@ -54,8 +54,7 @@ class UndoPolicy(Struct):
         return bool(self.metadata.deletion_timestamp)
 
     def condition(self, type_: str) -> ObservedCondition | None:
-        conditions = self.status.conditions or ()
-        return next((condition for condition in conditions if condition.type == type_), None)
+        return condition_of(self.status.conditions, type_)
 
 
 class UndoTaint(Struct):

@@ -15,16 +15,12 @@ from gpushare_cli.gather.lists import read_list
 from gpushare_core.api.names import CALLS_COMPONENT, CALLS_LEASE, COMPONENT_LABEL
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.errors import ApiError
-from gpushare_core.kube.paths import NODES, POLICIES, claims, quotas
+from gpushare_core.kube.paths import DAEMON_SETS, DEPLOYMENTS, LEASES, NODES, POLICIES, claims, quotas
 from gpushare_core.text.json_object import Json
 
 T = TypeVar("T")
 
 OURS = "app.kubernetes.io/name=gpushare"
-DEPLOYMENTS = "/apis/apps/v1/deployments"
-DAEMON_SETS = "/apis/apps/v1/daemonsets"
-LEASES = "/apis/coordination.k8s.io/v1/leases"
-"""Of all namespaces: an installation may have another one than ours."""
 
 
 @dataclass(slots=True)
