@@ -114,6 +114,7 @@ def security(number: int, **fields: Any) -> Callable[[Json], Any]:
 
 PROGRAMS = "no other Deployment than gpushare-scheduler"
 CONFINED = "only run confined containers"
+# Where two policies refuse a forgery, the API server names either.
 FORGERIES = (
     (image(0, "evil/kube-scheduler:v1.36.3"), "may run only", "another image for kube-scheduler"),
     (image(0, "registry.k8s.io/kube-scheduler:latest"), "may run only", "no version"),
@@ -127,7 +128,7 @@ FORGERIES = (
     (lambda pod: pod["initContainers"][0].update(image="evil"), "may run only", "another one before both"),
     (lambda pod: pod.update(imagePullSecrets=[{"name": "theirs"}]), "may run only", "a pull secret"),
     (lambda pod: pod["containers"].append(CONTAINER), PROGRAMS, "another container"),
-    (lambda pod: pod["initContainers"].append(CONTAINER), PROGRAMS, "another one before"),
+    (lambda pod: pod["initContainers"].append(CONTAINER), f"{PROGRAMS}|may run only", "another one before"),
     (lambda pod: pod["containers"][0].update(command=["sh"]), PROGRAMS, "another program"),
     (lambda pod: pod.update(serviceAccountName="default"), PROGRAMS, "another account"),
     (
