@@ -125,6 +125,7 @@ NODE = CustomResource(
         Column("Model", ".status.cards[0].model", wide=True),
         Column("Memory", ".status.memory.total", wide=True),
         Column("Used", ".status.memory.used", wide=True),
+        Column("Isolation", ".status.isolation", wide=True),
         Column("Version", ".status.pluginVersion", wide=True),
     ),
 )

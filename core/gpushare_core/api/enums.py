@@ -62,6 +62,29 @@ class MeasurementScope(StrEnum):
     CONTAINERS = "Containers"
 
 
+class MemoryIsolation(StrEnum):
+    """What keeps a container from taking more of a card's memory than it asked for."""
+
+    NONE = "None"
+    HOOK = "Hook"
+    DRIVER = "Driver"
+
+
+class OnExcess(StrEnum):
+    """What becomes of a pod that has more of a card's memory than it asked for."""
+
+    REPORT = "Report"
+    EVICT = "Evict"
+
+
+class IsolationBypass(StrEnum):
+    """What becomes of new pods that ask for units and set what gets round the isolation of their memory."""
+
+    ALLOW = "Allow"
+    WARN = "Warn"
+    DENY = "Deny"
+
+
 class StartupTaintHandling(StrEnum):
     """What becomes of the taint by which autoscalers know that a node is still starting."""
 

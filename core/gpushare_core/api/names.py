@@ -16,6 +16,8 @@ LEDGER_IN_SYNC = "LedgerInSync"
 UNIT_TOO_FINE = "UnitTooFine"
 UNIT_CHANGE_BLOCKED = "UnitChangeBlocked"
 MEMORY_EXCEEDED = "MemoryExceeded"
+ISOLATION_READY = "IsolationReady"
+ISOLATION_IN_FORCE = "IsolationInForce"
 """Condition types of a GPUShareNode: its plugin writes them, operator and extender read them."""
 
 SIMULATE_ANNOTATION = f"{GROUP}/simulate"

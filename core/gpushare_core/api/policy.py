@@ -14,6 +14,7 @@ from gpushare_core.api.bounds import rule, rules
 from gpushare_core.api.enums import (
     Backend,
     DialectName,
+    IsolationBypass,
     LogLevel,
     Mode,
     Preemption,
@@ -24,7 +25,7 @@ from gpushare_core.api.enums import (
 )
 from gpushare_core.api.names import EXTENDER_PORT, STARTUP_TAINT
 from gpushare_core.api.policy_status import PolicyStatus
-from gpushare_core.api.share_node import Devices, Measurement, NodeSpec
+from gpushare_core.api.share_node import Devices, Isolation, Measurement, NodeSpec
 from gpushare_core.placement.card_choice import Strategy
 from gpushare_core.placement.node_ranking import CANDIDATES, MAX_WEIGHT, WEIGHT
 from gpushare_core.placement.quantity import parse_memory
@@ -189,6 +190,16 @@ _RULE = rules(
         "has(self.slicesPerCard) || !(self.mode == 'Slices' || self.mode == 'Mixed')",
         "mode Slices or Mixed needs slicesPerCard",
     ),
+    rule(
+        "!has(self.isolation) || !has(self.isolation.memory) || self.isolation.memory != 'Driver'"
+        " || !has(self.devices) || !has(self.devices.source) || self.devices.source == 'NVML'",
+        "isolation.memory Driver needs devices.source NVML: NVIDIA's driver enforces it",
+    ),
+    rule(
+        "!has(self.isolation) || !has(self.isolation.memory) || self.isolation.memory != 'Hook'"
+        " || !has(self.devices) || !has(self.devices.source) || self.devices.source != 'Simulated'",
+        "isolation.memory Hook needs devices.source NVML or Inventory: simulated cards have no CUDA",
+    ),
 )
 
 
@@ -208,6 +219,7 @@ class NodeRule(PolicyModel):
     """With mode Slices or Mixed: how many parts a card is cut into."""
     reserved_memory: Quantity = Field(default="0", description="Per card, kept out of sharing.")
     devices: Annotated[Devices, _Struct(Devices)] = Field(default_factory=Devices, json_schema_extra=_DEVICES)
+    isolation: Annotated[Isolation, _Struct(Isolation)] = Field(default_factory=Isolation)
 
     def matches(self, node: str, labels: Mapping[str, str]) -> bool:
         """Returns whether a node of this name with these labels is one of them."""
@@ -326,6 +338,11 @@ class Admission(PolicyModel):
     see all cards of its node. Allow: it may. Warn: whoever makes its pod is warned. Deny: its pod is refused.
     Of several policies the strictest one counts. Namespaces with the label gpushare.io/visible-devices:
     allowed are left alone."""
+    isolation_bypass: IsolationBypass = IsolationBypass.WARN
+    """What becomes of pods that ask for units, while a policy asks for isolation, and set what gets round it:
+    variables of its own or of MPS, mounts over its files, privileges. Allow: they are let pass. Warn: whoever
+    makes such a pod is warned. Deny: it is refused. Of several policies the strictest one counts. Namespaces
+    with the label gpushare.io/isolation-bypass: allowed are left alone."""
 
 
 _MEMORY_UNIT = rules(
@@ -357,6 +374,13 @@ _SPEC = rules(
         "!has(self.scheduler) || !has(self.scheduler.backend) || self.scheduler.backend != 'Volcano'"
         " || (has(self.dialect) && self.dialect == 'volcano.sh')",
         "scheduler.backend Volcano needs dialect: volcano.sh, the only one that Volcano's scheduler speaks",
+    ),
+    rule(
+        "self.nodes.all(a, !has(a.isolation) || !has(a.isolation.onExcess)"
+        " || a.isolation.onExcess != 'Evict') || (has(self.plugin) && has(self.plugin.measurement)"
+        " && has(self.plugin.measurement.scope) && self.plugin.measurement.scope == 'Containers')",
+        "isolation.onExcess Evict needs plugin.measurement.scope: Containers, which measures what containers"
+        " have",
     ),
 )
 
@@ -413,6 +437,7 @@ class PolicySpec(PolicyModel):
             devices=rule.devices,
             log_level=self.plugin.log_level,
             measurement=self.plugin.measurement,
+            isolation=None if rule.isolation == Isolation() else rule.isolation,
             extender_log_level=None if asked is LogLevel.INFO else asked,
         )
 

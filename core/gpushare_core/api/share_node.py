@@ -28,7 +28,9 @@ from gpushare_core.api.enums import (
     Injection,
     LogLevel,
     MeasurementScope,
+    MemoryIsolation,
     Mode,
+    OnExcess,
     Preemption,
     Source,
     UnitChange,
@@ -54,6 +56,9 @@ _CDI_KIND = rules(
     rule(f"self.matches('{CDI_KIND}')", "cdiKind must be a vendor and a class such as nvidia.com/gpu")
 )
 _IGNORED_XIDS = {"default": [*IGNORED_XIDS], "x-kubernetes-list-type": "set"}
+
+CONTEXT_MEMORY = "600Mi"
+"""More than a context of CUDA takes on any card that was measured: see docs/real-card.md."""
 
 _Quantity = Annotated[str, Meta(max_length=20, extra_json_schema=bounds.QUANTITY_RULE)]
 _Number = Annotated[int, Meta(ge=0, le=63)]
@@ -121,6 +126,28 @@ class Measurement(ApiObject, frozen=True, kw_only=True):
     """How often the driver is asked."""
 
 
+class Isolation(ApiObject, frozen=True, kw_only=True):
+    """What keeps a container from taking more memory of a card than it asked for."""
+
+    memory: MemoryIsolation = MemoryIsolation.NONE
+    """None: nothing does; what it uses is measured and reported. Hook: a library in the container refuses\n
+    CUDA's allocations beyond its share. Driver: the driver does, which needs a driver of the branch r615 or
+    newer,\n
+    cgroup v2, and NVIDIA's container toolkit 1.20.1 or newer. It holds for containers that start from then\n
+    on."""
+    context_memory: _Quantity = CONTEXT_MEMORY
+    """With memory Hook: what the first use of a card by a process counts, for the context that CUDA makes
+    there."""
+    on_excess: OnExcess = OnExcess.REPORT
+    """Report: a container that has more memory of a card than it asked for is reported. Evict: besides, its\n
+    pod is evicted when that has lasted for graceSeconds; PodDisruptionBudgets are respected."""
+    grace_seconds: Annotated[int, Meta(ge=0, le=86400)] = 60
+    """With onExcess Evict: how long a container may have more."""
+
+    def __post_init__(self) -> None:
+        parse_memory(self.context_memory)
+
+
 class NodeSpec(ApiObject, frozen=True, kw_only=True):
     """What the policy asks of this node."""
 
@@ -145,6 +172,8 @@ class NodeSpec(ApiObject, frozen=True, kw_only=True):
     devices: Devices = field(default_factory=Devices)
     log_level: LogLevel = LogLevel.INFO
     measurement: Measurement = field(default_factory=Measurement)
+    isolation: Isolation | None = None
+    """What keeps containers from taking more memory than they asked for; left out: nothing does."""
     extender_log_level: LogLevel | None = None
     """Asked of the extender; left out: info. Of all nodes the most verbose counts."""
 
@@ -184,6 +213,10 @@ class PodShare(ApiObject, frozen=True, kw_only=True):
     container: Word
     units: int
     used_memory: Amount = "0"
+    isolation: Word = ""
+    """What the container was given to keep it to its units: Hook or Driver; empty: nothing."""
+    exceeded_since: Time = ""
+    """Since when it is measured to have more memory of the card than it asked for; empty: it has not."""
     orphaned: bool = False
     """The API server does not have this pod among those that run: it was deleted by force, or has just ended.
     The kubelet still keeps its units."""
@@ -256,6 +289,9 @@ class NodeStatus(ApiObject, frozen=True, kw_only=True):
     dialect: Word = ""
     """Whose names the units go by; differs from spec while UnitChangeBlocked. The plugin writes it before it
     offers them to the kubelet. Empty: gpushare.io."""
+    isolation: Word = ""
+    """What keeps new containers to their units now: None, Hook or Driver; Unavailable: what the policy asks
+    for cannot be had, and nothing new is offered."""
     summary: Annotated[str, bounded(bounds.text(bounds.SUMMARY))] = ""
     """Allocated/total units of each card, in order of index."""
     card_summaries: Annotated[
