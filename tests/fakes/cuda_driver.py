@@ -1,4 +1,4 @@
-"""CUDA's driver, compiled from ``cuda/``: what processes take of its cards it keeps in one file, and tells."""
+"""CUDA's driver, compiled from ``cuda/``: it keeps in one file who has what of its cards, and tells."""
 
 import fcntl
 import shutil
@@ -130,12 +130,28 @@ def compiled(
     sources: Sequence[Path], flags: Sequence[str] = (), *, libraries: Sequence[str] = ()
 ) -> Iterator[Path]:
     """Yields the path of what the machine's compiler makes of ``sources``."""
-    compiler = shutil.which("cc")
-    if compiler is None:
-        pytest.fail("the tests of the hook need a C compiler as `cc`: install gcc or clang")
     with tempfile.TemporaryDirectory() as folder:
         built = Path(folder, "built")
         # -O1: above it, functions that do the same become one, and each version has to have its address.
-        command = [compiler, "-O1", "-Wall", "-Wextra", "-Werror", *flags, "-o", built, *sources, *libraries]
+        command = [
+            compiler(),
+            "-O1",
+            "-Wall",
+            "-Wextra",
+            "-Werror",
+            *flags,
+            "-o",
+            built,
+            *sources,
+            *libraries,
+        ]
         subprocess.run([str(part) for part in command], check=True)
         yield built
+
+
+def compiler() -> str:
+    """Returns the machine's."""
+    found = shutil.which("cc")
+    if found is None:
+        pytest.fail("the tests of the hook need a C compiler as `cc`: install gcc or clang")
+    return found

@@ -72,6 +72,7 @@ int fault(const char *symbol);
 /* memory.c */
 void free_of_context(void *context);
 void forget_memory(void);
+void shrink_pools(void); /* to their thresholds, as a synchronization does */
 
 /* arrays.c */
 void free_arrays_of_context(void *context);
