@@ -56,7 +56,7 @@ class CudaDriver:
         """Name, version and flags, as ``cuGetProcAddress`` was asked for them."""
         log = self.folder / "log"
         lines = log.read_text().splitlines() if log.exists() else []
-        return [(name, int(version), int(flags)) for name, version, flags in map(str.split, lines)]
+        return [(name.strip('"'), int(version), int(flags)) for name, version, flags in map(str.split, lines)]
 
     def install(self) -> None:
         """Put the library there; nobody has anything of its cards."""

@@ -1,6 +1,6 @@
 /* A driver library for tests: CUDA's driver API over cards that exist in one file.
  *
- * Beside the library lies the file "control", read by cuInit:
+ * Beside the library lies the file "control", read when it is loaded:
  *   card UUID BYTES      a card
  *   context BYTES        what a context takes of its card
  *   pool BYTES           a pool grows by this much at a time

@@ -10,17 +10,22 @@
  *   fork                                   a child goes on with the input; when it ends, this process does
  *   exec                                   becomes itself again
  *   setuid UID
+ *   deny NUMBER                            the kernel answers EPERM to this system call from now on
  *   echo TEXT
  * ERRNO is 0 where a call left errno as it was.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -173,6 +178,18 @@ static void become_child(void) {
     puts("0 0");
 }
 
+static int deny(unsigned number) {
+    struct sock_filter rules[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {sizeof rules / sizeof *rules, rules};
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)) return -1;
+    return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
+}
+
 int main(int count, char **arguments) {
     char line[8192];
     way = count > 1 ? arguments[1] : "";
@@ -191,6 +208,7 @@ int main(int count, char **arguments) {
         else if (!strcmp(word, "fork")) become_child();
         else if (!strcmp(word, "exec")) execv("/proc/self/exe", arguments);
         else if (!strcmp(word, "setuid")) printf("%d 0\n", setuid(first));
+        else if (!strcmp(word, "deny")) printf("%d 0\n", deny(first));
         else puts(rest ? rest : "");
     }
     return 0;
