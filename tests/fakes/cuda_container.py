@@ -1,4 +1,4 @@
-"""Containers whose processes have the hook: namespaces of their own, with the mounts that the plugin gives."""
+"""Containers that are given the hook: namespaces of their own, with the mounts that the plugin answers."""
 
 import os
 import shutil

@@ -12,6 +12,7 @@ from pathlib import Path
 
 
 def main() -> None:
+    ctypes.CDLL("libcuda.so.1")  # stays, where the runtime closes it after an error
     runtime = ctypes.CDLL(sys.argv[1])
     address = ctypes.c_void_p()
     runtime.cudaMalloc(ctypes.byref(address), ctypes.c_size_t(1))

@@ -7,6 +7,7 @@
  *   address SYMBOL NAME VERSION            answers with the file that the function is in
  *   random SEED TIMES BYTES                allocates and frees at random; answers how often it was refused
  *   threads COUNT TIMES BYTES              the same in threads
+ *   cost TIMES BYTES                       answers with the nanoseconds of an allocation and its free
  *   fork                                   a child goes on with the input; when it ends, this process does
  *   exec                                   becomes itself again
  *   setuid UID
@@ -27,6 +28,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #define MOST 12
@@ -166,6 +168,23 @@ static void run(int threads, unsigned seed, long times, long most) {
     printf("0 0 %ld %ld\n", all.refused, all.wrong);
 }
 
+static long now(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return time.tv_sec * 1000000000L + time.tv_nsec;
+}
+
+static void cost(long times, long bytes) {
+    function allocate = (function)find("cuMemAlloc_v2", "cuMemAlloc", 3020);
+    function release = (function)find("cuMemFree_v2", "cuMemFree", 3020);
+    word address = 0;
+    long begun = now();
+    int code = 0;
+    for (long i = 0; i < times && !code; i++)
+        code = allocate((word)&address, (word)bytes, 0, 0, 0, 0) || release(address, 0, 0, 0, 0, 0);
+    printf("%d 0 %ld\n", code, (now() - begun) / times);
+}
+
 /* Returns in the child: the parent ends when that does. */
 static void become_child(void) {
     fflush(stdout);
@@ -205,6 +224,7 @@ int main(int count, char **arguments) {
         else if (!strcmp(word, "address")) address(rest);
         else if (!strcmp(word, "random")) run(1, first, times, most);
         else if (!strcmp(word, "threads")) run((int)first, 1, times, most);
+        else if (!strcmp(word, "cost")) cost((long)first, times);
         else if (!strcmp(word, "fork")) become_child();
         else if (!strcmp(word, "exec")) execv("/proc/self/exe", arguments);
         else if (!strcmp(word, "setuid")) printf("%d 0\n", setuid(first));

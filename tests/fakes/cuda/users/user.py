@@ -1,14 +1,59 @@
-"""What ``user.c`` is, in Python: functions found by ``ctypes``, and its commands ``call`` and ``echo``."""
+"""What ``user.c`` is, in Python: it finds functions by ``ctypes``, and knows ``call``, ``echo``, ``random`` and
+``cost``. With the argument ``deep``, it opens the driver with RTLD_DEEPBIND."""
 
 import ctypes
+import os
+import random
 import sys
+import time
+
+HELD = 64
+OUT_OF_MEMORY = 2
 
 
 def main() -> None:
-    driver = ctypes.CDLL("libcuda.so.1", use_errno=True)
+    mode = os.RTLD_NOW | (os.RTLD_DEEPBIND if "deep" in sys.argv else 0)
+    driver = ctypes.CDLL("libcuda.so.1", mode, use_errno=True)
     for line in iter(sys.stdin.readline, ""):
         command, *rest = line.split()
-        print(called(driver, *rest) if command == "call" else " ".join(rest), flush=True)
+        print(answer(driver, command, rest), flush=True)
+
+
+def answer(driver: ctypes.CDLL, command: str, rest: list[str]) -> str:
+    if command == "call":
+        return called(driver, *rest)
+    if command == "random":
+        return at_random(driver, *map(int, rest))
+    if command == "cost":
+        return cost(driver, *map(int, rest))
+    return " ".join(rest)
+
+
+def at_random(driver: ctypes.CDLL, seed: int, times: int, most: int) -> str:
+    chance = random.Random(seed)  # noqa: S311
+    held = [0] * HELD
+    refused = wrong = 0
+    for _ in range(times):
+        one = chance.randrange(HELD)
+        if held[one]:
+            wrong += driver.cuMemFree_v2(ctypes.c_uint64(held[one])) != 0
+            held[one] = 0
+            continue
+        address = ctypes.c_uint64()
+        code = driver.cuMemAlloc_v2(ctypes.byref(address), ctypes.c_size_t(chance.randint(1, most)))
+        refused += code == OUT_OF_MEMORY
+        wrong += code not in (0, OUT_OF_MEMORY)
+        held[one] = 0 if code else address.value
+    wrong += sum(driver.cuMemFree_v2(ctypes.c_uint64(address)) != 0 for address in held if address)
+    return f"0 0 {refused} {wrong}"
+
+
+def cost(driver: ctypes.CDLL, times: int, size: int) -> str:
+    address, asked = ctypes.c_uint64(), ctypes.c_size_t(size)
+    place = ctypes.byref(address)
+    begun = time.perf_counter_ns()
+    code = sum(driver.cuMemAlloc_v2(place, asked) or driver.cuMemFree_v2(address) for _ in range(times))
+    return f"{code} 0 {(time.perf_counter_ns() - begun) // times}"
 
 
 def called(driver: ctypes.CDLL, symbol: str, _name: str, _version: str, *texts: str) -> str:
