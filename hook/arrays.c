@@ -1,5 +1,6 @@
-/* Arrays. The driver does not tell their size (cuArrayGetMemoryRequirements answers only for arrays without memory
- * of their own, and the difference of two cuMemGetInfo is also that of all other processes), so it is computed. */
+/* Arrays. The driver does not tell their size (cuArrayGetMemoryRequirements answers only for arrays without
+ * memory of their own, and the difference of two cuMemGetInfo is also that of all other processes), so it is
+ * computed. */
 #include "charge.h"
 #include "driver.h"
 
@@ -25,9 +26,7 @@ static u64 product(u64 one, u64 other) {
     return __builtin_mul_overflow(one, other, &result) || result > TOO_LARGE ? TOO_LARGE : result;
 }
 
-static u64 multiple(u64 value, u64 of) {
-    return value > TOO_LARGE ? TOO_LARGE : (value + of - 1) / of * of;
-}
+static u64 multiple(u64 value, u64 of) { return value > TOO_LARGE ? TOO_LARGE : (value + of - 1) / of * of; }
 
 /* Of one channel. Formats of compressed textures and of video are no more than this. */
 static u64 bytes_of_format(int format) {
@@ -45,7 +44,8 @@ static u64 bytes_of_format(int format) {
 }
 
 static u64 bytes_of_level(const struct shape *shape) {
-    u64 row = product(product(shape->width, bytes_of_format(shape->format)), shape->channels ? shape->channels : 1);
+    u64 row =
+        product(product(shape->width, bytes_of_format(shape->format)), shape->channels ? shape->channels : 1);
     u64 rows = shape->height > 1 ? multiple(shape->height, BLOCK_ROWS) : 1;
     return product(product(multiple(row, BLOCK_BYTES), rows), shape->depth ? shape->depth : 1);
 }
@@ -67,9 +67,10 @@ static u64 bytes_of(struct shape shape, unsigned levels) {
 }
 
 /* Of the four structures, which differ only in the types of their lengths. */
-#define SHAPE2(d) ((d) ? (struct shape){(d)->width, (d)->height, 0, (d)->format, (d)->channels, 0} : (struct shape){0})
-#define SHAPE3(d)                                                                                              \
-    ((d) ? (struct shape){(d)->width, (d)->height, (d)->depth, (d)->format, (d)->channels, (d)->flags}          \
+#define SHAPE2(d)                                                                                            \
+    ((d) ? (struct shape){(d)->width, (d)->height, 0, (d)->format, (d)->channels, 0} : (struct shape){0})
+#define SHAPE3(d)                                                                                            \
+    ((d) ? (struct shape){(d)->width, (d)->height, (d)->depth, (d)->format, (d)->channels, (d)->flags}       \
          : (struct shape){0})
 
 CUresult cuArrayCreate(CUarray *array, const struct array_v1 *description) {
@@ -106,7 +107,8 @@ CUresult cuArrayDestroy(CUarray array) {
     return release_settle(&release, REAL(cuArrayDestroy)(array));
 }
 
-CUresult cuMipmappedArrayCreate(CUmipmappedArray *array, const struct array3d_v2 *description, unsigned levels) {
+CUresult cuMipmappedArrayCreate(CUmipmappedArray *array, const struct array3d_v2 *description,
+                                unsigned levels) {
     struct charge charge;
     if (!charge_begin(&charge, bytes_of(SHAPE3(description), levels))) return CUDA_ERROR_OUT_OF_MEMORY;
     CUresult result = REAL(cuMipmappedArrayCreate)(array, description, levels);

@@ -11,7 +11,8 @@
 static int card_of_uuid(const u8 *uuid) {
     const struct limits *limits = limits_of_container();
     for (int i = 0; i < limits->count; i++)
-        if (limits->cards[i].cuda && same_bytes(limits->cards[i].uuid, uuid, sizeof limits->cards[i].uuid)) return i;
+        if (limits->cards[i].cuda && same_bytes(limits->cards[i].uuid, uuid, sizeof limits->cards[i].uuid))
+            return i;
     return UNLISTED;
 }
 
@@ -19,7 +20,8 @@ static int card_of_uuid(const u8 *uuid) {
 static int ask_driver(CUdevice device) {
     u8 uuid[16];
     int card = UNKNOWN_CARD;
-    if (HAS(cuDeviceGetUuid_v2) && REAL(cuDeviceGetUuid_v2)(uuid, device) == CUDA_SUCCESS) card = card_of_uuid(uuid);
+    if (HAS(cuDeviceGetUuid_v2) && REAL(cuDeviceGetUuid_v2)(uuid, device) == CUDA_SUCCESS)
+        card = card_of_uuid(uuid);
     if (card < 0 && HAS(cuDeviceGetUuid) && REAL(cuDeviceGetUuid)(uuid, device) == CUDA_SUCCESS)
         card = card_of_uuid(uuid);
     return card;

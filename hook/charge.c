@@ -54,8 +54,10 @@ CUresult charge_settle(const struct charge *charge, CUresult result, enum kind k
 
 void charge_adjust(struct charge *charge, u64 bytes) {
     if (charge->card == UNKNOWN_CARD) return;
-    if (bytes > charge->bytes) ledger_charge_anyway(charge->card, bytes - charge->bytes);
-    else ledger_give_back(charge->card, charge->bytes - bytes);
+    if (bytes > charge->bytes)
+        ledger_charge_anyway(charge->card, bytes - charge->bytes);
+    else
+        ledger_give_back(charge->card, charge->bytes - bytes);
     charge->bytes = bytes;
 }
 
@@ -65,7 +67,9 @@ void release_begin(struct release *release, enum kind kind, u64 key) {
 
 CUresult release_settle(const struct release *release, CUresult result) {
     if (!release->counted) return result;
-    if (result == CUDA_SUCCESS) ledger_give_back(release->allocation.card, release->allocation.bytes);
-    else allocations_add(&release->allocation);
+    if (result == CUDA_SUCCESS)
+        ledger_give_back(release->allocation.card, release->allocation.bytes);
+    else
+        allocations_add(&release->allocation);
     return result;
 }

@@ -162,7 +162,8 @@ static CUresult destroy(destroy_function *real, CUcontext context, bool limited)
     CUresult result = real(context);
     if (result == CUDA_SUCCESS)
         ledger_give_back(created.card, created.bytes + allocations_take_of(created.owner, created.card));
-    else allocations_add(&created);
+    else
+        allocations_add(&created);
     return result;
 }
 

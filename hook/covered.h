@@ -36,7 +36,8 @@ struct allocation_properties {
 
 EXPORT CUresult cuGetProcAddress(const char *symbol, void **function, int version, u64 flags);
 EXPORT CUresult cuGetProcAddress_v2(const char *symbol, void **function, int version, u64 flags, int *status);
-EXPORT CUresult cuGetProcAddress_v2_ptsz(const char *symbol, void **function, int version, u64 flags, int *status);
+EXPORT CUresult cuGetProcAddress_v2_ptsz(const char *symbol, void **function, int version, u64 flags,
+                                         int *status);
 
 EXPORT CUresult cuDeviceTotalMem(unsigned *bytes, CUdevice device);
 EXPORT CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device);
@@ -50,7 +51,8 @@ EXPORT CUresult cuDevicePrimaryCtxReset(CUdevice device);
 EXPORT CUresult cuDevicePrimaryCtxReset_v2(CUdevice device);
 EXPORT CUresult cuCtxCreate(CUcontext *context, unsigned flags, CUdevice device);
 EXPORT CUresult cuCtxCreate_v2(CUcontext *context, unsigned flags, CUdevice device);
-EXPORT CUresult cuCtxCreate_v3(CUcontext *context, void *affinities, int count, unsigned flags, CUdevice device);
+EXPORT CUresult cuCtxCreate_v3(CUcontext *context, void *affinities, int count, unsigned flags,
+                               CUdevice device);
 EXPORT CUresult cuCtxCreate_v4(CUcontext *context, void *parameters, unsigned flags, CUdevice device);
 EXPORT CUresult cuCtxDestroy(CUcontext context);
 EXPORT CUresult cuCtxDestroy_v2(CUcontext context);
@@ -87,7 +89,8 @@ EXPORT CUresult cuMemUnmap(CUdeviceptr address, size_t bytes);
 
 EXPORT CUresult cuMemAllocAsync(CUdeviceptr *address, size_t bytes, CUstream stream);
 EXPORT CUresult cuMemAllocAsync_ptsz(CUdeviceptr *address, size_t bytes, CUstream stream);
-EXPORT CUresult cuMemAllocFromPoolAsync(CUdeviceptr *address, size_t bytes, CUmemoryPool pool, CUstream stream);
+EXPORT CUresult cuMemAllocFromPoolAsync(CUdeviceptr *address, size_t bytes, CUmemoryPool pool,
+                                        CUstream stream);
 EXPORT CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *address, size_t bytes, CUmemoryPool pool,
                                              CUstream stream);
 EXPORT CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream);

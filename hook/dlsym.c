@@ -26,8 +26,10 @@ struct search {
 /* The next one after the hook, as RTLD_NEXT means it. */
 static bool look_at(const struct library *library, void *argument) {
     struct search *search = argument;
-    if (elf_is_own(library)) search->after_own = true;
-    else if (search->after_own) search->function = elf_function(library, search->name);
+    if (elf_is_own(library))
+        search->after_own = true;
+    else if (search->after_own)
+        search->function = elf_function(library, search->name);
     return search->function != NULL;
 }
 
@@ -42,8 +44,8 @@ static void *next_function(const char *name, void **known) {
 
 /* Calls dlsym, or dlvsym where VERSION is not NULL. */
 static void *ask(void *next, void *handle, const char *name, const char *version) {
-    void *value = version ? ((dlvsym_function *)next)(handle, name, version)
-                          : ((dlsym_function *)next)(handle, name);
+    void *value =
+        version ? ((dlvsym_function *)next)(handle, name, version) : ((dlsym_function *)next)(handle, name);
     /* Not a call at the end, which a compiler makes a jump: the asking library is then not the hook. */
     __asm__ volatile("" : "+r"(value));
     return value;
@@ -77,24 +79,25 @@ __attribute__((used)) struct answer hook_dlvsym(void *handle, const char *name, 
 }
 
 #if defined(__x86_64__)
-#define ENTRY(name)                                                                                            \
-    __asm__(".text\n.globl " #name "\n.type " #name ",@function\n" #name ":\n"                                 \
-            "endbr64\n push %rdi\n push %rsi\n push %rdx\n"                                                    \
-            "call hook_" #name "\n"                                                                            \
-            "mov %rdx, %rcx\n pop %rdx\n pop %rsi\n pop %rdi\n"                                                \
-            "test %rax, %rax\n jz 1f\n jmp *%rax\n"                                                            \
-            "1: mov %rcx, %rax\n ret\n"                                                                        \
+#define ENTRY(name)                                                                                          \
+    __asm__(".text\n.globl " #name "\n.type " #name ",@function\n" #name ":\n"                               \
+            "endbr64\n push %rdi\n push %rsi\n push %rdx\n"                                                  \
+            "call hook_" #name "\n"                                                                          \
+            "mov %rdx, %rcx\n pop %rdx\n pop %rsi\n pop %rdi\n"                                              \
+            "test %rax, %rax\n jz 1f\n jmp *%rax\n"                                                          \
+            "1: mov %rcx, %rax\n ret\n"                                                                      \
             ".size " #name ", .-" #name "\n")
 #else
 /* x16: a jump through it is allowed to land where a call may (BTI). */
-#define ENTRY(name)                                                                                            \
-    __asm__(".text\n.balign 4\n.globl " #name "\n.type " #name ",%function\n" #name ":\n"                      \
-            "hint #34\n stp x29, x30, [sp, #-48]!\n mov x29, sp\n stp x0, x1, [sp, #16]\n str x2, [sp, #32]\n" \
-            "bl hook_" #name "\n"                                                                              \
-            "mov x16, x0\n cbz x16, 1f\n"                                                                      \
-            "ldp x0, x1, [sp, #16]\n ldr x2, [sp, #32]\n ldp x29, x30, [sp], #48\n br x16\n"                   \
-            "1: mov x0, x1\n ldp x29, x30, [sp], #48\n ret\n"                                                  \
-            ".size " #name ", .-" #name "\n")
+#define ENTRY(name)                                                                                          \
+    __asm__(                                                                                                 \
+        ".text\n.balign 4\n.globl " #name "\n.type " #name ",%function\n" #name ":\n"                        \
+        "hint #34\n stp x29, x30, [sp, #-48]!\n mov x29, sp\n stp x0, x1, [sp, #16]\n str x2, [sp, #32]\n"   \
+        "bl hook_" #name "\n"                                                                                \
+        "mov x16, x0\n cbz x16, 1f\n"                                                                        \
+        "ldp x0, x1, [sp, #16]\n ldr x2, [sp, #32]\n ldp x29, x30, [sp], #48\n br x16\n"                     \
+        "1: mov x0, x1\n ldp x29, x30, [sp], #48\n ret\n"                                                    \
+        ".size " #name ", .-" #name "\n")
 #endif
 ENTRY(dlsym);
 ENTRY(dlvsym);

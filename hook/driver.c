@@ -2,6 +2,7 @@
 #include "driver.h"
 #include "elf.h"
 #include "limits.h"
+#include "process.h"
 #include "system.h"
 
 static const char *const names[FUNCTION_COUNT] = {
@@ -58,6 +59,7 @@ static void refresh(void) {
 }
 
 bool driver_begin(void) {
+    process_forget_parent();
     refresh();
     return limits_of_container() != NULL;
 }
@@ -69,7 +71,9 @@ void *driver_function(enum function function) {
     return address ? address : (void *)absent;
 }
 
-bool driver_has(enum function function) { return __atomic_load_n(&found[function], __ATOMIC_RELAXED) != NULL; }
+bool driver_has(enum function function) {
+    return __atomic_load_n(&found[function], __ATOMIC_RELAXED) != NULL;
+}
 
 bool driver_is_loaded(void) {
     refresh();
@@ -79,7 +83,8 @@ bool driver_is_loaded(void) {
 void *driver_replacement(void *address) {
     if (!address || !driver_begin()) return address;
     for (int i = 0; i < FUNCTION_COUNT; i++)
-        if (replacements[i] && address == __atomic_load_n(&found[i], __ATOMIC_RELAXED)) return replacements[i];
+        if (replacements[i] && address == __atomic_load_n(&found[i], __ATOMIC_RELAXED))
+            return replacements[i];
     return address;
 }
 

@@ -12,7 +12,8 @@ enum function {
 };
 
 /* Looks where the driver's functions are now: libraries may have been loaded or unloaded since. Each covered
- * function begins with it; false: the container has no limits, so its arguments go to the driver as they are. */
+ * function begins with it (a child by fork forgets its parent here); false: the container has no limits, so
+ * its arguments go to the driver as they are. */
 bool driver_begin(void);
 
 /* The driver's function, as driver_begin has found it; one that only fails where there is none. */

@@ -1,5 +1,5 @@
-/* Finds functions in the libraries that the process has loaded. See elf(5) and the gABI; the loader has checked
- * what is read here when it loaded the library. */
+/* Finds functions in the libraries that the process has loaded. See elf(5) and the gABI; the loader has
+ * checked what is read here when it loaded the library. */
 #include "elf.h"
 #include "system.h"
 
@@ -25,7 +25,14 @@ struct loaded {
     unsigned long long loads, unloads;
 };
 enum { PT_DYNAMIC = 2 };
-enum { DT_HASH = 4, DT_STRTAB = 5, DT_SYMTAB = 6, DT_SONAME = 14, DT_GNU_HASH = 0x6ffffef5, DT_VERSYM = 0x6ffffff0 };
+enum {
+    DT_HASH = 4,
+    DT_STRTAB = 5,
+    DT_SYMTAB = 6,
+    DT_SONAME = 14,
+    DT_GNU_HASH = 0x6ffffef5,
+    DT_VERSYM = 0x6ffffff0
+};
 enum { STT_FUNC = 2, STB_GLOBAL = 1, STB_WEAK = 2, VERSION_HIDDEN = 0x8000 };
 
 typedef int visitor(struct loaded *loaded, size_t size, void *argument);

@@ -6,9 +6,9 @@
 
 static u64 limit_of(int card) { return card == UNLISTED ? 0 : limits_of_container()->cards[card].bytes; }
 
-#define LOWER(value, bound)                                                                                    \
-    do {                                                                                                       \
-        if ((value) && *(value) > (bound)) *(value) = (__typeof__(*(value)))(bound);                           \
+#define LOWER(value, bound)                                                                                  \
+    do {                                                                                                     \
+        if ((value) && *(value) > (bound)) *(value) = (__typeof__(*(value)))(bound);                         \
     } while (0)
 
 CUresult cuDeviceTotalMem(unsigned *bytes, CUdevice device) {
@@ -45,7 +45,8 @@ CUresult cuMemGetInfo_v2(size_t *available, size_t *total) {
     return result;
 }
 
-/* The driver alone knows which version of a function fits: its answer is the address of one that it exports. */
+/* The driver alone knows which version of a function fits: its answer is the address of one that it exports.
+ */
 static CUresult replaced(CUresult result, void **function) {
     if (result == CUDA_SUCCESS && function) *function = driver_replacement(*function);
     return result;

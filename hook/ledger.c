@@ -27,7 +27,8 @@ void ledger_forget(void) {
 }
 
 static bool is_own(const struct slot *slot) {
-    return slot->owner.pid == own.pid && slot->owner.start == own.start && slot->owner.namespace == own.namespace;
+    return slot->owner.pid == own.pid && slot->owner.start == own.start &&
+           slot->owner.namespace == own.namespace;
 }
 
 static bool has_ended(const struct ledger_file *file, u32 index, const struct slot *slot) {
@@ -58,12 +59,17 @@ static void free_slot(struct session *session, u32 index) {
 }
 
 static void look_at(struct session *session, u32 index, const struct slot *slot, enum ended ended) {
-    if (!slot->owner.pid) session->vacant = index;
-    else if (is_own(slot) && index == own_slot) session->has_own = true;
+    if (!slot->owner.pid)
+        session->vacant = index;
+    else if (is_own(slot) && index == own_slot)
+        session->has_own = true;
     /* What this process had before it executed another program is gone. */
-    else if (is_own(slot)) free_slot(session, index);
-    else if (ended == REMOVE_ENDED && has_ended(&session->file, index, slot)) free_slot(session, index);
-    else add(&session->others, slot->bytes[session->card]);
+    else if (is_own(slot))
+        free_slot(session, index);
+    else if (ended == REMOVE_ENDED && has_ended(&session->file, index, slot))
+        free_slot(session, index);
+    else
+        add(&session->others, slot->bytes[session->card]);
 }
 
 static void survey(struct session *session, enum ended ended) {
@@ -110,8 +116,10 @@ static void save(struct session *session) {
     survey(session, REMOVE_ENDED);
     own_slot = session->vacant;
     if (own_slot == NO_SLOT) return;
-    if (write_own(session)) ledger_file_hold(&session->file, session->limits, own_slot);
-    else own_slot = NO_SLOT;
+    if (write_own(session))
+        ledger_file_hold(&session->file, session->limits, own_slot);
+    else
+        own_slot = NO_SLOT;
 }
 
 static u64 available(const struct session *session) {

@@ -20,7 +20,8 @@
  * nothing is counted. */
 bool ledger_charge(int card, u64 bytes);
 
-/* Counts BYTES in any case: the driver has given them already. False: the container has more than its limit. */
+/* Counts BYTES in any case: the driver has given them already. False: the container has more than its limit.
+ */
 bool ledger_charge_anyway(int card, u64 bytes);
 
 void ledger_give_back(int card, u64 bytes);

@@ -29,7 +29,8 @@ CUresult cuMemAlloc_v2(CUdeviceptr *address, size_t bytes) {
     return charge_settle(&charge, result, ADDRESS, address ? *address : 0);
 }
 
-CUresult cuMemAllocPitch(unsigned *address, unsigned *pitch, unsigned width, unsigned height, unsigned element) {
+CUresult cuMemAllocPitch(unsigned *address, unsigned *pitch, unsigned width, unsigned height,
+                         unsigned element) {
     struct charge charge;
     if (!charge_begin(&charge, pitched(width, height))) return CUDA_ERROR_OUT_OF_MEMORY;
     CUresult result = REAL(cuMemAllocPitch)(address, pitch, width, height, element);
@@ -37,7 +38,8 @@ CUresult cuMemAllocPitch(unsigned *address, unsigned *pitch, unsigned width, uns
     return charge_settle(&charge, result, ADDRESS, address ? *address : 0);
 }
 
-CUresult cuMemAllocPitch_v2(CUdeviceptr *address, size_t *pitch, size_t width, size_t height, unsigned element) {
+CUresult cuMemAllocPitch_v2(CUdeviceptr *address, size_t *pitch, size_t width, size_t height,
+                            unsigned element) {
     struct charge charge;
     if (!charge_begin(&charge, pitched(width, height))) return CUDA_ERROR_OUT_OF_MEMORY;
     CUresult result = REAL(cuMemAllocPitch_v2)(address, pitch, width, height, element);

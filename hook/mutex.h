@@ -18,6 +18,6 @@ void mutex_enter(struct guard *guard, struct mutex *mutex);
 void mutex_leave(struct guard *guard);
 
 /* Leaves at the end of the block. */
-#define HOLD(mutex)                                                                                                    \
-    struct guard guard __attribute__((cleanup(mutex_leave)));                                                         \
+#define HOLD(mutex)                                                                                          \
+    struct guard guard __attribute__((cleanup(mutex_leave)));                                                \
     mutex_enter(&guard, mutex)

@@ -1,5 +1,5 @@
-/* Pools of memory. The driver says how much each has taken from its card and how much of that is in use; before
- * an allocation, what the pool will have to take more is charged. */
+/* Pools of memory. The driver says how much each has taken from its card and how much of that is in use;
+ * before an allocation, what the pool will have to take more is charged. */
 #include "pools.h"
 #include "allocations.h"
 #include "cards.h"
@@ -18,12 +18,12 @@ enum attribute { RESERVED_NOW = 5, USED_NOW = 7 };
 struct pool {
     CUmemoryPool handle; /* NULL: a free row */
     int card;
-    u64 charged;  /* of "reserved", as last seen, and of "awaited" */
-    u64 awaited;  /* growth by calls under way */
+    u64 charged; /* of "reserved", as last seen, and of "awaited" */
+    u64 awaited; /* growth by calls under way */
 };
 
-/* Pools are asked under the mutex, and a pool leaves the table before it is destroyed: the driver is never asked
- * for a pool that another thread has destroyed. */
+/* Pools are asked under the mutex, and a pool leaves the table before it is destroyed: the driver is never
+ * asked for a pool that another thread has destroyed. */
 static struct mutex mutex;
 static struct pool pools[MOST_POOLS];
 
@@ -50,7 +50,8 @@ static struct pool *add(CUmemoryPool handle, int card) {
 
 static u64 ask(const struct pool *pool, enum attribute attribute) {
     u64 bytes = 0;
-    return HAS(cuMemPoolGetAttribute) && REAL(cuMemPoolGetAttribute)(pool->handle, attribute, &bytes) == CUDA_SUCCESS
+    return HAS(cuMemPoolGetAttribute) &&
+                   REAL(cuMemPoolGetAttribute)(pool->handle, attribute, &bytes) == CUDA_SUCCESS
                ? bytes
                : 0;
 }
@@ -186,7 +187,8 @@ CUresult cuMemAllocFromPoolAsync(CUdeviceptr *address, size_t bytes, CUmemoryPoo
     return end(&growth, result, address, stream, REAL(cuMemFreeAsync));
 }
 
-CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *address, size_t bytes, CUmemoryPool pool, CUstream stream) {
+CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *address, size_t bytes, CUmemoryPool pool,
+                                      CUstream stream) {
     struct growth growth;
     if (!begin(&growth, pool, bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
     CUresult result = REAL(cuMemAllocFromPoolAsync_ptsz)(address, bytes, pool, stream);
@@ -241,12 +243,12 @@ CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t keep) {
 }
 
 /* Pools give back at waits what they do not keep: other processes of the container shall have it. */
-#define WAIT(name, parameters, arguments)                                                                      \
-    CUresult name parameters {                                                                                 \
-        driver_begin();                                                                                        \
-        CUresult result = REAL(name) arguments;                                                                \
-        pools_look();                                                                                          \
-        return result;                                                                                         \
+#define WAIT(name, parameters, arguments)                                                                    \
+    CUresult name parameters {                                                                               \
+        driver_begin();                                                                                      \
+        CUresult result = REAL(name) arguments;                                                              \
+        pools_look();                                                                                        \
+        return result;                                                                                       \
     }
 WAIT(cuCtxSynchronize, (void), ())
 WAIT(cuCtxSynchronize_v2, (CUcontext context), (context))

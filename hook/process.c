@@ -61,7 +61,8 @@ bool process_ended(const struct identity *identity) {
     append_text(append_number(append_text(path, "/proc/"), identity->pid), "/stat");
     if (!proc_is_own || !read_stat(path, &fields)) return false;
     if (fields.start != identity->start) return true;
-    /* Its memory is free, though nobody has waited for it. With other threads its first one alone has ended. */
+    /* Its memory is free, though nobody has waited for it. With other threads its first one alone has ended.
+     */
     return (fields.state == 'Z' || fields.state == 'X') && fields.threads <= 1;
 }
 
@@ -75,7 +76,8 @@ void process_forget_parent(void) {
             CALL1(sched_yield, 0);
             continue;
         }
-        if (!__atomic_compare_exchange_n(&owner, &seen, own | 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) continue;
+        if (!__atomic_compare_exchange_n(&owner, &seen, own | 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+            continue;
         limits_forget();
         ledger_forget();
         allocations_forget();

@@ -1,4 +1,5 @@
-/* Memory that a program maps itself: it lives until its last handle is released and its last mapping is gone. */
+/* Memory that a program maps itself: it lives until its last handle is released and its last mapping is gone.
+ */
 #include "charge.h"
 #include "driver.h"
 #include "ledger.h"
@@ -17,7 +18,8 @@ static bool add_handle(CUhandle handle, u64 memory) {
 }
 
 /* The properties say where the memory lies, not the current context: it may be the host's. */
-CUresult cuMemCreate(CUhandle *handle, size_t bytes, const struct allocation_properties *properties, u64 flags) {
+CUresult cuMemCreate(CUhandle *handle, size_t bytes, const struct allocation_properties *properties,
+                     u64 flags) {
     struct charge charge;
     bool on_card = driver_begin() && properties && properties->location.type == LOCATION_DEVICE;
     int card = on_card ? card_of_device(properties->location.id) : UNKNOWN_CARD;
@@ -40,7 +42,8 @@ CUresult cuMemRelease(CUhandle handle) {
     if (!known) return result;
     if (result != CUDA_SUCCESS) {
         if (last) allocations_add(&entry);
-    } else if (last || (allocations_add_bytes(HANDLE, handle, -1) == 0 && allocations_take(HANDLE, handle, &entry))) {
+    } else if (last ||
+               (allocations_add_bytes(HANDLE, handle, -1) == 0 && allocations_take(HANDLE, handle, &entry))) {
         drop_share(entry.share);
     }
     return result;
@@ -50,7 +53,8 @@ CUresult cuMemRetainAllocationHandle(CUhandle *handle, void *address) {
     struct allocation entry;
     bool limited = driver_begin();
     CUresult result = REAL(cuMemRetainAllocationHandle)(handle, address);
-    if (!limited || result != CUDA_SUCCESS || !handle || allocations_add_bytes(HANDLE, *handle, 1)) return result;
+    if (!limited || result != CUDA_SUCCESS || !handle || allocations_add_bytes(HANDLE, *handle, 1))
+        return result;
     if (allocations_find_mapping((u64)address, &entry) && add_handle(*handle, entry.share))
         allocations_add_share(MEMORY, entry.share, 1);
     return result;
