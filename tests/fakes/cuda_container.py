@@ -136,6 +136,8 @@ class Container:
             return [sys.executable, self.programs / "user.py"]
         if way in ("linked", "static"):
             return [self.programs / way]
+        if way == "plugin":
+            return [self.programs / "user", way, self.programs / way]
         return [self.programs / "user", way]
 
     def _first_pid(self) -> int:
