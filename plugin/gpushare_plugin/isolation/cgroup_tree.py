@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from gpushare_plugin.decide.isolation.driver_limits import NodeCgroups
+from gpushare_plugin.decide.isolation.driver_cgroups import NodeCgroups
 from gpushare_plugin.decide.use.cgroups import CgroupOwner, cgroup_owners
 
 MAX_DEPTH = 16

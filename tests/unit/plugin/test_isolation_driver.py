@@ -9,7 +9,7 @@ from gpushare_core.api.served import Problem
 from gpushare_plugin.decide.held.checkpoint import GivenIsolation
 from gpushare_plugin.decide.held.pods import PodName
 from gpushare_plugin.decide.isolation.driver import DRIVER, NOT_READ
-from gpushare_plugin.decide.isolation.driver_limits import (
+from gpushare_plugin.decide.isolation.driver_cgroups import (
     LimitQuestion,
     NodeCgroups,
     driver_facts,
@@ -88,8 +88,10 @@ def test_the_given_limit_a_lower_or_a_rounded_one_is_in_force(limit: int) -> Non
 @pytest.mark.parametrize(
     ("limit", "words"),
     [
-        pytest.param(8 * GIB, "to 8Gi and not to 4Gi: does the pod set NVIDIA_GPU_MEMORY_LIMIT", id="higher"),
-        pytest.param(NO_LIMIT, "no limit for it and not 4Gi: NVIDIA's container toolkit", id="none"),
+        pytest.param(8 * GIB, "to 8Gi and not to 4Gi (does the pod set NVIDIA_GPU_MEMORY_LIMIT", id="higher"),
+        pytest.param(
+            NO_LIMIT, "no limit for it, and not 4Gi (NVIDIA's container toolkit is older", id="none"
+        ),
     ],
 )
 def test_another_limit_is_told_with_what_to_do(limit: int, words: str) -> None:

@@ -96,13 +96,12 @@ def _smaller_share(isolated: IsolatedShare) -> str:
 def _difference(given: int, limit: int) -> str:
     if limit == NO_LIMIT:
         return (
-            f"the driver has no limit for it and not {quantity_text(given)}: NVIDIA's container toolkit has"
-            " to be 1.20.1 or newer, and the runtime that starts the container has to call its hook"
-            f" {TOOLKIT_HOOK}; then let the pod start anew"
+            f"the driver has no limit for it, and not {quantity_text(given)} (NVIDIA's container toolkit is"
+            f" older than 1.20.1, or the runtime that started it does not call the hook {TOOLKIT_HOOK})"
         )
     return (
-        f"the driver holds it to {quantity_text(limit)} and not to {quantity_text(given)}: does the pod set"
-        f" {LIMIT_VARIABLE} itself? Take that out, and let the pod start anew"
+        f"the driver holds it to {quantity_text(limit)} and not to {quantity_text(given)} (does the pod set"
+        f" {LIMIT_VARIABLE} itself?)"
     )
 
 
