@@ -2,7 +2,6 @@
 
 import json
 import platform
-import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -69,7 +68,7 @@ class Images:
 
 def compile_for_musl(sources: Sequence[Path], into: Path, *flags: str) -> None:
     target = f"--target={platform.machine()}-linux-musl"
-    command = [sys.executable, "-m", "ziglang", "cc", target, "-O1", *flags, "-o", into, *sources]
+    command = [sys.executable, "-m", "ziglang", "cc", target, "-O1", "-w", *flags, "-o", into, *sources]
     subprocess.run([str(word) for word in command], check=True)
 
 
@@ -188,7 +187,9 @@ class Users:
         return self.cluster.kubectl("exec", name, "-n", self.namespace, "--", "/bin/cuda_user", *requests)
 
     def status(self, name: str) -> Json:
-        return get(self.cluster, f"{PODS.format(namespace=self.namespace)}/{name}")["status"]
+        pod: Json = get(self.cluster, f"{PODS.format(namespace=self.namespace)}/{name}")
+        status: Json = pod["status"]
+        return status
 
     def delete(self, *names: str) -> None:
         self.cluster.kubectl("delete", "pod", *names, "-n", self.namespace)
