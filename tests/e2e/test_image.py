@@ -12,9 +12,10 @@ import pytest
 from packaging.requirements import Requirement
 from tests.e2e.image_archive import Image, read_image
 from tests.e2e.image_build import EPOCH, PACKAGES, ROOT, build_image
-from tests.e2e.observe import PODS, Json, get, watch_until
+from tests.e2e.observe import PODS, get, watch_until
 from tests.e2e.outcomes import is_running
 from tests.e2e.product import SYSTEM, Product, policy
+from tests.e2e.real_containers import CGROUPS, cgroup_of
 from tests.e2e.workloads import MEMORY, create
 from tests.fakes.hook_library import ARCHITECTURES, NAME, hook_library
 
@@ -28,7 +29,6 @@ MANIFEST = "/etc/kubernetes/manifests/kube-scheduler.yaml"
 PROGRAMS = ["extender", "hostctl", "operator", "plugin"]
 CLIENT = ["kubectl-gpushare", "kubectl_complete-gpushare"]
 HOOK = "usr/share/gpushare/hook"
-CGROUPS = Path("/sys/fs/cgroup")
 UNCHECKED = 0b01
 """In the header of a compiled module: known by its content, and nobody looks again (PEP 552)."""
 
@@ -267,13 +267,6 @@ def running(cluster: LocalCluster) -> dict[str, tuple[Process, int]]:
                 pid = int((cgroup / "cgroup.procs").read_text().split()[0])
                 found[str(container["name"])] = (Process.of(pid), most_memory(cgroup))
     return found
-
-
-def cgroup_of(container: Json) -> Path:
-    name = str(container["containerID"]).rpartition("/")[2]
-    return next(
-        path for root in (CGROUPS / "memory", CGROUPS) for path in root.glob(f"localcluster-*/**/{name}")
-    )
 
 
 def most_memory(cgroup: Path) -> int:
