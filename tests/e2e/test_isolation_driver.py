@@ -1,8 +1,8 @@
 """Isolation by the driver in real containers: a runtime adds the toolkit's hook, the hook sets the limit in a
 library that stands for the driver's, and the plugin reads it back from the containers' cgroups.
 
-A machine whose cgroups are of version 1 has those of version 2 in a folder besides, without controllers. There
-the plugin has to refuse the node's cgroups; then it is shown that folder instead of them.
+A machine whose cgroups are of version 1 has those of version 2 in a folder besides, without controllers.
+There the plugin has to refuse the node's cgroups; then it is shown that folder instead of them.
 """
 
 import json

@@ -1,7 +1,7 @@
 """An OCI runtime that adds the hook of ``toolkit_hook.py`` to containers with NVIDIA's cards, and calls runc.
 
 So does the runtime of NVIDIA's container toolkit. Beside this one lie ``runc.real``, ``toolkit_hook.py`` and
-``toolkit.json``, which says where the driver's library is; without it nothing is added, as by an older toolkit.
+``toolkit.json``, which says where the driver's library is; without it nothing is added, as by an older one.
 A container's cards are those that its variable ``NVIDIA_VISIBLE_DEVICES`` names by UUID.
 """
 
