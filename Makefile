@@ -122,7 +122,7 @@ lock: $(STAMP) ## Newest dependencies into requirements.lock and image/*.lock
 	$(say) "asking the package index for the newest versions: a minute"
 	$(BIN)/uv $(LOCK) pyproject.toml --all-extras --upgrade --output-file requirements.lock
 	$(BIN)/uv $(LOCK) pyproject.toml $(OF_THE_LOCK) --output-file image/requirements.lock
-	echo hatchling | $(BIN)/uv $(LOCK) - $(OF_THE_LOCK) --output-file image/build.lock
+	printf '%s\n' hatchling ziglang | $(BIN)/uv $(LOCK) - $(OF_THE_LOCK) --output-file image/build.lock
 
 base: ## The digest that the base image has now into the Dockerfile | BASE=image:tag for another one
 	$(say) "asking the registry for the digest of the image's base"
