@@ -50,6 +50,8 @@ class PodSituation:
     """All PodDisruptionBudgets."""
     events: Sequence[ObservedEvent] | None = None
     """About the pod, the latest first."""
+    evictions: Sequence[ObservedEvent] = ()
+    """About pods of its namespace that were evicted because they had more memory than they asked for."""
     cluster: ClusterFacts = field(default_factory=ClusterFacts)
     unread: Mapping[str, str] = field(default_factory=dict)
     """What could not be read -> why."""
@@ -91,6 +93,11 @@ class PodSituation:
     @property
     def name(self) -> str:
         return self.kube_pod.metadata.name
+
+    @property
+    def generate_name(self) -> str:
+        """With which its name begins, and those of the other pods of what made it; empty for others."""
+        return str(self.pod.get("metadata", {}).get("generateName") or "")
 
     @property
     def node(self) -> str:

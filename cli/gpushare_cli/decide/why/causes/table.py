@@ -16,6 +16,7 @@ from gpushare_cli.decide.why.causes.containers import (
     handwritten_variables,
     privileged,
 )
+from gpushare_cli.decide.why.causes.isolation import evicted_before, isolation_unavailable
 from gpushare_cli.decide.why.causes.names import asks_for_cards, unserved_names
 from gpushare_cli.decide.why.causes.nodes import nodes_kept_from, not_computed
 from gpushare_cli.decide.why.causes.pod_state import being_deleted, gated
@@ -66,6 +67,7 @@ _OF_PLACING: tuple[Cause, ...] = (
     too_much,
     missing_resources,
     claims_not_bound,
+    _of_cards(isolation_unavailable),
     cards_with_room,
     others_come_first,
     closed_cards_with_room,
@@ -77,6 +79,7 @@ _OF_PLACING: tuple[Cause, ...] = (
     _of_cards(node_by_hand),
     privileged,
     handwritten_annotations,
+    evicted_before,
 )
 CAUSES: tuple[Cause, ...] = (*_OF_CREATION, *map(_of_a_pod_that_is_created, _OF_PLACING))
 """Each looks at the facts, and says what it finds."""
