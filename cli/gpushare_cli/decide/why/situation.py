@@ -7,6 +7,7 @@ from functools import cached_property
 
 import msgspec
 
+from gpushare_cli.decide.inspection.isolation import UNAVAILABLE
 from gpushare_cli.decide.objects.pod_event import ObservedEvent
 from gpushare_cli.decide.objects.share_node import ObservedShareNode
 from gpushare_cli.decide.scheduling.node_rules import obstacles
@@ -60,6 +61,16 @@ class PodSituation:
     def allowed_nodes(self) -> list[str]:
         """The nodes with cards to which taints, selectors and the like let the pod, sorted; those of which
         nothing is known as well."""
+        return [name for name in self._permitted_nodes if name not in self.unable_nodes]
+
+    @cached_property
+    def unable_nodes(self) -> dict[str, ObservedShareNode]:
+        """The others of them: they take no new pods, because they cannot have the isolation asked for."""
+        nodes = ((name, self.share_nodes[name]) for name in self._permitted_nodes if name in self.share_nodes)
+        return {name: node for name, node in nodes if node.status.isolation == UNAVAILABLE}
+
+    @cached_property
+    def _permitted_nodes(self) -> list[str]:
         known, spec = self.cluster.nodes or {}, written_pod(self.pod).spec
         return [
             name

@@ -128,8 +128,7 @@ def test_an_excess_that_is_only_reported() -> None:
 
 
 def unable(name: str = "gpu-1") -> Json:
-    """As the plugin reports it: its cards take no new pods."""
-    node = share_node_json(name, card_json(0, node=name, health="Unhealthy"), isolation=HOOK)
+    node = share_node_json(name, card_json(0, node=name), isolation=HOOK)
     status = {**node["status"], "isolation": "Unavailable"}
     return {**node, "status": {**status, "conditions": [*status["conditions"], UNABLE]}}
 

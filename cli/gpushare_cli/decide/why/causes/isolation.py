@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 
-from gpushare_cli.decide.inspection.isolation import UNAVAILABLE
 from gpushare_cli.decide.objects.pod_event import ObservedEvent
 from gpushare_cli.decide.why.finding import Finding, noted
 from gpushare_cli.decide.why.nearest import fitting_nodes
@@ -16,13 +15,11 @@ GENERATED = 5
 
 def isolation_unavailable(situation: PodSituation) -> Iterator[Finding]:
     """Nodes that the pod may go to, and whose cards are closed for it: those of a policy together."""
-    unable: dict[tuple[str, str], list[str]] = {}
-    for name in situation.allowed_nodes:
-        node = situation.share_nodes.get(name)
-        if node is not None and node.status.isolation == UNAVAILABLE:
-            unable.setdefault((node.spec.isolation.memory, node.spec.policy), []).append(name)
-    for (asked, policy), names in unable.items():
-        ready = situation.share_nodes[names[0]].condition(ISOLATION_READY)
+    by_policy: dict[tuple[str, str], list[str]] = {}
+    for name, node in situation.unable_nodes.items():
+        by_policy.setdefault((node.spec.isolation.memory, node.spec.policy), []).append(name)
+    for (asked, policy), names in by_policy.items():
+        ready = situation.unable_nodes[names[0]].condition(ISOLATION_READY)
         takes = "takes" if len(names) == 1 else "take"
         yield Finding(
             code="IsolationUnavailable",
