@@ -7,12 +7,13 @@ from functools import cached_property
 
 import msgspec
 
-from gpushare_cli.decide.inspection.isolation import UNAVAILABLE
 from gpushare_cli.decide.objects.pod_event import ObservedEvent
 from gpushare_cli.decide.objects.share_node import ObservedShareNode
 from gpushare_cli.decide.scheduling.node_rules import obstacles
 from gpushare_cli.decide.scheduling.written_pod import written_pod
 from gpushare_cli.decide.why.cluster_facts import ClusterFacts
+from gpushare_core.api.conditions import FALSE
+from gpushare_core.api.names import ISOLATION_READY
 from gpushare_core.dialects.annotation_room import lack_of_room, worst_size
 from gpushare_core.placement.modes.table import crowded_container_reason, too_many_units_reason
 from gpushare_core.placement.requests import PodRequest
@@ -66,8 +67,9 @@ class PodSituation:
     @cached_property
     def unable_nodes(self) -> dict[str, ObservedShareNode]:
         """The others of them: they take no new pods, because they cannot have the isolation asked for."""
-        nodes = ((name, self.share_nodes[name]) for name in self._permitted_nodes if name in self.share_nodes)
-        return {name: node for name, node in nodes if node.status.isolation == UNAVAILABLE}
+        nodes = (self.share_nodes[name] for name in self._permitted_nodes if name in self.share_nodes)
+        ready = ((node, node.condition(ISOLATION_READY)) for node in nodes)
+        return {node.name: node for node, said in ready if said and said.status == FALSE}
 
     @cached_property
     def _permitted_nodes(self) -> list[str]:

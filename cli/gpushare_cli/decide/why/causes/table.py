@@ -16,10 +16,9 @@ from gpushare_cli.decide.why.causes.containers import (
     handwritten_variables,
     privileged,
 )
-from gpushare_cli.decide.why.causes.isolation import evicted_before, isolation_unavailable
 from gpushare_cli.decide.why.causes.names import asks_for_cards, unserved_names
-from gpushare_cli.decide.why.causes.nodes import nodes_kept_from, not_computed
-from gpushare_cli.decide.why.causes.pod_state import being_deleted, gated
+from gpushare_cli.decide.why.causes.nodes import isolation_unavailable, nodes_kept_from, not_computed
+from gpushare_cli.decide.why.causes.pod_state import being_deleted, evicted_before, gated
 from gpushare_cli.decide.why.causes.policy import (
     missing_policy,
     nodes_off,

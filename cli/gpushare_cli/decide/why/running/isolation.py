@@ -7,7 +7,7 @@ from gpushare_cli.decide.inspection.card_reader import memory_bytes, served_clas
 from gpushare_cli.decide.inspection.isolation import eviction_time
 from gpushare_cli.decide.inspection.shared_card import earliest
 from gpushare_cli.decide.objects.share_node import ObservedCard, ObservedShare, ObservedShareNode
-from gpushare_cli.decide.why.causes.isolation import eviction_sentences
+from gpushare_cli.decide.why.evictions import eviction_sentences
 from gpushare_cli.decide.why.situation import PodSituation
 from gpushare_cli.decide.why.words import seconds_since, seconds_text
 from gpushare_cli.wording import memory_text
