@@ -82,7 +82,8 @@ static bool is_listed(const struct limits *limits, const struct limit *card) {
 bool limits_parse(struct limits *limits, const char *content, size_t length) {
     struct text text = {content, content + length};
     limits->count = 0;
-    if (!skip(&text, "container ") || !read_identity(&text, limits->identity) || !skip(&text, "\n")) return false;
+    if (!skip(&text, "container ") || !read_identity(&text, limits->identity) || !skip(&text, "\n"))
+        return false;
     if (!skip(&text, "context ") || !read_bytes(&text, &limits->context) || !skip(&text, "\n")) return false;
     while (text.at < text.end) {
         if (limits->count == MOST_CARDS) return false;
