@@ -324,7 +324,8 @@ def test_a_patch_of_a_share_node_takes_out_what_is_not_asked_for_any_more() -> N
     assert patch["metadata"]["uid"] == "uid-of-gpu-1", "another object of this name is left alone"
     assert {name: patch["spec"][name] for name in asked} == asked
     left_out = {name: value for name, value in patch["spec"].items() if name not in asked}
-    assert left_out == dict.fromkeys(("candidates", "slicesPerCard", "unitChange", "extenderLogLevel"))
+    optional = ("candidates", "slicesPerCard", "unitChange", "isolation", "extenderLogLevel")
+    assert left_out == dict.fromkeys(optional)
 
 
 def inner_objects(whole: ApiObject) -> list[ApiObject]:
