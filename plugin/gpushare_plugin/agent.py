@@ -28,10 +28,11 @@ from gpushare_plugin.decide.isolation.hook import LIBRARY
 from gpushare_plugin.decide.report.conditions import STOPPING, RegistrationState
 from gpushare_plugin.devices.card import DeviceSource
 from gpushare_plugin.devices.source import DeviceSources
-from gpushare_plugin.devices.use import UseSource
+from gpushare_plugin.devices.use import LimitSource, UseSource
 from gpushare_plugin.heartbeat import Heartbeat, Watchdog
 from gpushare_plugin.isolation.folder import IsolationFolder
 from gpushare_plugin.isolation.keeper import IsolationKeeper
+from gpushare_plugin.isolation.read_back import DriverReader
 from gpushare_plugin.kubelet.allocator import Allocator
 from gpushare_plugin.kubelet.assignment_reader import AssignmentReader
 from gpushare_plugin.kubelet.checkpoint import CheckpointFile
@@ -98,6 +99,7 @@ class Agent:
         *,
         open_source: Callable[[GPUShareNode], DeviceSource] | None = None,
         open_use: Callable[[GPUShareNode], UseSource | None] | None = None,
+        open_limits: Callable[[GPUShareNode], LimitSource | None] | None = None,
         give_back: Callable[[], None] = lambda: None,
         watchdog: Watchdog | None = None,
         now: Callable[[], datetime] = utc_now,
@@ -128,15 +130,21 @@ class Agent:
         self._registrars = {name: self._new_registrar(name, reservations) for name in RESOURCES}
         services = [server.answers for server in self._servers]
         self._heartbeat = Heartbeat(watchdog, services, clock=self._time)
-        self._reconciler = self._new_reconciler(reservations, open_source, open_use)
+        sources = DeviceSources(self.state.changed.set)
+        self._reconciler = self._new_reconciler(
+            reservations,
+            open_source or sources.open,
+            UseMeter(self.state, ContainerNames(client), open_use or sources.open_use, clock),
+            self._new_driver_reader(open_limits or sources.open_limits),
+        )
 
     def _new_reconciler(
         self,
         reservations: UnitReservations,
-        open_source: Callable[[GPUShareNode], DeviceSource] | None,
-        open_use: Callable[[GPUShareNode], UseSource | None] | None,
+        open_source: Callable[[GPUShareNode], DeviceSource],
+        meter: UseMeter,
+        driver: DriverReader,
     ) -> NodeReconciler:
-        names, sources = ContainerNames(self._client), DeviceSources(self.state.changed.set)
         return NodeReconciler(
             state=self.state,
             client=self._client,
@@ -144,12 +152,24 @@ class Agent:
             reservations=reservations,
             streams=self._streams,
             registration=self._registration,
-            open_source=open_source or sources.open,
-            meter=UseMeter(self.state, names, open_use or sources.open_use, self._clock),
+            open_source=open_source,
+            meter=meter,
             events=EventWriter(self._client, self._settings.node, now=self._now),
             files=self._files,
+            driver=driver,
             now=self._now,
             clock=self._clock,
+        )
+
+    def _new_driver_reader(self, open_limits: Callable[[GPUShareNode], LimitSource | None]) -> DriverReader:
+        state = self.state
+        return DriverReader(
+            names=ContainerNames(self._client),
+            open_limits=lambda: open_limits(state.share_node) if state.share_node else None,
+            devices=lambda: state.devices,
+            kubelet_uids=lambda: {
+                pod.uid: pod.kubelet_uid for pod in state.pods.values() if pod.uid != pod.kubelet_uid
+            },
         )
 
     def _new_registrar(self, name: str, reservations: UnitReservations) -> Registrar:
