@@ -10,7 +10,7 @@ from datetime import datetime
 from pathlib import Path
 
 from gpushare_core.api.names import NAMESPACE
-from gpushare_core.api.share_node import GPUShareNode
+from gpushare_core.api.share_node import Devices, GPUShareNode
 from gpushare_core.dialects.table import RESOURCES
 from gpushare_core.health_server import HealthServer, health_pages, text_page
 from gpushare_core.kube.backoff import BOOKKEEPING_RETRY, Backoff
@@ -28,10 +28,11 @@ from gpushare_plugin.decide.isolation.hook import LIBRARY
 from gpushare_plugin.decide.report.conditions import STOPPING, RegistrationState
 from gpushare_plugin.devices.card import DeviceSource
 from gpushare_plugin.devices.source import DeviceSources
-from gpushare_plugin.devices.use import UseSource
+from gpushare_plugin.devices.use import LimitSource, UseSource
 from gpushare_plugin.heartbeat import Heartbeat, Watchdog
 from gpushare_plugin.isolation.folder import IsolationFolder
 from gpushare_plugin.isolation.keeper import IsolationKeeper
+from gpushare_plugin.isolation.read_back import CGROUPS, DriverReader
 from gpushare_plugin.kubelet.allocator import Allocator
 from gpushare_plugin.kubelet.assignment_reader import AssignmentReader
 from gpushare_plugin.kubelet.checkpoint import CheckpointFile
@@ -79,6 +80,8 @@ class Settings:
     can get the hook."""
     hook_folder: Path = HOOK_FOLDER
     """In the plugin's image: the hook's library by architecture."""
+    cgroups: Path = CGROUPS
+    """Where the node's cgroups are mounted."""
 
     @property
     def isolation_files(self) -> IsolationFolder | None:
@@ -98,6 +101,7 @@ class Agent:
         *,
         open_source: Callable[[GPUShareNode], DeviceSource] | None = None,
         open_use: Callable[[GPUShareNode], UseSource | None] | None = None,
+        open_limits: Callable[[GPUShareNode], LimitSource | None] | None = None,
         give_back: Callable[[], None] = lambda: None,
         watchdog: Watchdog | None = None,
         now: Callable[[], datetime] = utc_now,
@@ -128,15 +132,18 @@ class Agent:
         self._registrars = {name: self._new_registrar(name, reservations) for name in RESOURCES}
         services = [server.answers for server in self._servers]
         self._heartbeat = Heartbeat(watchdog, services, clock=self._time)
-        self._reconciler = self._new_reconciler(reservations, open_source, open_use)
+        sources = DeviceSources(self.state.changed.set)
+        self._driver = self._new_driver_reader(open_limits or sources.open_limits)
+        self._reconciler = self._new_reconciler(
+            reservations, open_source or sources.open, open_use or sources.open_use
+        )
 
     def _new_reconciler(
         self,
         reservations: UnitReservations,
-        open_source: Callable[[GPUShareNode], DeviceSource] | None,
-        open_use: Callable[[GPUShareNode], UseSource | None] | None,
+        open_source: Callable[[GPUShareNode], DeviceSource],
+        open_use: Callable[[GPUShareNode], UseSource | None],
     ) -> NodeReconciler:
-        names, sources = ContainerNames(self._client), DeviceSources(self.state.changed.set)
         return NodeReconciler(
             state=self.state,
             client=self._client,
@@ -144,12 +151,23 @@ class Agent:
             reservations=reservations,
             streams=self._streams,
             registration=self._registration,
-            open_source=open_source or sources.open,
-            meter=UseMeter(self.state, names, open_use or sources.open_use, self._clock),
+            open_source=open_source,
+            meter=UseMeter(self.state, ContainerNames(self._client), open_use, self._clock),
             events=EventWriter(self._client, self._settings.node, now=self._now),
             files=self._files,
+            driver=self._driver,
             now=self._now,
             clock=self._clock,
+        )
+
+    def _new_driver_reader(self, open_limits: Callable[[GPUShareNode], LimitSource | None]) -> DriverReader:
+        state = self.state
+        return DriverReader(
+            names=ContainerNames(self._client),
+            open_limits=lambda: open_limits(state.share_node) if state.share_node else None,
+            devices=lambda: state.share_node.spec.devices if state.share_node else Devices(),
+            kubelet_uids=lambda: {pod.uid: pod.kubelet_uid for pod in state.pods.values()},
+            cgroups=self._settings.cgroups,
         )
 
     def _new_registrar(self, name: str, reservations: UnitReservations) -> Registrar:

@@ -21,7 +21,8 @@ from gpushare_core.text.json_object import Json
 from gpushare_plugin.agent import Agent, Settings
 from gpushare_plugin.devices.card import DeviceSource
 from gpushare_plugin.devices.source import DeviceSources
-from gpushare_plugin.devices.use import UseSource
+from gpushare_plugin.devices.use import LimitSource, UseSource
+from gpushare_plugin.isolation.read_back import CGROUPS
 from gpushare_plugin.kubelet.pod_resources import PodResources
 
 
@@ -34,6 +35,9 @@ class Node:
     agent: Agent | None = None
     open_source: Callable[[GPUShareNode], DeviceSource] = field(init=False)
     open_use: Callable[[GPUShareNode], UseSource | None] = field(init=False)
+    open_limits: Callable[[GPUShareNode], LimitSource | None] = field(init=False)
+    cgroups: Path = CGROUPS
+    """Where the node's are mounted."""
     health_port: int = 0
     given_back: int = 0
     """How often the agent gave back memory that is free."""
@@ -43,6 +47,7 @@ class Node:
         """Cards and their use come of one source, as in the plugin: NVML is asked through one handle."""
         sources = DeviceSources()
         self.open_source, self.open_use = sources.open, sources.open_use
+        self.open_limits = sources.open_limits
 
     async def start_plugin(self) -> None:
         self._plugin = asyncio.create_task(self._run())
@@ -68,6 +73,7 @@ class Node:
             device_plugins=self.kubelet.device_plugins,
             pod_resources=self.kubelet.pod_resources,
             health_port=self.health_port,
+            cgroups=self.cgroups,
         )
         async with (
             KubeClient(self.api.credentials()) as client,
@@ -79,6 +85,7 @@ class Node:
                 resources,
                 open_source=self._open_source,
                 open_use=self._open_use,
+                open_limits=lambda share_node: self.open_limits(share_node),
                 give_back=self._give_back,
             )
             await self.agent.run()
