@@ -2,7 +2,6 @@
 
 import json
 import platform
-import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
