@@ -267,7 +267,7 @@ def _of_file(host: str, file: HostFile) -> Iterator[Residue]:
         yield Residue(
             where,
             "containers were given it to keep them to their units, and only a plugin removes it: rm it when"
-            " no such container runs there any more, for one that starts again without it gets an empty folder in"
+            " no such container runs there any more; one that starts again without it gets an empty folder in"
             " its place",
         )
 
