@@ -22,7 +22,10 @@ RUN python3 -m venv --without-pip /build && python3 -m venv --without-pip /opt/g
       -r image/requirements.lock
 # The library that holds a container to its share of a card, for nodes of either architecture. Seldom changes: before the rest.
 COPY hook hook
-RUN CC="/build/bin/python -m ziglang cc" hook/build.sh /usr/share/gpushare/hook
+RUN for machine in x86_64 aarch64; do \
+      hook/build.sh "/build/bin/python -m ziglang cc -target $machine-linux-gnu" \
+        /usr/share/gpushare/hook/$machine/libgpushare-cuda.so || exit 1; \
+    done
 COPY . .
 RUN /build/bin/python -m hatchling build --target wheel --directory /wheel \
  && (cd cli && /build/bin/python -m hatchling build --target wheel --directory /wheel) \

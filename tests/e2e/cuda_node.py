@@ -2,21 +2,23 @@
 
 import json
 import platform
-import shutil
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.e2e.image_build import PACKAGES
 from tests.e2e.observe import PODS, Json, get, watch_until
 from tests.e2e.outcomes import is_running
 from tests.e2e.user_images import write_image
 from tests.e2e.workloads import MEMORY, create
-from tests.fakes.cuda_driver import GIB, MIB, CudaDriver, compiled, driver_sources
+from tests.fakes.cuda_driver import GIB, MIB, SIZE, CudaDriver, compiled, driver_sources
 
 from gpushare_localcluster.build.packages import ensure_packages
 from gpushare_localcluster.cluster import LocalCluster, to_stderr
+from gpushare_localcluster.config import ClusterConfig, Containerd
 from gpushare_localcluster.waiting import wait_until
 
 PROGRAM = Path(__file__).parent / "programs" / "cuda_user.c"
@@ -67,9 +69,19 @@ class Images:
         return archive
 
 
+@contextmanager
+def real_cluster(folder: Path, images: Sequence[Path]) -> Iterator[LocalCluster]:
+    """A cluster of one control plane and the worker gpu-1 whose containers are real."""
+    containerd = Containerd(packages=ensure_packages(PACKAGES, report=to_stderr), images=images)
+    with LocalCluster(folder) as running:
+        running.start(ClusterConfig(nodes=ClusterConfig.of_size(workers=1).nodes, containerd=containerd))
+        running.wait_ready(240)
+        yield running
+
+
 def compile_for_musl(sources: Sequence[Path], into: Path, *flags: str) -> None:
     target = f"--target={platform.machine()}-linux-musl"
-    command = [sys.executable, "-m", "ziglang", "cc", target, "-O1", *flags, "-o", into, *sources]
+    command = [sys.executable, "-m", "ziglang", "cc", target, "-O1", "-w", *flags, "-o", into, *sources]
     subprocess.run([str(word) for word in command], check=True)
 
 
@@ -99,6 +111,11 @@ class CudaNode:
         self.driver.install()
         flags = ("-dynamic", "-shared", "-fPIC", "-fvisibility=hidden")
         compile_for_musl(driver_sources(), self.driver.folder / "musl.so", *flags)
+
+    def forget(self) -> None:
+        """Nobody has had anything of a card. Nobody uses one now."""
+        with self.driver.state.open("r+b") as state:
+            state.write(bytes(SIZE))
 
     def write_inventory(self) -> None:
         """Its cards, as an administrator lists those of a vendor that the plugin does not know."""
@@ -188,7 +205,9 @@ class Users:
         return self.cluster.kubectl("exec", name, "-n", self.namespace, "--", "/bin/cuda_user", *requests)
 
     def status(self, name: str) -> Json:
-        return get(self.cluster, f"{PODS.format(namespace=self.namespace)}/{name}")["status"]
+        pod: Json = get(self.cluster, f"{PODS.format(namespace=self.namespace)}/{name}")
+        status: Json = pod["status"]
+        return status
 
     def delete(self, *names: str) -> None:
         self.cluster.kubectl("delete", "pod", *names, "-n", self.namespace)

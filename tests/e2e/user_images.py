@@ -20,7 +20,7 @@ def write_image(archive: Path, name: str, files: Mapping[str, Path], *, user: st
             "architecture": ARCHITECTURES[platform.machine()],
             "os": "linux",
             "config": {"User": user},
-            "rootfs": {"type": "layers", "diff_ids": [f"sha256:{hashlib.sha256(layer).hexdigest()}"]},
+            "rootfs": {"type": "layers", "diff_ids": [_digest(layer)]},
         }
     ).encode()
     manifest = [{"Config": "config.json", "RepoTags": [name], "Layers": ["layer.tar"]}]
@@ -28,6 +28,37 @@ def write_image(archive: Path, name: str, files: Mapping[str, Path], *, user: st
         _add(tar, "layer.tar", layer, READABLE)
         _add(tar, "config.json", configuration, READABLE)
         _add(tar, "manifest.json", json.dumps(manifest).encode(), READABLE)
+
+
+def add_links(archive: Path, into: Path, links: Mapping[str, str]) -> None:
+    """Writes an image of ``archive`` with symbolic links (path -> target) besides."""
+    layer = io.BytesIO()
+    with tarfile.open(fileobj=layer, mode="w") as tar:
+        for path, target in links.items():
+            entry = tarfile.TarInfo(path.lstrip("/"))
+            entry.type, entry.linkname = tarfile.SYMTYPE, target
+            tar.addfile(entry)
+    with tarfile.open(archive) as old, tarfile.open(into, "w") as new:
+        (manifest,) = json.loads(_read(old, "manifest.json"))
+        configuration = json.loads(_read(old, manifest["Config"]))
+        for path in manifest["Layers"]:
+            _add(new, path, _read(old, path), READABLE)
+        configuration["rootfs"]["diff_ids"].append(_digest(layer.getvalue()))
+        configuration.pop("history", None)
+        manifest["Layers"].append("links.tar")
+        _add(new, "links.tar", layer.getvalue(), READABLE)
+        _add(new, manifest["Config"], json.dumps(configuration).encode(), READABLE)
+        _add(new, "manifest.json", json.dumps([manifest]).encode(), READABLE)
+
+
+def _read(tar: tarfile.TarFile, name: str) -> bytes:
+    file = tar.extractfile(name)
+    assert file is not None, f"{name} in the archive is no file"
+    return file.read()
+
+
+def _digest(layer: bytes) -> str:
+    return f"sha256:{hashlib.sha256(layer).hexdigest()}"
 
 
 def _layer(files: Mapping[str, Path]) -> bytes:
