@@ -22,8 +22,10 @@ from gpushare_operator.decide.admission import mark_policies
 from gpushare_operator.decide.backend_choice import asked_connection
 from gpushare_operator.decide.cluster_plan import plan_cluster
 from gpushare_operator.decide.conflicting_managers import conflicting_manager
+from gpushare_operator.decide.evictions import EvictionPlan, plan_evictions
 from gpushare_operator.decide.policy_plan import plan_policy
 from gpushare_operator.desired.names import Installation
+from gpushare_operator.evictions import Evictions
 from gpushare_operator.notices import NodeNotices
 from gpushare_operator.polls import Polls
 from gpushare_operator.retry_backoff import RetryBackoff
@@ -90,6 +92,7 @@ class PolicyReconciler:
     heartbeats: Heartbeats = field(default_factory=Heartbeats)
     clock: Callable[[], float] = time.monotonic
     """Of durations, in seconds."""
+    evictions: Evictions = field(default_factory=lambda: Evictions(time.monotonic))
     scheduler_debounce: Debounce = field(default_factory=lambda: Debounce(0.0, time.monotonic))
     """Each edit for what policies and nodes ask of kube-scheduler restarts it."""
     _reported: dict[str, datetime] = field(default_factory=dict, init=False)
@@ -174,12 +177,15 @@ class PolicyReconciler:
         outcome = await self._perform(name, snapshot, plan)
         unreported = await self._report(policy, is_cut=outcome.is_cut)
         unposted = await self._post_notices(policy)
+        evictions = await self._evict(policy)
         if unreported and outcome.failures:
             self._enqueue_later(name)  # the backoff of what failed may be longer
         stale = seconds_until_reports_end(snapshot, self.now())
-        self._conclude(outcome, _earliest(plan.retry_after, stale))
+        self._conclude(outcome, _earliest(plan.retry_after, evictions, stale))
         at_once = 0.0 if outcome.is_cut else None
-        return _earliest(plan.retry_after, outcome.retry_after, unreported, unposted, stale, at_once)
+        return _earliest(
+            plan.retry_after, outcome.retry_after, unreported, unposted, evictions, stale, at_once
+        )
 
     async def _perform(self, key: str, snapshot: ClusterSnapshot, plan: Plan) -> "_Outcome":
         """Performs the actions that may be performed now; those without a lasting effect have to wait."""
@@ -220,6 +226,7 @@ class PolicyReconciler:
             now=now,
             failures=self.retry_backoff.errors(name, CLUSTER),
             contested=self.retry_backoff.contested(name, CLUSTER),
+            unevicted=self.evictions.refused(name),
             is_cut=is_cut,
         )
         if status == policy.status:
@@ -244,6 +251,25 @@ class PolicyReconciler:
             events = [notice_event(policy, notice, now) for notice in due]
             await self._applier().post_events(policy.name, events)
         return notices.seconds_until_due(facts, now)
+
+    async def _evict(self, policy: PolicyObject) -> float | None:
+        """Evicts pods that have had more memory than they asked for, by what their GPUShareNodes say now.
+        Returns the seconds until more may be due."""
+        planned = self._plan_evictions(policy)
+        if not planned.actions:
+            return planned.retry_after
+        if await self._polls.read_share_nodes({action.node for action in planned.actions}):
+            self.enqueue_all()  # no watch reports what is known by now
+        plan = self._plan_evictions(policy)
+        performed = await self._applier().perform(plan.actions, seconds=ROUND_SECONDS)
+        events = self.evictions.conclude(performed, self.now())
+        await self._applier().post_events(policy.name, events)
+        return plan.retry_after
+
+    def _plan_evictions(self, policy: PolicyObject) -> EvictionPlan:
+        snapshot = self.cache.snapshot()
+        known = self.evictions.known(snapshot, self.heartbeats.renewed)
+        return plan_evictions(snapshot, policy, known)
 
     def _seconds_until_report(self, name: str, now: datetime) -> float:
         """For a status that can wait. A clock that was set back makes nothing wait."""

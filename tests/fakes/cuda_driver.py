@@ -1,4 +1,4 @@
-"""CUDA's driver, compiled from ``cuda/``: what processes take of its cards it keeps in one file, and tells."""
+"""CUDA's driver, compiled from ``cuda/``: it keeps in one file who has what of its cards, and tells."""
 
 import fcntl
 import shutil
@@ -10,8 +10,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-
-import pytest
 
 SOURCES = Path(__file__).parent / "cuda"
 MIB = 2**20
@@ -56,7 +54,7 @@ class CudaDriver:
         """Name, version and flags, as ``cuGetProcAddress`` was asked for them."""
         log = self.folder / "log"
         lines = log.read_text().splitlines() if log.exists() else []
-        return [(name, int(version), int(flags)) for name, version, flags in map(str.split, lines)]
+        return [(name.strip('"'), int(version), int(flags)) for name, version, flags in map(str.split, lines)]
 
     def install(self) -> None:
         """Put the library there; nobody has anything of its cards."""
@@ -130,12 +128,28 @@ def compiled(
     sources: Sequence[Path], flags: Sequence[str] = (), *, libraries: Sequence[str] = ()
 ) -> Iterator[Path]:
     """Yields the path of what the machine's compiler makes of ``sources``."""
-    compiler = shutil.which("cc")
-    if compiler is None:
-        pytest.fail("the tests of the hook need a C compiler as `cc`: install gcc or clang")
     with tempfile.TemporaryDirectory() as folder:
         built = Path(folder, "built")
         # -O1: above it, functions that do the same become one, and each version has to have its address.
-        command = [compiler, "-O1", "-Wall", "-Wextra", "-Werror", *flags, "-o", built, *sources, *libraries]
+        command = [
+            compiler(),
+            "-O1",
+            "-Wall",
+            "-Wextra",
+            "-Werror",
+            *flags,
+            "-o",
+            built,
+            *sources,
+            *libraries,
+        ]
         subprocess.run([str(part) for part in command], check=True)
         yield built
+
+
+def compiler() -> str:
+    """Returns the machine's."""
+    found = shutil.which("cc")
+    if found is None:
+        raise RuntimeError("the tests of the hook need a C compiler as `cc`: install gcc or clang")
+    return found

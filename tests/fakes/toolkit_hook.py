@@ -2,7 +2,7 @@
 
 It does as the hook ``apply-cuda-memory-limits`` of NVIDIA's container toolkit.
 
-    python3 toolkit_hook.py --library FILE --gpu-id UUID [--gpu-id UUID] [--cgroups FOLDER] < STATE
+    python3 toolkit_hook.py --library FILE --gpu-id UUID [--gpu-id UUID] < STATE
 
 An error ends it with status 1, and then the runtime does not start the container. It needs nothing but
 Python's own library: a runtime calls it outside of any environment.
@@ -71,7 +71,7 @@ def _bytes(text: str) -> int:
     return int(text) * MIB
 
 
-def apply(state: str, library: Path, cards: Sequence[str], cgroups: Path) -> None:
+def apply(state: str, library: Path, cards: Sequence[str], *, cgroups: Path, proc: Path) -> None:
     """``state``: of the container, as the OCI runtime gives it to a hook. Raises ``HookError``."""
     container = json.loads(state)
     config = json.loads((Path(container["bundle"]) / "config.json").read_text())
@@ -83,13 +83,9 @@ def apply(state: str, library: Path, cards: Sequence[str], cgroups: Path) -> Non
     if not (cgroups / "cgroup.controllers").exists():
         raise HookError("setting GPU memory limits is only supported in cgroup v2")
     soft, hard = limits
-    set_limits(library, cgroup_of(container["pid"], cgroups), cards, soft=soft, hard=hard)
-
-
-def cgroup_of(pid: int, cgroups: Path) -> Path:
-    lines = Path(f"/proc/{pid}/cgroup").read_text().splitlines()
+    lines = (proc / str(container["pid"]) / "cgroup").read_text().splitlines()
     path = next(line.removeprefix("0::") for line in lines if line.startswith("0::"))
-    return cgroups / path.lstrip("/")
+    set_limits(library, cgroups / path.lstrip("/"), cards, soft=soft, hard=hard)
 
 
 def main() -> int:
@@ -97,9 +93,11 @@ def main() -> int:
     parser.add_argument("--library", type=Path, required=True)
     parser.add_argument("--gpu-id", action="append", required=True)
     parser.add_argument("--cgroups", type=Path, default=Path("/sys/fs/cgroup"))
+    parser.add_argument("--proc", type=Path, default=Path("/proc"))
     options = parser.parse_args()
     try:
-        apply(sys.stdin.read(), options.library, options.gpu_id, options.cgroups)
+        state, cards = sys.stdin.read(), options.gpu_id
+        apply(state, options.library, cards, cgroups=options.cgroups, proc=options.proc)
     except HookError as error:
         print(error, file=sys.stderr)
         return 1

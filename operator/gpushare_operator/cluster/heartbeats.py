@@ -62,6 +62,11 @@ class Heartbeats:
         self._read_at = now
         return {name: sign.moment for name, sign in self._old_signs(now).items() if sign.moment}
 
+    def renewed(self, node: str) -> datetime | None:
+        """Returns when the Lease of the plugin on ``node`` was renewed, by the node's clock."""
+        sign = self._signs.get(node)
+        return sign.renewed if sign else None
+
     def _old_signs(self, now: float) -> Mapping[str, _LastSign]:
         return {name: sign for name, sign in self._signs.items() if now - sign.at > sign.duration}
 

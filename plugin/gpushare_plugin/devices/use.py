@@ -7,6 +7,9 @@ from typing import NamedTuple, Protocol
 from gpushare_core.api.served import Problem
 from gpushare_plugin.devices.card import PhysicalCard
 
+PROCESSES_UNKNOWN = "ProcessesUnknown"
+"""Reason of a problem: which processes use how much is not known."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessUse:

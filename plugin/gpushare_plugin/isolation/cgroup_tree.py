@@ -1,57 +1,66 @@
 """Where the cgroups of containers lie on the node. Blocks: cgroups are folders."""
 
 import os
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from gpushare_plugin.decide.isolation.driver_cgroups import NodeCgroups
 from gpushare_plugin.decide.use.cgroups import CgroupOwner, cgroup_owners
 
 MAX_DEPTH = 16
-"""Of a folder below the root: a node that is itself a container has its pods about eight deep."""
+"""Of folders below the root: where a node is itself a container its pods lie about eight deep."""
+CONTAINER_PROCESSES = "container"
+"""The cgroup into which crun puts a container's processes, below the container's own."""
+
+_Found = Iterator[tuple[CgroupOwner, Path]]
 
 
 @dataclass(slots=True)
 class CgroupTree:
-    """Finds a pod once and then looks only where its containers lie: a node has thousands of cgroups."""
+    """Searches for a pod once, and then looks where its containers lie: a node has thousands of cgroups."""
 
     root: Path
-    """Where cgroups of version 2 are mounted."""
+    """Where the node's cgroups are mounted."""
     _parents: dict[str, frozenset[Path]] = field(default_factory=dict, init=False)
-    """UID of a pod -> folders in which those of its containers lie."""
+    """The kubelet's UID of a pod -> folders in which those of its containers lie."""
 
-    @property
-    def is_unified(self) -> bool:
-        """Whether they are of version 2."""
-        return (self.root / "cgroup.controllers").exists()
+    def look(self, pods: Collection[str]) -> NodeCgroups:
+        """Returns the containers of ``pods``, sandboxes among them.
 
-    def containers(self, pods: Collection[str]) -> dict[CgroupOwner, Path]:
-        """Returns the containers of ``pods``, by the UIDs that the kubelet knows, with their folders. The
-        sandbox of a pod is one of them."""
+        ``pods``: UIDs as the kubelet knows them.
+        """
+        if not (self.root / "cgroup.controllers").exists():
+            return NodeCgroups(root=str(self.root), unified=False)
         parents = {parent for uid in pods for parent in self._parents.get(uid, ())}
         found = dict(pair for parent in parents for pair in self._in(parent, pods))
-        if {owner.pod_uid for owner in found} < set(pods):
+        if set(pods) - {owner.pod_uid for owner in found}:
             found = dict(self._below(self.root, pods, MAX_DEPTH))
         self._parents = {
             uid: frozenset(path.parent for owner, path in found.items() if owner.pod_uid == uid)
             for uid in pods
         }
-        return found
+        containers = {owner: _with_processes(path) for owner, path in found.items()}
+        return NodeCgroups(root=str(self.root), containers=containers)
 
-    def _below(self, folder: Path, pods: Collection[str], depth: int) -> Iterator[tuple[CgroupOwner, Path]]:
+    def _below(self, folder: Path, pods: Collection[str], depth: int) -> _Found:
         containers = dict(self._in(folder, pods))
         yield from containers.items()
-        if depth:
-            for child in _folders(folder):
-                if child not in containers.values():
-                    yield from self._below(child, pods, depth - 1)
+        for child in _folders(folder) if depth else ():
+            if child not in containers.values():
+                yield from self._below(child, pods, depth - 1)
 
-    def _in(self, folder: Path, pods: Collection[str]) -> Iterator[tuple[CgroupOwner, Path]]:
+    def _in(self, folder: Path, pods: Collection[str]) -> _Found:
         for child in _folders(folder):
             owners = cgroup_owners(f"0::/{child.relative_to(self.root)}")
             owner = next((owner for owner in owners if owner.pod_uid in pods), None)
             if owner and owner.container_id:
                 yield owner, child
+
+
+def _with_processes(path: Path) -> Sequence[str]:
+    below = path / CONTAINER_PROCESSES
+    return (str(path), str(below)) if below.is_dir() else (str(path),)
 
 
 def _folders(folder: Path) -> list[Path]:

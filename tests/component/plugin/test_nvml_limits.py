@@ -139,7 +139,7 @@ async def test_the_driver_is_asked_again_about_other_cgroups_or_after_a_while(
         assert driver.calls(GET) == expected
 
 
-async def test_a_driver_that_hangs_or_is_not_loaded_is_a_problem_and_no_limit(
+async def test_a_driver_that_hangs_is_a_problem_and_no_limit(
     driver: StubDriver, library: NvmlLibrary, source: NvmlSource, cgroup: Path
 ) -> None:
     reader = NvmlLimits(library, source.worker, deadline=0.2)
@@ -150,12 +150,13 @@ async def test_a_driver_that_hangs_or_is_not_loaded_is_a_problem_and_no_limit(
     assert driver.calls(GET) == 1
 
 
-async def test_a_driver_that_is_not_loaded_is_not_asked(driver: StubDriver, library: NvmlLibrary) -> None:
+async def test_a_driver_that_is_not_loaded_is_asked_again(driver: StubDriver, library: NvmlLibrary) -> None:
+    reader = NvmlLimits(library, NvmlSource(library).worker)
     driver.fail("nvmlInitWithFlags", pynvml.NVML_ERROR_DRIVER_NOT_LOADED)
-    source = NvmlSource(library)
-    await source.read()
-    found = await NvmlLimits(library, source.worker).limits([])
-    assert (found.supported, found.problem and found.problem.reason) == (None, "DriverNotAsked")
+    found = await reader.limits([])
+    assert (found.supported, found.problem and found.problem.reason) == (None, "DriverNotLoaded")
+    driver.recover()
+    assert (await reader.limits([])).supported
 
 
 async def test_what_nobody_expects_is_a_problem_and_no_end(source: NvmlSource) -> None:

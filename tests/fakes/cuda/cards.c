@@ -27,15 +27,6 @@ char log_path[PATH_MAX];
 
 static char folder[PATH_MAX];
 
-__attribute__((constructor)) static void find_folder(void) {
-    static char library[PATH_MAX];
-    const char *named = getenv("CUDA_STUB_FOLDER");
-    Dl_info info;
-    if (named) snprintf(folder, sizeof folder, "%s", named);
-    else if (dladdr(&cards, &info) && realpath(info.dli_fname, library))
-        snprintf(folder, sizeof folder, "%s", dirname(library));
-}
-
 static void parse_uuid(const char *text, uint8_t *uuid) {
     int digits = 0;
     for (text += 4; *text && digits < 32; text++) {
@@ -63,6 +54,16 @@ static void read_control(void) {
         sscanf(line, "log %4000s", log_path);
     }
     if (control) fclose(control);
+}
+
+__attribute__((constructor)) static void begin(void) {
+    static char library[PATH_MAX];
+    const char *named = getenv("CUDA_STUB_FOLDER");
+    Dl_info info;
+    if (named) snprintf(folder, sizeof folder, "%s", named);
+    else if (dladdr(&cards, &info) && realpath(info.dli_fname, library))
+        snprintf(folder, sizeof folder, "%s", dirname(library));
+    read_control();
 }
 
 static int named_card(const char *name) {
@@ -138,7 +139,6 @@ int initialize(void) {
         snprintf(path, sizeof path, "%s/state", folder);
         const char *text = getenv("CUDA_STUB_GROUP");
         group = text ? (uint32_t)atoi(text) % GROUPS : 0;
-        read_control();
         choose_visible();
         file = open(path, O_RDWR | O_CLOEXEC);
         void *map = mmap(NULL, sizeof *state, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);

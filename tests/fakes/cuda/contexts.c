@@ -248,7 +248,12 @@ EXPORT int cuCtxGetDevice_v2(int *device, void *context) {
     *device = ((struct context *)context)->device;
     return OK;
 }
-EXPORT int cuCtxSynchronize(void) { return OK; }
+EXPORT int cuCtxSynchronize(void) { shrink_pools(); return OK; }
+EXPORT int cuCtxSynchronize_v2(void *context) { (void)context; shrink_pools(); return OK; }
+EXPORT int cuStreamSynchronize(void *stream) { (void)stream; shrink_pools(); return OK; }
+EXPORT int cuStreamSynchronize_ptsz(void *stream) { (void)stream; shrink_pools(); return OK; }
+EXPORT int cuEventSynchronize(void *event) { (void)event; shrink_pools(); return OK; }
+EXPORT int cuStreamCreate(void **stream, unsigned flags) { (void)flags; *stream = &primaries; return OK; }
 
 /* A green context is a part of the primary one, and keeps it. */
 EXPORT int cuGreenCtxCreate(void **green, void *resources, int device, unsigned flags) {

@@ -1,17 +1,21 @@
 /* Memory of cards, of pools and of the host. */
+#define _GNU_SOURCE
 #include "stub.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define BUCKETS 65536
 #define PAGE (2ULL << 20) /* CUDA's granularity of created memory */
+#define SHARED 256
 #define ON_DEVICE 1       /* CU_MEM_LOCATION_TYPE_DEVICE */
 
 struct pool {
     int card, of_host; /* card: INDEX */
     uint64_t used, reserved, most_used, most_reserved, threshold, limit;
+    struct pool *next;
 };
 struct created { int card; uint64_t bytes; int handles, mappings; }; /* card -1: of the host */
 
@@ -26,7 +30,8 @@ struct block {
 };
 
 static struct block *blocks[BUCKETS];
-static struct pool defaults[CARDS], *current[CARDS];
+static struct created *exported[SHARED];
+static struct pool defaults[CARDS], *current[CARDS], *pools;
 static uint64_t next_address = 0x7f0000000000, next_small = 0x1000000;
 static pthread_mutex_t threads = PTHREAD_MUTEX_INITIALIZER;
 
@@ -36,6 +41,7 @@ void forget_memory(void) {
     memset(blocks, 0, sizeof blocks);
     memset(defaults, 0, sizeof defaults);
     memset(current, 0, sizeof current);
+    pools = NULL;
     forget_arrays();
     pthread_mutex_init(&threads, NULL);
 }
@@ -101,7 +107,6 @@ static void end(struct block *block) {
         end_created(block->created);
     } else if (block->pool) {
         block->pool->used -= block->bytes;
-        shrink(block->pool, block->pool->threshold);
     } else if (block->bytes) {
         give_back(block->card, block->bytes);
     }
@@ -134,14 +139,21 @@ static int allocate(uint64_t *address, uint64_t bytes, int small) {
     return OK;
 }
 
-static int release(uint64_t address) {
-    if (!address) return OK;
+static int release_later(uint64_t address) {
     pthread_mutex_lock(&threads);
     struct block *block = find(address);
     int known = block && !block->created;
     if (known) end(block);
     pthread_mutex_unlock(&threads);
     return known ? OK : INVALID_VALUE;
+}
+
+/* It synchronizes. */
+static int release(uint64_t address) {
+    if (!address) return OK;
+    int code = release_later(address);
+    shrink_pools();
+    return code;
 }
 
 static int allocate_small(unsigned *address, uint64_t bytes) {
@@ -211,6 +223,13 @@ static struct pool *pool_in_use(int device) {
     return chosen ? chosen : default_pool(device);
 }
 
+void shrink_pools(void) {
+    pthread_mutex_lock(&threads);
+    for (int card = 0; card < CARDS; card++) shrink(&defaults[card], defaults[card].threshold);
+    for (struct pool *pool = pools; pool; pool = pool->next) shrink(pool, pool->threshold);
+    pthread_mutex_unlock(&threads);
+}
+
 EXPORT int cuMemPoolCreate(struct pool **pool, const struct pool_properties *properties) {
     FAILS_IF_TOLD;
     if (!pool || !properties) return INVALID_VALUE;
@@ -218,6 +237,10 @@ EXPORT int cuMemPoolCreate(struct pool **pool, const struct pool_properties *pro
     if (card < 0) return INVALID_DEVICE;
     *pool = calloc(1, sizeof **pool);
     **pool = (struct pool){.card = card, .of_host = of_host, .limit = properties->limit};
+    pthread_mutex_lock(&threads);
+    (*pool)->next = pools;
+    pools = *pool;
+    pthread_mutex_unlock(&threads);
     return OK;
 }
 EXPORT int cuMemPoolDestroy(struct pool *pool) {
@@ -230,6 +253,9 @@ EXPORT int cuMemPoolDestroy(struct pool *pool) {
         }
     resize(pool, 0);
     if (current[pool->card] == pool) current[pool->card] = NULL;
+    struct pool **at = &pools;
+    while (*at != pool) at = &(*at)->next;
+    *at = pool->next;
     pthread_mutex_unlock(&threads);
     free(pool);
     return OK;
@@ -265,12 +291,7 @@ EXPORT int cuMemPoolGetAttribute(struct pool *pool, int attribute, uint64_t *val
 }
 EXPORT int cuMemPoolSetAttribute(struct pool *pool, int attribute, const uint64_t *value) {
     if (!pool || !value) return INVALID_VALUE;
-    pthread_mutex_lock(&threads);
-    if (attribute == THRESHOLD) {
-        pool->threshold = *value;
-        shrink(pool, pool->threshold);
-    }
-    pthread_mutex_unlock(&threads);
+    if (attribute == THRESHOLD) pool->threshold = *value;
     return OK;
 }
 EXPORT int cuMemPoolSetAccess(struct pool *pool, const void *map, size_t count) {
@@ -334,8 +355,8 @@ EXPORT int cuMemAllocFromPoolAsync(uint64_t *address, size_t bytes, struct pool 
 EXPORT int cuMemAllocFromPoolAsync_ptsz(uint64_t *address, size_t bytes, struct pool *pool, void *stream) {
     (void)stream; FAILS_IF_TOLD; return from_pool(address, bytes, pool);
 }
-EXPORT int cuMemFreeAsync(uint64_t address, void *stream) { (void)stream; FAILS_IF_TOLD; return release(address); }
-EXPORT int cuMemFreeAsync_ptsz(uint64_t address, void *stream) { (void)stream; FAILS_IF_TOLD; return release(address); }
+EXPORT int cuMemFreeAsync(uint64_t address, void *stream) { (void)stream; FAILS_IF_TOLD; return release_later(address); }
+EXPORT int cuMemFreeAsync_ptsz(uint64_t address, void *stream) { (void)stream; FAILS_IF_TOLD; return release_later(address); }
 
 /* Memory that is created, then mapped: it lives as long as a handle or a mapping of it does. */
 struct properties { int type, handles; struct location location; void *metadata; unsigned char flags[8]; };
@@ -412,6 +433,24 @@ EXPORT int cuMemRetainAllocationHandle(uint64_t *handle, void *address) {
     }
     pthread_mutex_unlock(&threads);
     return known ? OK : INVALID_VALUE;
+}
+/* Within a process: a file that only names the memory. */
+EXPORT int cuMemExportToShareableHandle(int *shared, uint64_t handle, int type, uint64_t flags) {
+    (void)type, (void)flags;
+    *shared = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (*shared >= 0 && *shared < SHARED) exported[*shared] = (struct created *)handle;
+    return *shared >= 0 && *shared < SHARED ? OK : INVALID_VALUE;
+}
+EXPORT int cuMemImportFromShareableHandle(uint64_t *handle, void *shared, int type) {
+    (void)type;
+    FAILS_IF_TOLD;
+    struct created *created = (uint64_t)shared < SHARED ? exported[(uint64_t)shared] : NULL;
+    if (!created) return INVALID_VALUE;
+    pthread_mutex_lock(&threads);
+    created->handles++;
+    pthread_mutex_unlock(&threads);
+    *handle = (uint64_t)created;
+    return OK;
 }
 EXPORT int cuMemGetAllocationPropertiesFromHandle(struct properties *properties, uint64_t handle) {
     struct created *created = (struct created *)handle;

@@ -1,6 +1,6 @@
 /* A driver library for tests: CUDA's driver API over cards that exist in one file.
  *
- * Beside the library lies the file "control", read by cuInit:
+ * Beside the library lies the file "control", read when it is loaded:
  *   card UUID BYTES      a card
  *   context BYTES        what a context takes of its card
  *   pool BYTES           a pool grows by this much at a time
@@ -72,6 +72,7 @@ int fault(const char *symbol);
 /* memory.c */
 void free_of_context(void *context);
 void forget_memory(void);
+void shrink_pools(void); /* to their thresholds, as a synchronization does */
 
 /* arrays.c */
 void free_arrays_of_context(void *context);

@@ -2,11 +2,10 @@
  *
  * They are kept in the file "limits" beside the library, a line for each: DEVICE INODE INDEX SOFT HARD, the last
  * one counts. As the driver, the stub knows a cgroup by its folder and not by its name: other processes, and other
- * mounts of it, see the same. */
+ * mounts of it, see the same. Setting a limit takes no privilege here. */
 #include <sys/file.h>
 #include <sys/stat.h>
 
-#define NO_PERMISSION 4
 #define NOT_SUPPORTED 3
 #define NOT_FOUND 6
 
@@ -54,7 +53,6 @@ EXPORT int nvmlDeviceSetMemoryLimits_v1(void *device, struct set_limits *limits)
     struct stat folder;
     CARD(device);
     if (card.mig) return NOT_SUPPORTED;
-    if (geteuid() != 0) return NO_PERMISSION;
     if (stat(limits->cgroup, &folder)) return NOT_FOUND;
     if (limits->soft > limits->hard) return INVALID_ARGUMENT;
     FILE *kept = open_limits("a");

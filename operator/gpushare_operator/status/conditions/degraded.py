@@ -100,3 +100,15 @@ def contested_problems(contested: Sequence[str]) -> list[Problem]:
         return []
     message = f"{'; '.join(contested[:3])}; it is repeated ever more rarely, at last every five minutes"
     return [Problem(conditions.CHANGES_CONTESTED, message)]
+
+
+def eviction_problems(unevicted: Sequence[str]) -> list[Problem]:
+    """Returns the problem of pods that are to be evicted and that the API server keeps."""
+    if not unevicted:
+        return []
+    more = f"; and {len(unevicted) - 3} more" if len(unevicted) > 3 else ""
+    message = (
+        f"evictions are refused, trying again: {'; '.join(unevicted[:3])}{more}; PodDisruptionBudgets count:"
+        " let them allow it, or delete such a pod"
+    )
+    return [Problem(conditions.EVICTIONS_REFUSED, message)]

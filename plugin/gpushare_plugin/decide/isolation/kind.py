@@ -64,7 +64,7 @@ class Finding:
     """None: not known."""
     seen: str = ""
     """Where it is not in force: what was seen instead of what was given, such as "the driver holds it to 8Gi
-    and not to 4Gi". Where it is not known: why."""
+    and not to 4Gi". Where it is not known: why. Where it is in force: what is worth knowing all the same."""
     limit: int | None = None
     """Bytes that the container was given as its limit on the card; None where that is not known."""
 
@@ -89,6 +89,10 @@ class DriverFacts:
     """Bytes that the driver holds a container to. A share that is missing is not known."""
     read_problem: Problem | None = None
     """Why nothing could be read back."""
+    not_running: frozenset[ContainerShare] = frozenset()
+    """Shares of containers that have no process now: nothing has to be held."""
+    used: Mapping[ContainerShare, int] = field(default_factory=dict)
+    """Bytes that the driver counts for a container. A share that is missing is not known."""
 
 
 NO_DRIVER = DriverFacts(

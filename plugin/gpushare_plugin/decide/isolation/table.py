@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from gpushare_core.api.enums import MemoryIsolation
+from gpushare_plugin.decide.isolation.driver import DRIVER
 from gpushare_plugin.decide.isolation.hook import HOOK
 from gpushare_plugin.decide.isolation.kind import (
     Finding,
@@ -19,4 +20,4 @@ NONE = IsolationKind(
 )
 NO_ISOLATION = IsolationChoice(kind=NONE)
 
-ISOLATION_KINDS: Mapping[MemoryIsolation, IsolationKind] = {kind.name: kind for kind in (NONE, HOOK)}
+ISOLATION_KINDS: Mapping[MemoryIsolation, IsolationKind] = {kind.name: kind for kind in (NONE, HOOK, DRIVER)}

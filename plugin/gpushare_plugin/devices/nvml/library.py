@@ -45,8 +45,8 @@ class NvmlLibrary:
         """Returns what NVML says of each card, by index. Blocks. Raises ``DriverFaultError`` where NVML says
         nothing of any card."""
         with self._lock:
+            self._open()
             try:
-                self._open()
                 facts = [_facts(index) for index in range(_ask(pynvml.nvmlDeviceGetCount))]
             except DriverFaultError:
                 self.close()
@@ -69,8 +69,10 @@ class NvmlLibrary:
             return nvml_use(uuids, by_process=question.by_container)
 
     def limits(self, cgroups: Sequence[CardCgroup]) -> MemoryLimits:
-        """Returns which limits are in force. Blocks."""
+        """Returns which limits are in force. Blocks. Raises ``DriverFaultError`` where the driver cannot be
+        asked at all."""
         with self._lock:
+            self._open()
             return nvml_limits(cgroups)
 
     def linked_pairs(self, facts: Sequence[CardFacts]) -> frozenset[frozenset[str]]:
@@ -92,7 +94,11 @@ class NvmlLibrary:
         except OSError as error:
             raise DriverFaultError(pynvml.NVML_ERROR_LIBRARY_NOT_FOUND, str(error)) from error
         self.is_open = True
-        _ask(pynvml.nvmlInit)
+        try:
+            _ask(pynvml.nvmlInit)
+        except DriverFaultError:
+            self.close()
+            raise
 
     def close(self) -> None:
         """Unloads the library: that of another version of the driver has the same file name."""

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from gpushare_core.api.served import Problem
-from gpushare_plugin.devices.nvml.cards import UNKNOWN_ERROR, driver_problem
+from gpushare_plugin.devices.nvml.cards import UNKNOWN_ERROR, DriverFaultError, driver_problem
 from gpushare_plugin.devices.nvml.library import NvmlLibrary
 from gpushare_plugin.devices.nvml.use import DEADLINE
 from gpushare_plugin.devices.use import CardCgroup, MemoryLimits
@@ -14,7 +14,6 @@ from gpushare_plugin.devices.worker import SingleCall, Worker
 INTERVAL = 10.0
 """Seconds that an answer may be old: a limit is set before its container starts, and stays."""
 HUNG = Problem("DriverHung", "the driver does not answer which limits it has: see the condition CardsHealthy")
-NOT_ASKED = Problem("DriverNotAsked", "the driver's library is not loaded: see the condition CardsHealthy")
 
 _log = logging.getLogger(__name__)
 
@@ -53,7 +52,9 @@ class NvmlLimits:
     def _ask(self, cgroups: Sequence[CardCgroup]) -> MemoryLimits:
         """By the worker."""
         try:
-            return self._library.limits(cgroups) if self._library.is_open else MemoryLimits(problem=NOT_ASKED)
+            return self._library.limits(cgroups)
+        except DriverFaultError as error:
+            return MemoryLimits(problem=driver_problem(error.code, error.detail))
         except Exception as error:  # neither the worker nor the process ends by what a driver answers
             _log.exception("cannot read NVML's answer about limits")
             return MemoryLimits(problem=driver_problem(UNKNOWN_ERROR, repr(error)))
