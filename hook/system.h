@@ -95,6 +95,8 @@ long read_file(const char *path, char *text, size_t size);
 void *map_memory(size_t bytes);
 void unmap_memory(void *memory, size_t bytes);
 
+void *memcpy(void *restrict to, const void *restrict from, size_t bytes);
+void *memset(void *to, int value, size_t bytes);
 size_t length_of(const char *text);
 bool same_text(const char *one, const char *other);
 bool same_bytes(const void *one, const void *other, size_t bytes);
