@@ -58,15 +58,15 @@ def test_units_of_memory_are_a_limit_on_their_card() -> None:
 
 
 def test_slices_on_several_cards_are_several_limits() -> None:
-    given = answer(0, 2, cards=cards("slice/2"))
+    given = answer(0, 2, cards=cards("1/2 card"))
     assert limits(given) == [f"GPU-0 {8 * GIB}", f"GPU-1 {4 * GIB}"]
 
 
 def test_whole_cards_are_limited_only_where_memory_is_reserved() -> None:
-    whole = answer(0, cards=cards("card"))
+    whole = answer(0, cards=cards("1 card"))
     assert (whole.files, whole.mounts) == ({}, ())
     assert "GPUSHARE_ISOLATION" not in whole.variables
-    assert limits(answer(0, cards=cards("card", reserved=GIB))) == [f"GPU-0 {15 * GIB}"]
+    assert limits(answer(0, cards=cards("1 card", reserved=GIB))) == [f"GPU-0 {15 * GIB}"]
 
 
 def test_both_injections_give_the_same() -> None:
