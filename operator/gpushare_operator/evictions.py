@@ -23,7 +23,7 @@ MAX_RETRY_SECONDS = 60.0
 _log = logging.getLogger(__name__)
 
 
-class EvictionOutcome(StrEnum):
+class EvictionResult(StrEnum):
     """Label of the metric."""
 
     EVICTED = "Evicted"
@@ -35,8 +35,8 @@ class EvictionOutcome(StrEnum):
 
 
 EVENT_REASONS = {
-    EvictionOutcome.EVICTED: "EvictedForMemory",
-    EvictionOutcome.PROTECTED: "EvictionForMemoryRefused",
+    EvictionResult.EVICTED: "EvictedForMemory",
+    EvictionResult.PROTECTED: "EvictionForMemoryRefused",
 }
 
 
@@ -54,7 +54,7 @@ class Evictions:
     """``clock``: of durations, in seconds. ``attempted`` is called with the outcome of every attempt."""
 
     clock: Callable[[], float]
-    attempted: Callable[[EvictionOutcome], None] = lambda _: None
+    attempted: Callable[[EvictionResult], None] = lambda _: None
     _first_seen: dict[ExcessKey, float] = field(default_factory=dict, init=False)
     _refusals: dict[str, _Refusal] = field(default_factory=dict, init=False)
     """By UID of the pod."""
@@ -94,12 +94,12 @@ class Evictions:
     def _conclude(self, action: EvictPod, failure: Failure | None, now: datetime) -> Iterator[Json]:
         outcome = _outcome(failure)
         self.attempted(outcome)
-        if failure is None or outcome is EvictionOutcome.GONE:
+        if failure is None or outcome is EvictionResult.GONE:
             self._done.add(action.excess.uid)
             self._refusals.pop(action.excess.uid, None)
         else:
             self._note_refusal(action, failure)
-        if outcome is EvictionOutcome.GONE:
+        if outcome is EvictionResult.GONE:
             _log.info("pod %s is not evicted: it has gone, or it is static", action.name)
         if outcome in EVENT_REASONS:
             yield _event(action, outcome, failure, now)
@@ -112,15 +112,15 @@ class Evictions:
         _log.log(logging.WARNING if attempts == 1 else logging.DEBUG, "again in %.0f s: %s", delay, failure)
 
 
-def _outcome(failure: Failure | None) -> EvictionOutcome:
+def _outcome(failure: Failure | None) -> EvictionResult:
     if failure is None:
-        return EvictionOutcome.EVICTED
+        return EvictionResult.EVICTED
     if failure.is_protected:
-        return EvictionOutcome.PROTECTED
-    return EvictionOutcome.GONE if failure.is_outdated else EvictionOutcome.FAILED
+        return EvictionResult.PROTECTED
+    return EvictionResult.GONE if failure.is_outdated else EvictionResult.FAILED
 
 
-def _event(action: EvictPod, outcome: EvictionOutcome, failure: Failure | None, now: datetime) -> Json:
+def _event(action: EvictPod, outcome: EvictionResult, failure: Failure | None, now: datetime) -> Json:
     excess = action.excess
     return new_event(
         regarding=pod_object(namespace=excess.namespace, name=excess.pod, uid=excess.uid),

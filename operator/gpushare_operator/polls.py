@@ -14,7 +14,11 @@ from gpushare_core.text.json_object import Json
 from gpushare_operator.backends.volcano.connection import locations
 from gpushare_operator.cluster.api_reader import ApiReader
 from gpushare_operator.cluster.cache import Cache, Change, Listing
-from gpushare_operator.cluster.heartbeats import Heartbeats, written_by_running_plugins
+from gpushare_operator.cluster.heartbeats import (
+    Heartbeats,
+    isolation_files_by_node,
+    written_by_running_plugins,
+)
 from gpushare_operator.cluster.kinds import (
     KINDS,
     PAGE,
@@ -121,7 +125,8 @@ class Polls:
         return any(changes)
 
     async def read_heartbeats(self) -> bool:
-        """Reads which plugins are unavailable. Returns whether that is new.
+        """Reads which plugins are unavailable, and where files of isolation are. Returns whether anything is
+        new.
 
         Their Leases are not watched: thousands of renewals a minute only say that all is well.
         """
@@ -132,5 +137,9 @@ class Polls:
         snapshot = self.cache.snapshot()
         shares = snapshot.share_nodes.items()
         reported = {name: share.registered_since for name, share in shares if share.registered_since}
-        leases = written_by_running_plugins(leases, snapshot.states)
-        return self.cache.replace_unavailable(self.heartbeats.unavailable(leases, reported))
+        of_running = written_by_running_plugins(leases, snapshot.states)
+        changes = (
+            self.cache.replace_unavailable(self.heartbeats.unavailable(of_running, reported)),
+            self.cache.replace_isolation_files(isolation_files_by_node(leases)),
+        )
+        return any(changes)

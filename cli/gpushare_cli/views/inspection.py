@@ -61,6 +61,7 @@ _IN_FORCE = {
     FALSE: "not in force for some containers",
     UNKNOWN: "whether it is in force is not known",
 }
+_NOT_GIVEN = {UNAVAILABLE: "not to be had here", "": "of which its plugin says nothing"}
 
 
 def inspection_view(report: CardInspection, page: OutputPage) -> Iterable[RenderableType]:
@@ -153,9 +154,10 @@ def _what_it_is(node: SharedNode) -> str:
 
 
 def _isolation(isolation: NodeIsolation) -> str:
-    is_unavailable = isolation.given == UNAVAILABLE
-    shown = isolation.asked if is_unavailable else isolation.given or isolation.asked
-    state = "not to be had here" if is_unavailable else _IN_FORCE.get(isolation.in_force, "")
+    if isolation.given in _NOT_GIVEN:
+        shown, state = isolation.asked, _NOT_GIVEN[isolation.given]
+    else:
+        shown, state = isolation.given, _IN_FORCE.get(isolation.in_force, "")
     evicts = isolation.on_excess == OnExcess.EVICT
     excess = f"pods that have more for {isolation.grace_seconds} s are evicted" if evicts else ""
     return ", ".join(filter(None, (f"isolation {shown}", state, excess)))

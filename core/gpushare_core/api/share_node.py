@@ -43,6 +43,8 @@ IGNORED_XIDS = (13, 31, 43, 45, 68, 109)
 """Of applications: what they do wrong harms no other one on the card."""
 INVENTORY_FOLDERS = ("/etc/gpushare", "/var/lib/gpushare")
 """On nodes: where inventories may be. The plugin's pod sees those of the two that its policy names."""
+ISOLATION_FOLDER = "/var/lib/gpushare/isolation"
+"""On nodes: what containers are given that isolation Hook keeps to their units."""
 CDI_KIND = "^[A-Za-z]([A-Za-z0-9_.-]*[A-Za-z0-9])?/[A-Za-z]([A-Za-z0-9_-]*[A-Za-z0-9])?$"
 """Vendor and class. Source: the Container Device Interface's specification."""
 

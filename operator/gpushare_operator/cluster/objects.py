@@ -37,6 +37,8 @@ class PolicyObject:
     """With a new value a person asks for another attempt at what has failed."""
     let_go: frozenset[str] = frozenset()
     """Nodes that a person has declared lost for ever: the operator waits for nothing there."""
+    leaves_isolation_files: bool = False
+    """Whether its deletion does not wait for containers that need files of isolation."""
     marks: Mapping[str, str] = field(default_factory=dict)
     """Our label and annotation for admission policies, by their keys."""
     spec: PolicySpec | None

@@ -196,6 +196,9 @@ def _isolation_in_force(_node: NodeState, condition: ObservedCondition) -> Itera
     elif condition.status == UNKNOWN:
         sentence = "it is not known whether containers are held to their share"
         yield NodeRow(_WARNING, sentence, _DESCRIBE), condition.reason, condition.message
+    elif condition.status == TRUE and condition.message:
+        sentence = "containers are held to less than their share of some cards"
+        yield NodeRow(Severity.NOTE, sentence, _INSPECT), "SmallestShare", condition.message
 
 
 _READERS = {

@@ -11,6 +11,8 @@ from gpushare_core.api.names import PLUGIN_NODE_LABEL, POLICY_LABEL, SCHEDULER_L
 
 EXTERNAL = "external"
 """Value of ``SCHEDULER_LABEL`` where people connect kube-scheduler themselves."""
+LEAVE_FILES_ANNOTATION = "gpushare.io/leave-isolation-files"
+"""On a policy: ``true`` where its isolation files stay on nodes, whoever needs them."""
 BACKEND_ANNOTATION = "gpushare.io/scheduler-backend"
 """On the extender's DaemonSet, where people connect kube-scheduler themselves."""
 
@@ -52,6 +54,10 @@ class UndoPolicy(Struct):
     @property
     def is_deleting(self) -> bool:
         return bool(self.metadata.deletion_timestamp)
+
+    @property
+    def leaves_files(self) -> bool:
+        return (self.metadata.annotations or {}).get(LEAVE_FILES_ANNOTATION) == "true"
 
     def condition(self, type_: str) -> ObservedCondition | None:
         return condition_of(self.status.conditions, type_)

@@ -3,9 +3,11 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from gpushare_cli.decide.objects.share_node import ObservedShare, ObservedShareNode
 from gpushare_cli.decide.undo.objects import (
     BACKEND_ANNOTATION,
     EXTERNAL,
+    LEAVE_FILES_ANNOTATION,
     UndoNode,
     UndoObject,
     UndoObjects,
@@ -13,13 +15,16 @@ from gpushare_cli.decide.undo.objects import (
 )
 from gpushare_cli.decide.undo.report import HeldPod, UndoPlan, UndoStep, UndoWarning
 from gpushare_cli.errors import CannotLookError
-from gpushare_core.api.enums import Backend
+from gpushare_cli.wording import counted
+from gpushare_core.api.enums import Backend, MemoryIsolation
 from gpushare_core.api.names import COMPONENT_LABEL, DEDICATED_SCHEDULER, POLICY_LABEL
 
 EXTENDER = "gpushare-extender"
 VOLCANO_BACKUP = "gpushare-volcano-backup"
 OPERATOR = "kubectl get deployments -A -l app.kubernetes.io/name=gpushare"
 LET_GO = "kubectl annotate gpusharepolicy {policy} gpushare.io/let-go={node}"
+
+LEAVE_FILES = f"kubectl annotate gpusharepolicy {{policies}} {LEAVE_FILES_ANNOTATION}=true"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +103,8 @@ def undo_plan(undoing: Undoing) -> UndoPlan:
         nodes=undoing.nodes,
         steps=[*_steps(undoing)],
         warnings=[*_warnings(undoing)],
-        pods=_pods(undoing),
+        pods=_held_pods(_shares(undoing)),
+        nodes_with_files=sorted({pod.node for pod in _with_files(undoing, left=True)}),
     )
 
 
@@ -109,16 +115,33 @@ def _steps(undoing: Undoing) -> Iterator[UndoStep]:
             yield UndoStep(name=row.name, says=row.says, objects=objects)
 
 
-def _pods(undoing: Undoing) -> list[HeldPod]:
-    shares = (share for share in undoing.objects.share_nodes if share.spec.policy in undoing.names)
-    held = {
-        HeldPod(namespace=holder.namespace, name=holder.name, node=share.name)
-        for share in shares
-        for card in share.cards
-        for holder in card.pods or ()
-        if not holder.orphaned
-    }
+def _shares(undoing: Undoing) -> Iterator[tuple[ObservedShareNode, ObservedShare]]:
+    """Yields what containers hold on the nodes of the policies that go."""
+    for node in undoing.objects.share_nodes:
+        if node.spec.policy in undoing.names:
+            yield from (
+                (node, share) for card in node.cards for share in card.pods or () if not share.orphaned
+            )
+
+
+def _held_pods(shares: Iterable[tuple[ObservedShareNode, ObservedShare]]) -> list[HeldPod]:
+    held = {HeldPod(namespace=share.namespace, name=share.name, node=node.name) for node, share in shares}
     return sorted(held, key=lambda pod: (pod.namespace, pod.name, pod.node))
+
+
+def _with_files(undoing: Undoing, *, left: bool) -> list[HeldPod]:
+    """Returns the pods that need isolation files; with ``left`` those of policies that leave the files there,
+    else those of the others."""
+    leaving = {policy.name for policy in undoing.going if policy.leaves_files}
+    return _held_pods(
+        (node, share)
+        for node, share in _shares(undoing)
+        if share.isolation == MemoryIsolation.HOOK and (node.spec.policy in leaving) is left
+    )
+
+
+def _waited_for(undoing: Undoing) -> list[str]:
+    return [f"{pod.namespace}/{pod.name}" for pod in _with_files(undoing, left=False)]
 
 
 def _warnings(undoing: Undoing) -> Iterator[UndoWarning]:
@@ -133,6 +156,14 @@ def _warnings(undoing: Undoing) -> Iterator[UndoWarning]:
                 " kube-scheduler is restored. If it is lost for ever:",
                 command=LET_GO.format(policy=next(iter(sorted(undoing.names)), "POLICY"), node=node.name),
             )
+    if waited_for := _waited_for(undoing):
+        needs, end = ("needs", "it ends") if len(waited_for) == 1 else ("need", "they end")
+        policies = " ".join(policy.name for policy in undoing.going if not policy.leaves_files)
+        yield UndoWarning(
+            says=f"{counted(len(waited_for), 'pod')} {needs} isolation files until {end}, and all that comes"
+            " after these files waits for that. To go on without, and leave the files on the nodes:",
+            command=LEAVE_FILES.format(policies=policies),
+        )
     for name, message in undoing.conflicted:
         yield UndoWarning(says=f"Nodes may go to policy {name}, which says: {message}")
 
@@ -255,6 +286,12 @@ STEPS = (
         says="Volcano's scheduler gets back the configuration that it had before, from the backup {objects}.",
         objects=_volcano,
         backend=Backend.VOLCANO,
+    ),
+    StepRow(
+        name="isolation files",
+        says="The plugins remove isolation files from nodes. What follows waits until the pods have ended"
+        " that need these: {objects}.",
+        objects=_waited_for,
     ),
     StepRow(
         name="plugins and labels",

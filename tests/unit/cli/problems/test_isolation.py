@@ -44,7 +44,7 @@ def evicted(name: str, moment: str) -> ObservedEvent:
 def test_where_every_container_is_held_there_is_no_problem() -> None:
     held = isolated(
         condition("IsolationReady", "True", "Hook"),
-        condition("IsolationInForce", "True"),
+        condition("IsolationInForce", "True", "InForce"),
         shares=(share("a", "Hook"),),
     )
     assert problems(held) == []
@@ -63,6 +63,13 @@ def test_each_condition_with_what_the_plugin_says(type_: str, status: str, sever
     (problem,) = problems(isolated(condition(type_, status, "SomeReason", "install it")))
     assert (problem.severity, problem.reason, problem.detail) == (severity, "SomeReason", "install it")
     assert "{" not in problem.command
+
+
+def test_what_the_driver_holds_to_its_smallest_share_is_a_note() -> None:
+    said = "container main of pod ml/a on card GPU-gpu-1-0, given Driver: 8Gi of 16Gi"
+    (note,) = problems(isolated(condition("IsolationInForce", "True", "InForce", said)))
+    assert (note.severity, note.reason) == ("note", "SmallestShare")
+    assert note.detail == "container main of pod ml/a on card 0, given Driver: 8Gi of 16Gi"
 
 
 def test_containers_from_before_are_a_note() -> None:

@@ -9,6 +9,7 @@ from gpushare_cli.decide.objects.share_node import ObservedShareNode
 from gpushare_cli.decide.undo.objects import (
     BACKEND_ANNOTATION,
     EXTERNAL,
+    LEAVE_FILES_ANNOTATION,
     UndoNode,
     UndoObject,
     UndoObjects,
@@ -33,8 +34,11 @@ def policy(name: str, *, created: str = "2026-01-01T00:00:00Z", **fields: Any) -
     return made
 
 
-def share_node(name: str, of_policy: str, *holders: str) -> ObservedShareNode:
-    pods = [{"uid": holder, "units": 4, "namespace": "ml", "name": holder} for holder in holders]
+def share_node(name: str, of_policy: str, *holders: str, isolation: str = "") -> ObservedShareNode:
+    pods = [
+        {"uid": holder, "units": 4, "namespace": "ml", "name": holder, "isolation": isolation}
+        for holder in holders
+    ]
     cards = [{"uuid": "GPU-0", "units": 16, "pods": pods}]
     made: ObservedShareNode = of(
         ObservedShareNode, metadata={"name": name}, spec={"policy": of_policy}, status={"cards": cards}
@@ -104,6 +108,7 @@ def test_a_step_of_a_backend_is_left_out_where_the_operator_leaves_it_out() -> N
 def test_the_names_are_the_operators() -> None:
     assert (EXTENDER, VOLCANO_BACKUP) == (names.EXTENDER_NAME, names.VOLCANO_BACKUP)
     assert (BACKEND_ANNOTATION, EXTERNAL) == (labels.BACKEND_ANNOTATION, labels.EXTERNAL_MARK)
+    assert LEAVE_FILES_ANNOTATION == labels.LEAVE_ISOLATION_FILES_ANNOTATION
 
 
 def test_what_is_there_is_undone_step_by_step() -> None:
@@ -183,6 +188,36 @@ def test_what_will_be_in_the_way_is_said_before() -> None:
     (warning,) = plan(lost).warnings
     assert "cp-1 is not Ready" in warning.says
     assert warning.command == "kubectl annotate gpusharepolicy default gpushare.io/let-go=cp-1"
+
+
+def isolated(isolation: str, **metadata: Any) -> UndoObjects:
+    return cluster(
+        policies=[of(UndoPolicy, metadata={"name": "default", **metadata})],
+        share_nodes=[share_node("gpu-1", "default", "anna", isolation=isolation)],
+    )
+
+
+def test_pods_that_need_isolation_files_are_waited_for() -> None:
+    found = plan(isolated("Hook"))
+    names = [*steps(found)]
+    assert steps(found)["isolation files"] == ["ml/anna"]
+    assert names[names.index("isolation files") + 1] == "plugins and labels"
+    (warning,) = found.warnings
+    assert warning.says.startswith("1 pod needs isolation files until it ends")
+    assert warning.command == "kubectl annotate gpusharepolicy default gpushare.io/leave-isolation-files=true"
+    assert found.nodes_with_files == []
+
+
+def test_isolation_files_that_a_policy_leaves_on_nodes_are_said_to_stay() -> None:
+    found = plan(isolated("Hook", annotations={LEAVE_FILES_ANNOTATION: "true"}))
+    assert "isolation files" not in steps(found)
+    assert (found.nodes_with_files, found.warnings) == (["gpu-1"], [])
+
+
+def test_what_the_driver_holds_needs_no_files() -> None:
+    found = plan(isolated("Driver"))
+    assert "isolation files" not in steps(found)
+    assert (found.nodes_with_files, found.warnings) == ([], [])
 
 
 def test_nodes_that_another_policy_claims() -> None:

@@ -89,6 +89,8 @@ def test_what_is_not_known_is_not_said_to_be_in_force() -> None:
     node = share_node_object(
         "gpu-1", card(0, 16, share("a/x", 4, isolation="Driver")), isolation=HOOK, conditions=unknown
     )
+    assert "isolation Hook, of which its plugin says nothing" in inspected(node)
+    node["status"]["isolation"] = "Hook"
     assert "isolation Hook, whether it is in force is not known" in inspected(node)
 
 

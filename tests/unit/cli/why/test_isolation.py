@@ -147,6 +147,8 @@ def test_beside_full_nodes_it_is_one_reason_of_several() -> None:
     report = explain(situation(TRIED, [unable(), full_node("gpu-2")], events=[event()]))
     codes = {finding.code for finding in report.findings if finding.is_decisive}
     assert codes >= {"IsolationUnavailable", "CardsFull"}
+    (more,) = [remedy for remedy in report.remedies if remedy.code == "AnotherNode"]
+    assert more.sentence.startswith("One more node like gpu-2")
 
 
 def test_where_another_node_has_room_it_is_only_noted() -> None:
