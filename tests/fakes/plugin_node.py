@@ -1,6 +1,7 @@
 """One plugin between a fake kubelet and a fake API server."""
 
 import asyncio
+import platform
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ from gpushare_core.dialects.table import RESOURCES
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.text.json_object import Json
 from gpushare_plugin.agent import Agent, Settings
+from gpushare_plugin.decide.isolation.hook import LIBRARY
 from gpushare_plugin.devices.card import DeviceSource
 from gpushare_plugin.devices.source import DeviceSources
 from gpushare_plugin.devices.use import UseSource
@@ -35,6 +37,8 @@ class Node:
     open_source: Callable[[GPUShareNode], DeviceSource] = field(init=False)
     open_use: Callable[[GPUShareNode], UseSource | None] = field(init=False)
     health_port: int = 0
+    isolation_folder: Path | None = None
+    """Set: the plugin gets this folder of the node's for files of isolation."""
     given_back: int = 0
     """How often the agent gave back memory that is free."""
     _plugin: asyncio.Task[None] | None = field(default=None)
@@ -62,12 +66,19 @@ class Node:
         await self.start_plugin()
         await self.kubelet.until("the list", lambda it: "Healthy" in it.devices.values())
 
+    @property
+    def hook_library(self) -> Path:
+        """In the plugin's image."""
+        return self.kubelet.directory / "hook" / platform.machine() / LIBRARY
+
     async def _run(self) -> None:
         settings = Settings(
             node=NODE,
             device_plugins=self.kubelet.device_plugins,
             pod_resources=self.kubelet.pod_resources,
             health_port=self.health_port,
+            isolation_folder=self.isolation_folder,
+            hook_folder=self.hook_library.parent.parent,
         )
         async with (
             KubeClient(self.api.credentials()) as client,

@@ -50,6 +50,7 @@ class ObjectMeta(ApiObject, frozen=True, kw_only=True):
     generation: int = 0
     resource_version: str = ""
     annotations: dict[str, str] = {}
+    owner_references: list[dict[str, Any]] = []
 
 
 def bounded(schema: Json) -> Meta:

@@ -108,3 +108,11 @@ def heartbeat_patch(lease: Json) -> Json:
     """Returns the merge patch that makes a Lease that exists into ``lease``."""
     annotations = {ISOLATION_FILES_ANNOTATION: None, **lease["metadata"].get("annotations", {})}
     return {**lease, "metadata": {**lease["metadata"], "annotations": annotations}}
+
+
+def renewal_patch(lease: Json) -> Json:
+    """Returns the merge patch that renews a Lease that exists, and leaves what it says of files: a plugin
+    that has just started has not looked yet."""
+    kept = ("annotations", "ownerReferences")
+    metadata = {key: value for key, value in lease["metadata"].items() if key not in kept}
+    return {**lease, "metadata": metadata}

@@ -1,8 +1,8 @@
 """The node's folder of files for isolation: the hook's library, and each container's file of limits.
 
-Containers of any user read these files through mounts, so all of them are readable for everybody; where SELinux
-is enforced, the node's policy has to let containers read the folder besides. A file is replaced by ``rename``
-alone: a container that runs keeps the file that it has mounted.
+Containers of any user read these files through mounts, so everybody may read them. Where SELinux is enforced,
+the folder's label has to let containers read it besides. A file is replaced by ``rename`` alone: a container
+that runs keeps the file that it has mounted.
 """
 
 import os
@@ -49,7 +49,7 @@ class IsolationFolder:
                 " isolation.memory None",
             )
         try:
-            os.makedirs(self.path, mode=0o755, exist_ok=True)
+            self.path.mkdir(mode=0o755, parents=True, exist_ok=True)
             with _opened(self.path) as folder:
                 _make_folder(LIMITS_FOLDER, folder)
                 _put(LIBRARY, library, folder, mode=0o755)
@@ -73,15 +73,15 @@ class IsolationFolder:
                     _put(Path(path).name, content, limits)
         except OSError as error:
             raise IsolationFilesError(
-                f"the limits of the container's memory cannot be written to {self.path}/{LIMITS_FOLDER} of the"
-                f" node: {error.strerror or error}; see that its disk has room, then create the pod anew"
+                f"the limits of the container's memory cannot be written to {self.path}/{LIMITS_FOLDER} of"
+                f" the node: {error.strerror or error}; see that its disk has room, then create the pod anew"
             ) from error
 
     def identities(self) -> frozenset[str]:
         """Returns the names of the files of limits. Raises ``OSError``."""
         try:
             with _opened(self.path) as folder, _opened(LIMITS_FOLDER, folder) as limits:
-                return frozenset(name for name in os.listdir(limits) if _IDENTITY.fullmatch(name))
+                return frozenset(name for name in _names(limits) if _IDENTITY.fullmatch(name))
         except FileNotFoundError:
             return frozenset()
 
@@ -97,21 +97,20 @@ class IsolationFolder:
 
     def remove(self, identities: Collection[str]) -> None:
         """Removes files of limits. Raises ``OSError``."""
-        with suppress(FileNotFoundError), _opened(self.path) as folder:
-            with _opened(LIMITS_FOLDER, folder) as limits:
-                for identity in identities:
-                    _unlink(identity, limits)
+        with _opened(self.path) as folder, _opened(LIMITS_FOLDER, folder) as limits:
+            for identity in identities:
+                _unlink(identity, limits)
 
     def remove_all(self) -> None:
         """Removes the library and the folder, which has no files of limits any more. Raises ``OSError``."""
         with suppress(FileNotFoundError), _opened(self.path) as folder:
             with suppress(FileNotFoundError), _opened(LIMITS_FOLDER, folder) as limits:
-                for name in os.listdir(limits):
+                for name in _names(limits):
                     if name.startswith(_TEMPORARY):
                         _unlink(name, limits)
             with suppress(FileNotFoundError):
                 os.rmdir(LIMITS_FOLDER, dir_fd=folder)
-            for name in os.listdir(folder):
+            for name in _names(folder):
                 if name in (PRELOAD, LIBRARY) or name.startswith(_TEMPORARY):
                     _unlink(name, folder)
         with suppress(OSError):  # a mount of the plugin's pod: the folder stays, without anything in it
@@ -122,7 +121,7 @@ class IsolationFolder:
         """Whether no file of ours is on the node. Raises ``OSError``."""
         try:
             with _opened(self.path) as folder:
-                return not {PRELOAD, LIBRARY, LIMITS_FOLDER}.intersection(os.listdir(folder))
+                return not {PRELOAD, LIBRARY, LIMITS_FOLDER}.intersection(_names(folder))
         except FileNotFoundError:
             return True
 
@@ -142,6 +141,10 @@ def _opened(path: Path | str, folder: int | None = None) -> Iterator[int]:
         yield descriptor
     finally:
         os.close(descriptor)
+
+
+def _names(folder: int) -> list[str]:
+    return os.listdir(folder)
 
 
 def _make_folder(name: str, folder: int) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
@@ -17,8 +18,8 @@ SETTLED_AFTER = 10.0
 """Seconds after an answer until the kubelet's books are surely not those of the units' former holder."""
 NO_FOLDER = Problem(
     "NoFolder",
-    "the plugin of this node runs without a folder for the hook's files: wait until the operator has started it"
-    " anew, and see the policy's condition Ready where that takes longer than a minute",
+    "the plugin of this node runs without a folder for the hook's files: wait until the operator has started"
+    " it anew, and see the policy's condition Ready where that takes longer than a minute",
 )
 
 _log = logging.getLogger(__name__)
@@ -28,8 +29,8 @@ _log = logging.getLogger(__name__)
 class IsolationKeeper:
     """``folder``: None where the plugin was started without one, and Hook cannot be had."""
 
-    folder: IsolationFolder | None
-    clock: Callable[[], float]
+    folder: IsolationFolder | None = None
+    clock: Callable[[], float] = time.monotonic
     """Steady seconds."""
     _since: dict[str, float] = field(default_factory=dict, init=False)
     """Identity -> when the kubelet was last answered with it, or when its file was first seen."""
@@ -58,17 +59,21 @@ class IsolationKeeper:
             await asyncio.to_thread(self.folder.write, files)
 
     async def look(self, identities: Collection[str]) -> HookFacts:
-        """Returns what is there of the files of containers that were given the hook, and puts back what else
-        they need to start again."""
-        if self.folder is None or not identities:
-            return HookFacts(problem=NO_FOLDER if identities else None)
+        """Returns what is there of the files of containers with these ``identities``, and puts there what
+        every container with the hook needs."""
+        if self.folder is None:
+            return HookFacts(problem=NO_FOLDER, read_problem=NO_FOLDER)
         problem = await self.install()
         try:
             limits = await asyncio.to_thread(self.folder.limits, identities)
         except OSError as error:
             unread = f"the plugin cannot read {self.folder.path} of this node: {error.strerror or error}"
-            return HookFacts(problem=problem or Problem("FolderUnreadable", unread))
+            return HookFacts(problem=problem, read_problem=Problem("FolderUnreadable", unread))
         return HookFacts(problem=problem, limits=limits)
+
+    @property
+    def path(self) -> str:
+        return str(self.folder.path) if self.folder else ""
 
     async def tidy(self, needed: NeededFiles, *, in_use: bool) -> bool:
         """Removes what nobody needs; with ``in_use`` new containers get the hook, and the library stays.

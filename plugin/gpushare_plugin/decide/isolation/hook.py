@@ -38,6 +38,8 @@ def _equipment(granted: GrantedMemory) -> IsolationEquipment:
 
 
 def _in_force(isolated: IsolatedShare, facts: IsolationFacts) -> Finding:
+    if unread := facts.hook.read_problem:
+        return Finding(in_force=None, seen=unread.message)
     content = facts.hook.limits.get(isolated.given.identity)
     if content is None:
         return Finding(

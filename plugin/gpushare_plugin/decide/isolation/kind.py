@@ -77,6 +77,8 @@ class HookFacts:
     """Why the library cannot be given to containers."""
     limits: Mapping[str, bytes] = field(default_factory=dict)
     """Identity -> content of the file of limits that is on the node."""
+    read_problem: Problem | None = None
+    """Why that could not be read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

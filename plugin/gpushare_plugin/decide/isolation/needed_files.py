@@ -1,7 +1,7 @@
 """Which files of limits containers need: they have them mounted, and mount them again when they restart."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from gpushare_core.api.enums import MemoryIsolation
 from gpushare_plugin.decide.held.assigned_devices import AssignedDevices
