@@ -1,8 +1,8 @@
 /* Reads the text of a limits file. Pure: no calls of the kernel, and no memory but its arguments'. */
 #include "limits.h"
 
-/* No sum of the limits and of what is in use can overflow. */
-#define MOST_BYTES (1ULL << 62)
+/* No sum of the limits and of what is in use can overflow; nor can a number with one digit too many. */
+#define MOST_BYTES (1ULL << 60)
 
 struct text {
     const char *at, *end;
@@ -82,7 +82,8 @@ static bool is_listed(const struct limits *limits, const struct limit *card) {
 bool limits_parse(struct limits *limits, const char *content, size_t length) {
     struct text text = {content, content + length};
     limits->count = 0;
-    if (!skip(&text, "container ") || !read_identity(&text, limits->identity) || !skip(&text, "\n")) return false;
+    if (!skip(&text, "container ") || !read_identity(&text, limits->identity) || !skip(&text, "\n"))
+        return false;
     if (!skip(&text, "context ") || !read_bytes(&text, &limits->context) || !skip(&text, "\n")) return false;
     while (text.at < text.end) {
         if (limits->count == MOST_CARDS) return false;

@@ -36,3 +36,4 @@ bool limits_parse(struct limits *limits, const char *text, size_t length);
 /* The container's limits, or NULL where it has none (no file, or one that is not as above). The file is
  * read once in a process. */
 const struct limits *limits_of_container(void);
+void limits_forget(void); /* in a child by fork */

@@ -3,10 +3,26 @@
 #include "types.h"
 
 #if defined(__x86_64__)
-enum { SYS_close = 3, SYS_fstat = 5, SYS_mmap = 9, SYS_munmap = 11, SYS_sigprocmask = 14, SYS_pread = 17,
-       SYS_pwrite = 18, SYS_sched_yield = 24, SYS_nanosleep = 35, SYS_getpid = 39, SYS_kill = 62,
-       SYS_fcntl = 72, SYS_flock = 73, SYS_fchmod = 91, SYS_futex = 202, SYS_openat = 257,
-       SYS_readlinkat = 267, SYS_faccessat = 269 };
+enum {
+    SYS_close = 3,
+    SYS_fstat = 5,
+    SYS_mmap = 9,
+    SYS_munmap = 11,
+    SYS_sigprocmask = 14,
+    SYS_pread = 17,
+    SYS_pwrite = 18,
+    SYS_sched_yield = 24,
+    SYS_nanosleep = 35,
+    SYS_getpid = 39,
+    SYS_kill = 62,
+    SYS_fcntl = 72,
+    SYS_flock = 73,
+    SYS_fchmod = 91,
+    SYS_futex = 202,
+    SYS_openat = 257,
+    SYS_readlinkat = 267,
+    SYS_faccessat = 269
+};
 #define O_NOFOLLOW 0400000
 static inline long system_call(long number, long a, long b, long c, long d, long e, long f) {
     register long r10 __asm__("r10") = d, r8 __asm__("r8") = e, r9 __asm__("r9") = f;
@@ -25,10 +41,26 @@ struct file_status {
     i64 rest[20];
 };
 #elif defined(__aarch64__)
-enum { SYS_fcntl = 25, SYS_flock = 32, SYS_faccessat = 48, SYS_fchmod = 52, SYS_openat = 56, SYS_close = 57,
-       SYS_pread = 67, SYS_pwrite = 68, SYS_readlinkat = 78, SYS_fstat = 80, SYS_futex = 98,
-       SYS_nanosleep = 101, SYS_sched_yield = 124, SYS_kill = 129, SYS_sigprocmask = 135, SYS_getpid = 172,
-       SYS_munmap = 215, SYS_mmap = 222 };
+enum {
+    SYS_fcntl = 25,
+    SYS_flock = 32,
+    SYS_faccessat = 48,
+    SYS_fchmod = 52,
+    SYS_openat = 56,
+    SYS_close = 57,
+    SYS_pread = 67,
+    SYS_pwrite = 68,
+    SYS_readlinkat = 78,
+    SYS_fstat = 80,
+    SYS_futex = 98,
+    SYS_nanosleep = 101,
+    SYS_sched_yield = 124,
+    SYS_kill = 129,
+    SYS_sigprocmask = 135,
+    SYS_getpid = 172,
+    SYS_munmap = 215,
+    SYS_mmap = 222
+};
 #define O_NOFOLLOW 0100000
 static inline long system_call(long number, long a, long b, long c, long d, long e, long f) {
     register long x8 __asm__("x8") = number, x0 __asm__("x0") = a, x1 __asm__("x1") = b, x2 __asm__("x2") = c;
@@ -81,7 +113,9 @@ struct file_lock {
 #define LOCK_NB 4
 #define LOCK_UN 8
 
-static inline bool is_regular(const struct file_status *status) { return (status->mode & 0170000) == 0100000; }
+static inline bool is_regular(const struct file_status *status) {
+    return (status->mode & 0170000) == 0100000;
+}
 
 static inline void sleep_nanoseconds(u64 nanoseconds) {
     u64 time[2] = {nanoseconds / 1000000000, nanoseconds % 1000000000};
@@ -95,8 +129,10 @@ long read_file(const char *path, char *text, size_t size);
 void *map_memory(size_t bytes);
 void unmap_memory(void *memory, size_t bytes);
 
+void *memcpy(void *restrict to, const void *restrict from, size_t bytes);
+void *memset(void *to, int value, size_t bytes);
 size_t length_of(const char *text);
 bool same_text(const char *one, const char *other);
 bool same_bytes(const void *one, const void *other, size_t bytes);
-char *append_text(char *end, const char *text);   /* returns the new end */
+char *append_text(char *end, const char *text); /* returns the new end */
 char *append_number(char *end, u64 number);

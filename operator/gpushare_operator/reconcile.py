@@ -10,7 +10,7 @@ from typing import Protocol
 from gpushare_core.api.enums import LogLevel
 from gpushare_core.kube.errors import asked_to_wait
 from gpushare_core.process.log import change_level, most_verbose
-from gpushare_operator.actions import Plan, target
+from gpushare_operator.actions import Action, DeleteDaemonSet, Plan, target
 from gpushare_operator.apply import Applier, Failure, Writer
 from gpushare_operator.backends.volcano.connection import locations
 from gpushare_operator.cluster.api_reader import ApiReader
@@ -24,13 +24,14 @@ from gpushare_operator.decide.cluster_plan import plan_cluster
 from gpushare_operator.decide.conflicting_managers import conflicting_manager
 from gpushare_operator.decide.evictions import EvictionPlan, plan_evictions
 from gpushare_operator.decide.policy_plan import plan_policy
+from gpushare_operator.decide.teardown.isolation import isolation_files
 from gpushare_operator.desired.names import Installation
 from gpushare_operator.evictions import Evictions
 from gpushare_operator.notices import NodeNotices
 from gpushare_operator.polls import Polls
 from gpushare_operator.retry_backoff import RetryBackoff
 from gpushare_operator.status.conditions.books_agree import seconds_until_reports_end
-from gpushare_operator.status.events import events_for, notice_event
+from gpushare_operator.status.events import events_for, left_files_event, notice_event
 from gpushare_operator.status.nodes.node_facts import FactFinder
 from gpushare_operator.status.pods_without_scheduler import absent_scheduler
 from gpushare_operator.status.policy import can_wait, policy_status
@@ -174,6 +175,7 @@ class PolicyReconciler:
             self._notices.pop(name, None)
             return None
         plan = plan_policy(snapshot, policy, self.installation, self.now())
+        await self._tell_of_left_files(snapshot, policy, plan.actions)
         outcome = await self._perform(name, snapshot, plan)
         unreported = await self._report(policy, is_cut=outcome.is_cut)
         unposted = await self._post_notices(policy)
@@ -251,6 +253,15 @@ class PolicyReconciler:
             events = [notice_event(policy, notice, now) for notice in due]
             await self._applier().post_events(policy.name, events)
         return notices.seconds_until_due(facts, now)
+
+    async def _tell_of_left_files(
+        self, snapshot: ClusterSnapshot, policy: PolicyObject, actions: Sequence[Action]
+    ) -> None:
+        """As soon as the plugins go, which alone remove such files."""
+        is_going = any(isinstance(action, DeleteDaemonSet) for action in actions)
+        if is_going and (files := isolation_files(snapshot, policy.name)):
+            event = left_files_event(policy, files, self.now())
+            await self._applier().post_events(policy.name, [event])
 
     async def _evict(self, policy: PolicyObject) -> float | None:
         """Evicts pods that have had more memory than they asked for, by what their GPUShareNodes say now.

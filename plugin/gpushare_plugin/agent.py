@@ -10,7 +10,7 @@ from datetime import datetime
 from pathlib import Path
 
 from gpushare_core.api.names import NAMESPACE
-from gpushare_core.api.share_node import GPUShareNode
+from gpushare_core.api.share_node import Devices, GPUShareNode
 from gpushare_core.dialects.table import RESOURCES
 from gpushare_core.health_server import HealthServer, health_pages, text_page
 from gpushare_core.kube.backoff import BOOKKEEPING_RETRY, Backoff
@@ -32,7 +32,7 @@ from gpushare_plugin.devices.use import LimitSource, UseSource
 from gpushare_plugin.heartbeat import Heartbeat, Watchdog
 from gpushare_plugin.isolation.folder import IsolationFolder
 from gpushare_plugin.isolation.keeper import IsolationKeeper
-from gpushare_plugin.isolation.read_back import DriverReader
+from gpushare_plugin.isolation.read_back import CGROUPS, DriverReader
 from gpushare_plugin.kubelet.allocator import Allocator
 from gpushare_plugin.kubelet.assignment_reader import AssignmentReader
 from gpushare_plugin.kubelet.checkpoint import CheckpointFile
@@ -80,6 +80,8 @@ class Settings:
     can get the hook."""
     hook_folder: Path = HOOK_FOLDER
     """In the plugin's image: the hook's library by architecture."""
+    cgroups: Path = CGROUPS
+    """Where the node's cgroups are mounted."""
 
     @property
     def isolation_files(self) -> IsolationFolder | None:
@@ -131,19 +133,16 @@ class Agent:
         services = [server.answers for server in self._servers]
         self._heartbeat = Heartbeat(watchdog, services, clock=self._time)
         sources = DeviceSources(self.state.changed.set)
+        self._driver = self._new_driver_reader(open_limits or sources.open_limits)
         self._reconciler = self._new_reconciler(
-            reservations,
-            open_source or sources.open,
-            UseMeter(self.state, ContainerNames(client), open_use or sources.open_use, clock),
-            self._new_driver_reader(open_limits or sources.open_limits),
+            reservations, open_source or sources.open, open_use or sources.open_use
         )
 
     def _new_reconciler(
         self,
         reservations: UnitReservations,
         open_source: Callable[[GPUShareNode], DeviceSource],
-        meter: UseMeter,
-        driver: DriverReader,
+        open_use: Callable[[GPUShareNode], UseSource | None],
     ) -> NodeReconciler:
         return NodeReconciler(
             state=self.state,
@@ -153,10 +152,10 @@ class Agent:
             streams=self._streams,
             registration=self._registration,
             open_source=open_source,
-            meter=meter,
+            meter=UseMeter(self.state, ContainerNames(self._client), open_use, self._clock),
             events=EventWriter(self._client, self._settings.node, now=self._now),
             files=self._files,
-            driver=driver,
+            driver=self._driver,
             now=self._now,
             clock=self._clock,
         )
@@ -166,10 +165,9 @@ class Agent:
         return DriverReader(
             names=ContainerNames(self._client),
             open_limits=lambda: open_limits(state.share_node) if state.share_node else None,
-            devices=lambda: state.devices,
-            kubelet_uids=lambda: {
-                pod.uid: pod.kubelet_uid for pod in state.pods.values() if pod.uid != pod.kubelet_uid
-            },
+            devices=lambda: state.share_node.spec.devices if state.share_node else Devices(),
+            kubelet_uids=lambda: {pod.uid: pod.kubelet_uid for pod in state.pods.values()},
+            cgroups=self._settings.cgroups,
         )
 
     def _new_registrar(self, name: str, reservations: UnitReservations) -> Registrar:

@@ -1,7 +1,7 @@
 """What the process knows of its node; the only mutable state, changed on the event loop only."""
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
@@ -40,7 +40,7 @@ from gpushare_plugin.decide.offer.dialect_change import recorded_dialect
 from gpushare_plugin.decide.offer.offering import STARTING, Offering
 from gpushare_plugin.decide.units.layout import Layout
 from gpushare_plugin.decide.units.locks import NO_LOCKS, Locks
-from gpushare_plugin.decide.use.container_use import MeasuredUse
+from gpushare_plugin.decide.use.container_use import ContainerShare, MeasuredUse
 from gpushare_plugin.decide.use.lasting_excess import ExcessSince
 from gpushare_plugin.devices.card import Reading
 
@@ -79,6 +79,8 @@ class PluginState:
     """What new containers get to keep them to their units."""
     isolation_findings: Findings | None = None
     """Whether what containers were given is in force. None before anybody has looked."""
+    driver_use: Mapping[ContainerShare, int] = field(default_factory=dict)
+    """Bytes that the driver counts for containers that it limits."""
     isolation_files: IsolationFiles | None = None
     """Which files of isolation are on the node; None where there are none."""
     isolation_files_known: bool = False

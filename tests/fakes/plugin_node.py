@@ -23,7 +23,8 @@ from gpushare_plugin.agent import Agent, Settings
 from gpushare_plugin.decide.isolation.hook import LIBRARY
 from gpushare_plugin.devices.card import DeviceSource
 from gpushare_plugin.devices.source import DeviceSources
-from gpushare_plugin.devices.use import UseSource
+from gpushare_plugin.devices.use import LimitSource, UseSource
+from gpushare_plugin.isolation.read_back import CGROUPS
 from gpushare_plugin.kubelet.pod_resources import PodResources
 
 
@@ -36,6 +37,9 @@ class Node:
     agent: Agent | None = None
     open_source: Callable[[GPUShareNode], DeviceSource] = field(init=False)
     open_use: Callable[[GPUShareNode], UseSource | None] = field(init=False)
+    open_limits: Callable[[GPUShareNode], LimitSource | None] = field(init=False)
+    cgroups: Path = CGROUPS
+    """Where the node's are mounted."""
     health_port: int = 0
     isolation_folder: Path | None = None
     """Set: the plugin gets this folder of the node's for files of isolation."""
@@ -47,6 +51,7 @@ class Node:
         """Cards and their use come of one source, as in the plugin: NVML is asked through one handle."""
         sources = DeviceSources()
         self.open_source, self.open_use = sources.open, sources.open_use
+        self.open_limits = sources.open_limits
 
     async def start_plugin(self) -> None:
         self._plugin = asyncio.create_task(self._run())
@@ -79,6 +84,7 @@ class Node:
             health_port=self.health_port,
             isolation_folder=self.isolation_folder,
             hook_folder=self.hook_library.parent.parent,
+            cgroups=self.cgroups,
         )
         async with (
             KubeClient(self.api.credentials()) as client,
@@ -90,6 +96,7 @@ class Node:
                 resources,
                 open_source=self._open_source,
                 open_use=self._open_use,
+                open_limits=lambda share_node: self.open_limits(share_node),
                 give_back=self._give_back,
             )
             await self.agent.run()

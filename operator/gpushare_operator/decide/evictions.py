@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from gpushare_core.api.conditions import TRUE
 from gpushare_core.api.enums import OnExcess
 from gpushare_core.api.names import MEMORY_EXCEEDED
 from gpushare_core.api.share_node import Isolation
@@ -96,7 +97,7 @@ def _grace_seconds(state: ObservedState, claimants: Claimants) -> int | None:
     if share is None or isolation is None or isolation.on_excess is not OnExcess.EVICT:
         return None
     exceeded = share.conditions.get(MEMORY_EXCEEDED)
-    is_reported = exceeded is not None and exceeded.is_true
+    is_reported = exceeded is not None and exceeded.status == TRUE
     is_current = share.observed_generation == share.generation and not share.deleting
     is_heard = state.node is not None and state.node.ready and not why_unavailable(state)
     return isolation.grace_seconds if is_reported and is_current and is_heard else None

@@ -59,7 +59,6 @@ CARDS_UNHEALTHY = "CardsUnhealthy"
 PODS_NOT_SCHEDULED = "PodsNotScheduled"
 CARDS_OFFERED_TWICE = "CardsOfferedTwice"
 EVICTIONS_REFUSED = "EvictionsRefused"
-ISOLATION_NOT_READY = "IsolationNotReady"
 ISOLATION_NOT_IN_FORCE = "IsolationNotInForce"
 
 BOOKS_SAY_THE_SAME = "BooksSayTheSame"

@@ -1,8 +1,9 @@
 """Reads back which limits the driver has in force for containers."""
 
 import logging
+import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -19,7 +20,7 @@ from gpushare_plugin.decide.isolation.driver_cgroups import (
 )
 from gpushare_plugin.decide.isolation.kind import DriverFacts, IsolatedShare
 from gpushare_plugin.decide.use.cgroups import CgroupOwner
-from gpushare_plugin.devices.use import LimitSource
+from gpushare_plugin.devices.use import NO_LIMIT, CardCgroup, LimitSource, MemoryLimits
 from gpushare_plugin.devices.worker import SingleCall, Worker
 from gpushare_plugin.isolation.cdi_hook import has_toolkit_hook
 from gpushare_plugin.isolation.cgroup_tree import CgroupTree
@@ -27,6 +28,10 @@ from gpushare_plugin.isolation.cgroup_tree import CgroupTree
 CGROUPS = Path("/sys/fs/cgroup")
 DEADLINE = 5.0
 """Seconds that the look at the node's files may take."""
+STARTS_WITHIN = 20.0
+"""Seconds from the first sight of a cgroup until its container has surely started: the runtime makes the
+cgroup, then the toolkit sets the limit, then the container's program runs."""
+STARTING = Problem("ContainerStarting", "the container may be about to start: wait for the next look")
 UNREADABLE = Problem("CgroupsUnreadable", "the node's cgroups cannot be read: see the plugin's log")
 
 _log = logging.getLogger(__name__)
@@ -56,6 +61,9 @@ class DriverReader:
     """UIDs of pods by which the API server knows them -> those by which the kubelet does; all that differ."""
     cgroups: Path = CGROUPS
     """Where the node's are mounted."""
+    clock: Callable[[], float] = time.monotonic
+    _seen: dict[CardCgroup, float] = field(default_factory=dict, init=False)
+    """When the driver was first asked about a cgroup."""
     _tree: CgroupTree = field(init=False)
     _call: SingleCall[tuple[NodeCgroups, bool | None] | None] = field(init=False)
 
@@ -77,8 +85,22 @@ class DriverReader:
         if unnamed := unnamed_cgroups(shares, cgroups, uids, self.names.known):
             await self.names.look_up(unnamed)
         question = limit_question(shares, cgroups, uids, self.names.known)
-        limits = await source.limits(question.asked)
+        limits = self._settled(question.asked, await source.limits(question.asked))
         return driver_facts(question, limits, cgroups=cgroups, has_hook=has_hook)
+
+    def _settled(self, asked: Collection[CardCgroup], limits: MemoryLimits) -> MemoryLimits:
+        """Returns ``limits`` without the cgroups that have none yet."""
+        now = self.clock()
+        self._seen = {cgroup: self._seen.get(cgroup, now) for cgroup in asked}
+        young = {
+            cgroup
+            for cgroup, memory in limits.cgroups.items()
+            if memory.limit == NO_LIMIT and now < self._seen.get(cgroup, now) + STARTS_WITHIN
+        }
+        if not young:
+            return limits
+        settled = {cgroup: memory for cgroup, memory in limits.cgroups.items() if cgroup not in young}
+        return replace(limits, cgroups=settled, problem=limits.problem or STARTING)
 
     def _look(self, devices: Devices, pods: Collection[str]) -> tuple[NodeCgroups, bool | None] | None:
         """By the worker."""

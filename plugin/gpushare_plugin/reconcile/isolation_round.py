@@ -90,3 +90,4 @@ class IsolationRound:
             hook=await self.files.look(with_hook - {""}) if wants_hook else HookFacts(),
             driver=await self.driver.facts(by_driver) if wants_driver else NO_DRIVER,
         )
+        self.state.driver_use = self._facts.driver.used

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from tests.fakes import toolkit_hook
 from tests.fakes.limited_containers import LimitedContainers
 from tests.fakes.nvml_driver import GIB, StubDriver
 from tests.samples.plugin import share_node
@@ -29,7 +30,7 @@ from gpushare_plugin.decide.use.container_use import ContainerShare
 from gpushare_plugin.devices.nvml.library import NvmlLibrary
 from gpushare_plugin.devices.nvml.limits import NvmlLimits
 from gpushare_plugin.devices.worker import Worker
-from gpushare_plugin.isolation.read_back import DriverReader
+from gpushare_plugin.isolation.read_back import STARTS_WITHIN, DriverReader
 
 UID = "5c1f3b0e-8a4d-4f0e-9d2a-7b6c5d4e3f21"
 ID, SECOND = "a" * 64, "b" * 64
@@ -57,10 +58,17 @@ class LimitedNode:
     containers: LimitedContainers
     reader: DriverReader
     source: NvmlLimits
+    now: list[float]
 
     async def facts(self, *cards: str) -> IsolationFacts:
         shares = [isolated(card) for card in cards or ("GPU-a",)]
         return IsolationFacts(driver=await self.reader.facts(shares))
+
+    async def settled(self) -> Finding:
+        """Of a container that has started a while ago."""
+        await self.finding()
+        self.now[0] += STARTS_WITHIN
+        return await self.finding()
 
     async def finding(self, card: str = "GPU-a") -> Finding:
         return DRIVER.in_force(isolated(card), await self.facts(card))
@@ -85,16 +93,18 @@ def node(tmp_path: Path) -> Iterator[LimitedNode]:
     library = NvmlLibrary(str(driver.library))
     containers = LimitedContainers(tmp_path / "node", driver.library)
     containers.sandbox(UID)
-    now = iter(range(0, 10**6, 100))
-    source = NvmlLimits(library, Worker("NVML"), clock=lambda: next(now))
+    now = [0.0]
+    later = iter(range(0, 10**6, 100))
+    source = NvmlLimits(library, Worker("NVML"), clock=lambda: next(later))
     reader = DriverReader(
         names=KnownNames(),
         open_limits=lambda: source,
         devices=lambda: share_node().spec.devices,
         kubelet_uids=dict,
         cgroups=containers.cgroups,
+        clock=lambda: now[0],
     )
-    yield LimitedNode(driver, containers, reader, source)
+    yield LimitedNode(driver, containers, reader, source, now)
     driver.recover()
     library.close()
 
@@ -130,9 +140,18 @@ async def test_a_variable_that_the_pod_sets_itself_is_found(node: LimitedNode) -
 async def test_an_older_toolkit_is_found(node: LimitedNode) -> None:
     node.containers.toolkit = "1.19.0"
     assert node.containers.start(UID, ID, OURS, ["GPU-a"]) == ""
-    found = await node.finding()
+    found = await node.settled()
     assert found.in_force is False
     assert "no limit for it, and not 4Gi" in found.seen
+
+
+async def test_a_container_whose_hook_has_not_run_yet_is_unknown_and_not_without_limit(
+    node: LimitedNode,
+) -> None:
+    node.containers.cgroup(UID, ID).mkdir(parents=True)
+    assert (await node.finding()).in_force is None
+    toolkit_hook.set_limits(node.driver.library, node.containers.cgroup(UID, ID), ["GPU-a"], hard=4 * GIB)
+    assert (await node.finding()).in_force is True
 
 
 async def test_a_restarted_container_is_read_by_its_new_cgroup(node: LimitedNode) -> None:
@@ -142,7 +161,7 @@ async def test_a_restarted_container_is_read_by_its_new_cgroup(node: LimitedNode
     assert (await node.finding()).in_force is True, "it has no process"
     node.containers.toolkit = "1.19.0"
     node.containers.start(UID, SECOND, OURS, ["GPU-a"])
-    assert (await node.finding()).in_force is False
+    assert (await node.settled()).in_force is False
 
 
 async def test_a_driver_before_r615_closes_the_node_and_no_container_starts(tmp_path: Path) -> None:
