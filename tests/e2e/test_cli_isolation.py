@@ -1,4 +1,4 @@
-"""What ``kubectl gpushare`` says of isolation: who is held, who is evicted, what undo waits for."""
+"""What ``kubectl gpushare`` says of isolation: who has more and is evicted, which node cannot have the hook."""
 
 import json
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ LONG = 3600
 
 
 def isolating(*, grace: int, memory: str = "None") -> Json:
-    """A node whose containers are measured, and one for which ``memory`` says what holds them."""
+    """A node whose containers are measured, and one for which ``memory`` says what is to hold them."""
     body = policy("default", nodes=[MEASURED], cards=2)
     body["spec"]["plugin"] = {"measurement": {"scope": "Containers"}}
     (measured,) = body["spec"]["nodes"]
@@ -122,26 +122,26 @@ def test_who_has_more_is_evicted_and_said_to_be(
     )
 
 
-def test_who_is_held_by_the_hook(cluster: LocalCluster, product: Product, namespace: str) -> None:
+def test_a_node_that_cannot_have_the_hook_says_so_everywhere(
+    cluster: LocalCluster, product: Product, namespace: str
+) -> None:
+    """The plugin is a process here, without an image that has the hook's library."""
     create(cluster, namespace, [pod("before", {"main": 2}, on=HOOKED)])
     until_running(cluster, namespace, {"before"})
     product.apply(isolating(grace=LONG, memory="Hook"))
-    until_told(
-        cluster,
-        "the hook is asked for",
-        "isolation Hook",
-        f"{namespace}/before: 2",
-        "no isolation",
-        command=["inspect", HOOKED],
+    words = (
+        "isolation Hook, not to be had here",
+        "IsolationReady is False",
+        f"{namespace}/before: 2, no isolation",
     )
-    create(cluster, namespace, [pod("held", {"main": 4}, on=HOOKED)])
-    until_running(cluster, namespace, {"before", "held"})
-    wide = ["inspect", HOOKED, "-o", "wide"]
-    until_told(cluster, "it is held", f"{namespace}/held: 4", "main: 4, limit 4Gi by Hook", command=wide)
-    said = gpushare(cluster, "why", "held", "-n", namespace).stdout
-    assert "the hook refuses what it asks of CUDA beyond 4Gi" in said
-    status = gpushare(cluster, "status").stdout
-    assert f"note: node {HOOKED}: 1 container from before runs without the isolation" in status
-    planned = gpushare(cluster, "undo", "--dry-run", "-o", "json")
-    steps = {step["name"]: step["objects"] for step in json.loads(planned.stdout)["plan"]["steps"]}
-    assert steps["isolation files"] == [f"{namespace}/held"]
+    until_told(cluster, "inspect says it", *words, command=["inspect", HOOKED])
+    status = gpushare(cluster, "status")
+    assert status.returncode == 1
+    assert f"error: node {HOOKED}: it cannot have the isolation" in " ".join(status.stdout.split())
+    create(cluster, namespace, [pod("after", {"main": 2}, on=HOOKED)])
+    words = (f"{HOOKED} cannot have the isolation Hook that policy default asks for", "takes no new pods")
+    until_told(cluster, "why says it", *words, command=["why", "after", "-n", namespace])
+    assert "nothing. Policy default asks for isolation Hook" in " ".join(
+        gpushare(cluster, "why", "before", "-n", namespace).stdout.split()
+    )
+    until_running(cluster, namespace, {"before"})
