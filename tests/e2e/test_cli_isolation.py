@@ -1,4 +1,4 @@
-"""What ``kubectl gpushare`` says of isolation: who has more and is evicted, which node cannot have the hook."""
+"""What ``kubectl gpushare`` says of isolation: who is evicted for having more, which node cannot have it."""
 
 import json
 from collections.abc import Iterator
