@@ -139,8 +139,8 @@ def test_a_node_that_cannot_have_the_hook_says_so_everywhere(
     assert status.returncode == 1
     assert f"error: node {HOOKED}: it cannot have the isolation" in " ".join(status.stdout.split())
     create(cluster, namespace, [pod("after", {"main": 2}, on=HOOKED)])
-    words = (f"{HOOKED} cannot have the isolation Hook that policy default asks for", "takes no new pods")
-    until_told(cluster, "why says it", *words, command=["why", "after", "-n", namespace])
+    keeps = (f"{HOOKED} cannot have the isolation Hook that policy default asks for", "takes no new pods")
+    until_told(cluster, "why says it", *keeps, command=["why", "after", "-n", namespace])
     assert "nothing. Policy default asks for isolation Hook" in " ".join(
         gpushare(cluster, "why", "before", "-n", namespace).stdout.split()
     )
