@@ -15,6 +15,8 @@ static void read_limits(void) {
     HOLD(&reading);
     if (__atomic_load_n(&state, __ATOMIC_ACQUIRE) != UNREAD) return;
     long length = read_file(HOOK_LIMITS, text, sizeof text);
+    /* A process without descriptors left may have some the next time. */
+    if (length == -EMFILE || length == -ENFILE || length == -ENOMEM) return;
     bool present = length > 0 && length < LONGEST_LIMITS - 1 && limits_parse(&limits, text, (size_t)length);
     __atomic_store_n(&state, present ? PRESENT : ABSENT, __ATOMIC_RELEASE);
 }

@@ -2,6 +2,7 @@
 #include "driver.h"
 #include "elf.h"
 #include "limits.h"
+#include "mutex.h"
 #include "process.h"
 #include "system.h"
 
@@ -40,9 +41,15 @@ static bool look_at(const struct library *library, void *argument) {
     return false;
 }
 
-/* Threads may do this at the same time: they find the same. */
-static void find_functions(u64 generation) {
+/* One thread at a time: what an earlier look has found does not replace what a later one has. */
+static struct mutex mutex;
+
+void driver_forget(void) { mutex.state = 0; }
+
+static void find_functions(void) {
     struct search search = {0};
+    HOLD(&mutex);
+    u64 generation = elf_generation();
     elf_visit(look_at, &search);
     const struct library *library = search.named.name ? &search.named : &search.other;
     for (int i = 0; i < FUNCTION_COUNT; i++) {
@@ -55,7 +62,7 @@ static void find_functions(u64 generation) {
 
 static void refresh(void) {
     u64 generation = elf_generation();
-    if (!generation || generation != __atomic_load_n(&found_in, __ATOMIC_ACQUIRE)) find_functions(generation);
+    if (!generation || generation != __atomic_load_n(&found_in, __ATOMIC_ACQUIRE)) find_functions();
 }
 
 bool driver_begin(void) {

@@ -35,3 +35,5 @@ bool driver_is_replacement(const void *address);
 
 /* Whether a library of CUDA's driver is loaded. */
 bool driver_is_loaded(void);
+
+void driver_forget(void); /* in a child by fork */

@@ -3,6 +3,7 @@
 #include "driver.h"
 #include "ledger.h"
 #include "limits.h"
+#include "pools.h"
 
 static u64 limit_of(int card) { return card == UNLISTED ? 0 : limits_of_container()->cards[card].bytes; }
 
@@ -29,6 +30,7 @@ CUresult cuMemGetInfo(unsigned *available, unsigned *total) {
     int card = driver_begin() ? card_of_thread() : UNKNOWN_CARD;
     CUresult result = REAL(cuMemGetInfo)(available, total);
     if (result != CUDA_SUCCESS || card == UNKNOWN_CARD) return result;
+    pools_look();
     u64 left = ledger_available(card);
     LOWER(available, left);
     LOWER(total, limit_of(card));
@@ -39,6 +41,7 @@ CUresult cuMemGetInfo_v2(size_t *available, size_t *total) {
     int card = driver_begin() ? card_of_thread() : UNKNOWN_CARD;
     CUresult result = REAL(cuMemGetInfo_v2)(available, total);
     if (result != CUDA_SUCCESS || card == UNKNOWN_CARD) return result;
+    pools_look();
     u64 left = ledger_available(card);
     LOWER(available, left);
     LOWER(total, limit_of(card));

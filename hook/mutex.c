@@ -7,6 +7,11 @@ enum { FREE, TAKEN, TAKEN_AND_AWAITED };
 enum { FUTEX_WAIT_PRIVATE = 128, FUTEX_WAKE_PRIVATE = 129 };
 enum { BLOCK = 0, SET = 2 };
 
+#define SIGNAL(number) (1ULL << ((number) - 1))
+/* All but those of the thread's own faults, which a program may report. */
+static const u64 later =
+    ~(SIGNAL(4) | SIGNAL(5) | SIGNAL(7) | SIGNAL(8) | SIGNAL(11)); /* ILL TRAP BUS FPE SEGV */
+
 static void acquire(u32 *state) {
     u32 seen = FREE;
     if (__atomic_compare_exchange_n(state, &seen, TAKEN, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) return;
@@ -18,9 +23,8 @@ static void acquire(u32 *state) {
 }
 
 void mutex_enter(struct guard *guard, struct mutex *mutex) {
-    u64 all = ~0ULL;
     guard->mutex = mutex;
-    CALL4(sigprocmask, BLOCK, &all, &guard->signals, sizeof all);
+    CALL4(sigprocmask, BLOCK, &later, &guard->signals, sizeof later);
     process_forget_parent();
     acquire(&mutex->state);
 }

@@ -2,6 +2,7 @@
 #include "process.h"
 #include "allocations.h"
 #include "contexts.h"
+#include "driver.h"
 #include "ledger.h"
 #include "limits.h"
 #include "pools.h"
@@ -78,6 +79,7 @@ void process_forget_parent(void) {
         }
         if (!__atomic_compare_exchange_n(&owner, &seen, own | 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
             continue;
+        driver_forget();
         limits_forget();
         ledger_forget();
         allocations_forget();

@@ -89,6 +89,9 @@ struct file_status {
 #define ENOENT 2
 #define ESRCH 3
 #define EEXIST 17
+#define ENOMEM 12
+#define ENFILE 23
+#define EMFILE 24
 
 #define HERE (-100) /* the working folder, for paths that are absolute anyway */
 #define O_RDONLY 0
