@@ -7,9 +7,9 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from gpushare_cli.decide.inspection.inspection import CardInspection
-from gpushare_cli.decide.inspection.isolation import UNAVAILABLE
 from gpushare_cli.decide.inspection.shared_card import CardHolder, HolderState, SharedCard
 from gpushare_cli.decide.inspection.shared_node import (
+    UNAVAILABLE,
     NodeIsolation,
     NodeProblem,
     NodeResource,

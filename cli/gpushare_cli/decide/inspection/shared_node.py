@@ -33,6 +33,10 @@ class NodeProblem(Struct, frozen=True, kw_only=True, rename="camel"):
     """The card's index, where it is about one."""
 
 
+UNAVAILABLE = "Unavailable"
+"""In ``NodeIsolation.given``."""
+
+
 class NodeIsolation(Struct, frozen=True, kw_only=True, rename="camel"):
     """What keeps the containers of a node to the memory of their units."""
 
