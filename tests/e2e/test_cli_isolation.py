@@ -25,7 +25,7 @@ LONG = 3600
 def isolating(*, grace: int, memory: str = "None") -> Json:
     """A node whose containers are measured, and one for which ``memory`` says what is to hold them."""
     body = policy("default", nodes=[MEASURED], cards=2)
-    body["spec"]["plugin"] = {"measurement": {"scope": "Containers"}}
+    body["spec"]["plugin"] = {"measurement": {"scope": "Containers", "intervalSeconds": 10}}
     (measured,) = body["spec"]["nodes"]
     measured["isolation"] = {"onExcess": "Evict", "graceSeconds": grace}
     body["spec"]["nodes"].append(
