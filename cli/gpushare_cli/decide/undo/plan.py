@@ -159,8 +159,8 @@ def _warnings(undoing: Undoing) -> Iterator[UndoWarning]:
         have = "has" if len(waited_for) == 1 else "have"
         policies = " ".join(policy.name for policy in undoing.going if not policy.leaves_files)
         yield UndoWarning(
-            says=f"What comes after the isolation files waits until {listed(waited_for)} {have} ended. To wait"
-            " no longer, and leave these files on the nodes:",
+            says=f"What comes after the isolation files waits until {listed(waited_for)} {have} ended. To"
+            " wait no longer, and leave these files on the nodes:",
             command=LEAVE_FILES.format(policies=policies),
         )
     for name, message in undoing.conflicted:
