@@ -134,12 +134,7 @@ def test_a_killed_plugin_changes_nothing(users: Users, product: Product, node: C
     restarts = plugin_restarts(product.cluster)
     kill_container(product.cluster, SYSTEM, plugin_pod(product.cluster)["metadata"]["name"])
     assert users.exec("user", "0=2000").startswith(f"0=2000 {REFUSED}")
-    watch_until(
-        product.cluster,
-        PODS.format(namespace=SYSTEM),
-        lambda _: plugin_restarts(product.cluster) > restarts,
-        what="the plugin is back",
-    )
+    wait_until("the plugin is back", lambda: plugin_restarts(product.cluster) > restarts, timeout=60)
     product.await_ready("default")
     assert users.exec("user", "0=2000").startswith(f"0=2000 {REFUSED}")
     users.run(user_pod("next", user_container("0=4000", units=4, group=1)))
